@@ -1,0 +1,43 @@
+# Assembles the script that runs inside Redis: the algorithms' Lua twins, then the wrapper that calls them,
+# as one string in a generated redis_script.cc. Included, it defines weir_redis_script(); run with
+# `cmake -P`, it is the assembling itself.
+
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  set(text "")
+  foreach(part IN LISTS PARTS)
+    file(READ "${part}" lua)
+    string(APPEND text "${lua}")
+  endforeach()
+  if(text MATCHES "\\)weir_lua\"")
+    message(FATAL_ERROR "a Lua file contains )weir_lua\", which ends the C++ literal that holds it")
+  endif()
+  file(WRITE "${OUTPUT}" "// Generated from the .lua files of src/ by cmake/script.cmake.\n"
+    "#include \"store/redis_script.h\"\n\nnamespace weir {\n\n"
+    "std::string_view redis_script() {\n  return R\"weir_lua(${text})weir_lua\";\n}\n\n}  // namespace weir\n")
+  return()
+endif()
+
+# weir_redis_script(VARIABLE)
+#
+# Sets VARIABLE to the generated source, or to nothing while some part of the script is missing.
+function(weir_redis_script variable)
+  set(parts)
+  foreach(part division fixed_window sliding_window sliding_log bucket concurrency)
+    list(APPEND parts "${CMAKE_SOURCE_DIR}/src/algorithm/${part}.lua")
+  endforeach()
+  list(APPEND parts "${CMAKE_SOURCE_DIR}/src/store/script.lua")
+  # The globs only make a new file configure anew.
+  file(GLOB seen CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/algorithm/*.lua" "${CMAKE_SOURCE_DIR}/src/store/*.lua")
+  foreach(part IN LISTS parts)
+    if(NOT part IN_LIST seen)
+      message(STATUS "no Redis script: ${part} is missing")
+      set(${variable} "" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(output "${CMAKE_BINARY_DIR}/generated/redis_script.cc")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" "-DPARTS=${parts}" "-DOUTPUT=${output}" -P "${CMAKE_SOURCE_DIR}/cmake/script.cmake"
+    DEPENDS ${parts} "${CMAKE_SOURCE_DIR}/cmake/script.cmake" COMMENT "Assembling the Redis script" VERBATIM)
+  set(${variable} "${output}" PARENT_SCOPE)
+endfunction()

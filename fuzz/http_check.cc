@@ -1,0 +1,35 @@
+// The body of POST /v1/check: any bytes give values within their bounds, or an error that says something.
+//
+// The error is put into a problem document, which must stay one line of text whatever the body held.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "protocol/check_json.h"
+#include "protocol/problem.h"
+#include "protocol/request_key.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  const auto request = weir::parse_check(body);
+  if (request) {
+    require(!request->key.empty() && request->key.size() <= weir::kRequestKeyBytesMax);
+    require(request->cost >= -weir::kRequestCostMax && request->cost <= weir::kRequestCostMax);
+    require(request->quota.algorithm != weir::Algorithm::concurrency);
+    return 0;
+  }
+  require(!request.error().message.empty() && request.error().message.size() < 1000);
+  const std::string problem = weir::problem_body({400, "Bad check", request.error().message});
+  for (const char c : problem.substr(0, problem.size() - 1)) require(static_cast<unsigned char>(c) >= 0x20);
+  return 0;
+}

@@ -1,0 +1,38 @@
+// A limit is a quota compiled to integers: every bound is checked here, once, and none later.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "weir/quota.h"
+
+namespace weir {
+
+class Calendar;  // windows of a time zone; src/algorithm/calendar.h
+
+struct Limit {
+  Algorithm algorithm = Algorithm::sliding_window;
+  std::int64_t permits = 0;    // of one period
+  std::int64_t period_us = 0;  // 0: the windows are the calendar's
+  std::int64_t capacity = 0;   // what a decision calls `limit`: the burst of a bucket, else the permits
+  // Buckets: `rate` units drain each microsecond and one permit weighs `weight` units, so that 3/s is
+  // rate 3, weight 1,000,000 and nothing is rounded. 1 and 1 elsewhere.
+  std::int64_t rate = 1;
+  std::int64_t weight = 1;
+  // The log: at most so many events are remembered; a further one waits for the oldest to leave.
+  std::int64_t events_max = 65'536;
+  std::shared_ptr<const Calendar> calendar{};  // null unless the quota names one
+
+  friend bool operator==(const Limit& a, const Limit& b);
+};
+
+// compile()
+//
+// Refuses what the arithmetic cannot hold, and says why. A bucket rate that does not fit is replaced by
+// the best one below it, at most 0.025 % slower, never faster. Reads the zone file of a calendar quota.
+Result<Limit> compile(const Quota& quota);
+
+// The two steps in one, for callers that have text.
+Result<Limit> compile(std::string_view quota, std::optional<Algorithm> algorithm = {});
+
+}  // namespace weir

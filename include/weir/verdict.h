@@ -1,0 +1,45 @@
+// What is asked of a limit (Charge) and what it answers (Decision); what all limits of a request
+// answer together (Verdict). Plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/limit.h"
+
+namespace weir {
+
+// The wait of a request that can never pass: it costs more than the limit's capacity.
+inline constexpr Micros kNever = Micros::max();
+
+struct Decision {
+  bool allowed = false;
+  std::int64_t limit = 0;      // a bucket's capacity, else the permits of a period
+  std::int64_t remaining = 0;  // the largest cost that would pass now
+  Micros retry_after{0};       // the shortest wait after which the same request would pass; 0 iff allowed
+  Micros reset_after{0};       // the shortest wait after which, without traffic, remaining == limit
+  Micros delay{0};             // leaky_bucket: the time until this request's turn
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+// One limit to be debited. A key has one state for each algorithm; two quotas of the same algorithm
+// on the same subject need two keys ("user:42/second", "user:42/hour").
+struct Charge {
+  std::string_view key;
+  const Limit* limit = nullptr;  // never null when it is used; outlives the call
+  std::int64_t cost = 1;         // 0 peeks, negative gives back
+};
+
+struct Verdict {
+  bool allowed = false;
+  std::size_t binding = 0;          // the denial with the longest wait, else the tightest limit
+  std::vector<Decision> decisions{};  // one for each charge, in order
+
+  const Decision& binding_decision() const { return decisions[binding]; }
+};
+
+}  // namespace weir

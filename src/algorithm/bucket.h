@@ -1,0 +1,62 @@
+// The bucket kernel: token bucket, leaky meter and leaky queue are one inequality. Its twin is bucket.lua.
+//
+// A bucket is one word, at * rate + debt: what is spent, in units that drain at `rate` a microsecond, seen from
+// the epoch. 0 is a full bucket. The bounds that compile_limit() holds keep the word below 2^64 and every debt
+// below 2^53. Tested by differential_test.cc and tests/scenarios/{token,leaky}_bucket.txt.
+#pragma once
+
+#include "algorithm/division.h"
+#include "algorithm/step.h"
+
+namespace weir {
+
+struct Bucket {
+  std::uint64_t word = 0;
+  friend bool operator==(const Bucket&, const Bucket&) = default;
+};
+
+inline Bucket bucket_of(std::int64_t rate, std::int64_t now, std::int64_t debt) {
+  if (debt == 0) return {};
+  return {static_cast<std::uint64_t>(now) * static_cast<std::uint64_t>(rate) + static_cast<std::uint64_t>(debt)};
+}
+
+// What is spent and has not drained by now; before the state was written, what will have to drain since now.
+inline std::uint64_t bucket_debt(Bucket s, std::int64_t rate, std::int64_t now) {
+  const std::uint64_t drained = static_cast<std::uint64_t>(now) * static_cast<std::uint64_t>(rate);
+  return s.word > drained ? s.word - drained : 0;
+}
+
+inline Settled<Bucket> bucket_settle(Bucket s, const Limit& limit, std::int64_t now) {
+  const std::int64_t full = limit.capacity * limit.weight;
+  if (bucket_debt(s, limit.rate, now) <= static_cast<std::uint64_t>(full)) return {s, false};
+  return {bucket_of(limit.rate, now, full), true};
+}
+
+inline Bucket bucket_convert(Bucket s, const Limit& from, const Limit& to, std::int64_t now) {
+  const auto debt = static_cast<std::int64_t>(bucket_debt(s, from.rate, now));
+  const std::int64_t whole = div_floor(debt, from.weight);
+  if (whole >= to.capacity) return bucket_of(to.rate, now, to.capacity * to.weight);
+  const std::int64_t rest = mul_div_ceil(to.weight, debt - whole * from.weight, from.weight);
+  return bucket_of(to.rate, now, whole * to.weight + rest);
+}
+
+inline Stepped<Bucket> bucket_step(Bucket s, const Limit& limit, std::int64_t now, std::int64_t cost) {
+  const std::int64_t capacity = limit.capacity, rate = limit.rate, weight = limit.weight;
+  auto debt = static_cast<std::int64_t>(bucket_debt(s, rate, now));
+  Decision d = granted(capacity);
+  if (cost < 0) {
+    debt = cost < -div_floor(debt, weight) ? 0 : debt + cost * weight;
+  } else if (cost > capacity) {
+    refuse(d, kNever);
+  } else if (const std::int64_t over = debt - (capacity - cost) * weight; over > 0) {
+    refuse(d, Micros{div_ceil(over, rate)});
+  } else {
+    if (limit.algorithm == Algorithm::leaky_bucket) d.delay = Micros{div_ceil(debt, rate)};
+    debt += cost * weight;
+  }
+  d.remaining = div_floor(capacity * weight - debt, weight);
+  d.reset_after = Micros{div_ceil(debt, rate)};
+  return {bucket_of(rate, now, debt), d};
+}
+
+}  // namespace weir

@@ -1,0 +1,41 @@
+-- The bucket kernel: token bucket, leaky meter and leaky queue are one inequality. The twin of bucket.h.
+--
+-- limit {capacity in permits, rate, weight, queue or nil}; state {at, debt}, in units that drain at `rate` a
+-- microsecond: the same information as the single word at * rate + debt, which would exceed 2^53.
+local function bucket_debt(s, rate, now)
+  local debt = s[2] - (now - s[1]) * rate -- inexact only beyond 2^53, where it is 0 or more than full all the same
+  if debt < 0 then return 0 end
+  return debt
+end
+local function bucket_settle(s, limit, now)
+  local full = limit[1] * limit[3]
+  if bucket_debt(s, limit[2], now) <= full then return s, false end
+  return {now, full}, true
+end
+local function bucket_convert(s, from, to, now)
+  local capacity, weight = to[1], to[3]
+  local debt = bucket_debt(s, from[2], now)
+  local whole = div_floor(debt, from[3])
+  if whole >= capacity then return {now, capacity * weight} end
+  return {now, whole * weight + mul_div_ceil(weight, debt - whole * from[3], from[3])}
+end
+local function bucket_step(s, limit, now, cost)
+  local capacity, rate, weight = limit[1], limit[2], limit[3]
+  local debt = bucket_debt(s, rate, now)
+  local allowed, retry, delay = 1, 0, 0
+  if cost < 0 then
+    if -cost > div_floor(debt, weight) then debt = 0 else debt = debt + cost * weight end
+  elseif cost > capacity then
+    allowed, retry = 0, -1
+  else
+    local over = debt - (capacity - cost) * weight
+    if over > 0 then
+      allowed, retry = 0, div_ceil(over, rate)
+    else
+      if limit[4] then delay = div_ceil(debt, rate) end
+      debt = debt + cost * weight
+    end
+  end
+  local remaining = div_floor(capacity * weight - debt, weight)
+  return {now, debt}, {allowed, remaining, retry, div_ceil(debt, rate), delay}
+end

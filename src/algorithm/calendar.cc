@@ -1,0 +1,117 @@
+// Calendar windows from civil dates and a zone's offsets.
+//
+// Everything rests on one function: the first second at which a local clock shows a given time or a later one. It
+// never decreases as that time grows, whatever the clock does, so windows never overlap and leave no gap.
+#include "algorithm/calendar.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace weir {
+namespace {
+
+using std::chrono::days;
+using std::chrono::months;
+using std::chrono::sys_days;
+using std::chrono::year_month_day;
+using std::chrono::years;
+
+constexpr std::int64_t kDay_s = 86'400;
+constexpr std::int64_t kSecond_us = 1'000'000;
+
+// The first day of the unit that holds this day.
+sys_days first_day(CalendarUnit unit, sys_days day) {
+  const year_month_day date{day};
+  switch (unit) {
+    case CalendarUnit::day:
+      return day;
+    case CalendarUnit::week:
+      return day - (std::chrono::weekday{day} - std::chrono::Monday);
+    case CalendarUnit::month:
+      return sys_days{date.year() / date.month() / 1};
+    case CalendarUnit::year:
+      return sys_days{date.year() / std::chrono::January / 1};
+  }
+  return day;
+}
+
+sys_days next_first_day(CalendarUnit unit, sys_days first) {
+  switch (unit) {
+    case CalendarUnit::day:
+      return first + days{1};
+    case CalendarUnit::week:
+      return first + days{7};
+    case CalendarUnit::month:
+      return sys_days{year_month_day{first} + months{1}};
+    case CalendarUnit::year:
+      return sys_days{year_month_day{first} + years{1}};
+  }
+  return first + days{1};
+}
+
+// The first UTC second at which the local clock shows this midnight or a later time. No zone is ahead of UTC by more
+// than 26 hours, so no earlier second can.
+std::int64_t begin_of(const Zone& zone, sys_days local_day) {
+  const std::int64_t midnight = local_day.time_since_epoch().count() * kDay_s;
+  std::int64_t at = midnight - 26 * 3600;
+  while (true) {
+    const Zone::Stretch stretch = zone.stretch_at(at);
+    const std::int64_t reached = std::max(at, midnight - stretch.offset_s);
+    if (reached < stretch.end_s) return reached;
+    at = stretch.end_s;
+  }
+}
+
+}  // namespace
+
+Window Calendar::window_at(std::int64_t now_us) const {
+  const std::int64_t now = now_us / kSecond_us;
+  const std::int64_t local = now + zone_.offset_at(now);
+  sys_days first = first_day(unit_, std::chrono::floor<days>(std::chrono::sys_seconds{std::chrono::seconds{local}}));
+  sys_days next = next_first_day(unit_, first);
+  std::int64_t end = begin_of(zone_, next);
+  while (end <= now) {  // the clock has been there already, and was set back; or a day was left out
+    first = next;
+    next = next_first_day(unit_, next);
+    end = begin_of(zone_, next);
+  }
+  std::int64_t next_end = end;
+  while (next_end == end) {
+    next = next_first_day(unit_, next);
+    next_end = begin_of(zone_, next);
+  }
+  return {begin_of(zone_, first) * kSecond_us, end * kSecond_us, next_end * kSecond_us};
+}
+
+std::int64_t Calendar::tag() const {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  mix(static_cast<unsigned char>(unit_));
+  for (const char c : zone_name_) mix(static_cast<unsigned char>(c));
+  return 1 + static_cast<std::int64_t>(hash % ((std::uint64_t{1} << 31) - 1));
+}
+
+std::string_view to_string(CalendarUnit unit) {
+  switch (unit) {
+    case CalendarUnit::day:
+      return "day";
+    case CalendarUnit::week:
+      return "week";
+    case CalendarUnit::month:
+      return "month";
+    case CalendarUnit::year:
+      return "year";
+  }
+  return "?";
+}
+
+bool is_zone_name(std::string_view name) {
+  if (name.empty() || name.size() > 64 || name.front() == '/' || name.back() == '/') return false;
+  if (name.find("//") != std::string_view::npos) return false;
+  return std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '+' ||
+           c == '-' || c == '/';
+  });
+}
+
+}  // namespace weir

@@ -1,0 +1,56 @@
+// Windows of a calendar: days, weeks from Monday, months and years as a time zone's clocks show them.
+//
+// A window begins the first time the local clock reaches its midnight. So a midnight that daylight saving skips
+// begins its day late, one that occurs twice begins it once, and a clock set back across midnight does not return
+// to yesterday's window. A day that a zone left out (Samoa, 2011-12-30) has no window. Does not change once made:
+// any thread may ask. Tested by calendar_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "algorithm/tzif.h"
+#include "weir/quota.h"
+
+namespace weir {
+
+// [start_us, end_us), and the end of the window after it. At the beginning of time a start may be negative: Berlin's
+// 1970 began an hour before the epoch.
+struct Window {
+  std::int64_t start_us = 0;
+  std::int64_t end_us = 0;
+  std::int64_t next_end_us = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+class Calendar {
+ public:
+  // The default Zone is UTC.
+  Calendar(CalendarUnit unit, std::string zone_name, Zone zone)
+      : unit_(unit), zone_name_(std::move(zone_name)), zone_(std::move(zone)) {}
+
+  CalendarUnit unit() const { return unit_; }
+  const std::string& zone_name() const { return zone_name_; }
+
+  // For now in [0, 2^52).
+  Window window_at(std::int64_t now_us) const;
+
+  // tag()
+  //
+  // A number in [1, 2^31) that names unit and zone in a stored state. The same in every build and on every machine.
+  std::int64_t tag() const;
+
+ private:
+  CalendarUnit unit_;
+  std::string zone_name_;
+  Zone zone_;
+};
+
+std::string_view to_string(CalendarUnit unit);
+
+// Whether a text can be the name of a zone: Europe/Berlin, Etc/GMT+5. Such a name, put behind a folder's, stays in it.
+bool is_zone_name(std::string_view name);
+
+}  // namespace weir

@@ -1,0 +1,133 @@
+// A cell is the state of one key under one limit: the five algorithms behind one face.
+//
+// A store keeps cells and makes their changes atomic. Its three moves are always the same: prepare() brings the state
+// to now (what that changes stays), decide() answers without changing anything, commit() writes what decide() proposed.
+// The mirror image in Lua is store/script.lua. Tested by differential_test.cc.
+#pragma once
+
+#include <utility>
+#include <variant>
+
+#include "algorithm/bucket.h"
+#include "algorithm/concurrency.h"
+#include "algorithm/fixed_window.h"
+#include "algorithm/sliding_log.h"
+#include "algorithm/sliding_window.h"
+
+namespace weir {
+
+// What commit() writes; for a log only the edit, because the log may be long.
+using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit>;
+
+class Cell {
+ public:
+  explicit Cell(const Limit& limit) : limit_(limit), state_(fresh(limit.algorithm)) {}
+
+  // Corrects a state that is ahead of now and converts it to `limit`, which is of the same algorithm. True if
+  // that changed anything, which then stays, even if the request is denied.
+  bool prepare(const Limit& limit, std::int64_t now) {
+    bool moved = std::visit([&](auto& state) { return settle(state, now); }, state_);
+    if (limit == limit_) return moved;
+    std::visit([&](auto& state) { convert(state, limit, now); }, state_);
+    limit_ = limit;
+    return true;
+  }
+
+  Stepped<Proposal> decide(std::int64_t now, std::int64_t cost) const {
+    return std::visit([&](const auto& state) { return step(state, now, cost); }, state_);
+  }
+
+  void commit(const Proposal& proposal) {
+    if (const auto* edit = std::get_if<LogEdit>(&proposal)) {
+      std::get<SlidingLog>(state_).apply(*edit);
+    } else if (const auto* fixed = std::get_if<FixedWindow>(&proposal)) {
+      state_ = *fixed;
+    } else if (const auto* sliding = std::get_if<SlidingWindow>(&proposal)) {
+      state_ = *sliding;
+    } else {
+      state_ = std::get<Bucket>(proposal);
+    }
+  }
+
+  // Concurrency only; these write at once.
+  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) {
+    return concurrency_acquire(std::get<Holds>(state_), limit_, now, id, cost);
+  }
+  Decision release(std::int64_t now, std::string_view id) {
+    return concurrency_release(std::get<Holds>(state_), limit_, now, id);
+  }
+
+  const Limit& limit() const { return limit_; }
+
+ private:
+  using State = std::variant<FixedWindow, SlidingWindow, Bucket, SlidingLog, Holds>;
+
+  static State fresh(Algorithm algorithm) {
+    switch (algorithm) {
+      case Algorithm::fixed_window:
+        return FixedWindow{};
+      case Algorithm::sliding_window:
+        return SlidingWindow{};
+      case Algorithm::sliding_log:
+        return SlidingLog{};
+      case Algorithm::concurrency:
+        return Holds{};
+      case Algorithm::token_bucket:
+      case Algorithm::leaky_bucket:
+      case Algorithm::leaky_meter:
+        break;
+    }
+    return Bucket{};
+  }
+
+  template <class S>
+  static bool keep(S& state, const Settled<S>& settled) {
+    if (settled.moved) state = settled.state;
+    return settled.moved;
+  }
+  bool settle(FixedWindow& s, std::int64_t now) const { return keep(s, fixed_window_settle(s, limit_, now)); }
+  bool settle(SlidingWindow& s, std::int64_t now) const { return keep(s, sliding_window_settle(s, limit_, now)); }
+  bool settle(Bucket& s, std::int64_t now) const { return keep(s, bucket_settle(s, limit_, now)); }
+  bool settle(SlidingLog& s, std::int64_t now) const {
+    const Settled<LogEdit> settled = sliding_log_settle(s, now);
+    if (settled.moved) s.apply(settled.state);
+    return settled.moved;
+  }
+  bool settle(Holds& s, std::int64_t now) const { return concurrency_settle(s, limit_, now); }
+
+  void convert(FixedWindow& s, const Limit& to, std::int64_t now) const { s = fixed_window_convert(s, to, now); }
+  void convert(SlidingWindow& s, const Limit& to, std::int64_t now) const {
+    s = sliding_window_convert(s, limit_, to, now);
+  }
+  void convert(Bucket& s, const Limit& to, std::int64_t now) const { s = bucket_convert(s, limit_, to, now); }
+  void convert(SlidingLog& s, const Limit& to, std::int64_t now) const {
+    s.apply(sliding_log_convert(s, limit_, to, now));
+  }
+  void convert(Holds& s, const Limit& to, std::int64_t now) const { concurrency_convert(s, to, now); }
+
+  template <class S>
+  static Stepped<Proposal> propose(const Stepped<S>& stepped) {
+    return {stepped.next, stepped.decision};
+  }
+  Stepped<Proposal> step(const FixedWindow& s, std::int64_t now, std::int64_t cost) const {
+    return propose(fixed_window_step(s, limit_, now, cost));
+  }
+  Stepped<Proposal> step(const SlidingWindow& s, std::int64_t now, std::int64_t cost) const {
+    return propose(sliding_window_step(s, limit_, now, cost));
+  }
+  Stepped<Proposal> step(const Bucket& s, std::int64_t now, std::int64_t cost) const {
+    return propose(bucket_step(s, limit_, now, cost));
+  }
+  Stepped<Proposal> step(const SlidingLog& s, std::int64_t now, std::int64_t cost) const {
+    return propose(sliding_log_step(s, limit_, now, cost));
+  }
+  Stepped<Proposal> step(const Holds&, std::int64_t, std::int64_t) const {
+    WEIR_ASSERT(!"concurrency is acquired, not checked");
+    return {Bucket{}, Decision{}};
+  }
+
+  Limit limit_;
+  State state_;
+};
+
+}  // namespace weir

@@ -1,0 +1,55 @@
+// Fixed window: a counter that starts anew at every boundary. Its twin is fixed_window.lua.
+//
+// A window is known by its end, so windows of a period and of a calendar are one thing. Tested by
+// differential_test.cc and tests/scenarios/fixed_window.txt.
+#pragma once
+
+#include "algorithm/calendar.h"
+#include "algorithm/division.h"
+#include "algorithm/step.h"
+
+namespace weir {
+
+struct FixedWindow {
+  std::int64_t end_us = 0;  // of the window that `count` belongs to
+  std::int64_t count = 0;
+  friend bool operator==(const FixedWindow&, const FixedWindow&) = default;
+};
+
+inline Window fixed_window_at(const Limit& limit, std::int64_t now) {
+  if (limit.period_us == 0) return limit.calendar->window_at(now);
+  const std::int64_t start = div_floor(now, limit.period_us) * limit.period_us;
+  return {start, start + limit.period_us, start + 2 * limit.period_us};
+}
+
+inline Settled<FixedWindow> fixed_window_settle(FixedWindow s, const Limit& limit, std::int64_t now) {
+  if (s.end_us <= now) return {s, false};
+  const Window window = fixed_window_at(limit, now);
+  if (s.end_us <= window.next_end_us) return {s, false};  // this window, or one ahead: used until it ends
+  return {{window.end_us, s.count}, true};
+}
+
+inline FixedWindow fixed_window_convert(FixedWindow s, const Limit& to, std::int64_t now) {
+  const std::int64_t count = s.end_us <= now ? 0 : s.count;
+  return {fixed_window_at(to, now).end_us, std::min(count, to.permits)};
+}
+
+inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit, std::int64_t now, std::int64_t cost) {
+  if (s.end_us <= now) s = {fixed_window_at(limit, now).end_us, 0};
+  const std::int64_t left = s.end_us - now;
+  Decision d = granted(limit.capacity);
+  if (cost < 0) {
+    s.count = cost < -s.count ? 0 : s.count + cost;
+  } else if (cost > limit.permits) {
+    refuse(d, kNever);
+  } else if (s.count + cost > limit.permits) {
+    refuse(d, Micros{left});
+  } else {
+    s.count += cost;
+  }
+  d.remaining = std::max<std::int64_t>(0, limit.permits - s.count);
+  d.reset_after = Micros{s.count > 0 ? left : 0};
+  return {s, d};
+}
+
+}  // namespace weir

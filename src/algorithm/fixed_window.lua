@@ -1,0 +1,49 @@
+-- Fixed window: a counter that starts anew at every boundary. The twin of fixed_window.h.
+--
+-- limit {permits, period, calendar, start, end, next end}; of a calendar the period is 0 and the last three are
+-- the window that the caller saw, which by this clock may be the one before or after. state {end, count}.
+local function fixed_window_at(limit, now) -- the end of the window of now, and of the next
+  local period = limit[2]
+  if period > 0 then
+    local start = div_floor(now, period) * period
+    return start + period, start + 2 * period
+  end
+  if now < limit[4] then return limit[4], limit[5] end
+  if now < limit[5] then return limit[5], limit[6] end
+  return limit[6], 9007199254740992 -- what comes then was not told
+end
+local function fixed_window_settle(s, limit, now)
+  if s[1] <= now then return s, false end
+  local ends, next_ends = fixed_window_at(limit, now)
+  if s[1] <= next_ends then return s, false end -- this window, or one ahead: used until it ends
+  return {ends, s[2]}, true
+end
+local function fixed_window_convert(s, to, now)
+  local count = s[2]
+  if s[1] <= now then count = 0 end
+  if count > to[1] then count = to[1] end
+  return {fixed_window_at(to, now), count}
+end
+local function fixed_window_step(s, limit, now, cost)
+  local permits, ends, count = limit[1], s[1], s[2]
+  if ends <= now then
+    ends = fixed_window_at(limit, now)
+    count = 0
+  end
+  local left = ends - now
+  local allowed, retry = 1, 0
+  if cost < 0 then
+    count = count + cost
+    if count < 0 then count = 0 end
+  elseif cost > permits then
+    allowed, retry = 0, -1
+  elseif count + cost > permits then
+    allowed, retry = 0, left
+  else
+    count = count + cost
+  end
+  local remaining, reset = permits - count, 0
+  if remaining < 0 then remaining = 0 end
+  if count > 0 then reset = left end
+  return {ends, count}, {allowed, remaining, retry, reset, 0}
+end

@@ -1,0 +1,48 @@
+// From a quota to integers: every bound that the arithmetic relies on is checked here, and nowhere later.
+//
+// Pure; the zone file of a calendar quota has been read by compile.cc. Any thread. Tested by limit_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "algorithm/calendar.h"
+#include "weir/limit.h"
+
+namespace weir {
+
+// What the word of a bucket can hold: see "The rate of a bucket" in docs/algorithms.md.
+inline constexpr std::int64_t kRateMax = 4094;
+inline constexpr std::int64_t kUnitsMax = (std::int64_t{1} << 53) - 4096;  // of (capacity + 1) * weight
+inline constexpr std::int64_t kPermitsPerMicroMax = 64;
+inline constexpr std::int64_t kFillMax_us = std::int64_t{1} << 52;
+
+struct Fraction {
+  std::int64_t rate = 1;
+  std::int64_t weight = 1;
+  friend bool operator==(const Fraction&, const Fraction&) = default;
+};
+
+// largest_fraction()
+//
+// The largest rate/weight at or below permits/period_us with rate <= rate_max and weight <= weight_max; rate 0 if
+// there is none above zero. Exact, and in lowest terms, whenever permits/period_us itself fits.
+Fraction largest_fraction(std::int64_t permits, std::int64_t period_us, Fraction max);
+
+// make_bucket(), make_window()
+//
+// A limit of a bucket, or of a window, log or concurrency. Periods may be as short as a microsecond: tests use that.
+Result<Limit> make_bucket(Algorithm algorithm, std::int64_t permits, std::int64_t period_us, std::int64_t capacity);
+Result<Limit> make_window(Algorithm algorithm, std::int64_t permits, std::int64_t period_us);
+
+// compile_limit()
+//
+// `calendar` is the one that the quota names, and null if it names none.
+Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> calendar);
+
+constexpr bool is_bucket(Algorithm algorithm) {
+  return algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket ||
+         algorithm == Algorithm::leaky_meter;
+}
+
+}  // namespace weir

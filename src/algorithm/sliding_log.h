@@ -1,0 +1,126 @@
+// Sliding log: every admitted event is remembered, and nothing is estimated. Its twin is sliding_log.lua.
+//
+// One entry an event: its time and the cumulative total of all costs up to it, so that any cost is one write and
+// a decision is a binary search. The functions read the log and answer with an edit, which the store carries out:
+// this is how a log in memory and a string in Redis share the arithmetic. Entries are numbered from 1, as in Lua.
+// Tested by differential_test.cc and tests/scenarios/sliding_log.txt.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "algorithm/step.h"
+
+namespace weir {
+
+struct LogEvent {
+  std::int64_t time_us;
+  std::int64_t total;  // cumulative
+};
+
+// Drop the first `dead` entries; cut all after entry `keep`, which becomes (time, total).
+struct LogEdit {
+  std::int64_t dead, keep, time_us, total, base;
+};
+
+class SlidingLog {
+ public:
+  std::int64_t size() const { return static_cast<std::int64_t>(events_.size() - first_); }
+  std::int64_t base() const { return base_; }  // the total before entry 1
+  std::int64_t time(std::int64_t i) const { return at(i).time_us; }
+  std::int64_t total(std::int64_t i) const { return at(i).total; }
+
+  void apply(const LogEdit& edit) {
+    base_ = edit.base;
+    events_.resize(first_ + static_cast<std::size_t>(edit.keep), LogEvent{0, 0});
+    first_ += static_cast<std::size_t>(edit.dead);
+    if (edit.keep > edit.dead) events_.back() = {edit.time_us, edit.total};
+    if (first_ > 64 && first_ > events_.size() / 2) compact();
+  }
+
+ private:
+  const LogEvent& at(std::int64_t i) const { return events_[first_ + static_cast<std::size_t>(i) - 1]; }
+  void compact() {
+    events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+
+  std::vector<LogEvent> events_;
+  std::size_t first_ = 0;
+  std::int64_t base_ = 0;
+};
+
+// The smallest i in [low, high] with test(i), or high + 1; once true, test stays true.
+template <class Test>
+std::int64_t sliding_log_first(std::int64_t low, std::int64_t high, Test test) {
+  std::int64_t end = high + 1;
+  while (low < end) {
+    const std::int64_t middle = low + (end - low) / 2;
+    if (test(middle)) {
+      end = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// Events after now move to now: they become one.
+inline Settled<LogEdit> sliding_log_settle(const SlidingLog& log, std::int64_t now) {
+  const std::int64_t n = log.size();
+  if (n == 0 || log.time(n) <= now) return {{0, n, 0, 0, 0}, false};
+  std::int64_t keep = sliding_log_first(1, n, [&](std::int64_t i) { return log.time(i) > now; });
+  if (keep > 1 && log.time(keep - 1) == now) --keep;
+  return {{0, keep, now, log.total(n), log.base()}, true};
+}
+
+// Live by the old period; of those, the newest permits of the new limit.
+inline LogEdit sliding_log_convert(const SlidingLog& log, const Limit& from, const Limit& to, std::int64_t now) {
+  const std::int64_t n = log.size();
+  std::int64_t base = log.base();
+  if (n == 0) return {0, 0, 0, 0, base};
+  const std::int64_t last = log.total(n);
+  std::int64_t dead = sliding_log_first(1, n, [&](std::int64_t i) { return log.time(i) > now - from.period_us; }) - 1;
+  if (dead > 0) base = log.total(dead);
+  if (last - base > to.permits) {
+    base = last - to.permits;
+    dead = sliding_log_first(dead + 1, n, [&](std::int64_t i) { return log.total(i) > base; }) - 1;
+  }
+  return {dead, n, log.time(n), last, base};
+}
+
+inline Stepped<LogEdit> sliding_log_step(const SlidingLog& log, const Limit& limit, std::int64_t now,
+                                         std::int64_t cost) {
+  const std::int64_t permits = limit.permits, period = limit.period_us, n = log.size();
+  std::int64_t base = log.base(), last = base, time = 0;
+  if (n > 0) last = log.total(n), time = log.time(n);
+  const std::int64_t dead = sliding_log_first(1, n, [&](std::int64_t i) { return log.time(i) > now - period; }) - 1;
+  if (dead > 0) base = log.total(dead);
+  const std::int64_t used = last - base;
+  std::int64_t keep = n, total = last;
+  Decision d = granted(limit.capacity);
+  if (cost < 0) {
+    total = cost < -used ? base : last + cost;
+    keep = total == base ? dead : sliding_log_first(dead + 1, n, [&](std::int64_t i) { return log.total(i) >= total; });
+    time = keep > dead ? log.time(keep) : 0;
+  } else if (cost > permits) {
+    refuse(d, kNever);
+  } else if (const bool crowded = cost > 0 && n - dead >= limit.events_max && time != now;
+             crowded || used + cost > permits) {
+    // Who must leave first: enough permits, and enough events for one more.
+    const std::int64_t i =
+        sliding_log_first(dead + 1, n, [&](std::int64_t k) { return last - log.total(k) + cost <= permits; });
+    const std::int64_t leaver = std::max(i, n - limit.events_max + 1);
+    refuse(d, Micros{log.time(leaver) + period - now});
+  } else if (cost > 0) {
+    total = last + cost;
+    if (keep == dead || time != now) ++keep;
+    time = now;
+  }
+  const bool room = keep - dead < limit.events_max || time == now;
+  d.remaining = room ? std::max<std::int64_t>(0, permits - (total - base)) : 0;
+  d.reset_after = Micros{total > base ? time + period - now : 0};
+  return {{dead, keep, time, total, base}, d};
+}
+
+}  // namespace weir

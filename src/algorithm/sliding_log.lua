@@ -1,0 +1,71 @@
+-- Sliding log: every admitted event is remembered, and nothing is estimated. The twin of sliding_log.h.
+--
+-- limit {permits, period, most events}. log: n, base, time(i), total(i) for i = 1..n; totals are cumulative, base is
+-- the total before entry 1. An edit {dead, keep, time, total, base} drops the first `dead` entries and cuts all after
+-- entry `keep`, which becomes (time, total).
+local function sliding_log_first(low, high, test) -- the smallest i in [low, high] with test(i), or high + 1
+  local a, stride = low, 1 -- gallops from low: what has died since the last visit is mostly little
+  while a + stride - 1 <= high and not test(a + stride - 1) do
+    a, stride = a + stride, stride * 2
+  end
+  local b = a + stride - 1
+  if b > high then b = high + 1 end
+  while a < b do
+    local middle = floor((a + b) / 2)
+    if test(middle) then b = middle else a = middle + 1 end
+  end
+  return a
+end
+local function sliding_log_settle(log, now) -- events after now move to now: they become one
+  local n = log.n
+  if n == 0 or log.time(n) <= now then return {0, n, 0, 0, 0}, false end
+  local keep = sliding_log_first(1, n, function(i) return log.time(i) > now end)
+  if keep > 1 and log.time(keep - 1) == now then keep = keep - 1 end
+  return {0, keep, now, log.total(n), log.base}, true
+end
+local function sliding_log_convert(log, from, to, now) -- live by the old period; of those, the newest permits
+  local n, base = log.n, log.base
+  if n == 0 then return {0, 0, 0, 0, base} end
+  local last = log.total(n)
+  local dead = sliding_log_first(1, n, function(i) return log.time(i) > now - from[2] end) - 1
+  if dead > 0 then base = log.total(dead) end
+  if last - base > to[1] then
+    base = last - to[1]
+    dead = sliding_log_first(dead + 1, n, function(i) return log.total(i) > base end) - 1
+  end
+  return {dead, n, log.time(n), last, base}
+end
+local function sliding_log_step(log, limit, now, cost)
+  local permits, period, n, base = limit[1], limit[2], log.n, log.base
+  local last, time = base, 0
+  if n > 0 then last, time = log.total(n), log.time(n) end
+  local dead = sliding_log_first(1, n, function(i) return log.time(i) > now - period end) - 1
+  if dead > 0 then base = log.total(dead) end
+  local used, keep, total = last - base, n, last
+  local crowded = cost > 0 and n - dead >= limit[3] and time ~= now
+  local allowed, retry = 1, 0
+  if cost < 0 then
+    total = last + cost
+    if total <= base then
+      total, keep, time = base, dead, 0
+    else
+      keep = sliding_log_first(dead + 1, n, function(i) return log.total(i) >= total end)
+      time = log.time(keep)
+    end
+  elseif cost > permits then
+    allowed, retry = 0, -1
+  elseif crowded or used + cost > permits then
+    -- who must leave first: enough permits, and enough events for one more
+    local leaver = sliding_log_first(dead + 1, n, function(k) return last - log.total(k) + cost <= permits end)
+    if leaver < n - limit[3] + 1 then leaver = n - limit[3] + 1 end
+    allowed, retry = 0, log.time(leaver) + period - now
+  elseif cost > 0 then
+    total = last + cost
+    if keep == dead or time ~= now then keep = keep + 1 end
+    time = now
+  end
+  local remaining, reset = permits - (total - base), 0
+  if remaining < 0 or (keep - dead >= limit[3] and time ~= now) then remaining = 0 end
+  if total > base then reset = time + period - now end
+  return {dead, keep, time, total, base}, {allowed, remaining, retry, reset, 0}
+end

@@ -1,0 +1,79 @@
+// Sliding window: this window's count, and the last one's fading out. Its twin is sliding_window.lua.
+//
+// used = floor(previous * (period - elapsed) / period) + current; the floor is the definition's only favour to
+// the client. Tested by differential_test.cc and tests/scenarios/sliding_window.txt.
+#pragma once
+
+#include "algorithm/division.h"
+#include "algorithm/step.h"
+
+namespace weir {
+
+struct SlidingWindow {
+  std::int64_t window = 0;  // its number since the epoch
+  std::int64_t previous = 0;
+  std::int64_t current = 0;
+  friend bool operator==(const SlidingWindow&, const SlidingWindow&) = default;
+};
+
+// To the window of now; one that is ahead stays.
+inline SlidingWindow sliding_window_roll(SlidingWindow s, std::int64_t period, std::int64_t now) {
+  const std::int64_t window = div_floor(now, period);
+  if (s.window >= window) return s;
+  if (s.window == window - 1) return {window, s.current, 0};
+  return {window, 0, 0};
+}
+
+// The shortest wait until used <= room, without traffic.
+inline std::int64_t sliding_window_wait(const SlidingWindow& s, std::int64_t elapsed, std::int64_t period,
+                                        std::int64_t room) {
+  if (s.current > room) return period - elapsed + period - mul_div_ceil(period, room + 1, s.current) + 1;
+  if (s.previous <= room - s.current) return 0;
+  const std::int64_t wait = period - mul_div_ceil(period, room - s.current + 1, s.previous) + 1 - elapsed;
+  return std::max<std::int64_t>(0, wait);
+}
+
+inline Settled<SlidingWindow> sliding_window_settle(SlidingWindow s, const Limit& limit, std::int64_t now) {
+  const std::int64_t window = div_floor(now, limit.period_us);
+  if (s.window <= window + 1) return {s, false};
+  return {{window, 0, std::min(s.previous + s.current, limit.permits)}, true};
+}
+
+inline SlidingWindow sliding_window_convert(SlidingWindow s, const Limit& from, const Limit& to, std::int64_t now) {
+  const std::int64_t period = from.period_us;
+  s = sliding_window_roll(s, period, now);
+  if (period != to.period_us) {
+    const std::int64_t left = std::min(period, (s.window + 1) * period - now);
+    s = {div_floor(now, to.period_us), 0, mul_div_floor(s.previous, left, period) + s.current};
+  }
+  return {s.window, std::min(s.previous, to.permits), std::min(s.current, to.permits)};
+}
+
+inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& limit, std::int64_t now,
+                                                  std::int64_t cost) {
+  const std::int64_t period = limit.period_us;
+  s = sliding_window_roll(s, period, now);
+  const std::int64_t start = s.window * period;
+  const std::int64_t elapsed = std::max<std::int64_t>(0, now - start);
+  const std::int64_t ahead = std::max<std::int64_t>(0, start - now);  // of a window that has not begun
+  Decision d = granted(limit.capacity);
+  if (cost < 0) {
+    const std::int64_t given = cost < -(s.previous + s.current) ? s.previous + s.current : -cost;
+    const std::int64_t newest = std::min(given, s.current);
+    s.current -= newest;
+    s.previous -= given - newest;
+  } else if (cost > limit.permits) {
+    refuse(d, kNever);
+  } else if (const std::int64_t wait = sliding_window_wait(s, elapsed, period, limit.permits - cost); wait > 0) {
+    refuse(d, Micros{wait + ahead});
+  } else {
+    s.current += cost;
+  }
+  const std::int64_t used = mul_div_floor(s.previous, period - elapsed, period) + s.current;
+  const std::int64_t reset = sliding_window_wait(s, elapsed, period, 0);
+  d.remaining = std::max<std::int64_t>(0, limit.permits - used);
+  d.reset_after = Micros{reset > 0 ? reset + ahead : 0};
+  return {s, d};
+}
+
+}  // namespace weir

@@ -1,0 +1,61 @@
+-- Sliding window: this window's count, and the last one's fading out. The twin of sliding_window.h.
+--
+-- limit {permits, period}; state {window, previous, current}
+local function sliding_window_roll(s, period, now) -- to the window of now; one that is ahead stays
+  local window = div_floor(now, period)
+  if s[1] >= window then return s[1], s[2], s[3] end
+  if s[1] == window - 1 then return window, s[3], 0 end
+  return window, 0, 0
+end
+-- The shortest wait until floor(previous * (period - elapsed) / period) + current <= room, without traffic.
+local function sliding_window_wait(previous, current, elapsed, period, room)
+  if current > room then return period - elapsed + period - mul_div_ceil(period, room + 1, current) + 1 end
+  if previous <= room - current then return 0 end
+  local wait = period - mul_div_ceil(period, room - current + 1, previous) + 1 - elapsed
+  if wait < 0 then return 0 end
+  return wait
+end
+local function sliding_window_settle(s, limit, now)
+  local window = div_floor(now, limit[2])
+  if s[1] <= window + 1 then return s, false end
+  local spent = s[2] + s[3]
+  if spent > limit[1] then spent = limit[1] end
+  return {window, 0, spent}, true
+end
+local function sliding_window_convert(s, from, to, now)
+  local period = from[2]
+  local window, previous, current = sliding_window_roll(s, period, now)
+  if period ~= to[2] then
+    local left = (window + 1) * period - now
+    if left > period then left = period end
+    current = mul_div_floor(previous, left, period) + current
+    window, previous = div_floor(now, to[2]), 0
+  end
+  if previous > to[1] then previous = to[1] end
+  if current > to[1] then current = to[1] end
+  return {window, previous, current}
+end
+local function sliding_window_step(s, limit, now, cost)
+  local permits, period = limit[1], limit[2]
+  local window, previous, current = sliding_window_roll(s, period, now)
+  local elapsed, ahead = now - window * period, 0
+  if elapsed < 0 then elapsed, ahead = 0, -elapsed end -- a window that has not begun
+  local allowed, retry = 1, 0
+  if cost < 0 then
+    current = current + cost
+    if current < 0 then
+      previous, current = previous + current, 0
+      if previous < 0 then previous = 0 end
+    end
+  elseif cost > permits then
+    allowed, retry = 0, -1
+  else
+    local wait = sliding_window_wait(previous, current, elapsed, period, permits - cost)
+    if wait > 0 then allowed, retry = 0, wait + ahead else current = current + cost end
+  end
+  local remaining = permits - mul_div_floor(previous, period - elapsed, period) - current
+  if remaining < 0 then remaining = 0 end
+  local reset = sliding_window_wait(previous, current, elapsed, period, 0)
+  if reset > 0 then reset = reset + ahead end
+  return {window, previous, current}, {allowed, remaining, retry, reset, 0}
+end

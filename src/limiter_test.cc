@@ -1,0 +1,153 @@
+// The library as its users meet it: from text, with their clock, and with what they get wrong.
+
+#include "weir/limiter.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir {
+namespace {
+
+std::shared_ptr<ManualClock> clock_at(std::int64_t us) { return std::make_shared<ManualClock>(Micros{us}); }
+
+TEST(Limiter, IsMadeFromText) {
+  const auto clock = clock_at(0);
+  auto limiter = make_limiter("token_bucket", "10/s burst 2", {.clock = clock});
+  ASSERT_TRUE(limiter) << limiter.error().message;
+  EXPECT_EQ(limiter->check("user:42")->remaining, 1);
+  EXPECT_TRUE(limiter->check("user:42")->allowed);
+  const auto denied = limiter->check("user:42");
+  EXPECT_FALSE(denied->allowed);
+  EXPECT_EQ(denied->retry_after, Micros{100'000});
+  EXPECT_TRUE(limiter->check("user:43")->allowed) << "another key";
+  clock->advance(denied->retry_after);
+  EXPECT_TRUE(limiter->check("user:42")->allowed);
+}
+
+TEST(Limiter, SaysWhatIsWrongWithTheText) {
+  const auto algorithm = make_limiter("token_bukcet", "10/s");
+  ASSERT_FALSE(algorithm);
+  EXPECT_NE(algorithm.error().message.find("token_bucket"), std::string::npos) << algorithm.error().message;
+  const auto quota = make_limiter("token_bucket", "10/secnd");
+  ASSERT_FALSE(quota);
+  EXPECT_NE(quota.error().message.find("10/second"), std::string::npos) << quota.error().message;
+  EXPECT_EQ(quota.error().column, 4);
+  EXPECT_FALSE(make_limiter("fixed_window", "10/s burst 5"));
+}
+
+TEST(Limiter, PeeksGivesBackAndResets) {
+  auto limiter = make_limiter("fixed_window", "5/minute", {.clock = clock_at(0)});
+  limiter->check("k", 4);
+  EXPECT_EQ(limiter->peek("k")->remaining, 1);
+  EXPECT_EQ(limiter->peek("k")->remaining, 1) << "a peek spends nothing";
+  EXPECT_EQ(limiter->give_back("k", 3)->remaining, 4);
+  EXPECT_EQ(limiter->give_back("k", 300)->remaining, 5) << "never beyond full";
+  limiter->check("k", 5);
+  EXPECT_TRUE(*limiter->reset("k"));
+  EXPECT_FALSE(*limiter->reset("k"));
+  EXPECT_EQ(limiter->peek("k")->remaining, 5);
+}
+
+TEST(Limiter, ChargesOneRequestToSeveralLimits) {
+  Limiter limiter({.clock = clock_at(0)});
+  const Limit second = compile("10/second").value(), hour = compile("12/hour").value();
+  const Charge charges[] = {{"user:42/second", &second, 6}, {"user:42/hour", &hour, 6}};
+  EXPECT_TRUE(limiter.check_all(charges)->allowed);
+  const auto verdict = limiter.check_all(charges);
+  EXPECT_FALSE(verdict->allowed) << "only 4 are left of 10 a second";
+  EXPECT_EQ(verdict->binding, 0u);
+  EXPECT_EQ(verdict->decisions[1].remaining, 6) << "a denial charges nobody";
+}
+
+TEST(Limiter, ChecksManyRequestsAtOneTime) {
+  Limiter limiter({.clock = clock_at(0)});
+  const Limit limit = compile("2/minute").value();
+  const Charge charges[] = {{"a", &limit, 1}, {"a", &limit, 1}, {"", &limit, 1}, {"a", &limit, 1}, {"b", &limit, 1}};
+  const auto answers = limiter.check_many(charges);
+  ASSERT_EQ(answers.size(), 5u);
+  EXPECT_TRUE(answers[0]->allowed && answers[1]->allowed && answers[4]->allowed);
+  EXPECT_FALSE(answers[2]) << "a bad key is an error of its own";
+  EXPECT_FALSE(answers[3]->allowed);
+}
+
+TEST(Limiter, HoldsPermitsUntilTheyAreReleasedOrLapse) {
+  const auto clock = clock_at(0);
+  auto limiter = make_limiter("concurrency", "2 concurrent for 30s", {.clock = clock});
+  EXPECT_TRUE(limiter->acquire("db", "a")->allowed);
+  clock->advance(Micros{10'000'000});
+  EXPECT_TRUE(limiter->acquire("db", "b")->allowed);
+  EXPECT_TRUE(limiter->acquire("db", "a")->allowed) << "renewed";
+  const auto denied = limiter->acquire("db", "c");
+  EXPECT_FALSE(denied->allowed);
+  EXPECT_EQ(denied->retry_after, Micros{30'000'000});
+  EXPECT_EQ(limiter->peek("db")->remaining, 0);
+  EXPECT_TRUE(*limiter->release("db", "b"));
+  EXPECT_FALSE(*limiter->release("db", "b"));
+  EXPECT_TRUE(limiter->acquire("db", "c")->allowed);
+  clock->advance(Micros{30'000'000});
+  EXPECT_EQ(limiter->peek("db")->remaining, 2) << "nobody released them";
+}
+
+TEST(Limiter, RefusesWhatItCannotCount) {
+  auto limiter = make_limiter("sliding_window", "5/minute", {.clock = clock_at(0)});
+  EXPECT_NE(limiter->check("").error().message.find("empty"), std::string::npos);
+  EXPECT_TRUE(limiter->check(std::string(kKeyBytesMax, 'k')));
+  const auto too_long = limiter->check(std::string(kKeyBytesMax + 1, 'k'));
+  EXPECT_NE(too_long.error().message.find("4097 bytes"), std::string::npos) << too_long.error().message;
+  EXPECT_FALSE(limiter->check(std::string(1 << 20, 'k')));
+  EXPECT_FALSE(limiter->acquire("k", "a")) << "a rate is checked, not acquired";
+  EXPECT_FALSE(limiter->give_back("k", -1));
+  EXPECT_FALSE(limiter->check_all({}));
+  const Limit limit = compile("5/minute").value();
+  EXPECT_FALSE(limiter->check_all(std::vector<Charge>(kChargesMax + 1, Charge{"k", &limit, 1})));
+  const Charge without_limit{.key = "k"};
+  EXPECT_FALSE(limiter->check_all({&without_limit, 1}));
+
+  auto holds = make_limiter("concurrency", "2 concurrent");
+  EXPECT_NE(holds->check("k").error().message.find("acquired"), std::string::npos);
+  EXPECT_FALSE(holds->acquire("k", ""));
+  EXPECT_FALSE(holds->acquire("k", std::string(kHoldIdBytesMax + 1, 'i')));
+  EXPECT_FALSE(holds->acquire("k", "a", std::int64_t{0}));
+  EXPECT_EQ(Limiter().check("k").error().message, "this limiter has no limit of its own: give one with the call");
+}
+
+TEST(Limiter, AnswersAnyCost) {
+  auto limiter = make_limiter("token_bucket", "10/s", {.clock = clock_at(0)});
+  for (const std::int64_t cost : {INT64_MAX, INT64_MAX - 1, std::int64_t{11}}) {
+    const auto decision = limiter->check("k", cost);
+    EXPECT_FALSE(decision->allowed);
+    EXPECT_EQ(decision->retry_after, kNever);
+  }
+  EXPECT_EQ(limiter->check("k", INT64_MIN)->remaining, 10);
+}
+
+TEST(Limiter, CanBeMovedAndUsedFromManyThreads) {
+  auto made = make_limiter("sliding_log", "500/minute", {.clock = clock_at(0)});
+  Limiter limiter = std::move(*made);
+  std::atomic<int> admitted{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 300; ++k) admitted += limiter.check("k")->allowed ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(admitted, 500);
+}
+
+TEST(SystemClock, IsTheTimeOfDayAndNeverRunsBackwards) {
+  const auto clock = make_system_clock();
+  Micros last = clock->now();
+  EXPECT_GT(last.count(), 1'700'000'000'000'000);
+  for (int i = 0; i < 10'000; ++i) {
+    const Micros now = clock->now();
+    ASSERT_GE(now, last);
+    last = now;
+  }
+}
+
+}  // namespace
+}  // namespace weir

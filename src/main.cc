@@ -1,0 +1,156 @@
+// The command line: `weir serve`, `weir version`. Each command is one function.
+//
+// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood.
+// Tested by tests/server/cli.sh.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nearest.h"
+#include "server/address.h"
+#include "server/server.h"
+#include "weir/limiter.h"
+
+#ifndef WEIR_VERSION
+#define WEIR_VERSION "0.0.0"
+#endif
+
+namespace {
+
+constexpr const char* kIntroduction =
+    "weir: may this request pass?\n"
+    "\n"
+    "  weir serve                                   HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
+    "  weir serve --http :8081 --resp :6381         on other ports; :0 picks a free one\n"
+    "  weir serve --keys 5000000                    for more live keys\n"
+    "\n"
+    "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
+    "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
+
+constexpr std::array<std::string_view, 2> kCommands = {"serve", "version"};
+
+struct ServeArguments {
+  std::string http = "127.0.0.1:8080";
+  std::string resp = "127.0.0.1:6380";
+  std::uint64_t keys_max = 1'000'000;
+};
+
+int complain(std::string_view message) {
+  std::fprintf(stderr, "weir: %.*s\n", static_cast<int>(message.size()), message.data());
+  return 1;
+}
+
+int print_version() {
+  std::puts("weir " WEIR_VERSION);
+  return 0;
+}
+
+// Many systems give a process 1,024 descriptors and let it have more when it asks.
+void ask_for_descriptors(std::size_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A client on this machine reaches a server that listens everywhere by the loopback address.
+weir::Address reachable(weir::Address address) {
+  if (address.host == "0.0.0.0") address.host = "127.0.0.1";
+  if (address.host == "::") address.host = "::1";
+  return address;
+}
+
+void announce(const weir::Server& server) {
+  const weir::Address http = reachable(server.http_address());
+  const weir::Address resp = reachable(server.resp_address());
+  std::printf("http  http://%s\n", to_string(server.http_address()).c_str());
+  std::printf("resp  redis://%s\n", to_string(server.resp_address()).c_str());
+  std::printf("\ntry   curl -i http://%s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n",
+              to_string(http).c_str());
+  std::printf("      redis-cli -h %s -p %u CL.THROTTLE user:42 15 30 60\n", resp.host.c_str(), unsigned{resp.port});
+  std::fflush(stdout);
+}
+
+int serve(const ServeArguments& arguments) {
+  const auto http = weir::parse_address(arguments.http);
+  if (!http) return complain("--http: " + http.error().message);
+  const auto resp = weir::parse_address(arguments.resp);
+  if (!resp) return complain("--resp: " + resp.error().message);
+
+  weir::ServerOptions options;
+  options.http = *http;
+  options.resp = *resp;
+  options.version = WEIR_VERSION;
+  ask_for_descriptors(options.connections_max + 64);
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
+
+  weir::LimiterOptions limiter_options;
+  limiter_options.keys_max = arguments.keys_max;
+  weir::Limiter limiter(std::move(limiter_options));
+  auto server = weir::make_server(std::move(options), limiter);
+  if (!server) return complain(server.error().message);
+  announce(**server);
+  return (*server)->run() == weir::Stopped::drained ? 0 : 1;
+}
+
+int unknown_command(std::string_view word) {
+  std::string message = "there is no command " + weir::in_quotes(word) + ". ";
+  const std::string_view meant = weir::nearest(word, kCommands);
+  if (meant.empty()) {
+    message += "See weir --help";
+  } else {
+    message.append("Did you mean weir ").append(meant).append("?");
+  }
+  complain(message);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  CLI::App app(kIntroduction, "weir");
+  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  app.require_subcommand(1);
+
+  ServeArguments arguments;
+  CLI::App* serve_command = app.add_subcommand("serve", "Answer checks over HTTP and RESP until SIGTERM");
+  serve_command->add_option("--http", arguments.http, "Where HTTP listens; a port alone, :8080, is on loopback")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  serve_command->add_option("--resp", arguments.resp, "Where Redis clients are served")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  serve_command->add_option("--keys", arguments.keys_max, "How many keys may be live at once; a further one is refused")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+      ->capture_default_str();
+  CLI::App* version_command = app.add_subcommand("version", "Print the version");
+
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  }
+  const std::string_view first = argv[1];
+  if (!first.starts_with('-') && std::ranges::find(kCommands, first) == kCommands.end()) return unknown_command(first);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    complain(std::string(error.what()) + ". See weir " + (*serve_command ? "serve " : "") + "--help");
+    return 2;
+  }
+  if (*version_command) return print_version();
+  return serve(arguments);
+} catch (const std::exception& exception) {
+  complain(exception.what());
+  return 1;
+}

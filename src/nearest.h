@@ -1,0 +1,93 @@
+// What an error message about a word is made of: the word itself, safe to print, and the known word nearest to it.
+//
+// Used where people type: quotas, algorithms, time zones. Both functions bound their work, because what they read
+// comes from outside. Pure; any thread. Tested by algorithm/quota_test.cc.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+inline std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return lower(c); });
+  return out;
+}
+
+// in_quotes()
+//
+// The text in quotes: what is not printable ASCII as \xNN, and no more of it than a person needs to recognise it.
+inline std::string in_quotes(std::string_view text, std::size_t bytes_max = 40) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out = "'";
+  for (const char c : text.substr(0, bytes_max)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out + (text.size() > bytes_max ? "...'" : "'");
+}
+
+// edit_distance()
+//
+// How many letters must be added, dropped, changed or swapped with their neighbour to make `a` of `b`. The case of
+// letters does not count. Words beyond kWordMax are as far from each other as can be.
+inline constexpr std::size_t kWordMax = 64;
+
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  if (a.size() > kWordMax || b.size() > kWordMax) return std::max(a.size(), b.size());
+  std::array<std::array<std::size_t, kWordMax + 1>, 3> rows;  // of a[0..i - 2], a[0..i - 1] and a[0..i]
+  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    const auto &twice = rows[(i + 1) % 3], &once = rows[(i - 1) % 3];
+    auto& row = rows[i % 3];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+      row[j] = std::min({once[j] + 1, row[j - 1] + 1, once[j - 1] + change});
+      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], twice[j - 2] + 1);
+    }
+  }
+  return rows[a.size() % 3][b.size()];
+}
+
+// No two words are nearer to each other than this, and it costs nothing to know.
+inline std::size_t length_gap(std::string_view a, std::string_view b) {
+  return std::max(a.size(), b.size()) - std::min(a.size(), b.size());
+}
+
+// How far a word may be from the one that was meant: a third of its letters, but at least one of two.
+inline std::size_t typo_max(std::string_view word) {
+  return word.size() < 2 ? 0 : std::max<std::size_t>(1, word.size() / 3);
+}
+
+// nearest()
+//
+// The first of the known words that is nearest to `word`; empty if none is near enough to have been meant.
+template <class Words>
+std::string_view nearest(std::string_view word, const Words& known) {
+  std::string_view best;
+  std::size_t best_distance = typo_max(word) + 1;
+  for (const auto& name : known) {
+    if (length_gap(word, name) >= best_distance) continue;
+    const std::size_t distance = edit_distance(word, name);
+    if (distance < best_distance) {
+      best = name;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace weir

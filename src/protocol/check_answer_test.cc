@@ -1,0 +1,72 @@
+// What a check is answered over HTTP.
+#include "protocol/check_answer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace weir {
+namespace {
+
+Limit bucket() {
+  Limit limit;
+  limit.algorithm = Algorithm::token_bucket;
+  limit.permits = 10;
+  limit.period_us = 1'000'000;
+  limit.capacity = 50;
+  limit.weight = 100'000;
+  return limit;
+}
+
+bool has_retry_after(const HttpAnswer& answer) {
+  return std::ranges::any_of(answer.headers, [](const Header& header) { return header.name == "Retry-After"; });
+}
+
+TEST(CheckAnswer, Is200WithTheNumbers) {
+  const HttpAnswer answer = check_answer(bucket(), 1, {true, 50, 49, Micros{0}, Micros{100'000}, Micros{0}}, Micros{0});
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.content_type, "application/json");
+  EXPECT_EQ(answer.body,
+            "{\"allowed\":true,\"limit\":50,\"remaining\":49,\"reset_after\":0.1,\"retry_after\":0,\"delay\":0}\n");
+  EXPECT_EQ(answer.headers.size(), 5u);
+}
+
+TEST(CheckAnswer, Is429WithAProblemAndAMessage) {
+  const HttpAnswer answer =
+      check_answer(bucket(), 2, {false, 50, 1, Micros{11'100'000}, Micros{15'000'000}, Micros{0}}, Micros{0});
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(answer.content_type, "application/problem+json");
+  EXPECT_EQ(answer.body,
+            "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
+            "\"status\":429,\"detail\":\"The request costs 2 and 1 of 50 remain.\","
+            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 12 seconds\","
+            "\"violated-policies\":[\"default\"],\"allowed\":false,\"limit\":50,\"remaining\":1,"
+            "\"reset_after\":15,\"retry_after\":11.1,\"delay\":0}\n");
+  EXPECT_TRUE(has_retry_after(answer));
+}
+
+TEST(CheckAnswer, SpeaksOfOneSecondInTheSingular) {
+  const HttpAnswer answer = check_answer(bucket(), 1, {false, 50, 0, Micros{1}, Micros{1}, Micros{0}}, Micros{0});
+  EXPECT_NE(answer.body.find("\"Try again in 1 second\""), std::string::npos) << answer.body;
+}
+
+TEST(CheckAnswer, SaysThatAndWhyARequestCanNeverPass) {
+  const HttpAnswer answer = check_answer(bucket(), 60, {false, 50, 50, kNever, Micros{0}, Micros{0}}, Micros{0});
+  EXPECT_NE(answer.body.find("\"retry_after\":null"), std::string::npos) << answer.body;
+  EXPECT_NE(answer.body.find("\"message\":\"This can never pass: it costs 60, and the limit is 50\""),
+            std::string::npos)
+      << answer.body;
+  EXPECT_FALSE(has_retry_after(answer));
+  const HttpAnswer zero = check_answer(bucket(), 1, {false, 0, 0, kNever, Micros{0}, Micros{0}}, Micros{0});
+  EXPECT_NE(zero.body.find("the limit is 0, which denies everything"), std::string::npos) << zero.body;
+}
+
+TEST(CheckAnswer, TellsTheDelayOfAQueue) {
+  const HttpAnswer answer =
+      check_answer(bucket(), 1, {true, 50, 40, Micros{0}, Micros{1'000'000}, Micros{900'000}}, Micros{0});
+  EXPECT_NE(answer.body.find("\"delay\":0.9}"), std::string::npos) << answer.body;
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,135 @@
+// The body of a check: what is taken, and what each mistake is told.
+#include "protocol/check_json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace weir {
+namespace {
+
+std::string error_of(std::string_view body) {
+  const auto request = parse_check(body);
+  return request ? "no error" : request.error().message;
+}
+
+// That the message names each of these.
+void expect_told(std::string_view body, std::initializer_list<std::string_view> parts) {
+  const std::string message = error_of(body);
+  for (const std::string_view part : parts) {
+    EXPECT_NE(message.find(part), std::string::npos) << body.substr(0, 200) << "\n  was told: " << message;
+  }
+}
+
+TEST(CheckJson, ReadsAllFourMembers) {
+  const auto request = parse_check(R"({"key":"job:7","limit":"10/s burst 50","algorithm":"leaky_meter","cost":5})");
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->key, "job:7");
+  EXPECT_EQ(request->cost, 5);
+  EXPECT_EQ(request->quota.algorithm, Algorithm::leaky_meter);
+  EXPECT_EQ(request->quota.permits, 10);
+  EXPECT_EQ(request->quota.burst, 50);
+}
+
+TEST(CheckJson, NeedsOnlyKeyAndLimit) {
+  const auto request = parse_check(" { \"limit\" : \"100/minute\",\n \"key\" : \"u\" } \r\n");
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->cost, 1);
+  EXPECT_EQ(request->quota.algorithm, Algorithm::sliding_window);
+}
+
+TEST(CheckJson, ReadsEscapesAndEveryCharacterOfAKey) {
+  const auto request = parse_check(R"({"key":"a\"\\\/\u00e9\ud83d\ude00\u0000z","\u006cimit":"1/s"})");
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->key, std::string("a\"\\/\xC3\xA9\xF0\x9F\x98\x80\0z", 12));
+}
+
+TEST(CheckJson, TakesACostOfAnySignUpTo2To53) {
+  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":0})")->cost, 0);
+  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":-9007199254740992})")->cost, -(std::int64_t{1} << 53));
+  for (const char* cost : {"9007199254740993", "-9007199254740993", "9223372036854775807", "9223372036854775808",
+                           "18446744073709551616", "-99999999999999999999", "123456789012345678901234567890"}) {
+    expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}", {"\"cost\"", cost, "2^53"});
+  }
+}
+
+TEST(CheckJson, RefusesACostThatIsNoWholeNumber) {
+  for (const char* cost : {"1.5", "1.0", "1e3", "-0.1"}) {
+    expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}",
+                {"\"cost\" must be a whole number", "found the number", cost});
+  }
+}
+
+TEST(CheckJson, NamesAMemberOfTheWrongType) {
+  expect_told(R"({"key":7,"limit":"1/s"})", {"\"key\" must be a text", "found the number 7"});
+  expect_told(R"({"key":"u","limit":100})", {"\"limit\" must be a text such as \"100/minute\"", "the number 100"});
+  expect_told(R"({"key":"u","limit":null})", {"\"limit\"", "found null"});
+  expect_told(R"({"key":"u","limit":["1/s"]})", {"\"limit\"", "found an array"});
+  expect_told(R"({"key":{"a":1},"limit":"1/s"})", {"\"key\"", "found an object"});
+  expect_told(R"({"key":true,"limit":"1/s"})", {"\"key\"", "found true"});
+  expect_told(R"({"key":"u","limit":"1/s","cost":"1"})", {"\"cost\"", "found the text '1'"});
+  expect_told(R"({"key":"u","limit":"1/s","algorithm":18446744073709551615})", {"\"algorithm\"", "the number 184467"});
+}
+
+TEST(CheckJson, SuggestsTheMemberThatWasMeant) {
+  expect_told(R"({"key":"u","limt":"1/s"})", {"unknown member 'limt'", "did you mean \"limit\"?"});
+  expect_told(R"({"Key":"u","limit":"1/s"})", {"unknown member 'Key'", "did you mean \"key\"?"});
+  expect_told(R"({"key":"u","limit":"1/s","frobnicate":1})", {"unknown member 'frobnicate'", "known are"});
+  expect_told("{\"" + std::string(100'000, 'x') + "\":1}", {"unknown member", "known are"});
+}
+
+TEST(CheckJson, RefusesAMemberGivenTwice) {
+  expect_told(R"({"key":"u","limit":"1/s","key":"v"})", {"\"key\" is given twice"});
+  expect_told(R"({"key":"u","cost":1,"limit":"1/s","\u0063ost":1})", {"\"cost\" is given twice"});
+}
+
+TEST(CheckJson, NamesWhatIsMissing) {
+  expect_told("{}", {"\"key\" is missing"});
+  expect_told(R"({"key":"u"})", {"\"limit\" is missing"});
+  expect_told("", {"the body is empty", "such as {"});
+  expect_told(" \n", {"the body is empty"});
+}
+
+TEST(CheckJson, RefusesWhatIsNotOneObject) {
+  for (const char* body : {"[]", "[1,2]", "1", "\"text\"", "null", "true", "1.5", "18446744073709551615"}) {
+    expect_told(body, {"the body must be an object such as"});
+  }
+  for (const char* body : {"{", "{\"key\"", "{\"key\":\"u\",}", "{'key':'u'}", "key=u&limit=1", "\x16\x03\x01",
+                           "{\"key\":\"\xff\"}", "{\"key\":\"a\nb\"}", "nul"}) {
+    expect_told(body, {"the body is not JSON", "at byte"});
+  }
+  expect_told(R"({"key":"u","limit":"1/s"}{})", {"there is more, from byte 26"});
+  expect_told(R"({"key":"u","limit":"1/s"} x)", {"there is more, from byte"});
+}
+
+TEST(CheckJson, BoundsTheKey) {
+  expect_told(R"({"key":"","limit":"1/s"})", {"\"key\": the key is empty"});
+  const std::string longest(4096, 'k');
+  EXPECT_EQ(error_of("{\"key\":\"" + longest + "\",\"limit\":\"1/s\"}"), "no error");
+  expect_told("{\"key\":\"" + longest + "k\",\"limit\":\"1/s\"}", {"\"key\": the key has 4097 bytes", "at most 4096"});
+  expect_told("{\"key\":\"" + std::string(1'000'000, 'k') + "\",\"limit\":\"1/s\"}", {"the key has 1000000 bytes"});
+}
+
+TEST(CheckJson, PassesOnWhatIsWrongWithAQuotaAndItsColumn) {
+  expect_told(R"({"key":"u","limit":"100/minuet"})", {"\"limit\": ", "column 5", "100/minute"});
+  const auto request = parse_check(R"({"key":"u","limit":"100/minuet"})");
+  ASSERT_FALSE(request);
+  EXPECT_EQ(request.error().column, 5);
+  expect_told(R"({"key":"u","limit":"1/s","algorithm":"tokenbucket"})", {"\"algorithm\": ", "token_bucket"});
+  expect_told(R"({"key":"u","limit":"1/s burst 5","algorithm":"fixed_window"})", {"\"limit\": "});
+}
+
+TEST(CheckJson, RefusesConcurrencyWithAHint) {
+  expect_told(R"({"key":"u","limit":"20 concurrent"})", {"acquired and released", "100/minute"});
+}
+
+TEST(CheckJson, IsNotImpressedByDepth) {
+  expect_told(std::string(100'000, '['), {"must be an object"});
+  std::string nested = "{\"key\":";
+  for (int i = 0; i < 50'000; ++i) nested += "{\"a\":";
+  expect_told(nested, {"\"key\" must be a text"});
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,96 @@
+// Header fields, in every dialect, for every kind of limit.
+#include "protocol/headers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "protocol/seconds.h"
+
+namespace weir {
+namespace {
+
+Limit bucket(std::int64_t capacity, std::int64_t rate, std::int64_t weight) {
+  Limit limit;
+  limit.algorithm = Algorithm::token_bucket;
+  limit.capacity = capacity;
+  limit.rate = rate;
+  limit.weight = weight;
+  return limit;
+}
+
+Limit window(std::int64_t permits, std::int64_t period_us) {
+  Limit limit;
+  limit.algorithm = Algorithm::sliding_window;
+  limit.permits = limit.capacity = permits;
+  limit.period_us = period_us;
+  return limit;
+}
+
+std::string field(const std::vector<Header>& headers, std::string_view name) {
+  for (const Header& header : headers) {
+    if (header.name == name) return header.value;
+  }
+  return "absent";
+}
+
+const Micros kNow{1'794'747'404'000'001};
+
+TEST(Headers, SayInEveryDialectWhatAnAllowedRequestHasLeft) {
+  const Decision decision{true, 50, 49, Micros{0}, Micros{100'000}, Micros{0}};
+  const auto headers = rate_limit_headers(bucket(50, 1, 100'000), decision, kNow);
+  EXPECT_EQ(field(headers, "X-RateLimit-Limit"), "50");
+  EXPECT_EQ(field(headers, "X-RateLimit-Remaining"), "49");
+  EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "1794747405");
+  EXPECT_EQ(field(headers, "RateLimit-Policy"), "\"default\";q=50;w=5");
+  EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=49;t=1");
+  EXPECT_EQ(field(headers, "Retry-After"), "absent");
+}
+
+TEST(Headers, TellADeniedRequestWhenToComeBack) {
+  const Decision decision{false, 100, 0, Micros{11'000'001}, Micros{60'000'000}, Micros{0}};
+  const auto headers = rate_limit_headers(window(100, 60'000'000), decision, kNow);
+  EXPECT_EQ(field(headers, "Retry-After"), "12");
+  EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=0;t=12");  // Retry-After may not be earlier than t
+  EXPECT_EQ(field(headers, "RateLimit-Policy"), "\"default\";q=100;w=60");
+  EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "1794747465");
+}
+
+TEST(Headers, NeverSayZeroSecondsOnADenial) {
+  const Decision decision{false, 1, 0, Micros{1}, Micros{1}, Micros{0}};
+  EXPECT_EQ(field(rate_limit_headers(window(1, 1'000), decision, kNow), "Retry-After"), "1");
+}
+
+TEST(Headers, HaveNoRetryAfterForWhatCanNeverPass) {
+  const Decision decision{false, 50, 49, kNever, Micros{100'000}, Micros{0}};
+  const auto headers = rate_limit_headers(bucket(50, 1, 100'000), decision, kNow);
+  EXPECT_EQ(field(headers, "Retry-After"), "absent");
+  EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=49;t=1");
+}
+
+TEST(Headers, DescribeThePolicyOfEachKindOfLimit) {
+  EXPECT_EQ(policy_field(window(5, 1'000)), "\"default\";q=5;w=1");
+  EXPECT_EQ(policy_field(window(5, 1'000'001)), "\"default\";q=5;w=2");
+  EXPECT_EQ(policy_field(bucket(10, 3, 1'000'000)), "\"default\";q=10;w=4");
+  EXPECT_EQ(policy_field(bucket(0, 1, 1'000'000)), "\"default\";q=0;w=1");
+  Limit concurrent = window(20, 60'000'000);
+  concurrent.algorithm = Algorithm::concurrency;
+  EXPECT_EQ(policy_field(concurrent), "\"default\";q=20;qu=\"concurrent-requests\"");
+}
+
+TEST(Headers, WriteDatesAsHttpWantsThem) {
+  EXPECT_EQ(http_date(Micros{784'111'777'000'000}), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(http_date(Micros{0}), "Thu, 01 Jan 1970 00:00:00 GMT");
+  EXPECT_EQ(http_date(Micros{1'709'251'199'999'999}), "Thu, 29 Feb 2024 23:59:59 GMT");
+}
+
+TEST(Seconds, AreRoundedUp) {
+  EXPECT_EQ(seconds_ceil(Micros{0}), 0);
+  EXPECT_EQ(seconds_ceil(Micros{1}), 1);
+  EXPECT_EQ(seconds_ceil(Micros{1'000'000}), 1);
+  EXPECT_EQ(seconds_ceil(Micros{1'000'001}), 2);
+}
+
+}  // namespace
+}  // namespace weir

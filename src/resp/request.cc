@@ -1,0 +1,172 @@
+// The request side of RESP. See request.h; tested by request_test.cc and fuzz/resp_frame.cc.
+//
+// Every step decides on bytes that can no longer change, never on how many have arrived, so that split and
+// whole input always agree.
+#include "resp/request.h"
+
+#include "resp/inline_words.h"
+#include "resp/number.h"
+
+namespace weir::resp {
+namespace {
+
+constexpr std::size_t kUnquotedKeep = 4096;  // what an idle parser may hold on to
+
+std::string expected_dollar(char got) {
+  std::string reason = "Protocol error: expected '$', got '";
+  reason.push_back(got);
+  reason.push_back('\'');
+  return reason;
+}
+
+std::string not_resp(char first) {
+  if (first == '\x16') return "Protocol error: this looks like TLS, but this port speaks plain RESP";
+  return "Protocol error: a request begins with '*' or with a command's name, not with a control character";
+}
+
+std::string too_many_args(std::string_view count) {
+  std::string reason = "Protocol error: invalid multibulk length: ";
+  reason.append(count).append(" arguments, at most ").append(std::to_string(kArgsMax)).append(" are accepted");
+  return reason;
+}
+
+}  // namespace
+
+ParsedRequest RequestParser::parse(std::string_view input) {
+  if (expect_ != Expect::request) return parse_bulks(input);
+  if (input.empty()) {
+    if (unquoted_.capacity() > kUnquotedKeep) unquoted_ = {};
+    return {};
+  }
+  return input.front() == '*' ? parse_count(input) : parse_inline(input);
+}
+
+// find_line()
+//
+// The line that begins at at_, without its line end. `bad` means longer than kLineMax.
+Status RequestParser::find_line(std::string_view input, std::string_view& line) {
+  const std::size_t end = input.find('\n', searched_ > at_ ? searched_ : at_);
+  if (end == std::string_view::npos) {
+    searched_ = input.size();
+    return input.size() - at_ > kLineMax ? Status::bad : Status::need_more;
+  }
+  if (end - at_ > kLineMax) return Status::bad;
+  line = input.substr(at_, end - at_);
+  return Status::done;
+}
+
+ParsedRequest RequestParser::parse_inline(std::string_view input) {
+  const char first = input.front();
+  if (static_cast<unsigned char>(first) < 0x20 && (first < '\t' || first > '\r')) return bad(not_resp(first));
+  std::string_view line;
+  const Status found = find_line(input, line);
+  if (found == Status::need_more) return {};
+  if (found == Status::bad) return bad("Protocol error: too big inline request");
+  const std::size_t consumed = line.size() + 1;
+  if (line.find('\0') != std::string_view::npos) return bad("Protocol error: NUL byte in inline request");
+
+  unquoted_.clear();
+  std::vector<std::size_t> ends;
+  switch (split_inline(line, kArgsMax, unquoted_, ends)) {
+    case SplitError::unbalanced_quotes:
+      return bad("Protocol error: unbalanced quotes in request");
+    case SplitError::too_many_words:
+      return bad(too_many_args("over " + std::to_string(kArgsMax)));
+    case SplitError::none:
+      break;
+  }
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    parts_.push_back({begin, end - begin});
+    begin = end;
+  }
+  return done(unquoted_, consumed);
+}
+
+ParsedRequest RequestParser::parse_count(std::string_view input) {
+  std::string_view line;
+  const Status found = find_line(input, line);
+  if (found == Status::need_more) return {};
+  if (found == Status::bad) return bad("Protocol error: too big mbulk count string");
+  const bool ended = line.ends_with('\r');
+  const std::string_view digits = line.substr(1, line.size() - (ended ? 2 : 1));
+  const auto count = parse_integer(digits);
+  if (!ended || !count) return bad("Protocol error: invalid multibulk length");
+  if (*count > static_cast<std::int64_t>(kArgsMax)) return bad(too_many_args(digits));
+  at_ = line.size() + 1;
+  if (*count <= 0) return done(input, at_);
+  args_left_ = static_cast<std::size_t>(*count);
+  expect_ = Expect::bulk_header;
+  return parse_bulks(input);
+}
+
+Status RequestParser::read_bulk_header(std::string_view input, std::string& reason) {
+  if (at_ == input.size()) return Status::need_more;
+  if (input[at_] != '$') {
+    reason = expected_dollar(input[at_]);
+    return Status::bad;
+  }
+  std::string_view line;
+  const Status found = find_line(input, line);
+  if (found == Status::bad) reason = "Protocol error: too big bulk count string";
+  if (found != Status::done) return found;
+  const bool ended = line.ends_with('\r');
+  const auto size = parse_integer(line.substr(1, line.size() - (ended ? 2 : 1)));
+  if (!ended || !size || *size < 0) {
+    reason = "Protocol error: invalid bulk length";
+    return Status::bad;
+  }
+  if (*size > static_cast<std::int64_t>(kBulkMax)) {
+    reason = "Protocol error: invalid bulk length: " + std::to_string(*size) + " bytes, at most " +
+             std::to_string(kBulkMax) + " are accepted";
+    return Status::bad;
+  }
+  bulk_bytes_ = static_cast<std::size_t>(*size);
+  at_ += line.size() + 1;
+  if (at_ + bulk_bytes_ + 2 > kRequestMax) {
+    reason = "Protocol error: too big request: at most " + std::to_string(kRequestMax) + " bytes are accepted";
+    return Status::bad;
+  }
+  return Status::done;
+}
+
+ParsedRequest RequestParser::parse_bulks(std::string_view input) {
+  while (args_left_ > 0) {
+    if (expect_ == Expect::bulk_header) {
+      std::string reason;
+      const Status header = read_bulk_header(input, reason);
+      if (header == Status::need_more) return {};
+      if (header == Status::bad) return bad(std::move(reason));
+      expect_ = Expect::bulk_bytes;
+    }
+    const std::size_t end = at_ + bulk_bytes_;
+    if (input.size() < end + 2) return {};
+    if (input.substr(end, 2) != "\r\n") return bad("Protocol error: bulk string without CRLF at its end");
+    parts_.push_back({at_, bulk_bytes_});
+    at_ = end + 2;
+    --args_left_;
+    expect_ = Expect::bulk_header;
+  }
+  return done(input, at_);
+}
+
+ParsedRequest RequestParser::done(std::string_view base, std::size_t consumed) {
+  args_.clear();
+  for (const Part& part : parts_) args_.push_back(base.substr(part.begin, part.size));
+  ParsedRequest request{Status::done, consumed, args_, {}};
+  restart();
+  return request;
+}
+
+ParsedRequest RequestParser::bad(std::string reason) {
+  restart();
+  return {Status::bad, 0, {}, std::move(reason)};
+}
+
+void RequestParser::restart() {
+  expect_ = Expect::request;
+  at_ = searched_ = args_left_ = bulk_bytes_ = 0;
+  parts_.clear();
+}
+
+}  // namespace weir::resp

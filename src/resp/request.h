@@ -1,0 +1,64 @@
+// Reads what a Redis client sends: arrays of bulk strings, or one line of words ("inline").
+//
+// The caller keeps the bytes and hands over everything it has not consumed yet, each time from the same
+// first byte; the parser remembers how far it has looked, so that a large request that arrives in small
+// pieces is scanned once. Edge behaviour and error texts are those of Redis 7.0; the bounds are tighter.
+// No sockets, no clock; one parser a connection, used by one thread. Tested by request_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::resp {
+
+inline constexpr std::size_t kArgsMax = 64;
+inline constexpr std::size_t kBulkMax = std::size_t{1} << 20;
+inline constexpr std::size_t kLineMax = std::size_t{64} << 10;
+inline constexpr std::size_t kRequestMax = kBulkMax + kLineMax;
+
+enum class Status : std::uint8_t { done, need_more, bad };
+
+// The answer of one parse() call. `args` point into the input or into the parser and hold until the next
+// call or until the input moves. An empty line and `*0` are done with no args: they ask for nothing.
+struct ParsedRequest {
+  Status status = Status::need_more;
+  std::size_t consumed = 0;  // done only
+  std::span<const std::string_view> args;
+  std::string reason;  // bad only: the text of the error reply, without its `ERR`
+};
+
+class RequestParser {
+ public:
+  ParsedRequest parse(std::string_view input);
+
+ private:
+  struct Part {
+    std::size_t begin;
+    std::size_t size;
+  };
+  enum class Expect : std::uint8_t { request, bulk_header, bulk_bytes };
+
+  ParsedRequest parse_inline(std::string_view input);
+  ParsedRequest parse_count(std::string_view input);
+  ParsedRequest parse_bulks(std::string_view input);
+  Status find_line(std::string_view input, std::string_view& line);
+  Status read_bulk_header(std::string_view input, std::string& reason);
+  ParsedRequest done(std::string_view base, std::size_t consumed);
+  ParsedRequest bad(std::string reason);
+  void restart();
+
+  Expect expect_ = Expect::request;
+  std::size_t at_ = 0;          // the first byte that is not understood yet
+  std::size_t searched_ = 0;    // no line end before this one
+  std::size_t args_left_ = 0;   // bulks still to come
+  std::size_t bulk_bytes_ = 0;  // of the bulk that is being read
+  std::vector<Part> parts_;
+  std::vector<std::string_view> args_;
+  std::string unquoted_;  // the words of an inline request, without their quotes
+};
+
+}  // namespace weir::resp

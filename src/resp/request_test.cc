@@ -1,0 +1,256 @@
+// Every row of Redis's edge behaviour, our bounds, and that split and whole input agree.
+#include "resp/request.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "resp/number.h"
+#include "resp/writer.h"
+
+namespace weir::resp {
+namespace {
+
+using Words = std::vector<std::string>;
+using namespace std::string_literals;
+
+// What a connection would see: the commands that came out, and the error that ended it.
+struct Heard {
+  std::vector<Words> commands;
+  std::string error;
+  std::size_t left = 0;  // bytes that wait for more
+
+  friend bool operator==(const Heard&, const Heard&) = default;
+};
+
+void PrintTo(const Heard& heard, std::ostream* out) {
+  for (const Words& words : heard.commands) {
+    *out << "[";
+    for (const std::string& word : words) *out << " '" << word.substr(0, 60) << "'";
+    *out << " ]";
+  }
+  *out << " error '" << heard.error << "' left " << heard.left;
+}
+
+class Listener {
+ public:
+  void feed(std::string_view bytes) {
+    if (!heard_.error.empty()) return;
+    pending_.append(bytes);
+    while (true) {
+      const ParsedRequest request = parser_.parse(pending_);
+      if (request.status == Status::need_more) break;
+      if (request.status == Status::bad) {
+        heard_.error = request.reason;
+        pending_.clear();
+        break;
+      }
+      ASSERT_GT(request.consumed, 0u);
+      ASSERT_LE(request.consumed, pending_.size());
+      heard_.commands.emplace_back(request.args.begin(), request.args.end());
+      pending_.erase(0, request.consumed);
+    }
+  }
+  Heard result() {
+    heard_.left = pending_.size();
+    return heard_;
+  }
+
+ private:
+  RequestParser parser_;
+  std::string pending_;
+  Heard heard_;
+};
+
+Heard hear(std::string_view bytes) {
+  Listener listener;
+  listener.feed(bytes);
+  return listener.result();
+}
+
+std::string error_of(std::string_view bytes) { return hear(bytes).error; }
+
+Words only_command(std::string_view bytes) {
+  const Heard heard = hear(bytes);
+  EXPECT_EQ(heard.error, "");
+  EXPECT_EQ(heard.commands.size(), 1u) << bytes;
+  return heard.commands.empty() ? Words{} : heard.commands.front();
+}
+
+TEST(Request, ReadsAnArrayOfBulkStrings) {
+  EXPECT_EQ(only_command("*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\n"), (Words{"ECHO", "a\r\nbc"}));
+  EXPECT_EQ(only_command("*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"), (Words{"ECHO", ""}));
+  EXPECT_EQ(only_command("*1\r\n$3\r\n\0\r\n\r\n"s), (Words{"\0\r\n"s}));
+}
+
+TEST(Request, ReadsPipelinedRequestsOneAfterTheOther) {
+  const Heard heard = hear("*1\r\n$4\r\nPING\r\nPING hello\r\n*1\r\n$4\r\nQUIT\r\n*1");
+  EXPECT_EQ(heard.commands, (std::vector<Words>{{"PING"}, {"PING", "hello"}, {"QUIT"}}));
+  EXPECT_EQ(heard.left, 2u);
+}
+
+TEST(Request, IgnoresWhatAsksForNothing) {
+  for (const char* nothing : {"\r\n", "\n", "   \r\n", "*0\r\n", "*-1\r\n", "*-7\r\n"}) {
+    EXPECT_EQ(only_command(nothing), Words{}) << nothing;
+  }
+}
+
+TEST(Request, RefusesACountThatIsNoNumber) {
+  for (const char* bad : {"*x\r\n", "*\r\n", "*1 \r\n", "*01\r\n", "*+1\r\n", "*-0\r\n", "*--1\r\n", "*1\n",
+                          "*99999999999999999999\r\n", "**\r\n"}) {
+    EXPECT_EQ(error_of(bad), "Protocol error: invalid multibulk length") << bad;
+  }
+}
+
+TEST(Request, RefusesMoreArgumentsThanItHasRoomFor) {
+  EXPECT_EQ(error_of("*65\r\n"), "Protocol error: invalid multibulk length: 65 arguments, at most 64 are accepted");
+  std::string most = "*64\r\n";
+  for (int i = 0; i < 64; ++i) most += "$1\r\na\r\n";
+  EXPECT_EQ(only_command(most).size(), 64u);
+  std::string line;
+  for (int i = 0; i < 64; ++i) line += "a ";
+  EXPECT_EQ(only_command(line + "\r\n").size(), 64u);
+  EXPECT_EQ(error_of(line + "a\r\n"),
+            "Protocol error: invalid multibulk length: over 64 arguments, at most 64 are accepted");
+}
+
+TEST(Request, RefusesAnythingButABulkInAnArray) {
+  EXPECT_EQ(error_of("*1\r\n:1\r\n"), "Protocol error: expected '$', got ':'");
+  EXPECT_EQ(error_of("*2\r\n$1\r\na\r\n*1\r\n"), "Protocol error: expected '$', got '*'");
+}
+
+TEST(Request, RefusesALengthThatIsNone) {
+  for (const char* bad : {"*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n$\r\n", "*1\r\n$007\r\n", "*1\r\n$1\n"}) {
+    EXPECT_EQ(error_of(bad), "Protocol error: invalid bulk length") << bad;
+  }
+  EXPECT_EQ(error_of("*1\r\n$536870913\r\n"),
+            "Protocol error: invalid bulk length: 536870913 bytes, at most 1048576 are accepted");
+  EXPECT_EQ(error_of("*1\r\n$1048577\r\n"),
+            "Protocol error: invalid bulk length: 1048577 bytes, at most 1048576 are accepted");
+}
+
+TEST(Request, RefusesABulkThatIsLongerThanItSaid) {
+  EXPECT_EQ(error_of("*1\r\n$4\r\nPINGS\r\n"), "Protocol error: bulk string without CRLF at its end");
+}
+
+TEST(Request, TakesTheLargestBulkAndRefusesTheLargestRequestPlusOne) {
+  const std::string large(kBulkMax, 'x');
+  std::string bytes;
+  append_command(bytes, std::vector<std::string_view>{"ECHO", large});
+  EXPECT_EQ(only_command(bytes), (Words{"ECHO", large}));
+  const std::string medium(kLineMax, 'y');
+  bytes.clear();
+  append_command(bytes, std::vector<std::string_view>{large, medium});
+  EXPECT_EQ(error_of(bytes), "Protocol error: too big request: at most 1114112 bytes are accepted");
+  bytes.clear();
+  append_command(bytes, std::vector<std::string_view>{large, std::string_view(medium).substr(100)});
+  EXPECT_EQ(only_command(bytes).size(), 2u);
+}
+
+TEST(Request, RefusesALineThatNeverEnds) {
+  const std::string digits(kLineMax, '1');
+  EXPECT_EQ(error_of(std::string(kLineMax + 1, 'a')), "Protocol error: too big inline request");
+  EXPECT_EQ(error_of("*" + digits), "Protocol error: too big mbulk count string");
+  EXPECT_EQ(error_of("*1\r\n$" + digits), "Protocol error: too big bulk count string");
+  EXPECT_EQ(hear(std::string(kLineMax, 'a')).left, kLineMax);
+  EXPECT_EQ(only_command(std::string(kLineMax, 'a') + "\n").size(), 1u);
+  EXPECT_EQ(error_of(std::string(kLineMax + 1, 'a') + "\n"), "Protocol error: too big inline request");
+}
+
+TEST(Request, ReadsInlineWordsWithQuotesAndEscapes) {
+  EXPECT_EQ(only_command("PING\r\n"), Words{"PING"});
+  EXPECT_EQ(only_command("  PING \t hello \n"), (Words{"PING", "hello"}));
+  EXPECT_EQ(only_command(R"(ECHO "a b\n\r\t\b\a\x41\x4z\q\"")"
+                         "\r\n"),
+            (Words{"ECHO", "a b\n\r\t\b\aAx4zq\""}));
+  EXPECT_EQ(only_command(R"(ECHO 'it\'s \n' "")"
+                         "\r\n"),
+            (Words{"ECHO", "it's \\n", ""}));
+  EXPECT_EQ(only_command("se\"t k\" 'v'\r\n"), (Words{"set k", "v"}));
+  EXPECT_EQ(only_command("\xC3\xA9t\xC3\xA9 \xFF\r\n"), (Words{"\xC3\xA9t\xC3\xA9", "\xFF"}));
+}
+
+TEST(Request, RefusesUnbalancedQuotes) {
+  for (const char* bad : {"ECHO \"a\r\n", "ECHO 'a\r\n", "ECHO \"a\"b\r\n", "ECHO 'a'b\r\n", "ECHO \"a\\\"\r\n"}) {
+    EXPECT_EQ(error_of(bad), "Protocol error: unbalanced quotes in request") << bad;
+  }
+}
+
+TEST(Request, RefusesAtTheFirstByteWhatIsNotResp) {
+  EXPECT_EQ(error_of("\x16\x03\x01\x02"), "Protocol error: this looks like TLS, but this port speaks plain RESP");
+  EXPECT_NE(error_of("\x01"), "");
+  EXPECT_NE(error_of("\0"s), "");
+  EXPECT_EQ(error_of("PING\0x\r\n"s), "Protocol error: NUL byte in inline request");
+}
+
+// Each of them, in every way it can be cut in two and byte by byte, must be heard as if it came whole.
+TEST(Request, HearsTheSameHoweverTheBytesAreSplit) {
+  const std::vector<std::string> messages = {
+      "*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\n",
+      "*1\r\n$4\r\nPING\r\nPING hello\r\n\r\n*0\r\n*-1\r\n*1\r\n$4\r\nQUIT\r\n",
+      "CL.THROTTLE \"user 1\" 15 30 60 'x y' \"\\x41\"\r\nPING\n",
+      "*1\r\n$-1\r\nPING\r\n",
+      "*1\r\n:1\r\n",
+      "PING\r\n*x\r\nPING\r\n",
+      "PING\r\nECHO \"a\r\nPING\r\n",
+      "*1\r\n$4\r\nPINGS\r\n",
+      "PING\r\n\x16\x03\x01",
+      "*65\r\n$1\r\n",
+      "*2\r\n$1\r\na\r\n$9999999\r\n",
+  };
+  for (const std::string& message : messages) {
+    const Heard whole = hear(message);
+    Listener bytewise;
+    for (const char c : message) bytewise.feed({&c, 1});
+    EXPECT_EQ(bytewise.result(), whole) << message;
+    for (std::size_t cut = 0; cut <= message.size(); ++cut) {
+      Listener listener;
+      listener.feed(std::string_view(message).substr(0, cut));
+      listener.feed(std::string_view(message).substr(cut));
+      EXPECT_EQ(listener.result(), whole) << message << " cut at " << cut;
+    }
+  }
+}
+
+// Seen without a clock: a line end that is put where the parser has been already goes unnoticed.
+TEST(Request, LooksAtNoByteOfALineTwice) {
+  for (const std::string start : {"", "*", "*1\r\n$"}) {
+    RequestParser parser;
+    ASSERT_EQ(parser.parse(start + "11111111").status, Status::need_more);
+    EXPECT_EQ(parser.parse(start + "1\r\n1111111").status, Status::need_more) << start;
+  }
+}
+
+TEST(Request, ReadsTheLargestBulkInSmallPieces) {
+  const std::string large(kBulkMax, '\n');
+  std::string bytes;
+  append_command(bytes, std::vector<std::string_view>{"ECHO", large});
+  RequestParser parser;
+  for (std::size_t size = 1; size < bytes.size(); size += 8) {
+    ASSERT_EQ(parser.parse(std::string_view(bytes).substr(0, size)).status, Status::need_more);
+  }
+  EXPECT_EQ(parser.parse(bytes).status, Status::done);
+}
+
+TEST(Request, StartsAfreshAfterAnError) {
+  RequestParser parser;
+  EXPECT_EQ(parser.parse("*2\r\n$1\r\na\r\n:").status, Status::bad);
+  const ParsedRequest next = parser.parse("*1\r\n$4\r\nPING\r\n");
+  ASSERT_EQ(next.status, Status::done);
+  EXPECT_EQ(next.args.size(), 1u);
+}
+
+TEST(Number, HasOneSpellingOnly) {
+  EXPECT_EQ(parse_integer("0"), 0);
+  EXPECT_EQ(parse_integer("-12"), -12);
+  EXPECT_EQ(parse_integer("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(parse_integer("-9223372036854775808"), INT64_MIN);
+  for (const char* bad : {"", "-", "+1", "01", "-0", " 1", "1 ", "1x", "0x1", "9223372036854775808"}) {
+    EXPECT_EQ(parse_integer(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace weir::resp

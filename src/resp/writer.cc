@@ -1,0 +1,75 @@
+// The writing side of RESP. See writer.h; tested by writer_test.cc.
+#include "resp/writer.h"
+
+#include <charconv>
+
+namespace weir::resp {
+namespace {
+
+void append_integer(std::string& out, std::int64_t value) {
+  char digits[24];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+  (void)error;  // 24 bytes hold every 64-bit integer
+  out.append(digits, end);
+}
+
+// A cut must not leave half a UTF-8 character behind.
+std::string_view cut(std::string_view text, std::size_t size_max) {
+  if (text.size() <= size_max) return text;
+  std::size_t size = size_max;
+  while (size > 0 && size_max - size < 3 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
+}  // namespace
+
+void Writer::line(char kind, std::string_view text) {
+  out_.push_back(kind);
+  for (const char c : cut(text, kLineReplyMax)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\r' || c == '\n' || c == '\t') {
+      out_.push_back(' ');
+    } else {
+      out_.push_back(byte < 0x20 || byte == 0x7F ? '?' : c);
+    }
+  }
+  out_.append("\r\n");
+}
+
+void Writer::header(char kind, std::int64_t value) {
+  out_.push_back(kind);
+  append_integer(out_, value);
+  out_.append("\r\n");
+}
+
+void Writer::simple(std::string_view text) { line('+', text); }
+void Writer::error(std::string_view text) { line('-', text); }
+void Writer::integer(std::int64_t value) { header(':', value); }
+
+void Writer::bulk(std::string_view bytes) {
+  header('$', static_cast<std::int64_t>(bytes.size()));
+  out_.append(bytes).append("\r\n");
+}
+
+void Writer::verbatim(std::string_view text) {
+  if (protocol_ == Protocol::resp2) return bulk(text);
+  header('=', static_cast<std::int64_t>(text.size() + 4));
+  out_.append("txt:").append(text).append("\r\n");
+}
+
+void Writer::null() { out_.append(protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"); }
+
+void Writer::array(std::size_t count) { header('*', static_cast<std::int64_t>(count)); }
+
+void Writer::map(std::size_t count) {
+  if (protocol_ == Protocol::resp3) return header('%', static_cast<std::int64_t>(count));
+  header('*', static_cast<std::int64_t>(count * 2));
+}
+
+void append_command(std::string& out, std::span<const std::string_view> args) {
+  Writer writer(out);
+  writer.array(args.size());
+  for (const std::string_view arg : args) writer.bulk(arg);
+}
+
+}  // namespace weir::resp

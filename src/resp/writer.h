@@ -1,0 +1,50 @@
+// Writes RESP: the replies of a server (RESP2 or RESP3) and the commands of a client.
+//
+// Whatever a user sent may stand in a bulk as it is; in a `+` or `-` line, where a line break would begin a
+// second reply, control characters are replaced and the length is cut. Appends to a string that the
+// caller owns; no sockets. Tested by writer_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir::resp {
+
+inline constexpr std::size_t kLineReplyMax = 1024;
+
+enum class Protocol : std::uint8_t { resp2 = 2, resp3 = 3 };
+
+class Writer {
+ public:
+  explicit Writer(std::string& out, Protocol protocol = Protocol::resp2) : out_(out), protocol_(protocol) {}
+
+  Protocol protocol() const { return protocol_; }
+  void set_protocol(Protocol protocol) { protocol_ = protocol; }
+
+  void simple(std::string_view text);
+  // The first word is the kind, by custom in capitals: "ERR unknown command".
+  void error(std::string_view text);
+  void integer(std::int64_t value);
+  void bulk(std::string_view bytes);
+  // Text meant for a reader: verbatim in RESP3, a bulk in RESP2.
+  void verbatim(std::string_view text);
+  void null();
+  // Followed by `count` values, or by `count` pairs of key and value.
+  void array(std::size_t count);
+  void map(std::size_t count);
+
+ private:
+  void line(char kind, std::string_view text);
+  void header(char kind, std::int64_t value);
+
+  std::string& out_;
+  Protocol protocol_;
+};
+
+// A client's command, as an array of bulk strings.
+void append_command(std::string& out, std::span<const std::string_view> args);
+
+}  // namespace weir::resp

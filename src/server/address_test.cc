@@ -1,0 +1,33 @@
+// Addresses to listen on, right and wrong.
+#include "server/address.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+TEST(Address, IsReadAsPeopleWriteIt) {
+  EXPECT_EQ(*parse_address("127.0.0.1:8080"), (Address{"127.0.0.1", 8080}));
+  EXPECT_EQ(*parse_address("0.0.0.0:1"), (Address{"0.0.0.0", 1}));
+  EXPECT_EQ(*parse_address(":8080"), (Address{"127.0.0.1", 8080}));
+  EXPECT_EQ(*parse_address(":0"), (Address{"127.0.0.1", 0}));
+  EXPECT_EQ(*parse_address("localhost:65535"), (Address{"127.0.0.1", 65535}));
+  EXPECT_EQ(*parse_address("[::1]:80"), (Address{"::1", 80}));
+}
+
+TEST(Address, IsRefusedWithTheReason) {
+  for (const char* bad : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1",
+                          "::1:80", "[]:80", "[127.0.0.1]:80", "example.org:80", "1.2.3:80", "[::1]80"}) {
+    const auto address = parse_address(bad);
+    ASSERT_FALSE(address) << bad;
+    EXPECT_NE(address.error().message.find("is not an address: "), std::string::npos) << address.error().message;
+    EXPECT_NE(address.error().message.find("write 127.0.0.1:8080"), std::string::npos);
+  }
+}
+
+TEST(Address, IsWrittenAsItIsRead) {
+  for (const char* text : {"127.0.0.1:8080", "[::1]:80"}) EXPECT_EQ(to_string(*parse_address(text)), text);
+}
+
+}  // namespace
+}  // namespace weir

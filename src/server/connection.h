@@ -1,0 +1,231 @@
+// A socket with a session behind it: reads what has arrived, lets the session answer, writes once.
+//
+// The socket is asked whether it is readable, and only then read, into a buffer that all connections share: an
+// idle connection holds no memory. Patience is counted in the loop's ticks of a second; nothing here reads a
+// clock. A client that does not take its answers is read no further beyond kOutputMax, and cut off if
+// it stays so. Included by server.cc alone, because it brings Asio along; all of it runs on that thread.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/session.h"
+
+namespace weir {
+
+// How many seconds a connection may stay in a phase; 0 is for ever.
+struct Patience {
+  std::uint32_t idle = 0;
+  std::uint32_t header = 10;
+  std::uint32_t body = 60;
+};
+
+class Connection;
+
+// What the connections of a loop share.
+struct Connections {
+  std::list<Connection> open;
+  std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
+  std::uint64_t tick = 0;  // seconds since the loop began
+};
+
+class Connection {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using Place = std::list<Connection>::iterator;
+
+  Connection(Socket socket, std::unique_ptr<Session> session, Patience patience, Connections& all)
+      : socket_(std::move(socket)), session_(std::move(session)), patience_(patience), all_(all), since_(all.tick) {}
+
+  // Each of these may end with the connection gone.
+  void start(Place self) {
+    self_ = self;
+    guarded([this] { wait_readable(); });
+  }
+  void on_tick() {
+    guarded([this] { watch(); });
+  }
+  void drain() {
+    guarded([this] {
+      is_draining_ = true;
+      session_->drain();
+      on_readable();
+      if (is_dead_ || is_closing_ || is_midway()) return;
+      if (!has_output()) return die();
+      is_closing_ = true;
+    });
+  }
+
+ private:
+  using Error = boost::system::error_code;
+  static constexpr std::uint32_t kWriteStallMax = 10;
+  static constexpr std::uint32_t kLingerMax = 2;
+  static constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
+
+  bool has_output() const { return sent_ < out_.size(); }
+  bool is_midway() const { return phase_ != Phase::idle || !in_.empty(); }
+
+  // Runs a step so that nothing it throws goes further, and removes the connection once nobody refers to it.
+  template <class Step>
+  void guarded(Step step) {
+    try {
+      step();
+    } catch (...) {
+      die();
+    }
+    if (is_dead_ && !is_reading_ && !is_writing_) all_.open.erase(self_);
+  }
+
+  void die() {
+    Error ignored;
+    socket_.close(ignored);
+    is_dead_ = true;
+  }
+
+  void wait_readable() {
+    if (is_reading_ || is_dead_ || has_ended_ || is_full_ || out_.size() - sent_ >= kOutputMax) return;
+    is_reading_ = true;
+    socket_.async_wait(Socket::wait_read, [this](const Error& error) {
+      is_reading_ = false;
+      guarded([&] {
+        if (error) return die();
+        on_readable();
+        wait_readable();
+      });
+    });
+  }
+
+  void wait_writable() {
+    if (is_writing_ || is_dead_) return;
+    is_writing_ = true;
+    socket_.async_wait(Socket::wait_write, [this](const Error& error) {
+      is_writing_ = false;
+      guarded([&] {
+        if (error) return die();
+        flush();
+        wait_readable();
+      });
+    });
+  }
+
+  void on_readable() {
+    if (is_dead_ || is_full_) return;
+    Error error;
+    const std::size_t size = socket_.read_some(boost::asio::buffer(all_.scratch), error);
+    if (error == boost::asio::error::would_block) return;
+    if (error == boost::asio::error::eof) {
+      has_ended_ = true;
+      if (!has_output()) die();
+      return;
+    }
+    if (error) return die();
+    if (is_closing_) return;  // what comes after the last answer is read and dropped
+    answer({all_.scratch.data(), size});
+    flush();
+  }
+
+  // Lets the session work on what is left over from before and what is new.
+  void answer(std::string_view bytes) {
+    if (!in_.empty()) {
+      in_.append(bytes);
+      bytes = in_;
+    }
+    const Progress progress = session_->consume(bytes, out_);
+    if (in_.empty()) {
+      in_.assign(bytes.substr(progress.consumed));
+    } else {
+      in_.erase(0, progress.consumed);
+    }
+    if (in_.empty() && in_.capacity() > kBufferKeep) in_ = {};
+    if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
+    phase_ = progress.phase;
+    is_full_ = progress.full;
+    is_closing_ = progress.close || (is_draining_ && !progress.full && !is_midway());
+  }
+
+  void flush() {
+    while (!is_dead_) {
+      if (has_output()) {
+        Error error;
+        sent_ += socket_.write_some(boost::asio::buffer(out_.data() + sent_, out_.size() - sent_), error);
+        if (error == boost::asio::error::would_block) {
+          out_.erase(0, std::exchange(sent_, 0));
+          return wait_writable();
+        }
+        if (error) return die();
+        written_ = all_.tick;
+        continue;
+      }
+      out_.clear();
+      sent_ = 0;
+      if (out_.capacity() > kBufferKeep) out_ = {};
+      if (is_closing_) return linger();
+      if (has_ended_) return die();
+      if (!is_full_) return;
+      answer({});
+    }
+  }
+
+  // Closing at once would throw away answers that the client has not read while it still sends.
+  void linger() {
+    if (has_ended_) return die();
+    if (is_lingering_) return;
+    Error ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
+    is_lingering_ = true;
+    since_ = all_.tick;
+    in_ = {};
+    is_full_ = false;
+  }
+
+  void watch() {
+    if (is_dead_) return;
+    if (is_lingering_) {
+      if (all_.tick - since_ > kLingerMax) die();
+      return;
+    }
+    if (has_output()) {
+      if (all_.tick - written_ > kWriteStallMax) die();
+      return;
+    }
+    const std::uint32_t most = phase_ == Phase::idle     ? patience_.idle
+                               : phase_ == Phase::header ? patience_.header
+                                                         : patience_.body;
+    if (most == 0 || all_.tick - since_ <= most) return;
+    if (phase_ == Phase::idle) return die();
+    session_->give_up(out_);
+    is_closing_ = true;
+    flush();
+  }
+
+  Socket socket_;
+  std::unique_ptr<Session> session_;
+  Patience patience_;
+  Connections& all_;
+  Place self_{};
+  std::string in_;   // what the session has not consumed
+  std::string out_;  // what is to be written, from sent_ on
+  std::size_t sent_ = 0;
+  std::uint64_t since_;        // the tick at which the phase, or the lingering, began
+  std::uint64_t written_ = 0;  // the tick at which the client last took something
+  Phase phase_ = Phase::idle;
+  bool is_reading_ = false;  // a wait for the socket to become readable is under way
+  bool is_writing_ = false;
+  bool is_full_ = false;     // the session waits for room in out_
+  bool is_closing_ = false;  // after out_ is written
+  bool is_lingering_ = false;
+  bool is_draining_ = false;
+  bool has_ended_ = false;  // the client sends no more
+  bool is_dead_ = false;
+};
+
+}  // namespace weir

@@ -1,0 +1,27 @@
+// What the HTTP port offers: a request's method, path and body -> an answer. No sockets, no HTTP parsing.
+//
+// Every error is a problem document that says what would be right. Any thread; the Limiter is shared.
+// Tested by http_session_test.cc.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/check_answer.h"
+#include "weir/limiter.h"
+
+namespace weir {
+
+inline constexpr std::string_view kTextType = "text/plain; charset=utf-8";
+
+struct HttpCall {
+  std::string_view method;
+  std::string_view target;
+  std::string_view body;
+};
+
+HttpAnswer answer_call(const HttpCall& call, Limiter& limiter);
+
+HttpAnswer problem_answer(int status, std::string_view title, std::string detail);
+
+}  // namespace weir

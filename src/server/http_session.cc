@@ -1,0 +1,158 @@
+// HTTP/1.1 on Beast's parser, which is all of Beast that is used. See http_session.h.
+//
+// Answers are written by hand: a status line, a few fields, a body, appended to what the connection sends next.
+#include "server/http_session.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include <optional>
+#include <string>
+
+#include "server/http_api.h"
+
+namespace weir {
+namespace {
+
+namespace http = boost::beast::http;
+using BeastError = boost::beast::error_code;
+using Parser = http::request_parser<http::string_body>;
+
+std::string_view plain(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+enum class Connection : std::uint8_t { keep, close };
+
+struct Framing {
+  Connection connection = Connection::keep;
+  bool is_http10 = false;
+  bool is_head = false;
+};
+
+void append_answer(std::string& out, const HttpAnswer& answer, const Framing& framing, Micros now) {
+  out.append("HTTP/1.1 ").append(std::to_string(answer.status)).append(" ");
+  out.append(plain(http::obsolete_reason(static_cast<http::status>(answer.status)))).append("\r\n");
+  out.append("Date: ").append(http_date(now)).append("\r\nContent-Type: ").append(answer.content_type);
+  out.append("\r\nContent-Length: ").append(std::to_string(answer.body.size())).append("\r\n");
+  for (const Header& header : answer.headers) {
+    out.append(header.name).append(": ").append(header.value).append("\r\n");
+  }
+  if (framing.connection == Connection::close) {
+    out.append("Connection: close\r\n");
+  } else if (framing.is_http10) {
+    out.append("Connection: keep-alive\r\n");
+  }
+  out.append("\r\n");
+  if (!framing.is_head) out.append(answer.body);
+}
+
+HttpAnswer not_http(std::string_view input, const BeastError& error) {
+  if (input.starts_with('\x16')) {
+    return problem_answer(400, "Bad request", "this looks like TLS, but this port speaks plain HTTP; use http://");
+  }
+  if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("CL.")) {
+    return problem_answer(400, "Bad request",
+                          "this looks like RESP, but this port speaks HTTP/1.1; Redis clients use "
+                          "the other port");
+  }
+  return problem_answer(400, "Bad request", "this is not HTTP/1.1: " + error.message());
+}
+
+HttpAnswer parse_problem(std::string_view input, const BeastError& error) {
+  if (error == http::error::header_limit) {
+    return problem_answer(431, "Header too large",
+                          "the header is larger than " + std::to_string(kHttpHeaderMax) + " bytes");
+  }
+  if (error == http::error::body_limit) {
+    return problem_answer(413, "Body too large", "the body is larger than " + std::to_string(kHttpBodyMax) + " bytes");
+  }
+  return not_http(input, error);
+}
+
+class HttpSession final : public Session {
+ public:
+  explicit HttpSession(Limiter& limiter) : limiter_(limiter) { begin_request(); }
+
+  Progress consume(std::string_view input, std::string& output) override {
+    Progress progress;
+    while (progress.consumed < input.size() && !progress.close) {
+      if (output.size() >= kOutputMax) {
+        progress.full = true;
+        break;
+      }
+      const std::string_view rest = input.substr(progress.consumed);
+      BeastError error;
+      const std::size_t used = parser_->put(boost::asio::const_buffer(rest.data(), rest.size()), error);
+      progress.consumed += used;
+      const bool needs_more = error == http::error::need_more;
+      if (error && !needs_more) {
+        append_answer(output, parse_problem(rest, error), {Connection::close}, limiter_.now());
+        progress.close = true;
+      } else if (parser_->is_done()) {
+        progress.close = answer(output) == Connection::close;
+        ++progress.answered;
+        begin_request();
+      } else {
+        invite_body(output);
+        if (needs_more || used == 0) break;
+      }
+    }
+    const bool begun = progress.consumed < input.size() || parser_->got_some();
+    progress.phase = parser_->is_header_done() ? Phase::body : begun ? Phase::header : Phase::idle;
+    return progress;
+  }
+
+  void drain() override { is_draining_ = true; }
+
+  void give_up(std::string& output) override {
+    append_answer(output, problem_answer(408, "Request timeout", "the request was not finished in time"),
+                  {Connection::close}, limiter_.now());
+  }
+
+ private:
+  void begin_request() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(kHttpHeaderMax));
+    parser_->body_limit(kHttpBodyMax);
+    parser_->eager(true);
+    is_invited_ = false;
+  }
+
+  // A client that asked whether to send its body is told once that it may.
+  void invite_body(std::string& output) {
+    if (is_invited_ || !parser_->is_header_done() || parser_->get().version() < 11) return;
+    if (!boost::beast::iequals(parser_->get()[http::field::expect], "100-continue")) return;
+    output.append("HTTP/1.1 100 Continue\r\n\r\n");
+    is_invited_ = true;
+  }
+
+  Connection answer(std::string& output) {
+    const auto& request = parser_->get();
+    Framing framing;
+    framing.is_http10 = request.version() < 11;
+    framing.is_head = request.method() == http::verb::head;
+    const bool has_host = request.count(http::field::host) == 1;
+    if (!request.keep_alive() || is_draining_ || (!has_host && !framing.is_http10)) {
+      framing.connection = Connection::close;
+    }
+    if (!has_host && !framing.is_http10) {
+      append_answer(output, problem_answer(400, "Bad request", "HTTP/1.1 needs exactly one Host header"), framing,
+                    limiter_.now());
+      return framing.connection;
+    }
+    const HttpCall call{plain(request.method_string()), plain(request.target()), request.body()};
+    append_answer(output, answer_call(call, limiter_), framing, limiter_.now());
+    return framing.connection;
+  }
+
+  Limiter& limiter_;
+  std::optional<Parser> parser_;
+  bool is_invited_ = false;
+  bool is_draining_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_http_session(Limiter& limiter) { return std::make_unique<HttpSession>(limiter); }
+
+}  // namespace weir

@@ -1,0 +1,261 @@
+// See memory_store.h. The order of a request: merge, lock, prepare, decide, reserve room, write, unlock.
+
+#include "store/memory_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <utility>
+
+namespace weir {
+
+// One key of a request: what it holds, what it is told, what it would become.
+struct MemoryStore::Debit {
+  CellName name;
+  const Limit* limit;
+  std::int64_t cost;
+  Shard* shard = nullptr;
+  Entry* entry = nullptr;  // null if the key is new; stays valid while others are added
+  Cell fresh;              // what a new key is decided on
+  bool moved = false;
+  Stepped<Proposal> outcome{};
+
+  Cell& cell() { return entry == nullptr ? fresh : entry->cell; }
+  std::int64_t expires_us(std::int64_t now) const { return now + outcome.decision.reset_after.count(); }
+};
+
+// Locks in ascending order, so that two requests never wait for each other in a circle.
+class MemoryStore::Locks {
+ public:
+  Locks(std::array<Shard, kShards>& shards, ShardSet held) : shards_(shards), held_(held) {
+    for (ShardSet rest = held_; rest != 0; rest &= rest - 1) shard(rest).mutex.lock();
+  }
+  ~Locks() {
+    for (ShardSet rest = held_; rest != 0; rest &= rest - 1) shard(rest).mutex.unlock();
+  }
+  Locks(const Locks&) = delete;
+  Locks& operator=(const Locks&) = delete;
+
+ private:
+  Shard& shard(ShardSet rest) { return shards_[static_cast<std::size_t>(std::countr_zero(rest))]; }
+  std::array<Shard, kShards>& shards_;
+  const ShardSet held_;
+};
+
+namespace {
+
+std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+// The denial with the longest wait, else the limit with the smallest part left.
+std::size_t binding_of(const Verdict& verdict) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < verdict.decisions.size(); ++i) {
+    const Decision& a = verdict.decisions[i];
+    const Decision& b = verdict.decisions[best];
+    const bool tighter =
+        verdict.allowed ? Wide{a.remaining} * b.limit < Wide{b.remaining} * a.limit : a.retry_after > b.retry_after;
+    if (tighter) best = i;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::size_t MemoryStore::NameHash::operator()(const CellName& name) const {
+  return std::hash<std::string_view>{}(name.key) ^ static_cast<std::size_t>(name.algorithm) * 0x9e3779b97f4a7c15u;
+}
+
+std::size_t MemoryStore::shard_of(const CellName& name) { return NameHash{}(name) >> 58; }
+
+std::vector<MemoryStore::Debit> MemoryStore::merge(std::span<const Charge> charges, std::vector<std::size_t>& places) {
+  std::vector<Debit> debits;
+  debits.reserve(charges.size());
+  for (const Charge& charge : charges) {
+    const CellName name{charge.limit->algorithm, charge.key};
+    const auto same = std::find_if(debits.begin(), debits.end(), [&](const Debit& d) {
+      return d.name.key == name.key && d.name.algorithm == name.algorithm;
+    });
+    places.push_back(static_cast<std::size_t>(same - debits.begin()));
+    if (same == debits.end()) {
+      debits.push_back({.name = name, .limit = charge.limit, .cost = charge.cost, .fresh = Cell(*charge.limit)});
+    } else {
+      same->cost = add_saturating(same->cost, charge.cost);
+    }
+  }
+  return debits;
+}
+
+Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_t now) {
+  std::vector<std::size_t> places;
+  std::vector<Debit> debits = merge(charges, places);
+  ShardSet held = 0;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    Debit& debit = debits[places[i]];
+    if (!(*debit.limit == *charges[i].limit)) {
+      return fail(ErrorCode::invalid_argument,
+                  "a key is given twice with different limits: two limits need two keys, such as user:42/second and "
+                  "user:42/hour");
+    }
+    debit.shard = &shards_[shard_of(debit.name)];
+    held |= ShardSet{1} << shard_of(debit.name);
+  }
+
+  const Locks locks(shards_, held);
+  Verdict verdict;
+  verdict.allowed = true;
+  for (Debit& debit : debits) {
+    prepare(debit, now);
+    debit.outcome = debit.cell().decide(now, debit.cost);
+    verdict.allowed = verdict.allowed && debit.outcome.decision.allowed;
+  }
+  if (verdict.allowed) {
+    if (auto room = reserve(debits, held, now); !room) {
+      for (Debit& debit : debits) settle(debit, now);
+      return fail(room.error());
+    }
+    for (Debit& debit : debits) take(debit, now);
+  } else {
+    for (Debit& debit : debits) settle(debit, now);
+  }
+  for (const std::size_t place : places) verdict.decisions.push_back(debits[place].outcome.decision);
+  verdict.binding = binding_of(verdict);
+  return verdict;
+}
+
+// Finds the key's cell and brings it to now.
+void MemoryStore::prepare(Debit& debit, std::int64_t now) {
+  const auto found = debit.shard->entries.find(debit.name);
+  if (found == debit.shard->entries.end()) return;
+  debit.entry = &found->second;
+  debit.moved = debit.entry->cell.prepare(*debit.limit, now);
+}
+
+// Room for the keys that this request will add.
+Result<bool> MemoryStore::reserve(std::span<Debit> debits, ShardSet held, std::int64_t now) {
+  std::size_t added = 0;
+  for (const Debit& debit : debits) added += debit.entry == nullptr && debit.expires_us(now) > now ? 1u : 0u;
+  if (added == 0) return true;
+  if (size_.fetch_add(added, std::memory_order_relaxed) + added <= keys_max_) return true;
+  if (make_room(held, now)) return true;
+  size_.fetch_sub(added, std::memory_order_relaxed);
+  return fail(ErrorCode::exhausted, "all " + std::to_string(keys_max_) +
+                                        " keys are in use and none has recovered yet; raise the number of keys");
+}
+
+// Writes what an allowed request makes of a key.
+void MemoryStore::take(Debit& debit, std::int64_t now) {
+  if (debit.cost != 0) debit.cell().commit(debit.outcome.next);
+  if (debit.cost != 0 || debit.moved) keep(debit, now);
+}
+
+// After a denial: nothing is charged, and who would have passed says what it holds.
+void MemoryStore::settle(Debit& debit, std::int64_t now) {
+  if (debit.outcome.decision.allowed) debit.outcome = debit.cell().decide(now, 0);
+  if (debit.moved) keep(debit, now);
+}
+
+// Keeps the cell for as long as it differs from a fresh one. Room for a new one is reserved already.
+void MemoryStore::keep(Debit& debit, std::int64_t now) {
+  Shard& shard = *debit.shard;
+  const std::int64_t expires_us = debit.expires_us(now);
+  if (expires_us <= now) {
+    if (debit.entry != nullptr) forget(shard, debit.name);
+    return;
+  }
+  shard.earliest_us = std::min(shard.earliest_us, expires_us);
+  if (debit.entry != nullptr) {
+    debit.entry->expires_us = expires_us;
+    return;
+  }
+  if (shard.entries.size() >= shard.sweep_at) sweep(shard, now);
+  const bool added = shard.entries
+                         .emplace(StoredName{debit.name.algorithm, std::string(debit.name.key)},
+                                  Entry{std::move(debit.fresh), expires_us})
+                         .second;
+  WEIR_ASSERT(added);
+}
+
+Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id, std::int64_t now) {
+  Debit debit{.name = {charge.limit->algorithm, charge.key},
+              .limit = charge.limit,
+              .cost = charge.cost,
+              .fresh = Cell(*charge.limit)};
+  const std::size_t shard = shard_of(debit.name);
+  const ShardSet held = ShardSet{1} << shard;
+  debit.shard = &shards_[shard];
+  const Locks locks(shards_, held);
+  prepare(debit, now);
+  debit.outcome.decision = debit.cell().acquire(now, id, charge.cost);
+  if (auto room = reserve({&debit, 1}, held, now); !room) return fail(room.error());
+  if (debit.moved || (debit.outcome.decision.allowed && charge.cost != 0)) keep(debit, now);
+  return debit.outcome.decision;
+}
+
+bool MemoryStore::release(std::string_view key, std::string_view id, std::int64_t now) {
+  const CellName name{Algorithm::concurrency, key};
+  Shard& shard = shards_[shard_of(name)];
+  const std::lock_guard lock(shard.mutex);
+  const auto found = shard.entries.find(name);
+  if (found == shard.entries.end()) return false;
+  const Limit limit = found->second.cell.limit();
+  Debit debit{.name = name, .limit = &limit, .cost = 0, .shard = &shard, .fresh = Cell(limit)};
+  prepare(debit, now);
+  debit.outcome.decision = debit.cell().release(now, id);
+  if (debit.moved || debit.outcome.decision.allowed) keep(debit, now);
+  return debit.outcome.decision.allowed;
+}
+
+bool MemoryStore::reset(std::string_view key) {
+  bool found = false;
+  for (const Algorithm algorithm : kAlgorithms) {
+    const CellName name{algorithm, key};
+    Shard& shard = shards_[shard_of(name)];
+    const std::lock_guard lock(shard.mutex);
+    found |= forget(shard, name);
+  }
+  return found;
+}
+
+bool MemoryStore::forget(Shard& shard, const CellName& name) {
+  const auto found = shard.entries.find(name);
+  if (found == shard.entries.end()) return false;
+  shard.entries.erase(found);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// Frees at least one key if any has lapsed, here first, then in shards that nobody is using.
+bool MemoryStore::make_room(ShardSet held, std::int64_t now) {
+  const auto fits = [&] { return size() <= keys_max_; };
+  for (std::size_t i = 0; i < kShards; ++i) {
+    if ((held >> i & 1) != 0) sweep(shards_[i], now);
+  }
+  for (std::size_t i = 0; i < kShards && !fits(); ++i) {
+    if ((held >> i & 1) != 0 || !shards_[i].mutex.try_lock()) continue;
+    const std::lock_guard lock(shards_[i].mutex, std::adopt_lock);
+    sweep(shards_[i], now);
+  }
+  return fits();
+}
+
+void MemoryStore::sweep(Shard& shard, std::int64_t now) {
+  if (shard.earliest_us <= now) {
+    shard.earliest_us = INT64_MAX;
+    for (auto entry = shard.entries.begin(); entry != shard.entries.end();) {
+      if (entry->second.expires_us <= now) {
+        entry = shard.entries.erase(entry);
+        size_.fetch_sub(1, std::memory_order_relaxed);
+      } else {
+        shard.earliest_us = std::min(shard.earliest_us, entry->second.expires_us);
+        ++entry;
+      }
+    }
+  }
+  shard.sweep_at = std::max<std::size_t>(64, 2 * shard.entries.size());
+}
+
+}  // namespace weir

@@ -1,0 +1,98 @@
+// The memory store: cells by key, in shards, each under its mutex. Simple, right and bounded.
+//
+// A request locks the shards of all its keys in ascending order, decides, and writes all or nothing. A key that would
+// decide like one never seen is forgotten, at the latest when room is needed; one that is still spent never is, so a
+// flood of new keys is refused rather than forgiven. All members may be called from any thread. Tested by
+// tests/store_contract_test.cc, a suite that any store must pass.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "algorithm/cell.h"
+#include "weir/result.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+// A key has one state for each algorithm.
+struct CellName {
+  Algorithm algorithm;
+  std::string_view key;
+};
+
+class MemoryStore {
+ public:
+  explicit MemoryStore(std::size_t keys_max) : keys_max_(keys_max) {}
+
+  // One request: all charges are taken or none is. The same key and limit twice are merged.
+  Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now);
+
+  Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
+  bool release(std::string_view key, std::string_view id, std::int64_t now);
+  bool reset(std::string_view key);
+
+  // Keys held, lapsed ones that no sweep has met yet included.
+  std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kShards = 64;  // as many as there are bits in ShardSet
+  using ShardSet = std::uint64_t;
+
+  struct Entry {
+    Cell cell;
+    std::int64_t expires_us;  // from then on the cell decides like a fresh one
+  };
+  struct StoredName {
+    Algorithm algorithm;
+    std::string key;
+  };
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(const CellName& name) const;
+    std::size_t operator()(const StoredName& name) const { return (*this)(CellName{name.algorithm, name.key}); }
+  };
+  struct NameEqual {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return a.algorithm == b.algorithm && std::string_view(a.key) == std::string_view(b.key);
+    }
+  };
+  using Entries = std::unordered_map<StoredName, Entry, NameHash, NameEqual>;
+
+  struct Shard {
+    std::mutex mutex;  // guards all below
+    Entries entries;
+    std::size_t sweep_at = 64;             // the size at which lapsed entries are looked for
+    std::int64_t earliest_us = INT64_MAX;  // no entry lapses before
+  };
+
+  struct Debit;  // a charge under way
+  class Locks;   // the shards of a request
+  static std::size_t shard_of(const CellName& name);
+  static std::vector<Debit> merge(std::span<const Charge> charges, std::vector<std::size_t>& places);
+
+  void prepare(Debit& debit, std::int64_t now);
+  Result<bool> reserve(std::span<Debit> debits, ShardSet held, std::int64_t now);
+  void take(Debit& debit, std::int64_t now);
+  void settle(Debit& debit, std::int64_t now);
+  bool forget(Shard& shard, const CellName& name);
+  void keep(Debit& debit, std::int64_t now);
+  bool make_room(ShardSet held, std::int64_t now);
+  void sweep(Shard& shard, std::int64_t now);
+
+  const std::size_t keys_max_;
+  std::atomic<std::size_t> size_{0};
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace weir

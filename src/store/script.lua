@@ -1,0 +1,208 @@
+-- One request over several limits, decided inside Redis: all charges are taken or none is.
+--
+-- KEYS: one a charge. ARGV: a deadline in microseconds of this server's clock (0: none), then for each charge
+--   f  permits, period, 0, cost                              fixed_window
+--   f  permits, 0, calendar, cost, start, end, next end      fixed_window of a calendar
+--   w  permits, period, 0, cost                              sliding_window
+--   l  permits, period, most events, cost                    sliding_log
+--   t m q  capacity, rate, weight, cost                      token_bucket, leaky_meter, leaky_bucket
+--   c  permits, longest hold, 0, cost, id                    concurrency; cost -1 releases
+-- Answer: {now, verdict (1 taken, 0 denied, -1 late), then for each charge allowed, remaining, retry_after (-1: never),
+-- reset_after, delay}, times in microseconds. A state is a string of doubles that begins with the limit it was written
+-- under, and expires when it would decide like an absent one. Tested by script_test.cc and redis_test.cc.
+local call, pack, unpack_ = redis.call, struct.pack, struct.unpack
+local none = {0, 0, 0}
+local simple = { -- settle, convert and step of the states that are three numbers
+  f = {fixed_window_settle, function(s, _, to, now) return fixed_window_convert(s, to, now) end, fixed_window_step},
+  w = {sliding_window_settle, function(s, from, to, now)
+    return sliding_window_convert((sliding_window_settle(s, from, now)), from, to, now)
+  end, sliding_window_step},
+  t = {bucket_settle, function(s, from, to, now)
+    return bucket_convert((bucket_settle(s, from, now)), from, to, now)
+  end, bucket_step}
+}
+simple.m, simple.q = simple.t, simple.t
+
+local function expiry(now, reset) -- in milliseconds, absolute: the moment from which the state may be forgotten
+  return string.format('%.0f', div_ceil(now + reset, 1000))
+end
+
+local function unknown(key)
+  return redis.error_reply('WEIR the value at ' .. string.format('%q', key) .. ' is no state of this version; delete it')
+end
+
+-- Each kind offers prepare(charge, now): reads the state, settles and converts it; decide(charge, now, cost): the
+-- decision, and in charge.next what to write if the request is allowed; write(charge, now, next, reset).
+local numbers = {}
+function numbers.prepare(c, now)
+  local raw = call('GET', c.key)
+  c.state = none
+  if not raw then return true end
+  if #raw ~= 48 then return false end
+  local x, y, z, a, b, d = unpack_('<dddddd', raw)
+  local limit = c.limit
+  if x == limit[1] and y == limit[2] and z == limit[3] then
+    c.state, c.moved = simple[c.kind][1]({a, b, d}, limit, now)
+  else
+    c.state, c.moved = simple[c.kind][2]({a, b, d}, {x, y, z}, limit, now), true
+  end
+  return true
+end
+function numbers.decide(c, now, cost)
+  local decision
+  c.next, decision = simple[c.kind][3](c.state, c.limit, now, cost)
+  return decision
+end
+function numbers.write(c, now, s, reset)
+  if reset == 0 then return call('DEL', c.key) end
+  local limit = c.limit
+  call('SET', c.key, pack('<dddddd', limit[1], limit[2], limit[3], s[1], s[2], s[3] or 0), 'PXAT', expiry(now, reset))
+end
+
+-- A log: 48 bytes {permits, period, most events, first, n, base}, then 16 for each entry; entry i lies at first + i - 1.
+local log = {}
+local function log_edit(s, e)
+  s.base = e[5]
+  if e[2] > e[1] then s.cut, s.cut_time, s.cut_total = e[2] - e[1], e[3], e[4] end
+  s.first, s.n = s.first + e[1], e[2] - e[1]
+  s.memo = nil
+end
+local function log_entry(s, i) -- the last entry may be newer than what Redis holds
+  if s.memo ~= i then
+    s.memo = i
+    if s.cut == i then
+      s.memo_time, s.memo_total = s.cut_time, s.cut_total
+    else
+      local at = 48 + (s.first + i - 1) * 16
+      s.memo_time, s.memo_total = unpack_('<dd', call('GETRANGE', s.key, at, at + 15))
+    end
+  end
+end
+function log.prepare(c, now)
+  local s = {key = c.key, n = 0, base = 0, first = 0}
+  s.time = function(i) log_entry(s, i) return s.memo_time end
+  s.total = function(i) log_entry(s, i) return s.memo_total end
+  c.state = s
+  local head = call('GETRANGE', c.key, 0, 47)
+  if head == '' then return true end
+  if #head ~= 48 then return false end
+  local x, y, z
+  x, y, z, s.first, s.n, s.base = unpack_('<dddddd', head)
+  local e, moved = sliding_log_settle(s, now)
+  if moved then
+    log_edit(s, e)
+    c.moved = true
+  end
+  local limit = c.limit
+  if x ~= limit[1] or y ~= limit[2] or z ~= limit[3] then
+    log_edit(s, sliding_log_convert(s, {x, y, z}, limit, now))
+    c.moved = true
+  end
+  return true
+end
+function log.decide(c, now, cost)
+  local decision
+  c.next, decision = sliding_log_step(c.state, c.limit, now, cost)
+  return decision
+end
+function log.write(c, now, e, reset)
+  local s, limit = c.state, c.limit
+  if e ~= s then log_edit(s, e) end
+  if reset == 0 then return call('DEL', c.key) end
+  if s.first > 64 and s.first > s.n then -- the dead are more than the living
+    local live = call('GETRANGE', c.key, 48 + s.first * 16, 48 + (s.first + s.n) * 16 - 1)
+    call('SET', c.key, pack('<dddddd', limit[1], limit[2], limit[3], 0, s.n, s.base) .. live)
+    s.first = 0
+  else
+    call('SETRANGE', c.key, 0, pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base))
+  end
+  if s.cut == s.n then call('SETRANGE', c.key, 48 + (s.first + s.n - 1) * 16, pack('<dd', s.cut_time, s.cut_total)) end
+  call('PEXPIREAT', c.key, expiry(now, reset))
+end
+
+-- Holds: 16 bytes {permits, longest hold}, then for each {expires, cost, length of id, id}.
+local holds = {}
+function holds.prepare(c, now)
+  c.state = {}
+  local raw = call('GET', c.key)
+  if not raw then return true end
+  if #raw < 16 then return false end
+  local permits, longest, at = unpack_('<dd', raw)
+  while at <= #raw do
+    local expires, cost, id
+    expires, cost, id, at = unpack_('<ddBc0', raw, at)
+    c.state[#c.state + 1] = {expires, cost, id}
+  end
+  c.moved = concurrency_settle(c.state, {permits, longest}, now)
+  if permits ~= c.limit[1] or longest ~= c.limit[2] then
+    concurrency_convert(c.state, c.limit, now)
+    c.moved = true
+  end
+  return true
+end
+function holds.decide(c, now, cost)
+  c.next = {}
+  for i = 1, #c.state do
+    c.next[i] = c.state[i]
+  end
+  if cost < 0 then return concurrency_release(c.next, c.limit, now, c.id) end
+  return concurrency_acquire(c.next, c.limit, now, c.id, cost)
+end
+function holds.write(c, now, list, reset)
+  if reset == 0 then return call('DEL', c.key) end
+  local out = {pack('<dd', c.limit[1], c.limit[2])}
+  for i = 1, #list do
+    local h = list[i]
+    out[i + 1] = pack('<ddBc0', h[1], h[2], #h[3], h[3])
+  end
+  call('SET', c.key, table.concat(out), 'PXAT', expiry(now, reset))
+end
+
+local kinds = {f = numbers, w = numbers, t = numbers, m = numbers, q = numbers, l = log, c = holds}
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local deadline = tonumber(ARGV[1])
+if deadline > 0 and now > deadline then return {now, -1} end
+
+local charges, seen, a, verdict = {}, {}, 2, 1
+for i = 1, #KEYS do
+  local key, kind = KEYS[i], ARGV[a]
+  local limit = {tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), kind == 'q' or nil}
+  local c = {key = key, kind = kind, limit = limit, cost = tonumber(ARGV[a + 4]), moved = false}
+  a = a + 5
+  if kind == 'f' and limit[2] == 0 then
+    limit[4], limit[5], limit[6] = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+    if now >= limit[6] then return redis.error_reply('WEIR the calendar windows given end before the time here') end
+    a = a + 3
+  elseif kind == 'c' then
+    c.id = ARGV[a]
+    a = a + 1
+  end
+  if seen[key] then return redis.error_reply('WEIR key given twice') end -- it would be read once and written twice
+  seen[key] = true
+  charges[i] = c
+end
+for i = 1, #charges do
+  local c = charges[i]
+  if not kinds[c.kind].prepare(c, now) then return unknown(c.key) end
+end
+for i = 1, #charges do
+  local c = charges[i]
+  c.decision = kinds[c.kind].decide(c, now, c.cost)
+  if c.decision[1] == 0 then verdict = 0 end
+end
+local answer = {now, verdict}
+for i = 1, #charges do
+  local c = charges[i]
+  local kind, d = kinds[c.kind], c.decision
+  if verdict == 1 and c.cost ~= 0 then
+    kind.write(c, now, c.next, d[4])
+  else
+    if d[1] == 1 and c.cost ~= 0 then d = kind.decide(c, now, 0) end -- what it holds without this request
+    if c.moved then kind.write(c, now, c.state, d[4]) end
+  end
+  for k = 1, 5 do
+    answer[i * 5 - 3 + k] = d[k]
+  end
+end
+return answer

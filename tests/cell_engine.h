@@ -1,0 +1,53 @@
+// The C++ arithmetic as an engine: one Cell, handled as a store handles it. A header, so that the mutation test can
+// compile it against a mutated algorithm.
+#pragma once
+
+#include <memory>
+
+#include "algorithm/cell.h"
+#include "engine.h"
+
+namespace weir::test {
+
+class CellEngine final : public Engine {
+ public:
+  explicit CellEngine(const Limit& limit) : limit_(limit), cell_(limit) {}
+  std::string_view name() const override { return "C++"; }
+  std::unique_ptr<Engine> clone() const override { return std::make_unique<CellEngine>(*this); }
+
+  void change(const Limit& limit) override { limit_ = limit; }
+
+  Decision check(std::int64_t now, std::int64_t cost) override {
+    bool written = cell_.prepare(limit_, now);
+    const Stepped<Proposal> outcome = cell_.decide(now, cost);
+    if (outcome.decision.allowed && cost != 0) {
+      cell_.commit(outcome.next);
+      written = true;
+    }
+    return keep(outcome.decision, written);
+  }
+
+  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
+    const bool moved = cell_.prepare(limit_, now);
+    const Decision decision = cell_.acquire(now, id, cost);
+    return keep(decision, moved || (decision.allowed && cost != 0));
+  }
+
+  bool release(std::int64_t now, std::string_view id) override {
+    const bool moved = cell_.prepare(Limit(cell_.limit()), now);
+    const Decision decision = cell_.release(now, id);
+    return keep(decision, moved || decision.allowed).allowed;
+  }
+
+ private:
+  // What would decide like a key never seen is forgotten when it is written.
+  Decision keep(const Decision& decision, bool written) {
+    if (written && decision.reset_after.count() == 0) cell_ = Cell(cell_.limit());
+    return decision;
+  }
+
+  Limit limit_;  // that the next call brings
+  Cell cell_;
+};
+
+}  // namespace weir::test

@@ -1,0 +1,80 @@
+// The heart of the test suite: the oracle, the C++ and the Lua give the same answers, bit for bit.
+//
+// Every sequence of up to five requests over a small alphabet, and a million random steps an algorithm, with limits
+// that change and time that runs both ways. A failure prints its seed; WEIR_SEED=n runs the same again.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "lua_redis.h"
+#include "store/redis_script.h"
+#include "trace.h"
+
+namespace weir::test {
+namespace {
+
+// Under a sanitizer a tenth is enough: it looks for other faults.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kScale = 20;
+#else
+constexpr std::uint64_t kScale = 1;
+#endif
+constexpr std::size_t kTraceOps = 200;
+
+class Differential : public ::testing::TestWithParam<Algorithm> {
+ protected:
+  std::shared_ptr<LuaRedis> redis_ = std::make_shared<LuaRedis>(redis_script());
+
+  void compare(const Trace& trace) {
+    const Limit& limit = trace.limits.front();
+    for (auto make : {+[](const std::shared_ptr<LuaRedis>&, const Limit&l) { return cell_engine(l); },
+                      +[](const std::shared_ptr<LuaRedis>&r, const Limit&l) { return lua_engine(r, l); }}) {
+      const auto engine = make(redis_, limit);
+      const auto wrong = replay(trace, *engine);
+      ASSERT_FALSE(wrong) << *wrong;
+    }
+  }
+};
+
+TEST_P(Differential, AllAgreeOnEverySmallSequence) {
+  const int length = kScale == 1 ? 5 : 4;
+  std::uint64_t walked = 0;
+  for (const auto& limits : small_limits(GetParam())) {
+    std::vector<std::unique_ptr<Engine>> engines;
+    engines.push_back(oracle_engine(limits.front()));
+    engines.push_back(cell_engine(limits.front()));
+    engines.push_back(lua_engine(redis_, limits.front()));
+    const auto wrong = walk_small_traces(limits, length, std::move(engines), walked);
+    ASSERT_FALSE(wrong) << *wrong;
+  }
+  RecordProperty("sequences", std::to_string(walked));
+}
+
+TEST_P(Differential, AllAgreeOnAMillionRandomSteps) {
+  const std::uint64_t seed = base_seed();
+  std::cout << "WEIR_SEED=" << seed << "\n";
+  for (std::uint64_t i = 0; i < 1'000'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
+    compare(random_trace(GetParam(), seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Differential, ::testing::ValuesIn(kAlgorithms),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
+
+class CalendarDifferential : public Differential {};
+
+TEST_P(CalendarDifferential, AllAgreeOnCalendarWindows) {
+  const std::uint64_t seed = base_seed();
+  std::cout << "WEIR_SEED=" << seed << "\n";
+  for (std::uint64_t i = 0; i < 40'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
+    compare(random_calendar_trace(seed + i, kTraceOps));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, CalendarDifferential, ::testing::Values(Algorithm::fixed_window),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
+
+}  // namespace
+}  // namespace weir::test

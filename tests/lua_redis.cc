@@ -1,0 +1,280 @@
+// See lua_redis.h.
+
+#include "lua_redis.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <lua.hpp>
+
+#include "store/script_call.h"
+
+namespace weir::test {
+namespace {
+
+struct Call {
+  LuaDatabase* database;
+  std::int64_t now_us;
+};
+
+Call& current(lua_State* lua) {
+  lua_getfield(lua, LUA_REGISTRYINDEX, "call");
+  auto* call = static_cast<Call*>(lua_touserdata(lua, -1));
+  lua_pop(lua, 1);
+  return *call;
+}
+
+std::string text_at(lua_State* lua, int place) {
+  std::size_t size = 0;
+  const char* text = luaL_checklstring(lua, place, &size);
+  return {text, size};
+}
+
+void push(lua_State* lua, const std::string& text) { lua_pushlstring(lua, text.data(), text.size()); }
+
+int push_time(lua_State* lua, std::int64_t now_us) {
+  lua_newtable(lua);
+  push(lua, std::to_string(now_us / 1'000'000));
+  lua_rawseti(lua, -2, 1);
+  push(lua, std::to_string(now_us % 1'000'000));
+  lua_rawseti(lua, -2, 2);
+  return 1;
+}
+
+// Redis answers nil as false.
+int get(lua_State* lua, LuaDatabase& database, const std::string& key) {
+  const auto found = database.values.find(key);
+  if (found == database.values.end()) {
+    lua_pushboolean(lua, 0);
+  } else {
+    push(lua, found->second);
+  }
+  return 1;
+}
+
+int get_range(lua_State* lua, LuaDatabase& database, const std::string& key) {
+  const auto from = static_cast<std::size_t>(luaL_checknumber(lua, 3));
+  const auto to = static_cast<std::size_t>(luaL_checknumber(lua, 4));
+  const auto found = database.values.find(key);
+  const std::string value = found == database.values.end() ? "" : found->second;
+  push(lua, from < value.size() ? value.substr(from, to - from + 1) : "");
+  return 1;
+}
+
+int set_range(lua_State* lua, LuaDatabase& database, const std::string& key) {
+  const auto from = static_cast<std::size_t>(luaL_checknumber(lua, 3));
+  const std::string part = text_at(lua, 4);
+  std::string& value = database.values[key];
+  value.resize(std::max(value.size(), from + part.size()));
+  value.replace(from, part.size(), part);
+  return 0;
+}
+
+int set(lua_State* lua, LuaDatabase& database, const std::string& key) {
+  database.values[key] = text_at(lua, 3);
+  database.expires_ms.erase(key);
+  if (lua_gettop(lua) >= 5) database.expires_ms[key] = std::atoll(text_at(lua, 5).c_str());
+  return 0;
+}
+
+int redis_call(lua_State* lua) {
+  Call& call = current(lua);
+  LuaDatabase& database = *call.database;
+  const std::string command = text_at(lua, 1);
+  if (command == "TIME") return push_time(lua, call.now_us);
+  const std::string key = text_at(lua, 2);
+  if (command == "GET") return get(lua, database, key);
+  if (command == "GETRANGE") return get_range(lua, database, key);
+  if (command == "SETRANGE") return set_range(lua, database, key);
+  if (command == "SET") return set(lua, database, key);
+  if (command == "PEXPIREAT") {
+    database.expires_ms[key] = std::atoll(text_at(lua, 3).c_str());
+    return 0;
+  }
+  if (command == "DEL") {
+    database.values.erase(key);
+    database.expires_ms.erase(key);
+    return 0;
+  }
+  return luaL_error(lua, "%s is not played here", command.c_str());
+}
+
+int redis_error_reply(lua_State* lua) {
+  lua_newtable(lua);
+  push(lua, text_at(lua, 1));
+  lua_setfield(lua, -2, "err");
+  return 1;
+}
+
+// The formats in use: doubles ('d'), and a byte's length before a string ("Bc0"); little endian.
+int struct_pack(lua_State* lua) {
+  const std::string format = text_at(lua, 1);
+  std::string out;
+  int place = 2;
+  for (const char c : format) {
+    if (c == 'd') {
+      const double number = luaL_checknumber(lua, place++);
+      out.append(reinterpret_cast<const char*>(&number), sizeof number);
+    } else if (c == 'B') {
+      out.push_back(static_cast<char>(luaL_checknumber(lua, place++)));
+    } else if (c == 'c') {
+      out += text_at(lua, place++);
+    }
+  }
+  push(lua, out);
+  return 1;
+}
+
+int struct_unpack(lua_State* lua) {
+  const std::string format = text_at(lua, 1), data = text_at(lua, 2);
+  std::size_t at = lua_gettop(lua) >= 3 ? static_cast<std::size_t>(luaL_checknumber(lua, 3)) - 1 : 0;
+  std::size_t length = 0;
+  int results = 0;
+  for (const char c : format) {
+    if (c == 'd') {
+      if (at + 8 > data.size()) return luaL_error(lua, "data string too short");
+      double number = 0;
+      std::memcpy(&number, data.data() + at, sizeof number);
+      at += sizeof number;
+      lua_pushnumber(lua, number);
+      ++results;
+    } else if (c == 'B') {
+      length = static_cast<unsigned char>(data.at(at++));
+    } else if (c == 'c') {
+      push(lua, data.substr(at, length));
+      at += length;
+      ++results;
+    }
+  }
+  lua_pushnumber(lua, static_cast<double>(at + 1));
+  return results + 1;
+}
+
+void set_function(lua_State* lua, const char* name, lua_CFunction function) {
+  lua_pushcfunction(lua, function);
+  lua_setfield(lua, -2, name);
+}
+
+void set_list(lua_State* lua, const char* name, std::span<const std::string> values) {
+  lua_createtable(lua, static_cast<int>(values.size()), 0);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    push(lua, values[i]);
+    lua_rawseti(lua, -2, static_cast<int>(i + 1));
+  }
+  lua_setglobal(lua, name);
+}
+
+class LuaEngine final : public Engine {
+ public:
+  LuaEngine(std::shared_ptr<LuaRedis> redis, const Limit& limit)
+      : redis_(std::move(redis)), limit_(limit), held_(limit) {}
+  std::string_view name() const override { return "Lua"; }
+  std::unique_ptr<Engine> clone() const override { return std::make_unique<LuaEngine>(*this); }
+  void change(const Limit& limit) override { limit_ = limit; }
+  Decision check(std::int64_t now, std::int64_t cost) override { return ask(now, {}, cost); }
+  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
+    held_ = limit_;
+    return ask(now, id, cost);
+  }
+  // A release names no limit: it is made under the one that the holds stand under.
+  bool release(std::int64_t now, std::string_view id) override {
+    std::swap(limit_, held_);
+    const bool held = ask(now, id, -1).allowed;
+    std::swap(limit_, held_);
+    return held;
+  }
+
+ private:
+  Decision ask(std::int64_t now, std::string_view id, std::int64_t cost) {
+    const ScriptCharge charge{{.key = "k", .limit = &limit_, .cost = cost}, id};
+    const std::string key = "k";
+    const auto reply = redis_->call(database_, now, {&key, 1}, script_arguments({&charge, 1}, 0, now));
+    if (!reply) return broken(reply.error().message);
+    const auto answer = read_script_answer(*reply, {&charge, 1});
+    if (!answer) return broken(answer.error().message);
+    const Decision& decision = answer->decisions.front();
+    if (answer->now_us != now) return broken("the script answered for another time");
+    if ((answer->outcome == ScriptAnswer::Outcome::taken) != decision.allowed)
+      return broken("verdict and decision differ");
+    if (const char* wrong = wrong_expiry(now, decision)) return broken(wrong);
+    return decision;
+  }
+
+  // A state stays until it would decide like an absent one, and hardly longer.
+  const char* wrong_expiry(std::int64_t now, const Decision& decision) const {
+    if (decision.reset_after.count() == 0) return nullptr;
+    const auto found = database_.expires_ms.find("k");
+    if (found == database_.expires_ms.end()) return "a state has no expiry";
+    const std::int64_t until = now + decision.reset_after.count();
+    if (found->second * 1000 < until) return "a state expires too early";
+    return nullptr;
+  }
+
+  static Decision broken(const std::string& why) {
+    std::fprintf(stderr, "the script failed: %s\n", why.c_str());
+    return Decision{.limit = -1};
+  }
+
+  std::shared_ptr<LuaRedis> redis_;
+  Limit limit_;
+  Limit held_;
+  LuaDatabase database_;
+};
+
+}  // namespace
+
+LuaRedis::LuaRedis(std::string_view script) : lua_(luaL_newstate()) {
+  luaL_openlibs(lua_);
+  lua_newtable(lua_);
+  set_function(lua_, "call", redis_call);
+  set_function(lua_, "error_reply", redis_error_reply);
+  lua_setglobal(lua_, "redis");
+  lua_newtable(lua_);
+  set_function(lua_, "pack", struct_pack);
+  set_function(lua_, "unpack", struct_unpack);
+  lua_setglobal(lua_, "struct");
+  if (luaL_loadbuffer(lua_, script.data(), script.size(), "@script") != 0) {
+    std::fprintf(stderr, "the script does not load: %s\n", lua_tostring(lua_, -1));
+    std::abort();
+  }
+  lua_setfield(lua_, LUA_REGISTRYINDEX, "script");
+}
+
+LuaRedis::~LuaRedis() { lua_close(lua_); }
+
+Result<std::vector<std::int64_t>> LuaRedis::call(LuaDatabase& database, std::int64_t now_us,
+                                                 std::span<const std::string> keys,
+                                                 std::span<const std::string> arguments) {
+  Call call{&database, now_us};
+  lua_pushlightuserdata(lua_, &call);
+  lua_setfield(lua_, LUA_REGISTRYINDEX, "call");
+  set_list(lua_, "KEYS", keys);
+  set_list(lua_, "ARGV", arguments);
+  lua_getfield(lua_, LUA_REGISTRYINDEX, "script");
+  const int status = lua_pcall(lua_, 0, 1, 0);
+  std::vector<std::int64_t> numbers;
+  std::string error;
+  if (status != 0) {
+    error = lua_tostring(lua_, -1);
+  } else {
+    lua_getfield(lua_, -1, "err");
+    if (lua_isstring(lua_, -1) != 0) error = lua_tostring(lua_, -1);
+    lua_pop(lua_, 1);
+    const std::size_t size = error.empty() ? lua_objlen(lua_, -1) : 0;
+    for (std::size_t i = 1; i <= size; ++i) {
+      lua_rawgeti(lua_, -1, static_cast<int>(i));
+      numbers.push_back(static_cast<std::int64_t>(lua_tonumber(lua_, -1)));
+      lua_pop(lua_, 1);
+    }
+  }
+  lua_pop(lua_, 1);
+  if (!error.empty()) return fail(ErrorCode::unavailable, error);
+  return numbers;
+}
+
+std::unique_ptr<Engine> lua_engine(const std::shared_ptr<LuaRedis>& redis, const Limit& limit) {
+  return std::make_unique<LuaEngine>(redis, limit);
+}
+
+}  // namespace weir::test

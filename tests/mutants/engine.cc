@@ -1,0 +1,9 @@
+// The C++ arithmetic, mutated: compiled by mutants_test.cc into a library of its own, with a folder of mutated headers
+// in front of the real ones. Everything but the one function stays inside, or the program's own arithmetic would be
+// used.
+
+#include "cell_engine.h"
+
+extern "C" __attribute__((visibility("default"))) weir::test::Engine* make_mutant(const weir::Limit& limit) {
+  return new weir::test::CellEngine(limit);
+}

@@ -1,0 +1,112 @@
+// The referee: a slow, plain limiter written from the definitions in docs/algorithms.md and nothing else.
+//
+// It shares no code with the library and knows no closed forms. It keeps what the page speaks of (a count in a window,
+// a list of events, an exact level, a list of holds) and asks the definition itself: a wait is found by searching for
+// the first moment at which the definition admits, `remaining` by searching for the largest cost that it admits.
+// Of a Limit it reads the numbers only; the windows of a calendar come from the caller.
+//
+// A plain value: copy it to try something and throw the copy away. Not for several threads at once.
+// Tested by oracle_test.cc (what only a program can say) and tests/scenarios (the worked examples).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "weir/limit.h"
+#include "weir/verdict.h"
+
+namespace weir::oracle {
+
+__extension__ typedef __int128 Int;  // wide enough that nothing here can overflow
+
+// The calendar window that holds `now`, [start, end), and the end of the one after it.
+struct Window {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int64_t next_end = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+using WindowsAt = std::function<Window(std::int64_t now)>;
+
+// The limit that rules a state, and its windows if they are a calendar's. Two functions cannot be compared: `given`
+// tells by which call of change() they came.
+struct Terms {
+  Limit limit;
+  WindowsAt windows;
+  int given = 0;
+};
+
+// fixed_window: what was admitted in the window that ends at `end`.
+struct Count {
+  std::int64_t end = 0;
+  Int count = 0;
+};
+
+// sliding_window: what was admitted in window number `window` since the epoch, and in the one before it.
+struct TwoCounts {
+  std::int64_t window = 0;
+  Int previous = 0;
+  Int current = 0;
+};
+
+// sliding_log: every admitted event, oldest first. `total` is the running sum of costs up to and with this event.
+struct Event {
+  std::int64_t time = 0;
+  Int cost = 0;
+  Int total = 0;
+};
+struct Log {
+  std::deque<Event> events;
+};
+
+// The buckets: what was spent as of `at`, in units of 1/weight permit.
+struct Level {
+  std::int64_t at = 0;
+  Int spent = 0;
+};
+
+// concurrency: the permits in flight, in the order in which they were acquired.
+struct Hold {
+  std::string id;
+  Int cost = 0;
+  std::int64_t expires = 0;
+};
+struct Holds {
+  std::vector<Hold> held;
+};
+
+class Oracle {
+ public:
+  explicit Oracle(const Limit& limit, WindowsAt windows = {});
+
+  // The limit that rules from the next step on. Another algorithm is another state; the old one waits undisturbed.
+  void change(const Limit& limit, WindowsAt windows = {});
+
+  // Any int64 is a cost. `now` is in [0, kTimeEnd) and may run backwards.
+  Decision step(std::int64_t now, std::int64_t cost);
+  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost);
+  // True if `id` was in flight. It names no limit, so a changed limit does not begin to rule here.
+  bool release(std::int64_t now, std::string_view id);
+
+ private:
+  using State = std::variant<Count, TwoCounts, Log, Level, Holds>;
+  struct Entry {
+    Terms terms;  // under which `state` stands
+    State state;
+    bool converted = false;  // by the last touch
+  };
+  static State fresh(Algorithm algorithm);
+  Entry& touch(std::int64_t now);
+  Decision forget_if_unspent(const Entry& entry, const Decision& decision, std::int64_t cost);
+
+  Terms terms_;
+  std::map<Algorithm, Entry> entries_;
+};
+
+}  // namespace weir::oracle

@@ -1,0 +1,195 @@
+// What every algorithm promises, whatever its arithmetic: over-admission is impossible, waits are honest, a denial
+// leaves no trace, what is taken and given back was never taken. Random sequences of any cost and gap; a failure prints
+// its seed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <iostream>
+#include <map>
+
+#include "algorithm/division.h"
+#include "trace.h"
+
+namespace weir::test {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kSequences = 1'000;
+#else
+constexpr std::uint64_t kSequences = 20'000;
+#endif
+constexpr std::size_t kOps = 200;
+
+struct Admission {
+  std::int64_t now, cost;
+};
+
+// More than `limit` in any (t - period, t]?
+bool exceeds_any_window(const std::vector<Admission>& log, std::int64_t period, Wide limit) {
+  std::deque<Admission> live;
+  Wide sum = 0;
+  for (const Admission& one : log) {
+    live.push_back(one);
+    sum += one.cost;
+    while (live.front().now <= one.now - period) {
+      sum -= live.front().cost;
+      live.pop_front();
+    }
+    if (sum > limit) return true;
+  }
+  return false;
+}
+
+// sum * weight <= capacity * weight + rate * (t - s) for every interval [s, t] that starts with an admission.
+bool exceeds_bucket(const std::vector<Admission>& log, const Limit& limit) {
+  Wide sum = 0, open = 0;
+  bool first = true;
+  for (const Admission& one : log) {
+    const Wide drained = Wide{one.now} * limit.rate;
+    open = first ? drained - sum : std::max(open, drained - sum);
+    first = false;
+    sum += Wide{one.cost} * limit.weight;
+    if (sum + open > Wide{limit.capacity} * limit.weight + drained) return true;
+  }
+  return false;
+}
+
+bool exceeds_fixed(const std::vector<Admission>& log, const Limit& limit) {
+  std::map<std::int64_t, Wide> windows;
+  return std::any_of(log.begin(), log.end(), [&](const Admission& one) {
+    return (windows[one.now / limit.period_us] += one.cost) > limit.permits;
+  });
+}
+
+bool over_admitted(const std::vector<Admission>& log, const Limit& limit) {
+  switch (limit.algorithm) {
+    case Algorithm::fixed_window:
+      return exceeds_fixed(log, limit);
+    case Algorithm::sliding_log:
+      return exceeds_any_window(log, limit.period_us, limit.permits);
+    case Algorithm::sliding_window:
+      return exceeds_any_window(log, limit.period_us, Wide{2} * limit.permits);
+    default:
+      return exceeds_bucket(log, limit);
+  }
+}
+
+class Property : public ::testing::TestWithParam<Algorithm> {
+ protected:
+  // The trace without changes of limit and without gifts, which let more through by right.
+  template <class F>
+  void for_each_sequence(F visit) {
+    const std::uint64_t seed = base_seed();
+    std::cout << "WEIR_SEED=" << seed << "\n";
+    for (std::uint64_t i = 0; i < kSequences && !HasFatalFailure(); ++i) {
+      SCOPED_TRACE("seed " + std::to_string(seed + i));
+      visit(random_trace(GetParam(), seed + i, i < kSequences / 20 ? kOps : 40, Time::forward));
+    }
+  }
+};
+
+TEST_P(Property, NeverAdmitsMoreThanItsBound) {
+  for_each_sequence([](const Trace& trace) {
+    const auto engine = cell_engine(trace.limits.front());
+    std::vector<Admission> log;
+    for (const Op& op : trace.ops) {
+      if (op.kind == Op::Kind::change || op.cost <= 0) continue;
+      if (engine->check(op.now, op.cost).allowed) log.push_back({op.now, op.cost});
+    }
+    ASSERT_FALSE(over_admitted(log, trace.limits.front()));
+  });
+}
+
+TEST_P(Property, TellsHonestWaits) {
+  for_each_sequence([](const Trace& trace) {
+    const auto engine = cell_engine(trace.limits.front());
+    for (const Op& op : trace.ops) {
+      const Decision d = ask(*engine, trace, op);
+      if (op.kind == Op::Kind::change) continue;
+      ASSERT_EQ(d.allowed, d.retry_after.count() == 0);
+      ASSERT_LE(d.remaining, d.limit);
+      if (!d.allowed && d.retry_after != kNever && op.now + d.retry_after.count() < kTimeEnd) {
+        const std::int64_t then = op.now + d.retry_after.count();
+        ASSERT_FALSE(engine->clone()->check(then - 1, op.cost).allowed) << to_string(d) << " at " << op.now;
+        ASSERT_TRUE(engine->clone()->check(then, op.cost).allowed) << to_string(d) << " at " << op.now;
+      }
+      ASSERT_EQ(d.retry_after == kNever, op.cost > d.limit);
+      const std::int64_t fresh = op.now + d.reset_after.count();
+      if (fresh < kTimeEnd) {
+        ASSERT_EQ(engine->clone()->check(fresh, 0).remaining, d.limit);
+        ASSERT_TRUE(d.reset_after.count() == 0 || engine->clone()->check(fresh - 1, 0).remaining < d.limit);
+      }
+      ASSERT_TRUE(d.remaining == 0 || engine->clone()->check(op.now, d.remaining).allowed);
+      ASSERT_FALSE(engine->clone()->check(op.now, d.remaining + 1).allowed) << to_string(d);
+    }
+  });
+}
+
+TEST_P(Property, LeavesNoTraceOfADenialOrAPeek) {
+  for_each_sequence([](const Trace& trace) {
+    const auto asked = cell_engine(trace.limits.front()), silent = cell_engine(trace.limits.front());
+    for (const Op& op : trace.ops) {
+      if (op.kind == Op::Kind::change) continue;
+      const Decision d = asked->check(op.now, op.cost);
+      ASSERT_TRUE(!d.allowed || op.cost == 0 || silent->check(op.now, op.cost) == d);
+    }
+  });
+}
+
+TEST_P(Property, TakesAndGivesBackWithoutATrace) {
+  for_each_sequence([](const Trace& trace) {
+    const auto engine = cell_engine(trace.limits.front());
+    for (const Op& op : trace.ops) {
+      ask(*engine, trace, op);
+      if (op.kind == Op::Kind::change) continue;
+      const auto other = engine->clone();
+      const Decision before = other->check(op.now, 0);
+      const std::int64_t cost = std::max<std::int64_t>(1, before.remaining / 2);
+      if (!other->check(op.now, cost).allowed) continue;
+      ASSERT_EQ(other->check(op.now, -cost).remaining, before.remaining);
+      for (const std::int64_t later : {std::int64_t{0}, std::int64_t{1}, before.reset_after.count() / 2}) {
+        if (op.now + later >= kTimeEnd) continue;
+        ASSERT_EQ(other->check(op.now + later, 0), engine->clone()->check(op.now + later, 0)) << "after " << later;
+      }
+    }
+  });
+}
+
+// From the change on, no more passes than under the new limit alone: what was spent before can only take away.
+TEST_P(Property, KeepsTheNewLimitsBoundFromTheChangeOn) {
+  for_each_sequence([](const Trace& trace) {
+    const Limit& next = trace.limits[1];
+    const auto engine = cell_engine(trace.limits.front());
+    std::vector<Admission> log;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+      const Op& op = trace.ops[i];
+      if (i == trace.ops.size() / 2) engine->change(next);
+      if (op.kind == Op::Kind::change || op.cost <= 0) continue;
+      if (engine->check(op.now, op.cost).allowed && i >= trace.ops.size() / 2) log.push_back({op.now, op.cost});
+    }
+    ASSERT_FALSE(over_admitted(log, next));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Property,
+                         ::testing::Values(Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window,
+                                           Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
+
+// The queue: those who wait their delay leave evenly, however they came.
+TEST(LeakyBucket, LetsItsQueueLeaveInAnEvenStream) {
+  const Limit limit = compile("5/min burst 10", Algorithm::leaky_bucket).value();
+  const auto engine = cell_engine(limit);
+  std::vector<std::int64_t> leaves;
+  for (std::int64_t now = 0; now < 600'000'000; now += 1'700'000) {
+    const Decision d = engine->check(now, 1);
+    if (d.allowed) leaves.push_back(now + d.delay.count());
+  }
+  for (std::size_t i = 1; i < leaves.size(); ++i) EXPECT_EQ(leaves[i] - leaves[i - 1], 12'000'000) << i;
+  EXPECT_GT(leaves.size(), 50u);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The README is true: its console examples answer as printed, against a fresh server, and its C++ compiles and runs.
+# Called as `readme.sh PROGRAM SOURCE_DIR`.
+source=$2
+. "$source/tests/server/lib.bash"
+start_server
+
+# Each `$ command` of a console block is followed by what it prints on a terminal.
+examples=0
+try_example() {
+  local run=$1
+  run=${run//localhost:8080/127.0.0.1:$http_port}
+  run=${run//redis-cli -p 6380/redis-cli --no-raw -p $resp_port}
+  is "$1" "$2" "$(timeout 20 bash -c "$run")"
+  examples=$((examples + 1))
+}
+inside='' command='' expected=''
+while IFS= read -r line; do
+  case $line in
+    '```console') inside=yes ;;
+    '```')
+      [ -z "$command" ] || try_example "$command" "$expected"
+      inside='' command='' expected=''
+      ;;
+    '$ '*) [ -z "$inside" ] || { command=${line#'$ '}; expected=''; } ;;
+    *) [ -z "$inside" ] || expected+=${expected:+$'\n'}$line ;;
+  esac
+done <"$source/README.md"
+is "the README has two console examples" 2 "$examples"
+
+# The C++ example, against the libraries that stand beside the program's.
+libraries=$(dirname "$program")/release/src
+sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '1d;$d' >"$work/example.cc"
+if c++ -std=c++20 -Wall -Wextra -Werror -I "$source/include" "$work/example.cc" -o "$work/example" \
+  "$libraries"/libweir_{limiter,store,algorithm}.a -lpthread 2>"$work/errors"; then
+  has "the C++ example is told to wait" "wait " "$(timeout 20 "$work/example")"
+else
+  is "the C++ example compiles" "" "$(cat "$work/errors")"
+fi
+finish

@@ -1,0 +1,44 @@
+# The command line: help that leads with examples, the version, and what is told to those who mistype.
+# Exit codes are 0 for done, 1 for could not, 2 for not understood.
+source "$(dirname "$0")/lib.bash"
+
+run() { timeout 20 "$program" "$@" 2>&1; }
+
+help=$(run --help)
+is "--help succeeds" 0 $?
+has "--help has examples" "weir serve --http :8081" "$help"
+is "and leads with them" yes "$(head -5 <<<"$help" | grep -q 'weir serve' && echo yes)"
+is "without arguments, the help" "$help" "$(run)"
+has "serve --help" "--keys" "$(run serve --help)"
+is "version and --version agree" "$(run version)" "$(run --version)"
+is "and look like a version" yes "$(run version | grep -Eqx 'weir [0-9]+\.[0-9]+\.[0-9]+' && echo yes)"
+
+# mistaken PART ARGUMENTS...: exit code 2 and this hint, in one line.
+mistaken() {
+  local part=$1 out code
+  shift
+  out=$(run "$@")
+  code=$?
+  is "weir $*: exit code" 2 "$code"
+  has "weir $*: hint" "$part" "$out"
+  is "weir $*: one line" 1 "$(wc -l <<<"$out")"
+}
+mistaken "Did you mean weir serve?" srve
+mistaken "Did you mean weir version?" verison
+mistaken "See weir --help" frobnicate
+mistaken "See weir serve --help" serve --htp :0
+mistaken "See weir serve --help" serve --keys 0
+mistaken "See weir serve --help" serve --keys many
+mistaken "See weir" serve --http
+
+# What it prints on starting are commands that work.
+start_server --keys 3
+out=$(cat "$work/out0")
+curl_line=$(grep -o 'curl .*' <<<"$out")
+has "the curl line works" "HTTP/1.1 200 OK" "$(eval "timeout 20 $curl_line -s")"
+redis_line=$(grep -o 'redis-cli .*' <<<"$out")
+is "the redis-cli line works" "0 16 15 -1 2" "$(eval "timeout 20 $redis_line" | paste -sd' ')"
+for i in $(seq 40); do last=$(redis cl.throttle "key$i" 0 1 1000); done
+has "--keys bounds the keys" "ERR " "$last"
+still_answers "full"
+finish

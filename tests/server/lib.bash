@@ -1,0 +1,101 @@
+# What the server tests share: start a server on free ports, talk to it, compare, clean up.
+#
+# Each test is run as `bash TEST PROGRAM SOURCE_DIR`, sources this file, and ends with `finish`. Every wait has an
+# end. Raw sockets are bash's own /dev/tcp, so that bytes of any kind can be sent without further programs.
+set -u
+program=$1
+work=$(mktemp -d)
+server_pids=()
+failures=0
+
+cleanup() {
+  for pid in "${server_pids[@]:-}"; do
+    [ -n "$pid" ] && kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+  done
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+for tool in curl redis-cli timeout; do
+  command -v "$tool" >/dev/null || { echo "this test needs $tool; ./dev setup brings it"; exit 1; }
+done
+
+# is NAME EXPECTED ACTUAL
+is() {
+  if [ "$2" == "$3" ]; then echo "ok    $1"; return; fi
+  printf 'FAIL  %s\n      expected: %s\n      got:      %s\n' "$1" "$2" "${3:0:600}"
+  failures=$((failures + 1))
+}
+
+# has NAME PART TEXT
+has() {
+  if [[ "$3" == *"$2"* ]]; then echo "ok    $1"; return; fi
+  printf 'FAIL  %s\n      should contain: %s\n      got:            %s\n' "$1" "$2" "${3:0:600}"
+  failures=$((failures + 1))
+}
+
+finish() {
+  if [ "$failures" -gt 0 ]; then
+    echo "$failures failed"
+    cat "$work"/err* 2>/dev/null
+    exit 1
+  fi
+  echo "all passed"
+}
+
+# until_true SECONDS COMMAND...: polls; fails when the time is over.
+until_true() {
+  local left=$(($1 * 50))
+  shift
+  until "$@"; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || return 1
+    sleep 0.02
+  done
+}
+
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+is_announced() { grep -q '^resp ' "$1" 2>/dev/null; }
+
+# start_server [ARGUMENTS]: sets pid, http (an URL), http_port and resp_port.
+start_server() {
+  local n=${#server_pids[@]}
+  "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 "$@" >"$work/out$n" 2>"$work/err$n" &
+  pid=$!
+  server_pids+=("$pid")
+  if ! until_true 20 is_announced "$work/out$n"; then
+    echo "FAIL  the server did not start"
+    cat "$work/out$n" "$work/err$n"
+    exit 1
+  fi
+  http=$(awk '/^http /{print $2}' "$work/out$n")
+  http_port=${http##*:}
+  resp_port=$(awk '/^resp /{print $2}' "$work/out$n")
+  resp_port=${resp_port##*:}
+}
+
+# post BODY [CURL ARGUMENTS]: the whole answer, header and body, without carriage returns.
+post() {
+  local body=$1
+  shift
+  curl -s -i -m 20 "$http/v1/check" -d "$body" "$@" | tr -d '\r'
+}
+
+# redis ARGUMENTS: the reply on one line.
+redis() { timeout 20 redis-cli -p "$resp_port" "$@" 2>&1 | paste -sd' ' | sed 's/ *$//'; }
+
+# raw PORT: sends stdin to the port and prints what comes back until the server closes, for 5 seconds at most.
+raw() {
+  local socket
+  exec {socket}<>"/dev/tcp/127.0.0.1/$1" || return 1
+  timeout 5 cat >&"$socket" 2>/dev/null
+  timeout 5 cat <&"$socket" | tr -d '\0'
+  exec {socket}>&-
+}
+
+rss_kib() { awk '/^VmRSS/{print $2}' "/proc/$1/status"; }
+
+still_answers() {
+  is "$1: RESP still answers" PONG "$(redis ping)"
+  is "$1: HTTP still answers" ok "$(curl -s -m 20 "$http/livez")"
+}

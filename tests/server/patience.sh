@@ -1,0 +1,72 @@
+# Clients that take their time, or all descriptors: each is cut off in the end, and nobody else notices.
+# The waits are the server's own, about ten seconds; they run side by side.
+source "$(dirname "$0")/lib.bash"
+start_server
+
+# Half a header, then silence.
+(printf 'GET / HTTP/1.1\r\nHost: x\r\n' | (
+  exec {socket}<>"/dev/tcp/127.0.0.1/$http_port"
+  cat >&"$socket"
+  timeout 30 cat <&"$socket"
+) >"$work/slow_header"; echo $? >"$work/slow_header_code") &
+waiting+=($!)
+
+# Questions without end, and none of the answers is read: 20 MB, more than sockets hold.
+(
+  exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port"
+  yes INFO | head -c 20000000 | timeout 40 cat >&"$socket" 2>/dev/null
+  echo $? >"$work/never_reads"
+) &
+waiting+=($!)
+
+# A mebibyte in small pieces is nothing special.
+piecemeal() {
+  printf '*2\r\n$4\r\nECHO\r\n$1048576\r\n'
+  head -c 1048576 /dev/zero | tr '\0' 'x' | dd bs=4096 status=none
+  printf '\r\nQUIT\r\n'
+}
+echoed=$(
+  exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port"
+  piecemeal >&"$socket" &
+  timeout 20 cat <&"$socket" | wc -c
+)
+is "ECHO of a mebibyte comes back whole" $((1048576 + 12 + 5)) "$echoed"
+still_answers "meanwhile"
+
+# A server that may open few descriptors: more clients than that, no spinning, and all is well when they leave.
+main_pid=$pid main_http=$http main_http_port=$http_port main_resp_port=$resp_port
+limited=$work/limited
+printf '#!/bin/bash\nulimit -n 40\nexec "%s" "$@"\n' "$program" >"$limited"
+chmod +x "$limited"
+unlimited=$program program=$limited
+start_server
+program=$unlimited
+for i in $(seq 60); do
+  exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port" && crowd[i]=$socket
+done
+cpu_ticks() { awk '{print $14 + $15}' "/proc/$pid/stat"; }
+complains() { grep -q 'Raise `ulimit -n`' "$work"/err1; }
+is "it says that descriptors ran out" yes "$(until_true 10 complains && echo yes)"
+printf 'PING\r\n' >&"${crowd[1]}"
+IFS= read -r -t 10 -u "${crowd[1]}" line
+has "those who came first are served" "+PONG" "$line"
+before=$(cpu_ticks)
+IFS= read -r -t 2 -u "${crowd[1]}" line # two seconds in which nothing arrives
+spent=$(($(cpu_ticks) - before))
+is "it does not spin (two seconds cost $spent ticks)" yes "$([ "$spent" -lt 20 ] && echo yes)"
+for i in $(seq 60); do
+  socket=${crowd[i]}
+  exec {socket}>&-
+done
+still_answers "after the crowd"
+is "it said so once" 1 "$(wc -l <"$work/err1")"
+
+pid=$main_pid http=$main_http http_port=$main_http_port resp_port=$main_resp_port
+wait "${waiting[@]}"
+has "half a header is answered in the end" "HTTP/1.1 408 Request Timeout" "$(cat "$work/slow_header")"
+is "and its connection closed by the server" 0 "$(cat "$work/slow_header_code")"
+is "who never reads is cut off, not waited for" 1 "$(cat "$work/never_reads")"
+most=$(awk "/^VmHWM/{print \$2}" "/proc/$pid/status")
+is "the server never held more than 32 MiB ($most KiB)" yes "$([ "$most" -lt 32768 ] && echo yes)"
+still_answers "at last"
+finish

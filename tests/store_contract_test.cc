@@ -1,0 +1,304 @@
+// What any store promises, whatever it is made of. A new store is one more name in Stores.
+//
+// With a frozen clock and any number of threads, admitted == min(offered, limit), exactly: neither one too many nor one
+// too few. With a moving clock, no interval holds more than burst + rate * its length. Runs under ThreadSanitizer too.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithm/limit.h"
+#include "store/memory_store.h"
+#include "trace.h"
+
+namespace weir::test {
+namespace {
+
+constexpr std::int64_t kNow = 1'794'701'843'991'953;
+constexpr Algorithm kChecked[] = {Algorithm::fixed_window, Algorithm::sliding_log,  Algorithm::sliding_window,
+                                  Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter};
+
+Limit limit_of(std::string_view quota, Algorithm algorithm) { return compile(quota, algorithm).value(); }
+
+void on_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+template <class Store>
+class StoreContract : public ::testing::Test {
+ protected:
+  static std::unique_ptr<Store> make(std::size_t keys_max = 100'000) { return std::make_unique<Store>(keys_max); }
+
+  static Decision charge(Store& store, std::string_view key, const Limit& limit, std::int64_t cost,
+                         std::int64_t now = kNow) {
+    const Charge one{.key = key, .limit = &limit, .cost = cost};
+    const auto verdict = store.charge({&one, 1}, now);
+    EXPECT_TRUE(verdict) << verdict.error().message;
+    return verdict ? verdict->decisions.front() : Decision{};
+  }
+};
+
+using Stores = ::testing::Types<MemoryStore>;
+TYPED_TEST_SUITE(StoreContract, Stores);
+
+TYPED_TEST(StoreContract, AdmitsExactlyTheLimitFromAnyNumberOfThreads) {
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("1000/minute", algorithm);
+    for (const int threads : {1, 2, 4, 8, 16}) {
+      for (const std::int64_t offered : {900, 1000, 3000}) {
+        const auto store = this->make();
+        std::atomic<std::int64_t> admitted{0};
+        on_threads(threads, [&](int thread) {
+          std::int64_t mine = 0;
+          for (std::int64_t i = thread; i < offered; i += threads) mine += this->charge(*store, "k", limit, 1).allowed;
+          admitted += mine;
+        });
+        EXPECT_EQ(admitted, std::min<std::int64_t>(offered, 1000)) << to_string(algorithm) << ", " << threads;
+      }
+    }
+  }
+}
+
+TYPED_TEST(StoreContract, HoldsExactlyThePermitsInFlight) {
+  const Limit limit = limit_of("20 concurrent", Algorithm::concurrency);
+  for (const int threads : {1, 2, 4, 8, 16}) {
+    const auto store = this->make();
+    std::atomic<std::int64_t> in_flight{0}, most{0}, admitted{0};
+    on_threads(threads, [&](int thread) {
+      for (int i = 0; i < 300; ++i) {
+        const std::string id = std::to_string(thread) + "/" + std::to_string(i);
+        const Charge one{.key = "k", .limit = &limit, .cost = 2};
+        if (!store->acquire(one, id, kNow)->allowed) continue;
+        const std::int64_t now_in_flight = in_flight += 2;
+        std::int64_t seen = most;
+        while (now_in_flight > seen && !most.compare_exchange_weak(seen, now_in_flight)) {
+        }
+        ++admitted;
+        in_flight -= 2;
+        EXPECT_TRUE(store->release("k", id, kNow));
+        EXPECT_FALSE(store->release("k", id, kNow)) << "it was released already";
+      }
+    });
+    EXPECT_LE(most, 20);
+    EXPECT_GE(admitted, 300);
+    const Charge all{.key = "k", .limit = &limit, .cost = 20};
+    EXPECT_TRUE(store->acquire(all, "all", kNow)->allowed) << "nothing leaked";
+  }
+}
+
+// Threads charge overlapping sets of keys. Each key has been charged what the allowed verdicts took, not a permit more
+// and not one less.
+TYPED_TEST(StoreContract, ChargesSeveralKeysAllOrNone) {
+  const std::uint64_t seed = base_seed();
+  std::cout << "WEIR_SEED=" << seed << "\n";
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("200/minute", algorithm);
+    const std::vector<std::string> keys{"a", "b", "c", "d", "e", "f"};
+    const auto store = this->make();
+    std::vector<std::atomic<std::int64_t>> taken(keys.size());
+    on_threads(4, [&](int thread) {
+      std::mt19937_64 dice(seed + static_cast<std::uint64_t>(thread));
+      for (int i = 0; i < 400; ++i) {
+        std::vector<Charge> charges;
+        for (std::size_t k = 0; k < keys.size(); ++k) {
+          if (dice() % 2 == 0) continue;
+          charges.push_back({.key = keys[k], .limit = &limit, .cost = static_cast<std::int64_t>(dice() % 3 + 1)});
+        }
+        if (charges.empty()) continue;
+        std::shuffle(charges.begin(), charges.end(), dice);
+        const auto verdict = store->charge(charges, kNow);
+        if (!verdict->allowed) continue;
+        for (const Charge& charge : charges) {
+          taken[static_cast<std::size_t>(charge.key[0] - 'a')] += charge.cost;
+        }
+      }
+    });
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      EXPECT_EQ(this->charge(*store, keys[k], limit, 0).remaining, 200 - taken[k]) << to_string(algorithm) << keys[k];
+      EXPECT_TRUE(this->charge(*store, keys[k], limit, 200 - taken[k]).allowed) << "cost 0 if nothing is left";
+      EXPECT_FALSE(this->charge(*store, keys[k], limit, 1).allowed);
+    }
+  }
+}
+
+// Whenever an admission happened between `begin` and `end`, it counts for every interval that holds both.
+TYPED_TEST(StoreContract, KeepsTheIntervalBoundWhileTheClockMoves) {
+  const Limit limit = limit_of("1000/s burst 50", Algorithm::token_bucket);
+  for (const int threads : {1, 2, 4, 8, 16}) {
+    const auto store = this->make();
+    std::atomic<std::int64_t> clock{kNow};
+    struct Admission {
+      std::int64_t begin, end, cost;
+    };
+    std::vector<std::vector<Admission>> logs(static_cast<std::size_t>(threads));
+    on_threads(threads, [&](int thread) {
+      for (int i = 0; i < 6'000 / threads; ++i) {
+        const std::int64_t cost = 1 + i % 3;
+        const std::int64_t begin = clock.fetch_add(37);
+        const bool allowed = this->charge(*store, "k", limit, cost, begin).allowed;
+        if (allowed) logs[static_cast<std::size_t>(thread)].push_back({begin, clock.load(), cost});
+      }
+    });
+    std::vector<Admission> all;
+    for (const auto& log : logs) all.insert(all.end(), log.begin(), log.end());
+    std::sort(all.begin(), all.end(), [](const Admission& a, const Admission& b) { return a.begin < b.begin; });
+    // sum(i..j) * weight <= capacity * weight + rate * (end_j - begin_i): the largest excess over all i, in one pass.
+    std::int64_t open = INT64_MIN / 2, sum = 0, latest = 0;
+    for (const Admission& one : all) {
+      open = std::max(open, one.begin * limit.rate - sum);
+      sum += one.cost * limit.weight;
+      latest = std::max(latest, one.end);
+      EXPECT_LE(sum + open, limit.capacity * limit.weight + latest * limit.rate);
+    }
+    EXPECT_GT(all.size(), 100u);
+  }
+}
+
+TYPED_TEST(StoreContract, MergesAKeyGivenTwiceAndRefusesItWithTwoLimits) {
+  const auto store = this->make();
+  const Limit five = limit_of("5/minute", Algorithm::fixed_window), six = limit_of("6/minute", Algorithm::fixed_window);
+  const Charge twice[] = {{"k", &five, 2}, {"other", &six, 1}, {"k", &five, 2}};
+  const auto verdict = store->charge(twice, kNow);
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->decisions.size(), 3u);
+  EXPECT_EQ(verdict->decisions[0].remaining, 1);
+  EXPECT_EQ(verdict->decisions[2], verdict->decisions[0]);
+  EXPECT_EQ(verdict->decisions[1].remaining, 5);
+  EXPECT_FALSE(store->charge(twice, kNow)->allowed);
+  const Charge clash[] = {{"n", &five, 1}, {"n", &six, 1}};
+  const auto refused = store->charge(clash, kNow);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("two limits need two keys"), std::string::npos);
+  EXPECT_EQ(this->charge(*store, "n", five, 0).remaining, 5) << "an error charges nothing";
+}
+
+TYPED_TEST(StoreContract, NamesTheDenialWithTheLongestWait) {
+  const auto store = this->make();
+  const Limit second = limit_of("1/s burst 1", Algorithm::token_bucket);
+  const Limit hour = limit_of("1/hour burst 1", Algorithm::token_bucket),
+              wide = limit_of("9/s", Algorithm::sliding_log);
+  const Charge charges[] = {{"wide", &wide, 1}, {"second", &second, 1}, {"hour", &hour, 1}};
+  EXPECT_TRUE(store->charge(charges, kNow)->allowed);
+  const auto verdict = store->charge(charges, kNow);
+  EXPECT_EQ(verdict->binding, 2u);
+  EXPECT_EQ(verdict->binding_decision().retry_after, Micros{3'600'000'000});
+  EXPECT_TRUE(verdict->decisions[0].allowed);
+  EXPECT_EQ(verdict->decisions[0].remaining, 8);
+}
+
+TYPED_TEST(StoreContract, KeepsAStateForEachAlgorithmOfAKey) {
+  const auto store = this->make();
+  for (const Algorithm algorithm : kChecked) {
+    EXPECT_EQ(this->charge(*store, "k", limit_of("5/hour", algorithm), 3).remaining, 2) << to_string(algorithm);
+  }
+  EXPECT_EQ(store->size(), std::size(kChecked));
+  EXPECT_TRUE(store->reset("k"));
+  EXPECT_EQ(store->size(), 0u);
+  EXPECT_FALSE(store->reset("k"));
+  EXPECT_EQ(this->charge(*store, "k", limit_of("5/hour", Algorithm::sliding_log), 0).remaining, 5);
+}
+
+// An attacker's new keys are refused rather than let in at the cost of a key that is spent.
+TYPED_TEST(StoreContract, StaysBoundedAndForgivesNobodyUnderAFloodOfKeys) {
+  for (const Algorithm algorithm : kChecked) {
+    const auto store = this->make(100);
+    const Limit limit = limit_of("5/hour", algorithm);
+    EXPECT_TRUE(this->charge(*store, "victim", limit, 5).allowed);
+    for (int i = 0; i < 5'000; ++i) {
+      const std::string key = "flood" + std::to_string(i);
+      const Charge one{.key = key, .limit = &limit, .cost = 1};
+      const auto verdict = store->charge({&one, 1}, kNow + i);
+      EXPECT_TRUE(verdict || verdict.error().code == ErrorCode::exhausted);
+      EXPECT_LE(store->size(), 100u);
+      EXPECT_FALSE(this->charge(*store, "victim", limit, 1, kNow + i).allowed);
+    }
+    // All of them recover in time, and their room is used again.
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_TRUE(this->charge(*store, "later" + std::to_string(i), limit, 1, kNow + 10'800'000'000).allowed);
+    }
+    EXPECT_LE(store->size(), 100u);
+  }
+}
+
+TYPED_TEST(StoreContract, ChargesNothingWhenThereIsNoRoomForAllKeys) {
+  const auto store = this->make(2);
+  const Limit limit = limit_of("5/hour", Algorithm::sliding_window);
+  this->charge(*store, "a", limit, 1);
+  const Charge charges[] = {{"a", &limit, 1}, {"b", &limit, 1}, {"c", &limit, 1}};
+  EXPECT_FALSE(store->charge(charges, kNow));
+  EXPECT_EQ(store->size(), 1u);
+  EXPECT_EQ(this->charge(*store, "a", limit, 0).remaining, 4);
+}
+
+// Stale keys leave by themselves: a store that is used does not keep what it saw once.
+TYPED_TEST(StoreContract, SweepsKeysThatHaveRecovered) {
+  const auto store = this->make();
+  const Limit limit = limit_of("5/s", Algorithm::token_bucket);
+  for (int i = 0; i < 50'000; ++i) {
+    this->charge(*store, "k" + std::to_string(i), limit, 1, kNow + i * 1'000);
+  }
+  EXPECT_LT(store->size(), 20'000u) << "200 are live at any time";
+}
+
+// Random verdicts over many keys: every key as the oracle sees it on its own.
+TYPED_TEST(StoreContract, AgreesWithAnOracleForEachKey) {
+  const std::uint64_t seed = base_seed();
+  std::cout << "WEIR_SEED=" << seed << "\n";
+  for (const Algorithm algorithm : kChecked) {
+    std::mt19937_64 dice(seed);
+    const auto store = this->make();
+    const Limit limits[] = {limit_of("5/s", algorithm), limit_of("9/s", algorithm), limit_of("7/min", algorithm)};
+    std::map<std::string, std::unique_ptr<Engine>> oracles;
+    std::int64_t now = kNow;
+    for (int i = 0; i < 5'000; ++i) {
+      now += static_cast<std::int64_t>(dice() % 200'000);
+      std::vector<std::string> keys{"a", "b", "c", "d", "e"};
+      std::shuffle(keys.begin(), keys.end(), dice);
+      keys.resize(dice() % 3 + 1);
+      std::vector<Charge> charges;
+      for (const std::string& key : keys) {
+        const Limit& limit = limits[dice() % 10 == 0 ? dice() % 3 : 0];
+        charges.push_back({.key = key, .limit = &limit, .cost = static_cast<std::int64_t>(dice() % 5) - 1});
+      }
+      bool allowed = true;
+      std::vector<Decision> expected;
+      std::vector<std::unique_ptr<Engine>> after;
+      for (const Charge& charge : charges) {
+        auto& oracle = oracles[std::string(charge.key)];
+        if (!oracle) oracle = oracle_engine(*charge.limit);
+        oracle->change(*charge.limit);
+        after.push_back(oracle->clone());
+        expected.push_back(after.back()->check(now, charge.cost));
+        allowed = allowed && expected.back().allowed;
+      }
+      for (std::size_t k = 0; k < charges.size(); ++k) {
+        auto& oracle = oracles[std::string(charges[k].key)];
+        const Decision peek = oracle->check(now, 0);
+        if (!allowed && expected[k].allowed) expected[k] = peek;
+        if (allowed) oracle = std::move(after[k]);
+      }
+      const auto verdict = store->charge(charges, now);
+      ASSERT_TRUE(verdict);
+      ASSERT_EQ(verdict->allowed, allowed);
+      for (std::size_t k = 0; k < charges.size(); ++k) {
+        ASSERT_EQ(verdict->decisions[k], expected[k])
+            << "seed " << seed << ", " << to_string(algorithm) << ", verdict " << i
+            << "\n  store:  " << to_string(verdict->decisions[k]) << "\n  oracle: " << to_string(expected[k]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,385 @@
+// The rules: tables first, then one function a rule. What a rule means is said in tidy.h.
+//
+// They read lines with regular expressions rather than parse C++: a rule that can be explained in a sentence is one
+// that people keep. Tested by tidy_test.cc.
+#include "tidy.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <regex>
+
+namespace weir::tidy {
+namespace {
+
+constexpr std::size_t kLineMax = 120;
+constexpr std::size_t kFileLinesMax = 600;
+constexpr std::size_t kHeadLinesMin = 2;
+constexpr std::size_t kHeadWordsMin = 8;
+constexpr std::size_t kBodyWordsMin = 4;
+
+// The layers, and what each may include beside itself. "public" is include/weir without limiter.h, which is a layer of
+// its own; so is nearest.h, the words of error messages, which needs nothing. "src" are the other files directly in
+// src/, of which limiter.cc is the heart.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"public", {}},
+    {"limiter.h", {"public"}},
+    {"nearest.h", {}},
+    {"algorithm", {"public", "nearest.h"}},
+    {"table", {"public", "algorithm"}},
+    {"policy", {"public", "algorithm", "nearest.h"}},
+    {"plans", {"public", "nearest.h"}},
+    {"resp", {}},
+    {"store", {"public", "algorithm", "table", "resp"}},
+    {"src", {"public", "limiter.h", "nearest.h", "policy", "plans", "store", "algorithm"}},
+    {"protocol", {"public", "nearest.h", "resp"}},
+    {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
+    {"server", {"public", "limiter.h", "nearest.h", "resp", "protocol", "simulator"}},
+    {"main", {"public", "limiter.h", "nearest.h", "server", "simulator"}},
+};
+
+// Which of the outside a layer, or a single file, may know: "io" are files and terminals, "library" is any third
+// party's header.
+const std::map<std::string, std::set<std::string>> kMayKnow = {
+    {"table", {"io"}},
+    {"plans", {"io", "library"}},
+    {"store", {"io", "sockets"}},
+    {"src", {"io"}},
+    {"protocol", {"library"}},
+    {"simulator", {"io", "library"}},
+    {"server", {"io", "sockets", "library"}},
+    {"main", {"io", "sockets", "library"}},
+    {"src/algorithm/limit.cc", {"io"}},  // assertion_failed() tells stderr before it stops the program
+};
+
+const std::set<std::string> kSocketHeaders = {"sys/socket.h", "sys/un.h",     "sys/epoll.h",   "poll.h",
+                                              "netdb.h",      "netinet/in.h", "netinet/tcp.h", "arpa/inet.h"};
+const std::set<std::string> kIoHeaders = {"fstream",  "iostream", "cstdio",     "stdio.h",    "filesystem",
+                                          "unistd.h", "fcntl.h",  "sys/stat.h", "sys/mman.h", "syslog.h"};
+
+// Functions of one twin that the other has no use for.
+const std::set<std::string> kWithoutTwin = {
+    "mul_div",    // Lua: C++ multiplies in 128 bits
+    "bucket_of",  // C++: packs the word that Lua keeps as two numbers
+};
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+bool is_cpp(std::string_view path) { return ends_with(path, ".h") || ends_with(path, ".cc"); }
+bool is_test(std::string_view path) { return ends_with(path, "_test.cc"); }
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// How a comment begins in this kind of file; nothing where we ask for none.
+std::optional<std::string_view> comment_mark(std::string_view path) {
+  if (is_cpp(path)) return "//";
+  if (ends_with(path, ".lua")) return "--";
+  if (ends_with(path, ".sh") || ends_with(path, ".cmake") || ends_with(path, "CMakeLists.txt")) return "#";
+  if (path == "dev" || path == ".ci/run") return "#";
+  return std::nullopt;
+}
+
+std::string layer_of(std::string_view path) {
+  if (path == "include/weir/limiter.h") return "limiter.h";
+  if (starts_with(path, "include/")) return "public";
+  if (path == "src/main.cc") return "main";
+  if (path == "src/nearest.h") return "nearest.h";
+  if (!starts_with(path, "src/")) return "";
+  path.remove_prefix(4);
+  const std::size_t slash = path.find('/');
+  return slash == path.npos ? "src" : std::string(path.substr(0, slash));
+}
+
+// The layer that `#include "name"` in the file at `path` reaches.
+std::string layer_of_include(const std::string& path, const std::string& name, const Paths& known) {
+  const std::string beside = path.substr(0, path.rfind('/') + 1) + name;
+  if (known.count(beside) > 0) return layer_of(beside);
+  if (starts_with(name, "weir/")) return layer_of("include/" + name);
+  return layer_of("src/" + name);
+}
+
+bool may_use_boost(std::string_view path) {
+  return starts_with(path, "src/server/") || path == "src/main.cc" || starts_with(path, "bench/") ||
+         starts_with(path, "tests/server/") || (starts_with(path, "src/protocol/") && path.find("json") != path.npos);
+}
+
+// What kind of outside `#include <name>` reaches; empty for the plain standard library.
+std::string outside_of(const std::string& name) {
+  if (kSocketHeaders.count(name) > 0) return "sockets";
+  if (kIoHeaders.count(name) > 0) return "io";
+  if (starts_with(name, "sys/")) return "io";
+  if (name.find('/') != name.npos || ends_with(name, ".hpp")) return "library";
+  return "";
+}
+
+void check_outside(const File& file, std::size_t line, const std::string& name, Findings& findings) {
+  if (starts_with(name, "boost/")) {
+    if (!may_use_boost(file.path)) {
+      findings.push_back({file.path, line,
+                          "<" + name +
+                              ">: Boost is slow to compile and stays in src/server, "
+                              "src/protocol/*json* and src/main.cc; move this code there"});
+    }
+    return;
+  }
+  const std::string layer = layer_of(file.path), outside = outside_of(name);
+  if (layer.empty() || outside.empty() || is_test(file.path)) return;
+  if (starts_with(name, "tl/")) {
+    if (file.path != "include/weir/result.h") {
+      findings.push_back({file.path, line, "<" + name + ">: include \"weir/result.h\", which alone names it"});
+    }
+    return;
+  }
+  for (const std::string& who : {layer, file.path}) {
+    const auto row = kMayKnow.find(who);
+    if (row != kMayKnow.end() && row->second.count(outside) > 0) return;
+  }
+  findings.push_back({file.path, line,
+                      "<" + name + "> (" + outside + ") in layer '" + layer +
+                          "', which does without; take the data as an argument, or move this to a layer that may"});
+}
+
+// Whether x.cc has an x.h, or x_test.cc an x.h or x.cc, that introduces it.
+bool says_more_elsewhere(const std::string& path, const Paths& known) {
+  std::string stem = path.substr(0, path.rfind('.'));
+  if (is_test(path)) stem.resize(stem.rfind('_'));
+  const std::string name = stem.substr(stem.rfind('/') + 1);
+  return known.count(stem + ".h") > 0 || known.count("include/weir/" + name + ".h") > 0 ||
+         (is_test(path) && known.count(stem + ".cc") > 0);
+}
+
+std::vector<std::string> functions_of(const std::string& text, const std::regex& definition) {
+  std::vector<std::string> names;
+  for (const std::string& line : lines_of(text)) {
+    if (std::smatch match; std::regex_search(line, match, definition)) names.push_back(match[1]);
+  }
+  return names;
+}
+
+std::size_t line_naming(const File& file, const std::string& name) {
+  const auto lines = lines_of(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (std::regex_search(lines[i], std::regex("\\b" + name + "\\("))) return i + 1;
+  }
+  return 1;
+}
+
+std::size_t characters(std::string_view line) {  // UTF-8: all bytes but continuations
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string strip(std::string_view path, std::string_view text, Strings strings) {
+  const std::string_view mark = comment_mark(path).value_or("//");
+  std::string out(text);
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote || c == '\n') {
+        quote = 0;
+      } else {
+        const std::size_t width = c == '\\' ? 2 : 1;
+        for (std::size_t k = i; k < std::min(i + width, text.size()); ++k) {
+          if (strings == Strings::blank && text[k] != '\n') out[k] = ' ';
+        }
+        i += width - 1;
+      }
+    } else if (text.substr(i, mark.size()) == mark) {
+      while (i < text.size() && text[i] != '\n') out[i++] = ' ';
+    } else if (is_cpp(path) && text.substr(i, 2) == "/*") {
+      const std::size_t end = std::min(text.find("*/", i + 2), text.size() - 2) + 2;
+      for (; i < end; ++i) out[i] = text[i] == '\n' ? '\n' : ' ';
+      --i;
+    } else if (c == '"' || (c == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))))) {
+      quote = c;  // an apostrophe after a digit separates digits
+    }
+  }
+  return out;
+}
+
+Findings check_layers(const File& file, const Paths& known) {
+  static const std::regex include(R"(^\s*#\s*include\s*([<"])([^>"]+))");
+  Findings findings;
+  if (!is_cpp(file.path)) return findings;
+  const std::string layer = layer_of(file.path);
+  const auto lines = lines_of(strip(file.path, file.text, Strings::keep));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_search(lines[i], match, include)) continue;
+    if (match[1] == "<") {
+      check_outside(file, i + 1, match[2], findings);
+      continue;
+    }
+    const std::string target = layer_of_include(file.path, match[2], known);
+    if (layer.empty() || target == layer) continue;
+    const auto row = kMayInclude.find(layer);
+    if (row == kMayInclude.end()) {
+      findings.push_back({file.path, i + 1, "no layer is called '" + layer + "'; add its row to tests/tidy.cc"});
+    } else if (row->second.count(target) == 0) {
+      std::string allowed;
+      for (const std::string& name : row->second) allowed += " " + name;
+      findings.push_back({file.path, i + 1,
+                          "\"" + match[2].str() + "\" is of layer '" + target + "'; '" + layer +
+                              "' may include only:" + (allowed.empty() ? " itself" : allowed)});
+    }
+  }
+  return findings;
+}
+
+Findings check_clock(const File& file) {
+  static const std::regex reads(
+      R"(\b(system|steady|high_resolution|utc|tai|gps|file)_clock\b|\bclock_type\b|\bclock_gettime\b|\bgettimeofday\b)"
+      R"(|\btimespec_get\b|\bstd::time\b|\btime\s*\(\s*(nullptr|NULL|0|&)|\bstd::clock\b)"
+      R"(|\brdtscp?\b|\bos\.(time|clock)\b)");
+  Findings findings;
+  if (layer_of(file.path).empty() || file.path == "src/clock.cc" || is_test(file.path)) return findings;
+  if (!is_cpp(file.path) && !ends_with(file.path, ".lua")) return findings;
+  const auto lines = lines_of(strip(file.path, file.text, Strings::blank));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (std::smatch match; std::regex_search(lines[i], match, reads)) {
+      findings.push_back({file.path, i + 1,
+                          "'" + match.str() +
+                              "' reads the time; take `now` as an argument or a "
+                              "weir::Clock: only src/clock.cc asks the system"});
+    }
+  }
+  return findings;
+}
+
+Findings check_twins(const File& lua, const File& header) {
+  static const std::regex lua_function(R"(^\s*local\s+function\s+(\w+))");
+  static const std::regex cpp_function(R"(^[A-Za-z_][\w:<>,&* ]*[&* ](\w+)\()");
+  static const std::regex impure(R"(\b(redis|os|io)\.\w+|\bmath\.random\w*|\bstruct\.\w+)");
+  const auto in_lua = functions_of(strip(lua.path, lua.text, Strings::blank), lua_function);
+  const auto in_cpp = functions_of(strip(header.path, header.text, Strings::blank), cpp_function);
+  const std::size_t slash = lua.path.rfind('/') + 1;
+  const std::string stem = lua.path.substr(slash, lua.path.rfind('.') - slash);
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+
+  Findings findings;
+  std::vector<std::string> shared;
+  for (const std::string& name : in_lua) {
+    if (has(in_cpp, name)) {
+      shared.push_back(name);
+    } else if (kWithoutTwin.count(name) == 0) {
+      findings.push_back(
+          {lua.path, line_naming(lua, name), name + " has no twin in " + header.path + "; write it there"});
+    }
+  }
+  std::vector<std::string> order;
+  for (const std::string& name : in_cpp) {
+    if (has(in_lua, name)) {
+      order.push_back(name);
+    } else if (starts_with(name, stem + "_") && kWithoutTwin.count(name) == 0) {
+      findings.push_back(
+          {header.path, line_naming(header, name), name + " has no twin in " + lua.path + "; write it there"});
+    }
+  }
+  for (std::size_t i = 0; i < std::min(order.size(), shared.size()); ++i) {
+    if (order[i] == shared[i]) continue;
+    findings.push_back({lua.path, line_naming(lua, shared[i]),
+                        shared[i] + " stands where " + header.path + " has " + order[i] +
+                            "; keep twins in one order, so that they can be read side by side"});
+    break;
+  }
+  const auto lines = lines_of(strip(lua.path, lua.text, Strings::blank));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (std::smatch match; std::regex_search(lines[i], match, impure)) {
+      findings.push_back({lua.path, i + 1, "'" + match.str() + "': a twin is pure; do this in src/store/script.lua"});
+    }
+  }
+  return findings;
+}
+
+Findings check_head(const File& file, const Paths& known) {
+  static const std::regex word(R"([A-Za-z][A-Za-z'_-]+)");
+  const auto mark = comment_mark(file.path);
+  if (!mark) return {};
+  std::size_t lines = 0, words = 0;
+  for (const std::string& line : lines_of(file.text)) {
+    if (lines == 0 && starts_with(line, "#!")) continue;
+    if (!starts_with(line, *mark)) break;
+    words += static_cast<std::size_t>(std::distance(std::sregex_iterator(line.begin(), line.end(), word), {}));
+    ++lines;
+  }
+  if (ends_with(file.path, ".cc") && says_more_elsewhere(file.path, known)) {
+    if (words >= kBodyWordsMin) return {};
+    return {{file.path, 1, "begin with a sentence: what its header does not say, or what is tested here"}};
+  }
+  if (lines >= kHeadLinesMin && words >= kHeadWordsMin) return {};
+  return {{file.path, 1,
+           "begin with two to ten lines of prose: what this is, why it is this way, where it is tested (found " +
+               std::to_string(lines) + " lines, " + std::to_string(words) + " words)"}};
+}
+
+Findings check_text(const File& file) {
+  static const std::regex promise(R"(\b(TO)"
+                                  R"(DO|FIX)"
+                                  R"(ME|X)"
+                                  R"(XX)\b(?!\s*\((#\d+|https?:)))");
+  const bool source = comment_mark(file.path).has_value();
+  const auto lines = lines_of(file.text);
+  Findings findings;
+  const auto found = [&](std::size_t line, std::string message) {
+    findings.push_back({file.path, line, std::move(message)});
+  };
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    if (line.find('\t') != line.npos) found(i + 1, "a tab; indent with blanks, write \\t in a string");
+    if (!line.empty() && (line.back() == ' ' || line.back() == '\r')) found(i + 1, "blanks at the end; remove them");
+    if (source && characters(line) > kLineMax) {
+      found(i + 1, std::to_string(characters(line)) + " characters; break the line before 120");
+    }
+    if (line.size() < 4 * kLineMax && std::regex_search(line, promise)) {
+      found(i + 1, "a promise without a reference; do it now, or name who keeps it: (#12) or (https://...)");
+    }
+  }
+  if (!file.text.empty() && file.text.back() != '\n') found(lines.size(), "no newline at the end of the file; add one");
+  if (source && lines.size() > kFileLinesMax) {
+    found(lines.size(), std::to_string(lines.size()) + " lines; split the file by what its parts mean (600 at most)");
+  }
+  if (ends_with(file.path, ".h") && std::find(lines.begin(), lines.end(), "#pragma once") == lines.end()) {
+    found(1, "a header without `#pragma once`; add it below the head comment");
+  }
+  return findings;
+}
+
+Findings check_machine_paths(const File& file) {
+  static const std::regex paths(R"((^|[\s"'`(=:,])/(wo)"
+                                R"(rk|ro)"
+                                R"(ot|ho)"
+                                R"(me)/)");
+  Findings findings;
+  const auto lines = lines_of(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].size() < 2000 && std::regex_search(lines[i], paths)) {
+      findings.push_back({file.path, i + 1, "a path of somebody's machine; write it from the root of the checkout"});
+    }
+  }
+  return findings;
+}
+
+std::string to_string(const Findings& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += finding.path + ":" + std::to_string(finding.line) + ": " + finding.message + "\n";
+  }
+  return text;
+}
+
+}  // namespace weir::tidy

@@ -1,0 +1,58 @@
+// The rules of the house that a compiler does not hold, as pure functions over a file's path and text.
+//
+// Each rule answers with findings that name the line and the fix. tidy_test.cc tries every rule on bad samples and
+// then holds the whole checkout to all of them. A rule that is in the way is changed here, in the open; there is
+// no comment that switches one off.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::tidy {
+
+struct File {
+  std::string path;  // from the root of the checkout, with slashes
+  std::string text;
+};
+
+struct Finding {
+  std::string path;
+  std::size_t line = 0;
+  std::string message;
+};
+
+using Findings = std::vector<Finding>;
+using Paths = std::set<std::string>;
+
+// Who may include whom, and which folder may know of files, sockets, Boost or another library. `known` holds the
+// paths of all files: it tells a neighbour from a file in src/.
+Findings check_layers(const File& file, const Paths& known);
+
+// Only src/clock.cc asks the system for the time.
+Findings check_clock(const File& file);
+
+// x.lua and x.h define the same functions in the same order, and the Lua is pure.
+Findings check_twins(const File& lua, const File& header);
+
+// A file begins with prose: what it is, why it is this way. Where the header or the tested file
+// says so already, a sentence will do.
+Findings check_head(const File& file, const Paths& known);
+
+// Tabs, blanks at the end of a line, long lines, long files, promises without a reference, #pragma once.
+Findings check_text(const File& file);
+
+// No path of the machine that someone happened to work on.
+Findings check_machine_paths(const File& file);
+
+// strip()
+//
+// The text with comments blanked, and with strings blanked too if asked; every line stays in its place.
+enum class Strings { keep, blank };
+std::string strip(std::string_view path, std::string_view text, Strings strings);
+
+std::string to_string(const Findings& findings);
+
+}  // namespace weir::tidy

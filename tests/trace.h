@@ -1,0 +1,57 @@
+// Traces: what is asked of one key, and what the oracle answers. Random ones from a seed, and every small one.
+//
+// A trace is made once, by asking the oracle (the next time and cost depend on its last answer: just before a wait is
+// over, at it, one permit too many ...), and then replayed on any engine. A mismatch is told with its whole history.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine.h"
+
+namespace weir::test {
+
+struct Op {
+  enum class Kind : std::uint8_t { check, acquire, release, change };
+  Kind kind = Kind::check;
+  std::int64_t now = 0;
+  std::int64_t cost = 1;
+  std::string id{};       // acquire, release
+  std::size_t limit = 0;  // change: its place in the trace's limits
+  Decision answer{};      // the oracle's; of a release only `allowed`
+};
+
+struct Trace {
+  std::uint64_t seed = 0;
+  std::vector<Limit> limits{};  // the first rules at the start
+  std::vector<Op> ops{};
+};
+
+enum class Time : std::uint8_t { forward, both_ways };
+
+// As many ops as asked for, with limits and costs of every size.
+Trace random_trace(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time time);
+// Windows of a calendar.
+Trace random_calendar_trace(std::uint64_t seed, std::size_t ops);
+
+// Asks the engine one op. The answer of a release is only its `allowed`.
+Decision ask(Engine& engine, const Trace& trace, const Op& op);
+
+// The first difference between an engine that starts fresh and the trace's answers, with what led to it.
+std::optional<std::string> replay(const Trace& trace, Engine& engine);
+
+// Walks every sequence of at most `length` ops over a small alphabet of times, costs and limit changes, on all engines
+// at once; the first difference, if any. `walked` counts the sequences.
+std::optional<std::string> walk_small_traces(const std::vector<Limit>& limits, int length,
+                                             std::vector<std::unique_ptr<Engine>> engines, std::uint64_t& walked);
+
+// Two small limits of the algorithm to walk on, several variants.
+std::vector<std::vector<Limit>> small_limits(Algorithm algorithm);
+
+// WEIR_SEED, or a new one; printed by the tests.
+std::uint64_t base_seed();
+
+}  // namespace weir::test
