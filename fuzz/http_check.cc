@@ -9,7 +9,8 @@
 
 #include "protocol/check_json.h"
 #include "protocol/problem.h"
-#include "protocol/request_key.h"
+#include "protocol/request_cost.h"
+#include "weir/verdict.h"
 
 namespace {
 
@@ -23,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const auto request = weir::parse_check(body);
   if (request) {
-    require(!request->key.empty() && request->key.size() <= weir::kRequestKeyBytesMax);
+    require(!request->key.empty() && request->key.size() <= weir::kKeyBytesMax);
     require(request->cost >= -weir::kRequestCostMax && request->cost <= weir::kRequestCostMax);
     require(request->quota.algorithm != weir::Algorithm::concurrency);
     return 0;

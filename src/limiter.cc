@@ -14,22 +14,15 @@
 namespace weir {
 namespace {
 
-std::optional<Error> wrong_key(std::string_view key) {
-  if (key.empty()) return Error{ErrorCode::invalid_argument, "the key is empty: name what is counted, such as user:42"};
-  if (key.size() <= kKeyBytesMax) return {};
-  return Error{ErrorCode::out_of_range, "the key is " + std::to_string(key.size()) + " bytes long; at most " +
-                                            std::to_string(kKeyBytesMax) + " are allowed: hash it first"};
-}
-
-std::optional<Error> wrong_charge(const Charge& charge) {
+std::optional<Error> refuse_charge(const Charge& charge) {
   if (charge.limit == nullptr) return Error{ErrorCode::invalid_argument, "a charge names no limit"};
   if (charge.limit->algorithm == Algorithm::concurrency) {
     return Error{ErrorCode::invalid_argument, "permits in flight are acquired and released, not checked"};
   }
-  return wrong_key(charge.key);
+  return refuse_key(charge.key);
 }
 
-std::optional<Error> wrong_id(std::string_view id) {
+std::optional<Error> refuse_id(std::string_view id) {
   if (!id.empty() && id.size() <= kHoldIdBytesMax) return {};
   return Error{ErrorCode::invalid_argument, "the id of a held permit has 1 to " + std::to_string(kHoldIdBytesMax) +
                                                 " bytes; this one has " + std::to_string(id.size())};
@@ -45,12 +38,12 @@ struct Limiter::Impl {
   Impl(LimiterOptions options, std::optional<Limit> limit)
       : clock(options.clock ? std::move(options.clock) : make_system_clock()),
         own(std::move(limit)),
-        store(options.keys_max) {}
+        store(options.keys_max, clock) {}
 
-  std::int64_t now() const { return std::clamp<std::int64_t>(clock->now().count(), 0, kTimeEnd - 1); }
+  std::int64_t now() const { return clock->now().count(); }
 
   Result<Decision> charge(const Charge& charge, std::int64_t at) {
-    if (auto wrong = wrong_charge(charge)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
     return store.charge({&charge, 1}, at).map([](Verdict verdict) { return verdict.decisions.front(); });
   }
 
@@ -68,26 +61,26 @@ Limiter::Limiter(Limiter&&) noexcept = default;
 Limiter& Limiter::operator=(Limiter&&) noexcept = default;
 Limiter::~Limiter() = default;
 
-Result<Decision> Limiter::check(std::string_view key, std::int64_t cost) {
+Result<Decision> Limiter::check(std::string_view key, std::int64_t cost) noexcept {
   return impl_->with_own([&](const Limit& own) { return check(key, own, cost); });
 }
 
-Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::int64_t cost) {
+Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
   return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->now());
 }
 
-Result<Verdict> Limiter::check_all(std::span<const Charge> charges) {
+Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
   if (charges.empty() || charges.size() > kChargesMax) {
     return fail(ErrorCode::out_of_range, "a request is charged to 1 to " + std::to_string(kChargesMax) +
                                              " limits; this one names " + std::to_string(charges.size()));
   }
   for (const Charge& charge : charges) {
-    if (auto wrong = wrong_charge(charge)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
   }
   return impl_->store.charge(charges, impl_->now());
 }
 
-std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charges) {
+std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charges) noexcept {
   const std::int64_t now = impl_->now();
   std::vector<Result<Decision>> answers;
   answers.reserve(charges.size());
@@ -95,54 +88,55 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
   return answers;
 }
 
-Result<Decision> Limiter::peek(std::string_view key) {
+Result<Decision> Limiter::peek(std::string_view key) noexcept {
   return impl_->with_own([&](const Limit& own) { return peek(key, own); });
 }
 
-Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) {
+Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcept {
   if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
-  if (auto wrong = wrong_key(key)) return fail(std::move(*wrong));
+  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
   return impl_->store.acquire({.key = key, .limit = &limit, .cost = 0}, {}, impl_->now());
 }
 
-Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) {
+Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) noexcept {
   return impl_->with_own([&](const Limit& own) { return give_back(key, own, permits); });
 }
 
-Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, std::int64_t permits) {
+Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, std::int64_t permits) noexcept {
   if (permits < 0) return fail(ErrorCode::out_of_range, "only a positive number of permits can be given back");
   return check(key, limit, -permits);
 }
 
-Result<bool> Limiter::reset(std::string_view key) {
-  if (auto wrong = wrong_key(key)) return fail(std::move(*wrong));
+Result<bool> Limiter::reset(std::string_view key) noexcept {
+  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
   return impl_->store.reset(key);
 }
 
-Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std::int64_t cost) {
+Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std::int64_t cost) noexcept {
   return impl_->with_own([&](const Limit& own) { return acquire(key, id, own, cost); });
 }
 
-Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, const Limit& limit, std::int64_t cost) {
+Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, const Limit& limit,
+                                  std::int64_t cost) noexcept {
   if (limit.algorithm != Algorithm::concurrency) {
     return fail(ErrorCode::invalid_argument, "only a limit such as `20 concurrent` can be acquired; check the others");
   }
-  if (auto wrong = wrong_key(key)) return fail(std::move(*wrong));
-  if (auto wrong = wrong_id(id)) return fail(std::move(*wrong));
+  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
+  if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
   if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
   return impl_->store.acquire({.key = key, .limit = &limit, .cost = cost}, id, impl_->now());
 }
 
-Result<bool> Limiter::release(std::string_view key, std::string_view id) {
-  if (auto wrong = wrong_key(key)) return fail(std::move(*wrong));
-  if (auto wrong = wrong_id(id)) return fail(std::move(*wrong));
+Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcept {
+  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
+  if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
   return impl_->store.release(key, id, impl_->now());
 }
 
-std::size_t Limiter::size() const { return impl_->store.size(); }
-Micros Limiter::now() const { return Micros{impl_->now()}; }
+std::size_t Limiter::size() const noexcept { return impl_->store.size(); }
+Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 
-Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options) {
+Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options) noexcept {
   const auto named = parse_algorithm(algorithm);
   if (!named) return fail(named.error());
   auto limit = compile(quota, *named);

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,20 @@ constexpr const char* kIntroduction =
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
+
+constexpr const char* kServeExamples =
+    "  weir serve                              HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
+    "  weir serve --http :8081 --resp :6381    on other ports; :0 picks a free one\n"
+    "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
+    "\n";
+
+// The help of a command begins with what one types.
+class ExamplesFirst final : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override {
+    return (app->get_name() == "serve" ? kServeExamples : "") + CLI::Formatter::make_description(app);
+  }
+};
 
 constexpr std::array<std::string_view, 2> kCommands = {"serve", "version"};
 
@@ -118,6 +133,7 @@ int unknown_command(std::string_view word) {
 
 int main(int argc, char** argv) try {
   CLI::App app(kIntroduction, "weir");
+  app.formatter(std::make_shared<ExamplesFirst>());
   app.set_version_flag("--version", "weir " WEIR_VERSION);
   app.require_subcommand(1);
 

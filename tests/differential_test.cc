@@ -60,6 +60,16 @@ TEST_P(Differential, AllAgreeOnAMillionRandomSteps) {
   }
 }
 
+// The ends of every range, all with all: nothing overflows, nothing is off by one.
+TEST_P(Differential, AllAgreeAtTheBoundaries) {
+  const auto edges = boundary_traces(GetParam());
+  EXPECT_GT(edges.size(), 50u);
+  for (const Trace& trace : edges) {
+    compare(trace);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Differential, ::testing::ValuesIn(kAlgorithms),
                          [](const auto& param) { return std::string(to_string(param.param)); });
 

@@ -1,4 +1,4 @@
-// See lua_redis.h.
+// The commands, the `struct` library and the engine that the script is run with. See lua_redis.h.
 
 #include "lua_redis.h"
 

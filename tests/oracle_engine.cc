@@ -1,4 +1,5 @@
-// The oracle as an engine. Calendar windows come from glibc, so that nothing of the library's own calendar is believed.
+// The oracle as an engine: see engine.h. Calendar windows come from glibc, so that nothing of the library's own
+// calendar is believed.
 
 #include "algorithm/calendar.h"
 #include "engine.h"

@@ -1,4 +1,4 @@
-// See redis_server.h.
+// Starting, finding a free port, and talking over a plain socket. See redis_server.h.
 
 #include "redis_server.h"
 

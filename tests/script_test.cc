@@ -1,4 +1,5 @@
-// What the Redis script does around the arithmetic, in process: all or none, kept conversions, refusals, calendars.
+// What the Redis script does around the arithmetic: all or none, kept conversions, refusals, calendars, what it
+// forgets. In process, on a map of strings with scripted time; redis_test.cc runs the same script on a real server.
 
 #include <gtest/gtest.h>
 

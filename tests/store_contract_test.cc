@@ -38,15 +38,19 @@ void on_threads(int count, const std::function<void(int)>& work) {
 template <class Store>
 class StoreContract : public ::testing::Test {
  protected:
-  static std::unique_ptr<Store> make(std::size_t keys_max = 100'000) { return std::make_unique<Store>(keys_max); }
+  std::unique_ptr<Store> make(std::size_t keys_max = 100'000) {
+    clock_->set(Micros{kNow});
+    return std::make_unique<Store>(keys_max, clock_);
+  }
 
-  static Decision charge(Store& store, std::string_view key, const Limit& limit, std::int64_t cost,
-                         std::int64_t now = kNow) {
+  Decision charge(Store& store, std::string_view key, const Limit& limit, std::int64_t cost, std::int64_t now = kNow) {
     const Charge one{.key = key, .limit = &limit, .cost = cost};
     const auto verdict = store.charge({&one, 1}, now);
     EXPECT_TRUE(verdict) << verdict.error().message;
     return verdict ? verdict->decisions.front() : Decision{};
   }
+
+  const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
 };
 
 using Stores = ::testing::Types<MemoryStore>;
@@ -137,7 +141,6 @@ TYPED_TEST(StoreContract, KeepsTheIntervalBoundWhileTheClockMoves) {
   const Limit limit = limit_of("1000/s burst 50", Algorithm::token_bucket);
   for (const int threads : {1, 2, 4, 8, 16}) {
     const auto store = this->make();
-    std::atomic<std::int64_t> clock{kNow};
     struct Admission {
       std::int64_t begin, end, cost;
     };
@@ -145,9 +148,11 @@ TYPED_TEST(StoreContract, KeepsTheIntervalBoundWhileTheClockMoves) {
     on_threads(threads, [&](int thread) {
       for (int i = 0; i < 6'000 / threads; ++i) {
         const std::int64_t cost = 1 + i % 3;
-        const std::int64_t begin = clock.fetch_add(37);
+        this->clock_->advance(Micros{37});
+        const std::int64_t begin = this->clock_->now().count();
+        if (i % 50 == 0) std::this_thread::yield();  // others run on, and `begin` becomes old
         const bool allowed = this->charge(*store, "k", limit, cost, begin).allowed;
-        if (allowed) logs[static_cast<std::size_t>(thread)].push_back({begin, clock.load(), cost});
+        if (allowed) logs[static_cast<std::size_t>(thread)].push_back({begin, this->clock_->now().count(), cost});
       }
     });
     std::vector<Admission> all;
@@ -162,6 +167,35 @@ TYPED_TEST(StoreContract, KeepsTheIntervalBoundWhileTheClockMoves) {
       EXPECT_LE(sum + open, limit.capacity * limit.weight + latest * limit.rate);
     }
     EXPECT_GT(all.size(), 100u);
+  }
+}
+
+// A thread reads the clock, is kept from running while others spend, and then charges: were its old time believed, time
+// would run backwards for the key, and what was spent would be corrected downwards.
+TYPED_TEST(StoreContract, DoesNotBelieveAnOldReadingOfItsClock) {
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("10/s", algorithm);
+    const auto store = this->make();
+    this->clock_->set(Micros{kNow + 10'000'000});
+    EXPECT_TRUE(this->charge(*store, "k", limit, 10, kNow + 10'000'000).allowed);
+    EXPECT_FALSE(this->charge(*store, "k", limit, 1, kNow).allowed) << to_string(algorithm);
+    EXPECT_FALSE(this->charge(*store, "k", limit, 1, kNow + 10'000'000).allowed) << to_string(algorithm);
+  }
+}
+
+// A clock that was really set back locks nobody out for longer than a limit takes to recover.
+TYPED_TEST(StoreContract, GoesOnWhenItsClockIsSetBack) {
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("10/s", algorithm);
+    const auto store = this->make();
+    EXPECT_TRUE(this->charge(*store, "k", limit, 10).allowed);
+    const std::int64_t back = kNow - 3'600'000'000;
+    this->clock_->set(Micros{back});
+    const Decision denied = this->charge(*store, "k", limit, 1, back);
+    EXPECT_FALSE(denied.allowed) << "what was spent stays spent";
+    EXPECT_LE(denied.retry_after, Micros{2'000'000}) << to_string(algorithm);
+    this->clock_->advance(denied.retry_after);
+    EXPECT_TRUE(this->charge(*store, "k", limit, 1, this->clock_->now().count()).allowed) << to_string(algorithm);
   }
 }
 

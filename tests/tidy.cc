@@ -84,7 +84,9 @@ std::vector<std::string> lines_of(std::string_view text) {
 std::optional<std::string_view> comment_mark(std::string_view path) {
   if (is_cpp(path)) return "//";
   if (ends_with(path, ".lua")) return "--";
-  if (ends_with(path, ".sh") || ends_with(path, ".cmake") || ends_with(path, "CMakeLists.txt")) return "#";
+  for (const std::string_view ending : {".sh", ".bash", ".cmake", "CMakeLists.txt"}) {
+    if (ends_with(path, ending)) return "#";
+  }
   if (path == "dev" || path == ".ci/run") return "#";
   return std::nullopt;
 }

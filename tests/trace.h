@@ -37,6 +37,9 @@ Trace random_trace(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Tim
 // Windows of a calendar.
 Trace random_calendar_trace(std::uint64_t seed, std::size_t ops);
 
+// The smallest and the largest permits, periods, bursts, costs and times, all with all.
+std::vector<Trace> boundary_traces(Algorithm algorithm);
+
 // Asks the engine one op. The answer of a release is only its `allowed`.
 Decision ask(Engine& engine, const Trace& trace, const Op& op);
 

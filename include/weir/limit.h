@@ -1,4 +1,6 @@
 // A limit is a quota compiled to integers: every bound is checked here, once, and none later.
+//
+// Plain values; compile() may be called from any thread. Tested by limit_test.cc and compile_test.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The rate limiter of one process: thread-safe, no exceptions, no globals.
+// The rate limiter of one process: thread-safe, no exceptions, no globals. Without memory it stops the program.
 //
 //   auto limiter = weir::make_limiter("token_bucket", "10/s burst 50");
 //   if (!limiter) return report(limiter.error().message);
@@ -24,13 +24,12 @@
 
 namespace weir {
 
-inline constexpr std::size_t kKeyBytesMax = 4096;
 inline constexpr std::size_t kHoldIdBytesMax = 64;
 inline constexpr std::size_t kChargesMax = 32;
 
 struct LimiterOptions {
   std::shared_ptr<const Clock> clock{};  // null: the system's
-  std::size_t keys_max = 1'000'000;    // live keys; a new key beyond them is an error, never forgiveness
+  std::size_t keys_max = 1'000'000;      // live keys; a new key beyond them is an error, never forgiveness
 };
 
 class Limiter {
@@ -43,49 +42,50 @@ class Limiter {
   Limiter& operator=(Limiter&&) noexcept;
   ~Limiter();
 
-  Result<Decision> check(std::string_view key, std::int64_t cost = 1);
-  Result<Decision> check(std::string_view key, const Limit& limit, std::int64_t cost = 1);
+  Result<Decision> check(std::string_view key, std::int64_t cost = 1) noexcept;
+  Result<Decision> check(std::string_view key, const Limit& limit, std::int64_t cost = 1) noexcept;
 
   // check_all()
   //
   // One request, several limits: all are charged or none is. The same key and limit given twice are
   // merged; the same key with two different limits is an error.
-  Result<Verdict> check_all(std::span<const Charge> charges);
+  Result<Verdict> check_all(std::span<const Charge> charges) noexcept;
 
   // check_many()
   //
   // Several requests, each on its own, at one reading of the clock. Answers stand in order.
-  std::vector<Result<Decision>> check_many(std::span<const Charge> charges);
+  std::vector<Result<Decision>> check_many(std::span<const Charge> charges) noexcept;
 
   // peek()
   //
   // What a request of cost 0 is told. Changes nothing.
-  Result<Decision> peek(std::string_view key);
-  Result<Decision> peek(std::string_view key, const Limit& limit);
+  Result<Decision> peek(std::string_view key) noexcept;
+  Result<Decision> peek(std::string_view key, const Limit& limit) noexcept;
 
   // give_back()
   //
   // Returns permits, newest first, never beyond full.
-  Result<Decision> give_back(std::string_view key, std::int64_t permits);
-  Result<Decision> give_back(std::string_view key, const Limit& limit, std::int64_t permits);
+  Result<Decision> give_back(std::string_view key, std::int64_t permits) noexcept;
+  Result<Decision> give_back(std::string_view key, const Limit& limit, std::int64_t permits) noexcept;
 
   // reset()
   //
   // Forgets the key under every algorithm. True if there was anything to forget.
-  Result<bool> reset(std::string_view key);
+  Result<bool> reset(std::string_view key) noexcept;
 
   // acquire() and release()
   //
   // Permits in flight, for limits like `20 concurrent`. An id that is held already is renewed and, with
   // another cost, resized; a permit that nobody releases lapses by itself. release() is true if it was held.
-  Result<Decision> acquire(std::string_view key, std::string_view id, std::int64_t cost = 1);
-  Result<Decision> acquire(std::string_view key, std::string_view id, const Limit& limit, std::int64_t cost = 1);
-  Result<bool> release(std::string_view key, std::string_view id);
+  Result<Decision> acquire(std::string_view key, std::string_view id, std::int64_t cost = 1) noexcept;
+  Result<Decision> acquire(std::string_view key, std::string_view id, const Limit& limit,
+                           std::int64_t cost = 1) noexcept;
+  Result<bool> release(std::string_view key, std::string_view id) noexcept;
 
   // Live keys, those among them that have lapsed but are not swept yet included.
-  std::size_t size() const;
+  std::size_t size() const noexcept;
   // The time that the next decision is made at.
-  Micros now() const;
+  Micros now() const noexcept;
 
  private:
   struct Impl;
@@ -93,6 +93,6 @@ class Limiter {
 };
 
 // From text. Either part may come from a config file: an error says what is wrong with it.
-Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options = {});
+Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options = {}) noexcept;
 
 }  // namespace weir

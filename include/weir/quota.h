@@ -9,7 +9,7 @@
 //   quota    = permits "/" [count] unit ["burst" permits]     100/minute  5/5min  10/s burst 50
 //            | permits "/" "calendar_" day|week|month|year [zone]   100/calendar_month Europe/Berlin
 //            | permits "concurrent" ["for" [count] unit]      20 concurrent for 5min
-//   unit     = ms | s | min | h | day | week | month (30 days) | year (365 days), and their long forms
+//   unit     = us | ms | s | min | h | day | week | month (30 days) | year (365 days), and their long forms
 //
 // An algorithm that is not named is chosen by the text: `burst` means token_bucket, `calendar_` means
 // fixed_window, `concurrent` means concurrency, anything else sliding_window.
@@ -34,9 +34,9 @@ enum class Algorithm : std::uint8_t {
   leaky_meter,
   concurrency,
 };
-inline constexpr Algorithm kAlgorithms[] = {
-    Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window, Algorithm::token_bucket,
-    Algorithm::leaky_bucket, Algorithm::leaky_meter, Algorithm::concurrency};
+inline constexpr Algorithm kAlgorithms[] = {Algorithm::fixed_window, Algorithm::sliding_log,  Algorithm::sliding_window,
+                                            Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter,
+                                            Algorithm::concurrency};
 
 std::string_view to_string(Algorithm algorithm);
 Result<Algorithm> parse_algorithm(std::string_view name);
@@ -58,7 +58,7 @@ inline constexpr std::int64_t kConcurrentMax = 65'536;
 struct Quota {
   Algorithm algorithm = Algorithm::sliding_window;
   std::int64_t permits = 0;
-  Micros period{0};                        // concurrency: how long a permit is held at most; calendar: 0
+  Micros period{0};                          // concurrency: how long a permit is held at most; calendar: 0
   std::optional<CalendarPeriod> calendar{};  // fixed_window only
   std::optional<std::int64_t> burst{};       // buckets only; without it, the permits of one period
   friend bool operator==(const Quota&, const Quota&) = default;

@@ -22,7 +22,7 @@ enum class ErrorCode : std::uint8_t {
 
 struct Error {
   ErrorCode code = ErrorCode::invalid_argument;
-  std::string message;     // for the person who must act: what was found, what would be right
+  std::string message;      // for the person who must act: what was found, what would be right
   std::int32_t column = 0;  // 1-based, within the text that was parsed; 0 where there is none
 };
 

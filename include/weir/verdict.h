@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "weir/clock.h"
 #include "weir/limit.h"
+#include "weir/result.h"
 
 namespace weir {
 
@@ -26,6 +28,13 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
+inline constexpr std::size_t kKeyBytesMax = 4096;
+
+// refuse_key()
+//
+// Why nothing can be counted under this key: it is empty, or too long. Nothing if it will do.
+std::optional<Error> refuse_key(std::string_view key);
+
 // One limit to be debited. A key has one state for each algorithm; two quotas of the same algorithm
 // on the same subject need two keys ("user:42/second", "user:42/hour").
 struct Charge {
@@ -36,7 +45,7 @@ struct Charge {
 
 struct Verdict {
   bool allowed = false;
-  std::size_t binding = 0;          // the denial with the longest wait, else the tightest limit
+  std::size_t binding = 0;            // the denial with the longest wait, else the tightest limit
   std::vector<Decision> decisions{};  // one for each charge, in order
 
   const Decision& binding_decision() const { return decisions[binding]; }

@@ -109,8 +109,11 @@ struct Ratio {
   std::int64_t over = 0, under = 1;
 };
 
+// Whether 5m are five million permits, or five of something else.
+enum class Suffix : std::uint8_t { multiplies, is_a_unit };
+
 // Reads 10,000  1_000  1.5  1e3  10k  2M from the front of `text`, and takes it off; nothing if there is no number.
-std::optional<Ratio> take_number(std::string_view& text, bool with_multiples) {
+std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
   constexpr std::int64_t kMost = std::int64_t{1} << 53;
   std::size_t at = 0;
   Ratio value;
@@ -140,7 +143,7 @@ std::optional<Ratio> take_number(std::string_view& text, bool with_multiples) {
     while (exponent-- > 0) scale(10);
   }
   const bool last_letter = at + 1 >= text.size() || !(lower(text[at + 1]) >= 'a' && lower(text[at + 1]) <= 'z');
-  if (with_multiples && at < text.size() && last_letter) {
+  if (suffix == Suffix::multiplies && at < text.size() && last_letter) {
     const std::size_t thousands = std::string_view("kmg").find(lower(text[at])) + 1;  // npos + 1 is 0
     if (thousands > 0) ++at;
     for (std::size_t i = 0; i < thousands; ++i) scale(1'000);
@@ -189,11 +192,11 @@ class Reader {
     while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
   }
 
-  // Up to a blank, or to a '/' if that does not belong to the word.
-  Word word(bool with_slashes = false) {
+  // A '/' ends a word, but in the name of a zone.
+  Word word(std::string_view ends = " \t/") {
     skip_blanks();
     const std::size_t begin = at_;
-    while (at_ < text_.size() && !is_blank(text_[at_]) && (with_slashes || text_[at_] != '/')) ++at_;
+    at_ = std::min(text_.find_first_of(ends, at_), text_.size());
     return {text_.substr(begin, at_ - begin), static_cast<std::int32_t>(begin) + 1};
   }
 
@@ -217,7 +220,7 @@ class Reader {
       if (text.front() == '-')
         return beyond(word, std::string(what) + " never negative, as " + in_quotes(text) + " is");
       std::string_view rest = text;
-      const auto meant = take_number(rest, true);
+      const auto meant = take_number(rest, Suffix::multiplies);
       const bool whole = meant && rest.empty() && meant->under == 1 && meant->over <= max;
       if (whole) return wrong(word, in_quotes(text) + " is not in plain digits: write " + std::to_string(meant->over));
       return wrong(word, in_quotes(text) + " is not a whole number in plain digits");
@@ -287,7 +290,7 @@ class Reader {
       return wrong(name, std::string(to_string(*algorithm_)) + " has no calendar, only fixed_window does");
     }
     quota_.calendar = CalendarPeriod{.unit = kCalendarUnits[known - std::begin(kCalendarWords)]};
-    const Word zone = word(true);
+    const Word zone = word(" \t");
     if (zone.text.empty()) return finish(Algorithm::fixed_window);
     if (same(zone.text, "burst")) return wrong(zone, "fixed_window has no burst, only buckets do");
     if (!is_zone_name(zone.text)) return wrong(zone, in_quotes(zone.text) + " is no time zone like Europe/Berlin");
@@ -340,7 +343,7 @@ class Guesser {
   // The text in the grammar's form, or nothing if it cannot be guessed.
   std::string guess() {
     skip_noise();
-    const auto permits = take_number(rest_, true);
+    const auto permits = take_number(rest_, Suffix::multiplies);
     if (!permits) return {};
     permits_ = {std::min(permits->over, kPermitsMax), permits->under};
     std::string word = next_word();
@@ -376,7 +379,7 @@ class Guesser {
   std::string next_word() {
     skip_noise();
     if (!rest_.empty() && is_digit(rest_.front())) {
-      if (const auto count = take_number(rest_, false)) count_ = *count;
+      if (const auto count = take_number(rest_, Suffix::is_a_unit)) count_ = *count;
       skip_noise();
     }
     std::size_t length = 0;
@@ -437,7 +440,7 @@ class Guesser {
     if (permits_.over == 0 || (algorithm_ && !is_bucket(*algorithm_))) return text;
     if (nearest(next_word(), kBurstWords).empty()) return text;
     skip_noise();
-    const auto burst = take_number(rest_, true);
+    const auto burst = take_number(rest_, Suffix::multiplies);
     if (burst && burst->over == 0) return "0/" + period;
     const std::int64_t count = burst ? std::max<std::int64_t>(1, burst->over / burst->under) : permits_.over;
     return text + " burst " + std::to_string(std::min(count, kPermitsMax));

@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "nearest.h"
-#include "protocol/request_key.h"
+#include "protocol/request_cost.h"
+#include "weir/verdict.h"
 
 namespace weir {
 namespace {

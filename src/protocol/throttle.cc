@@ -5,8 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "protocol/request_key.h"
+#include "protocol/request_cost.h"
 #include "protocol/seconds.h"
+#include "weir/verdict.h"
 
 namespace weir {
 namespace {

@@ -7,12 +7,9 @@
 #include "nearest.h"
 #include "protocol/check_json.h"
 #include "protocol/problem.h"
-#include "protocol/request_key.h"
 
 namespace weir {
 namespace {
-
-static_assert(kRequestKeyBytesMax == kKeyBytesMax, "protocols must refuse exactly the keys that the limiter refuses");
 
 constexpr std::string_view kWelcome =
     "This is weir, a rate limiter. It answers one question: may this request pass?\n"
@@ -27,13 +24,13 @@ struct Route {
   std::string_view path;
   std::string_view method;  // GET routes answer HEAD too
   std::string_view allow;
-  HttpAnswer (*answer)(const HttpCall&, Limiter&);
+  HttpAnswer (*answer)(const HttpCall&, HttpService&);
 };
 
 HttpAnswer text(std::string_view body) { return {200, kTextType, {}, std::string(body)}; }
 
-HttpAnswer welcome(const HttpCall&, Limiter&) { return text(kWelcome); }
-HttpAnswer livez(const HttpCall&, Limiter&) { return text("ok\n"); }
+HttpAnswer welcome(const HttpCall&, HttpService&) { return text(kWelcome); }
+HttpAnswer livez(const HttpCall&, HttpService&) { return text("ok\n"); }
 
 HttpAnswer refused(const Error& error) {
   std::string detail = error.message;
@@ -53,13 +50,13 @@ HttpAnswer refused(const Error& error) {
   return problem_answer(400, "Bad check", std::move(detail));
 }
 
-HttpAnswer check(const HttpCall& call, Limiter& limiter) {
+HttpAnswer check(const HttpCall& call, HttpService& service) {
   const auto request = parse_check(call.body);
   if (!request) return refused(request.error());
-  const auto limit = compile(request->quota);
+  const auto limit = service.calendar_limits.compile(request->quota);
   if (!limit) return refused({limit.error().code, "\"limit\": " + limit.error().message, 0});
-  const Micros now = limiter.now();
-  const auto decision = limiter.check(request->key, *limit, request->cost);
+  const Micros now = service.limiter.now();
+  const auto decision = service.limiter.check(request->key, *limit, request->cost);
   if (!decision) return refused(decision.error());
   return check_answer(*limit, request->cost, *decision, now);
 }
@@ -89,12 +86,12 @@ HttpAnswer problem_answer(int status, std::string_view title, std::string detail
   return {status, kProblemType, {}, problem_body({status, title, std::move(detail)})};
 }
 
-HttpAnswer answer_call(const HttpCall& call, Limiter& limiter) {
+HttpAnswer answer_call(const HttpCall& call, HttpService& service) {
   const std::string_view path = call.target.substr(0, call.target.find('?'));
   const auto* route = std::ranges::find(kRoutes, path, &Route::path);
   if (route == kRoutes.end()) return unknown_path(path);
   const bool is_head = call.method == "HEAD" && route->method == "GET";
-  if (call.method == route->method || is_head) return route->answer(call, limiter);
+  if (call.method == route->method || is_head) return route->answer(call, service);
   HttpAnswer answer = problem_answer(
       405, "Method not allowed",
       "use " + std::string(route->method) + " for " + std::string(route->path) + ", not " + in_quotes(call.method));

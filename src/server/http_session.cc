@@ -71,7 +71,7 @@ HttpAnswer parse_problem(std::string_view input, const BeastError& error) {
 
 class HttpSession final : public Session {
  public:
-  explicit HttpSession(Limiter& limiter) : limiter_(limiter) { begin_request(); }
+  explicit HttpSession(HttpService& service) : service_(service) { begin_request(); }
 
   Progress consume(std::string_view input, std::string& output) override {
     Progress progress;
@@ -86,7 +86,7 @@ class HttpSession final : public Session {
       progress.consumed += used;
       const bool needs_more = error == http::error::need_more;
       if (error && !needs_more) {
-        append_answer(output, parse_problem(rest, error), {Connection::close}, limiter_.now());
+        append_answer(output, parse_problem(rest, error), {Connection::close}, service_.limiter.now());
         progress.close = true;
       } else if (parser_->is_done()) {
         progress.close = answer(output) == Connection::close;
@@ -106,7 +106,7 @@ class HttpSession final : public Session {
 
   void give_up(std::string& output) override {
     append_answer(output, problem_answer(408, "Request timeout", "the request was not finished in time"),
-                  {Connection::close}, limiter_.now());
+                  {Connection::close}, service_.limiter.now());
   }
 
  private:
@@ -137,15 +137,15 @@ class HttpSession final : public Session {
     }
     if (!has_host && !framing.is_http10) {
       append_answer(output, problem_answer(400, "Bad request", "HTTP/1.1 needs exactly one Host header"), framing,
-                    limiter_.now());
+                    service_.limiter.now());
       return framing.connection;
     }
     const HttpCall call{plain(request.method_string()), plain(request.target()), request.body()};
-    append_answer(output, answer_call(call, limiter_), framing, limiter_.now());
+    append_answer(output, answer_call(call, service_), framing, service_.limiter.now());
     return framing.connection;
   }
 
-  Limiter& limiter_;
+  HttpService& service_;
   std::optional<Parser> parser_;
   bool is_invited_ = false;
   bool is_draining_ = false;
@@ -153,6 +153,6 @@ class HttpSession final : public Session {
 
 }  // namespace
 
-std::unique_ptr<Session> make_http_session(Limiter& limiter) { return std::make_unique<HttpSession>(limiter); }
+std::unique_ptr<Session> make_http_session(HttpService& service) { return std::make_unique<HttpSession>(service); }
 
 }  // namespace weir

@@ -8,16 +8,16 @@
 #include <memory>
 #include <string_view>
 
+#include "server/http_api.h"
 #include "server/session.h"
-#include "weir/limiter.h"
 
 namespace weir {
 
 inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;
 inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
 
-// `limiter` outlives the session.
-std::unique_ptr<Session> make_http_session(Limiter& limiter);
+// `service` outlives the session.
+std::unique_ptr<Session> make_http_session(HttpService& service);
 
 // What a client is told that cannot be served because there are too many.
 inline constexpr std::string_view kHttpRefusal =

@@ -32,7 +32,8 @@ class HttpSessionTest : public testing::Test {
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{1'794'747'404'000'000});
   Limiter limiter{LimiterOptions{clock, 1000}};
-  std::unique_ptr<Session> session = make_http_session(limiter);
+  HttpService service{limiter};
+  std::unique_ptr<Session> session = make_http_session(service);
   Progress progress;
 };
 
@@ -53,6 +54,24 @@ TEST_F(HttpSessionTest, AllowsThenDenies) {
   EXPECT_TRUE(has(second, "\"message\":\"Try again in 12 seconds\"")) << second;
   EXPECT_TRUE(has(second, "\"retry_after\":11.999999")) << second;
   EXPECT_FALSE(progress.close);
+}
+
+TEST_F(HttpSessionTest, CompilesACalendarLimitOnce) {
+  const std::string berlin = post(R"({"key":"u","limit":"2/calendar_day Europe/Berlin"})");
+  EXPECT_EQ(status(say(berlin)), "HTTP/1.1 200 OK");
+  EXPECT_EQ(status(say(berlin)), "HTTP/1.1 200 OK");
+  EXPECT_EQ(status(say(berlin)), "HTTP/1.1 429 Too Many Requests");
+  say(post(kOnce));
+  EXPECT_EQ(service.calendar_limits.size(), 1u) << "no other limit needs a file";
+  for (int i = 0; i < 2; ++i) {
+    const std::string unknown = say(post(R"({"key":"u","limit":"2/calendar_day Europe/Berln"})"));
+    EXPECT_TRUE(has(unknown, "Europe/Berlin")) << unknown;
+  }
+  EXPECT_EQ(service.calendar_limits.size(), 2u);
+  for (std::size_t i = 0; i < CalendarLimits::kMost + 10; ++i) {
+    say(post(R"({"key":"u","limit":")" + std::to_string(i) + R"(/calendar_day"})"));
+    ASSERT_LE(service.calendar_limits.size(), CalendarLimits::kMost);
+  }
 }
 
 TEST_F(HttpSessionTest, ReadsARequestHoweverItIsSplit) {
@@ -148,11 +167,11 @@ TEST_F(HttpSessionTest, BoundsHeaderAndBody) {
   std::string answer = say("GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(9000, 'x') + "\r\n\r\n");
   EXPECT_EQ(status(answer), "HTTP/1.1 431 Request Header Fields Too Large") << answer;
   EXPECT_TRUE(progress.close);
-  session = make_http_session(limiter);
+  session = make_http_session(service);
   answer = say("POST /v1/check HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1048577\r\n\r\n");
   EXPECT_EQ(status(answer), "HTTP/1.1 413 Payload Too Large") << answer;
   EXPECT_TRUE(progress.close);
-  session = make_http_session(limiter);
+  session = make_http_session(service);
   answer = say("POST /v1/check HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" +
                std::string(0x200000, 'x'));
   EXPECT_EQ(status(answer), "HTTP/1.1 413 Payload Too Large");
@@ -193,7 +212,7 @@ TEST_F(HttpSessionTest, TellsStrangersWhatThisPortSpeaks) {
        {Stranger{std::string("\x16\x03\x01\x02\x00\x01", 6), "TLS"}, Stranger{"*1\r\n$4\r\nPING\r\n", "RESP"},
         Stranger{"PING\r\n", "RESP"}, Stranger{std::string("\0\0\0", 3), "not HTTP"},
         Stranger{"GET\r\n\r\n", "not HTTP"}, Stranger{"GET / HTTP/9.9\r\n\r\n", "not HTTP"}}) {
-    session = make_http_session(limiter);
+    session = make_http_session(service);
     const std::string answer = say(stranger.bytes);
     EXPECT_EQ(status(answer), "HTTP/1.1 400 Bad Request") << stranger.bytes;
     EXPECT_TRUE(has(answer, stranger.told)) << answer;
@@ -205,13 +224,13 @@ TEST_F(HttpSessionTest, RefusesRequestsThatTwoServersCouldReadDifferently) {
   for (const char* fields :
        {"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 3\r\nContent-Length: 4\r\n",
         "Content-Length: -1\r\n", "Content-Length: 1x\r\n"}) {
-    session = make_http_session(limiter);
+    session = make_http_session(service);
     EXPECT_EQ(status(say("POST /v1/check HTTP/1.1\r\nHost: x\r\n" + std::string(fields) + "\r\n")),
               "HTTP/1.1 400 Bad Request")
         << fields;
     EXPECT_TRUE(progress.close);
   }
-  session = make_http_session(limiter);
+  session = make_http_session(service);
   EXPECT_TRUE(has(say("GET / HTTP/1.1\r\n\r\n"), "Host header"));
   EXPECT_TRUE(progress.close);
 }

@@ -83,7 +83,8 @@ class LoopServer final : public Server {
         io_(1),
         tick_timer_(io_),
         signals_(io_),
-        http_(io_, kHttpPatience, kHttpRefusal, [&limiter] { return make_http_session(limiter); }),
+        http_service_{limiter},
+        http_(io_, kHttpPatience, kHttpRefusal, [this] { return make_http_session(http_service_); }),
         resp_(io_, kRespPatience, kRespRefusal,
               [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {}
 
@@ -216,6 +217,7 @@ class LoopServer final : public Server {
   boost::asio::io_context io_;
   boost::asio::steady_timer tick_timer_;
   boost::asio::signal_set signals_;
+  HttpService http_service_;
   Listener http_;
   Listener resp_;
   Connections connections_;  // after io_: sockets end before their context

@@ -105,6 +105,7 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
   }
 
   const Locks locks(shards_, held);
+  now = time_of(held, now);
   Verdict verdict;
   verdict.allowed = true;
   for (Debit& debit : debits) {
@@ -124,6 +125,20 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
   for (const std::size_t place : places) verdict.decisions.push_back(debits[place].outcome.decision);
   verdict.binding = binding_of(verdict);
   return verdict;
+}
+
+// The time of a request whose shards are locked. Only a clock that was really set back makes it run backwards.
+std::int64_t MemoryStore::time_of(ShardSet held, std::int64_t now) {
+  std::int64_t latest = 0;
+  for (ShardSet rest = held; rest != 0; rest &= rest - 1) {
+    latest = std::max(latest, shards_[static_cast<std::size_t>(std::countr_zero(rest))].latest_us);
+  }
+  if (now < latest) now = clock_->now().count();
+  now = std::clamp<std::int64_t>(now, 0, kTimeEnd - 1);
+  for (ShardSet rest = held; rest != 0; rest &= rest - 1) {
+    shards_[static_cast<std::size_t>(std::countr_zero(rest))].latest_us = now;
+  }
+  return now;
 }
 
 // Finds the key's cell and brings it to now.
@@ -188,6 +203,7 @@ Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id,
   const ShardSet held = ShardSet{1} << shard;
   debit.shard = &shards_[shard];
   const Locks locks(shards_, held);
+  now = time_of(held, now);
   prepare(debit, now);
   debit.outcome.decision = debit.cell().acquire(now, id, charge.cost);
   if (auto room = reserve({&debit, 1}, held, now); !room) return fail(room.error());
@@ -197,8 +213,10 @@ Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id,
 
 bool MemoryStore::release(std::string_view key, std::string_view id, std::int64_t now) {
   const CellName name{Algorithm::concurrency, key};
+  const ShardSet held = ShardSet{1} << shard_of(name);
   Shard& shard = shards_[shard_of(name)];
-  const std::lock_guard lock(shard.mutex);
+  const Locks locks(shards_, held);
+  now = time_of(held, now);
   const auto found = shard.entries.find(name);
   if (found == shard.entries.end()) return false;
   const Limit limit = found->second.cell.limit();

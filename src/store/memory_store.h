@@ -2,22 +2,29 @@
 //
 // A request locks the shards of all its keys in ascending order, decides, and writes all or nothing. A key that would
 // decide like one never seen is forgotten, at the latest when room is needed; one that is still spent never is, so a
-// flood of new keys is refused rather than forgiven. All members may be called from any thread. Tested by
-// tests/store_contract_test.cc, a suite that any store must pass.
+// flood of new keys is refused rather than forgiven.
+//
+// `now` is a reading of the store's clock, taken before the locks. A thread may be kept from running in between, and a
+// key would see time run backwards, which gives permits back: so a reading that is older than what a shard has seen is
+// taken again, under the locks. All members may be called from any thread. Tested by tests/store_contract_test.cc, a
+// suite that any store must pass.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "algorithm/cell.h"
+#include "weir/clock.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
 
@@ -31,7 +38,8 @@ struct CellName {
 
 class MemoryStore {
  public:
-  explicit MemoryStore(std::size_t keys_max) : keys_max_(keys_max) {}
+  MemoryStore(std::size_t keys_max, std::shared_ptr<const Clock> clock)
+      : keys_max_(keys_max), clock_(std::move(clock)) {}
 
   // One request: all charges are taken or none is. The same key and limit twice are merged.
   Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now);
@@ -74,6 +82,7 @@ class MemoryStore {
     Entries entries;
     std::size_t sweep_at = 64;             // the size at which lapsed entries are looked for
     std::int64_t earliest_us = INT64_MAX;  // no entry lapses before
+    std::int64_t latest_us = 0;            // the time of the last request here
   };
 
   struct Debit;  // a charge under way
@@ -81,6 +90,7 @@ class MemoryStore {
   static std::size_t shard_of(const CellName& name);
   static std::vector<Debit> merge(std::span<const Charge> charges, std::vector<std::size_t>& places);
 
+  std::int64_t time_of(ShardSet held, std::int64_t now);
   void prepare(Debit& debit, std::int64_t now);
   Result<bool> reserve(std::span<Debit> debits, ShardSet held, std::int64_t now);
   void take(Debit& debit, std::int64_t now);
@@ -91,6 +101,7 @@ class MemoryStore {
   void sweep(Shard& shard, std::int64_t now);
 
   const std::size_t keys_max_;
+  const std::shared_ptr<const Clock> clock_;
   std::atomic<std::size_t> size_{0};
   std::array<Shard, kShards> shards_;
 };

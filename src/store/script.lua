@@ -27,8 +27,8 @@ local function expiry(now, reset) -- in milliseconds, absolute: the moment from 
   return string.format('%.0f', div_ceil(now + reset, 1000))
 end
 
-local function unknown(key)
-  return redis.error_reply('WEIR the value at ' .. string.format('%q', key) .. ' is no state of this version; delete it')
+local function unknown(i) -- a key's own bytes have no place in an error
+  return redis.error_reply('WEIR the value at key ' .. i .. ' of this call is no state of this version; delete it')
 end
 
 -- Each kind offers prepare(charge, now): reads the state, settles and converts it; decide(charge, now, cost): the
@@ -59,7 +59,7 @@ function numbers.write(c, now, s, reset)
   call('SET', c.key, pack('<dddddd', limit[1], limit[2], limit[3], s[1], s[2], s[3] or 0), 'PXAT', expiry(now, reset))
 end
 
--- A log: 48 bytes {permits, period, most events, first, n, base}, then 16 for each entry; entry i lies at first + i - 1.
+-- A log: 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i lies at first + i - 1.
 local log = {}
 local function log_edit(s, e)
   s.base = e[5]
@@ -184,7 +184,7 @@ for i = 1, #KEYS do
 end
 for i = 1, #charges do
   local c = charges[i]
-  if not kinds[c.kind].prepare(c, now) then return unknown(c.key) end
+  if not kinds[c.kind].prepare(c, now) then return unknown(i) end
 end
 for i = 1, #charges do
   local c = charges[i]

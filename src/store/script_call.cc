@@ -1,4 +1,4 @@
-// See script_call.h.
+// The layout of a call, in one place with the numbers that the script knows each algorithm by. See script_call.h.
 
 #include "store/script_call.h"
 

@@ -1,0 +1,19 @@
+// What can be charged: the bounds of a key, with one text for the library and every protocol. Any thread.
+// Declared in weir/verdict.h; tested by limiter_test.cc and by each protocol's tests.
+
+#include <string>
+
+#include "weir/verdict.h"
+
+namespace weir {
+
+std::optional<Error> refuse_key(std::string_view key) {
+  if (key.empty()) {
+    return Error{ErrorCode::invalid_argument, "the key is empty; name what is to be limited, such as user:42"};
+  }
+  if (key.size() <= kKeyBytesMax) return std::nullopt;
+  return Error{ErrorCode::out_of_range, "the key has " + std::to_string(key.size()) + " bytes, at most " +
+                                            std::to_string(kKeyBytesMax) + " are accepted; send a hash of it instead"};
+}
+
+}  // namespace weir

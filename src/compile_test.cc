@@ -1,0 +1,126 @@
+// compile(): quotas of a calendar need a zone's file, and whoever misspells its name, or has none, is told what to do.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "algorithm/calendar.h"
+#include "weir/limit.h"
+
+namespace weir {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of zones of this test's own.
+class ZoneFolder : public testing::Test {
+ protected:
+  ZoneFolder() : folder_(fs::temp_directory_path() / ("weir_zones_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    setenv("TZDIR", folder_.c_str(), 1);
+  }
+  ~ZoneFolder() override {
+    unsetenv("TZDIR");
+    fs::remove_all(folder_);
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  // A version 1 file of one offset.
+  static std::string zone_of(std::int32_t offset_s) {
+    std::string bytes = std::string("TZif") + std::string(16, '\0');
+    for (const char count : {'\0', '\0', '\0', '\0', '\1', '\4'}) bytes += std::string(3, '\0') + count;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(offset_s >> shift & 255);
+    return bytes + std::string("\0\0XYZ\0", 6);
+  }
+  const fs::path folder_;
+};
+
+Error error_of(const Result<Limit>& limit) { return limit ? Error{.message = "no error"} : limit.error(); }
+
+TEST(Compile, ReadsTextAndChecksIt) {
+  const auto limit = compile("10/s burst 50");
+  ASSERT_TRUE(limit) << limit.error().message;
+  EXPECT_EQ(limit->algorithm, Algorithm::token_bucket);
+  EXPECT_EQ(limit->capacity, 50);
+  EXPECT_EQ(compile("100/minute", Algorithm::sliding_log)->algorithm, Algorithm::sliding_log);
+  EXPECT_EQ(error_of(compile("100/minite")).column, 5);
+  EXPECT_EQ(error_of(compile("64001/ms", Algorithm::token_bucket)).code, ErrorCode::out_of_range);
+}
+
+TEST(Compile, FindsTheZonesOfTheSystem) {
+  const auto limit = compile("100/calendar_month Europe/Berlin");
+  ASSERT_TRUE(limit) << limit.error().message;
+  ASSERT_NE(limit->calendar, nullptr);
+  // At 2024-07-31 22:30 UTC it is August in Berlin.
+  EXPECT_EQ(limit->calendar->window_at(1'722'465'000'000'000).start_us, 1'722'463'200'000'000);
+  EXPECT_EQ(*limit, *compile("100/calendar_month Europe/Berlin"));
+}
+
+TEST(Compile, NamesTheNearestZoneAndTheColumn) {
+  const std::pair<const char*, const char*> zones[] = {
+      {"Europe/Berln", "Europe/Berlin"},       {"europe/berlin", "Europe/Berlin"}, {"Berlin", "Europe/Berlin"},
+      {"America/NewYork", "America/New_York"}, {"Asia/Toyko", "Asia/Tokyo"},       {"utc", "UTC"},
+  };
+  for (const auto& [typed, meant] : zones) {
+    const std::string text = std::string("100/calendar_month ") + typed;
+    const Error error = error_of(compile(text));
+    EXPECT_EQ(error.code, ErrorCode::not_found);
+    EXPECT_EQ(error.column, 20);
+    EXPECT_EQ(error.message, "column 20: unknown time zone '" + std::string(typed) + "'; did you mean " + meant + "?");
+  }
+  EXPECT_EQ(error_of(compile("1/calendar_day Middle/Earth")).message,
+            "column 16: unknown time zone 'Middle/Earth'; zones are named like Europe/Berlin");
+  EXPECT_EQ(error_of(compile("1/calendar_day Europe")).code, ErrorCode::not_found);  // a folder
+}
+
+TEST(Compile, RefusesHandMadeZoneNamesThatLeaveTheFolder) {
+  for (const std::string zone : {"", "../zoneinfo/UTC", "/usr/share/zoneinfo/UTC", "a\nb"}) {
+    const Quota quota{Algorithm::fixed_window, 5, Micros{0}, CalendarPeriod{CalendarUnit::day, zone}, {}};
+    EXPECT_EQ(error_of(compile(quota)).code, ErrorCode::invalid_argument) << zone;
+  }
+}
+
+TEST_F(ZoneFolder, IsTheOneThatTheEnvironmentNames) {
+  write("UTC", zone_of(0));
+  write("Moon/Base", zone_of(3600));
+  const auto limit = compile("5/calendar_day Moon/Base");
+  ASSERT_TRUE(limit) << limit.error().message;
+  EXPECT_EQ(limit->calendar->window_at(0).start_us, -3'600'000'000);
+  EXPECT_NE(error_of(compile("5/calendar_day Moon/Bass")).message.find("did you mean Moon/Base?"), std::string::npos);
+  EXPECT_EQ(error_of(compile("5/calendar_day Europe/Berlin")).code, ErrorCode::not_found);
+}
+
+TEST_F(ZoneFolder, SuggestsTheSameZoneInWhateverOrderItIsListed) {
+  for (const char* name : {"Ddd/Base", "Ccc/Base", "UTC", "Aaa/Base", "Bbb/Base", "Eee/Base", "Aaaa/Base"}) {
+    write(name, zone_of(0));
+  }
+  EXPECT_NE(error_of(compile("5/calendar_day base")).message.find("did you mean Aaa/Base?"), std::string::npos);
+  write("Base", zone_of(0));
+  EXPECT_NE(error_of(compile("5/calendar_day base")).message.find("did you mean Base?"), std::string::npos);
+}
+
+TEST_F(ZoneFolder, SaysWhatToInstallWhenItIsEmpty) {
+  const Error error = error_of(compile("5/calendar_day Europe/Berlin"));
+  EXPECT_EQ(error.code, ErrorCode::unavailable);
+  EXPECT_NE(error.message.find("install the package tzdata"), std::string::npos) << error.message;
+  EXPECT_TRUE(compile("5/calendar_day"));
+  EXPECT_TRUE(compile("5/calendar_day UTC"));
+}
+
+TEST_F(ZoneFolder, NamesTheFileThatIsBroken) {
+  write("UTC", zone_of(0));
+  write("Broken", "TZif but not for long");
+  write("Huge", std::string(2'000'000, 'T'));
+  const Error broken = error_of(compile("5/calendar_day Broken"));
+  EXPECT_EQ(broken.code, ErrorCode::unavailable);
+  EXPECT_NE(broken.message.find((folder_ / "Broken").string()), std::string::npos) << broken.message;
+  EXPECT_NE(error_of(compile("5/calendar_day Huge")).message.find("1048576 bytes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,14 @@
+// Bounds on what a request may ask for. See request_cost.h.
+#include "protocol/request_cost.h"
+
+#include <string>
+
+namespace weir {
+
+std::optional<Error> refuse_cost(std::int64_t cost) {
+  if (cost >= -kRequestCostMax && cost <= kRequestCostMax) return std::nullopt;
+  return Error{ErrorCode::out_of_range,
+               "a cost of " + std::to_string(cost) + " is beyond 2^53 (9007199254740992) in either direction"};
+}
+
+}  // namespace weir
