@@ -1,159 +1,28 @@
 // Quotas: text to value and back, and the nearest right form of a text that is none.
 //
-// Two readers. The strict one is the grammar of weir/quota.h and knows only yes or no, with a column. When it says no,
-// the forgiving one guesses what was meant (100 per minite, 10k/s, 100rpm) and writes that down in the grammar; the
-// guess is shown only if the strict reader takes it, so a suggestion is always a quota that works.
-// Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
+// Two readers. The strict one, here, is the grammar of weir/quota.h and knows only yes or no, with a column. When it
+// says no, the forgiving one (quota_guess.h) guesses what was meant; the guess is shown only if the strict reader takes
+// it, so a suggestion is always a quota that works. Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
 #include "weir/quota.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "algorithm/calendar.h"
 #include "algorithm/division.h"
 #include "algorithm/limit.h"
+#include "algorithm/quota_guess.h"
+#include "algorithm/quota_words.h"
 #include "nearest.h"
 
 namespace weir {
 namespace {
 
 constexpr std::size_t kQuotaBytesMax = 256;
-
-// --- words -----------------------------------------------------------------------------------------------------
-
-struct Unit {
-  std::string_view name;
-  std::int64_t us;
-};
-
-constexpr std::int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
-
-// Among equally near words the first is suggested: those that people read best stand first.
-constexpr Unit kUnits[] = {
-    {"second", kSecond},
-    {"minute", kMinute},
-    {"hour", kHour},
-    {"day", kDay},
-    {"week", 7 * kDay},
-    {"month", 30 * kDay},
-    {"year", 365 * kDay},
-    {"seconds", kSecond},
-    {"minutes", kMinute},
-    {"hours", kHour},
-    {"days", kDay},
-    {"weeks", 7 * kDay},
-    {"months", 30 * kDay},
-    {"years", 365 * kDay},
-    {"ms", 1'000},
-    {"s", kSecond},
-    {"min", kMinute},
-    {"h", kHour},
-    {"d", kDay},
-    {"w", 7 * kDay},
-    {"y", 365 * kDay},
-    {"sec", kSecond},
-    {"secs", kSecond},
-    {"m", kMinute},
-    {"mins", kMinute},
-    {"hr", kHour},
-    {"hrs", kHour},
-    {"millisecond", 1'000},
-    {"milliseconds", 1'000},
-    {"us", 1},
-    {"microsecond", 1},
-    {"microseconds", 1},
-};
-// What to_string() writes, largest first.
-constexpr Unit kShortUnits[] = {
-    {"year", 365 * kDay}, {"month", 30 * kDay}, {"week", 7 * kDay}, {"day", kDay}, {"h", kHour},
-    {"min", kMinute},     {"s", kSecond},       {"ms", 1'000},      {"us", 1},
-};
-constexpr CalendarUnit kCalendarUnits[] = {CalendarUnit::day, CalendarUnit::week, CalendarUnit::month,
-                                           CalendarUnit::year};
-constexpr std::string_view kCalendarWords[] = {"calendar_day", "calendar_week", "calendar_month", "calendar_year"};
 constexpr std::string_view kUnitHelp = "the units are ms, s, min, h, day, week, month (30 days) and year (365 days)";
 
-const Unit* find_unit(std::string_view word) {
-  const std::string name = lower(word);
-  const auto* unit = std::ranges::find(kUnits, std::string_view(name), &Unit::name);
-  return unit == std::end(kUnits) ? nullptr : unit;
-}
-
-const Unit* nearest_unit(std::string_view word) {
-  if (const Unit* exact = find_unit(word)) return exact;
-  const std::string start = lower(word);
-  const auto* begun = std::ranges::find_if(kUnits, [&](const Unit& u) { return u.name.starts_with(start); });
-  if (word.size() > 2 && begun != std::end(kUnits)) return begun;  // mon is a short month, not a wrong min
-  std::array<std::string_view, std::size(kUnits)> names;
-  std::ranges::transform(kUnits, names.begin(), &Unit::name);
-  return find_unit(nearest(word, names));
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool same(std::string_view a, std::string_view b) { return lower(a) == b; }
-
-std::string duration_text(std::int64_t us) {
-  for (const Unit& unit : kShortUnits) {
-    if (us % unit.us == 0) return (us == unit.us ? "" : std::to_string(us / unit.us)) + std::string(unit.name);
-  }
-  return {};
-}
-
-// --- numbers as people write them ------------------------------------------------------------------------------
-
-struct Ratio {
-  std::int64_t over = 0, under = 1;
-};
-
-// Whether 5m are five million permits, or five of something else.
-enum class Suffix : std::uint8_t { multiplies, is_a_unit };
-
-// Reads 10,000  1_000  1.5  1e3  10k  2M from the front of `text`, and takes it off; nothing if there is no number.
-std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 53;
-  std::size_t at = 0;
-  Ratio value;
-  bool any = false, fraction = false;
-  const auto scale = [&](std::int64_t by) { value.over = std::min(kMost, value.over * by); };
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    if (is_digit(c)) {
-      if (value.under > 1'000'000) return {};
-      value.over = std::min(kMost, value.over * 10 + (c - '0'));
-      if (fraction) value.under *= 10;
-      any = true;
-    } else if (c == '.' && !fraction) {
-      fraction = true;
-    } else if (any && (c == ',' || c == '_' || c == '\'')) {
-      const std::string_view group = text.substr(at + 1, 3);
-      const bool three = group.size() == 3 && std::ranges::all_of(group, is_digit);
-      if (!three || (at + 4 < text.size() && is_digit(text[at + 4]))) return {};  // 1,5 may mean anything
-    } else {
-      break;
-    }
-  }
-  if (!any) return {};
-  if (at + 1 < text.size() && lower(text[at]) == 'e' && is_digit(text[at + 1])) {
-    int exponent = 0;
-    for (++at; at < text.size() && is_digit(text[at]); ++at) exponent = std::min(20, exponent * 10 + (text[at] - '0'));
-    while (exponent-- > 0) scale(10);
-  }
-  const bool last_letter = at + 1 >= text.size() || !(lower(text[at + 1]) >= 'a' && lower(text[at + 1]) <= 'z');
-  if (suffix == Suffix::multiplies && at < text.size() && last_letter) {
-    const std::size_t thousands = std::string_view("kmg").find(lower(text[at])) + 1;  // npos + 1 is 0
-    if (thousands > 0) ++at;
-    for (std::size_t i = 0; i < thousands; ++i) scale(1'000);
-  }
-  text.remove_prefix(at);
-  const std::int64_t divisor = std::gcd(value.over, value.under);
-  return Ratio{value.over / divisor, value.under / divisor};
-}
-
-// --- the strict reader -----------------------------------------------------------------------------------------
 
 struct Word {
   std::string_view text;
@@ -334,191 +203,12 @@ class Reader {
   Quota quota_;
 };
 
-// --- the forgiving reader --------------------------------------------------------------------------------------
-
-class Guesser {
- public:
-  Guesser(std::string_view text, std::optional<Algorithm> algorithm) : rest_(text), algorithm_(algorithm) {}
-
-  // The text in the grammar's form, or nothing if it cannot be guessed.
-  std::string guess() {
-    skip_noise();
-    const auto permits = take_number(rest_, Suffix::multiplies);
-    if (!permits) return {};
-    permits_ = {std::min(permits->over, kPermitsMax), permits->under};
-    std::string word = next_word();
-    while (is_filler(word)) word = next_word();
-    if (!nearest(word, kConcurrentWords).empty()) return concurrent();
-    if (algorithm_ == Algorithm::concurrency) return std::to_string(permits_.over) + " concurrent";
-    if (word.size() == 3 && word[1] == 'p') word = word[2] == 'm' ? "minute" : word.substr(2);  // rpm, qps
-    if (word.starts_with("calendar") && word.size() < 11) word = "calendar_" + next_word();
-    if (word.starts_with("calendar")) return calendar(word);
-    return rate(word);
-  }
-
- private:
-  static constexpr std::string_view kConcurrentWords[] = {"concurrent", "concurrently", "concurrency", "parallel",
-                                                          "inflight"};
-  static constexpr std::string_view kBurstWords[] = {"burst", "bursts", "bursting", "capacity"};
-
-  static bool is_filler(std::string_view word) {
-    constexpr std::string_view kFillers[] = {"per",      "a",   "an",   "each",  "every", "in",    "request",
-                                             "requests", "req", "reqs", "calls", "hits",  "times", "permits"};
-    return std::ranges::find(kFillers, word) != std::end(kFillers);
-  }
-
-  static bool in_word(char c) {
-    return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
-  }
-
-  void skip_noise() {
-    while (!rest_.empty() && !is_digit(rest_.front()) && !in_word(rest_.front())) rest_.remove_prefix(1);
-  }
-
-  // A count before the word is kept for rate().
-  std::string next_word() {
-    skip_noise();
-    if (!rest_.empty() && is_digit(rest_.front())) {
-      if (const auto count = take_number(rest_, Suffix::is_a_unit)) count_ = *count;
-      skip_noise();
-    }
-    std::size_t length = 0;
-    while (length < rest_.size() && (in_word(rest_[length]) || (length > 0 && rest_[length] == '-'))) ++length;
-    std::string word = lower(rest_.substr(0, length));
-    rest_.remove_prefix(length);
-    std::ranges::replace(word, '-', '_');
-    return word;
-  }
-
-  // count_ of this unit, times permits' denominator, as a period that fits; 0 if it is no whole number of microseconds.
-  std::int64_t period_us(const Unit& unit) const {
-    const Wide us = Wide{count_.over} * unit.us * permits_.under;
-    if (us % count_.under != 0) return 0;
-    const std::int64_t most = kPeriodMax.count() / unit.us * unit.us;
-    const std::int64_t whole = static_cast<std::int64_t>(std::min(us / count_.under, Wide{most}));
-    return std::max({whole, unit.us, kPeriodMin.count()});
-  }
-
-  // In the words that were used, where they can stay: minute, not min.
-  std::string period_text(const Unit& unit) const {
-    const std::int64_t us = period_us(unit);
-    if (us == 0) return {};
-    return us == unit.us ? std::string(unit.name) : duration_text(us);
-  }
-
-  std::string concurrent() {
-    const std::string text = std::to_string(std::min(permits_.over / permits_.under, kConcurrentMax)) + " concurrent";
-    std::string word = next_word();
-    if (word == "for") word = next_word();
-    permits_.under = 1;
-    const Unit* unit = nearest_unit(word);
-    const std::string hold = unit == nullptr ? std::string() : period_text(*unit);
-    return hold.empty() ? text : text + " for " + hold;
-  }
-
-  std::string calendar(std::string_view word) {
-    const std::string_view name = nearest(word, kCalendarWords);
-    if (name.empty() || permits_.under != 1) return {};
-    const std::string permits = std::to_string(permits_.over) + "/";
-    if (algorithm_ && algorithm_ != Algorithm::fixed_window) return permits + std::string(name.substr(9));
-    while (!rest_.empty() && is_blank(rest_.front())) rest_.remove_prefix(1);
-    std::string zone(rest_.substr(0, std::min(rest_.find_first_of(" \t"), rest_.size())));
-    const std::string_view more = rest_.substr(zone.size());
-    if (more.size() > 1 && more[1] >= 'A' && more[1] <= 'Z') {  // New York
-      zone += '_';
-      zone += more.substr(1, std::min(more.find_first_of(" \t", 1), more.size()) - 1);
-    }
-    const bool keep = is_zone_name(zone) && nearest(zone, kBurstWords).empty();
-    return permits + std::string(name) + (keep ? " " + zone : "");
-  }
-
-  std::string rate(std::string_view word) {
-    const Unit* unit = nearest_unit(word);
-    const std::string period = unit == nullptr ? std::string() : period_text(*unit);
-    if (period.empty()) return {};
-    std::string text = std::to_string(permits_.over) + "/" + period;
-    if (permits_.over == 0 || (algorithm_ && !is_bucket(*algorithm_))) return text;
-    if (nearest(next_word(), kBurstWords).empty()) return text;
-    skip_noise();
-    const auto burst = take_number(rest_, Suffix::multiplies);
-    if (burst && burst->over == 0) return "0/" + period;
-    const std::int64_t count = burst ? std::max<std::int64_t>(1, burst->over / burst->under) : permits_.over;
-    return text + " burst " + std::to_string(std::min(count, kPermitsMax));
-  }
-
-  std::string_view rest_;
-  std::optional<Algorithm> algorithm_;
-  Ratio permits_;
-  Ratio count_{1, 1};
-};
-
 std::string_view example_of(std::optional<Algorithm> algorithm) {
   if (algorithm == Algorithm::concurrency) return "20 concurrent";
   return algorithm && is_bucket(*algorithm) ? "10/s burst 50" : "100/minute";
 }
 
-// Other names that people know these algorithms by.
-struct OtherName {
-  std::string_view name;
-  Algorithm algorithm;
-};
-constexpr OtherName kOtherNames[] = {
-    {"gcra", Algorithm::token_bucket},
-    {"token", Algorithm::token_bucket},
-    {"leaky", Algorithm::leaky_bucket},
-    {"log", Algorithm::sliding_log},
-    {"sliding", Algorithm::sliding_window},
-    {"sliding_counter", Algorithm::sliding_window},
-    {"sliding_window_counter", Algorithm::sliding_window},
-    {"sliding_window_log", Algorithm::sliding_log},
-    {"fixed", Algorithm::fixed_window},
-    {"fixed_window_counter", Algorithm::fixed_window},
-    {"calendar", Algorithm::fixed_window},
-    {"concurrent", Algorithm::concurrency},
-    {"semaphore", Algorithm::concurrency},
-};
-
 }  // namespace
-
-std::string_view to_string(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::fixed_window:
-      return "fixed_window";
-    case Algorithm::sliding_log:
-      return "sliding_log";
-    case Algorithm::sliding_window:
-      return "sliding_window";
-    case Algorithm::token_bucket:
-      return "token_bucket";
-    case Algorithm::leaky_bucket:
-      return "leaky_bucket";
-    case Algorithm::leaky_meter:
-      return "leaky_meter";
-    case Algorithm::concurrency:
-      return "concurrency";
-  }
-  return "?";
-}
-
-Result<Algorithm> parse_algorithm(std::string_view name) {
-  std::array<std::string_view, std::size(kAlgorithms)> names;
-  std::ranges::transform(kAlgorithms, names.begin(), [](Algorithm a) { return to_string(a); });
-  if (const auto known = std::ranges::find(names, name); known != names.end()) {
-    return kAlgorithms[known - names.begin()];
-  }
-  std::string plain = lower(name.substr(0, kWordMax));
-  std::ranges::replace_if(
-      plain, [](char c) { return c == '-' || c == ' ' || c == '.'; }, '_');
-  const auto* other = std::ranges::find(kOtherNames, std::string_view(plain), &OtherName::name);
-  const std::string_view meant = other != std::end(kOtherNames) ? to_string(other->algorithm) : nearest(plain, names);
-  std::string message = "unknown algorithm " + in_quotes(name);
-  if (!meant.empty()) return fail(ErrorCode::invalid_argument, message + "; did you mean " + std::string(meant) + "?");
-  message += "; there are ";
-  for (const std::string_view known : names) {
-    message += std::string(known) + (known == names.back() ? "" : known == names[names.size() - 2] ? " and " : ", ");
-  }
-  return fail(ErrorCode::invalid_argument, std::move(message));
-}
 
 Result<Quota> parse_quota(std::string_view text, std::optional<Algorithm> algorithm) {
   if (text.size() > kQuotaBytesMax) {
@@ -530,7 +220,7 @@ Result<Quota> parse_quota(std::string_view text, std::optional<Algorithm> algori
   auto quota = Reader(text, algorithm).read();
   if (quota) return quota;
   Error error = std::move(quota).error();
-  const std::string guess = Guesser(text, algorithm).guess();
+  const std::string guess = guess_quota(text, algorithm);
   const bool works = Reader(guess, algorithm).read().has_value();
   error.message = "column " + std::to_string(error.column) + ": " + error.message;
   error.message += works ? "; did you mean " + guess + "?" : "; write it like " + std::string(example_of(algorithm));

@@ -1,0 +1,122 @@
+// The units, and numbers as people write them. See quota_words.h.
+#include "algorithm/quota_words.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <numeric>
+
+#include "nearest.h"
+
+namespace weir {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
+
+// Among equally near words the first is suggested: those that people read best stand first.
+constexpr Unit kUnits[] = {
+    {"second", kSecond},
+    {"minute", kMinute},
+    {"hour", kHour},
+    {"day", kDay},
+    {"week", 7 * kDay},
+    {"month", 30 * kDay},
+    {"year", 365 * kDay},
+    {"seconds", kSecond},
+    {"minutes", kMinute},
+    {"hours", kHour},
+    {"days", kDay},
+    {"weeks", 7 * kDay},
+    {"months", 30 * kDay},
+    {"years", 365 * kDay},
+    {"ms", 1'000},
+    {"s", kSecond},
+    {"min", kMinute},
+    {"h", kHour},
+    {"d", kDay},
+    {"w", 7 * kDay},
+    {"y", 365 * kDay},
+    {"sec", kSecond},
+    {"secs", kSecond},
+    {"m", kMinute},
+    {"mins", kMinute},
+    {"hr", kHour},
+    {"hrs", kHour},
+    {"millisecond", 1'000},
+    {"milliseconds", 1'000},
+    {"us", 1},
+    {"microsecond", 1},
+    {"microseconds", 1},
+};
+// What to_string() writes, largest first.
+constexpr Unit kShortUnits[] = {
+    {"year", 365 * kDay}, {"month", 30 * kDay}, {"week", 7 * kDay}, {"day", kDay}, {"h", kHour},
+    {"min", kMinute},     {"s", kSecond},       {"ms", 1'000},      {"us", 1},
+};
+
+}  // namespace
+
+const Unit* find_unit(std::string_view word) {
+  const std::string name = lower(word);
+  const auto* unit = std::ranges::find(kUnits, std::string_view(name), &Unit::name);
+  return unit == std::end(kUnits) ? nullptr : unit;
+}
+
+const Unit* nearest_unit(std::string_view word) {
+  if (const Unit* exact = find_unit(word)) return exact;
+  const std::string start = lower(word);
+  const auto* begun = std::ranges::find_if(kUnits, [&](const Unit& u) { return u.name.starts_with(start); });
+  if (word.size() > 2 && begun != std::end(kUnits)) return begun;  // mon is a short month, not a wrong min
+  std::array<std::string_view, std::size(kUnits)> names;
+  std::ranges::transform(kUnits, names.begin(), &Unit::name);
+  return find_unit(nearest(word, names));
+}
+
+std::string duration_text(std::int64_t us) {
+  for (const Unit& unit : kShortUnits) {
+    if (us % unit.us == 0) return (us == unit.us ? "" : std::to_string(us / unit.us)) + std::string(unit.name);
+  }
+  return {};
+}
+
+std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  std::size_t at = 0;
+  Ratio value;
+  bool any = false, fraction = false;
+  const auto scale = [&](std::int64_t by) { value.over = std::min(kMost, value.over * by); };
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_digit(c)) {
+      if (value.under > 1'000'000) return {};
+      value.over = std::min(kMost, value.over * 10 + (c - '0'));
+      if (fraction) value.under *= 10;
+      any = true;
+    } else if (c == '.' && !fraction) {
+      fraction = true;
+    } else if (any && (c == ',' || c == '_' || c == '\'')) {
+      const std::string_view group = text.substr(at + 1, 3);
+      const bool three = group.size() == 3 && std::ranges::all_of(group, is_digit);
+      if (!three || (at + 4 < text.size() && is_digit(text[at + 4]))) return {};  // 1,5 may mean anything
+    } else {
+      break;
+    }
+  }
+  if (!any) return {};
+  if (at + 1 < text.size() && lower(text[at]) == 'e' && is_digit(text[at + 1])) {
+    int exponent = 0;
+    for (++at; at < text.size() && is_digit(text[at]); ++at) exponent = std::min(20, exponent * 10 + (text[at] - '0'));
+    while (exponent-- > 0) scale(10);
+  }
+  const bool last_letter = at + 1 >= text.size() || !(lower(text[at + 1]) >= 'a' && lower(text[at + 1]) <= 'z');
+  if (suffix == Suffix::multiplies && at < text.size() && last_letter) {
+    const std::size_t thousands = std::string_view("kmg").find(lower(text[at])) + 1;  // npos + 1 is 0
+    if (thousands > 0) ++at;
+    for (std::size_t i = 0; i < thousands; ++i) scale(1'000);
+  }
+  text.remove_prefix(at);
+  const std::int64_t divisor = std::gcd(value.over, value.under);
+  return Ratio{value.over / divisor, value.under / divisor};
+}
+
+}  // namespace weir

@@ -1,0 +1,45 @@
+// The words and numbers that quotas are made of, shared by the strict reader and the forgiving one.
+//
+// Pure; any thread. Tested by quota_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weir/quota.h"
+
+namespace weir {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t us;
+};
+
+inline constexpr CalendarUnit kCalendarUnits[] = {CalendarUnit::day, CalendarUnit::week, CalendarUnit::month,
+                                                  CalendarUnit::year};
+inline constexpr std::string_view kCalendarWords[] = {"calendar_day", "calendar_week", "calendar_month",
+                                                      "calendar_year"};
+
+// The unit of that name, or of the name that is nearest; null if there is none.
+const Unit* find_unit(std::string_view word);
+const Unit* nearest_unit(std::string_view word);
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// In the largest unit that measures it: 5min, day.
+std::string duration_text(std::int64_t us);
+
+struct Ratio {
+  std::int64_t over = 0, under = 1;
+};
+
+// Whether 5m are five million permits, or five of something else.
+enum class Suffix : std::uint8_t { multiplies, is_a_unit };
+
+// Reads 10,000  1_000  1.5  1e3  10k  2M from the front of `text`, and takes it off; nothing if there is no number.
+std::optional<Ratio> take_number(std::string_view& text, Suffix suffix);
+
+}  // namespace weir
