@@ -57,6 +57,7 @@ function(weir_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE weir_flags ${arg_LINKS} GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE WEIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
   string(REGEX REPLACE "_test$" "" label "${name}")
   gtest_discover_tests(${name} TEST_PREFIX "${label}/" TEST_FILTER "-*Long*.*" NO_PRETTY_VALUES
     DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${label}" TIMEOUT 300)

@@ -54,7 +54,6 @@ TEST_P(Differential, AllAgreeOnEverySmallSequence) {
 
 TEST_P(Differential, AllAgreeOnAMillionRandomSteps) {
   const std::uint64_t seed = base_seed();
-  std::cout << "WEIR_SEED=" << seed << "\n";
   for (std::uint64_t i = 0; i < 1'000'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
     compare(random_trace(GetParam(), seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
   }
@@ -77,7 +76,6 @@ class CalendarDifferential : public Differential {};
 
 TEST_P(CalendarDifferential, AllAgreeOnCalendarWindows) {
   const std::uint64_t seed = base_seed();
-  std::cout << "WEIR_SEED=" << seed << "\n";
   for (std::uint64_t i = 0; i < 40'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
     compare(random_calendar_trace(seed + i, kTraceOps));
   }

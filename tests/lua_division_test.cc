@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <lua.hpp>
 #include <random>
@@ -58,7 +57,6 @@ TEST_F(LuaDivision, IsExactAtTheEdges) {
 
 TEST_F(LuaDivision, IsExactEverywhereElse) {
   const std::uint64_t seed = base_seed();
-  std::cout << "WEIR_SEED=" << seed << "\n";
   std::mt19937_64 dice(seed);
   const auto below = [&](int bits) {
     return static_cast<std::int64_t>(dice() >> (64 - static_cast<int>(dice() % static_cast<unsigned>(bits)) - 1));

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -147,7 +146,6 @@ class Mutants : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Mutants, AreNoticedInLua) {
-  std::cout << "WEIR_SEED=" << seed_ << "\n";
   const std::vector<Trace> all = traces(GetParam());
   int count = 0;
   for (const Mutant& mutant : mutants_of(GetParam())) {
@@ -162,7 +160,6 @@ TEST_P(Mutants, AreNoticedInLua) {
 }
 
 TEST_P(Mutants, AreNoticedInCpp) {
-  std::cout << "WEIR_SEED=" << seed_ << "\n";
   const std::vector<Trace> all = traces(GetParam());
   int count = 0;
   for (const Mutant& mutant : mutants_of(GetParam())) {

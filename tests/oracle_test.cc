@@ -13,6 +13,7 @@
 #include <random>
 
 #include "glibc_windows.h"
+#include "seed.h"
 
 namespace weir {
 
@@ -405,17 +406,9 @@ TEST(GlibcWindows, AnUnknownZoneIsAnError) {
 
 // --------------------------------------------------------------------------------------------- searches
 
-unsigned seed() {
-  const char* text = std::getenv("WEIR_SEED");
-  const unsigned value =
-      text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : std::random_device{}();
-  std::cout << "WEIR_SEED=" << value << "\n";
-  return value;
-}
-
 class Dice {
  public:
-  explicit Dice(unsigned seed) : engine_(seed) {}
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
   }
@@ -472,7 +465,7 @@ void expect_as_scanned(const Oracle& before, const Oracle& after, Algorithm algo
 class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
 
 TEST_P(EveryAlgorithm, AnswersAsAPlainScanDoes) {
-  Dice dice(seed());
+  Dice dice(test::base_seed());
   const Algorithm algorithm = GetParam();
   for (int run = 0; run < 150; ++run) {
     Oracle oracle(any_limit(dice, algorithm));
@@ -496,7 +489,7 @@ TEST_P(EveryAlgorithm, AnswersAsAPlainScanDoes) {
 }
 
 TEST_P(EveryAlgorithm, IsNotMovedByPeeksAndDenials) {
-  Dice dice(seed());
+  Dice dice(test::base_seed());
   const Algorithm algorithm = GetParam();
   for (int run = 0; run < 300; ++run) {
     Oracle quiet(any_limit(dice, algorithm));
@@ -515,7 +508,7 @@ TEST_P(EveryAlgorithm, IsNotMovedByPeeksAndDenials) {
 
 // When time leaps about, nobody is locked out for longer than a full limit takes to recover.
 TEST_P(EveryAlgorithm, RecoversWhateverTimeDoes) {
-  Dice dice(seed());
+  Dice dice(test::base_seed());
   const Algorithm algorithm = GetParam();
   for (int run = 0; run < 300; ++run) {
     const Limit limit = any_limit(dice, algorithm);

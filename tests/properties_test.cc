@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <iostream>
 #include <map>
 
 #include "algorithm/division.h"
@@ -82,7 +81,6 @@ class Property : public ::testing::TestWithParam<Algorithm> {
   template <class F>
   void for_each_sequence(F visit) {
     const std::uint64_t seed = base_seed();
-    std::cout << "WEIR_SEED=" << seed << "\n";
     for (std::uint64_t i = 0; i < kSequences && !HasFatalFailure(); ++i) {
       SCOPED_TRACE("seed " + std::to_string(seed + i));
       visit(random_trace(GetParam(), seed + i, i < kSequences / 20 ? kOps : 40, Time::forward));

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <random>
@@ -104,7 +103,7 @@ std::vector<Decision> expected_verdict(std::vector<Twin*>& twins, std::span<cons
 
 TEST_F(Redis, AgreesWithTheOracleOnAHundredThousandVerdicts) {
   const std::uint64_t seed = base_seed();
-  std::cout << "WEIR_SEED=" << seed << " (the clock is the server's: a seed repeats the requests, not their times)\n";
+  // The clock is the server's: a seed repeats the requests, not their times.
   std::mt19937_64 dice(seed);
   const auto in = [&](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(dice);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <random>
@@ -105,7 +104,6 @@ TYPED_TEST(StoreContract, HoldsExactlyThePermitsInFlight) {
 // and not one less.
 TYPED_TEST(StoreContract, ChargesSeveralKeysAllOrNone) {
   const std::uint64_t seed = base_seed();
-  std::cout << "WEIR_SEED=" << seed << "\n";
   for (const Algorithm algorithm : kChecked) {
     const Limit limit = limit_of("200/minute", algorithm);
     const std::vector<std::string> keys{"a", "b", "c", "d", "e", "f"};
@@ -288,7 +286,6 @@ TYPED_TEST(StoreContract, SweepsKeysThatHaveRecovered) {
 // Random verdicts over many keys: every key as the oracle sees it on its own.
 TYPED_TEST(StoreContract, AgreesWithAnOracleForEachKey) {
   const std::uint64_t seed = base_seed();
-  std::cout << "WEIR_SEED=" << seed << "\n";
   for (const Algorithm algorithm : kChecked) {
     std::mt19937_64 dice(seed);
     const auto store = this->make();

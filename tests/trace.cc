@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <random>
 
 #include "algorithm/limit.h"
@@ -376,11 +375,6 @@ std::vector<std::vector<Limit>> small_limits(Algorithm algorithm) {
     pairs.push_back(pair);
   }
   return pairs;
-}
-
-std::uint64_t base_seed() {
-  const char* given = std::getenv("WEIR_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
 }  // namespace weir::test

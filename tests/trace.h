@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "seed.h"
 
 namespace weir::test {
 
@@ -53,8 +54,5 @@ std::optional<std::string> walk_small_traces(const std::vector<Limit>& limits, i
 
 // Two small limits of the algorithm to walk on, several variants.
 std::vector<std::vector<Limit>> small_limits(Algorithm algorithm);
-
-// WEIR_SEED, or a new one; printed by the tests.
-std::uint64_t base_seed();
 
 }  // namespace weir::test

@@ -3,6 +3,7 @@
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/calendar.h"
+#include "seed.h"
 
 #include <gtest/gtest.h>
 
@@ -30,16 +31,8 @@ const fs::path kFolder = "/usr/share/zoneinfo";
 constexpr std::int64_t kSecond_us = 1'000'000;
 constexpr CalendarUnit kUnits[] = {CalendarUnit::day, CalendarUnit::week, CalendarUnit::month, CalendarUnit::year};
 
-std::mt19937_64 seeded() {
-  const char* given = std::getenv("WEIR_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "WEIR_SEED=" << seed << "\n";
-  return std::mt19937_64(seed);
-}
-
-std::int64_t pick(std::mt19937_64& random, std::int64_t min, std::int64_t max) {
-  return std::uniform_int_distribution<std::int64_t>(min, max)(random);
-}
+using test::pick;
+using test::seeded;
 
 // Microseconds of a UTC date.
 std::int64_t utc(int year, unsigned month, unsigned day, int hour = 0, int minute = 0) {

@@ -13,20 +13,13 @@
 #include <vector>
 
 #include "algorithm/division.h"
+#include "seed.h"
 
 namespace weir {
 namespace {
 
-std::mt19937_64 seeded() {
-  const char* given = std::getenv("WEIR_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "WEIR_SEED=" << seed << "\n";
-  return std::mt19937_64(seed);
-}
-
-std::int64_t pick(std::mt19937_64& random, std::int64_t min, std::int64_t max) {
-  return std::uniform_int_distribution<std::int64_t>(min, max)(random);
-}
+using test::pick;
+using test::seeded;
 
 // Any size is as likely as any other.
 std::int64_t pick_any_size(std::mt19937_64& random, std::int64_t max) {

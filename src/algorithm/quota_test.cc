@@ -14,20 +14,13 @@
 
 #include "algorithm/limit.h"
 #include "nearest.h"
+#include "seed.h"
 
 namespace weir {
 namespace {
 
-std::mt19937_64 seeded() {
-  const char* given = std::getenv("WEIR_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "WEIR_SEED=" << seed << "\n";
-  return std::mt19937_64(seed);
-}
-
-std::int64_t pick(std::mt19937_64& random, std::int64_t min, std::int64_t max) {
-  return std::uniform_int_distribution<std::int64_t>(min, max)(random);
-}
+using test::pick;
+using test::seeded;
 
 // The quota that a message offers; every message must offer one.
 std::string suggestion(const std::string& message) {

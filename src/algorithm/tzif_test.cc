@@ -2,6 +2,7 @@
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/tzif.h"
+#include "seed.h"
 
 #include <gtest/gtest.h>
 
@@ -24,16 +25,8 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = "/usr/share/zoneinfo";
 
-std::mt19937_64 seeded() {
-  const char* given = std::getenv("WEIR_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "WEIR_SEED=" << seed << "\n";
-  return std::mt19937_64(seed);
-}
-
-std::int64_t pick(std::mt19937_64& random, std::int64_t min, std::int64_t max) {
-  return std::uniform_int_distribution<std::int64_t>(min, max)(random);
-}
+using test::pick;
+using test::seeded;
 
 std::int64_t utc(int year, unsigned month, unsigned day, int hour = 0, int minute = 0, int second = 0) {
   using namespace std::chrono;
