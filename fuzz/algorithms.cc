@@ -81,8 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (cell->release(now, id) != was_held) differ({.allowed = was_held}, {.allowed = !was_held});
     } else {
       const std::int64_t cost = (op & 0x10) != 0 && !held ? -bytes.number() : bytes.number();
-      const std::string id(held && cost != 0 ? 1 : 0, static_cast<char>('a' + (op >> 2 & 3)));
       const std::int64_t positive = std::max<std::int64_t>(0, cost);
+      const std::string id(held && positive > 0 ? 1 : 0, static_cast<char>('a' + (op >> 2 & 3)));  // a peek is nobody's
       last = held ? oracle->acquire(now, id, positive) : oracle->check(now, cost);
       const Decision got = held ? cell->acquire(now, id, positive) : cell->check(now, cost);
       if (!(got == last)) differ(last, got);

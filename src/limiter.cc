@@ -3,8 +3,7 @@
 
 #include "weir/limiter.h"
 
-#include <algorithm>
-#include <array>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,8 +13,15 @@
 namespace weir {
 namespace {
 
+// A limit that was put together by hand, or left at its defaults, could divide by zero.
+std::optional<Error> refuse_limit(const Limit& limit) {
+  if ((limit.period_us > 0 || limit.calendar) && limit.rate > 0 && limit.weight > 0 && limit.permits >= 0) return {};
+  return Error{ErrorCode::invalid_argument, "this is no limit that compile() made: make it from a quota"};
+}
+
 std::optional<Error> refuse_charge(const Charge& charge) {
   if (charge.limit == nullptr) return Error{ErrorCode::invalid_argument, "a charge names no limit"};
+  if (auto wrong = refuse_limit(*charge.limit)) return wrong;
   if (charge.limit->algorithm == Algorithm::concurrency) {
     return Error{ErrorCode::invalid_argument, "permits in flight are acquired and released, not checked"};
   }
@@ -26,6 +32,16 @@ std::optional<Error> refuse_id(std::string_view id) {
   if (!id.empty() && id.size() <= kHoldIdBytesMax) return {};
   return Error{ErrorCode::invalid_argument, "the id of a held permit has 1 to " + std::to_string(kHoldIdBytesMax) +
                                                 " bytes; this one has " + std::to_string(id.size())};
+}
+
+// Nothing is thrown to the caller: without memory, a call answers with an error.
+template <class F>
+auto guarded(F call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::exhausted, "out of memory");
+  }
 }
 
 }  // namespace
@@ -44,7 +60,10 @@ struct Limiter::Impl {
 
   Result<Decision> charge(const Charge& charge, std::int64_t at) {
     if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-    return store.charge({&charge, 1}, at).map([](Verdict verdict) { return verdict.decisions.front(); });
+    return guarded([&] {
+             return store.charge({&charge, 1}, at);
+           })
+        .map([](const Verdict& verdict) { return verdict.decisions.front(); });
   }
 
   template <class F>
@@ -77,7 +96,7 @@ Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
   for (const Charge& charge : charges) {
     if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
   }
-  return impl_->store.charge(charges, impl_->now());
+  return guarded([&] { return impl_->store.charge(charges, impl_->now()); });
 }
 
 std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charges) noexcept {
@@ -94,8 +113,10 @@ Result<Decision> Limiter::peek(std::string_view key) noexcept {
 
 Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcept {
   if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
+  if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
   if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-  return impl_->store.acquire({.key = key, .limit = &limit, .cost = 0}, {}, impl_->now());
+  const Charge peek{.key = key, .limit = &limit, .cost = 0};
+  return guarded([&] { return impl_->store.acquire(peek, {}, impl_->now()); });
 }
 
 Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) noexcept {
@@ -109,7 +130,7 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 
 Result<bool> Limiter::reset(std::string_view key) noexcept {
   if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-  return impl_->store.reset(key);
+  return impl_->store.reset(key, impl_->now());
 }
 
 Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std::int64_t cost) noexcept {
@@ -121,10 +142,12 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
   if (limit.algorithm != Algorithm::concurrency) {
     return fail(ErrorCode::invalid_argument, "only a limit such as `20 concurrent` can be acquired; check the others");
   }
+  if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
   if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
   if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
   if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
-  return impl_->store.acquire({.key = key, .limit = &limit, .cost = cost}, id, impl_->now());
+  const Charge charge{.key = key, .limit = &limit, .cost = cost};
+  return guarded([&] { return impl_->store.acquire(charge, id, impl_->now()); });
 }
 
 Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcept {

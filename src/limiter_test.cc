@@ -103,6 +103,8 @@ TEST(Limiter, RefusesWhatItCannotCount) {
   EXPECT_FALSE(limiter->check_all({}));
   const Limit limit = compile("5/minute").value();
   EXPECT_FALSE(limiter->check_all(std::vector<Charge>(kChargesMax + 1, Charge{"k", &limit, 1})));
+  EXPECT_NE(limiter->check("k", Limit{}).error().message.find("compile()"), std::string::npos);
+  EXPECT_FALSE(limiter->peek("k", Limit{.algorithm = Algorithm::concurrency}));
   const Charge without_limit{.key = "k"};
   EXPECT_FALSE(limiter->check_all({&without_limit, 1}));
 

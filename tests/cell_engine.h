@@ -18,9 +18,10 @@ class CellEngine final : public Engine {
   void change(const Limit& limit) override { limit_ = limit; }
 
   Decision check(std::int64_t now, std::int64_t cost) override {
+    if (cost == 0) return peeked(now).decide(now, 0).decision;
     bool written = cell_.prepare(limit_, now);
     const Stepped<Proposal> outcome = cell_.decide(now, cost);
-    if (outcome.decision.allowed && cost != 0) {
+    if (outcome.decision.allowed) {
       cell_.commit(outcome.next);
       written = true;
     }
@@ -28,9 +29,10 @@ class CellEngine final : public Engine {
   }
 
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
+    if (cost == 0) return peeked(now).acquire(now, id, 0);
     const bool moved = cell_.prepare(limit_, now);
     const Decision decision = cell_.acquire(now, id, cost);
-    return keep(decision, moved || (decision.allowed && cost != 0));
+    return keep(decision, moved || decision.allowed);
   }
 
   bool release(std::int64_t now, std::string_view id) override {
@@ -40,6 +42,13 @@ class CellEngine final : public Engine {
   }
 
  private:
+  // A peek leaves the state as it is.
+  Cell peeked(std::int64_t now) const {
+    Cell copy = cell_;
+    copy.prepare(limit_, now);
+    return copy;
+  }
+
   // What would decide like a key never seen is forgotten when it is written.
   Decision keep(const Decision& decision, bool written) {
     if (written && decision.reset_after.count() == 0) cell_ = Cell(cell_.limit());

@@ -15,7 +15,7 @@
 namespace weir::test {
 namespace {
 
-// Under a sanitizer a tenth is enough: it looks for other faults.
+// Under a sanitizer a twentieth is enough: it looks for other faults.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kScale = 20;
 #else
@@ -73,11 +73,17 @@ INSTANTIATE_TEST_SUITE_P(Of, Differential, ::testing::ValuesIn(kAlgorithms),
                          [](const auto& param) { return std::string(to_string(param.param)); });
 
 class CalendarDifferential : public Differential {};
+class LogDifferential : public Differential {};
+
+TEST_P(LogDifferential, AllAgreeOnALogThatCountsPastTheEndOfDoubles) { compare(long_log_trace()); }
+
+INSTANTIATE_TEST_SUITE_P(Of, LogDifferential, ::testing::Values(Algorithm::sliding_log),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
 
 TEST_P(CalendarDifferential, AllAgreeOnCalendarWindows) {
   const std::uint64_t seed = base_seed();
   for (std::uint64_t i = 0; i < 40'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
-    compare(random_calendar_trace(seed + i, kTraceOps));
+    compare(random_calendar_trace(seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
   }
 }
 

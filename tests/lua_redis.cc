@@ -174,7 +174,7 @@ class LuaEngine final : public Engine {
   void change(const Limit& limit) override { limit_ = limit; }
   Decision check(std::int64_t now, std::int64_t cost) override { return ask(now, {}, cost); }
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
-    held_ = limit_;
+    if (cost != 0) held_ = limit_;
     return ask(now, id, cost);
   }
   // A release names no limit: it is made under the one that the holds stand under.
@@ -197,17 +197,18 @@ class LuaEngine final : public Engine {
     if (answer->now_us != now) return broken("the script answered for another time");
     if ((answer->outcome == ScriptAnswer::Outcome::taken) != decision.allowed)
       return broken("verdict and decision differ");
-    if (const char* wrong = wrong_expiry(now, decision)) return broken(wrong);
+    if (const char* wrong = wrong_expiry(now, decision, cost)) return broken(wrong);
     return decision;
   }
 
   // A state stays until it would decide like an absent one, and hardly longer.
-  const char* wrong_expiry(std::int64_t now, const Decision& decision) const {
-    if (decision.reset_after.count() == 0) return nullptr;
+  const char* wrong_expiry(std::int64_t now, const Decision& decision, std::int64_t cost) const {
+    if (decision.reset_after.count() == 0 || cost == 0) return nullptr;
     const auto found = database_.expires_ms.find("k");
     if (found == database_.expires_ms.end()) return "a state has no expiry";
     const std::int64_t until = now + decision.reset_after.count();
     if (found->second * 1000 < until) return "a state expires too early";
+    if (decision.allowed && found->second * 1000 >= until + 1'000) return "a state expires too late";
     return nullptr;
   }
 

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "lua_redis.h"
+#include "store/redis_script.h"
 #include "trace.h"
 
 namespace weir::test {
@@ -157,6 +158,19 @@ TEST_P(Mutants, AreNoticedInLua) {
     EXPECT_TRUE(notices(all, [&](const Limit& limit) { return lua_engine(redis, limit); })) << mutant.what;
   }
   EXPECT_EQ(count, 10);
+}
+
+// The arithmetic as it is passes: what is noticed of a mutant is the mutant.
+TEST_P(Mutants, AreNotNoticedWhereThereIsNone) {
+  const Mutant none{GetParam(), "nothing", "cpp", "#pragma once", "#pragma once"};
+  const std::vector<Trace> all = traces(GetParam());
+  const fs::path folder = fs::path(WEIR_BINARY_DIR) / "mutants" / (GetParam() + "0");
+  ASSERT_EQ(compile_mutant(none, folder), "");
+  const Library library(folder / "mutant.so");
+  ASSERT_TRUE(library.loaded()) << ::dlerror();
+  EXPECT_FALSE(notices_apart(all, library));
+  const auto redis = std::make_shared<LuaRedis>(redis_script());
+  EXPECT_FALSE(notices(all, [&](const Limit& limit) { return lua_engine(redis, limit); }));
 }
 
 TEST_P(Mutants, AreNoticedInCpp) {

@@ -394,6 +394,13 @@ Oracle::Entry& Oracle::touch(std::int64_t now) {
   return entry;
 }
 
+// A peek changes nothing, not even by correcting or converting: it is answered by a copy that is thrown away.
+Oracle Oracle::copy_to_peek() const {
+  Oracle copy = *this;
+  copy.is_copy_ = true;
+  return copy;
+}
+
 // A change that leaves `reset_after` 0 forgets the key. (A correction never does: what is ahead holds something.)
 Decision Oracle::forget_if_unspent(const Entry& entry, const Decision& decision, std::int64_t cost) {
   const bool written = entry.converted || (decision.allowed && cost != 0);
@@ -404,6 +411,7 @@ Decision Oracle::forget_if_unspent(const Entry& entry, const Decision& decision,
 Decision Oracle::step(std::int64_t now, std::int64_t cost) {
   WEIR_ASSERT(now >= 0 && now < kTimeEnd);
   WEIR_ASSERT(terms_.limit.algorithm != Algorithm::concurrency);
+  if (cost == 0 && !is_copy_) return copy_to_peek().step(now, 0);
   Entry& entry = touch(now);
   const Decision decision = std::visit(
       [&](auto& state) -> Decision {
@@ -420,6 +428,7 @@ Decision Oracle::step(std::int64_t now, std::int64_t cost) {
 Decision Oracle::acquire(std::int64_t now, std::string_view id, std::int64_t cost) {
   WEIR_ASSERT(now >= 0 && now < kTimeEnd);
   WEIR_ASSERT(terms_.limit.algorithm == Algorithm::concurrency);
+  if (cost == 0 && !is_copy_) return copy_to_peek().acquire(now, id, 0);
   Entry& entry = touch(now);
   const Terms& terms = entry.terms;
   Holds& holds = std::get<Holds>(entry.state);

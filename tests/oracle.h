@@ -103,8 +103,10 @@ class Oracle {
   };
   static State fresh(Algorithm algorithm);
   Entry& touch(std::int64_t now);
+  Oracle copy_to_peek() const;
   Decision forget_if_unspent(const Entry& entry, const Decision& decision, std::int64_t cost);
 
+  bool is_copy_ = false;
   Terms terms_;
   std::map<Algorithm, Entry> entries_;
 };

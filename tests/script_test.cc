@@ -78,13 +78,40 @@ TEST_F(Script, RefusesAKeyGivenTwiceAndAForeignValue) {
   EXPECT_EQ(call(twice).error().message, "WEIR key given twice");
   EXPECT_TRUE(database_.values.empty());
   for (const Limit* limit : {&minute_, &bucket_, &log_, &holds_}) {
-    database_.values["k"] = "hello";
-    const ScriptCharge charge{{"k", limit, 1}, "a"};
-    const auto answer = call({&charge, 1});
-    ASSERT_FALSE(answer);
-    EXPECT_NE(answer.error().message.find("no state of this version"), std::string::npos) << answer.error().message;
-    EXPECT_EQ(database_.values["k"], "hello");
+    for (const std::string& foreign :
+         {std::string("hello"), std::string(48, 'x'), std::string(50, 'x'), std::string(100, '1')}) {
+      database_.values["k"] = foreign;
+      const ScriptCharge charge{{"k", limit, 1}, "a"};
+      const auto answer = call({&charge, 1});
+      ASSERT_FALSE(answer);
+      EXPECT_NE(answer.error().message.find("no state of this version"), std::string::npos) << answer.error().message;
+      EXPECT_EQ(database_.values["k"], foreign);
+    }
   }
+}
+
+// A key must name its algorithm: another's state is not misread.
+TEST_F(Script, RefusesTheStateOfAnotherAlgorithm) {
+  const Limit window = compile("5/minute").value(), meter = compile("10/s burst 2", Algorithm::leaky_meter).value();
+  const std::vector<const Limit*> all{&minute_, &window, &bucket_, &meter, &log_, &holds_};
+  for (const Limit* first : all) {
+    for (const Limit* second : all) {
+      database_ = {};
+      const ScriptCharge one{{"k", first, 1}, "a"}, other{{"k", second, 1}, "a"};
+      ASSERT_TRUE(call({&one, 1}));
+      EXPECT_EQ(call({&other, 1}).has_value(), first == second);
+    }
+  }
+}
+
+TEST_F(Script, PeeksWithoutWriting) {
+  const ScriptCharge spend{{"k", &minute_, 4}, {}};
+  ASSERT_TRUE(call({&spend, 1}));
+  const auto before = database_.values;
+  const Limit lower = compile("2/minute", Algorithm::fixed_window).value();
+  const ScriptCharge peek{{"k", &lower, 0}, {}};
+  EXPECT_EQ(call({&peek, 1})->decisions[0].remaining, 0);
+  EXPECT_EQ(database_.values, before);
 }
 
 // A caller whose clock differs sends the windows of its own time; the server picks by its clock.
@@ -102,9 +129,11 @@ TEST_F(Script, PicksTheCalendarWindowByTheServersClock) {
   database_ = {};  // the server is already in tomorrow
   EXPECT_EQ(call({&charge, 1}, today.end_us, 0, evening)->decisions[0].reset_after.count(),
             today.next_end_us - today.end_us);
-  const auto apart = call({&charge, 1}, today.next_end_us, 0, evening);
-  ASSERT_FALSE(apart);
-  EXPECT_NE(apart.error().message.find("calendar windows"), std::string::npos) << apart.error().message;
+  for (const std::int64_t servers_time : {today.next_end_us, today.start_us - 86'400'000'001}) {
+    const auto apart = call({&charge, 1}, servers_time, 0, evening);
+    ASSERT_FALSE(apart);
+    EXPECT_EQ(apart.error().message, "WEIR the clocks are more than a calendar window apart");
+  }
 }
 
 TEST_F(Script, ForgetsAKeyThatHoldsNothingAnyMore) {
@@ -131,7 +160,7 @@ TEST_F(Script, CompactsALogWhoseDeadAreMoreThanItsLiving) {
     EXPECT_EQ(call({&charge, 1}, kNow + i * 20'000)->outcome, ScriptAnswer::Outcome::taken) << i;
     longest = std::max(longest, database_.values["k"].size());
   }
-  EXPECT_LE(longest, 48u + 16u * (64 + 2 * 50 + 2));
+  EXPECT_LE(longest, 50u + 16u * (64 + 2 * 50 + 2));
 }
 
 }  // namespace

@@ -142,9 +142,12 @@ Op next_op(const Limit& limit, std::int64_t now, const Decision& last, Dice& dic
   return op;
 }
 
-Trace make_trace(std::uint64_t seed, std::vector<Limit> limits, std::size_t count, Time time, Dice& dice) {
+using MakeEngine = std::unique_ptr<Engine> (*)(const Limit& limit);
+
+Trace make_trace(std::uint64_t seed, std::vector<Limit> limits, std::size_t count, Time time, Dice& dice,
+                 MakeEngine make = oracle_engine) {
   Trace trace{.seed = seed, .limits = std::move(limits)};
-  const auto engine = oracle_engine(trace.limits.front());
+  const auto engine = make(trace.limits.front());
   std::size_t ruling = 0;
   std::int64_t now = 0;
   switch (dice.in(0, 3)) {
@@ -219,16 +222,43 @@ std::string to_string(const Decision& d) {
          wait(d.delay);
 }
 
-Trace random_trace(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time time) {
+namespace {
+
+Trace trace_of(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time time, MakeEngine make) {
   Dice dice(seed);
   std::vector<Limit> limits{random_limit(algorithm, dice), random_limit(algorithm, dice)};
   Limit resized = random_limit(algorithm, dice);  // the first, with other permits: the period stays
   if (!is_bucket(algorithm)) resized.period_us = limits.front().period_us;
   limits.push_back(resized);
-  return make_trace(seed, std::move(limits), ops, time, dice);
+  return make_trace(seed, std::move(limits), ops, time, dice, make);
 }
 
-Trace random_calendar_trace(std::uint64_t seed, std::size_t ops) {
+}  // namespace
+
+Trace random_trace(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time time) {
+  return trace_of(algorithm, seed, ops, time, oracle_engine);
+}
+
+Trace random_requests(Algorithm algorithm, std::uint64_t seed, std::size_t ops) {
+  return trace_of(algorithm, seed, ops, Time::forward, cell_engine);
+}
+
+// Each event costs all there is, and the log counts on: past 2^53 in all, where doubles end.
+Trace long_log_trace() {
+  const Limit limit = make_window(Algorithm::sliding_log, kPermitsMax, 1'000).value();
+  Trace trace{.seed = 0, .limits = {limit}};
+  const auto engine = oracle_engine(limit);
+  for (std::int64_t i = 0; i < 16'000; ++i) {
+    for (const std::int64_t cost : {kPermitsMax / 3, kPermitsMax / 2, kPermitsMax, -kPermitsMax / 5, std::int64_t{1}}) {
+      Op op{.now = i * 900 + static_cast<std::int64_t>(trace.ops.size() % 7), .cost = cost};
+      op.answer = ask(*engine, trace, op);
+      trace.ops.push_back(op);
+    }
+  }
+  return trace;
+}
+
+Trace random_calendar_trace(std::uint64_t seed, std::size_t ops, Time time) {
   Dice dice(seed);
   constexpr std::array<const char*, 6> zones{"UTC",          "Europe/Berlin",     "America/St_Johns",
                                              "Pacific/Apia", "America/Sao_Paulo", "Australia/Lord_Howe"};
@@ -240,7 +270,7 @@ Trace random_calendar_trace(std::uint64_t seed, std::size_t ops) {
     limits.push_back(compile(text).value());
   }
   limits.push_back(Limit{.algorithm = Algorithm::fixed_window, .permits = 5, .period_us = kDay, .capacity = 5});
-  return make_trace(seed, std::move(limits), ops, Time::forward, dice);
+  return make_trace(seed, std::move(limits), ops, time, dice);
 }
 
 std::vector<Trace> boundary_traces(Algorithm algorithm) {

@@ -35,8 +35,12 @@ enum class Time : std::uint8_t { forward, both_ways };
 
 // As many ops as asked for, with limits and costs of every size.
 Trace random_trace(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time time);
+// The same requests, with the answers of the C++: for tests that look at properties and need no referee.
+Trace random_requests(Algorithm algorithm, std::uint64_t seed, std::size_t ops);
 // Windows of a calendar.
-Trace random_calendar_trace(std::uint64_t seed, std::size_t ops);
+Trace random_calendar_trace(std::uint64_t seed, std::size_t ops, Time time);
+// A log that counts past 2^53 in all.
+Trace long_log_trace();
 
 // The smallest and the largest permits, periods, bursts, costs and times, all with all.
 std::vector<Trace> boundary_traces(Algorithm algorithm);

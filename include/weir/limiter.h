@@ -1,4 +1,4 @@
-// The rate limiter of one process: thread-safe, no exceptions, no globals. Without memory it stops the program.
+// The rate limiter of one process: thread-safe, no exceptions, no globals.
 //
 //   auto limiter = weir::make_limiter("token_bucket", "10/s burst 50");
 //   if (!limiter) return report(limiter.error().message);
@@ -53,7 +53,8 @@ class Limiter {
 
   // check_many()
   //
-  // Several requests, each on its own, at one reading of the clock. Answers stand in order.
+  // Several requests, each on its own, with one reading of the clock, unless a key has seen a later one meanwhile.
+  // Answers stand in order.
   std::vector<Result<Decision>> check_many(std::span<const Charge> charges) noexcept;
 
   // peek()

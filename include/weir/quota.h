@@ -53,7 +53,7 @@ inline constexpr std::int64_t kPermitsMax = std::int64_t{1} << 40;
 inline constexpr Micros kPeriodMin{1'000};
 inline constexpr Micros kPeriodMax{315'576'000'000'000};  // 10 years of 365.25 days
 inline constexpr Micros kHoldDefault{60'000'000};         // of `20 concurrent`, when it does not say
-inline constexpr std::int64_t kConcurrentMax = 65'536;
+inline constexpr std::int64_t kConcurrentMax = 10'000;    // an acquire looks at every permit in flight
 
 struct Quota {
   Algorithm algorithm = Algorithm::sliding_window;

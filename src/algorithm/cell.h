@@ -27,10 +27,19 @@ class Cell {
   // that changed anything, which then stays, even if the request is denied.
   bool prepare(const Limit& limit, std::int64_t now) {
     bool moved = std::visit([&](auto& state) { return settle(state, now); }, state_);
-    if (limit == limit_) return moved;
+    if (limit == limit_) {
+      if (limit.calendar != limit_.calendar)
+        limit_.calendar = limit.calendar;  // the same zone, perhaps of a newer file
+      return moved;
+    }
     std::visit([&](auto& state) { convert(state, limit, now); }, state_);
     limit_ = limit;
     return true;
+  }
+
+  // Whether prepare() would change nothing.
+  bool is_current(const Limit& limit, std::int64_t now) const {
+    return limit == limit_ && std::visit([&](const auto& state) { return !is_ahead(state, now); }, state_);
   }
 
   Stepped<Proposal> decide(std::int64_t now, std::int64_t cost) const {
@@ -78,6 +87,14 @@ class Cell {
         break;
     }
     return Bucket{};
+  }
+
+  bool is_ahead(const FixedWindow& s, std::int64_t now) const { return fixed_window_settle(s, limit_, now).moved; }
+  bool is_ahead(const SlidingWindow& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
+  bool is_ahead(const Bucket& s, std::int64_t now) const { return bucket_settle(s, limit_, now).moved; }
+  bool is_ahead(const SlidingLog& s, std::int64_t now) const { return sliding_log_settle(s, now).moved; }
+  bool is_ahead(const Holds& s, std::int64_t now) const {
+    return !s.empty() && s.back().expires_us > now + limit_.period_us;
   }
 
   template <class S>

@@ -11,8 +11,14 @@ local function concurrency_settle(holds, limit, now) -- no hold lasts longer tha
   return moved
 end
 local function concurrency_expire(holds, now)
-  while holds[1] and holds[1][1] <= now do
-    table.remove(holds, 1)
+  local dead = 0
+  while holds[dead + 1] and holds[dead + 1][1] <= now do
+    dead = dead + 1
+  end
+  if dead > 0 then
+    for i = 1, #holds do
+      holds[i] = holds[i + dead]
+    end
   end
 end
 local function concurrency_convert(holds, to, now) -- all that is in flight stays, even beyond the new permits

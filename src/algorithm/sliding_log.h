@@ -36,9 +36,17 @@ class SlidingLog {
     first_ += static_cast<std::size_t>(edit.dead);
     if (edit.keep > edit.dead) events_.back() = {edit.time_us, edit.total};
     if (first_ > 64 && first_ > events_.size() / 2) compact();
+    if (base_ > kTotalsMax) restart_totals();
   }
 
  private:
+  // Redis counts totals in doubles; there as here they start anew long before 2^53, which no decision can see.
+  static constexpr std::int64_t kTotalsMax = std::int64_t{1} << 52;
+
+  void restart_totals() {
+    for (LogEvent& event : events_) event.total -= base_;
+    base_ = 0;
+  }
   const LogEvent& at(std::int64_t i) const { return events_[first_ + static_cast<std::size_t>(i) - 1]; }
   void compact() {
     events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(first_));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
+#include <random>
 #include <utility>
 
 namespace weir {
@@ -17,17 +17,18 @@ struct MemoryStore::Debit {
   Shard* shard = nullptr;
   Entry* entry = nullptr;  // null if the key is new; stays valid while others are added
   Cell fresh;              // what a new key is decided on
+  bool is_copy = false;    // decided on a copy, which lives in `fresh`
   bool moved = false;
   Stepped<Proposal> outcome{};
 
-  Cell& cell() { return entry == nullptr ? fresh : entry->cell; }
+  Cell& cell() { return entry == nullptr || is_copy ? fresh : entry->cell; }
   std::int64_t expires_us(std::int64_t now) const { return now + outcome.decision.reset_after.count(); }
 };
 
 // Locks in ascending order, so that two requests never wait for each other in a circle.
 class MemoryStore::Locks {
  public:
-  Locks(std::array<Shard, kShards>& shards, ShardSet held) : shards_(shards), held_(held) {
+  Locks(std::deque<Shard>& shards, ShardSet held) : shards_(shards), held_(held) {
     for (ShardSet rest = held_; rest != 0; rest &= rest - 1) shard(rest).mutex.lock();
   }
   ~Locks() {
@@ -38,8 +39,25 @@ class MemoryStore::Locks {
 
  private:
   Shard& shard(ShardSet rest) { return shards_[static_cast<std::size_t>(std::countr_zero(rest))]; }
-  std::array<Shard, kShards>& shards_;
+  std::deque<Shard>& shards_;
   const ShardSet held_;
+};
+
+// Counted in size_ until it goes away; what was not used by then is free again.
+class MemoryStore::Room {
+ public:
+  Room() = default;
+  Room(std::atomic<std::size_t>& size, std::size_t keys) : size_(&size), keys_(keys) {}
+  Room(Room&& other) noexcept : size_(other.size_), keys_(std::exchange(other.keys_, 0)) {}
+  Room& operator=(Room&&) = delete;
+  ~Room() {
+    if (keys_ > 0) size_->fetch_sub(keys_, std::memory_order_relaxed);
+  }
+  void use() { --keys_; }
+
+ private:
+  std::atomic<std::size_t>* size_ = nullptr;
+  std::size_t keys_ = 0;
 };
 
 namespace {
@@ -48,6 +66,12 @@ std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
   return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+SipKey random_key() {
+  std::random_device random;
+  const auto word = [&] { return std::uint64_t{random()} << 32 | random(); };
+  return {word(), word()};
 }
 
 // The denial with the longest wait, else the limit with the smallest part left.
@@ -65,11 +89,18 @@ std::size_t binding_of(const Verdict& verdict) {
 
 }  // namespace
 
-std::size_t MemoryStore::NameHash::operator()(const CellName& name) const {
-  return std::hash<std::string_view>{}(name.key) ^ static_cast<std::size_t>(name.algorithm) * 0x9e3779b97f4a7c15u;
+MemoryStore::MemoryStore(std::size_t keys_max, std::shared_ptr<const Clock> clock)
+    : keys_max_(keys_max), clock_(std::move(clock)), hash_key_(random_key()) {
+  // The shard is chosen under a key of its own: the keys of one shard fill all buckets of its map.
+  const SipKey map_key = random_key();
+  for (std::size_t i = 0; i < kShards; ++i) shards_.emplace_back(map_key);
 }
 
-std::size_t MemoryStore::shard_of(const CellName& name) { return NameHash{}(name) >> 58; }
+std::size_t MemoryStore::NameHash::operator()(const CellName& name) const {
+  return siphash13({key.k0, key.k1 ^ static_cast<std::uint64_t>(name.algorithm)}, name.key);
+}
+
+std::size_t MemoryStore::shard_of(const CellName& name) const { return NameHash{hash_key_}(name) % kShards; }
 
 std::vector<MemoryStore::Debit> MemoryStore::merge(std::span<const Charge> charges, std::vector<std::size_t>& places) {
   std::vector<Debit> debits;
@@ -114,11 +145,12 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
     verdict.allowed = verdict.allowed && debit.outcome.decision.allowed;
   }
   if (verdict.allowed) {
-    if (auto room = reserve(debits, held, now); !room) {
+    auto room = reserve(debits, held, now);
+    if (!room) {
       for (Debit& debit : debits) settle(debit, now);
       return fail(room.error());
     }
-    for (Debit& debit : debits) take(debit, now);
+    for (Debit& debit : debits) take(debit, *room, now);
   } else {
     for (Debit& debit : debits) settle(debit, now);
   }
@@ -146,35 +178,49 @@ void MemoryStore::prepare(Debit& debit, std::int64_t now) {
   const auto found = debit.shard->entries.find(debit.name);
   if (found == debit.shard->entries.end()) return;
   debit.entry = &found->second;
-  debit.moved = debit.entry->cell.prepare(*debit.limit, now);
+  // A lapsed entry is not swept while it is in use.
+  debit.entry->expires_us = std::max(debit.entry->expires_us, now + 1);
+  debit.shard->earliest_us = std::min(debit.shard->earliest_us, debit.entry->expires_us);
+  if (debit.cost != 0 || debit.entry->cell.is_current(*debit.limit, now)) {
+    debit.moved = debit.entry->cell.prepare(*debit.limit, now);
+  } else {  // a peek is told what would become of the state, and leaves it as it is
+    debit.fresh = debit.entry->cell;
+    debit.fresh.prepare(*debit.limit, now);
+    debit.is_copy = true;
+  }
 }
 
 // Room for the keys that this request will add.
-Result<bool> MemoryStore::reserve(std::span<Debit> debits, ShardSet held, std::int64_t now) {
+Result<MemoryStore::Room> MemoryStore::reserve(std::span<Debit> debits, ShardSet held, std::int64_t now) {
   std::size_t added = 0;
   for (const Debit& debit : debits) added += debit.entry == nullptr && debit.expires_us(now) > now ? 1u : 0u;
-  if (added == 0) return true;
-  if (size_.fetch_add(added, std::memory_order_relaxed) + added <= keys_max_) return true;
-  if (make_room(held, now)) return true;
-  size_.fetch_sub(added, std::memory_order_relaxed);
+  if (added == 0) return Room{};
+  const bool fits = size_.fetch_add(added, std::memory_order_relaxed) + added <= keys_max_;
+  Room room(size_, added);
+  if (fits || make_room(held, now)) return room;
   return fail(ErrorCode::exhausted, "all " + std::to_string(keys_max_) +
                                         " keys are in use and none has recovered yet; raise the number of keys");
 }
 
 // Writes what an allowed request makes of a key.
-void MemoryStore::take(Debit& debit, std::int64_t now) {
+void MemoryStore::take(Debit& debit, Room& room, std::int64_t now) {
   if (debit.cost != 0) debit.cell().commit(debit.outcome.next);
-  if (debit.cost != 0 || debit.moved) keep(debit, now);
+  if (debit.cost != 0 || debit.moved) keep(debit, room, now);
 }
 
 // After a denial: nothing is charged, and who would have passed says what it holds.
 void MemoryStore::settle(Debit& debit, std::int64_t now) {
-  if (debit.outcome.decision.allowed) debit.outcome = debit.cell().decide(now, 0);
-  if (debit.moved) keep(debit, now);
+  if (debit.outcome.decision.allowed) {
+    debit.outcome = debit.cell().decide(now, 0);
+    debit.outcome.decision.allowed = true;  // also where a lowered limit would deny even a peek
+    debit.outcome.decision.retry_after = Micros{0};
+  }
+  Room none;
+  if (debit.moved) keep(debit, none, now);
 }
 
 // Keeps the cell for as long as it differs from a fresh one. Room for a new one is reserved already.
-void MemoryStore::keep(Debit& debit, std::int64_t now) {
+void MemoryStore::keep(Debit& debit, Room& room, std::int64_t now) {
   Shard& shard = *debit.shard;
   const std::int64_t expires_us = debit.expires_us(now);
   if (expires_us <= now) {
@@ -187,11 +233,9 @@ void MemoryStore::keep(Debit& debit, std::int64_t now) {
     return;
   }
   if (shard.entries.size() >= shard.sweep_at) sweep(shard, now);
-  const bool added = shard.entries
-                         .emplace(StoredName{debit.name.algorithm, std::string(debit.name.key)},
-                                  Entry{std::move(debit.fresh), expires_us})
-                         .second;
-  WEIR_ASSERT(added);
+  shard.entries.emplace(StoredName{debit.name.algorithm, std::string(debit.name.key)},
+                        Entry{std::move(debit.fresh), expires_us});
+  room.use();
 }
 
 Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id, std::int64_t now) {
@@ -206,8 +250,9 @@ Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id,
   now = time_of(held, now);
   prepare(debit, now);
   debit.outcome.decision = debit.cell().acquire(now, id, charge.cost);
-  if (auto room = reserve({&debit, 1}, held, now); !room) return fail(room.error());
-  if (debit.moved || (debit.outcome.decision.allowed && charge.cost != 0)) keep(debit, now);
+  auto room = reserve({&debit, 1}, held, now);
+  if (!room) return fail(room.error());
+  if (debit.moved || (debit.outcome.decision.allowed && charge.cost != 0)) keep(debit, *room, now);
   return debit.outcome.decision;
 }
 
@@ -220,30 +265,31 @@ bool MemoryStore::release(std::string_view key, std::string_view id, std::int64_
   const auto found = shard.entries.find(name);
   if (found == shard.entries.end()) return false;
   const Limit limit = found->second.cell.limit();
-  Debit debit{.name = name, .limit = &limit, .cost = 0, .shard = &shard, .fresh = Cell(limit)};
+  Debit debit{.name = name, .limit = &limit, .cost = -1, .shard = &shard, .fresh = Cell(limit)};
   prepare(debit, now);
   debit.outcome.decision = debit.cell().release(now, id);
-  if (debit.moved || debit.outcome.decision.allowed) keep(debit, now);
+  Room none;
+  if (debit.moved || debit.outcome.decision.allowed) keep(debit, none, now);
   return debit.outcome.decision.allowed;
 }
 
-bool MemoryStore::reset(std::string_view key) {
+bool MemoryStore::reset(std::string_view key, std::int64_t now) {
   bool found = false;
   for (const Algorithm algorithm : kAlgorithms) {
     const CellName name{algorithm, key};
     Shard& shard = shards_[shard_of(name)];
     const std::lock_guard lock(shard.mutex);
-    found |= forget(shard, name);
+    const auto entry = shard.entries.find(name);
+    if (entry == shard.entries.end()) continue;
+    found |= entry->second.expires_us > now;
+    forget(shard, name);
   }
   return found;
 }
 
-bool MemoryStore::forget(Shard& shard, const CellName& name) {
-  const auto found = shard.entries.find(name);
-  if (found == shard.entries.end()) return false;
-  shard.entries.erase(found);
+void MemoryStore::forget(Shard& shard, const CellName& name) {
+  shard.entries.erase(shard.entries.find(name));
   size_.fetch_sub(1, std::memory_order_relaxed);
-  return true;
 }
 
 // Frees at least one key if any has lapsed, here first, then in shards that nobody is using.

@@ -10,10 +10,10 @@
 // suite that any store must pass.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "algorithm/cell.h"
+#include "store/siphash.h"
 #include "weir/clock.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
@@ -38,15 +39,14 @@ struct CellName {
 
 class MemoryStore {
  public:
-  MemoryStore(std::size_t keys_max, std::shared_ptr<const Clock> clock)
-      : keys_max_(keys_max), clock_(std::move(clock)) {}
+  MemoryStore(std::size_t keys_max, std::shared_ptr<const Clock> clock);
 
   // One request: all charges are taken or none is. The same key and limit twice are merged.
   Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now);
 
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
   bool release(std::string_view key, std::string_view id, std::int64_t now);
-  bool reset(std::string_view key);
+  bool reset(std::string_view key, std::int64_t now);
 
   // Keys held, lapsed ones that no sweep has met yet included.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -63,8 +63,10 @@ class MemoryStore {
     Algorithm algorithm;
     std::string key;
   };
+  // Keyed: an attacker chooses the names.
   struct NameHash {
     using is_transparent = void;
+    SipKey key;
     std::size_t operator()(const CellName& name) const;
     std::size_t operator()(const StoredName& name) const { return (*this)(CellName{name.algorithm, name.key}); }
   };
@@ -78,6 +80,7 @@ class MemoryStore {
   using Entries = std::unordered_map<StoredName, Entry, NameHash, NameEqual>;
 
   struct Shard {
+    explicit Shard(SipKey key) : entries(0, NameHash{key}) {}
     std::mutex mutex;  // guards all below
     Entries entries;
     std::size_t sweep_at = 64;             // the size at which lapsed entries are looked for
@@ -86,24 +89,26 @@ class MemoryStore {
   };
 
   struct Debit;  // a charge under way
+  class Room;    // for the keys that a request adds
   class Locks;   // the shards of a request
-  static std::size_t shard_of(const CellName& name);
+  std::size_t shard_of(const CellName& name) const;
   static std::vector<Debit> merge(std::span<const Charge> charges, std::vector<std::size_t>& places);
 
   std::int64_t time_of(ShardSet held, std::int64_t now);
   void prepare(Debit& debit, std::int64_t now);
-  Result<bool> reserve(std::span<Debit> debits, ShardSet held, std::int64_t now);
-  void take(Debit& debit, std::int64_t now);
+  Result<Room> reserve(std::span<Debit> debits, ShardSet held, std::int64_t now);
+  void take(Debit& debit, Room& room, std::int64_t now);
   void settle(Debit& debit, std::int64_t now);
-  bool forget(Shard& shard, const CellName& name);
-  void keep(Debit& debit, std::int64_t now);
+  void forget(Shard& shard, const CellName& name);
+  void keep(Debit& debit, Room& room, std::int64_t now);
   bool make_room(ShardSet held, std::int64_t now);
   void sweep(Shard& shard, std::int64_t now);
 
   const std::size_t keys_max_;
   const std::shared_ptr<const Clock> clock_;
   std::atomic<std::size_t> size_{0};
-  std::array<Shard, kShards> shards_;
+  const SipKey hash_key_;
+  std::deque<Shard> shards_;  // kShards of them; a shard does not move
 };
 
 }  // namespace weir

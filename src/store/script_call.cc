@@ -49,8 +49,11 @@ std::vector<std::string> script_arguments(std::span<const ScriptCharge> charges,
       arguments.push_back(std::to_string(number));
     }
     if (charge.limit->calendar) {
-      const Window window = charge.limit->calendar->window_at(now_us);
-      for (const std::int64_t number : {window.start_us, window.end_us, window.next_end_us}) {
+      const Calendar& calendar = *charge.limit->calendar;
+      const Window window = calendar.window_at(now_us);
+      const std::int64_t last =
+          window.start_us > 0 ? calendar.window_at(window.start_us - 1).start_us : window.start_us;
+      for (const std::int64_t number : {last, window.start_us, window.end_us, window.next_end_us}) {
         arguments.push_back(std::to_string(number));
       }
     }

@@ -1,0 +1,74 @@
+// Without memory: the Nth allocation of a call fails, for every N until none does. Each time the call answers with an
+// error, nobody is given permits, and the limiter goes on.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "weir/limiter.h"
+
+namespace {
+
+thread_local long allocations_left = -1;  // negative: as many as there are
+
+void* allocate(std::size_t size) {
+  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left > 0) --allocations_left;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new[](std::size_t size) { return allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace weir {
+namespace {
+
+// Calls with 0, 1, 2 ... allocations until it succeeds; how often it did not.
+template <class Call>
+int failures_of(Call call) {
+  for (long allowed = 0;; ++allowed) {
+    allocations_left = allowed;
+    const auto answer = call();
+    allocations_left = -1;
+    if (answer) return static_cast<int>(allowed);
+    EXPECT_EQ(answer.error().code, ErrorCode::exhausted) << answer.error().message;
+  }
+}
+
+TEST(OutOfMemory, IsAnErrorThatForgivesNothing) {
+  const std::string key(200, 'k'), other(200, 'o');
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::concurrency) continue;
+    Limiter limiter({.clock = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953})});
+    const Limit limit = compile("1000/hour", algorithm).value();
+    EXPECT_GT(failures_of([&] { return limiter.check(key, limit, 1); }), 0);
+    EXPECT_EQ(limiter.size(), 1u) << to_string(algorithm);
+    const Charge charges[] = {{key, &limit, 1}, {other, &limit, 1}};
+    EXPECT_GT(failures_of([&] { return limiter.check_all(charges); }), 0);
+    EXPECT_EQ(limiter.size(), 2u) << to_string(algorithm);
+    EXPECT_LE(limiter.peek(key, limit)->remaining, 998);
+    EXPECT_LE(limiter.peek(other, limit)->remaining, 999);
+  }
+}
+
+TEST(OutOfMemory, LosesNoPermitInFlight) {
+  Limiter limiter({.clock = std::make_shared<ManualClock>()});
+  const Limit limit = compile("5 concurrent").value();
+  const std::string id(60, 'i');
+  EXPECT_GT(failures_of([&] { return limiter.acquire("k", id, limit, 2); }), 0);
+  EXPECT_EQ(limiter.peek("k", limit)->remaining, 3);
+  EXPECT_TRUE(*limiter.release("k", id));
+  EXPECT_EQ(limiter.peek("k", limit)->remaining, 5);
+}
+
+}  // namespace
+}  // namespace weir
