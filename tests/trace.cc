@@ -248,9 +248,9 @@ Trace long_log_trace() {
   const Limit limit = make_window(Algorithm::sliding_log, kPermitsMax, 1'000).value();
   Trace trace{.seed = 0, .limits = {limit}};
   const auto engine = oracle_engine(limit);
-  for (std::int64_t i = 0; i < 16'000; ++i) {
+  for (std::int64_t i = 0; i < 20'000; ++i) {
     for (const std::int64_t cost : {kPermitsMax / 3, kPermitsMax / 2, kPermitsMax, -kPermitsMax / 5, std::int64_t{1}}) {
-      Op op{.now = i * 900 + static_cast<std::int64_t>(trace.ops.size() % 7), .cost = cost};
+      Op op{.now = i * 1'100 + static_cast<std::int64_t>(trace.ops.size() % 7), .cost = cost};
       op.answer = ask(*engine, trace, op);
       trace.ops.push_back(op);
     }
