@@ -72,6 +72,30 @@ TEST_P(Differential, AllAgreeAtTheBoundaries) {
 INSTANTIATE_TEST_SUITE_P(Of, Differential, ::testing::ValuesIn(kAlgorithms),
                          [](const auto& param) { return std::string(to_string(param.param)); });
 
+// Behind --long: ten times as much, and every sequence of six.
+class DifferentialLong : public Differential {};
+
+TEST_P(DifferentialLong, AllAgreeOnTenMillionRandomSteps) {
+  const std::uint64_t seed = base_seed();
+  for (std::uint64_t i = 0; i < 10'000'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
+    compare(random_trace(GetParam(), seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
+  }
+}
+
+TEST_P(DifferentialLong, TheCppAgreesOnEverySequenceOfSix) {
+  std::uint64_t walked = 0;
+  for (const auto& limits : small_limits(GetParam())) {
+    std::vector<std::unique_ptr<Engine>> engines;
+    engines.push_back(oracle_engine(limits.front()));
+    engines.push_back(cell_engine(limits.front()));
+    const auto wrong = walk_small_traces(limits, 6, std::move(engines), walked);
+    ASSERT_FALSE(wrong) << *wrong;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, DifferentialLong, ::testing::ValuesIn(kAlgorithms),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
+
 class CalendarDifferential : public Differential {};
 class LogDifferential : public Differential {};
 

@@ -28,11 +28,12 @@ while IFS= read -r line; do
 done <"$source/README.md"
 is "the README has two console examples" 2 "$examples"
 
-# The C++ example, against the libraries that stand beside the program's.
-libraries=$(dirname "$program")/release/src
+# The C++ example, compiled as the README says, where the program was built.
 sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '1d;$d' >"$work/example.cc"
-if c++ -std=c++20 -Wall -Wextra -Werror -I "$source/include" "$work/example.cc" -o "$work/example" \
-  "$libraries"/libweir_{limiter,store,algorithm}.a -lpthread 2>"$work/errors"; then
+compile=$(sed -n 's/^    \(g++ .* -o example\)$/\1/p' "$source/README.md")
+compile=${compile/example.cc/"$work/example.cc"}
+compile=${compile/-o example/-o "$work/example"}
+if [ -n "$compile" ] && (cd "$(dirname "$program")/.." && bash -c "$compile -Wall -Wextra -Werror") 2>"$work/errors"; then
   has "the C++ example is told to wait" "wait " "$(timeout 20 "$work/example")"
 else
   is "the C++ example compiles" "" "$(cat "$work/errors")"
