@@ -1,14 +1,19 @@
 // compile(): the one place where a limit needs a file, that of a calendar's time zone.
 //
 // Zones are read from $TZDIR, or from where the system keeps them. A name has passed is_zone_name() before it
-// becomes part of a path. Reads the file anew each time, so a limit made after an update of the zones knows it; keep
-// the Limit rather than compiling it for every request. Any thread. Tested by compile_test.cc.
+// becomes part of a path, and no message holds that path: whoever sends a quota may see it. Reads the file anew each
+// time, so a limit made after an update of the zones knows it; keep the Limit rather than compiling it for every
+// request. An unknown zone costs about 0.1 ms, mostly to read the list of all names in search of the one that was
+// meant; where there is no list, the folder is walked, which costs about 0.4 ms. Any thread. Tested by compile_test.cc.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -28,51 +33,126 @@ fs::path zone_folder() {
   return named != nullptr && *named != '\0' ? named : "/usr/share/zoneinfo";
 }
 
-bool begins_as_tzif(const fs::path& file) {
-  char magic[4] = {};
-  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
-  return std::string_view(magic, sizeof magic) == "TZif";
+// Empty if there is no such file.
+std::string read_file(const fs::path& file, std::size_t bytes_max) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return {};
+  const std::uintmax_t size = std::min<std::uintmax_t>(fs::file_size(file, error), bytes_max);
+  std::string bytes(error ? 0 : static_cast<std::size_t>(size), '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
 }
 
-// How far a name is from what was typed, or at least `far` if it is so far. Who types `Berlin` means the place,
-// whatever the continent.
-std::size_t zone_distance(std::string_view typed, std::string_view name, std::size_t far) {
-  const std::size_t whole = length_gap(typed, name) > far ? far : edit_distance(typed, name);
-  const std::string_view place = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-  if (typed.find('/') != std::string_view::npos || length_gap(typed, place) > far) return whole;
-  return std::min(whole, edit_distance(typed, place));
+bool is_tzif(const fs::path& file) { return read_file(file, 4) == "TZif"; }
+
+// What else the folder holds in the format of zones: the machine's own, and all zones again, with and without leap
+// seconds.
+bool is_beside_the_zones(std::string_view name) {
+  const std::string plain = lower(name);
+  const std::string_view top = std::string_view(plain).substr(0, plain.find('/'));
+  return top == "posix" || top == "right" || plain == "posixrules" || plain == "localtime";
 }
 
-// Looks through names only, and a bounded number of them: whoever sends quotas can make us do this.
-std::string nearest_zone(const fs::path& folder, std::string_view typed) {
-  std::string best;
-  std::size_t best_distance = typo_max(typed) + 1;
+// PST, CEST. Each letter of these counts: PST is no misspelt EST.
+bool is_abbreviation(std::string_view typed) {
+  return typed.size() <= 3 || (typed.size() == 4 && std::ranges::all_of(typed, [](char c) { return lower(c) != c; }));
+}
+
+// A set of the letters of a word, whatever their case. The distance of two words is at least the number of letters
+// that only one of them has.
+std::uint32_t letters_of(std::string_view word) {
+  std::uint32_t letters = 0;
+  for (const char c : word) letters |= std::uint32_t{1} << (c & 31);
+  return letters;
+}
+
+// The zone that was probably meant, of all that it is shown.
+class ZoneGuess {
+ public:
+  ZoneGuess(const fs::path& folder, std::string_view typed)
+      : folder_(folder), typed_(typed), letters_(letters_of(typed)) {
+    // One digit more or less is another zone, so is one letter of few; and three typos are another word.
+    const bool exact = typed.size() <= 4 || typed.find_first_of("0123456789") != std::string_view::npos;
+    best_distance_ = exact ? 1 : std::min<std::size_t>(typo_max(typed), 2) + 1;
+    // Who types `Berlin` means the place, whatever the continent. But Etc/GMT+5 is not what GMT+5 means elsewhere.
+    by_place_ = typed.find_first_of("/0123456789") == std::string_view::npos && !is_abbreviation(typed);
+  }
+
+  void consider(std::string_view name) {
+    std::size_t distance = distance_to(name);
+    if (by_place_) distance = std::min(distance, distance_to(name.substr(name.rfind('/') + 1)));  // npos + 1 is 0
+    const bool simpler = std::pair(name.size(), name) < std::pair(best_.size(), std::string_view(best_));
+    if (distance > best_distance_ || (distance == best_distance_ && !simpler)) return;
+    if (!is_zone_name(name) || is_beside_the_zones(name) || !is_tzif(folder_ / name)) return;
+    best_ = name;
+    best_distance_ = distance;
+  }
+
+  const std::string& best() const { return best_; }
+
+ private:
+  // Beyond best_distance_ it is not exact.
+  std::size_t distance_to(std::string_view name) const {
+    const std::size_t far = best_distance_ + 1;
+    if (length_gap(typed_, name) >= far) return far;
+    const std::uint32_t letters = letters_of(name);
+    const int only = std::max(std::popcount(letters & ~letters_), std::popcount(letters_ & ~letters));
+    return static_cast<std::size_t>(only) >= far ? far : edit_distance(typed_, name, far);
+  }
+
+  const fs::path& folder_;
+  std::string_view typed_;
+  std::uint32_t letters_;
+  std::size_t best_distance_;
+  bool by_place_;
+  std::string best_;
+};
+
+// tzdata's list of all zones: `Z name ...` and `L target name` among lines of rules.
+void consider_listed(std::string_view list, ZoneGuess& guess) {
+  while (!list.empty()) {
+    std::string_view line = list.substr(0, list.find('\n'));
+    list.remove_prefix(std::min(line.size() + 1, list.size()));
+    if (!line.starts_with("Z ") && !line.starts_with("L ")) continue;
+    const std::size_t words_before = line[0] == 'L' ? 2 : 1;
+    for (std::size_t i = 0; i < words_before; ++i) line.remove_prefix(std::min(line.find(' '), line.size() - 1) + 1);
+    guess.consider(line.substr(0, line.find(' ')));
+  }
+}
+
+// The two top levels of the folder hold nearly all zones.
+void consider_files(const fs::path& folder, ZoneGuess& guess) {
   const std::size_t prefix = (folder / "").native().size();
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error), end;
-  for (int seen = 0; !error && entry != end && seen < 5'000; entry.increment(error), ++seen) {
-    const std::string name = entry->path().native().substr(prefix);
-    if (entry.depth() == 0 && (name == "posix" || name == "right")) entry.disable_recursion_pending();
-    if (!is_zone_name(name)) continue;
-    const std::size_t distance = zone_distance(typed, name, best_distance + 1);
-    const bool simpler = std::pair(name.size(), name) < std::pair(best.size(), best);
-    const bool nearer = distance < best_distance || (distance == best_distance && simpler);
-    if (nearer && begins_as_tzif(entry->path())) {
-      best = name;
-      best_distance = distance;
-    }
+  for (int seen = 0; !error && entry != end && seen < 1'000; entry.increment(error), ++seen) {
+    const std::string_view name = std::string_view(entry->path().native()).substr(prefix);
+    if (entry.depth() > 0 || is_beside_the_zones(name)) entry.disable_recursion_pending();
+    guess.consider(name);
   }
-  return best;
 }
 
 Error unknown_zone(const fs::path& folder, std::string_view typed) {
-  if (!begins_as_tzif(folder / "UTC") && !begins_as_tzif(folder / "Etc/UTC")) {
-    return {ErrorCode::unavailable, "there are no time zones in " + in_quotes(folder.string(), 200) +
-                                        ": install the package tzdata, or name their folder in TZDIR; UTC needs none"};
+  constexpr std::size_t kListBytesMax = std::size_t{1} << 18;
+  const std::string what = "unknown time zone " + in_quotes(typed, 64);
+  if (!is_tzif(folder / "UTC") && !is_tzif(folder / "Etc/UTC")) {
+    return {ErrorCode::unavailable, what +
+                                        ", for there are none on this machine: install the package tzdata, or name "
+                                        "their folder in TZDIR; UTC needs none"};
   }
-  const std::string meant = nearest_zone(folder, typed);
-  const std::string advice = meant.empty() ? "; zones are named like Europe/Berlin" : "; did you mean " + meant + "?";
-  return {ErrorCode::not_found, "unknown time zone " + in_quotes(typed, 64) + advice};
+  ZoneGuess guess(folder, typed);
+  const std::string list = read_file(folder / "tzdata.zi", kListBytesMax);
+  if (list.empty()) {
+    consider_files(folder, guess);
+  } else {
+    consider_listed(list, guess);
+  }
+  if (!guess.best().empty()) return {ErrorCode::not_found, what + "; did you mean " + guess.best() + "?"};
+  const bool short_form = is_abbreviation(typed);
+  return {ErrorCode::not_found, what + (short_form ? "; zones are named by places, like America/Los_Angeles"
+                                                   : "; zones are named like Europe/Berlin")};
 }
 
 Result<Zone> read_zone(const std::string& name) {
@@ -80,17 +160,12 @@ Result<Zone> read_zone(const std::string& name) {
     return fail(ErrorCode::invalid_argument, in_quotes(name) + " is no time zone like Europe/Berlin");
   }
   if (name == "UTC") return Zone{};
-  const fs::path folder = zone_folder(), file = folder / name;
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return fail(unknown_zone(folder, name));
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return fail(ErrorCode::unavailable, "cannot read the time zone file " + in_quotes(file.string(), 200));
-  const std::uintmax_t size = std::min<std::uintmax_t>(fs::file_size(file, error), kZoneBytesMax + 1);
-  std::string bytes(error ? 0 : static_cast<std::size_t>(size), '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  const fs::path folder = zone_folder();
+  if (is_beside_the_zones(name)) return fail(unknown_zone(folder, name));
+  const std::string bytes = read_file(folder / name, kZoneBytesMax + 1);
+  if (!bytes.starts_with("TZif")) return fail(unknown_zone(folder, name));
   auto zone = parse_tzif(bytes);
-  if (!zone) return fail(ErrorCode::unavailable, in_quotes(file.string(), 200) + ": " + zone.error().message);
+  if (!zone) return fail(ErrorCode::unavailable, "time zone " + in_quotes(name, 64) + ": " + zone.error().message);
   return zone;
 }
 

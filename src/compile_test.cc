@@ -78,6 +78,39 @@ TEST(Compile, NamesTheNearestZoneAndTheColumn) {
   EXPECT_EQ(error_of(compile("1/calendar_day Europe")).code, ErrorCode::not_found);  // a folder
 }
 
+// PST is not a misspelt EST: of so few letters each one counts, and so does every digit.
+TEST(Compile, TakesNoAbbreviationForAnotherZone) {
+  for (const char* typed : {"PST", "pst", "CDT", "CEST", "cest", "WEST", "XX", "GMT+5", "UTC+5", "EST5EDU"}) {
+    const Error error = error_of(compile(std::string("1/calendar_day ") + typed));
+    EXPECT_EQ(error.code, ErrorCode::not_found) << typed;
+    EXPECT_EQ(error.message.find("did you mean"), std::string::npos) << error.message;
+  }
+  EXPECT_EQ(error_of(compile("1/calendar_day PST")).message,
+            "column 16: unknown time zone 'PST'; zones are named by places, like America/Los_Angeles");
+  const std::pair<const char*, const char*> cases[] = {
+      {"est5edt", "EST5EDT"}, {"etc/gmt+5", "Etc/GMT+5"}, {"Rome", "Europe/Rome"}, {"New_York", "America/New_York"}};
+  for (const auto& [typed, meant] : cases) {
+    const Error error = error_of(compile(std::string("1/calendar_day ") + typed));
+    EXPECT_TRUE(error.message.ends_with(std::string("did you mean ") + meant + "?")) << error.message;
+  }
+}
+
+// The folder of zones holds other things too. None is a zone, and whoever asks learns nothing about the machine.
+TEST(Compile, TakesNoOtherFileForAZone) {
+  for (const std::string name :
+       {"leapseconds", "posixrules", "localtime", "posix/UTC", "right/UTC", "Right/Europe/Rome", "Europe", "UTC/UTC"}) {
+    const Error error = error_of(compile("1/calendar_day " + name));
+    EXPECT_EQ(error.code, ErrorCode::not_found) << name;
+    EXPECT_NE(error.message.find("unknown time zone '" + name + "'"), std::string::npos) << error.message;
+    EXPECT_EQ(error.message.find("/usr"), std::string::npos) << error.message;
+  }
+  for (const std::string name : {"tzdata.zi", "zone.tab"}) {  // no zone has a dot in its name
+    const Error error = error_of(compile("1/calendar_day " + name));
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << name;
+    EXPECT_NE(error.message.find("'" + name + "' is no time zone"), std::string::npos) << error.message;
+  }
+}
+
 TEST(Compile, RefusesHandMadeZoneNamesThatLeaveTheFolder) {
   for (const std::string zone : {"", "../zoneinfo/UTC", "/usr/share/zoneinfo/UTC", "a\nb"}) {
     const Quota quota{Algorithm::fixed_window, 5, Micros{0}, CalendarPeriod{CalendarUnit::day, zone}, {}};
@@ -104,22 +137,56 @@ TEST_F(ZoneFolder, SuggestsTheSameZoneInWhateverOrderItIsListed) {
   EXPECT_NE(error_of(compile("5/calendar_day base")).message.find("did you mean Base?"), std::string::npos);
 }
 
+TEST_F(ZoneFolder, IsNotSearchedWhereAListNamesItsZones) {
+  write("UTC", zone_of(0));
+  write("Moon/Base", zone_of(0));
+  write("Pluto/Ridge", zone_of(0));
+  write("Mars/City", zone_of(0));
+  write("tzdata.zi",
+        "# version 1\nR d 1916 o - Jun 14 23s 1 S\nZ Moon/Base 1 - X\n1 d X\nL Moon/Base Mars/City\nZ Mars/Gone 1 - X");
+  const std::pair<const char*, const char*> zones[] = {
+      {"Moon/Bass", "did you mean Moon/Base?"},
+      {"Mars/Citi", "did you mean Mars/City?"},
+      {"Pluto/Rigde", "zones are named like Europe/Berlin"},  // Pluto/Ridge is not in the list
+      {"Mars/Gome", "zones are named like Europe/Berlin"},    // Mars/Gone is only in the list
+  };
+  for (const auto& [typed, says] : zones) {
+    const Error error = error_of(compile(std::string("5/calendar_day ") + typed));
+    EXPECT_TRUE(error.message.ends_with(says)) << error.message;
+  }
+}
+
+TEST_F(ZoneFolder, IsSearchedTwoLevelsDeep) {
+  for (const char* name : {"UTC", "Moon/Base", "Moon/Far/Crater", "posix/Moon/Bath", "right/Bace"}) {
+    write(name, zone_of(0));
+  }
+  EXPECT_NE(error_of(compile("5/calendar_day Moon/Bath")).message.find("did you mean Moon/Base?"), std::string::npos);
+  EXPECT_EQ(error_of(compile("5/calendar_day Moon/Far/Crate")).message.find("did you mean"), std::string::npos);
+  EXPECT_TRUE(compile("5/calendar_day Moon/Far/Crater"));
+}
+
 TEST_F(ZoneFolder, SaysWhatToInstallWhenItIsEmpty) {
   const Error error = error_of(compile("5/calendar_day Europe/Berlin"));
   EXPECT_EQ(error.code, ErrorCode::unavailable);
   EXPECT_NE(error.message.find("install the package tzdata"), std::string::npos) << error.message;
+  EXPECT_EQ(error.message.find(folder_.string()), std::string::npos) << error.message;
   EXPECT_TRUE(compile("5/calendar_day"));
   EXPECT_TRUE(compile("5/calendar_day UTC"));
 }
 
-TEST_F(ZoneFolder, NamesTheFileThatIsBroken) {
+TEST_F(ZoneFolder, NamesTheZoneThatIsBrokenButNotItsPath) {
   write("UTC", zone_of(0));
   write("Broken", "TZif but not for long");
-  write("Huge", std::string(2'000'000, 'T'));
+  write("Huge", "TZif" + std::string(2'000'000, 'T'));
+  write("Text", "just a text");
+  write("Short", "TZ");
   const Error broken = error_of(compile("5/calendar_day Broken"));
   EXPECT_EQ(broken.code, ErrorCode::unavailable);
-  EXPECT_NE(broken.message.find((folder_ / "Broken").string()), std::string::npos) << broken.message;
+  EXPECT_NE(broken.message.find("time zone 'Broken'"), std::string::npos) << broken.message;
+  EXPECT_EQ(broken.message.find(folder_.string()), std::string::npos) << broken.message;
   EXPECT_NE(error_of(compile("5/calendar_day Huge")).message.find("1048576 bytes"), std::string::npos);
+  EXPECT_EQ(error_of(compile("5/calendar_day Text")).code, ErrorCode::not_found);
+  EXPECT_EQ(error_of(compile("5/calendar_day Short")).code, ErrorCode::not_found);
 }
 
 }  // namespace

@@ -41,23 +41,30 @@ inline std::string in_quotes(std::string_view text, std::size_t bytes_max = 40) 
 // edit_distance()
 //
 // How many letters must be added, dropped, changed or swapped with their neighbour to make `a` of `b`. The case of
-// letters does not count. Words beyond kWordMax are as far from each other as can be.
+// letters does not count. Words beyond kWordMax are as far from each other as can be. Who does not care how much
+// farther than `far` it is gets some number from there on, sooner.
 inline constexpr std::size_t kWordMax = 64;
 
-inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+inline std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t far = 2 * kWordMax) {
   if (a.size() > kWordMax || b.size() > kWordMax) return std::max(a.size(), b.size());
+  while (!a.empty() && !b.empty() && lower(a.front()) == lower(b.front())) a.remove_prefix(1), b.remove_prefix(1);
+  while (!a.empty() && !b.empty() && lower(a.back()) == lower(b.back())) a.remove_suffix(1), b.remove_suffix(1);
   std::array<std::array<std::size_t, kWordMax + 1>, 3> rows;  // of a[0..i - 2], a[0..i - 1] and a[0..i]
   for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
+  std::size_t least_before = 0;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     const auto &twice = rows[(i + 1) % 3], &once = rows[(i - 1) % 3];
     auto& row = rows[i % 3];
-    row[0] = i;
+    std::size_t least = row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
       row[j] = std::min({once[j] + 1, row[j - 1] + 1, once[j - 1] + change});
       const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
       if (swapped) row[j] = std::min(row[j], twice[j - 2] + 1);
+      least = std::min(least, row[j]);
     }
+    if (least >= far && least_before + 1 >= far) return least;  // each later row is made of the two before it
+    least_before = least;
   }
   return rows[a.size() % 3][b.size()];
 }
@@ -67,10 +74,9 @@ inline std::size_t length_gap(std::string_view a, std::string_view b) {
   return std::max(a.size(), b.size()) - std::min(a.size(), b.size());
 }
 
-// How far a word may be from the one that was meant: a third of its letters, but at least one of two.
-inline std::size_t typo_max(std::string_view word) {
-  return word.size() < 2 ? 0 : std::max<std::size_t>(1, word.size() / 3);
-}
+// How far a word may be from the one that was meant: a third of its letters. Of two letters none may be wrong, but for
+// their case: too many other words are as near.
+inline std::size_t typo_max(std::string_view word) { return word.size() / 3; }
 
 // nearest()
 //
@@ -81,7 +87,7 @@ std::string_view nearest(std::string_view word, const Words& known) {
   std::size_t best_distance = typo_max(word) + 1;
   for (const auto& name : known) {
     if (length_gap(word, name) >= best_distance) continue;
-    const std::size_t distance = edit_distance(word, name);
+    const std::size_t distance = edit_distance(word, name, best_distance);
     if (distance < best_distance) {
       best = name;
       best_distance = distance;

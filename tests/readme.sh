@@ -33,7 +33,8 @@ sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '1d;$d' >"$work/example.c
 compile=$(sed -n 's/^    \(g++ .* -o example\)$/\1/p' "$source/README.md")
 compile=${compile/example.cc/"$work/example.cc"}
 compile=${compile/-o example/-o "$work/example"}
-if [ -n "$compile" ] && (cd "$(dirname "$program")/.." && bash -c "$compile -Wall -Wextra -Werror") 2>"$work/errors"; then
+cd "$(dirname "$program")/.." || exit 1
+if [ -n "$compile" ] && bash -c "$compile -Wall -Wextra -Werror" 2>"$work/errors"; then
   has "the C++ example is told to wait" "wait " "$(timeout 20 "$work/example")"
 else
   is "the C++ example compiles" "" "$(cat "$work/errors")"

@@ -210,8 +210,8 @@ TEST(Limit, ChecksQuotasThatNoParserHasSeen) {
   const auto in_flight = [](std::int64_t n) {
     return [n](Quota& q) { q = {Algorithm::concurrency, n, kHoldDefault, {}, {}}; };
   };
-  refused(in_flight(kConcurrentMax + 1), range, "0 to 65536");
-  refused(in_flight(-1), range, "0 to 65536");
+  refused(in_flight(kConcurrentMax + 1), range, "0 to 10000");
+  refused(in_flight(-1), range, "0 to 10000");
   const auto by_day = [](Quota& q) { q = {Algorithm::fixed_window, 5, Micros{0}, CalendarPeriod{}, {}}; };
   refused(by_day, invalid, "calendar of the quota is missing");
 }

@@ -28,9 +28,7 @@ class Guesser {
     if (!nearest(word, kConcurrentWords).empty()) return concurrent();
     if (algorithm_ == Algorithm::concurrency) return std::to_string(permits_.over) + " concurrent";
     if (word.size() == 3 && word[1] == 'p') word = word[2] == 'm' ? "minute" : word.substr(2);  // rpm, qps
-    if (word.starts_with("calendar") && word.size() < 11) word = "calendar_" + next_word();
-    if (word.starts_with("calendar")) return calendar(word);
-    return rate(word);
+    return is_calendar(word) ? calendar(word) : rate(word);
   }
 
  private:
@@ -39,8 +37,8 @@ class Guesser {
   static constexpr std::string_view kBurstWords[] = {"burst", "bursts", "bursting", "capacity"};
 
   static bool is_filler(std::string_view word) {
-    constexpr std::string_view kFillers[] = {"per",      "a",   "an",   "each",  "every", "in",    "request",
-                                             "requests", "req", "reqs", "calls", "hits",  "times", "permits"};
+    constexpr std::string_view kFillers[] = {"per", "a",    "an",    "each", "every", "in",      "request", "requests",
+                                             "req", "reqs", "calls", "hits", "times", "permits", "r"};
     return std::ranges::find(kFillers, word) != std::end(kFillers);
   }
 
@@ -67,59 +65,125 @@ class Guesser {
     return word;
   }
 
-  // count_ of this unit, times permits' denominator, as a period that fits; 0 if it is no whole number of microseconds.
-  std::int64_t period_us(const Unit& unit) const {
-    const Wide us = Wide{count_.over} * unit.us * permits_.under;
-    if (us % count_.under != 0) return 0;
-    const std::int64_t most = kPeriodMax.count() / unit.us * unit.us;
-    const std::int64_t whole = static_cast<std::int64_t>(std::min(us / count_.under, Wide{most}));
-    return std::max({whole, unit.us, kPeriodMin.count()});
+  static bool is_calendar(std::string_view word) {
+    constexpr std::string_view kCalendar[] = {"calendar"};
+    return word.starts_with("calendar") || !nearest(word.substr(0, word.find('_')), kCalendar).empty();
   }
 
-  // In the words that were used, where they can stay: minute, not min.
-  std::string period_text(const Unit& unit) const {
-    const std::int64_t us = period_us(unit);
-    if (us == 0) return {};
-    return us == unit.us ? std::string(unit.name) : duration_text(us);
+  // The period that `word`, with the count before it, begins; 1h30m goes on in rest_. Empty if it cannot be guessed, or
+  // is too short to be one. Whatever is too long becomes the longest that its unit measures.
+  std::string take_period(std::string_view word) {
+    const Unit* unit = nearest_unit(word);
+    if (unit == nullptr) return {};
+    if (count_.over == 0) count_ = {1, 1};
+    Wide us = Wide{count_.over} * unit->us * permits_.under;
+    if (us % count_.under != 0) return {};
+    us /= count_.under;
+    bool single = true;
+    while (const auto more = take_more()) {
+      if (*more == 0) return {};
+      us += Wide{*more} * permits_.under;
+      single = false;
+    }
+    const std::int64_t most = single ? kPeriodMax.count() / unit->us * unit->us : kPeriodMax.count();
+    if (us < kPeriodMin.count() || (us > most && !single)) return {};
+    us = std::min(us, Wide{most});
+    // In the word that was used, where it can stay: minute, not min.
+    const bool keep = us == unit->us && unit->name.size() > 1;
+    return keep ? std::string(unit->name) : duration_text(static_cast<std::int64_t>(us));
+  }
+
+  // The microseconds of 30m, after 1h; 0 if it is not clear what they are; nothing if the period ended. A number that
+  // stands apart and is not of a unit is something else.
+  std::optional<std::int64_t> take_more() {
+    std::string_view rest = rest_;
+    const auto skip = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(" \t,"), rest.size())); };
+    skip();
+    if (rest.starts_with("and ")) rest.remove_prefix(4);
+    skip();
+    if (rest.empty() || !is_digit(rest.front())) return {};
+    const bool apart = rest.size() < rest_.size();
+    const auto count = take_number(rest, Suffix::is_a_unit);
+    std::size_t length = 0;
+    while (length < rest.size() && in_word(rest[length])) ++length;
+    const Unit* unit = find_unit(rest.substr(0, length));
+    if (unit == nullptr && apart) return {};
+    if (unit == nullptr || !count || count->under != 1 || count->over > kPeriodMax.count() / unit->us) return 0;
+    rest_ = rest.substr(length);
+    return count->over * unit->us;
   }
 
   std::string concurrent() {
     const std::string text = std::to_string(std::min(permits_.over / permits_.under, kConcurrentMax)) + " concurrent";
     std::string word = next_word();
-    if (word == "for") word = next_word();
+    const bool says_hold = word == "for";
+    if (says_hold) word = next_word();
     permits_.under = 1;
-    const Unit* unit = nearest_unit(word);
-    const std::string hold = unit == nullptr ? std::string() : period_text(*unit);
-    return hold.empty() ? text : text + " for " + hold;
+    const std::string hold = take_period(word);
+    if (hold.empty()) return says_hold && !word.empty() ? std::string() : text;
+    return text + " for " + hold;
   }
 
+  // calendar_month, and the zone after it. There are no calendars of hours: those are plain periods.
   std::string calendar(std::string_view word) {
-    const std::string_view name = nearest(word, kCalendarWords);
-    if (name.empty() || permits_.under != 1) return {};
+    word.remove_prefix(std::min(word.starts_with("calendar") ? 8 : word.find('_'), word.size()));
+    while (word.starts_with('_')) word.remove_prefix(1);
+    const std::string unit_word = word.empty() ? next_word() : std::string(word);
+    const Unit* unit = nearest_unit(unit_word);
+    if (unit == nullptr || permits_.under != 1) return {};
+    const auto is_it = [&](std::string_view name) { return find_unit(name.substr(9))->us == unit->us; };
+    const auto* name = std::ranges::find_if(kCalendarWords, is_it);
+    if (name == std::end(kCalendarWords)) return rate(unit_word);
     const std::string permits = std::to_string(permits_.over) + "/";
-    if (algorithm_ && algorithm_ != Algorithm::fixed_window) return permits + std::string(name.substr(9));
-    while (!rest_.empty() && is_blank(rest_.front())) rest_.remove_prefix(1);
-    std::string zone(rest_.substr(0, std::min(rest_.find_first_of(" \t"), rest_.size())));
-    const std::string_view more = rest_.substr(zone.size());
-    if (more.size() > 1 && more[1] >= 'A' && more[1] <= 'Z') {  // New York
-      zone += '_';
-      zone += more.substr(1, std::min(more.find_first_of(" \t", 1), more.size()) - 1);
-    }
+    if (algorithm_ && algorithm_ != Algorithm::fixed_window) return permits + std::string(name->substr(9));
+    const std::string zone = take_zone();
     const bool keep = is_zone_name(zone) && nearest(zone, kBurstWords).empty();
-    return permits + std::string(name) + (keep ? " " + zone : "");
+    return permits + std::string(*name) + (keep ? " " + zone : "");
+  }
+
+  // Europe Berlin is Europe/Berlin, New York is New_York. Whether there is such a zone is not known here.
+  std::string take_zone() {
+    constexpr std::string_view kAreas[] = {"africa",    "america", "antarctica", "arctic", "asia",   "atlantic",
+                                           "australia", "etc",     "europe",     "indian", "pacific"};
+    std::string zone(take_until_blank());
+    while (!rest_.empty()) {
+      const std::string_view next = take_until_blank();
+      const bool area = std::ranges::find(kAreas, lower(zone)) != std::end(kAreas);
+      if (next.find('/') != std::string_view::npos) return std::string(zone.find('/') == zone.npos ? next : zone);
+      if (next.empty() || !(area || (next[0] >= 'A' && next[0] <= 'Z'))) break;
+      zone += area ? '/' : '_';
+      zone += next;
+    }
+    return zone;
+  }
+
+  std::string_view take_until_blank() {
+    while (!rest_.empty() && is_blank(rest_.front())) rest_.remove_prefix(1);
+    const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t"));
+    rest_.remove_prefix(word.size());
+    return word;
+  }
+
+  // 100 m/s: whatever m is, it is not minutes.
+  bool is_divided_again() const {
+    if (!rest_.starts_with('/')) return false;
+    std::size_t end = 1;
+    while (end < rest_.size() && in_word(rest_[end])) ++end;
+    return find_unit(rest_.substr(1, end - 1)) != nullptr;
   }
 
   std::string rate(std::string_view word) {
-    const Unit* unit = nearest_unit(word);
-    const std::string period = unit == nullptr ? std::string() : period_text(*unit);
-    if (period.empty()) return {};
+    const std::string period = take_period(word);
+    if (period.empty() || is_divided_again()) return {};
     std::string text = std::to_string(permits_.over) + "/" + period;
     if (permits_.over == 0 || (algorithm_ && !is_bucket(*algorithm_))) return text;
     if (nearest(next_word(), kBurstWords).empty()) return text;
     skip_noise();
+    if (rest_.empty()) return text + " burst " + std::to_string(permits_.over);  // what it is when it is not said
     const auto burst = take_number(rest_, Suffix::multiplies);
-    if (burst && burst->over == 0) return "0/" + period;
-    const std::int64_t count = burst ? std::max<std::int64_t>(1, burst->over / burst->under) : permits_.over;
+    if (!burst) return {};
+    if (burst->over == 0) return "0/" + period;
+    const std::int64_t count = std::max<std::int64_t>(1, burst->over / burst->under);
     return text + " burst " + std::to_string(std::min(count, kPermitsMax));
   }
 

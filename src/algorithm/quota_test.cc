@@ -161,6 +161,72 @@ TEST(Quota, TellsWhereATypoIsAndWhatWasMeant) {
   for (const Mistake& mistake : mistakes) expect_mistake(mistake);
 }
 
+// A suggestion that is copied without a thought must not let a thousand times as much pass.
+TEST(Quota, GuessesTheRightOrderOfMagnitudeOrNothing) {
+  const Mistake mistakes[] = {
+      {"100/mo", 5, "100/month", "'mo'"},
+      {"100/mth", 5, "100/month"},
+      {"100/yr", 5, "100/year"},
+      {"100/2wk", 6, "100/2week"},
+      {"100/msec", 5, "100/ms"},
+      {"100/mseconds", 5, "100/ms"},
+      {"100/5000usecs", 9, "100/5ms"},
+      {"100/usec", 5, "100/minute"},
+      {"100/ns", 5, "100/minute", "the units are"},
+      {"100/nsec", 5, "100/minute", "the units are"},
+      {"100/nanoseconds", 5, "100/minute", "the units are"},
+      {"100/mss", 5, "100/minute"},
+      {"100/microsec", 5, "100/minute"},
+      {"1/0.5s", 3, "1/500ms"},
+      {"1/0.0005s", 3, "100/minute"},
+      {"5/1h30m", 3, "5/90min"},
+      {"5/1h 30m", 6, "5/90min"},
+      {"1.5/1h30m", 1, "3/3h"},
+      {"5/1h,30m", 3, "5/90min"},
+      {"5/1h and 30m", 6, "5/90min"},
+      {"100 m/s", 5, "100/minute", "'m'"},
+      {"5/1h30", 3, "100/minute"},
+      {"5/1h30x", 3, "100/minute"},
+      {"5/9y13months", 3, "100/minute"},
+      {"10/1m30s burst 7", 4, "10/90s burst 7"},
+      {"20 concurrent for 1h30m", 19, "20 concurrent for 90min"},
+      {"100/calendar_hour", 5, "100/hour"},
+      {"100/calendar_minute", 5, "100/minute"},
+      {"100/calendar_second", 5, "100/second"},
+      {"100/calendar hours", 5, "100/hours"},
+      {"100/calender_month", 5, "100/calendar_month"},
+      {"100/calendar_months", 5, "100/calendar_month"},
+      {"100/calendar_decade", 5, "100/minute"},
+      {"100 r/s", 5, "100/s"},
+      {"100r/s", 1, "100/s"},
+      {"100r/m", 1, "100/min"},
+      {"10r/s burst=20 nodelay", 1, "10/s burst 20"},
+      {"10/s burst fifty", 12, "100/minute"},
+      {"10/s burst fifty", 12, "10/s burst 50", "", Algorithm::token_bucket},
+  };
+  for (const Mistake& mistake : mistakes) expect_mistake(mistake);
+  EXPECT_EQ(parse_quota("100/ns").error().message.find("did you mean"), std::string::npos);
+}
+
+TEST(Quota, JoinsTheWordsOfAZoneAsZonesAreNamed) {
+  const std::pair<const char*, const char*> zones[] = {
+      {"Europe Berlin", "Europe/Berlin"},
+      {"europe berlin", "europe/berlin"},
+      {"America New York", "America/New_York"},
+      {"America/New York", "America/New_York"},
+      {"New York", "New_York"},  // compile() knows of which continent
+      {"in Europe/Berlin", "Europe/Berlin"},
+      {"Europe/Berlin please", "Europe/Berlin"},
+      {"Asia Ho Chi Minh", "Asia/Ho_Chi_Minh"},
+      {"Europe/Berlin burst 5", "Europe/Berlin"},
+  };
+  for (const auto& [typed, offered] : zones) {
+    const auto quota = parse_quota(std::string("9/calendar_month ") + typed);
+    ASSERT_FALSE(quota) << typed;
+    EXPECT_EQ(suggestion(quota.error().message), std::string("9/calendar_month ") + offered) << quota.error().message;
+  }
+}
+
 TEST(Quota, TellsWhatIsMissing) {
   const Mistake mistakes[] = {
       {"", 1, "100/minute", "empty"},
@@ -199,7 +265,7 @@ TEST(Quota, TellsHowANumberIsWritten) {
       {"10/s burst 1099511627777", 12, "10/s burst 1099511627776", "at most 1099511627776"},
       {"100/1.5h", 5, "100/90min", "'1.5h'"},
       {"100/-5min", 5, "100/5min", "'-5min'"},
-      {"65537 concurrent", 1, "65536 concurrent", "at most 65536"},
+      {"10001 concurrent", 1, "10000 concurrent", "at most 10000"},
   };
   for (const Mistake& mistake : mistakes) expect_mistake(mistake);
 }
@@ -207,7 +273,7 @@ TEST(Quota, TellsHowANumberIsWritten) {
 TEST(Quota, BoundsThePeriod) {
   const Mistake mistakes[] = {
       {"100/0min", 5, "100/min", "at least 1ms"},
-      {"100/us", 5, "100/ms", "at least 1ms"},
+      {"100/us", 5, "100/minute", "at least 1ms"},
       {"100/11years", 5, "100/10year", "at most 10years"},
       {"100/99999999999999999999s", 5, "100/87660h", "at most 10years"},
       {"20 concurrent for 0s", 19, "20 concurrent for s", "at least 1ms"},
@@ -402,6 +468,11 @@ TEST(Nearest, CountsEditsAndKnowsWhenToBeSilent) {
   EXPECT_EQ(nearest("gren", words), "green");
   EXPECT_EQ(nearest("yellow", words), "");
   EXPECT_EQ(nearest("r", words), "");
+  EXPECT_EQ(nearest("re", words), "");  // of two letters, one is no evidence
+  EXPECT_EQ(nearest("rad", words), "red");
+  EXPECT_EQ(edit_distance("kitten", "sitting", 3), 3u);
+  EXPECT_GE(edit_distance("kitten", "xxxxxxxxxxxxxxxx", 3), 3u);
+  EXPECT_GE(edit_distance("abcdef", "uvwxyz", 2), 2u);
   EXPECT_EQ(in_quotes("a\x01\xff\x7f"), "'a\\x01\\xff\\x7f'");
   EXPECT_EQ(in_quotes(std::string(50, 'a')), "'" + std::string(40, 'a') + "...'");
 }

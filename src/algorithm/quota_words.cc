@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "nearest.h"
 
@@ -48,6 +49,11 @@ constexpr Unit kUnits[] = {
     {"microsecond", 1},
     {"microseconds", 1},
 };
+// How units are called elsewhere, by the names that we give them.
+constexpr std::pair<std::string_view, std::string_view> kOtherUnits[] = {
+    {"mo", "month"},  {"mos", "months"}, {"mth", "month"}, {"mths", "months"}, {"wk", "week"},
+    {"wks", "weeks"}, {"yr", "year"},    {"yrs", "years"}, {"daily", "day"},
+};
 // What to_string() writes, largest first.
 constexpr Unit kShortUnits[] = {
     {"year", 365 * kDay}, {"month", 30 * kDay}, {"week", 7 * kDay}, {"day", kDay}, {"h", kHour},
@@ -64,11 +70,19 @@ const Unit* find_unit(std::string_view word) {
 
 const Unit* nearest_unit(std::string_view word) {
   if (const Unit* exact = find_unit(word)) return exact;
-  const std::string start = lower(word);
-  const auto* begun = std::ranges::find_if(kUnits, [&](const Unit& u) { return u.name.starts_with(start); });
-  if (word.size() > 2 && begun != std::end(kUnits)) return begun;  // mon is a short month, not a wrong min
+  const std::string typed = lower(word);
+  const auto* other =
+      std::ranges::find(kOtherUnits, std::string_view(typed), [](const auto& pair) { return pair.first; });
+  if (other != std::end(kOtherUnits)) return find_unit(other->second);
+  if (typed.size() < 2) return nullptr;
+  const auto* begun = std::ranges::find_if(kUnits, [&](const Unit& u) { return u.name.starts_with(typed); });
+  if (begun != std::end(kUnits)) return begun;  // mon is a short month, not a wrong min
+  const Unit* whole = find_unit(std::string_view(typed).substr(1));
+  if (whole != nullptr && whole->us == kSecond && (typed[0] == 'm' || typed[0] == 'u' || typed[0] == 'n')) {
+    return typed[0] == 'n' ? nullptr : find_unit(typed[0] == 'm' ? "ms" : "us");  // msec, usec, nsec
+  }
   std::array<std::string_view, std::size(kUnits)> names;
-  std::ranges::transform(kUnits, names.begin(), &Unit::name);
+  std::ranges::transform(kUnits, names.begin(), [](const Unit& u) { return u.name.size() > 2 ? u.name : ""; });
   return find_unit(nearest(word, names));
 }
 

@@ -22,7 +22,9 @@ inline constexpr CalendarUnit kCalendarUnits[] = {CalendarUnit::day, CalendarUni
 inline constexpr std::string_view kCalendarWords[] = {"calendar_day", "calendar_week", "calendar_month",
                                                       "calendar_year"};
 
-// The unit of that name, or of the name that is nearest; null if there is none.
+// The unit of that name, or the one that was probably meant; null if there is none. A guess that is wrong is wrong by
+// orders of magnitude, so a short word is guessed by its beginning, or because people are known to write it, but
+// never because it looks like another.
 const Unit* find_unit(std::string_view word);
 const Unit* nearest_unit(std::string_view word);
 

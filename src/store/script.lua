@@ -8,8 +8,8 @@
 --   t m q  capacity, rate, weight, cost                      token_bucket, leaky_meter, leaky_bucket
 --   c  permits, longest hold, 0, cost, id                    concurrency; cost -1 releases
 -- Answer: {now, verdict (1 taken, 0 denied, -1 late), then for each charge allowed, remaining, retry_after (-1: never),
--- reset_after, delay}, times in microseconds. A state is a string: '1' and the kind, the limit it was written under, then
--- the state, in doubles; it expires when it would decide like an absent one. So a key must name its algorithm too.
+-- reset_after, delay}, times in microseconds. A state is a string: '1' and the kind, the limit it was written under,
+-- then the state, in doubles; it expires when it would decide like an absent one. A key must name its algorithm too.
 -- For Redis 6.2 or later (SET PXAT). Tested by script_test.cc and redis_test.cc.
 local call, pack, unpack_ = redis.call, struct.pack, struct.unpack
 local none = {0, 0, 0}
@@ -61,7 +61,7 @@ function numbers.write(c, now, s, reset)
   call('SET', c.key, state, 'PXAT', expiry(now, reset))
 end
 
--- A log: '1l' and 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
+-- A log: '1l', 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
 local log = {}
 local function log_edit(s, e)
   s.base = e[5]
