@@ -1,5 +1,5 @@
 # The two words that the lists of targets are written in, weir_library() and weir_test(), and the compiler
-# flags that every target shares. An empty folder makes an empty library, so that a folder may come later.
+# flags that every target shares.
 include(GoogleTest)
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
@@ -36,13 +36,8 @@ function(weir_library name folder)
     list(FILTER sources EXCLUDE REGEX "${arg_WITHOUT}")
   endif()
   list(APPEND sources ${arg_SOURCES})
-  if(sources)
-    add_library(${name} STATIC ${sources})
-    target_link_libraries(${name} PUBLIC weir_flags ${arg_LINKS})
-  else()
-    add_library(${name} INTERFACE)
-    target_link_libraries(${name} INTERFACE weir_flags ${arg_LINKS})
-  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC weir_flags ${arg_LINKS})
 endfunction()
 
 # weir_test(NAME SOURCES file... LINKS target...)

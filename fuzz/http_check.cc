@@ -26,6 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (request) {
     require(!request->key.empty() && request->key.size() <= weir::kKeyBytesMax);
     require(request->cost >= -weir::kRequestCostMax && request->cost <= weir::kRequestCostMax);
+    require(!request->limit.empty() && request->limit.size() <= 256);  // the server remembers it
     require(request->quota.algorithm != weir::Algorithm::concurrency);
     return 0;
   }

@@ -1,4 +1,4 @@
-// The command line: `weir serve`, `weir version`. Each command is one function.
+// The command line: `weir serve`, `weir version`, `weir help`. Each command is one function.
 //
 // Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood.
 // Tested by tests/server/cli.sh.
@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "nearest.h"
 #include "server/address.h"
@@ -51,17 +51,32 @@ class ExamplesFirst final : public CLI::Formatter {
   }
 };
 
-constexpr std::array<std::string_view, 2> kCommands = {"serve", "version"};
+constexpr std::array<std::string_view, 3> kCommands = {"serve", "version", "help"};
 
 struct ServeArguments {
   std::string http = "127.0.0.1:8080";
   std::string resp = "127.0.0.1:6380";
   std::uint64_t keys_max = 1'000'000;
+  std::uint64_t connections_max = weir::ServerOptions{}.connections_max;
+  std::uint64_t buffers_mib = weir::ServerOptions{}.buffers_max >> 20;
 };
 
-int complain(std::string_view message) {
+constexpr int kCouldNot = 1;
+constexpr int kNotUnderstood = 2;
+
+int complain(std::string_view message, int exit_code) {
   std::fprintf(stderr, "weir: %.*s\n", static_cast<int>(message.size()), message.data());
-  return 1;
+  return exit_code;
+}
+
+// CLI11's own check calls `1M` out of range.
+auto whole_number_to(std::uint64_t most) {
+  return [most](const std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= most) return {};
+    return weir::in_quotes(text) + " is not a whole number from 1 to " + std::to_string(most);
+  };
 }
 
 int print_version() {
@@ -97,24 +112,27 @@ void announce(const weir::Server& server) {
 
 int serve(const ServeArguments& arguments) {
   const auto http = weir::parse_address(arguments.http);
-  if (!http) return complain("--http: " + http.error().message);
+  if (!http) return complain("--http: " + http.error().message, kNotUnderstood);
   const auto resp = weir::parse_address(arguments.resp);
-  if (!resp) return complain("--resp: " + resp.error().message);
+  if (!resp) return complain("--resp: " + resp.error().message, kNotUnderstood);
 
   weir::ServerOptions options;
   options.http = *http;
   options.resp = *resp;
+  options.connections_max = arguments.connections_max;
+  options.buffers_max = arguments.buffers_mib << 20;
   options.version = WEIR_VERSION;
-  ask_for_descriptors(options.connections_max + 64);
+  ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
 
   weir::LimiterOptions limiter_options;
   limiter_options.keys_max = arguments.keys_max;
   weir::Limiter limiter(std::move(limiter_options));
   auto server = weir::make_server(std::move(options), limiter);
-  if (!server) return complain(server.error().message);
+  if (!server) return complain(server.error().message, kCouldNot);
   announce(**server);
-  return (*server)->run() == weir::Stopped::drained ? 0 : 1;
+  if ((*server)->run() == weir::Stopped::drained) return 0;
+  return complain("stopped before every request in flight was answered", kCouldNot);
 }
 
 int unknown_command(std::string_view word) {
@@ -125,8 +143,7 @@ int unknown_command(std::string_view word) {
   } else {
     message.append("Did you mean weir ").append(meant).append("?");
   }
-  complain(message);
-  return 2;
+  return complain(message, kNotUnderstood);
 }
 
 }  // namespace
@@ -147,26 +164,35 @@ int main(int argc, char** argv) try {
       ->capture_default_str();
   serve_command->add_option("--keys", arguments.keys_max, "How many keys may be live at once; a further one is refused")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+      ->check(whole_number_to(1'000'000'000))
+      ->capture_default_str();
+  serve_command->add_option("--connections", arguments.connections_max, "How many connections each port may have open")
+      ->type_name("N")
+      ->check(whole_number_to(1'000'000))
+      ->capture_default_str();
+  serve_command
+      ->add_option("--buffers", arguments.buffers_mib,
+                   "How much unfinished requests and unread answers may hold, in all")
+      ->type_name("MIB")
+      ->check(whole_number_to(1'048'576))
       ->capture_default_str();
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
 
-  if (argc < 2) {
+  const std::string_view first = argc < 2 ? "help" : argv[1];
+  if (first == "help") {
     std::fputs(app.help().c_str(), stdout);
     return 0;
   }
-  const std::string_view first = argv[1];
   if (!first.starts_with('-') && std::ranges::find(kCommands, first) == kCommands.end()) return unknown_command(first);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    complain(std::string(error.what()) + ". See weir " + (*serve_command ? "serve " : "") + "--help");
-    return 2;
+    return complain(std::string(error.what()) + ". See weir " + (*serve_command ? "serve " : "") + "--help",
+                    kNotUnderstood);
   }
   if (*version_command) return print_version();
   return serve(arguments);
 } catch (const std::exception& exception) {
-  complain(exception.what());
-  return 1;
+  return complain(exception.what(), kCouldNot);
 }

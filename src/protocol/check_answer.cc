@@ -21,14 +21,24 @@ std::string advice(std::int64_t cost, const Decision& decision) {
   return "Try again in " + std::to_string(seconds) + (seconds == 1 ? " second" : " seconds");
 }
 
-std::string denied_detail(std::int64_t cost, const Decision& decision) {
-  if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
-  return "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) + " of " +
-         std::to_string(decision.limit) + " remain.";
+// A decision does not tell which of its two bounds a log has met, so where it may be the other one, it is named.
+bool may_be_crowded(const Limit& limit, const Decision& decision) {
+  return limit.algorithm == Algorithm::sliding_log && limit.permits > limit.events_max && decision.remaining == 0;
 }
 
-std::string denied_body(std::int64_t cost, const Decision& decision) {
-  std::string body = problem_body({429, "Quota exceeded", denied_detail(cost, decision), kQuotaExceeded});
+std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision& decision) {
+  if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
+  std::string detail = "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) +
+                       " of " + std::to_string(decision.limit) + " remain.";
+  if (may_be_crowded(limit, decision)) {
+    detail.append(" A sliding_log keeps at most ").append(std::to_string(limit.events_max));
+    detail.append(" events and is full, too, when it has so many.");
+  }
+  return detail;
+}
+
+std::string denied_body(const Limit& limit, std::int64_t cost, const Decision& decision) {
+  std::string body = problem_body({429, "Quota exceeded", denied_detail(limit, cost, decision), kQuotaExceeded});
   body.erase(body.rfind('}'));
   body.append(",\"error\":\"Rate limit exceeded\",\"message\":");
   append_json_text(body, advice(cost, decision));
@@ -45,7 +55,7 @@ HttpAnswer check_answer(const Limit& limit, std::int64_t cost, const Decision& d
   if (!decision.allowed) {
     answer.status = 429;
     answer.content_type = kProblemType;
-    answer.body = denied_body(cost, decision);
+    answer.body = denied_body(limit, cost, decision);
     return answer;
   }
   answer.body = "{";

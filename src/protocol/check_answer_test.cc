@@ -62,6 +62,22 @@ TEST(CheckAnswer, SaysThatAndWhyARequestCanNeverPass) {
   EXPECT_NE(zero.body.find("the limit is 0, which denies everything"), std::string::npos) << zero.body;
 }
 
+TEST(CheckAnswer, NamesTheBoundOfALogThatMayBeFullOfEvents) {
+  const Decision crowded{false, 100'000'000, 0, Micros{5'000'000}, Micros{60'000'000}, Micros{0}};
+  Limit log;
+  log.algorithm = Algorithm::sliding_log;
+  log.permits = log.capacity = 100'000'000;
+  log.period_us = 86'400'000'000;
+  const std::string told = "A sliding_log keeps at most 65536 events and is full, too, when it has so many.";
+  EXPECT_NE(check_answer(log, 1, crowded, Micros{0}).body.find(told), std::string::npos);
+  const Decision some_left{false, 100'000'000, 1, Micros{5'000'000}, Micros{60'000'000}, Micros{0}};
+  EXPECT_EQ(check_answer(log, 2, some_left, Micros{0}).body.find("events"), std::string::npos);
+  log.permits = log.capacity = 65'536;
+  EXPECT_EQ(check_answer(log, 1, {false, 65'536, 0, Micros{1}, Micros{1}, Micros{0}}, Micros{0}).body.find("events"),
+            std::string::npos);
+  EXPECT_EQ(check_answer(bucket(), 1, crowded, Micros{0}).body.find("events"), std::string::npos);
+}
+
 TEST(CheckAnswer, TellsTheDelayOfAQueue) {
   const HttpAnswer answer =
       check_answer(bucket(), 1, {true, 50, 40, Micros{0}, Micros{1'000'000}, Micros{900'000}}, Micros{0});

@@ -191,7 +191,7 @@ Result<CheckRequest> parse_check(std::string_view body) {
                 "\"limit\": permits in flight are acquired and released, which a check cannot do; "
                 "give a rate such as \"100/minute\"");
   }
-  return CheckRequest{std::move(*given.texts[kKey]), std::move(*quota), cost};
+  return CheckRequest{std::move(*given.texts[kKey]), std::move(*given.texts[kLimit]), std::move(*quota), cost};
 }
 
 }  // namespace weir

@@ -18,7 +18,8 @@ namespace weir {
 
 struct CheckRequest {
   std::string key;
-  Quota quota;
+  std::string limit;      // as it was written
+  Quota quota;            // and what it means
   std::int64_t cost = 1;  // 0 peeks, negative gives back
 };
 

@@ -29,10 +29,17 @@ Micros window(const Limit& limit) {
   return Micros{units / limit.rate + (units % limit.rate > 0 ? 1 : 0)};
 }
 
-// When a request is refused, Retry-After must not be earlier than this, so both say the same.
+bool can_never_pass(const Decision& decision) { return !decision.allowed && decision.retry_after == kNever; }
+
+// When waiting changes something, 0 if it does not. Retry-After must not be earlier, so on a denial both say the same.
 std::int64_t more_after_seconds(const Decision& decision) {
-  const bool has_wait = !decision.allowed && decision.retry_after != kNever;
-  return seconds_ceil(has_wait ? decision.retry_after : decision.reset_after);
+  if (can_never_pass(decision)) return 0;
+  return seconds_ceil(decision.allowed ? decision.reset_after : decision.retry_after);
+}
+
+// Clients of X-RateLimit-Reset expect it always; it is left out only where it would promise what does not come.
+bool has_reset(const Decision& decision) {
+  return decision.reset_after > Micros{0} || (decision.limit > 0 && !can_never_pass(decision));
 }
 
 void append_two_digits(std::string& out, std::int64_t value) {
@@ -55,13 +62,17 @@ std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decis
   headers.reserve(6);
   headers.push_back({"X-RateLimit-Limit", std::to_string(decision.limit)});
   headers.push_back({"X-RateLimit-Remaining", std::to_string(decision.remaining)});
-  headers.push_back({"X-RateLimit-Reset", std::to_string(seconds_ceil(now + decision.reset_after))});
+  if (has_reset(decision)) {
+    headers.push_back({"X-RateLimit-Reset", std::to_string(seconds_ceil(now + decision.reset_after))});
+  }
   headers.push_back({"RateLimit-Policy", policy_field(limit)});
   std::string state(kPolicyName);
   state.append(";r=").append(field_integer(decision.remaining));
-  state.append(";t=").append(field_integer(more_after_seconds(decision)));
+  if (const std::int64_t wait = more_after_seconds(decision); wait > 0) {
+    state.append(";t=").append(field_integer(wait));
+  }
   headers.push_back({"RateLimit", std::move(state)});
-  if (!decision.allowed && decision.retry_after != kNever) {
+  if (!decision.allowed && !can_never_pass(decision)) {
     headers.push_back({"Retry-After", std::to_string(std::max<std::int64_t>(1, seconds_ceil(decision.retry_after)))});
   }
   return headers;

@@ -66,7 +66,25 @@ TEST(Headers, HaveNoRetryAfterForWhatCanNeverPass) {
   const Decision decision{false, 50, 49, kNever, Micros{100'000}, Micros{0}};
   const auto headers = rate_limit_headers(bucket(50, 1, 100'000), decision, kNow);
   EXPECT_EQ(field(headers, "Retry-After"), "absent");
-  EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=49;t=1");
+  EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=49") << "waiting does not help";
+  EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "1794747405") << "but the key has something to reset";
+}
+
+TEST(Headers, PromiseNothingWhereThereIsNothingToReset) {
+  const auto untouched =
+      rate_limit_headers(window(50, 60'000'000), {false, 50, 50, kNever, Micros{0}, Micros{0}}, kNow);
+  EXPECT_EQ(field(untouched, "RateLimit"), "\"default\";r=50");
+  EXPECT_EQ(field(untouched, "X-RateLimit-Reset"), "absent");
+  const Decision denied{false, 0, 0, kNever, Micros{0}, Micros{0}}, peeked{true, 0, 0, Micros{0}, Micros{0}, Micros{0}};
+  for (const Decision& zero : {denied, peeked}) {
+    const auto headers = rate_limit_headers(window(0, 60'000'000), zero, kNow);
+    EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=0");
+    EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "absent");
+    EXPECT_EQ(field(headers, "X-RateLimit-Limit"), "0");
+  }
+  const auto full = rate_limit_headers(window(50, 60'000'000), {true, 50, 50, Micros{0}, Micros{0}, Micros{0}}, kNow);
+  EXPECT_EQ(field(full, "RateLimit"), "\"default\";r=50");
+  EXPECT_EQ(field(full, "X-RateLimit-Reset"), "1794747405") << "clients of this dialect expect it always";
 }
 
 TEST(Headers, DescribeThePolicyOfEachKindOfLimit) {

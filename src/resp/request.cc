@@ -10,7 +10,7 @@
 namespace weir::resp {
 namespace {
 
-constexpr std::size_t kUnquotedKeep = 4096;  // what an idle parser may hold on to
+constexpr std::size_t kUnquotedKeep = 4096;  // what a parser may hold on to between requests
 
 std::string expected_dollar(char got) {
   std::string reason = "Protocol error: expected '$', got '";
@@ -33,11 +33,9 @@ std::string too_many_args(std::string_view count) {
 }  // namespace
 
 ParsedRequest RequestParser::parse(std::string_view input) {
+  if (unquoted_.capacity() > kUnquotedKeep) unquoted_ = {};  // whatever pointed there is no longer needed
   if (expect_ != Expect::request) return parse_bulks(input);
-  if (input.empty()) {
-    if (unquoted_.capacity() > kUnquotedKeep) unquoted_ = {};
-    return {};
-  }
+  if (input.empty()) return {};
   return input.front() == '*' ? parse_count(input) : parse_inline(input);
 }
 

@@ -31,8 +31,10 @@ bool is_numeric(const std::string& host) {
 }  // namespace
 
 Result<Address> parse_address(std::string_view text) {
+  if (text.find("://") != std::string_view::npos) return bad_address(text, "leave out what stands before the host");
+  if (parse_port(text)) return bad_address(text, "a port alone has a colon before it");
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad_address(text, "the port is missing");
+  if (colon == std::string_view::npos || text.ends_with(']')) return bad_address(text, "the port is missing");
   const auto port = parse_port(text.substr(colon + 1));
   if (!port) return bad_address(text, "the port is a number from 0 to 65535");
   std::string_view host = text.substr(0, colon);

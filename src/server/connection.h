@@ -2,12 +2,17 @@
 //
 // The socket is asked whether it is readable, and only then read, into a buffer that all connections share: an
 // idle connection holds no memory. Patience is counted in the loop's ticks of a second; nothing here reads a
-// clock. A client that does not take its answers is read no further beyond kOutputMax, and cut off if
-// it stays so. Included by server.cc alone, because it brings Asio along; all of it runs on that thread.
+// clock. A client that does not take its answers is read no further beyond kOutputMax, and cut off if it takes none
+// at all; a slow one is waited for. What all connections hold is counted: beyond the bound, one that holds more than
+// a little and wants more is told so and closed. Included by server.cc alone, because it brings Asio along; all of it
+// runs on that thread. Tested by tests/server/*.sh.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,27 +34,43 @@ struct Patience {
   std::uint32_t body = 60;
 };
 
-class Connection;
-
 // What the connections of a loop share.
-struct Connections {
-  std::list<Connection> open;
+struct Shared {
   std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
-  std::uint64_t tick = 0;  // seconds since the loop began
+  std::uint64_t tick = 0;    // seconds since the loop began
+  std::size_t held = 0;      // bytes in the buffers of all connections
+  std::size_t held_max = 0;  // beyond it, none may grow that holds more than kBufferKeep
 };
 
 class Connection {
  public:
   using Socket = boost::asio::ip::tcp::socket;
-  using Place = std::list<Connection>::iterator;
+  using Home = std::list<Connection>;
 
-  Connection(Socket socket, std::unique_ptr<Session> session, Patience patience, Connections& all)
-      : socket_(std::move(socket)), session_(std::move(session)), patience_(patience), all_(all), since_(all.tick) {}
+  // Both `home`, the list that it is in, and `all` outlive it.
+  Connection(Socket socket, std::unique_ptr<Session> session, Patience patience, Home& home, Shared& all)
+      : socket_(std::move(socket)),
+        session_(std::move(session)),
+        patience_(patience),
+        home_(home),
+        all_(all),
+        since_(all.tick) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { all_.held -= held_; }
 
   // Each of these may end with the connection gone.
-  void start(Place self) {
+  void start(Home::iterator self) {
     self_ = self;
     guarded([this] { wait_readable(); });
+  }
+  void refuse(Home::iterator self, GiveUp why) {
+    self_ = self;
+    guarded([&] {
+      give_up(why);
+      flush();
+      wait_readable();
+    });
   }
   void on_tick() {
     guarded([this] { watch(); });
@@ -82,7 +103,8 @@ class Connection {
     } catch (...) {
       die();
     }
-    if (is_dead_ && !is_reading_ && !is_writing_) all_.open.erase(self_);
+    count_held();
+    if (is_dead_ && !is_reading_ && !is_writing_) home_.erase(self_);
   }
 
   void die() {
@@ -131,10 +153,14 @@ class Connection {
     if (is_closing_) return;  // what comes after the last answer is read and dropped
     answer({all_.scratch.data(), size});
     flush();
+    if (is_dead_ || is_closing_ || count_held() == Growth::fine) return;
+    give_up(GiveUp::no_room);
+    flush();
   }
 
   // Lets the session work on what is left over from before and what is new.
   void answer(std::string_view bytes) {
+    if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
     if (!in_.empty()) {
       in_.append(bytes);
       bytes = in_;
@@ -145,11 +171,28 @@ class Connection {
     } else {
       in_.erase(0, progress.consumed);
     }
-    if (in_.empty() && in_.capacity() > kBufferKeep) in_ = {};
+    if (in_.capacity() > kBufferKeep && in_.size() < in_.capacity() / 4) in_.shrink_to_fit();
     if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
     phase_ = progress.phase;
     is_full_ = progress.full;
     is_closing_ = progress.close || (is_draining_ && !progress.full && !is_midway());
+  }
+
+  enum class Growth : std::uint8_t { fine, too_much };
+
+  Growth count_held() {
+    const std::size_t before = std::exchange(held_, in_.capacity() + out_.capacity() + session_->held());
+    all_.held += held_ - before;  // wraps around to the right sum when it shrinks
+    return held_ > before && held_ > kBufferKeep && all_.held > all_.held_max ? Growth::too_much : Growth::fine;
+  }
+
+  // Adds the last words; whoever calls flushes.
+  void give_up(GiveUp why) {
+    if (!has_output()) written_ = all_.tick;
+    session_->give_up(why, out_);
+    is_closing_ = true;
+    is_full_ = false;
+    in_ = {};
   }
 
   void flush() {
@@ -175,6 +218,13 @@ class Connection {
     }
   }
 
+  // What the client takes of what the kernel holds for it is progress too, though there is no room for more yet.
+  bool is_taking() {
+    int queued = 0;
+    if (ioctl(socket_.native_handle(), SIOCOUTQ, &queued) != 0) return false;
+    return queued < std::exchange(queued_, queued);
+  }
+
   // Closing at once would throw away answers that the client has not read while it still sends.
   void linger() {
     if (has_ended_) return die();
@@ -190,10 +240,12 @@ class Connection {
   void watch() {
     if (is_dead_) return;
     if (is_lingering_) {
+      if (is_taking()) since_ = all_.tick;
       if (all_.tick - since_ > kLingerMax) die();
       return;
     }
     if (has_output()) {
+      if (is_taking()) written_ = all_.tick;
       if (all_.tick - written_ > kWriteStallMax) die();
       return;
     }
@@ -202,21 +254,23 @@ class Connection {
                                                          : patience_.body;
     if (most == 0 || all_.tick - since_ <= most) return;
     if (phase_ == Phase::idle) return die();
-    session_->give_up(out_);
-    is_closing_ = true;
+    give_up(GiveUp::too_slow);
     flush();
   }
 
   Socket socket_;
   std::unique_ptr<Session> session_;
   Patience patience_;
-  Connections& all_;
-  Place self_{};
+  Home& home_;
+  Shared& all_;
+  Home::iterator self_{};
   std::string in_;   // what the session has not consumed
   std::string out_;  // what is to be written, from sent_ on
   std::size_t sent_ = 0;
+  std::size_t held_ = 0;       // what all_.held counts of these and of the session
   std::uint64_t since_;        // the tick at which the phase, or the lingering, began
-  std::uint64_t written_ = 0;  // the tick at which the client last took something
+  std::uint64_t written_ = 0;  // the tick at which the client last took something, or was first asked to
+  int queued_ = 0;             // bytes that the kernel held for the client at the last look
   Phase phase_ = Phase::idle;
   bool is_reading_ = false;  // a wait for the socket to become readable is under way
   bool is_writing_ = false;

@@ -53,7 +53,7 @@ HttpAnswer refused(const Error& error) {
 HttpAnswer check(const HttpCall& call, HttpService& service) {
   const auto request = parse_check(call.body);
   if (!request) return refused(request.error());
-  const auto limit = service.calendar_limits.compile(request->quota);
+  const auto limit = service.calendar_limits.compile(request->quota, request->limit);
   if (!limit) return refused({limit.error().code, "\"limit\": " + limit.error().message, 0});
   const Micros now = service.limiter.now();
   const auto decision = service.limiter.check(request->key, *limit, request->cost);
@@ -66,6 +66,17 @@ constexpr std::array<Route, 3> kRoutes = {{
     {"/", "GET", "GET, HEAD", welcome},
     {"/livez", "GET", "GET, HEAD", livez},
 }};
+
+// A proxy may send the whole address, http://host/path, of which the host is its own affair.
+std::string_view path_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (lower(target.substr(0, kScheme.size())) == kScheme) {
+    const std::size_t begin = target.find_first_of("/?", kScheme.size());
+    if (begin == std::string_view::npos || target[begin] == '?') return "/";
+    target.remove_prefix(begin);
+  }
+  return target.substr(0, target.find('?'));
+}
 
 HttpAnswer unknown_path(std::string_view path) {
   std::array<std::string_view, kRoutes.size()> paths;
@@ -87,7 +98,7 @@ HttpAnswer problem_answer(int status, std::string_view title, std::string detail
 }
 
 HttpAnswer answer_call(const HttpCall& call, HttpService& service) {
-  const std::string_view path = call.target.substr(0, call.target.find('?'));
+  const std::string_view path = path_of(call.target);
   const auto* route = std::ranges::find(kRoutes, path, &Route::path);
   if (route == kRoutes.end()) return unknown_path(path);
   const bool is_head = call.method == "HEAD" && route->method == "GET";

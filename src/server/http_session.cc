@@ -9,7 +9,9 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "nearest.h"
 #include "server/http_api.h"
 
 namespace weir {
@@ -50,7 +52,10 @@ HttpAnswer not_http(std::string_view input, const BeastError& error) {
   if (input.starts_with('\x16')) {
     return problem_answer(400, "Bad request", "this looks like TLS, but this port speaks plain HTTP; use http://");
   }
-  if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("CL.")) {
+  if (input.starts_with("PRI * HTTP/2")) {
+    return problem_answer(400, "Bad request", "this looks like HTTP/2, but this port speaks HTTP/1.1; use that");
+  }
+  if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("HELLO") || input.starts_with("CL.")) {
     return problem_answer(400, "Bad request",
                           "this looks like RESP, but this port speaks HTTP/1.1; Redis clients use "
                           "the other port");
@@ -58,15 +63,59 @@ HttpAnswer not_http(std::string_view input, const BeastError& error) {
   return problem_answer(400, "Bad request", "this is not HTTP/1.1: " + error.message());
 }
 
-HttpAnswer parse_problem(std::string_view input, const BeastError& error) {
-  if (error == http::error::header_limit) {
-    return problem_answer(431, "Header too large",
-                          "the header is larger than " + std::to_string(kHttpHeaderMax) + " bytes");
+HttpAnswer too_much_header() {
+  return problem_answer(431, "Header too large",
+                        "the header, the extension of a chunk or the trailer is larger than " +
+                            std::to_string(kHttpHeaderMax) + " bytes");
+}
+
+// unsure_framing()
+//
+// Where the body ends must be beyond doubt, or a proxy in front may see another request than we do. Beast looks only
+// whether the last coding is `chunked` and ignores the others, so this is stricter.
+std::optional<HttpAnswer> unsure_framing(const Parser::value_type& request) {
+  const auto codings = request.count(http::field::transfer_encoding);
+  if (codings == 0) return std::nullopt;
+  if (request.version() < 11) {
+    return problem_answer(400, "Bad request", "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
   }
+  if (request.count(http::field::content_length) > 0) {
+    return problem_answer(400, "Bad request", "send Transfer-Encoding or Content-Length, not both");
+  }
+  const std::string_view value = plain(request[http::field::transfer_encoding]);
+  if (codings == 1 && lower(value) == "chunked") return std::nullopt;
+  const std::string detail = "the only Transfer-Encoding understood here is chunked, found " + in_quotes(value);
+  const std::string_view before = value.substr(0, value.find(','));
+  const bool is_chunked_last =
+      codings == 1 && lower(value).ends_with("chunked") && before.size() < value.size() && lower(before) != "chunked";
+  if (is_chunked_last) return problem_answer(501, "Not implemented", detail);
+  return problem_answer(400, "Bad request", detail);
+}
+
+HttpAnswer parse_problem(std::string_view input, const BeastError& error) {
+  if (error == http::error::header_limit) return too_much_header();
   if (error == http::error::body_limit) {
     return problem_answer(413, "Body too large", "the body is larger than " + std::to_string(kHttpBodyMax) + " bytes");
   }
   return not_http(input, error);
+}
+
+HttpAnswer busy(std::string detail) {
+  HttpAnswer answer = problem_answer(503, "Busy", std::move(detail));
+  answer.headers.push_back({"Retry-After", "1"});
+  return answer;
+}
+
+HttpAnswer last_words(GiveUp why) {
+  switch (why) {
+    case GiveUp::too_slow:
+      break;
+    case GiveUp::no_room:
+      return busy("all connections together hold as much memory as they may; try again shortly");
+    case GiveUp::too_crowded:
+      return busy("too many connections are open; try again shortly");
+  }
+  return problem_answer(408, "Request timeout", "the request was not finished in time");
 }
 
 class HttpSession final : public Session {
@@ -81,12 +130,19 @@ class HttpSession final : public Session {
         break;
       }
       const std::string_view rest = input.substr(progress.consumed);
+      if (!parser_->got_some() && rest.front() == '\r') {  // empty lines before a request ask for nothing
+        if (rest.size() == 1) break;
+        if (rest[1] == '\n') {
+          progress.consumed += 2;
+          continue;
+        }
+      }
       BeastError error;
       const std::size_t used = parser_->put(boost::asio::const_buffer(rest.data(), rest.size()), error);
       progress.consumed += used;
       const bool needs_more = error == http::error::need_more;
-      if (error && !needs_more) {
-        append_answer(output, parse_problem(rest, error), {Connection::close}, service_.limiter.now());
+      if (auto refusal = refuse(rest, used, error)) {
+        append_answer(output, *refusal, {Connection::close}, service_.limiter.now());
         progress.close = true;
       } else if (parser_->is_done()) {
         progress.close = answer(output) == Connection::close;
@@ -104,12 +160,25 @@ class HttpSession final : public Session {
 
   void drain() override { is_draining_ = true; }
 
-  void give_up(std::string& output) override {
-    append_answer(output, problem_answer(408, "Request timeout", "the request was not finished in time"),
-                  {Connection::close}, service_.limiter.now());
+  void give_up(GiveUp why, std::string& output) override {
+    append_answer(output, last_words(why), {Connection::close}, service_.limiter.now());
+    begin_request();  // what was read of the body is of no use any more
   }
 
+  std::size_t held() const override { return parser_->get().body().capacity(); }
+
  private:
+  // Why a request is not read further, if it is not; `used` of `rest` was parsed last.
+  std::optional<HttpAnswer> refuse(std::string_view rest, std::size_t used, const BeastError& error) const {
+    if (error && error != http::error::need_more) return parse_problem(rest, error);
+    if (parser_->is_header_done()) {
+      if (auto unsure = unsure_framing(parser_->get())) return unsure;
+    }
+    // Beast bounds neither the extension of a chunk nor a trailer: it waits for their end, whatever comes.
+    if (error && rest.size() - used > kHttpHeaderMax) return too_much_header();
+    return std::nullopt;
+  }
+
   void begin_request() {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(kHttpHeaderMax));

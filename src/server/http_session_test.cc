@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -74,6 +76,21 @@ TEST_F(HttpSessionTest, CompilesACalendarLimitOnce) {
   }
 }
 
+TEST_F(HttpSessionTest, ForgetsThatAZoneCouldNotBeRead) {
+  const std::string berlin = post(R"({"key":"u","limit":"2/calendar_day Europe/Berlin"})");
+  const char* set = std::getenv("TZDIR");
+  const std::string before = set != nullptr ? set : "";
+  setenv("TZDIR", "/nonexistent", 1);
+  EXPECT_EQ(status(say(berlin)), "HTTP/1.1 503 Service Unavailable");
+  EXPECT_EQ(service.calendar_limits.size(), 0u);
+  if (before.empty()) {
+    unsetenv("TZDIR");
+  } else {
+    setenv("TZDIR", before.c_str(), 1);
+  }
+  EXPECT_EQ(status(say(berlin)), "HTTP/1.1 200 OK");
+}
+
 TEST_F(HttpSessionTest, ReadsARequestHoweverItIsSplit) {
   const std::string bytes = post(R"({"key":"u","limit":"1000/minute","cost":0})", "Expect: nothing\r\n");
   const std::string whole = say(bytes);
@@ -114,6 +131,25 @@ TEST_F(HttpSessionTest, ReadsChunkedBodies) {
   EXPECT_EQ(status(answer), "HTTP/1.1 200 OK") << answer;
 }
 
+TEST_F(HttpSessionTest, SkipsEmptyLinesBeforeARequest) {
+  const std::string live = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+  EXPECT_EQ(status(say("\r\n\r\n" + live)), "HTTP/1.1 200 OK");
+  EXPECT_EQ(count(say(post(kOnce) + "\r\n" + live), "HTTP/1.1 200 OK"), 2u);
+  EXPECT_EQ(say("\r\n"), "");
+  EXPECT_EQ(progress.consumed, 2u);
+  EXPECT_EQ(progress.phase, Phase::idle);
+  EXPECT_EQ(say("\r"), "");
+  EXPECT_EQ(status(say("\r\n" + live)), "HTTP/1.1 200 OK");
+}
+
+TEST_F(HttpSessionTest, TakesAWholeAddressForAPath) {
+  EXPECT_TRUE(has(get("http://x/livez"), "\r\n\r\nok\n"));
+  EXPECT_TRUE(has(get("HTTP://x:8080/livez?a=/"), "\r\n\r\nok\n"));
+  EXPECT_TRUE(has(get("http://x"), "/v1/check"));
+  EXPECT_TRUE(has(get("http://x?a"), "/v1/check"));
+  EXPECT_EQ(status(get("//livez")), "HTTP/1.1 404 Not Found");
+}
+
 TEST_F(HttpSessionTest, ServesItsRoutes) {
   EXPECT_TRUE(has(get("/"), "/v1/check"));
   EXPECT_TRUE(has(get("/livez"), "\r\n\r\nok\n"));
@@ -141,7 +177,9 @@ TEST_F(HttpSessionTest, AnswersABadCheckAndStaysOpen) {
   EXPECT_TRUE(has(answer, "application/problem+json"));
   EXPECT_TRUE(has(answer, "100/minute")) << answer;
   EXPECT_FALSE(progress.close);
-  EXPECT_EQ(status(say(post(R"({"key":"u","limit":"1/calendar_day Europe/Berlni"})"))), "HTTP/1.1 400 Bad Request");
+  const std::string zone = say(post(R"({"key":"u","limit":"1/calendar_day Europe/Berlni"})"));
+  EXPECT_EQ(status(zone), "HTTP/1.1 400 Bad Request");
+  EXPECT_TRUE(has(zone, R"(\"limit\": column 16: unknown time zone 'Europe/Berlni')")) << zone;
 }
 
 TEST_F(HttpSessionTest, SaysWhenThereIsNoRoomForAnotherKey) {
@@ -191,6 +229,37 @@ TEST_F(HttpSessionTest, BoundsAHeaderThatComesLineByLine) {
   EXPECT_LT(sent, kHttpHeaderMax + 100);
 }
 
+TEST_F(HttpSessionTest, BoundsWhatStandsBetweenAndBehindTheChunks) {
+  const std::string head = "POST /v1/check HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const char* begun : {"1;a=", "0\r\nX-T: ", "0\r\nX-T: y\r\nX-U: "}) {
+    session = make_http_session(service);
+    std::string pending = head + begun, output;
+    std::size_t most = 0;
+    for (int piece = 0; output.empty() && piece < 1000; ++piece) {
+      progress = session->consume(pending, output);
+      pending.erase(0, progress.consumed);
+      most = std::max(most, pending.size());
+      pending.append(1000, 'y');
+    }
+    EXPECT_EQ(status(output), "HTTP/1.1 431 Request Header Fields Too Large") << begun;
+    EXPECT_TRUE(progress.close);
+    EXPECT_LT(most, kHttpHeaderMax + 1100) << begun;
+  }
+}
+
+TEST_F(HttpSessionTest, ReadsExtensionsAndTrailersWithinTheBound) {
+  const std::string bytes =
+      "POST /v1/check HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n1b;a=" + std::string(4000, 'y') +
+      "\r\n{\"key\":\"u\",\"limit\":\"9/day\"}\r\n0\r\nX-T: " + std::string(4000, 'y') + "\r\n\r\n";
+  EXPECT_EQ(status(say(bytes)), "HTTP/1.1 200 OK");
+  std::string pending, output;
+  for (const char c : bytes) {
+    pending.push_back(c);
+    pending.erase(0, session->consume(pending, output).consumed);
+  }
+  EXPECT_EQ(status(output), "HTTP/1.1 200 OK") << output;
+}
+
 TEST_F(HttpSessionTest, ClosesWhenAsked) {
   EXPECT_TRUE(has(say("GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), "\r\nConnection: close\r\n"));
   EXPECT_TRUE(progress.close);
@@ -210,7 +279,8 @@ TEST_F(HttpSessionTest, TellsStrangersWhatThisPortSpeaks) {
   };
   for (const Stranger& stranger :
        {Stranger{std::string("\x16\x03\x01\x02\x00\x01", 6), "TLS"}, Stranger{"*1\r\n$4\r\nPING\r\n", "RESP"},
-        Stranger{"PING\r\n", "RESP"}, Stranger{std::string("\0\0\0", 3), "not HTTP"},
+        Stranger{"PING\r\n", "RESP"}, Stranger{"HELLO 3\r\n", "RESP"},
+        Stranger{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"}, Stranger{std::string("\0\0\0", 3), "not HTTP"},
         Stranger{"GET\r\n\r\n", "not HTTP"}, Stranger{"GET / HTTP/9.9\r\n\r\n", "not HTTP"}}) {
     session = make_http_session(service);
     const std::string answer = say(stranger.bytes);
@@ -235,6 +305,35 @@ TEST_F(HttpSessionTest, RefusesRequestsThatTwoServersCouldReadDifferently) {
   EXPECT_TRUE(progress.close);
 }
 
+TEST_F(HttpSessionTest, TakesNoTransferCodingButChunked) {
+  struct Row {
+    const char* fields;
+    const char* status;
+  };
+  const char* const bad = "HTTP/1.1 400 Bad Request";
+  for (const Row& row : {Row{"Transfer-Encoding: identity\r\n", bad}, Row{"Transfer-Encoding: gzip\r\n", bad},
+                         Row{"Transfer-Encoding: xchunked\r\n", bad}, Row{"Transfer-Encoding: chunked, gzip\r\n", bad},
+                         Row{"Transfer-Encoding: chunked, chunked\r\n", bad}, Row{"Transfer-Encoding: \r\n", bad},
+                         Row{"Transfer-Encoding: chunked;x=1\r\n", bad},
+                         Row{"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", bad},
+                         Row{"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", bad},
+                         Row{"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", bad},
+                         Row{"Transfer-Encoding: identity\r\nContent-Length: 3\r\n", bad},
+                         Row{"Content-Length: 3\r\nTransfer-Encoding: identity\r\n", bad},
+                         Row{"Transfer-Encoding: gzip, chunked\r\n", "HTTP/1.1 501 Not Implemented"}}) {
+    session = make_http_session(service);
+    const std::string answer = say("POST /livez HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n" +
+                                   std::string(row.fields) + "\r\n0\r\n\r\n" + post(kOnce));
+    EXPECT_EQ(status(answer), row.status) << row.fields << answer;
+    EXPECT_EQ(count(answer, "HTTP/1.1 "), 1u) << "what follows may be a smuggled request: " << answer;
+    EXPECT_TRUE(progress.close) << row.fields;
+  }
+  session = make_http_session(service);
+  const std::string older = say("POST /livez HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(status(older), bad);
+  EXPECT_TRUE(progress.close);
+}
+
 TEST_F(HttpSessionTest, PausesWhenItsAnswersPileUp) {
   std::string bytes;
   for (int i = 0; i < 4000; ++i) bytes += "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -250,16 +349,34 @@ TEST_F(HttpSessionTest, PausesWhenItsAnswersPileUp) {
   EXPECT_EQ(answered, 4000u);
 }
 
-TEST_F(HttpSessionTest, GivesUpWithA408) {
+TEST_F(HttpSessionTest, SaysWhyItGivesUp) {
+  const auto last_words = [this](GiveUp why) {
+    std::string output;
+    session->give_up(why, output);
+    return output;
+  };
   say("GET / HT");
-  std::string output;
-  session->give_up(output);
-  EXPECT_EQ(status(output), "HTTP/1.1 408 Request Timeout");
+  EXPECT_EQ(status(last_words(GiveUp::too_slow)), "HTTP/1.1 408 Request Timeout");
+  for (const GiveUp why : {GiveUp::no_room, GiveUp::too_crowded}) {
+    const std::string answer = last_words(why);
+    EXPECT_EQ(status(answer), "HTTP/1.1 503 Service Unavailable");
+    for (const char* part : {"application/problem+json", "Retry-After: 1\r\n", "Connection: close\r\n", "try again"}) {
+      EXPECT_TRUE(has(answer, part)) << answer;
+    }
+  }
 }
 
-TEST(HttpRefusal, HasTheLengthItSays) {
-  const std::string_view body = kHttpRefusal.substr(kHttpRefusal.find("\r\n\r\n") + 4);
-  EXPECT_NE(kHttpRefusal.find("Content-Length: " + std::to_string(body.size()) + "\r\n"), std::string_view::npos);
+TEST_F(HttpSessionTest, TellsHowMuchOfAnUnfinishedBodyItHolds) {
+  EXPECT_LT(session->held(), 100u);
+  const std::string bytes = post(std::string(500'000, 'x'));
+  say(bytes.substr(0, 400'000));
+  EXPECT_GE(session->held(), 399'000u);
+  std::string last_words;
+  session->give_up(GiveUp::no_room, last_words);
+  EXPECT_LT(session->held(), 100u);
+  session = make_http_session(service);
+  say(bytes);
+  EXPECT_LT(session->held(), 100u);
 }
 
 }  // namespace

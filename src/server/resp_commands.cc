@@ -2,28 +2,24 @@
 #include "server/resp_commands.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <iterator>
 #include <limits>
-#include <optional>
+#include <vector>
 
 #include "nearest.h"
 #include "protocol/throttle.h"
-#include "resp/number.h"
+#include "server/resp_call.h"
 
 namespace weir {
 namespace {
 
-// The Redis whose replies these are. Clients choose features by it.
-constexpr std::string_view kRedisVersion = "7.0.15";
-constexpr std::size_t kNameMax = 128;  // of what an error repeats of an unknown command
-
-struct Call {
-  std::span<const std::string_view> args;  // the command's name first
-  std::string_view server_version;
-  Limiter& limiter;
-  RespClient& client;
-  resp::Writer& out;
-};
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+  return out;
+}
 
 using Function = AfterCommand (*)(const Call&);
 
@@ -36,19 +32,6 @@ struct Command {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
-void ok(const Call& call) { call.out.simple("OK"); }
-
-void wrong_arity(resp::Writer& out, std::string_view name) {
-  out.error("ERR wrong number of arguments for '" + std::string(name) + "' command");
-}
-
-// Redis allows what prints and is not a space.
-bool is_client_name(std::string_view name) {
-  return std::ranges::all_of(name, [](char c) { return c >= '!' && c <= '~'; });
-}
-
-constexpr std::string_view kBadName = "ERR Client names cannot contain spaces, newlines or special characters.";
-
 AfterCommand ping(const Call& call) {
   if (call.args.size() == 2) {
     call.out.bulk(call.args[1]);
@@ -60,113 +43,6 @@ AfterCommand ping(const Call& call) {
 
 AfterCommand echo(const Call& call) {
   call.out.bulk(call.args[1]);
-  return AfterCommand::go_on;
-}
-
-AfterCommand quit(const Call& call) {
-  ok(call);
-  return AfterCommand::close;
-}
-
-AfterCommand reset(const Call& call) {
-  call.client.protocol = resp::Protocol::resp2;
-  call.client.name.clear();
-  call.out.set_protocol(call.client.protocol);
-  call.out.simple("RESET");
-  return AfterCommand::go_on;
-}
-
-AfterCommand select(const Call& call) {
-  const auto index = resp::parse_integer(call.args[1]);
-  if (!index) {
-    call.out.error("ERR value is not an integer or out of range");
-  } else if (*index != 0) {
-    call.out.error("ERR DB index is out of range");
-  } else {
-    ok(call);
-  }
-  return AfterCommand::go_on;
-}
-
-AfterCommand auth(const Call& call) {
-  if (call.args.size() == 2) {
-    call.out.error(
-        "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
-        "configuration is correct?");
-  } else if (call.args[1] != "default") {
-    call.out.error("WRONGPASS invalid username-password pair or user is disabled.");
-  } else {
-    ok(call);
-  }
-  return AfterCommand::go_on;
-}
-
-struct HelloOptions {
-  std::optional<std::string_view> user;
-  std::optional<std::string_view> name;
-};
-
-// Reads what follows the version; false when an error was written.
-bool read_hello_options(const Call& call, HelloOptions& options) {
-  for (std::size_t i = 2; i < call.args.size(); ++i) {
-    const std::string option = lower(call.args[i]);
-    const std::size_t left = call.args.size() - i - 1;
-    if (option == "auth" && left >= 2) {
-      options.user = call.args[i + 1];
-      i += 2;
-    } else if (option == "setname" && left >= 1) {
-      options.name = call.args[++i];
-    } else {
-      call.out.error("ERR Syntax error in HELLO option '" + std::string(call.args[i].substr(0, kNameMax)) + "'");
-      return false;
-    }
-  }
-  if (options.user && *options.user != "default") {
-    call.out.error("WRONGPASS invalid username-password pair or user is disabled.");
-    return false;
-  }
-  if (options.name && !is_client_name(*options.name)) {
-    call.out.error(kBadName);
-    return false;
-  }
-  return true;
-}
-
-AfterCommand hello(const Call& call) {
-  resp::Protocol protocol = call.client.protocol;
-  HelloOptions options;
-  if (call.args.size() > 1) {
-    const auto version = resp::parse_integer(call.args[1]);
-    if (!version) {
-      call.out.error("ERR Protocol version is not an integer or out of range");
-      return AfterCommand::go_on;
-    }
-    if (*version != 2 && *version != 3) {
-      call.out.error("NOPROTO unsupported protocol version");
-      return AfterCommand::go_on;
-    }
-    protocol = *version == 3 ? resp::Protocol::resp3 : resp::Protocol::resp2;
-    if (!read_hello_options(call, options)) return AfterCommand::go_on;
-  }
-  if (options.name) call.client.name = *options.name;
-  call.client.protocol = protocol;
-  resp::Writer& out = call.out;
-  out.set_protocol(protocol);
-  out.map(7);
-  out.bulk("server");
-  out.bulk("weir");
-  out.bulk("version");
-  out.bulk(kRedisVersion);
-  out.bulk("proto");
-  out.integer(static_cast<std::int64_t>(protocol));
-  out.bulk("id");
-  out.integer(call.client.id);
-  out.bulk("mode");
-  out.bulk("standalone");
-  out.bulk("role");
-  out.bulk("master");
-  out.bulk("modules");
-  out.array(0);
   return AfterCommand::go_on;
 }
 
@@ -188,38 +64,6 @@ AfterCommand throttle(const Call& call) {
   return AfterCommand::go_on;
 }
 
-void unknown_subcommand(const Call& call) {
-  std::string text = "ERR unknown subcommand '" + std::string(call.args[1].substr(0, kNameMax)) + "'. Try ";
-  std::string name(call.args[0]);
-  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
-  call.out.error(text + name + " HELP.");
-}
-
-AfterCommand client(const Call& call) {
-  const std::string sub = lower(call.args[1]);
-  const std::size_t given = call.args.size() - 2;
-  const std::size_t wanted = sub == "setinfo" ? 2 : sub == "setname" ? 1 : 0;
-  if (sub != "setinfo" && sub != "setname" && sub != "getname" && sub != "id") {
-    unknown_subcommand(call);
-  } else if (given != wanted) {
-    wrong_arity(call.out, "client|" + sub);
-  } else if (sub == "id") {
-    call.out.integer(call.client.id);
-  } else if (sub == "getname") {
-    if (call.client.name.empty()) {
-      call.out.null();
-    } else {
-      call.out.bulk(call.client.name);
-    }
-  } else if (sub == "setname" && !is_client_name(call.args[2])) {
-    call.out.error(kBadName);
-  } else {
-    if (sub == "setname") call.client.name = call.args[2];
-    ok(call);
-  }
-  return AfterCommand::go_on;
-}
-
 AfterCommand info(const Call& call) {
   std::string text = "# Server\r\nredis_version:";
   text.append(kRedisVersion).append("\r\nredis_mode:standalone\r\nweir_version:").append(call.server_version);
@@ -229,11 +73,37 @@ AfterCommand info(const Call& call) {
   return AfterCommand::go_on;
 }
 
+// What redis-benchmark asks for before it begins. There is nothing else to read, and nothing to set.
+struct Setting {
+  std::string_view name;
+  std::string_view value;
+};
+constexpr Setting kSettings[] = {{"appendonly", "no"}, {"save", ""}};
+constexpr std::string_view kConfigHelp[] = {"GET", "    <name> ...: appendonly, save, or * for both."};
+
+void config_get(const Call& call) {
+  std::vector<const Setting*> wanted;
+  for (const Setting& setting : kSettings) {
+    const auto is_named = [&](std::string_view name) { return name == "*" || lower(name) == setting.name; };
+    if (std::ranges::any_of(call.args.subspan(2), is_named)) wanted.push_back(&setting);
+  }
+  call.out.map(wanted.size());
+  for (const Setting* setting : wanted) {
+    call.out.bulk(setting->name);
+    call.out.bulk(setting->value);
+  }
+}
+
 AfterCommand config(const Call& call) {
-  if (lower(call.args[1]) == "get" && call.args.size() > 2) {
-    call.out.map(0);
+  const std::string sub = lower(call.args[1].substr(0, kNameMax));
+  if (sub == "help") {
+    reply_help(call, kConfigHelp);
+  } else if (sub != "get") {
+    reply_unknown_subcommand(call);
+  } else if (call.args.size() < 3) {
+    reply_wrong_arity(call.out, "config|get");
   } else {
-    unknown_subcommand(call);
+    config_get(call);
   }
   return AfterCommand::go_on;
 }
@@ -241,26 +111,66 @@ AfterCommand config(const Call& call) {
 AfterCommand command(const Call& call);
 
 constexpr Command kCommands[] = {
-    {"auth", 1, 2, auth},        {"cl.throttle", 0, kAny, throttle},  // it words its own arity error
-    {"client", 1, kAny, client}, {"command", 0, kAny, command},
-    {"config", 1, kAny, config}, {"echo", 1, 1, echo},
-    {"hello", 0, kAny, hello},   {"info", 0, kAny, info},
-    {"ping", 0, 1, ping},        {"quit", 0, kAny, quit},
-    {"reset", 0, 0, reset},      {"select", 1, 1, select},
+    {"auth", 1, 2, run_auth},
+    {"cl.throttle", 0, kAny, throttle},  // it words its own arity error
+    {"client", 1, kAny, run_client},
+    {"command", 0, kAny, command},
+    {"config", 1, kAny, config},
+    {"echo", 1, 1, echo},
+    {"hello", 0, kAny, run_hello},
+    {"info", 0, kAny, info},
+    {"ping", 0, 1, ping},
+    {"quit", 0, kAny, run_quit},
+    {"reset", 0, 0, run_reset},
+    {"select", 1, 1, run_select},
 };
 
+constexpr std::string_view kCommandHelp[] = {"COUNT", "    How many commands there are.",
+                                             "DOCS",  "    Nothing; the answer is empty.",
+                                             "INFO",  "    [<name> ...]: name, arity, flags and place of keys."};
+
+// An entry as Redis before 7 has it, the first six members, which is what clients read.
+void describe(const Command& entry, resp::Writer& out) {
+  const bool has_key = entry.run == throttle;
+  const auto least = has_key ? 5 : static_cast<std::int64_t>(entry.args_min) + 1;
+  out.array(6);
+  out.bulk(entry.name);
+  out.integer(entry.args_min == entry.args_max ? least : -least);
+  out.array(0);
+  for (int place = 0; place < 3; ++place) out.integer(has_key ? 1 : 0);  // first key, last key, step
+}
+
+void describe_named(std::span<const std::string_view> names, resp::Writer& out) {
+  out.array(names.size());
+  for (const std::string_view name : names) {
+    const auto* found = std::ranges::find(kCommands, lower(name.substr(0, kNameMax)), &Command::name);
+    if (found == std::end(kCommands)) {
+      out.null();
+    } else {
+      describe(*found, out);
+    }
+  }
+}
+
+void describe_all(resp::Writer& out) {
+  out.array(std::size(kCommands));
+  for (const Command& entry : kCommands) describe(entry, out);
+}
+
 AfterCommand command(const Call& call) {
-  const std::string sub = call.args.size() > 1 ? lower(call.args[1]) : "";
-  if (sub.empty()) {
-    call.out.array(0);
-  } else if (sub == "count") {
+  const std::string sub = call.args.size() > 1 ? lower(call.args[1].substr(0, kNameMax)) : "";
+  if (sub == "count") {
     call.out.integer(static_cast<std::int64_t>(std::size(kCommands)));
   } else if (sub == "docs") {
     call.out.map(0);
-  } else if (sub == "info") {
-    call.out.array(0);
+  } else if (sub == "info" && call.args.size() > 2) {
+    describe_named(call.args.subspan(2), call.out);
+  } else if (sub.empty() || sub == "info") {
+    describe_all(call.out);
+  } else if (sub == "help") {
+    reply_help(call, kCommandHelp);
   } else {
-    unknown_subcommand(call);
+    reply_unknown_subcommand(call);
   }
   return AfterCommand::go_on;
 }
@@ -272,11 +182,34 @@ void unknown_command(const Call& call) {
     const std::string_view shown = arg.substr(0, kNameMax - begun.size());
     begun.append("'").append(shown).append("' ");
   }
-  call.out.error("ERR unknown command '" + std::string(call.args[0].substr(0, kNameMax)) +
-                 "', with args beginning with: " + begun);
+  std::string message =
+      "ERR unknown command '" + std::string(call.args[0].substr(0, kNameMax)) + "', with args beginning with: " + begun;
+  std::array<std::string_view, std::size(kCommands)> names;
+  std::ranges::transform(kCommands, names.begin(), &Command::name);
+  if (const std::string_view meant = nearest(call.args[0], names); !meant.empty()) {
+    message.append("; did you mean ").append(upper(meant)).append("?");
+  }
+  call.out.error(message);
 }
 
 }  // namespace
+
+void reply_ok(const Call& call) { call.out.simple("OK"); }
+
+void reply_wrong_arity(resp::Writer& out, std::string_view name) {
+  out.error("ERR wrong number of arguments for '" + std::string(name) + "' command");
+}
+
+void reply_unknown_subcommand(const Call& call) {
+  call.out.error("ERR unknown subcommand '" + std::string(call.args[1].substr(0, kNameMax)) + "'. Try " +
+                 upper(call.args[0]) + " HELP.");
+}
+
+void reply_help(const Call& call, std::span<const std::string_view> lines) {
+  call.out.array(lines.size() + 1);
+  call.out.simple(upper(call.args[0]) + " <subcommand> [<arg> ...]. Subcommands are:");
+  for (const std::string_view line : lines) call.out.simple(line);
+}
 
 AfterCommand run_command(std::span<const std::string_view> args, std::string_view server_version, Limiter& limiter,
                          RespClient& client_state, resp::Writer& out) {
@@ -291,7 +224,7 @@ AfterCommand run_command(std::span<const std::string_view> args, std::string_vie
   }
   const std::size_t given = args.size() - 1;
   if (given < found->args_min || given > found->args_max) {
-    wrong_arity(out, found->name);
+    reply_wrong_arity(out, found->name);
     return AfterCommand::go_on;
   }
   return found->run(call);

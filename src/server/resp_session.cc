@@ -7,6 +7,18 @@
 namespace weir {
 namespace {
 
+std::string_view last_words(GiveUp why) {
+  switch (why) {
+    case GiveUp::too_slow:
+      break;
+    case GiveUp::no_room:
+      return "ERR all connections together hold as much memory as they may; try again shortly";
+    case GiveUp::too_crowded:
+      return "ERR max number of clients reached";
+  }
+  return "ERR the request was not finished in time";
+}
+
 class RespSession final : public Session {
  public:
   RespSession(Limiter& limiter, std::string_view server_version, std::int64_t id)
@@ -43,9 +55,11 @@ class RespSession final : public Session {
 
   void drain() override {}
 
-  void give_up(std::string& output) override {
-    resp::Writer(output, client_.protocol).error("ERR the request was not finished in time");
+  void give_up(GiveUp why, std::string& output) override {
+    resp::Writer(output, client_.protocol).error(last_words(why));
   }
+
+  std::size_t held() const override { return 0; }  // a request is read where it lies, in the connection's buffer
 
  private:
   Limiter& limiter_;

@@ -15,7 +15,4 @@ namespace weir {
 // `limiter` and `server_version` outlive the session.
 std::unique_ptr<Session> make_resp_session(Limiter& limiter, std::string_view server_version, std::int64_t id);
 
-// What a client is told that cannot be served because there are too many.
-inline constexpr std::string_view kRespRefusal = "-ERR max number of clients reached\r\n";
-
 }  // namespace weir

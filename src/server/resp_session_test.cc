@@ -129,11 +129,20 @@ TEST_F(RespSessionTest, AnswersWhatClientsSendOnConnecting) {
   EXPECT_EQ(say("CLIENT\r\n"), "-ERR wrong number of arguments for 'client' command\r\n");
   EXPECT_EQ(say("SELECT 0\r\nSELECT 99\r\nSELECT a\r\n"),
             "+OK\r\n-ERR DB index is out of range\r\n-ERR value is not an integer or out of range\r\n");
-  EXPECT_EQ(say("COMMAND\r\nCOMMAND DOCS\r\n"), "*0\r\n*0\r\n");
-  EXPECT_EQ(say("COMMAND COUNT\r\n").front(), ':');
-  EXPECT_EQ(say("CONFIG GET save\r\n"), "*0\r\n");
+  EXPECT_EQ(say("COMMAND DOCS\r\n"), "*0\r\n");
+  EXPECT_EQ(say("CONFIG GET save\r\n"), "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+  EXPECT_EQ(say("CONFIG GET appendonly\r\n"), "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
+  EXPECT_EQ(say("CONFIG GET maxmemory\r\n"), "*0\r\n");
   EXPECT_EQ(say("AUTH pw\r\n").substr(0, 40), "-ERR AUTH <password> called without any ");
   EXPECT_EQ(say("RESET\r\n"), "+RESET\r\n");
+}
+
+TEST_F(RespSessionTest, RefusesALongClientName) {
+  const std::string longest(64, 'n'), refusal = "-ERR Client names have at most 64 bytes; this one has 65\r\n";
+  EXPECT_EQ(say("CLIENT SETNAME " + longest + "\r\n"), "+OK\r\n");
+  EXPECT_EQ(say("CLIENT SETNAME " + longest + "n\r\n"), refusal);
+  EXPECT_EQ(say("HELLO 3 SETNAME " + longest + "n\r\n"), refusal);
+  EXPECT_EQ(say("CLIENT GETNAME\r\n"), "$64\r\n" + longest + "\r\n");
 }
 
 TEST_F(RespSessionTest, InformsInWordsThatClientsLookFor) {
@@ -155,6 +164,30 @@ TEST_F(RespSessionTest, NamesAnUnknownCommandAsRedisDoes) {
   resp::append_command(request, std::vector<std::string_view>{name, arg, arg});
   EXPECT_EQ(say(request), "-ERR unknown command '" + std::string(128, 'n') + "', with args beginning with: '" +
                               std::string(128, 'a') + "' \r\n");
+}
+
+TEST_F(RespSessionTest, GuessesACommandAfterTheWordsOfRedis) {
+  EXPECT_EQ(say("CL.THROTLE u 1\r\n"),
+            "-ERR unknown command 'CL.THROTLE', with args beginning with: 'u' '1' ; did you mean CL.THROTTLE?\r\n");
+  EXPECT_EQ(say("GET u\r\n"), "-ERR unknown command 'GET', with args beginning with: 'u' \r\n");
+}
+
+TEST_F(RespSessionTest, CountsTheCommandsThatItLists) {
+  const std::string list = say("COMMAND\r\n");
+  EXPECT_EQ(":" + list.substr(1, list.find('\r') - 1) + "\r\n", say("COMMAND COUNT\r\n"));
+  EXPECT_NE(list.find("*6\r\n$11\r\ncl.throttle\r\n:-5\r\n*0\r\n:1\r\n:1\r\n:1\r\n"), std::string::npos) << list;
+  EXPECT_EQ(say("COMMAND INFO select nonsense\r\n"),
+            "*2\r\n*6\r\n$6\r\nselect\r\n:2\r\n*0\r\n:0\r\n:0\r\n:0\r\n$-1\r\n");
+  EXPECT_EQ(say("COMMAND INFO\r\n"), list);
+}
+
+TEST_F(RespSessionTest, HelpsWhereItSendsPeopleForHelp) {
+  for (const std::string name : {"CLIENT", "CONFIG", "COMMAND"}) {
+    EXPECT_EQ(say(name + " FOO\r\n"), "-ERR unknown subcommand 'FOO'. Try " + name + " HELP.\r\n");
+    const std::string help = say(name + " help\r\n");
+    EXPECT_NE(help.find("+" + name + " <subcommand>"), std::string::npos) << help;
+  }
+  EXPECT_EQ(say("CONFIG GET\r\n"), "-ERR wrong number of arguments for 'config|get' command\r\n");
 }
 
 TEST_F(RespSessionTest, AnswersAPipelineInOrderAndKeepsTheRest) {
@@ -206,6 +239,15 @@ TEST_F(RespSessionTest, SaysWhenThereIsNoRoomForAnotherKey) {
   for (int i = 0; i < 3000 && !last.starts_with("ERR"); ++i) last = throttle(0, "key" + std::to_string(i) + " 0 1 60");
   EXPECT_TRUE(last.starts_with("ERR ")) << last;
   EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
+}
+
+TEST_F(RespSessionTest, SaysWhyItGivesUp) {
+  std::string output;
+  for (const GiveUp why : {GiveUp::too_slow, GiveUp::no_room, GiveUp::too_crowded}) session->give_up(why, output);
+  EXPECT_EQ(output,
+            "-ERR the request was not finished in time\r\n"
+            "-ERR all connections together hold as much memory as they may; try again shortly\r\n"
+            "-ERR max number of clients reached\r\n");
 }
 
 }  // namespace

@@ -9,11 +9,17 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <iterator>
+#include <list>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/connection.h"
 #include "server/http_session.h"
@@ -26,19 +32,22 @@ using boost::asio::ip::tcp;
 using AsioError = boost::system::error_code;
 
 constexpr std::uint32_t kDrainMax = 10;  // seconds that a drain may take
+constexpr std::uint32_t kQuietMin = 60;  // seconds without a failure after which the next one is told again
+// Connections beyond the bound that are told so in peace; closing at once could throw the answer away.
+constexpr std::size_t kRefusedMax = 64;
 constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
 constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};  // pools keep idle connections for hours
 
 struct Listener {
-  Listener(boost::asio::io_context& io, Patience patience_in, std::string_view refusal_in,
-           std::function<std::unique_ptr<Session>()> make_session_in)
-      : acceptor(io), rest(io), patience(patience_in), refusal(refusal_in), make_session(std::move(make_session_in)) {}
+  Listener(boost::asio::io_context& io, Patience patience_in, std::function<std::unique_ptr<Session>()> make_session_in)
+      : acceptor(io), rest(io), patience(patience_in), make_session(std::move(make_session_in)) {}
 
   tcp::acceptor acceptor;
   boost::asio::steady_timer rest;
   Patience patience;
-  std::string_view refusal;
   std::function<std::unique_ptr<Session>()> make_session;
+  std::list<Connection> open;
+  std::optional<std::uint64_t> failed_at{};  // the tick at which accepting last failed
 };
 
 Error cannot_listen(std::string_view option, const Address& address, const AsioError& error) {
@@ -84,9 +93,11 @@ class LoopServer final : public Server {
         tick_timer_(io_),
         signals_(io_),
         http_service_{limiter},
-        http_(io_, kHttpPatience, kHttpRefusal, [this] { return make_http_session(http_service_); }),
-        resp_(io_, kRespPatience, kRespRefusal,
-              [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {}
+        http_(io_, kHttpPatience, [this] { return make_http_session(http_service_); }),
+        resp_(io_, kRespPatience,
+              [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {
+    shared_.held_max = options_.buffers_max;
+  }
 
   std::optional<Error> bind() {
     if (auto error = bind_to(http_, "--http", options_.http)) return error;
@@ -134,10 +145,12 @@ class LoopServer final : public Server {
   }
 
   void rest_then_accept(Listener& listener, const AsioError& error) {
-    if (!has_told_accept_error_) {
-      std::fprintf(stderr, "weir: cannot accept connections: %s. Raise `ulimit -n`.\n", error.message().c_str());
+    const auto before = std::exchange(listener.failed_at, shared_.tick);
+    if (!before || shared_.tick - *before > kQuietMin) {
+      const bool has_too_few = error.value() == EMFILE || error.value() == ENFILE;
+      std::fprintf(stderr, "weir: cannot accept connections: %s.%s\n", error.message().c_str(),
+                   has_too_few ? " Raise `ulimit -n`." : "");
     }
-    has_told_accept_error_ = true;
     listener.rest.expires_after(std::chrono::milliseconds(100));
     listener.rest.async_wait([this, &listener](const AsioError& canceled) {
       if (!canceled) accept(listener);
@@ -149,31 +162,46 @@ class LoopServer final : public Server {
     socket.non_blocking(true, error);
     if (!error) socket.set_option(tcp::no_delay(true), error);
     if (error) return;
-    if (connections_.open.size() >= options_.connections_max) {
-      socket.write_some(boost::asio::buffer(listener.refusal.data(), listener.refusal.size()), error);
-      return;
-    }
     try {
-      connections_.open.emplace_back(std::move(socket), listener.make_session(), listener.patience, connections_);
+      place(listener, std::move(socket));
     } catch (...) {
       return;  // without memory for it, this one connection is closed
     }
-    const auto place = std::prev(connections_.open.end());
-    place->start(place);
+  }
+
+  void place(Listener& listener, tcp::socket socket) {
+    auto session = listener.make_session();
+    const bool is_crowded = listener.open.size() >= options_.connections_max;
+    if (is_crowded && listener.open.size() >= options_.connections_max + kRefusedMax) {
+      AsioError ignored;
+      std::string last_words;
+      session->give_up(GiveUp::too_crowded, last_words);
+      socket.write_some(boost::asio::buffer(last_words), ignored);
+      return;
+    }
+    listener.open.emplace_back(std::move(socket), std::move(session), listener.patience, listener.open, shared_);
+    const auto last = std::prev(listener.open.end());
+    if (is_crowded) {
+      last->refuse(last, GiveUp::too_crowded);
+    } else {
+      last->start(last);
+    }
   }
 
   template <class Step>
   void for_each_connection(Step step) {
-    for (auto next = connections_.open.begin(); next != connections_.open.end();) step(*next++);
+    for (Listener* listener : {&http_, &resp_}) {
+      for (auto next = listener->open.begin(); next != listener->open.end();) step(*next++);
+    }
   }
 
   void wait_for_tick() {
     tick_timer_.expires_after(std::chrono::seconds(1));
     tick_timer_.async_wait([this](const AsioError& canceled) {
       if (canceled) return;
-      ++connections_.tick;
+      ++shared_.tick;
       for_each_connection([](Connection& connection) { connection.on_tick(); });
-      if (is_stopping_ && connections_.tick - stopping_since_ > kDrainMax) return leave(Stopped::forced);
+      if (is_stopping_ && shared_.tick - stopping_since_ > kDrainMax) return leave(Stopped::forced);
       wait_for_tick();
     });
   }
@@ -189,7 +217,7 @@ class LoopServer final : public Server {
 
   void stop() {
     is_stopping_ = true;
-    stopping_since_ = connections_.tick;
+    stopping_since_ = shared_.tick;
     for (Listener* listener : {&http_, &resp_}) {
       AsioError ignored;
       listener->acceptor.close(ignored);
@@ -201,7 +229,7 @@ class LoopServer final : public Server {
 
   // Looks often while stopping: the last connection's end is not announced, and nothing else is left to do.
   void await_last_connection() {
-    if (connections_.open.empty()) return leave(Stopped::drained);
+    if (http_.open.empty() && resp_.open.empty()) return leave(Stopped::drained);
     http_.rest.expires_after(std::chrono::milliseconds(20));
     http_.rest.async_wait([this](const AsioError& canceled) {
       if (!canceled) await_last_connection();
@@ -218,19 +246,22 @@ class LoopServer final : public Server {
   boost::asio::steady_timer tick_timer_;
   boost::asio::signal_set signals_;
   HttpService http_service_;
-  Listener http_;
+  Shared shared_;
+  Listener http_;  // after io_ and shared_: connections end before what they use
   Listener resp_;
-  Connections connections_;  // after io_: sockets end before their context
   Address http_address_;
   Address resp_address_;
   std::int64_t last_id_ = 0;
   std::uint64_t stopping_since_ = 0;
   bool is_stopping_ = false;
-  bool has_told_accept_error_ = false;
   Stopped stopped_ = Stopped::drained;
 };
 
 }  // namespace
+
+std::size_t descriptors_wanted(const ServerOptions& options) {
+  return 2 * (options.connections_max + kRefusedMax) + 64;
+}
 
 Result<std::unique_ptr<Server>> make_server(ServerOptions options, Limiter& limiter) {
   try {

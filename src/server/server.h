@@ -21,7 +21,8 @@ namespace weir {
 struct ServerOptions {
   Address http{"127.0.0.1", 8080};
   Address resp{"127.0.0.1", 6380};
-  std::size_t connections_max = 10'000;
+  std::size_t connections_max = 10'000;              // of each listener, so that one cannot starve the other
+  std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
   std::string version;
 };
 
@@ -29,6 +30,9 @@ enum class Stopped : std::uint8_t {
   drained,  // everything in flight was answered
   forced,   // by a second signal, or because the drain took too long
 };
+
+// How many descriptors it takes to serve as many connections as may be.
+std::size_t descriptors_wanted(const ServerOptions& options);
 
 class Server {
  public:

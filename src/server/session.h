@@ -26,6 +26,13 @@ struct Progress {
   bool full = false;   // stopped because of kOutputMax: call again with the rest
 };
 
+// Why a connection ends before its client wanted it to.
+enum class GiveUp : std::uint8_t {
+  too_slow,     // a request was begun and not finished in time
+  no_room,      // what all connections hold in memory is at its bound
+  too_crowded,  // as many connections as may be are open
+};
+
 class Session {
  public:
   virtual ~Session() = default;
@@ -36,8 +43,11 @@ class Session {
   // The server is stopping: what is answered from now on says so, where the protocol can.
   virtual void drain() = 0;
 
-  // A request was begun and not finished in time: the last words before the connection is closed.
-  virtual void give_up(std::string& output) = 0;
+  // The last words before the connection is closed.
+  virtual void give_up(GiveUp why, std::string& output) = 0;
+
+  // Bytes of a request that were consumed but are still kept.
+  virtual std::size_t held() const = 0;
 
  protected:
   Session() = default;

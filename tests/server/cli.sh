@@ -9,6 +9,7 @@ is "--help succeeds" 0 $?
 has "--help has examples" "weir serve --http :8081" "$help"
 is "and leads with them" yes "$(head -5 <<<"$help" | grep -q 'weir serve' && echo yes)"
 is "without arguments, the help" "$help" "$(run)"
+is "weir help, the help" "$help" "$(run help)"
 has "serve --help" "--keys" "$(run serve --help)"
 is "version and --version agree" "$(run version)" "$(run --version)"
 is "and look like a version" yes "$(run version | grep -Eqx 'weir [0-9]+\.[0-9]+\.[0-9]+' && echo yes)"
@@ -29,7 +30,14 @@ mistaken "See weir --help" frobnicate
 mistaken "See weir serve --help" serve --htp :0
 mistaken "See weir serve --help" serve --keys 0
 mistaken "See weir serve --help" serve --keys many
+mistaken "'1M' is not a whole number from 1 to 1000000000" serve --keys 1M
+mistaken "'0' is not a whole number" serve --connections 0
 mistaken "See weir" serve --http
+mistaken "the port is missing" serve --http 127.0.0.1
+mistaken "a port alone has a colon before it; write 127.0.0.1:8080, [::1]:8080 or :8080" serve --http 8080
+mistaken "a number from 0 to 65535" serve --http :http
+mistaken "not an IP address" serve --resp example.org:6380
+mistaken "leave out what stands before the host" serve --resp redis://127.0.0.1:6380
 
 # What it prints on starting are commands that work.
 start_server --keys 3

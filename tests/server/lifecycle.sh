@@ -1,9 +1,9 @@
-# Starting and stopping: ports in use, addresses that are none, signals, requests in flight.
+# Starting and stopping: ports in use, signals, requests in flight.
 # A stop finishes what was begun, closes what is idle, and does not wait when it is told twice.
 source "$(dirname "$0")/lib.bash"
 start_server
 
-# Ports in use, and addresses that are none: one line, the fix, exit code 1.
+# Addresses that cannot be had: one line, the fix, exit code 1.
 # refused NAME PART ARGUMENTS...
 refused() {
   local name=$1 part=$2 code
@@ -17,9 +17,6 @@ refused() {
 refused "HTTP port in use" "the port is in use. Choose another, or any free one with --http 127.0.0.1:0" \
   --http "127.0.0.1:$http_port" --resp :0
 refused "RESP port in use" "--resp 127.0.0.1:0" --http :0 --resp "127.0.0.1:$resp_port"
-refused "no port" "is not an address" --http 127.0.0.1
-refused "no number" "a number from 0 to 65535" --http :http
-refused "a name" "not an IP address" --resp example.org:6380
 refused "an address of another machine" "this machine has no such address" --http 192.0.2.1:0 --resp :0
 
 # Many connections at once, all of them answered.
@@ -69,4 +66,5 @@ kill -TERM "$pid"
 is "the second does not" yes "$(until_true 5 is_gone "$pid" && echo yes)"
 wait "$pid"
 is "and the exit code tells" 1 $?
+is "and so does a word" "weir: stopped before every request in flight was answered" "$(cat "$work"/err*)"
 finish

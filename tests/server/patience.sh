@@ -19,6 +19,26 @@ waiting+=($!)
 ) &
 waiting+=($!)
 
+# Thirty answers of a megabyte, taken slowly at first: so slowly that for more than ten seconds the kernel has no room
+# for more of them. Whoever takes something is waited for.
+(
+  exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port"
+  {
+    for i in $(seq 30); do
+      printf '*2\r\n$4\r\nECHO\r\n$1000000\r\n'
+      head -c 1000000 /dev/zero | tr '\0' 'x'
+      printf '\r\n'
+    done
+    printf 'QUIT\r\n'
+  } >&"$socket" 2>/dev/null &
+  for i in $(seq 15); do
+    head -c 60000 <&"$socket"
+    sleep 1
+  done | wc -c >"$work/slowly"
+  timeout 30 cat <&"$socket" | wc -c >"$work/then_all"
+) &
+waiting+=($!)
+
 # A mebibyte in small pieces is nothing special.
 piecemeal() {
   printf '*2\r\n$4\r\nECHO\r\n$1048576\r\n'
@@ -66,6 +86,8 @@ wait "${waiting[@]}"
 has "half a header is answered in the end" "HTTP/1.1 408 Request Timeout" "$(cat "$work/slow_header")"
 is "and its connection closed by the server" 0 "$(cat "$work/slow_header_code")"
 is "who never reads is cut off, not waited for" 1 "$(cat "$work/never_reads")"
+taken=$(($(cat "$work/slowly") + $(cat "$work/then_all")))
+is "who reads slowly gets everything" $((30 * (1000000 + 12) + 5)) "$taken"
 most=$(awk "/^VmHWM/{print \$2}" "/proc/$pid/status")
 is "the server never held more than 32 MiB ($most KiB)" yes "$([ "$most" -lt 32768 ] && echo yes)"
 still_answers "at last"
