@@ -3,6 +3,7 @@
 
 #include "weir/limiter.h"
 
+#include <exception>
 #include <new>
 #include <optional>
 #include <string>
@@ -13,9 +14,16 @@
 namespace weir {
 namespace {
 
-// A limit that was put together by hand, or left at its defaults, could divide by zero.
+// A limit that was put together by hand, or left at its defaults, could divide by zero or overflow.
 std::optional<Error> refuse_limit(const Limit& limit) {
-  if ((limit.period_us > 0 || limit.calendar) && limit.rate > 0 && limit.weight > 0 && limit.permits >= 0) return {};
+  const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
+    return low <= value && value <= high;
+  };
+  const bool by_calendar = limit.calendar && limit.algorithm == Algorithm::fixed_window && limit.period_us == 0;
+  const bool sound = (by_calendar || (!limit.calendar && within(limit.period_us, 1, kPeriodMax.count()))) &&
+                     within(limit.permits, 0, kPermitsMax) && within(limit.capacity, 0, kPermitsMax) &&
+                     limit.events_max > 0 && limit.rate > 0 && limit.weight > 0;
+  if (sound) return {};
   return Error{ErrorCode::invalid_argument, "this is no limit that compile() made: make it from a quota"};
 }
 
@@ -41,6 +49,8 @@ auto guarded(F call) -> decltype(call()) {
     return call();
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::exhausted, "out of memory");
+  } catch (const std::exception&) {
+    return fail(ErrorCode::unavailable, "failed");  // short enough to need no memory
   }
 }
 
@@ -85,18 +95,20 @@ Result<Decision> Limiter::check(std::string_view key, std::int64_t cost) noexcep
 }
 
 Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
-  return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->now());
+  return guarded([&] { return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->now()); });
 }
 
 Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
-  if (charges.empty() || charges.size() > kChargesMax) {
-    return fail(ErrorCode::out_of_range, "a request is charged to 1 to " + std::to_string(kChargesMax) +
-                                             " limits; this one names " + std::to_string(charges.size()));
-  }
-  for (const Charge& charge : charges) {
-    if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-  }
-  return guarded([&] { return impl_->store.charge(charges, impl_->now()); });
+  return guarded([&]() -> Result<Verdict> {
+    if (charges.empty() || charges.size() > kChargesMax) {
+      return fail(ErrorCode::out_of_range, "a request is charged to 1 to " + std::to_string(kChargesMax) +
+                                               " limits; this one names " + std::to_string(charges.size()));
+    }
+    for (const Charge& charge : charges) {
+      if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
+    }
+    return impl_->store.charge(charges, impl_->now());
+  });
 }
 
 std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charges) noexcept {
@@ -112,11 +124,13 @@ Result<Decision> Limiter::peek(std::string_view key) noexcept {
 }
 
 Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcept {
-  if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
-  if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
-  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-  const Charge peek{.key = key, .limit = &limit, .cost = 0};
-  return guarded([&] { return impl_->store.acquire(peek, {}, impl_->now()); });
+  return guarded([&]() -> Result<Decision> {
+    if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
+    if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
+    const Charge peek{.key = key, .limit = &limit, .cost = 0};
+    return impl_->store.acquire(peek, {}, impl_->now());
+  });
 }
 
 Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) noexcept {
@@ -129,8 +143,10 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 }
 
 Result<bool> Limiter::reset(std::string_view key) noexcept {
-  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-  return impl_->store.reset(key, impl_->now());
+  return guarded([&]() -> Result<bool> {
+    if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
+    return impl_->store.reset(key, impl_->now());
+  });
 }
 
 Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std::int64_t cost) noexcept {
@@ -139,32 +155,39 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std
 
 Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, const Limit& limit,
                                   std::int64_t cost) noexcept {
-  if (limit.algorithm != Algorithm::concurrency) {
-    return fail(ErrorCode::invalid_argument, "only a limit such as `20 concurrent` can be acquired; check the others");
-  }
-  if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
-  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-  if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-  if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
-  const Charge charge{.key = key, .limit = &limit, .cost = cost};
-  return guarded([&] { return impl_->store.acquire(charge, id, impl_->now()); });
+  return guarded([&]() -> Result<Decision> {
+    if (limit.algorithm != Algorithm::concurrency) {
+      return fail(ErrorCode::invalid_argument,
+                  "only a limit such as `20 concurrent` can be acquired; check the others");
+    }
+    if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
+    if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
+    const Charge charge{.key = key, .limit = &limit, .cost = cost};
+    return impl_->store.acquire(charge, id, impl_->now());
+  });
 }
 
 Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcept {
-  if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-  if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-  return impl_->store.release(key, id, impl_->now());
+  return guarded([&]() -> Result<bool> {
+    if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
+    return impl_->store.release(key, id, impl_->now());
+  });
 }
 
 std::size_t Limiter::size() const noexcept { return impl_->store.size(); }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 
 Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options) noexcept {
-  const auto named = parse_algorithm(algorithm);
-  if (!named) return fail(named.error());
-  auto limit = compile(quota, *named);
-  if (!limit) return fail(limit.error());
-  return Limiter(*std::move(limit), std::move(options));
+  return guarded([&]() -> Result<Limiter> {
+    const auto named = parse_algorithm(algorithm);
+    if (!named) return fail(named.error());
+    auto limit = compile(quota, *named);
+    if (!limit) return fail(limit.error());
+    return Limiter(*std::move(limit), std::move(options));
+  });
 }
 
 }  // namespace weir

@@ -105,6 +105,12 @@ TEST(Limiter, RefusesWhatItCannotCount) {
   EXPECT_FALSE(limiter->check_all(std::vector<Charge>(kChargesMax + 1, Charge{"k", &limit, 1})));
   EXPECT_NE(limiter->check("k", Limit{}).error().message.find("compile()"), std::string::npos);
   EXPECT_FALSE(limiter->peek("k", Limit{.algorithm = Algorithm::concurrency}));
+  Limit by_hand = compile("5/calendar_day").value();
+  by_hand.algorithm = Algorithm::sliding_window;
+  EXPECT_FALSE(limiter->check("k", by_hand));
+  Limit forgetful = compile("5/minute", Algorithm::sliding_log).value();
+  forgetful.events_max = 0;
+  EXPECT_FALSE(limiter->check("k", forgetful));
   const Charge without_limit{.key = "k"};
   EXPECT_FALSE(limiter->check_all({&without_limit, 1}));
 

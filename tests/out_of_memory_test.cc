@@ -60,6 +60,25 @@ TEST(OutOfMemory, IsAnErrorThatForgivesNothing) {
   }
 }
 
+// A key whose limit was being changed keeps what it had spent, for as long as the new limit says.
+TEST(OutOfMemory, ForgetsNoKeyWhoseLimitChanged) {
+  const auto clock = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953});
+  const Limit second = compile("10/s burst 10").value(), hour = compile("10/hour burst 10").value();
+  for (long allowed = 0; allowed < 20; ++allowed) {
+    Limiter limiter({.clock = clock});
+    const std::string key(200, 'k');
+    limiter.check(key, second, 10);
+    const Charge charges[] = {{key, &hour, 1}, {"other", &hour, 0}};
+    allocations_left = allowed;
+    static_cast<void>(limiter.check_all(charges));
+    allocations_left = -1;
+    clock->advance(Micros{2'000'000});
+    const std::int64_t before = limiter.peek(key, hour)->remaining;
+    for (int i = 0; i < 10'000; ++i) limiter.check("n" + std::to_string(i), hour, 1);  // sweeps
+    EXPECT_EQ(limiter.peek(key, hour)->remaining, before) << allowed;
+  }
+}
+
 TEST(OutOfMemory, LosesNoPermitInFlight) {
   Limiter limiter({.clock = std::make_shared<ManualClock>()});
   const Limit limit = compile("5 concurrent").value();

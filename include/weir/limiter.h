@@ -47,14 +47,14 @@ class Limiter {
 
   // check_all()
   //
-  // One request, several limits: all are charged or none is. The same key and limit given twice are
-  // merged; the same key with two different limits is an error.
+  // One request, several limits: all are charged or none is (but without memory, where an error may leave permits
+  // spent). The same key and limit given twice are merged; the same key with two different limits is an error.
   Result<Verdict> check_all(std::span<const Charge> charges) noexcept;
 
   // check_many()
   //
   // Several requests, each on its own, with one reading of the clock, unless a key has seen a later one meanwhile.
-  // Answers stand in order.
+  // Answers stand in order. Without memory for the answers the program ends.
   std::vector<Result<Decision>> check_many(std::span<const Charge> charges) noexcept;
 
   // peek()

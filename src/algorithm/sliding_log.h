@@ -51,6 +51,7 @@ class SlidingLog {
   void compact() {
     events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
+    if (events_.capacity() > 4 * events_.size()) events_.shrink_to_fit();
   }
 
   std::vector<LogEvent> events_;

@@ -33,7 +33,8 @@ std::string too_many_args(std::string_view count) {
 }  // namespace
 
 ParsedRequest RequestParser::parse(std::string_view input) {
-  if (unquoted_.capacity() > kUnquotedKeep) unquoted_ = {};  // whatever pointed there is no longer needed
+  if (unquoted_.capacity() > kUnquotedKeep)
+    std::string().swap(unquoted_);  // whatever pointed there is no longer needed
   if (expect_ != Expect::request) return parse_bulks(input);
   if (input.empty()) return {};
   return input.front() == '*' ? parse_count(input) : parse_inline(input);

@@ -92,6 +92,9 @@ class Connection {
   static constexpr std::uint32_t kLingerMax = 2;
   static constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
+  // An assignment of {} would keep the capacity.
+  static void free_memory(std::string& buffer) { std::string().swap(buffer); }
+
   bool has_output() const { return sent_ < out_.size(); }
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty(); }
 
@@ -115,7 +118,6 @@ class Connection {
 
   void wait_readable() {
     if (is_reading_ || is_dead_ || has_ended_ || is_full_ || out_.size() - sent_ >= kOutputMax) return;
-    is_reading_ = true;
     socket_.async_wait(Socket::wait_read, [this](const Error& error) {
       is_reading_ = false;
       guarded([&] {
@@ -124,11 +126,11 @@ class Connection {
         wait_readable();
       });
     });
+    is_reading_ = true;  // not before: had the wait thrown, nobody would come
   }
 
   void wait_writable() {
     if (is_writing_ || is_dead_) return;
-    is_writing_ = true;
     socket_.async_wait(Socket::wait_write, [this](const Error& error) {
       is_writing_ = false;
       guarded([&] {
@@ -137,6 +139,7 @@ class Connection {
         wait_readable();
       });
     });
+    is_writing_ = true;
   }
 
   void on_readable() {
@@ -192,7 +195,7 @@ class Connection {
     session_->give_up(why, out_);
     is_closing_ = true;
     is_full_ = false;
-    in_ = {};
+    free_memory(in_);
   }
 
   void flush() {
@@ -210,7 +213,7 @@ class Connection {
       }
       out_.clear();
       sent_ = 0;
-      if (out_.capacity() > kBufferKeep) out_ = {};
+      if (out_.capacity() > kBufferKeep) free_memory(out_);
       if (is_closing_) return linger();
       if (has_ended_) return die();
       if (!is_full_) return;
@@ -233,12 +236,17 @@ class Connection {
     socket_.shutdown(Socket::shutdown_send, ignored);
     is_lingering_ = true;
     since_ = all_.tick;
-    in_ = {};
+    free_memory(in_);
     is_full_ = false;
   }
 
   void watch() {
     if (is_dead_) return;
+    if (phase_ == Phase::idle && in_.empty() && !has_output()) {
+      free_memory(in_);
+      free_memory(out_);
+      sent_ = 0;
+    }
     if (is_lingering_) {
       if (is_taking()) since_ = all_.tick;
       if (all_.tick - since_ > kLingerMax) die();

@@ -7,6 +7,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,6 +68,11 @@ HttpAnswer too_much_header() {
   return problem_answer(431, "Header too large",
                         "the header, the extension of a chunk or the trailer is larger than " +
                             std::to_string(kHttpHeaderMax) + " bytes");
+}
+
+HttpAnswer too_many_fields() {
+  return problem_answer(431, "Header too large",
+                        "the header has more than " + std::to_string(kHttpFieldsMax) + " fields");
 }
 
 // unsure_framing()
@@ -165,13 +171,21 @@ class HttpSession final : public Session {
     begin_request();  // what was read of the body is of no use any more
   }
 
-  std::size_t held() const override { return parser_->get().body().capacity(); }
+  std::size_t held() const override { return parser_->get().body().size() + field_count() * kFieldBytes; }
 
  private:
+  static constexpr std::size_t kFieldBytes = 128;  // that a field takes beside its text, generously
+
+  std::size_t field_count() const {
+    const auto& fields = parser_->get();
+    return static_cast<std::size_t>(std::distance(fields.begin(), fields.end()));
+  }
+
   // Why a request is not read further, if it is not; `used` of `rest` was parsed last.
   std::optional<HttpAnswer> refuse(std::string_view rest, std::size_t used, const BeastError& error) const {
     if (error && error != http::error::need_more) return parse_problem(rest, error);
     if (parser_->is_header_done()) {
+      if (field_count() > kHttpFieldsMax) return too_many_fields();
       if (auto unsure = unsure_framing(parser_->get())) return unsure;
     }
     // Beast bounds neither the extension of a chunk nor a trailer: it waits for their end, whatever comes.

@@ -13,6 +13,7 @@
 namespace weir {
 
 inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;
+inline constexpr std::size_t kHttpFieldsMax = 100;
 inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
 
 // `service` outlives the session.

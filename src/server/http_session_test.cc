@@ -366,8 +366,19 @@ TEST_F(HttpSessionTest, SaysWhyItGivesUp) {
   }
 }
 
+TEST_F(HttpSessionTest, RefusesAHeaderOfVeryManyFields) {
+  std::string fields;
+  for (std::size_t i = 0; i < kHttpFieldsMax + 1; ++i) fields += "a:\r\n";
+  const std::string answer = say("GET /livez HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n");
+  EXPECT_TRUE(status(answer).starts_with("HTTP/1.1 431")) << answer;
+  EXPECT_TRUE(progress.close);
+}
+
 TEST_F(HttpSessionTest, TellsHowMuchOfAnUnfinishedBodyItHolds) {
   EXPECT_LT(session->held(), 100u);
+  say("POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{");
+  EXPECT_LT(session->held(), 2'000u) << "what was announced is not held yet";
+  session = make_http_session(service);
   const std::string bytes = post(std::string(500'000, 'x'));
   say(bytes.substr(0, 400'000));
   EXPECT_GE(session->held(), 399'000u);

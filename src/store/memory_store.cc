@@ -121,6 +121,8 @@ std::vector<MemoryStore::Debit> MemoryStore::merge(std::span<const Charge> charg
 }
 
 Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_t now) {
+  Verdict verdict;
+  verdict.decisions.reserve(charges.size());
   std::vector<std::size_t> places;
   std::vector<Debit> debits = merge(charges, places);
   ShardSet held = 0;
@@ -137,7 +139,6 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
 
   const Locks locks(shards_, held);
   now = time_of(held, now);
-  Verdict verdict;
   verdict.allowed = true;
   for (Debit& debit : debits) {
     prepare(debit, now);
@@ -183,6 +184,10 @@ void MemoryStore::prepare(Debit& debit, std::int64_t now) {
   debit.shard->earliest_us = std::min(debit.shard->earliest_us, debit.entry->expires_us);
   if (debit.cost != 0 || debit.entry->cell.is_current(*debit.limit, now)) {
     debit.moved = debit.entry->cell.prepare(*debit.limit, now);
+    if (debit.moved && debit.limit->algorithm != Algorithm::concurrency) {  // known before anything can go wrong
+      const std::int64_t reset = debit.entry->cell.decide(now, 0).decision.reset_after.count();
+      debit.entry->expires_us = std::max(debit.entry->expires_us, now + reset);
+    }
   } else {  // a peek is told what would become of the state, and leaves it as it is
     debit.fresh = debit.entry->cell;
     debit.fresh.prepare(*debit.limit, now);
