@@ -150,6 +150,7 @@ class HttpSession final : public Session {
       if (auto refusal = refuse(rest, used, error)) {
         append_answer(output, *refusal, {Connection::close}, service_.limiter.now());
         progress.close = true;
+        begin_request();  // nothing of it is kept while the connection lingers
       } else if (parser_->is_done()) {
         progress.close = answer(output) == Connection::close;
         ++progress.answered;
