@@ -69,11 +69,10 @@ struct Limiter::Impl {
   std::int64_t now() const { return clock->now().count(); }
 
   Result<Decision> charge(const Charge& charge, std::int64_t at) {
-    if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-    return guarded([&] {
-             return store.charge({&charge, 1}, at);
-           })
-        .map([](const Verdict& verdict) { return verdict.decisions.front(); });
+    return guarded([&]() -> Result<Decision> {
+      if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
+      return store.charge({&charge, 1}, at).map([](const Verdict& verdict) { return verdict.decisions.front(); });
+    });
   }
 
   template <class F>
@@ -95,7 +94,7 @@ Result<Decision> Limiter::check(std::string_view key, std::int64_t cost) noexcep
 }
 
 Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
-  return guarded([&] { return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->now()); });
+  return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->now());
 }
 
 Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {

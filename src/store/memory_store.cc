@@ -25,20 +25,25 @@ struct MemoryStore::Debit {
   std::int64_t expires_us(std::int64_t now) const { return now + outcome.decision.reset_after.count(); }
 };
 
+// The shards of a set, in ascending order.
+template <class Visit>
+void MemoryStore::for_each_shard(std::deque<Shard>& shards, ShardSet set, Visit visit) {
+  for (; set != 0; set &= set - 1) visit(shards[static_cast<std::size_t>(std::countr_zero(set))]);
+}
+
 // Locks in ascending order, so that two requests never wait for each other in a circle.
 class MemoryStore::Locks {
  public:
   Locks(std::deque<Shard>& shards, ShardSet held) : shards_(shards), held_(held) {
-    for (ShardSet rest = held_; rest != 0; rest &= rest - 1) shard(rest).mutex.lock();
+    for_each_shard(shards_, held_, [](Shard& shard) { shard.mutex.lock(); });
   }
   ~Locks() {
-    for (ShardSet rest = held_; rest != 0; rest &= rest - 1) shard(rest).mutex.unlock();
+    for_each_shard(shards_, held_, [](Shard& shard) { shard.mutex.unlock(); });
   }
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
 
  private:
-  Shard& shard(ShardSet rest) { return shards_[static_cast<std::size_t>(std::countr_zero(rest))]; }
   std::deque<Shard>& shards_;
   const ShardSet held_;
 };
@@ -163,14 +168,10 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
 // The time of a request whose shards are locked. Only a clock that was really set back makes it run backwards.
 std::int64_t MemoryStore::time_of(ShardSet held, std::int64_t now) {
   std::int64_t latest = 0;
-  for (ShardSet rest = held; rest != 0; rest &= rest - 1) {
-    latest = std::max(latest, shards_[static_cast<std::size_t>(std::countr_zero(rest))].latest_us);
-  }
+  for_each_shard(shards_, held, [&](const Shard& shard) { latest = std::max(latest, shard.latest_us); });
   if (now < latest) now = clock_->now().count();
   now = std::clamp<std::int64_t>(now, 0, kTimeEnd - 1);
-  for (ShardSet rest = held; rest != 0; rest &= rest - 1) {
-    shards_[static_cast<std::size_t>(std::countr_zero(rest))].latest_us = now;
-  }
+  for_each_shard(shards_, held, [&](Shard& shard) { shard.latest_us = now; });
   return now;
 }
 
@@ -300,9 +301,7 @@ void MemoryStore::forget(Shard& shard, const CellName& name) {
 // Frees at least one key if any has lapsed, here first, then in shards that nobody is using.
 bool MemoryStore::make_room(ShardSet held, std::int64_t now) {
   const auto fits = [&] { return size() <= keys_max_; };
-  for (std::size_t i = 0; i < kShards; ++i) {
-    if ((held >> i & 1) != 0) sweep(shards_[i], now);
-  }
+  for_each_shard(shards_, held, [&](Shard& shard) { sweep(shard, now); });
   for (std::size_t i = 0; i < kShards && !fits(); ++i) {
     if ((held >> i & 1) != 0 || !shards_[i].mutex.try_lock()) continue;
     const std::lock_guard lock(shards_[i].mutex, std::adopt_lock);

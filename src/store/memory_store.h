@@ -91,6 +91,8 @@ class MemoryStore {
   struct Debit;  // a charge under way
   class Room;    // for the keys that a request adds
   class Locks;   // the shards of a request
+  template <class Visit>
+  static void for_each_shard(std::deque<Shard>& shards, ShardSet set, Visit visit);
   std::size_t shard_of(const CellName& name) const;
   static std::vector<Debit> merge(std::span<const Charge> charges, std::vector<std::size_t>& places);
 
