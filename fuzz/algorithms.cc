@@ -24,10 +24,10 @@ class Bytes {
     for (; count > 0 && at_ != end_; --count) value = value << 8 | *at_++;
     return value;
   }
-  // Small numbers take one byte; 0xf8 and above announce as many more.
+  // Never negative. Small numbers take one byte; 0xf8 and above announce as many more.
   std::int64_t number() {
     const std::uint64_t first = take(1);
-    return static_cast<std::int64_t>(first < 0xf8 ? first : take(first - 0xf7));
+    return static_cast<std::int64_t>((first < 0xf8 ? first : take(first - 0xf7)) & INT64_MAX);
   }
 
  private:
