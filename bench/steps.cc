@@ -1,45 +1,32 @@
 // What a decision costs: each algorithm's arithmetic, and a check through the library, beside what the machine gives
 // for nothing (one compare-and-swap) and beside what people write first (a map under a mutex).
 //
-// Alternates all contestants in one process and prints medians; only the ratios mean anything on a shared machine.
-#include <algorithm>
+// All take turns in one process and medians count; only the ratios mean anything on a shared machine.
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
+#include <cstdlib>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "algorithm/cell.h"
+#include "kit/machine.h"
+#include "kit/options.h"
+#include "kit/report.h"
+#include "kit/rounds.h"
 #include "weir/limiter.h"
 
 namespace {
 
 using namespace weir;
+using namespace weir::bench;
 
-constexpr int kRounds = 7;
-constexpr int kChecks = 200'000;
+constexpr std::size_t kChecks = 200'000;  // of a round
 constexpr std::size_t kKeys = 2'000;
-
-struct Contestant {
-  std::string name;
-  std::function<void()> round;  // kChecks decisions
-  std::vector<double> ns{};
-};
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-double time_round(const std::function<void()>& round) {
-  const auto begin = std::chrono::steady_clock::now();
-  round();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kChecks;
-}
 
 std::vector<std::string> make_keys() {
   std::vector<std::string> keys;
@@ -49,8 +36,8 @@ std::vector<std::string> make_keys() {
 }
 
 Contestant compare_and_swap() {
-  return {"one compare-and-swap", [word = std::make_shared<std::atomic<std::uint64_t>>(0)] {
-            for (int i = 0; i < kChecks; ++i) {
+  return {"one compare-and-swap", kChecks, [word = std::make_shared<std::atomic<std::uint64_t>>(0)] {
+            for (std::size_t i = 0; i < kChecks; ++i) {
               std::uint64_t old = word->load(std::memory_order_relaxed);
               while (!word->compare_exchange_weak(old, old + 1)) {
               }
@@ -63,19 +50,19 @@ Contestant mutexed_map(const std::vector<std::string>& keys) {
     std::mutex mutex;
     std::unordered_map<std::string, double> tokens;
   };
-  return {"a map under a mutex", [&keys, shared = std::make_shared<Shared>()] {
-            for (int i = 0; i < kChecks; ++i) {
+  return {"a map under a mutex", kChecks, [&keys, shared = std::make_shared<Shared>()] {
+            for (std::size_t i = 0; i < kChecks; ++i) {
               const std::lock_guard lock(shared->mutex);
-              shared->tokens[keys[static_cast<std::size_t>(i) % kKeys]] += 1;
+              shared->tokens[keys[i % kKeys]] += 1;
             }
           }};
 }
 
 Contestant arithmetic(Algorithm algorithm) {
   const Limit limit = compile("1000/s", algorithm).value();
-  return {"arithmetic, " + std::string(to_string(algorithm)),
+  return {"arithmetic, " + std::string(to_string(algorithm)), kChecks,
           [limit, cell = std::make_shared<Cell>(limit), now = std::int64_t{1'794'701'843'991'953}]() mutable {
-            for (int i = 0; i < kChecks; ++i) {
+            for (std::size_t i = 0; i < kChecks; ++i) {
               now += 500;
               cell->prepare(limit, now);
               const auto outcome = cell->decide(now, 1);
@@ -86,31 +73,42 @@ Contestant arithmetic(Algorithm algorithm) {
 
 Contestant library(const std::vector<std::string>& keys, Algorithm algorithm) {
   const Limit limit = compile("1000000/s", algorithm).value();
-  return {"library, " + std::string(to_string(algorithm)), [&keys, limit, limiter = std::make_shared<Limiter>()] {
-            for (int i = 0; i < kChecks; ++i) {
-              if (!limiter->check(keys[static_cast<std::size_t>(i) % kKeys], limit)) std::abort();
+  return {"library, " + std::string(to_string(algorithm)), kChecks,
+          [&keys, limit, limiter = std::make_shared<Limiter>()] {
+            for (std::size_t i = 0; i < kChecks; ++i) {
+              if (!limiter->check(keys[i % kKeys], limit)) std::abort();
             }
           }};
 }
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+  Options options;
+  if (!parse_options(count, words, {}, options)) return 2;
   const std::vector<std::string> keys = make_keys();
-  std::vector<Contestant> contestants{compare_and_swap(), mutexed_map(keys)};
+  std::deque<Contestant> contestants;
+  contestants.push_back(compare_and_swap());
+  contestants.push_back(mutexed_map(keys));
   for (const Algorithm algorithm : kAlgorithms) {
     if (algorithm != Algorithm::concurrency) contestants.push_back(arithmetic(algorithm));
   }
   for (const Algorithm algorithm : {Algorithm::sliding_window, Algorithm::token_bucket}) {
     contestants.push_back(library(keys, algorithm));
   }
-  for (int round = 0; round < kRounds; ++round) {
-    for (Contestant& contestant : contestants) contestant.ns.push_back(time_round(contestant.round));
+  std::vector<Contestant*> all;
+  for (Contestant& contestant : contestants) all.push_back(&contestant);
+  alternate(all, options.quick ? 5 : 15);
+
+  std::printf("%s\n", describe_machine().c_str());
+  Report report;
+  report.begin("Nanoseconds of a decision");
+  for (const Contestant* rival : {all[0], all[1]}) {
+    for (const Contestant* contestant : all) {
+      if (contestant == rival) continue;
+      report.add({contestant->name(), contestant->figure(), "ns", Rival{rival->name(), rival->figure()}});
+    }
   }
-  const double unit = median(contestants[0].ns), map = median(contestants[1].ns);
-  std::printf("%-32s %10s %10s %10s\n", "", "ns", "of a CAS", "of a map");
-  for (const Contestant& contestant : contestants) {
-    const double ns = median(contestant.ns);
-    std::printf("%-32s %10.1f %10.2f %10.2f\n", contestant.name.c_str(), ns, ns / unit, ns / map);
-  }
+  report.print(stdout);
+  return options.json.empty() || report.write_json(options.json) ? 0 : 1;
 }

@@ -1,7 +1,10 @@
-// The only place that asks the system what time it is. See weir/clock.h.
+// The only place that asks the system what time it is, and the only one that waits for it. See weir/clock.h.
 
 #include "weir/clock.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
 
 namespace weir {
@@ -22,8 +25,105 @@ class SystemClock final : public Clock {
   const std::int64_t offset_us_;
 };
 
+// What lies in a state file may be damaged: whatever the sum is, the answer is a time.
+class SharedClock final : public Clock {
+ public:
+  SharedClock(const std::int64_t& offset_us, std::int64_t& latest_us) : offset_us_(offset_us), latest_us_(latest_us) {}
+  Micros now() const override {
+    const auto offset = static_cast<std::uint64_t>(__atomic_load_n(&offset_us_, __ATOMIC_RELAXED));
+    const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(read_us(CLOCK_BOOTTIME)) + offset);
+    const std::int64_t time = std::clamp<std::int64_t>(sum, 0, kTimeEnd - 1);
+    if (std::int64_t latest = __atomic_load_n(&latest_us_, __ATOMIC_RELAXED); is_far_behind(latest, time)) {
+      // If somebody else is faster, that will do.
+      __atomic_compare_exchange_n(&latest_us_, &latest, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+    return Micros{time};
+  }
+
+ private:
+  static bool is_far_behind(std::int64_t latest, std::int64_t time) { return latest < time - 1'000'000; }
+  const std::int64_t& offset_us_;
+  std::int64_t& latest_us_;
+};
+
+std::array<std::uint64_t, 2> read_boot_id() {
+  std::array<std::uint64_t, 2> id{};
+  std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re");
+  if (file == nullptr) return id;
+  std::size_t digits = 0;
+  for (int c = std::fgetc(file); c != EOF && digits < 32; c = std::fgetc(file)) {
+    const char* const hex = "0123456789abcdef";
+    const char* const digit = c > 0 ? std::strchr(hex, c) : nullptr;
+    if (digit == nullptr) continue;  // it has dashes
+    id[digits / 16] = id[digits / 16] << 4 | static_cast<std::uint64_t>(digit - hex);
+    ++digits;
+  }
+  std::fclose(file);
+  return id;
+}
+
+constexpr Micros kNapMax{1'000'000};
+
 }  // namespace
 
+void Sleeper::wake() {
+  // Notified under the lock: the woken thread may end the sleeper at once.
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_one();
+}
+
+void Clock::sleep(Sleeper& sleeper, Micros until) const {
+  std::unique_lock lock(sleeper.mutex_);
+  const auto is_woken = [&] { return sleeper.woken_; };
+  if (until == Micros::max()) {
+    sleeper.changed_.wait(lock, is_woken);
+  } else if (const Micros left = until - now(); left > Micros{0}) {
+    sleeper.changed_.wait_for(lock, std::min(left, kNapMax), is_woken);
+  }
+  sleeper.woken_ = false;
+}
+
+// The sleeper is listed before the time is looked at, and the time is moved before the list is walked: one of the two
+// sees the other.
+void ManualClock::sleep(Sleeper& sleeper, Micros until) const {
+  {
+    const std::lock_guard lock(sleepers_mutex_);
+    sleeper.next_ = sleepers_;
+    sleepers_ = &sleeper;
+  }
+  {
+    std::unique_lock lock(sleeper.mutex_);
+    sleeper.changed_.wait(lock, [&] { return sleeper.woken_ || now() >= until; });
+    sleeper.woken_ = false;
+  }
+  const std::lock_guard lock(sleepers_mutex_);
+  Sleeper** place = &sleepers_;
+  while (*place != &sleeper) place = &(*place)->next_;
+  *place = sleeper.next_;
+}
+
+void ManualClock::set(Micros now) {
+  now_us_.store(now.count(), std::memory_order_relaxed);
+  wake_all();
+}
+
+void ManualClock::advance(Micros by) {
+  now_us_.fetch_add(by.count(), std::memory_order_relaxed);
+  wake_all();
+}
+
+void ManualClock::wake_all() {
+  const std::lock_guard lock(sleepers_mutex_);
+  for (Sleeper* sleeper = sleepers_; sleeper != nullptr; sleeper = sleeper->next_) sleeper->wake();
+}
+
 std::shared_ptr<const Clock> make_system_clock() { return std::make_shared<SystemClock>(); }
+
+ClockReading read_clocks() { return {read_boot_id(), read_us(CLOCK_REALTIME), read_us(CLOCK_BOOTTIME)}; }
+
+std::shared_ptr<const Clock> make_shared_clock(const std::int64_t& offset_us, std::int64_t& latest_us) {
+  return std::make_shared<SharedClock>(offset_us, latest_us);
+}
 
 }  // namespace weir

@@ -3,13 +3,18 @@
 
 #include "weir/limiter.h"
 
+#include <unistd.h>
+
 #include <exception>
 #include <new>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 
 #include "store/memory_store.h"
+#include "sweeper.h"
+#include "wait_queue.h"
 
 namespace weir {
 namespace {
@@ -54,25 +59,127 @@ auto guarded(F call) -> decltype(call()) {
   }
 }
 
+std::optional<Error> refuse_charges(std::span<const Charge> charges, std::size_t charges_max) {
+  if (charges.empty() || charges.size() > charges_max) {
+    return Error{ErrorCode::out_of_range, "a request is charged to 1 to " + std::to_string(charges_max) +
+                                              " limits; this one names " + std::to_string(charges.size())};
+  }
+  for (const Charge& charge : charges) {
+    if (auto wrong = refuse_charge(charge)) return wrong;
+  }
+  return {};
+}
+
+std::optional<Error> refuse_request_id(std::string_view id, Micros lasts) {
+  if (id.empty() || id.size() > kRequestIdBytesMax) {
+    return Error{ErrorCode::invalid_argument, "the id of a request has 1 to " + std::to_string(kRequestIdBytesMax) +
+                                                  " bytes; this one has " + std::to_string(id.size())};
+  }
+  if (lasts >= kPeriodMin && lasts <= kPeriodMax) return {};
+  return Error{ErrorCode::out_of_range,
+               "an id lasts for 1 ms to 10 years; this one would for " + std::to_string(lasts.count()) + " us"};
+}
+
+std::optional<Error> refuse_wait(const Charge& charge) {
+  if (charge.cost < 1) return Error{ErrorCode::out_of_range, "one waits for at least 1 permit"};
+  return refuse_charge(charge);
+}
+
+std::optional<Error> refuse_negative(std::span<const Charge> charges) {
+  for (const Charge& charge : charges) {
+    if (charge.cost < 0) {
+      return Error{ErrorCode::out_of_range,
+                   "a reservation costs 0 or more; this one would cost " + std::to_string(charge.cost)};
+    }
+  }
+  return {};
+}
+
+// 128 random bits: nobody guesses another's reservation, and no two are the same.
+std::string random_id() {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::random_device random;
+  std::string id;
+  for (int word = 0; word < 4; ++word) {
+    std::uint32_t bits = random();
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id += kDigits[bits & 15];
+  }
+  return id;
+}
+
+// The calendar of a limit that another process, or an earlier one, has written into the state.
+std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
+  const auto limit =
+      compile(Quota{.algorithm = Algorithm::fixed_window, .permits = 1, .calendar = CalendarPeriod{unit, zone}});
+  return limit ? limit->calendar : nullptr;
+}
+
 }  // namespace
 
-struct Limiter::Impl {
-  std::shared_ptr<const Clock> clock;
+// Not a word of it in the shared library.
+struct [[gnu::visibility("hidden")]] Limiter::Impl {
   std::optional<Limit> own;
-  MemoryStore store;
+  std::unique_ptr<MemoryStore> store;
+  const Clock& clock;                // the store's
+  std::shared_ptr<WaitQueue> waits;  // shared with those who wait while the limiter ends
+  std::unique_ptr<Sweeper> sweeper;
+  const pid_t process = getpid();
 
-  Impl(LimiterOptions options, std::optional<Limit> limit)
-      : clock(options.clock ? std::move(options.clock) : make_system_clock()),
-        own(std::move(limit)),
-        store(options.keys_max, clock) {}
+  Impl(std::unique_ptr<MemoryStore> opened, const LimiterOptions& options, std::optional<Limit> limit)
+      : own(std::move(limit)),
+        store(std::move(opened)),
+        clock(store->clock()),
+        waits(std::make_shared<WaitQueue>(options.waiters_max, clock, [this](const Charge& charge, std::int64_t now) {
+          return guarded([&] { return store->check(charge, now); });
+        })) {
+    if (options.sweeping == Sweeping::in_background) {
+      sweeper = std::make_unique<Sweeper>(clock, [this] { store->sweep(now()); });
+    }
+  }
+  ~Impl() {
+    if (getpid() == process) {
+      sweeper.reset();
+      waits->close();
+    } else {  // after a fork: their threads are not here, and what those slept on would wait for them for ever
+      static_cast<void>(sweeper.release());
+      static_cast<void>(new std::shared_ptr<WaitQueue>(std::move(waits)));
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
-  std::int64_t now() const { return clock->now().count(); }
+  static Result<std::unique_ptr<Impl>> open(LimiterOptions options, std::optional<Limit> limit) {
+    auto store = MemoryStore::open(
+        {.keys = options.keys, .log_bytes = options.log_bytes, .file = options.file, .find_calendar = find_calendar},
+        options.clock);
+    if (!store) return fail(std::move(store.error()));
+    return std::make_unique<Impl>(*std::move(store), options, std::move(limit));
+  }
+
+  // For the constructors, which have no other way to say it.
+  static std::unique_ptr<Impl> open_in_memory(LimiterOptions options, std::optional<Limit> limit) {
+    WEIR_ASSERT(options.file.empty());  // open_limiter() opens files
+    auto impl = open(std::move(options), std::move(limit));
+    WEIR_ASSERT(impl.has_value());
+    return *std::move(impl);
+  }
+
+  std::int64_t now() const { return clock.now().count(); }
 
   Result<Decision> charge(const Charge& charge, std::int64_t at) {
     return guarded([&]() -> Result<Decision> {
       if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-      return store.charge({&charge, 1}, at).map([](const Verdict& verdict) { return verdict.decisions.front(); });
+      auto decision = store->check(charge, at);
+      if (charge.cost < 0) waits->hurry(charge.key);
+      return decision;
     });
+  }
+
+  // Those who wait for a key that was given permits try again.
+  void hurry(std::span<const Charge> charges) {
+    for (const Charge& charge : charges) {
+      if (charge.cost < 0) waits->hurry(charge.key);
+    }
   }
 
   template <class F>
@@ -82,9 +189,10 @@ struct Limiter::Impl {
   }
 };
 
-Limiter::Limiter(LimiterOptions options) : impl_(std::make_unique<Impl>(std::move(options), std::nullopt)) {}
+Limiter::Limiter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Limiter::Limiter(LimiterOptions options) : Limiter(Impl::open_in_memory(std::move(options), std::nullopt)) {}
 Limiter::Limiter(Limit own, LimiterOptions options)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(own))) {}
+    : Limiter(Impl::open_in_memory(std::move(options), std::move(own))) {}
 Limiter::Limiter(Limiter&&) noexcept = default;
 Limiter& Limiter::operator=(Limiter&&) noexcept = default;
 Limiter::~Limiter() = default;
@@ -99,22 +207,37 @@ Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::i
 
 Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
   return guarded([&]() -> Result<Verdict> {
-    if (charges.empty() || charges.size() > kChargesMax) {
-      return fail(ErrorCode::out_of_range, "a request is charged to 1 to " + std::to_string(kChargesMax) +
-                                               " limits; this one names " + std::to_string(charges.size()));
-    }
-    for (const Charge& charge : charges) {
-      if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-    }
-    return impl_->store.charge(charges, impl_->now());
+    if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
+    auto verdict = impl_->store->charge(charges, impl_->now());
+    impl_->hurry(charges);
+    return verdict;
+  });
+}
+
+Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge> charges, Micros lasts) noexcept {
+  return guarded([&]() -> Result<Verdict> {
+    if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
+    auto verdict = impl_->store->charge(charges, impl_->now(), {.name = id, .lasts = lasts});
+    impl_->hurry(charges);
+    return verdict;
   });
 }
 
 std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charges) noexcept {
   const std::int64_t now = impl_->now();
-  std::vector<Result<Decision>> answers;
-  answers.reserve(charges.size());
-  for (const Charge& charge : charges) answers.push_back(impl_->charge(charge, now));
+  std::vector<Result<Decision>> answers(charges.size(), Decision{});
+  // Those that must be refused part the others into runs that the store answers together.
+  std::size_t from = 0;
+  for (std::size_t i = 0; i <= charges.size(); ++i) {
+    std::optional<Error> wrong;
+    if (i < charges.size() && !(wrong = refuse_charge(charges[i]))) continue;
+    if (i > from)
+      impl_->store->check_many(charges.subspan(from, i - from), now, std::span(answers).subspan(from, i - from));
+    if (wrong) answers[i] = fail(std::move(*wrong));
+    from = i + 1;
+  }
+  impl_->hurry(charges);
   return answers;
 }
 
@@ -128,7 +251,7 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     const Charge peek{.key = key, .limit = &limit, .cost = 0};
-    return impl_->store.acquire(peek, {}, impl_->now());
+    return impl_->store->acquire(peek, {}, impl_->now());
   });
 }
 
@@ -144,7 +267,9 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 Result<bool> Limiter::reset(std::string_view key) noexcept {
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    return impl_->store.reset(key, impl_->now());
+    auto found = impl_->store->reset(key, impl_->now());
+    impl_->waits->hurry(key);
+    return found;
   });
 }
 
@@ -164,7 +289,7 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
     if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
     const Charge charge{.key = key, .limit = &limit, .cost = cost};
-    return impl_->store.acquire(charge, id, impl_->now());
+    return impl_->store->acquire(charge, id, impl_->now());
   });
 }
 
@@ -172,12 +297,87 @@ Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcep
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-    return impl_->store.release(key, id, impl_->now());
+    return impl_->store->release(key, id, impl_->now());
   });
 }
 
-std::size_t Limiter::size() const noexcept { return impl_->store.size(); }
+Result<Decision> Limiter::wait(std::string_view key, Micros deadline, const WaitOptions& options) noexcept {
+  return impl_->with_own([&](const Limit& own) { return wait(key, own, deadline, options); });
+}
+
+Result<Decision> Limiter::wait(std::string_view key, const Limit& limit, Micros deadline,
+                               const WaitOptions& options) noexcept {
+  return guarded([&]() -> Result<Decision> {
+    const Charge charge{.key = key, .limit = &limit, .cost = options.cost};
+    if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
+    return wait_here(impl_->waits, charge, deadline, options.stop);
+  });
+}
+
+WaitId Limiter::wait_async(std::string_view key, Micros deadline, WaitCallback callback, std::int64_t cost) noexcept {
+  if (impl_->own) return wait_async(key, *impl_->own, deadline, std::move(callback), cost);
+  callback(impl_->with_own([](const Limit&) { return Decision{}; }));
+  return 0;
+}
+
+WaitId Limiter::wait_async(std::string_view key, const Limit& limit, Micros deadline, WaitCallback callback,
+                           std::int64_t cost) noexcept {
+  const Charge charge{.key = key, .limit = &limit, .cost = cost};
+  const Result<Decision> sound = guarded([&]() -> Result<Decision> {
+    if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
+    return Decision{};
+  });
+  if (sound) return impl_->waits->wait(charge, deadline, std::move(callback));
+  callback(sound);
+  return 0;
+}
+
+bool Limiter::cancel_wait(WaitId id) noexcept { return impl_->waits->cancel(id); }
+std::size_t Limiter::waiting() const noexcept { return impl_->waits->size(); }
+
+Result<Reservation> Limiter::reserve(std::span<const Charge> charges, const ReserveOptions& options) noexcept {
+  return guarded([&]() -> Result<Reservation> {
+    Reservation reservation{.id = options.id.empty() ? random_id() : std::string(options.id)};
+    if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(charges, kReservedMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
+    auto verdict = impl_->store->reserve(charges, reservation.id, options.lasts, impl_->now());
+    if (!verdict) return fail(std::move(verdict.error()));
+    reservation.verdict = *std::move(verdict);
+    return reservation;
+  });
+}
+
+Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> actual) noexcept {
+  return guarded([&]() -> Result<Verdict> {
+    if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(actual, kReservedMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_negative(actual)) return fail(std::move(*wrong));
+    auto verdict = impl_->store->commit(actual, id, impl_->now());
+    for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // who reserved too much gave permits back
+    return verdict;
+  });
+}
+
+Result<Verdict> Limiter::cancel(std::string_view id, std::span<const Charge> reserved) noexcept {
+  return guarded([&]() -> Result<Verdict> {
+    std::vector<Charge> nothing(reserved.begin(), reserved.end());
+    for (Charge& charge : nothing) charge.cost = 0;
+    return commit(id, nothing);
+  });
+}
+
+void Limiter::sweep() noexcept { impl_->store->sweep(impl_->now()); }
+std::size_t Limiter::size() const noexcept { return impl_->store->size(); }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
+
+Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept {
+  return guarded([&]() -> Result<Limiter> {
+    auto impl = Limiter::Impl::open(std::move(options), std::move(own));
+    if (!impl) return fail(std::move(impl.error()));
+    return Limiter(*std::move(impl));
+  });
+}
 
 Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options) noexcept {
   return guarded([&]() -> Result<Limiter> {
@@ -185,7 +385,7 @@ Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota,
     if (!named) return fail(named.error());
     auto limit = compile(quota, *named);
     if (!limit) return fail(limit.error());
-    return Limiter(*std::move(limit), std::move(options));
+    return open_limiter(*std::move(limit), std::move(options));
   });
 }
 

@@ -3,7 +3,12 @@
 #include "weir/limiter.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -144,6 +149,177 @@ TEST(Limiter, CanBeMovedAndUsedFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(admitted, 500);
+}
+
+TEST(Limiter, ChargesARepeatedRequestOnce) {
+  const auto clock = clock_at(0);
+  Limiter limiter({.clock = clock});
+  const Limit five = compile("5/hour", Algorithm::sliding_log).value();
+  const Charge three[] = {{"k", &five, 3}};
+  EXPECT_EQ(limiter.check_once("a", three)->decisions[0].remaining, 2);
+  const auto again = limiter.check_once("a", three);
+  EXPECT_TRUE(again->allowed);
+  EXPECT_EQ(again->decisions[0].remaining, 2);
+  EXPECT_FALSE(limiter.check_once("b", three)->allowed);
+  limiter.give_back("k", five, 3);
+  EXPECT_TRUE(limiter.check_once("b", three)->allowed) << "what was denied may try again";
+  clock->advance(kRequestIdLasts);
+  EXPECT_FALSE(limiter.check_once("a", three)->allowed) << "forgotten: it is charged like a new one";
+
+  EXPECT_EQ(limiter.check_once("", three).error().code, ErrorCode::invalid_argument);
+  EXPECT_FALSE(limiter.check_once(std::string(kRequestIdBytesMax + 1, 'i'), three));
+  EXPECT_EQ(limiter.check_once("c", three, Micros{0}).error().code, ErrorCode::out_of_range);
+  EXPECT_EQ(limiter.check_once("c", {}).error().code, ErrorCode::out_of_range);
+}
+
+TEST(Limiter, SettlesAReservationOnceWithWhatItCost) {
+  Limiter limiter({.clock = clock_at(0)});
+  const Limit tokens = compile("100/hour burst 100").value(), calls = compile("10/hour").value();
+  const auto left = [&] { return limiter.peek("t", tokens)->remaining; };
+  const auto charges = [&](std::int64_t cost) { return std::vector<Charge>{{"t", &tokens, cost}, {"c", &calls, 1}}; };
+
+  const auto first = limiter.reserve(charges(60));
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_TRUE(first->verdict.allowed);
+  EXPECT_EQ(first->id.size(), 32u);
+  EXPECT_EQ(left(), 40);
+  EXPECT_FALSE(limiter.reserve(charges(60))->verdict.allowed);
+  EXPECT_EQ(left(), 40) << "a denial reserves nothing";
+  EXPECT_EQ(limiter.commit(first->id, charges(10))->decisions[0].remaining, 90) << "less than reserved";
+  EXPECT_EQ(limiter.commit(first->id, charges(10)).error().code, ErrorCode::not_found);
+  EXPECT_EQ(limiter.cancel(first->id, charges(10)).error().code, ErrorCode::not_found);
+  EXPECT_EQ(limiter.peek("c", calls)->remaining, 9);
+
+  const auto second = limiter.reserve(charges(10), {.id = "mine"});
+  EXPECT_EQ(second->id, "mine");
+  EXPECT_FALSE(limiter.reserve(charges(10), {.id = "mine"})) << "it is open";
+  ASSERT_TRUE(limiter.commit("mine", charges(30)));
+  EXPECT_EQ(left(), 60) << "more than reserved";
+  ASSERT_TRUE(limiter.commit(limiter.reserve(charges(10))->id, charges(1000)));
+  EXPECT_EQ(left(), 0) << "at most to full";
+
+  limiter.reset("t");
+  const auto third = limiter.reserve(charges(70));
+  EXPECT_NE(third->id, first->id);
+  ASSERT_TRUE(limiter.cancel(third->id, charges(70)));
+  EXPECT_EQ(left(), 100);
+}
+
+TEST(Limiter, RefusesReservationsThatMakeNoSense) {
+  Limiter limiter({.clock = clock_at(0)});
+  const Limit limit = compile("100/hour").value();
+  const std::vector<Charge> many(kReservedMax + 1, Charge{"k", &limit, 1});
+  EXPECT_EQ(limiter.reserve(many).error().code, ErrorCode::out_of_range);
+  const Charge negative{"k", &limit, -1}, plain{"k", &limit, 1};
+  EXPECT_EQ(limiter.reserve({&negative, 1}).error().code, ErrorCode::out_of_range);
+  EXPECT_EQ(limiter.reserve({&plain, 1}, {.lasts = Micros{-1}}).error().code, ErrorCode::out_of_range);
+  EXPECT_FALSE(limiter.reserve({&plain, 1}, {.id = std::string(kRequestIdBytesMax + 1, 'i')}));
+  EXPECT_EQ(limiter.commit("nobody", {&plain, 1}).error().code, ErrorCode::not_found);
+  EXPECT_FALSE(limiter.commit("", {&plain, 1}));
+  EXPECT_FALSE(limiter.commit("nobody", {&negative, 1}));
+}
+
+TEST(Limiter, LeavesAnAbandonedReservationSpent) {
+  const auto clock = clock_at(0);
+  Limiter limiter({.clock = clock});
+  const Limit limit = compile("10/day", Algorithm::sliding_log).value();
+  const Charge work{"k", &limit, 4};
+  const auto reservation = limiter.reserve({&work, 1}, {.lasts = Micros{1'000'000}});
+  clock->advance(Micros{300'000'000});
+  EXPECT_EQ(limiter.cancel(reservation->id, {&work, 1}).error().code, ErrorCode::not_found);
+  EXPECT_EQ(limiter.peek("k", limit)->remaining, 6);
+}
+
+TEST(Limiter, TellsThoseWhoWaitWhatAReservationGaveBack) {
+  auto limiter = make_limiter("token_bucket", "10/hour burst 10", {.clock = clock_at(0)});
+  const Limit limit = compile("10/hour burst 10").value();
+  const Charge work{"k", &limit, 10};
+  const auto reservation = limiter->reserve({&work, 1});
+  std::thread canceller([&] {
+    while (limiter->waiting() == 0) std::this_thread::yield();
+    EXPECT_TRUE(limiter->cancel(reservation->id, {&work, 1}));
+  });
+  EXPECT_TRUE(limiter->wait("k", Micros::max(), {.cost = 7})->allowed);
+  canceller.join();
+}
+
+// A file of its own for each test, removed at the end.
+class LimiterFile : public testing::Test {
+ protected:
+  void TearDown() override { std::remove(path_.c_str()); }
+  LimiterOptions options() const { return {.keys = 1000, .file = path_, .sweeping = Sweeping::by_hand}; }
+  const std::string path_ = testing::TempDir() + "weir_limiter_" + std::to_string(getpid()) + ".state";
+};
+
+TEST_F(LimiterFile, OutlivesTheLimiterAndIsShared) {
+  {
+    auto first = make_limiter("fixed_window", "10/year", options());
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_TRUE(first->check("k", 3)->allowed);
+    auto second = make_limiter("fixed_window", "10/year", options());
+    ASSERT_TRUE(second) << second.error().message;
+    EXPECT_EQ(second->check("k", 3)->remaining, 4);
+    EXPECT_EQ(first->peek("k")->remaining, 4);
+  }
+  auto later = make_limiter("fixed_window", "10/year", options());
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(later->peek("k")->remaining, 4);
+}
+
+TEST_F(LimiterFile, SettlesReservationsOfOthers) {
+  auto one = open_limiter(options()), other = open_limiter(options());
+  ASSERT_TRUE(one && other);
+  const Limit limit = compile("10/year burst 10").value();
+  Charge work{"k", &limit, 8};
+  const auto reservation = one->reserve({&work, 1});
+  work.cost = 3;
+  ASSERT_TRUE(other->commit(reservation->id, {&work, 1}));
+  EXPECT_EQ(one->peek("k", limit)->remaining, 7);
+}
+
+TEST_F(LimiterFile, SaysWhyItCannotBeUsed) {
+  const auto directory = open_limiter({.file = testing::TempDir()});
+  ASSERT_FALSE(directory);
+  EXPECT_NE(directory.error().message.find("directory"), std::string::npos) << directory.error().message;
+  EXPECT_FALSE(open_limiter({.file = "/nowhere/at/all.state"}));
+}
+
+TEST_F(LimiterFile, CanBeUsedByAChildThatInheritedIt) {
+  auto options = this->options();
+  options.sweeping = Sweeping::in_background;
+  auto limiter = std::make_unique<Limiter>(make_limiter("fixed_window", "10/year", options).value());
+  limiter->wait_async(
+      "full", Micros::max(), [](const Result<Decision>&) {}, 10);
+  limiter->wait_async(
+      "full", Micros::max(), [](const Result<Decision>&) {}, 10);  // now both threads run
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    const bool counts = limiter->check("k", 4)->allowed;
+    const bool refuses = !limiter->wait("full", Micros::max()) && limiter->give_back("full", 1);
+    limiter.reset();  // does not wait for threads that are not there
+    _exit(counts && refuses ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(limiter->peek("k")->remaining, 6);
+}
+
+TEST(Limiter, ForgetsWhatHasRecovered) {
+  const auto clock = clock_at(1'000'000'000);
+  for (const Sweeping sweeping : {Sweeping::in_background, Sweeping::by_hand}) {
+    Limiter limiter({.clock = clock, .keys = 1000, .sweeping = sweeping});
+    const Limit limit = compile("10/minute").value();
+    for (int i = 0; i < 100; ++i) limiter.check("k" + std::to_string(i), limit);
+    EXPECT_EQ(limiter.size(), 100u);
+    clock->advance(Micros{120'000'000});
+    while (limiter.size() > 0) {
+      if (sweeping == Sweeping::by_hand) limiter.sweep();
+      clock->advance(Micros{1'000'000});
+      std::this_thread::yield();
+    }
+  }
 }
 
 TEST(SystemClock, IsTheTimeOfDayAndNeverRunsBackwards) {

@@ -1,7 +1,7 @@
-// The command line: `weir serve`, `weir version`, `weir help`. Each command is one function.
+// The command line: `weir serve`, `weir state`, `weir version`, `weir help`. Each command is one function.
 //
 // Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood.
-// Tested by tests/server/cli.sh.
+// Tested by tests/server/cli.sh and tests/server/state.sh.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +19,7 @@
 #include "nearest.h"
 #include "server/address.h"
 #include "server/server.h"
+#include "state.h"
 #include "weir/limiter.h"
 
 #ifndef WEIR_VERSION
@@ -40,23 +41,33 @@ constexpr const char* kIntroduction =
 constexpr const char* kServeExamples =
     "  weir serve                              HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
     "  weir serve --http :8081 --resp :6381    on other ports; :0 picks a free one\n"
+    "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
+    "\n";
+
+constexpr const char* kStateExamples =
+    "  weir state inspect state.weir                    how full it is, under which limits; also while in use\n"
+    "  weir state export state.weir | jq .remaining     a line of JSON for each live key; keys appear as hashes\n"
+    "  weir state resize state.weir --keys 5000000      made anew with other room; whoever uses it must stop first\n"
     "\n";
 
 // The help of a command begins with what one types.
 class ExamplesFirst final : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
-    return (app->get_name() == "serve" ? kServeExamples : "") + CLI::Formatter::make_description(app);
+    const std::string& name = app->get_name();
+    const char* examples = name == "serve" ? kServeExamples : name == "state" ? kStateExamples : "";
+    return examples + CLI::Formatter::make_description(app);
   }
 };
 
-constexpr std::array<std::string_view, 3> kCommands = {"serve", "version", "help"};
+constexpr std::array<std::string_view, 4> kCommands = {"serve", "state", "version", "help"};
 
 struct ServeArguments {
   std::string http = "127.0.0.1:8080";
   std::string resp = "127.0.0.1:6380";
-  std::uint64_t keys_max = 1'000'000;
+  std::uint64_t keys = 0;
+  std::string state;
   std::uint64_t connections_max = weir::ServerOptions{}.connections_max;
   std::uint64_t buffers_mib = weir::ServerOptions{}.buffers_max >> 20;
 };
@@ -126,13 +137,54 @@ int serve(const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
 
   weir::LimiterOptions limiter_options;
-  limiter_options.keys_max = arguments.keys_max;
-  weir::Limiter limiter(std::move(limiter_options));
-  auto server = weir::make_server(std::move(options), limiter);
+  limiter_options.keys = arguments.keys;
+  limiter_options.file = arguments.state;
+  auto limiter = weir::open_limiter(std::move(limiter_options));
+  if (!limiter) return complain(limiter.error().message, kCouldNot);
+  auto server = weir::make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
   announce(**server);
   if ((*server)->run() == weir::Stopped::drained) return 0;
   return complain("stopped before every request in flight was answered", kCouldNot);
+}
+
+// `weir state`: its commands, and what they are given.
+struct StateCommand {
+  CLI::App* state = nullptr;
+  CLI::App* inspect = nullptr;
+  CLI::App* export_ = nullptr;
+  CLI::App* resize = nullptr;
+  std::string file;
+  weir::StateSize size;
+};
+
+void add_state_command(CLI::App& app, StateCommand& command) {
+  command.state = app.add_subcommand("state", "Look into a state file, or change its size");
+  command.state->require_subcommand(1);
+  command.inspect = command.state->add_subcommand("inspect", "How full it is, and under which limits");
+  command.export_ = command.state->add_subcommand("export", "A line of JSON for each live key");
+  command.resize = command.state->add_subcommand("resize", "Make it anew with other room; nobody may be using it");
+  for (CLI::App* one : {command.inspect, command.export_, command.resize}) {
+    one->add_option("FILE", command.file, "The state file")->required();
+  }
+  command.resize->add_option("--keys", command.size.keys, "Room for so many live keys")
+      ->type_name("N")
+      ->check(whole_number_to(1'000'000'000));
+  command.resize->add_option("--memory", command.size.memory_bytes, "Bytes for logs and permits in flight")
+      ->type_name("BYTES")
+      ->check(whole_number_to(std::uint64_t{1} << 34));
+}
+
+int run(const StateCommand& command) {
+  if (*command.export_) {
+    const auto exported = weir::export_state(command.file, stdout);
+    return exported ? 0 : complain(exported.error().message, kCouldNot);
+  }
+  const auto text =
+      *command.inspect ? weir::inspect_state(command.file) : weir::resize_state(command.file, command.size);
+  if (!text) return complain(text.error().message, kCouldNot);
+  std::fputs(text->c_str(), stdout);
+  return 0;
 }
 
 int unknown_command(std::string_view word) {
@@ -162,10 +214,12 @@ int main(int argc, char** argv) try {
   serve_command->add_option("--resp", arguments.resp, "Where Redis clients are served")
       ->type_name("ADDR")
       ->capture_default_str();
-  serve_command->add_option("--keys", arguments.keys_max, "How many keys may be live at once; a further one is refused")
+  serve_command->add_option("--keys", arguments.keys, "Room for so many live keys; 1000000, or what the state file has")
       ->type_name("N")
-      ->check(whole_number_to(1'000'000'000))
-      ->capture_default_str();
+      ->check(whole_number_to(1'000'000'000));
+  serve_command
+      ->add_option("--state", arguments.state, "Keep the state in this file: it survives any end of the server")
+      ->type_name("FILE");
   serve_command->add_option("--connections", arguments.connections_max, "How many connections each port may have open")
       ->type_name("N")
       ->check(whole_number_to(1'000'000))
@@ -176,6 +230,8 @@ int main(int argc, char** argv) try {
       ->type_name("MIB")
       ->check(whole_number_to(1'048'576))
       ->capture_default_str();
+  StateCommand state_command;
+  add_state_command(app, state_command);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
 
   const std::string_view first = argc < 2 ? "help" : argv[1];
@@ -188,10 +244,11 @@ int main(int argc, char** argv) try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    return complain(std::string(error.what()) + ". See weir " + (*serve_command ? "serve " : "") + "--help",
-                    kNotUnderstood);
+    const char* command = *serve_command ? "serve " : *state_command.state ? "state " : "";
+    return complain(std::string(error.what()) + ". See weir " + command + "--help", kNotUnderstood);
   }
   if (*version_command) return print_version();
+  if (*state_command.state) return run(state_command);
   return serve(arguments);
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

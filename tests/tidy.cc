@@ -31,11 +31,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"plans", {"public", "nearest.h"}},
     {"resp", {}},
     {"store", {"public", "algorithm", "table", "resp"}},
-    {"src", {"public", "limiter.h", "nearest.h", "policy", "plans", "store", "algorithm"}},
+    {"src", {"public", "limiter.h", "nearest.h", "policy", "plans", "store", "table", "algorithm"}},
     {"protocol", {"public", "nearest.h", "resp"}},
     {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
     {"server", {"public", "limiter.h", "nearest.h", "resp", "protocol", "simulator"}},
-    {"main", {"public", "limiter.h", "nearest.h", "server", "simulator"}},
+    {"main", {"public", "limiter.h", "nearest.h", "src", "server", "simulator"}},
 };
 
 // Which of the outside a layer, or a single file, may know: "io" are files and terminals, "library" is any third

@@ -5,15 +5,22 @@
 //   auto decision = limiter->check("user:42");
 //   if (decision && decision->allowed) serve();
 //
-// Every call that charges is one event: a request over several limits takes all of its permits or none.
-// All members may be called from any thread at once. Tested by limiter_test.cc and store_contract_test.cc.
+// Every call that charges is one event: a request over several limits takes all of its permits or none. With a
+// state file (open_limiter) the state outlives the process, and several processes share it.
+// All members may be called from any thread at once. Tested by limiter_test.cc, wait_test.cc and
+// store_contract_test.cc; docs/embed.md is the guide.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/clock.h"
@@ -25,16 +32,47 @@
 namespace weir {
 
 inline constexpr std::size_t kHoldIdBytesMax = 64;
+inline constexpr std::size_t kRequestIdBytesMax = 64;  // of idempotency ids and reservations
 inline constexpr std::size_t kChargesMax = 32;
+inline constexpr std::size_t kReservedMax = 16;
+inline constexpr Micros kRequestIdLasts{600'000'000};
+
+// Who forgets keys that have recovered: a thread of the limiter, about once a second, or the caller, by sweep().
+enum class Sweeping : std::uint8_t { in_background, by_hand };
 
 struct LimiterOptions {
-  std::shared_ptr<const Clock> clock{};  // null: the system's
-  std::size_t keys_max = 1'000'000;      // live keys; a new key beyond them is an error, never forgiveness
+  std::shared_ptr<const Clock> clock{};  // null: the system's; on a file, the one that all its processes share
+  std::size_t keys = 0;                  // live keys there is room for; 0: 1,000,000, or what the file has
+  std::size_t log_bytes = 0;             // for the events of sliding logs; 0: as suits the keys
+  std::string file{};                    // where the state lives; empty: in this process only
+  Sweeping sweeping = Sweeping::in_background;
+  std::size_t waiters_max = 10'000;  // who may wait at once; 1,000,000 at most
+};
+
+// Names somebody who waits; 0 names nobody.
+using WaitId = std::uint64_t;
+// Must not throw, and is not the place to block: others are served by the same thread.
+using WaitCallback = std::function<void(Result<Decision>)>;
+
+struct WaitOptions {
+  std::int64_t cost = 1;
+  std::stop_token stop{};  // ends the wait, with an error, when a stop is requested
+};
+
+struct ReserveOptions {
+  std::string_view id{};           // the caller's own; empty: a random one is made
+  Micros lasts = kRequestIdLasts;  // so long, or some two minutes longer, it can be settled; then it stays spent
+};
+
+struct Reservation {
+  Verdict verdict{};  // nothing is reserved if it denies
+  std::string id{};   // for commit() or cancel()
 };
 
 class Limiter {
  public:
-  // A limiter without a limit of its own: each call brings one.
+  // A limiter without a limit of its own: each call brings one. In memory only: options that name a file, or memory
+  // that is not there, end the program. open_limiter() answers instead.
   explicit Limiter(LimiterOptions options = {});
   // With one: calls that name none use it.
   Limiter(Limit own, LimiterOptions options);
@@ -50,6 +88,13 @@ class Limiter {
   // One request, several limits: all are charged or none is (but without memory, where an error may leave permits
   // spent). The same key and limit given twice are merged; the same key with two different limits is an error.
   Result<Verdict> check_all(std::span<const Charge> charges) noexcept;
+
+  // check_once()
+  //
+  // check_all() for a request that may be sent twice: a further one with the id of one that was allowed is allowed,
+  // told what the keys hold, and charged nothing. Ids are forgotten after `lasts`.
+  Result<Verdict> check_once(std::string_view id, std::span<const Charge> charges,
+                             Micros lasts = kRequestIdLasts) noexcept;
 
   // check_many()
   //
@@ -83,6 +128,47 @@ class Limiter {
                            std::int64_t cost = 1) noexcept;
   Result<bool> release(std::string_view key, std::string_view id) noexcept;
 
+  // wait()
+  //
+  // Blocks until the permits come, and takes them; or answers at once, denied, when they cannot come by the deadline,
+  // a time of now(). Those who wait for one key are served in order of arrival. `retry_after` of a denial says when
+  // the permits could have come, if nobody else spends. A leaky bucket's delay is waited out. Too many waiters, a
+  // requested stop or the end of the limiter are errors; in all these cases nothing stays charged.
+  Result<Decision> wait(std::string_view key, Micros deadline, const WaitOptions& options = {}) noexcept;
+  Result<Decision> wait(std::string_view key, const Limit& limit, Micros deadline,
+                        const WaitOptions& options = {}) noexcept;
+
+  // wait_async()
+  //
+  // The same by callback, which is made exactly once, whatever happens: within this call if the answer is known
+  // already, and then 0 is returned; else later, by the limiter's own thread. It must not destroy the limiter.
+  WaitId wait_async(std::string_view key, Micros deadline, WaitCallback callback, std::int64_t cost = 1) noexcept;
+  WaitId wait_async(std::string_view key, const Limit& limit, Micros deadline, WaitCallback callback,
+                    std::int64_t cost = 1) noexcept;
+
+  // cancel_wait()
+  //
+  // True if it was still waiting: this call has made the callback, with an error. False if the callback was made, or
+  // is being made, by the limiter's thread.
+  bool cancel_wait(WaitId id) noexcept;
+  // How many wait now, in either form.
+  std::size_t waiting() const noexcept;
+
+  // reserve(), commit() and cancel()
+  //
+  // For work whose cost is known only afterwards: reserve() takes what it may cost, commit() settles for what it did.
+  // Both name the same keys and limits (16 at most), the latter with the actual costs. What was reserved beyond them is
+  // given back; what is missing is charged, at most to full. cancel() gives all back; its costs do not matter.
+  // A reservation can be settled once, from any process on the same file.
+  Result<Reservation> reserve(std::span<const Charge> charges, const ReserveOptions& options = {}) noexcept;
+  Result<Verdict> commit(std::string_view id, std::span<const Charge> actual) noexcept;
+  Result<Verdict> cancel(std::string_view id, std::span<const Charge> reserved) noexcept;
+
+  // sweep()
+  //
+  // A bounded part of the work that Sweeping::by_hand leaves to the caller.
+  void sweep() noexcept;
+
   // Live keys, those among them that have lapsed but are not swept yet included.
   std::size_t size() const noexcept;
   // The time that the next decision is made at.
@@ -90,8 +176,19 @@ class Limiter {
 
  private:
   struct Impl;
+  explicit Limiter(std::unique_ptr<Impl> impl);
+  friend Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept;
   std::unique_ptr<Impl> impl_;
 };
+
+// open_limiter()
+//
+// In memory or, if the options name a file, on its state; with a limit of its own or without. A file that is not there
+// is made. One that cannot be used is refused, with what to do.
+Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept;
+inline Result<Limiter> open_limiter(LimiterOptions options = {}) noexcept {
+  return open_limiter(std::nullopt, std::move(options));
+}
 
 // From text. Either part may come from a config file: an error says what is wrong with it.
 Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options = {}) noexcept;

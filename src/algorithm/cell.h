@@ -19,9 +19,14 @@ namespace weir {
 // What commit() writes; for a log only the edit, because the log may be long.
 using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit>;
 
-class Cell {
+// Log is a SlidingLog, or whatever a store keeps logs in.
+template <class Log>
+class BasicCell {
  public:
-  explicit Cell(const Limit& limit) : limit_(limit), state_(fresh(limit.algorithm)) {}
+  using State = std::variant<FixedWindow, SlidingWindow, Bucket, Log, Holds>;
+
+  explicit BasicCell(const Limit& limit) : limit_(limit), state_(fresh(limit.algorithm)) {}
+  BasicCell(const Limit& limit, State state) : limit_(limit), state_(std::move(state)) {}
 
   // Corrects a state that is ahead of now and converts it to `limit`, which is of the same algorithm. True if
   // that changed anything, which then stays, even if the request is denied.
@@ -48,7 +53,7 @@ class Cell {
 
   void commit(const Proposal& proposal) {
     if (const auto* edit = std::get_if<LogEdit>(&proposal)) {
-      std::get<SlidingLog>(state_).apply(*edit);
+      std::get<Log>(state_).apply(*edit);
     } else if (const auto* fixed = std::get_if<FixedWindow>(&proposal)) {
       state_ = *fixed;
     } else if (const auto* sliding = std::get_if<SlidingWindow>(&proposal)) {
@@ -67,10 +72,9 @@ class Cell {
   }
 
   const Limit& limit() const { return limit_; }
+  const State& state() const { return state_; }
 
  private:
-  using State = std::variant<FixedWindow, SlidingWindow, Bucket, SlidingLog, Holds>;
-
   static State fresh(Algorithm algorithm) {
     switch (algorithm) {
       case Algorithm::fixed_window:
@@ -78,7 +82,7 @@ class Cell {
       case Algorithm::sliding_window:
         return SlidingWindow{};
       case Algorithm::sliding_log:
-        return SlidingLog{};
+        return Log{};
       case Algorithm::concurrency:
         return Holds{};
       case Algorithm::token_bucket:
@@ -92,7 +96,7 @@ class Cell {
   bool is_ahead(const FixedWindow& s, std::int64_t now) const { return fixed_window_settle(s, limit_, now).moved; }
   bool is_ahead(const SlidingWindow& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
   bool is_ahead(const Bucket& s, std::int64_t now) const { return bucket_settle(s, limit_, now).moved; }
-  bool is_ahead(const SlidingLog& s, std::int64_t now) const { return sliding_log_settle(s, now).moved; }
+  bool is_ahead(const Log& s, std::int64_t now) const { return sliding_log_settle(s, now).moved; }
   bool is_ahead(const Holds& s, std::int64_t now) const {
     return !s.empty() && s.back().expires_us > now + limit_.period_us;
   }
@@ -105,7 +109,7 @@ class Cell {
   bool settle(FixedWindow& s, std::int64_t now) const { return keep(s, fixed_window_settle(s, limit_, now)); }
   bool settle(SlidingWindow& s, std::int64_t now) const { return keep(s, sliding_window_settle(s, limit_, now)); }
   bool settle(Bucket& s, std::int64_t now) const { return keep(s, bucket_settle(s, limit_, now)); }
-  bool settle(SlidingLog& s, std::int64_t now) const {
+  bool settle(Log& s, std::int64_t now) const {
     const Settled<LogEdit> settled = sliding_log_settle(s, now);
     if (settled.moved) s.apply(settled.state);
     return settled.moved;
@@ -117,9 +121,7 @@ class Cell {
     s = sliding_window_convert(s, limit_, to, now);
   }
   void convert(Bucket& s, const Limit& to, std::int64_t now) const { s = bucket_convert(s, limit_, to, now); }
-  void convert(SlidingLog& s, const Limit& to, std::int64_t now) const {
-    s.apply(sliding_log_convert(s, limit_, to, now));
-  }
+  void convert(Log& s, const Limit& to, std::int64_t now) const { s.apply(sliding_log_convert(s, limit_, to, now)); }
   void convert(Holds& s, const Limit& to, std::int64_t now) const { concurrency_convert(s, to, now); }
 
   template <class S>
@@ -135,7 +137,7 @@ class Cell {
   Stepped<Proposal> step(const Bucket& s, std::int64_t now, std::int64_t cost) const {
     return propose(bucket_step(s, limit_, now, cost));
   }
-  Stepped<Proposal> step(const SlidingLog& s, std::int64_t now, std::int64_t cost) const {
+  Stepped<Proposal> step(const Log& s, std::int64_t now, std::int64_t cost) const {
     return propose(sliding_log_step(s, limit_, now, cost));
   }
   Stepped<Proposal> step(const Holds&, std::int64_t, std::int64_t) const {
@@ -146,5 +148,7 @@ class Cell {
   Limit limit_;
   State state_;
 };
+
+using Cell = BasicCell<SlidingLog>;
 
 }  // namespace weir

@@ -2,8 +2,8 @@
 //
 // One entry an event: its time and the cumulative total of all costs up to it, so that any cost is one write and
 // a decision is a binary search. The functions read the log and answer with an edit, which the store carries out:
-// this is how a log in memory and a string in Redis share the arithmetic. Entries are numbered from 1, as in Lua.
-// Tested by differential_test.cc and tests/scenarios/sliding_log.txt.
+// this is how a vector, a ring in the table and a string in Redis share the arithmetic. Entries are numbered from 1, as
+// in Lua. Tested by differential_test.cc and tests/scenarios/sliding_log.txt.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +75,8 @@ std::int64_t sliding_log_first(std::int64_t low, std::int64_t high, Test test) {
 }
 
 // Events after now move to now: they become one.
-inline Settled<LogEdit> sliding_log_settle(const SlidingLog& log, std::int64_t now) {
+template <class Log>
+Settled<LogEdit> sliding_log_settle(const Log& log, std::int64_t now) {
   const std::int64_t n = log.size();
   if (n == 0 || log.time(n) <= now) return {{0, n, 0, 0, 0}, false};
   std::int64_t keep = sliding_log_first(1, n, [&](std::int64_t i) { return log.time(i) > now; });
@@ -84,7 +85,8 @@ inline Settled<LogEdit> sliding_log_settle(const SlidingLog& log, std::int64_t n
 }
 
 // Live by the old period; of those, the newest permits of the new limit.
-inline LogEdit sliding_log_convert(const SlidingLog& log, const Limit& from, const Limit& to, std::int64_t now) {
+template <class Log>
+LogEdit sliding_log_convert(const Log& log, const Limit& from, const Limit& to, std::int64_t now) {
   const std::int64_t n = log.size();
   std::int64_t base = log.base();
   if (n == 0) return {0, 0, 0, 0, base};
@@ -98,8 +100,8 @@ inline LogEdit sliding_log_convert(const SlidingLog& log, const Limit& from, con
   return {dead, n, log.time(n), last, base};
 }
 
-inline Stepped<LogEdit> sliding_log_step(const SlidingLog& log, const Limit& limit, std::int64_t now,
-                                         std::int64_t cost) {
+template <class Log>
+Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64_t now, std::int64_t cost) {
   const std::int64_t permits = limit.permits, period = limit.period_us, n = log.size();
   std::int64_t base = log.base(), last = base, time = 0;
   if (n > 0) last = log.total(n), time = log.time(n);

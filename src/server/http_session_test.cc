@@ -185,7 +185,7 @@ TEST_F(HttpSessionTest, AnswersABadCheckAndStaysOpen) {
 TEST_F(HttpSessionTest, SaysWhenThereIsNoRoomForAnotherKey) {
   std::string last;
   for (int i = 0; i < 3000 && !last.starts_with("HTTP/1.1 503"); ++i) {
-    last = say(post("{\"key\":\"k" + std::to_string(i) + "\",\"limit\":\"1/minute\"}"));
+    last = say(post("{\"key\":\"k" + std::to_string(i) + "\",\"limit\":\"1/minute\",\"algorithm\":\"sliding_log\"}"));
   }
   EXPECT_EQ(status(last), "HTTP/1.1 503 Service Unavailable");
   EXPECT_TRUE(has(last, "Retry-After: "));

@@ -234,10 +234,11 @@ TEST_F(RespSessionTest, PausesWhenItsAnswersPileUp) {
   EXPECT_EQ(consumed, bytes.size());
 }
 
-TEST_F(RespSessionTest, SaysWhenThereIsNoRoomForAnotherKey) {
+TEST_F(RespSessionTest, DeniesNewKeysRatherThanForgiveSpentOnes) {
   std::string last;
-  for (int i = 0; i < 3000 && !last.starts_with("ERR"); ++i) last = throttle(0, "key" + std::to_string(i) + " 0 1 60");
-  EXPECT_TRUE(last.starts_with("ERR ")) << last;
+  for (int i = 0; i < 3000; ++i) last = throttle(0, "key" + std::to_string(i) + " 0 1 60");
+  EXPECT_TRUE(last.starts_with("1 ")) << last;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(throttle(0, "key" + std::to_string(i) + " 0 1 60").starts_with("1 ")) << i;
   EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
 }
 

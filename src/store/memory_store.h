@@ -1,116 +1,87 @@
-// The memory store: cells by key, in shards, each under its mutex. Simple, right and bounded.
+// The memory store: a request's charges on the table, with keys as people write them.
 //
-// A request locks the shards of all its keys in ascending order, decides, and writes all or nothing. A key that would
-// decide like one never seen is forgotten, at the latest when room is needed; one that is still spent never is, so a
-// flood of new keys is refused rather than forgiven.
-//
-// `now` is a reading of the store's clock, taken before the locks. A thread may be kept from running in between, and a
-// key would see time run backwards, which gives permits back: so a reading that is older than what a shard has seen is
-// taken again, under the locks. All members may be called from any thread. Tested by tests/store_contract_test.cc, a
-// suite that any store must pass.
+// It turns keys into names, merges a key that is given twice, and puts a verdict together; what a request does to the
+// table is one event. `now` is a reading of the store's clock, and may be old by the time it is used: the table asks
+// the clock again where that matters. All members may be called from any thread. Tested by
+// tests/store_contract_test.cc, a suite that any store must pass.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
-#include "algorithm/cell.h"
-#include "store/siphash.h"
+#include "table/table.h"
 #include "weir/clock.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
 
 namespace weir {
 
-// A key has one state for each algorithm.
-struct CellName {
-  Algorithm algorithm;
-  std::string_view key;
+struct StoreOptions {
+  std::size_t keys = 0;       // 0: a million, or what the file has room for
+  std::size_t log_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 for each key
+  std::string file{};         // empty: in memory
+  table::FindCalendar find_calendar{};
+};
+
+// An idempotency id. An empty name is none.
+struct RequestId {
+  std::string_view name{};
+  Micros lasts{600'000'000};
 };
 
 class MemoryStore {
  public:
-  MemoryStore(std::size_t keys_max, std::shared_ptr<const Clock> clock);
+  // A null clock is the table's own, which all processes of a file share.
+  static Result<std::unique_ptr<MemoryStore>> open(StoreOptions options, std::shared_ptr<const Clock> clock);
 
-  // One request: all charges are taken or none is. The same key and limit twice are merged.
-  Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now);
+  const Clock& clock() const { return *table_->clock(); }
+
+  // check(), check_many()
+  //
+  // Requests of one charge each: the fast way.
+  Result<Decision> check(const Charge& charge, std::int64_t now);
+  void check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers);
+
+  // charge()
+  //
+  // One request of up to 32 charges: all are taken or none is. The same key and limit twice are merged. If a request
+  // of the same id was allowed before, this one is too, is told what its keys hold, and takes nothing.
+  Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now, RequestId id = {});
+
+  // reserve(), commit()
+  //
+  // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is given
+  // back; what was too little is charged, at most to full. Committing what is not reserved any more is not_found.
+  Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now);
+  Result<Verdict> commit(std::span<const Charge> actual, std::string_view id, std::int64_t now);
 
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
-  bool release(std::string_view key, std::string_view id, std::int64_t now);
-  bool reset(std::string_view key, std::int64_t now);
+  Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
+  Result<bool> reset(std::string_view key, std::int64_t now);
 
-  // Keys held, lapsed ones that no sweep has met yet included.
-  std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+  // sweep()
+  //
+  // Removes keys that have recovered from a part of the table. About once a second, from any one thread.
+  void sweep(std::int64_t now);
+
+  // Keys held, lapsed ones that no sweep has met yet included. A walk over the whole table.
+  std::size_t size() const { return table_->size(); }
+  std::size_t capacity() const { return table_->capacity(); }
+  table::Counters counters() const { return table_->counters(); }
+  table::Table& table() { return *table_; }
 
  private:
-  static constexpr std::size_t kShards = 64;  // as many as there are bits in ShardSet
-  using ShardSet = std::uint64_t;
+  explicit MemoryStore(std::unique_ptr<table::Table> table) : table_(std::move(table)) {}
 
-  struct Entry {
-    Cell cell;
-    std::int64_t expires_us;  // from then on the cell decides like a fresh one
-  };
-  struct StoredName {
-    Algorithm algorithm;
-    std::string key;
-  };
-  // Keyed: an attacker chooses the names.
-  struct NameHash {
-    using is_transparent = void;
-    SipKey key;
-    std::size_t operator()(const CellName& name) const;
-    std::size_t operator()(const StoredName& name) const { return (*this)(CellName{name.algorithm, name.key}); }
-  };
-  struct NameEqual {
-    using is_transparent = void;
-    template <class A, class B>
-    bool operator()(const A& a, const B& b) const {
-      return a.algorithm == b.algorithm && std::string_view(a.key) == std::string_view(b.key);
-    }
-  };
-  using Entries = std::unordered_map<StoredName, Entry, NameHash, NameEqual>;
+  class Batch;
+  Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
+                         bool take);
 
-  struct Shard {
-    explicit Shard(SipKey key) : entries(0, NameHash{key}) {}
-    std::mutex mutex;  // guards all below
-    Entries entries;
-    std::size_t sweep_at = 64;             // the size at which lapsed entries are looked for
-    std::int64_t earliest_us = INT64_MAX;  // no entry lapses before
-    std::int64_t latest_us = 0;            // the time of the last request here
-  };
-
-  struct Debit;  // a charge under way
-  class Room;    // for the keys that a request adds
-  class Locks;   // the shards of a request
-  template <class Visit>
-  static void for_each_shard(std::deque<Shard>& shards, ShardSet set, Visit visit);
-  std::size_t shard_of(const CellName& name) const;
-  static std::vector<Debit> merge(std::span<const Charge> charges, std::vector<std::size_t>& places);
-
-  std::int64_t time_of(ShardSet held, std::int64_t now);
-  void prepare(Debit& debit, std::int64_t now);
-  Result<Room> reserve(std::span<Debit> debits, ShardSet held, std::int64_t now);
-  void take(Debit& debit, Room& room, std::int64_t now);
-  void settle(Debit& debit, std::int64_t now);
-  void forget(Shard& shard, const CellName& name);
-  void keep(Debit& debit, Room& room, std::int64_t now);
-  bool make_room(ShardSet held, std::int64_t now);
-  void sweep(Shard& shard, std::int64_t now);
-
-  const std::size_t keys_max_;
-  const std::shared_ptr<const Clock> clock_;
-  std::atomic<std::size_t> size_{0};
-  const SipKey hash_key_;
-  std::deque<Shard> shards_;  // kShards of them; a shard does not move
+  std::unique_ptr<table::Table> table_;
 };
 
 }  // namespace weir

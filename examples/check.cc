@@ -1,0 +1,14 @@
+// The smallest program with a limit: sixty requests of one user, of which the burst of fifty passes and the others are
+// told how long to wait.
+#include <weir/limiter.h>
+
+#include <cstdio>
+
+int main() {
+  auto limiter = weir::make_limiter("token_bucket", "10/s burst 50");
+  if (!limiter) return std::puts(limiter.error().message.c_str()), 1;
+  for (int i = 0; i < 60; ++i) {
+    const auto decision = limiter->check("user:42");
+    if (decision && !decision->allowed) std::printf("wait %ld us\n", long(decision->retry_after.count()));
+  }
+}

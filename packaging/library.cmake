@@ -1,0 +1,53 @@
+# The library as an embedder gets it: libweir.a and libweir.so, the headers, a CMake package and a pkg-config file.
+#
+# Both are made from the objects of the core's folders, so nothing is compiled twice. The shared library shows only what
+# weir.map names. Tested by tests/install.sh.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(core)
+set(objects)
+foreach(folder weir_limiter weir_store weir_table weir_algorithm weir_resp)
+  if(TARGET ${folder})
+    list(APPEND core ${folder})
+    list(APPEND objects $<TARGET_OBJECTS:${folder}>)
+  endif()
+endforeach()
+set_target_properties(${core} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+foreach(folder IN LISTS core)
+  # Nobody replaces our functions from outside, so the compiler may inline them as ever.
+  target_compile_options(${folder} PRIVATE -fno-semantic-interposition)
+endforeach()
+
+add_library(weir_static STATIC ${objects})
+add_library(weir_shared SHARED ${objects})
+set(map "${CMAKE_CURRENT_LIST_DIR}/weir.map")
+target_link_options(weir_shared PRIVATE "LINKER:--version-script=${map}" LINKER:--no-undefined
+  LINKER:-Bsymbolic-functions)
+set_target_properties(weir_shared PROPERTIES EXPORT_NAME weir VERSION "${PROJECT_VERSION}" LINK_DEPENDS "${map}"
+  SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+foreach(library weir_static weir_shared)
+  set_target_properties(${library} PROPERTIES OUTPUT_NAME weir LINKER_LANGUAGE CXX
+    ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+  target_link_libraries(${library} PRIVATE Threads::Threads)
+endforeach()
+
+set(place "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
+install(TARGETS weir_shared weir_static EXPORT weir
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/weir" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library
+  FILES_MATCHING PATTERN "*.h")
+install(EXPORT weir NAMESPACE weir:: FILE weir-targets.cmake DESTINATION "${place}" COMPONENT library)
+configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/weir-config.cmake.in"
+  "${CMAKE_CURRENT_BINARY_DIR}/weir-config.cmake" INSTALL_DESTINATION "${place}")
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/weir-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/weir-config-version.cmake"
+  DESTINATION "${place}" COMPONENT library)
+
+# The way from the folder of weir.pc to the prefix, so that the tree can be moved.
+string(REGEX REPLACE "[^/]+" ".." WEIR_FROM_PKGCONFIG "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file("${CMAKE_SOURCE_DIR}/cmake/weir.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)

@@ -1,0 +1,100 @@
+// What `weir state` says about a file with known keys in it.
+
+#include "state.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "table/table.h"
+#include "weir/limit.h"
+
+namespace weir {
+namespace {
+
+namespace fs = std::filesystem;
+
+class State : public ::testing::Test {
+ protected:
+  State() {
+    std::string folder = (fs::temp_directory_path() / "weir_state_test_XXXXXX").string();
+    folder_ = mkdtemp(folder.data());
+    path_ = (folder_ / "state").string();
+    auto table = table::Table::open({.file = path_, .keys = 1'000});
+    EXPECT_TRUE(table) << table.error().message;
+    table_ = std::move(*table);
+  }
+  ~State() override { fs::remove_all(folder_); }
+
+  void charge(const std::string& key, std::string_view quota, std::int64_t cost) {
+    const auto limit = compile(quota);
+    ASSERT_TRUE(limit);
+    table::Debit debit{.name = table_->key_name(limit->algorithm, key), .limit = &*limit, .cost = cost};
+    ASSERT_TRUE(table_->charge({&debit, 1}, {}, table_->clock()->now().count()));
+  }
+  std::string exported() {
+    std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::tmpfile(), &std::fclose);
+    EXPECT_TRUE(export_state(path_, file.get()));
+    std::rewind(file.get());
+    std::string text(4096, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+    return text;
+  }
+
+  fs::path folder_;
+  std::string path_;
+  std::unique_ptr<table::Table> table_;
+};
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+TEST_F(State, IsExportedAsALineOfJsonForEachLiveKey) {
+  charge("a", "100/calendar_year Asia/Tokyo", 30);
+  const std::string text = exported();
+  EXPECT_TRUE(has(text, "{\"name\":\"")) << text;
+  EXPECT_TRUE(has(text,
+                  "\"algorithm\":\"fixed_window\",\"quota\":\"100/calendar_year Asia/Tokyo\",\"limit\":100,"
+                  "\"used\":30,\"remaining\":70,\"reset_after\":"))
+      << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
+TEST_F(State, IsInspectedByLimitMostUsedFirst) {
+  charge("a", "10/h burst 50", 1);
+  charge("b", "5/day", 1);
+  charge("c", "5/day", 1);
+  const std::string in_use = *inspect_state(path_);
+  EXPECT_TRUE(has(in_use, "yes: numbers below are of no single moment")) << in_use;
+  table_.reset();
+  const std::string text = *inspect_state(path_);
+  EXPECT_TRUE(has(text, "in use      no\n")) << text;
+  EXPECT_TRUE(has(text, "3 live, 0 lapsed; room for 1,134")) << text;
+  EXPECT_TRUE(has(text, "\n           2  sliding_window  5/day\n           1  token_bucket    10/h burst 50\n"))
+      << text;
+}
+
+TEST_F(State, IsResizedOnlyWhenNobodyUsesIt) {
+  charge("a", "5/day", 3);
+  EXPECT_TRUE(has(resize_state(path_, {.keys = 5'000}).error().message, "is in use"));
+  table_.reset();
+  const auto text = resize_state(path_, {.keys = 5'000});
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_TRUE(has(*text, "room for 5,103 keys")) << *text;
+  EXPECT_TRUE(has(*text, "1 keys kept, 0 left behind")) << *text;
+  EXPECT_TRUE(has(exported(), "\"used\":3,\"remaining\":2,"));
+}
+
+TEST_F(State, OfAnotherKindIsRefused) {
+  for (const auto& result : {inspect_state(folder_.string()), resize_state(folder_.string(), {})}) {
+    EXPECT_TRUE(has(result.error().message, "is a directory")) << result.error().message;
+  }
+  EXPECT_TRUE(has(inspect_state(path_ + "2").error().message, "there is no such file"));
+}
+
+}  // namespace
+}  // namespace weir

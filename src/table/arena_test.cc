@@ -1,0 +1,91 @@
+// Blocks: every line of the arena belongs to exactly one holder, however often blocks are taken, split and given back.
+#include "table/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "seed.h"
+#include "table/file.h"
+
+namespace weir::table {
+namespace {
+
+constexpr std::uint64_t kArenaBytes = 1 << 20;
+
+TEST(Arena, GivesEachLineToOneHolder) {
+  const auto mapping = map_memory(100, kArenaBytes);
+  ASSERT_TRUE(mapping);
+  const Region& region = mapping->region();
+  std::mt19937_64 dice(test::base_seed());
+  Actor actor(region, 3);
+  const std::uint64_t all = free_lines(region);
+  EXPECT_EQ(all, region.arena_lines());
+  for (int i = 0; i < 20'000; ++i) {
+    const auto place = static_cast<std::uint32_t>(dice() % kChargesMax);
+    if (dice() % 3 == 0) {
+      give_block(actor, place);
+    } else {
+      take_block(actor, place, static_cast<unsigned>(dice() % 9));
+    }
+    if (i % 100 != 0) continue;
+    std::vector<bool> held(region.arena_lines());
+    std::uint64_t lines = 0;
+    for (std::uint32_t p = 0; p < kChargesMax; ++p) {
+      const auto block = pending_block(actor, p);
+      if (!block) continue;
+      for (std::uint64_t line = block->line; line < block->line + (1u << block->block_class); ++line) {
+        ASSERT_FALSE(held[line]);
+        held[line] = true;
+        ++lines;
+      }
+    }
+    ASSERT_EQ(lines + free_lines(region), all);
+  }
+  give_all_blocks(actor);
+  EXPECT_EQ(free_lines(region), all);
+}
+
+TEST(Arena, SaysWhenItIsFullAndGoesOnWhenItIsNot) {
+  const auto mapping = map_memory(100, 64 * 1024);
+  const Region& region = mapping->region();
+  Actor actor(region, 0);
+  std::uint32_t taken = 0;
+  while (taken < kChargesMax && take_block(actor, taken, 7)) ++taken;
+  EXPECT_EQ(taken, 8u) << "1,024 lines in blocks of 128";
+  EXPECT_FALSE(take_block(actor, taken, 0));
+  give_block(actor, 2);
+  EXPECT_TRUE(take_block(actor, 2, 3)) << "a larger one is split";
+  EXPECT_TRUE(take_block(actor, taken, 6));
+}
+
+TEST(Arena, IsSharedByThreads) {
+  const auto mapping = map_memory(100, kArenaBytes);
+  const Region& region = mapping->region();
+  const std::uint64_t seed = test::base_seed();
+  std::vector<std::thread> threads;
+  for (std::uint64_t who = 0; who < 4; ++who) {
+    threads.emplace_back([&region, who, seed] {
+      std::mt19937_64 dice(seed + who);
+      Actor actor(region, who);
+      for (int i = 0; i < 3'000; ++i) {
+        const auto place = static_cast<std::uint32_t>(dice() % 4);
+        if (dice() % 2 == 0) give_block(actor, place);
+        if (!take_block(actor, place, static_cast<unsigned>(dice() % 6))) continue;
+        // Whoever else had it would leave another mark.
+        Unit& unit = region.line(pending_block(actor, place)->line).units[kParameters0];
+        actor.put(unit, {who << 2, static_cast<std::uint64_t>(i)});
+        std::this_thread::yield();
+        EXPECT_EQ(load(unit), (Word{who << 2, static_cast<std::uint64_t>(i)}));
+      }
+      give_all_blocks(actor);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(free_lines(region), region.arena_lines());
+}
+
+}  // namespace
+}  // namespace weir::table

@@ -1,0 +1,65 @@
+// What a state file holds, read from a copy of it: by `weir state`, which has no keys, only slots.
+//
+// A copy may be of a table that was killed, or that others use: it is repaired, or what is under way in it undone, but
+// only in the copy. Numbers of a table in use are those of no single moment. One thread. Tested by resize_test.cc and
+// tests/server/state.sh.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "table/file.h"
+#include "table/slot.h"
+
+namespace weir::table {
+
+// A key that has been spent from.
+struct Held {
+  std::uint64_t page = 0;
+  std::uint64_t name = 0;  // what is stored of its hash
+  const Limit* limit = nullptr;
+  Decision peek{};
+};
+
+struct Totals {
+  std::uint64_t live = 0, lapsed = 0, tickets = 0;
+  std::uint64_t unreadable = 0;   // slots that make no sense: the file is damaged
+  std::uint64_t overflowing = 0;  // counters that keys without a slot share
+  std::uint64_t fullest = 0;      // slots in use in one page
+  std::uint64_t arena_lines = 0;  // in use
+  std::uint64_t evicted = 0, forgiven = 0, swept = 0;
+  std::uint32_t limits = 0;
+};
+
+class Contents {
+ public:
+  // A mapping that open_copy() made, and what time it is in it.
+  Contents(Mapping mapping, FindCalendar find_calendar, const ClockReading& reading);
+
+  const Region& region() const { return mapping_.region(); }
+  std::int64_t now() const { return now_; }
+  bool is_in_use() const { return is_in_use_; }
+  bool was_clean() const { return was_clean_; }  // closed in good order
+  bool is_damaged() const { return actor_.is_damaged(); }
+  SlotReader& reader() { return reader_; }
+
+  // walk()
+  //
+  // Calls back for each live key.
+  Totals walk(const std::function<void(const Held&)>& visit);
+
+  // The word of a slot, with nothing under way.
+  Word read(Unit& unit) { return actor_.read(unit); }
+
+ private:
+  void look_at(const Word& word, std::uint64_t page, const std::function<void(const Held&)>& visit, Totals& totals);
+
+  Mapping mapping_;
+  const std::int64_t now_;
+  const bool is_in_use_, was_clean_;
+  Registry registry_;
+  Actor actor_;
+  SlotReader reader_;
+};
+
+}  // namespace weir::table

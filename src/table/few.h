@@ -1,0 +1,45 @@
+// A vector of at most so many elements, in place: a request needs some, and must not ask the heap for them.
+//
+// Nothing is made before it is added. One thread. Tested through tests/store_contract_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace weir::table {
+
+template <class T, std::size_t kMost>
+class Few {
+ public:
+  Few() = default;
+  Few(const Few&) = delete;
+  Few& operator=(const Few&) = delete;
+  ~Few() { clear(); }
+
+  template <class... Args>
+  T& add(Args&&... args) {  // the caller knows that there is room
+    return *std::construct_at(data() + size_++, std::forward<Args>(args)...);
+  }
+  void clear() {
+    std::destroy_n(data(), size_);
+    size_ = 0;
+  }
+
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  const T& operator[](std::size_t i) const { return data()[i]; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  std::span<T> all() { return {data(), size_}; }
+
+ private:
+  T* data() { return reinterpret_cast<T*>(bytes_); }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_); }
+
+  std::size_t size_ = 0;
+  alignas(T) std::byte bytes_[kMost * sizeof(T)];
+};
+
+}  // namespace weir::table

@@ -1,0 +1,357 @@
+// The system calls around a state file, each of their failures told as what to do. See file.h.
+
+#include "table/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+namespace weir::table {
+namespace {
+
+constexpr std::uint64_t kHugePagesFrom = std::uint64_t{64} << 20;
+constexpr int kTriesMax = 10;
+constexpr const char* kIsDirectory = "is a directory; name a file in it";
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+auto refuse(const std::string& path, const std::string& why) { return fail(ErrorCode::unavailable, path + ": " + why); }
+
+std::string reason(int error) { return std::strerror(error); }
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == path.npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Without it a name may be lost with the power; where a folder cannot be synchronised, so be it.
+void sync_folder(const std::string& path) {
+  const Descriptor folder(open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) fsync(folder.get());
+}
+
+std::optional<std::uint64_t> random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return {};
+  return number;
+}
+
+Result<Mapping> map(const std::string& path, Descriptor fd, const Geometry& geometry, int flags = MAP_SHARED) {
+  const std::uint64_t bytes = layout_of(geometry.pages, geometry.arena_lines).bytes;
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd.get(), 0);
+  if (base == MAP_FAILED) return refuse(path, "cannot be mapped (" + mebibytes(bytes) + "): " + reason(errno));
+  return Mapping(base, geometry, fd.release());
+}
+
+// Creation ------------------------------------------------------------------------------------------------------------
+
+// A signal would come if the process may not write so much; so ask before.
+int allocate(int fd, std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return EFBIG;
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  return error;
+}
+
+auto refuse_size(const std::string& path, std::uint64_t bytes, int error) {
+  const std::string size = mebibytes(bytes);
+  if (error == ENOSPC || error == EDQUOT) {
+    return refuse(path, "the disk is full: " + size + " are needed; make room, or ask for fewer keys");
+  }
+  if (error == EFBIG) {
+    return refuse(path, "a file of " + size + " is more than is allowed here; see `ulimit -f`, or ask for fewer keys");
+  }
+  return refuse(path, "cannot get " + size + ": " + reason(error));
+}
+
+auto refuse_creation(const std::string& path, int error) {
+  const std::string folder = folder_of(path);
+  if (error == ENOENT) return refuse(path, "there is no folder " + folder + "; make it first");
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    return refuse(path, "cannot be made: " + reason(error) + "; let this user write into " + folder);
+  }
+  return refuse(path, "cannot be made: " + reason(error));
+}
+
+// Makes the file, unless somebody else does it meanwhile: then false.
+Result<bool> make_file(const FileOptions& options, const ClockReading& reading) {
+  const auto geometry = geometry_for(options.keys, options.arena_bytes);
+  if (!geometry) return fail(geometry.error());
+  const auto identity = new_identity(reading);
+  if (!identity) return fail(identity.error());
+  auto draft = Draft::make(options.path, *geometry, *identity, reading);
+  if (!draft) return fail(draft.error());
+  return draft->publish();
+}
+
+// Opening -------------------------------------------------------------------------------------------------------------
+
+auto refuse_opening(const std::string& path, int error) {
+  if (error == EISDIR) return refuse(path, kIsDirectory);
+  if (error == ENXIO || error == ENODEV) return refuse(path, "is not a regular file; name another");
+  if (error != EACCES && error != EPERM && error != EROFS) return refuse(path, "cannot be opened: " + reason(error));
+  const bool readable = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)).get() >= 0;
+  if (readable) return refuse(path, "is read-only (" + reason(error) + "); let this user write it, or name another");
+  return refuse(path, "cannot be read (" + reason(error) + "); let this user read and write it, or name another");
+}
+
+Result<Geometry> read_geometry(const std::string& path, int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return refuse(path, "cannot be read: " + reason(errno));
+  if (S_ISDIR(info.st_mode)) return refuse(path, kIsDirectory);
+  if (!S_ISREG(info.st_mode)) return refuse(path, "is not a regular file; name another");
+  Header header{};
+  std::size_t got = 0;
+  while (got < sizeof(header)) {
+    const ssize_t n = pread(fd, reinterpret_cast<char*>(&header) + got, sizeof(header) - got, static_cast<off_t>(got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return refuse(path, "cannot be read: " + reason(errno));
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  auto geometry = check_header(header, static_cast<std::uint64_t>(info.st_size));
+  if (!geometry) return refuse(path, geometry.error().message);
+  return geometry;
+}
+
+Result<void> check_wish(const FileOptions& options, const Geometry& found) {
+  const auto wished = geometry_for(options.keys, options.arena_bytes);
+  if (!wished) return fail(wished.error());
+  const std::string resize = "leave the number out, or `weir state resize " + options.path;
+  if (options.keys != 0 && wished->pages != found.pages) {
+    return refuse(options.path, "holds room for " + std::to_string(keys_of(found.pages)) + " keys, not " +
+                                    std::to_string(options.keys) + ": " + resize + " --keys " +
+                                    std::to_string(options.keys) + "`");
+  }
+  if (options.arena_bytes != 0 && wished->arena_lines != found.arena_lines) {
+    return refuse(options.path, "holds " + std::to_string(found.arena_lines * sizeof(Line)) + " bytes for logs, not " +
+                                    std::to_string(options.arena_bytes) + ": " + resize + " --memory " +
+                                    std::to_string(options.arena_bytes) + "`");
+  }
+  return {};
+}
+
+// Whether the name still leads to what was opened: it may have been resized while its lock was waited for.
+bool still_named(const std::string& path, int fd) {
+  struct stat named {
+  }, opened{};
+  return stat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
+         named.st_ino == opened.st_ino;
+}
+
+}  // namespace
+
+// Mapping -------------------------------------------------------------------------------------------------------------
+
+void Mapping::swap(Mapping& other) noexcept {
+  std::swap(region_, other.region_);
+  std::swap(fd_, other.fd_);
+  std::swap(is_new_, other.is_new_);
+  std::swap(is_new_boot_, other.is_new_boot_);
+  std::swap(was_clean_, other.was_clean_);
+  std::swap(is_sole_, other.is_sole_);
+}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  Mapping taken(std::move(other));
+  swap(taken);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (region_.base() != nullptr) munmap(region_.base(), region_.bytes());
+  if (fd_ >= 0) close(fd_);
+}
+
+void Mapping::share() {
+  if (fd_ < 0 || !is_sole_) return;
+  share_users(fd_);
+  is_sole_ = false;
+}
+
+void Mapping::mark_clean() {
+  if (fd_ < 0 || (!is_sole_ && !try_sole_users(fd_))) return;
+  is_sole_ = true;
+  store(region_.header().clean, 1);
+}
+
+Result<void> Mapping::reopen_after_fork() {
+  if (fd_ < 0) return {};
+  const auto again = reopen(fd_);
+  if (!again) return fail(again.error());
+  Descriptor fresh(*again);
+  // Before the old one goes: the parent may be dead, and somebody may wait to repair.
+  const auto use = lock_users(fresh.get());
+  if (!use) return fail(use.error());
+  if (*use == Use::none) return fail(ErrorCode::unavailable, "somebody else has the state file alone; try again");
+  if (*use == Use::sole) share_users(fresh.get());
+  close(std::exchange(fd_, fresh.release()));
+  is_sole_ = false;
+  return {};
+}
+
+// The first of several users sets the clock; the others must live by the same one.
+Result<void> Mapping::enter(Use use, const ClockReading& reading) {
+  Header& header = region_.header();
+  is_sole_ = use == Use::sole;
+  if (!is_sole_) {
+    was_clean_ = is_new_ = is_new_boot_ = false;
+    if (keeps_time(header, reading) || reading.boot_id == decltype(reading.boot_id){}) return {};
+    return fail(ErrorCode::unavailable, "is in use where another clock rules: on another machine, or in a container " +
+                                            std::string("with a clock of its own; give each a file of its own"));
+  }
+  is_new_boot_ = !keeps_time(header, reading);
+  was_clean_ = load(header.clean) == 1 && !is_new_boot_;
+  if (is_new_boot_) set_clock(header, reading);
+  store(header.clean, 0);
+  return {};
+}
+
+Result<Mapping> map_memory(std::uint64_t keys, std::uint64_t arena_bytes, const ClockReading& reading) {
+  const auto geometry = geometry_for(keys, arena_bytes);
+  if (!geometry) return fail(geometry.error());
+  const auto identity = new_identity(reading);
+  if (!identity) return fail(identity.error());
+  const Layout at = layout_of(geometry->pages, geometry->arena_lines);
+  void* base = mmap(nullptr, at.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    return fail(ErrorCode::exhausted,
+                "no memory for a table of " + mebibytes(at.bytes) + ": " + reason(errno) + "; ask for fewer keys");
+  }
+  if (at.arena - at.pages >= kHugePagesFrom) {
+    madvise(static_cast<char*>(base) + at.pages, at.arena - at.pages, MADV_HUGEPAGE);
+  }
+  Mapping mapping(base, *geometry, -1);
+  format(mapping.region(), *geometry, *identity, reading);
+  return mapping;
+}
+
+Result<Mapping> open_file(const FileOptions& options, const ClockReading& reading) {
+  const std::string& path = options.path;
+  bool is_new = false;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (fd.get() < 0) {
+      if (errno != ENOENT) return refuse_opening(path, errno);
+      const auto made = make_file(options, reading);
+      if (!made) return fail(made.error());
+      is_new = *made;
+      continue;
+    }
+    const auto geometry = read_geometry(path, fd.get());
+    if (!geometry) return fail(geometry.error());
+    if (auto fits = check_wish(options, *geometry); !fits) return fail(fits.error());
+    const auto use = lock_users(fd.get());
+    if (!use) return refuse(path, use.error().message);
+    if (*use == Use::none) return refuse(path, "is being repaired or resized by another process; try again later");
+    if (!still_named(path, fd.get())) continue;
+    auto mapping = map(path, std::move(fd), *geometry);
+    if (!mapping) return mapping;
+    mapping->is_new_ = is_new;
+    if (auto entered = mapping->enter(*use, reading); !entered) return refuse(path, entered.error().message);
+    return mapping;
+  }
+  return refuse(path, "comes and goes, or is a link to nothing; name another file");
+}
+
+Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
+  const int access = purpose == CopyTo::look ? O_RDONLY : O_RDWR;
+  Descriptor fd(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0 && errno == ENOENT) return fail(ErrorCode::not_found, path + ": there is no such file");
+  if (fd.get() < 0) return refuse_opening(path, errno);
+  const auto geometry = read_geometry(path, fd.get());
+  if (!geometry) return fail(geometry.error());
+  if (purpose == CopyTo::replace && !(try_sole_users(fd.get()) && still_named(path, fd.get()))) {
+    return refuse(path, "is in use; stop whoever uses it first");
+  }
+  return map(path, std::move(fd), *geometry, MAP_PRIVATE | MAP_NORESERVE);
+}
+
+// Draft ---------------------------------------------------------------------------------------------------------------
+
+Result<Draft> Draft::make(const std::string& path, const Geometry& geometry, const Identity& identity,
+                          const ClockReading& reading) {
+  const auto number = random_number();
+  if (!number) return refuse(path, "the system has no random numbers: " + reason(errno));
+  char ending[32];
+  std::snprintf(ending, sizeof(ending), ".%016" PRIx64 ".new", *number);
+  const std::string name = path + ending;
+  Descriptor fd(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return refuse_creation(path, errno);
+  Draft draft(path, name);
+  const std::uint64_t bytes = layout_of(geometry.pages, geometry.arena_lines).bytes;
+  if (const int error = allocate(fd.get(), bytes); error != 0) return refuse_size(path, bytes, error);
+  auto mapping = map(path, std::move(fd), geometry);
+  if (!mapping) return fail(mapping.error());
+  draft.mapping_ = std::move(*mapping);
+  format(draft.region(), geometry, identity, reading);
+  return draft;
+}
+
+Draft::~Draft() {
+  if (!name_.empty()) unlink(name_.c_str());
+}
+
+Result<void> Draft::sync() {
+  if (fsync(mapping_.fd()) == 0) return {};
+  return refuse(path_, "cannot be written: " + reason(errno));
+}
+
+Result<bool> Draft::publish() {
+  if (auto synced = sync(); !synced) return fail(synced.error());
+  const bool linked = link(name_.c_str(), path_.c_str()) == 0;
+  if (!linked && errno != EEXIST) return refuse_creation(path_, errno);
+  unlink(name_.c_str());
+  name_.clear();
+  sync_folder(path_);
+  return linked;
+}
+
+Result<void> Draft::replace() {
+  struct stat info {};
+  if (stat(path_.c_str(), &info) == 0 &&
+      (fchown(mapping_.fd(), info.st_uid, info.st_gid) != 0 || fchmod(mapping_.fd(), info.st_mode & 07777) != 0)) {
+    return refuse(path_, "belongs to another user, who could not open the new one; do this as that user, or as root");
+  }
+  if (auto synced = sync(); !synced) return fail(synced.error());
+  if (rename(name_.c_str(), path_.c_str()) != 0) return refuse_creation(path_, errno);
+  name_.clear();
+  sync_folder(path_);
+  return {};
+}
+
+Result<Identity> new_identity(const ClockReading& reading) {
+  const auto first = random_number(), second = random_number();
+  if (!first || !second) {
+    return fail(ErrorCode::unavailable, "the system has no random numbers: " + reason(errno));
+  }
+  return Identity{{*first, *second}, reading.wall_us};
+}
+
+}  // namespace weir::table

@@ -1,0 +1,75 @@
+// Finds the slot of a key, or the slot that a new key may take.
+//
+// A page is 63 lines of 4 slots. A key lies in its home line or, if that was full when it came, in a line behind it; a
+// bit in the page's version says of each line whether keys had to walk past it. "Absent" is true at one moment: no
+// marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the version
+// in its own operation, so of two who insert one key, one fails and looks again.
+//
+// Room is, in this order: an empty slot, one that has lapsed, the one with the smallest part spent. If all are spent,
+// the page is full. For the one thread of an actor. Tested by tests/store_contract_test.cc and tests/churn_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "table/changes.h"
+#include "table/slot.h"
+
+namespace weir::table {
+
+// A key under an algorithm: where to look, and what its tag says.
+struct Name {
+  std::uint64_t place;
+  std::uint64_t name;
+  friend bool operator==(const Name&, const Name&) = default;
+};
+
+struct Place {
+  Page* page = nullptr;
+  Unit* unit = nullptr;  // the key's slot, or the one to take; null if the page is full
+  Word seen{};           // what the slot held
+  bool present = false;
+  bool alive = false;  // absent: the slot to take is in use and not lapsed
+  // Absent: the version under which that is true, and the lines to walk past.
+  Word version{};
+  std::uint64_t passed = 0;
+};
+
+class Finder {
+ public:
+  Finder(Actor& actor, SlotReader& reader) : actor_(actor), region_(actor.region()), reader_(reader) {}
+
+  Page& page_of(const Name& name) const { return region_.page(region_.page_of(name.place, name.name)); }
+
+  // find()
+  //
+  // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
+  // for one of its keys at the cost of another.
+  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own);
+
+ private:
+  struct Candidate {
+    Unit* unit = nullptr;
+    Word seen{};
+    std::uint64_t passed = 0;
+    std::uint32_t fraction = 0;
+    bool alive = true;
+  };
+  bool walk(Page& page, const Name& name, const Word& version, std::int64_t now, Changes& changes,
+            std::span<const Name> own, Place& place, Candidate& best);
+  void consider(Unit& unit, const Word& word, std::uint64_t passed, std::int64_t now, Changes& changes,
+                std::span<const Name> own, Candidate& best);
+
+  Actor& actor_;
+  const Region& region_;
+  SlotReader& reader_;
+};
+
+// The slot in a line whose tag has this name, or null. A hint: whoever uses it reads the word again.
+inline Unit* match(Unit (&line)[kSlotsInLine], std::uint64_t name) {
+  unsigned found = 0;
+  for (unsigned i = 0; i < kSlotsInLine; ++i) found |= unsigned{name_of(load(line[i].tag)) == name} << i;
+  return found == 0 || name == 0 ? nullptr : &line[std::countr_zero(found)];
+}
+
+}  // namespace weir::table

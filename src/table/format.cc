@@ -1,0 +1,155 @@
+// The bytes of a fresh table, and the order in which an old header is doubted. See format.h.
+
+#include "table/format.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+namespace weir::table {
+namespace {
+
+constexpr std::uint64_t kArenaBytesMin = 64 * 1024;
+constexpr std::uint64_t kArenaBytesOfKey = 32;
+constexpr std::uint32_t kRegistryEntries = kLimitsMax + 4;
+constexpr std::int64_t kTenYears = 315'576'000'000'000;
+constexpr std::int64_t kSlack = 60'000'000;  // a reading may be this much older than the latest time of the table
+
+bool is_time(std::int64_t us) { return us > 0 && us < kTimeEnd; }
+
+// The sum wraps: an offset from a damaged file may be anything.
+std::int64_t time_of(const Header& header, const ClockReading& reading) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(reading.boot_us) +
+                                   static_cast<std::uint64_t>(header.clock_offset_us));
+}
+
+// A free block's link stands in its first state unit. Pushed from the end, so that each list begins low.
+void push_free(const Region& region, unsigned size_class, std::uint64_t line) {
+  Unit& head = region.header().free_lists[size_class];
+  region.line(line).units[kState0] = {0, head.state};
+  head = {0, line + 1};
+}
+
+void carve_arena(const Region& region) {
+  const std::uint64_t largest = std::uint64_t{1} << (kClasses - 1);
+  std::uint64_t end = region.arena_lines();
+  for (unsigned size_class = 0; size_class < kClasses - 1; ++size_class) {
+    if ((end >> size_class & 1) == 0) continue;
+    end -= std::uint64_t{1} << size_class;
+    push_free(region, size_class, end);
+  }
+  for (; end > 0; end -= largest) push_free(region, kClasses - 1, end - largest);
+}
+
+auto refuse(std::string message) { return fail(ErrorCode::unavailable, std::move(message)); }
+
+bool has_our_layout(const Header& header) {
+  return header.header_bytes == kHeaderBytes && header.registry_entries == kRegistryEntries &&
+         header.participants == kParticipants && header.participant_bytes == sizeof(Participant) &&
+         header.entry_bytes == sizeof(RegistryEntry);
+}
+
+bool is_possible(const Header& header) {
+  const auto within = [](std::uint64_t value, std::uint64_t low, std::uint64_t high) {
+    return low <= value && value <= high;
+  };
+  return within(header.pages, 1, kPagesMax) && within(header.base_pages, 1, kPagesMax) &&
+         within(header.arena_lines, 1, kArenaLinesMax) && header.pages / header.base_pages <= kGrowthMax &&
+         header.bytes == layout_of(header.pages, header.arena_lines).bytes;
+}
+
+}  // namespace
+
+Result<Geometry> geometry_for(std::uint64_t keys, std::uint64_t arena_bytes) {
+  if (keys == 0) keys = kKeysDefault;
+  if (keys > keys_of(kPagesMax)) {
+    return fail(ErrorCode::out_of_range,
+                std::to_string(keys) + " keys: a table holds at most " + std::to_string(keys_of(kPagesMax)));
+  }
+  if (arena_bytes > kArenaLinesMax * sizeof(Line)) {
+    return fail(ErrorCode::out_of_range, std::to_string(arena_bytes) + " bytes for logs: at most " +
+                                             std::to_string(kArenaLinesMax * sizeof(Line)) + " can be had");
+  }
+  if (arena_bytes == 0) arena_bytes = std::min(kArenaBytesOfKey * keys, kArenaLinesMax * sizeof(Line));
+  const std::uint64_t pages = round_up(keys, kKeysInPage) / kKeysInPage;
+  return Geometry{pages, pages, round_up(std::max(arena_bytes, kArenaBytesMin), sizeof(Line)) / sizeof(Line)};
+}
+
+void format(const Region& region, const Geometry& geometry, const Identity& identity, const ClockReading& reading) {
+  Header& header = region.header();
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.header_bytes = kHeaderBytes;
+  header.bytes = region.bytes();
+  header.pages = geometry.pages;
+  header.base_pages = geometry.base_pages;
+  header.arena_lines = geometry.arena_lines;
+  header.registry_entries = kRegistryEntries;
+  header.participants = kParticipants;
+  header.participant_bytes = sizeof(Participant);
+  header.entry_bytes = sizeof(RegistryEntry);
+  std::copy(identity.hash_key.begin(), identity.hash_key.end(), header.hash_key);
+  header.created_us = identity.created_us;
+  header.checksum = checksum_of(header);
+  set_clock(header, reading);
+  header.clean = 1;
+  carve_arena(region);
+}
+
+std::int64_t clock_offset_us(const ClockReading& reading, std::int64_t latest_us) {
+  std::int64_t start = std::clamp<std::int64_t>(reading.wall_us, 1, kTimeEnd - 1);
+  if (is_time(latest_us) && (start < latest_us || start - latest_us > kTenYears)) start = latest_us;
+  return start - reading.boot_us;
+}
+
+bool keeps_time(const Header& header, const ClockReading& reading) {
+  if (reading.boot_id == std::array<std::uint64_t, 2>{}) return false;
+  if (!std::equal(reading.boot_id.begin(), reading.boot_id.end(), header.boot_id)) return false;
+  const std::int64_t time = time_of(header, reading);
+  return is_time(time) && (!is_time(header.latest_us) || time > header.latest_us - kSlack);
+}
+
+std::int64_t time_at(const Header& header, const ClockReading& reading) {
+  if (keeps_time(header, reading)) return time_of(header, reading);
+  return reading.boot_us + clock_offset_us(reading, header.latest_us);
+}
+
+void set_clock(Header& header, const ClockReading& reading) {
+  header.clock_offset_us = clock_offset_us(reading, header.latest_us);
+  header.latest_us = time_of(header, reading);
+  std::copy(reading.boot_id.begin(), reading.boot_id.end(), header.boot_id);
+}
+
+std::uint64_t checksum_of(const Header& header) {
+  unsigned char bytes[offsetof(Header, checksum)];
+  std::memcpy(bytes, &header, sizeof(bytes));
+  std::uint64_t sum = 0xcbf29ce484222325;  // FNV-1a: against accidents, not against people
+  for (const unsigned char byte : bytes) sum = (sum ^ byte) * 0x100000001b3;
+  return sum;
+}
+
+Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes) {
+  if (file_bytes == 0) return refuse("is empty; remove it, and Weir makes a new one");
+  if (header.magic != kMagic) return refuse("is not a state file of Weir; name another file, or one that is not there");
+  if (header.version > kVersion) {
+    return refuse("was made by a newer Weir (layout " + std::to_string(header.version) + ", this one knows " +
+                  std::to_string(kVersion) + "); use that Weir, or another file");
+  }
+  if (header.checksum != checksum_of(header)) {
+    return refuse("has a damaged header (its checksum is wrong); restore it, or remove it and begin anew");
+  }
+  if (header.version < kVersion) {
+    return refuse("was made by an older Weir (layout " + std::to_string(header.version) + ", this one writes " +
+                  std::to_string(kVersion) + "); bring it up to date with `weir state resize`");
+  }
+  if (!has_our_layout(header) || !is_possible(header)) {
+    return refuse("is laid out otherwise than this build of Weir does it; use the build that made it, or another file");
+  }
+  if (file_bytes < header.bytes) {
+    return refuse("is truncated: " + std::to_string(file_bytes) + " bytes of " + std::to_string(header.bytes) +
+                  "; restore it, or remove it and begin anew");
+  }
+  return Geometry{header.pages, header.base_pages, header.arena_lines};
+}
+
+}  // namespace weir::table

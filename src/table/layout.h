@@ -1,0 +1,196 @@
+// What a table is made of, byte by byte: the same in memory and in a file. NEVER CHANGE A FIELD without raising
+// kVersion.
+//
+// One region of fixed size: a header, the registry of limits, the participants, the pages of slots, the arena of
+// blocks. Offsets, no pointers: several processes map it at different addresses. Keys are not stored, only 50 bits of
+// their keyed hash; the page and those bits together name a key. Tested by layout_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "table/word.h"
+
+namespace weir::table {
+
+inline constexpr std::uint64_t kMagic = 0x0a656c6261742057;  // "W table\n"
+inline constexpr std::uint32_t kVersion = 1;
+
+// The tag of a slot: mark (2 bits), limit (12 bits), fingerprint (50 bits). 0 is an empty slot.
+inline constexpr unsigned kLimitShift = 2, kNameShift = 14;
+inline constexpr std::uint64_t kLimitBits = 0xfff;
+inline constexpr std::uint64_t kNameMask = ~std::uint64_t{0} << kNameShift;
+
+inline std::uint64_t name_of(std::uint64_t tag) { return tag & kNameMask; }
+inline std::uint32_t limit_of(std::uint64_t tag) { return static_cast<std::uint32_t>(tag >> kLimitShift & kLimitBits); }
+inline std::uint64_t tag_of(std::uint64_t name, std::uint32_t limit) {
+  return name | std::uint64_t{limit} << kLimitShift;
+}
+
+// Limits are numbered from 1; the highest numbers say that a slot is something else.
+inline constexpr std::uint32_t kLimitsMax = 4092;    // 1 to 4092
+inline constexpr std::uint32_t kReservation = 4093;  // amount and end of a reservation
+inline constexpr std::uint32_t kRequest = 4094;      // end of an idempotency id
+inline constexpr std::uint32_t kInBlock = 4095;      // the limit stands in the slot's block
+
+inline constexpr std::uint32_t kLines = 63, kSlotsInLine = 4;
+inline constexpr std::uint32_t kSlots = kLines * kSlotsInLine;
+
+// 4 KiB. The version changes with every insertion; its state holds a bit for each line that a key had to walk past.
+// When all slots are spent, new keys of the page share a counter for each kind of state.
+struct alignas(64) Page {
+  Unit version;
+  Unit overflow[3];  // buckets, fixed windows, sliding windows
+  Unit slots[kLines][kSlotsInLine];
+};
+static_assert(sizeof(Page) == 4096);
+
+// One change of an operation.
+struct Entry {
+  std::uint64_t unit;  // its number in the region
+  Word old, next;
+};
+
+inline constexpr std::uint32_t kParticipants = 256;
+inline constexpr std::uint32_t kChargesMax = 32;  // of a verdict
+inline constexpr std::uint32_t kPendings = kChargesMax + 1;
+inline constexpr std::uint32_t kSweepPending = kChargesMax;  // the one that a sweep uses
+inline constexpr std::uint32_t kEntriesMax = 320;            // 32 charges of at most 9, and what comes with them
+
+enum Status : std::uint64_t { kSolo = 0, kHelp = 1, kDone = 2, kFailed = 3, kStatusBits = 3 };
+
+// Who is at work in the table: one thread at a time. Used again and again; the number in `status` tells one operation
+// from the next.
+struct alignas(64) Participant {
+  std::uint64_t status;                      // number << 2 | Status
+  std::uint64_t count;                       // of entries
+  alignas(64) std::uint64_t install_number;  // the one conditional install that this participant makes at a time
+  std::uint64_t install_unit, install_old, install_held;
+  alignas(64) Unit tally;   // keys evicted while alive << 2; permits that this forgave
+  Unit pending[kPendings];  // blocks that belong to nobody else: class << 2; line
+  alignas(64) Entry entries[kEntriesMax];
+};
+
+// A block: 64-byte lines in the arena, 2^class of them. The first line is its head.
+struct alignas(64) Line {
+  Unit units[4];
+};
+enum HeadUnit { kParameters0 = 0, kParameters1 = 1, kState0 = 2, kState1 = 3 };
+inline constexpr unsigned kClasses = 15;  // up to 1 MiB
+inline constexpr std::uint64_t kHandleBits = 28;
+
+// A limit that slots refer to by number. `guard` is free, being written, or ready.
+struct alignas(64) RegistryEntry {
+  Unit guard;  // {1 << 2 | .., participant} being written, {2 << 2, hash} ready
+  std::int64_t permits, period_us, capacity, rate, weight, events_max;
+  std::uint8_t algorithm, calendar_unit, has_calendar, zone_bytes;
+  char zone[60];
+};
+static_assert(sizeof(RegistryEntry) == 128);
+
+struct Header {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;  // sizes as they were when the file was made
+  std::uint64_t bytes;         // of the whole region
+  std::uint64_t pages;
+  std::uint64_t base_pages;  // when the table was made; see page_of()
+  std::uint64_t arena_lines;
+  std::uint32_t registry_entries, participants;
+  std::uint32_t participant_bytes, entry_bytes;
+  std::uint64_t hash_key[2];  // secret
+  std::int64_t created_us;
+  std::uint64_t checksum;  // of all above
+  // The rest changes while the table is in use.
+  alignas(64) std::uint64_t boot_id[2];
+  std::int64_t clock_offset_us;  // wall clock - boot clock, for all processes
+  std::int64_t latest_us;        // a time that was seen; about a second behind the latest
+  std::uint64_t clean;           // 1 after the last user closed the table
+  alignas(64) std::uint64_t sweep_page, reclaim_page;
+  std::uint64_t swept;                    // lapsed keys that the sweep removed
+  alignas(64) Unit free_lists[kClasses];  // {changes << 2, line + 1}: 0 is an empty list
+};
+inline constexpr std::uint64_t kHeaderBytes = 4096;
+static_assert(sizeof(Header) <= kHeaderBytes);
+
+// Where things are. All numbers have been checked against the size of the region.
+struct Layout {
+  std::uint64_t registry, participants, pages, arena, bytes;  // offsets, and the size
+};
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+constexpr Layout layout_of(std::uint64_t pages, std::uint64_t arena_lines) {
+  Layout at{};
+  at.registry = kHeaderBytes;
+  at.participants = at.registry + kLimitsMax * sizeof(RegistryEntry) + 4 * sizeof(RegistryEntry);
+  at.pages = round_up(at.participants + kParticipants * sizeof(Participant), 4096);
+  at.arena = at.pages + pages * sizeof(Page);
+  at.bytes = round_up(at.arena + arena_lines * sizeof(Line), 4096);
+  return at;
+}
+
+inline constexpr std::uint64_t kPagesMax = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kArenaLinesMax = std::uint64_t{1} << kHandleBits;
+
+// The region as one process sees it. Does not own it.
+class Region {
+ public:
+  Region() = default;
+  Region(void* base, std::uint64_t pages, std::uint64_t base_pages, std::uint64_t arena_lines)
+      : base_(static_cast<char*>(base)),
+        at_(layout_of(pages, arena_lines)),
+        pages_(pages),
+        base_pages_(base_pages),
+        arena_lines_(arena_lines),
+        spread_(static_cast<std::uint64_t>((static_cast<Wide128>(pages) << 44) / base_pages)) {}
+
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  RegistryEntry& limit(std::uint32_t number) const {
+    return reinterpret_cast<RegistryEntry*>(base_ + at_.registry)[number];
+  }
+  Participant& participant(std::uint64_t i) const {
+    return reinterpret_cast<Participant*>(base_ + at_.participants)[i];
+  }
+  Page& page(std::uint64_t i) const { return reinterpret_cast<Page*>(base_ + at_.pages)[i]; }
+  Line& line(std::uint64_t i) const { return reinterpret_cast<Line*>(base_ + at_.arena)[i]; }
+  Unit& unit(std::uint64_t number) const { return reinterpret_cast<Unit*>(base_)[number]; }
+  std::uint64_t number_of(const Unit& unit) const {
+    return static_cast<std::uint64_t>(reinterpret_cast<const char*>(&unit) - base_) / sizeof(Unit);
+  }
+  // Whether an operation may touch this unit; in a damaged file any number may stand.
+  bool is_shared(std::uint64_t number) const { return number >= 4 && number < at_.bytes / sizeof(Unit); }
+
+  // page_of()
+  //
+  // A page of the table as it was made, refined by bits that the slot stores too: so a resized table finds its keys
+  // again without their names.
+  std::uint64_t page_of(std::uint64_t place, std::uint64_t name) const {
+    const auto base = static_cast<std::uint64_t>(static_cast<Wide128>(place) * base_pages_ >> 64);
+    return page_of_base(base, name);
+  }
+  std::uint64_t page_of_base(std::uint64_t base, std::uint64_t name) const {
+    return static_cast<std::uint64_t>(static_cast<Wide128>(base << 20 | (name >> kNameShift & 0xfffff)) * spread_ >>
+                                      64);
+  }
+
+  std::uint64_t pages() const { return pages_; }
+  std::uint64_t base_pages() const { return base_pages_; }
+  std::uint64_t arena_lines() const { return arena_lines_; }
+  std::uint64_t bytes() const { return at_.bytes; }
+  char* base() const { return base_; }
+
+ private:
+  __extension__ using Wide128 = unsigned __int128;
+  char* base_ = nullptr;
+  Layout at_{};
+  std::uint64_t pages_ = 0, base_pages_ = 0, arena_lines_ = 0;
+  std::uint64_t spread_ = 0;  // pages / base_pages, as a 20.44 bit fraction
+};
+
+// The line of a page where a key is looked for first; by the stored bits alone, so that a sweep knows it too.
+inline std::uint32_t home_line(std::uint64_t name) {
+  return static_cast<std::uint32_t>((name >> 34 & 0x3fffffff) * kLines >> 30);
+}
+
+}  // namespace weir::table

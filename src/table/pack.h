@@ -1,0 +1,104 @@
+// How a key's state is kept: in the 8 bytes of its slot where they hold every state of its limit, else in a block.
+//
+// A bucket is one word. A fixed window is the number of its window and a count; a calendar's is its end in seconds. A
+// sliding window has two counts. As many bits as the limit needs, so most limits people write fit; a log and permits in
+// flight never do. All zero is a key never seen. Pure; any thread. Tested by pack_test.cc.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "algorithm/bucket.h"
+#include "algorithm/fixed_window.h"
+#include "algorithm/limit.h"
+#include "algorithm/sliding_window.h"
+#include "table/word.h"
+
+namespace weir::table {
+
+enum class Kind : std::uint8_t { bucket, fixed, sliding, log, holds };
+
+inline Kind kind_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::fixed_window:
+      return Kind::fixed;
+    case Algorithm::sliding_window:
+      return Kind::sliding;
+    case Algorithm::sliding_log:
+      return Kind::log;
+    case Algorithm::concurrency:
+      return Kind::holds;
+    case Algorithm::token_bucket:
+    case Algorithm::leaky_bucket:
+    case Algorithm::leaky_meter:
+      break;
+  }
+  return Kind::bucket;
+}
+
+// 126 bits: what a word holds beside its mark.
+__extension__ using Bits = unsigned __int128;
+inline constexpr unsigned kBitsInWord = 126;
+
+inline Word word_of(Bits bits) {
+  return {static_cast<std::uint64_t>(bits) << 2, static_cast<std::uint64_t>(bits >> 62)};
+}
+inline Bits bits_of(const Word& word) { return Bits{word.state} << 62 | word.tag >> 2; }
+inline std::uint64_t field(Bits bits, unsigned from, unsigned width) {
+  return static_cast<std::uint64_t>(bits >> from) & (~std::uint64_t{0} >> (64 - width));
+}
+
+// Where the fields of a limit's states stand.
+struct Packing {
+  Kind kind = Kind::bucket;
+  std::uint8_t count_bits = 0;    // of each count
+  std::uint8_t window_bits = 64;  // of the window's number, or of a bucket
+  bool fits_slot = true;
+  bool fits_block = true;
+  std::int64_t window_us = 1;  // the unit in which windows are numbered
+};
+
+inline Packing packing_of(const Limit& limit) {
+  Packing packing{.kind = kind_of(limit.algorithm)};
+  if (packing.kind == Kind::bucket) return packing;
+  packing.window_us = limit.period_us == 0 ? 1'000'000 : limit.period_us;  // calendars change at whole seconds
+  packing.count_bits = static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(limit.permits)));
+  // A window may end a little after the end of time.
+  packing.window_bits =
+      static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(2 * kTimeEnd / packing.window_us + 2)));
+  const unsigned counts = packing.kind == Kind::sliding ? 2 : 1;
+  const unsigned bits = packing.window_bits + counts * packing.count_bits;
+  packing.fits_slot = packing.kind != Kind::log && packing.kind != Kind::holds && bits <= 64;
+  packing.fits_block = packing.kind == Kind::log || packing.kind == Kind::holds || bits <= kBitsInWord;
+  return packing;
+}
+
+inline Bits pack(const Bucket& s, const Packing&) { return s.word; }
+inline Bits pack(const FixedWindow& s, const Packing& packing) {
+  if (s.count == 0) return 0;
+  return Bits{static_cast<std::uint64_t>(s.end_us / packing.window_us)} << packing.count_bits |
+         static_cast<std::uint64_t>(s.count);
+}
+inline Bits pack(const SlidingWindow& s, const Packing& packing) {
+  if (s.previous == 0 && s.current == 0) return 0;
+  return (Bits{static_cast<std::uint64_t>(s.window)} << packing.count_bits | static_cast<std::uint64_t>(s.previous))
+             << packing.count_bits |
+         static_cast<std::uint64_t>(s.current);
+}
+
+inline Bucket unpack_bucket(Bits bits) { return {static_cast<std::uint64_t>(bits)}; }
+inline FixedWindow unpack_fixed(Bits bits, const Packing& packing) {
+  const unsigned count_bits = packing.count_bits;
+  if (bits == 0 || count_bits == 0) return {};
+  return {static_cast<std::int64_t>(field(bits, count_bits, packing.window_bits)) * packing.window_us,
+          static_cast<std::int64_t>(field(bits, 0, count_bits))};
+}
+inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
+  const unsigned count_bits = packing.count_bits;
+  if (bits == 0 || count_bits == 0) return {};
+  return {static_cast<std::int64_t>(field(bits, 2 * count_bits, packing.window_bits)),
+          static_cast<std::int64_t>(field(bits, count_bits, count_bits)),
+          static_cast<std::int64_t>(field(bits, 0, count_bits))};
+}
+
+}  // namespace weir::table

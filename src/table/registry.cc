@@ -1,0 +1,138 @@
+// See registry.h. Entry 0 is never used: the number 0 means no limit.
+
+#include "table/registry.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace weir::table {
+namespace {
+
+enum Guard : std::uint64_t { kFree = 0, kWriting = 1, kReady = 2 };
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15;
+  return hash ^ hash >> 29;
+}
+
+std::uint64_t hash_of(const Limit& limit) {
+  std::uint64_t hash = static_cast<std::uint64_t>(limit.algorithm);
+  for (const std::int64_t value : {limit.permits, limit.period_us, limit.capacity, limit.rate, limit.weight}) {
+    hash = mix(hash, static_cast<std::uint64_t>(value));
+  }
+  return limit.calendar ? mix(hash, static_cast<std::uint64_t>(limit.calendar->tag())) : hash;
+}
+
+std::string zone_of(const RegistryEntry& entry) {
+  return {entry.zone, std::min<std::size_t>(entry.zone_bytes, sizeof entry.zone)};
+}
+
+void write(RegistryEntry& entry, const Limit& limit) {
+  entry.permits = limit.permits;
+  entry.period_us = limit.period_us;
+  entry.capacity = limit.capacity;
+  entry.rate = limit.rate;
+  entry.weight = limit.weight;
+  entry.events_max = limit.events_max;
+  entry.algorithm = static_cast<std::uint8_t>(limit.algorithm);
+  entry.has_calendar = limit.calendar ? 1 : 0;
+  if (!limit.calendar) return;
+  entry.calendar_unit = static_cast<std::uint8_t>(limit.calendar->unit());
+  const std::string& zone = limit.calendar->zone_name();
+  entry.zone_bytes = static_cast<std::uint8_t>(zone.size());
+  std::memcpy(entry.zone, zone.data(), zone.size());
+}
+
+// What a damaged file could hold must not reach the arithmetic.
+bool is_sound(const RegistryEntry& entry) {
+  const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
+    return low <= value && value <= high;
+  };
+  if (entry.algorithm >= std::size(kAlgorithms) || entry.calendar_unit > 3) return false;
+  const auto algorithm = static_cast<Algorithm>(entry.algorithm);
+  const bool by_calendar = entry.has_calendar != 0 && algorithm == Algorithm::fixed_window;
+  return within(entry.permits, 0, kPermitsMax) && within(entry.capacity, 0, kPermitsMax) &&
+         within(entry.rate, 1, kRateMax) && within(entry.weight, 1, kUnitsMax) &&
+         within(entry.period_us, by_calendar ? 0 : 1, by_calendar ? 0 : kPeriodMax.count()) &&
+         (!is_bucket(algorithm) || entry.capacity + 1 <= kUnitsMax / entry.weight) && entry.events_max > 0;
+}
+
+}  // namespace
+
+Registry::~Registry() {
+  for (auto& known : known_) delete known.load(std::memory_order_relaxed);
+}
+
+const Known* Registry::keep(std::uint32_t number, const Limit& limit) {
+  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit)});
+  const Known* none = nullptr;
+  if (known_[number].compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
+  return none;  // another thread was first
+}
+
+const Known* Registry::learn(std::uint32_t number) {
+  if (number == 0 || number > kLimitsMax) return nullptr;
+  const RegistryEntry& entry = region_.limit(number);
+  if (load(entry.guard).tag != kReady << 2 || !is_sound(entry)) return nullptr;
+  Limit limit{.algorithm = static_cast<Algorithm>(entry.algorithm),
+              .permits = entry.permits,
+              .period_us = entry.period_us,
+              .capacity = entry.capacity,
+              .rate = entry.rate,
+              .weight = entry.weight,
+              .events_max = entry.events_max};
+  if (entry.has_calendar != 0) {
+    const auto unit = static_cast<CalendarUnit>(entry.calendar_unit);
+    if (find_calendar_) limit.calendar = find_calendar_(unit, zone_of(entry));
+    // Without the zone's rules its states can still be read: a window is known by its end.
+    if (!limit.calendar) limit.calendar = std::make_shared<const Calendar>(unit, zone_of(entry), Zone{});
+  }
+  return keep(number, limit);
+}
+
+bool Registry::holds(const RegistryEntry& entry, const Limit& limit) const {
+  const bool same = entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) && entry.permits == limit.permits &&
+                    entry.period_us == limit.period_us && entry.capacity == limit.capacity &&
+                    entry.rate == limit.rate && entry.weight == limit.weight && entry.events_max == limit.events_max &&
+                    (entry.has_calendar != 0) == (limit.calendar != nullptr);
+  return same && (!limit.calendar || (entry.calendar_unit == static_cast<std::uint8_t>(limit.calendar->unit()) &&
+                                      zone_of(entry) == limit.calendar->zone_name()));
+}
+
+std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who) {
+  if (limit.calendar && limit.calendar->zone_name().size() > sizeof(RegistryEntry::zone)) return 0;
+  const std::uint64_t hash = hash_of(limit);
+  for (std::uint32_t probe = 0; probe < kLimitsMax; ++probe) {
+    const auto number = static_cast<std::uint32_t>((hash + probe) % kLimitsMax + 1);
+    RegistryEntry& entry = region_.limit(number);
+    Word guard = load(entry.guard);
+    if (guard == Word{} && exchange(entry.guard, guard, {kWriting << 2, who})) {
+      write(entry, limit);
+      replace(entry.guard, {kWriting << 2, who}, {kReady << 2, hash});
+      keep(number, limit);
+      return number;
+    }
+    if (guard == Word{kReady << 2, hash} && holds(entry, limit)) {
+      if (met(number) == nullptr) keep(number, limit);
+      return number;
+    }
+  }
+  return 0;
+}
+
+void Registry::recover(std::uint64_t who) {
+  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
+    replace(region_.limit(number).guard, {kWriting << 2, who}, {});
+  }
+}
+
+std::uint32_t Registry::size() const {
+  std::uint32_t count = 0;
+  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
+    if (load(region_.limit(number).guard).tag == kReady << 2) ++count;
+  }
+  return count;
+}
+
+}  // namespace weir::table

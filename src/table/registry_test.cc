@@ -1,0 +1,77 @@
+// Limits by number: the same limit keeps its number in every process, and a dead writer's entry is in nobody's way.
+#include "table/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "table/file.h"
+
+namespace weir::table {
+namespace {
+
+Limit limit_of(std::int64_t permits) { return make_window(Algorithm::fixed_window, permits, 60'000'000).value(); }
+
+TEST(Registry, KnowsALimitAgainInAnotherProcess) {
+  const auto mapping = map_memory(100, 1 << 16);
+  const Region& region = mapping->region();
+  Registry one(region, {}), other(region, {});
+  Limit calendar = limit_of(7);
+  calendar.period_us = 0;
+  calendar.calendar = std::make_shared<Calendar>(CalendarUnit::month, "Europe/Berlin", Zone{});
+  for (const Limit& limit : {limit_of(5), make_bucket(Algorithm::leaky_bucket, 3, 1'000'000, 50).value(), calendar}) {
+    const std::uint32_t number = one.number_of(limit, 0);
+    ASSERT_NE(number, 0u);
+    EXPECT_EQ(other.met(number), nullptr);
+    ASSERT_NE(other.known(number), nullptr);
+    EXPECT_TRUE(other.known(number)->limit == limit);
+    EXPECT_EQ(other.number_of(limit, 1), number);
+  }
+  EXPECT_EQ(one.size(), 3u);
+  EXPECT_EQ(one.known(0), nullptr);
+  EXPECT_EQ(one.known(4'000), nullptr) << "a number that nobody gave";
+  EXPECT_EQ(one.known(kRequest), nullptr);
+}
+
+TEST(Registry, SaysWhenItIsFull) {
+  const auto mapping = map_memory(100, 1 << 16);
+  Registry registry(mapping->region(), {});
+  std::set<std::uint32_t> numbers;
+  for (std::int64_t i = 1; i <= kLimitsMax; ++i) numbers.insert(registry.number_of(limit_of(i), 0));
+  EXPECT_EQ(numbers.size(), kLimitsMax);
+  EXPECT_EQ(registry.number_of(limit_of(1'000'000), 0), 0u);
+  EXPECT_NE(registry.number_of(limit_of(77), 0), 0u) << "those that are in stay known";
+}
+
+TEST(Registry, PassesByTheEntryOfADeadWriter) {
+  const auto mapping = map_memory(100, 1 << 16);
+  const Region& region = mapping->region();
+  Registry registry(region, {});
+  const std::uint32_t number = registry.number_of(limit_of(5), 0);
+  region.limit(number).guard = {1 << 2, 9};  // participant 9 died while it wrote
+  Registry another(region, {});
+  EXPECT_EQ(another.known(number), nullptr);
+  EXPECT_NE(another.number_of(limit_of(5), 0), number);
+  another.recover(9);
+  EXPECT_EQ(load(region.limit(number).guard), Word{}) << "free for the next";
+}
+
+TEST(Registry, NumbersALimitForManyThreadsAtOnce) {
+  const auto mapping = map_memory(100, 1 << 16);
+  Registry registry(mapping->region(), {});
+  std::vector<std::thread> threads;
+  for (std::uint64_t who = 0; who < 4; ++who) {
+    threads.emplace_back([&, who] {
+      for (std::int64_t i = 1; i <= 500; ++i) {
+        const std::uint32_t number = registry.number_of(limit_of(i), who);
+        EXPECT_EQ(registry.known(number)->limit.permits, i);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace weir::table

@@ -1,0 +1,172 @@
+// What is done to a table that nobody else uses, when whoever used it last did not close it. See table.h.
+//
+// After a kill every operation can be ended as its participants would have. After the machine itself went down, each
+// page of the file is an older or newer self of its own: a word may name an operation that is not in its record. Such a
+// key counts as spent. In both cases the arena is laid out anew from what the slots refer to.
+
+#include <algorithm>
+#include <vector>
+
+#include "table/table.h"
+
+namespace weir::table {
+namespace {
+
+class Repair {
+ public:
+  Repair(const Region& region, Registry& registry, std::int64_t now)
+      : region_(region),
+        registry_(registry),
+        now_(now),
+        actor_(region, 0),
+        reader_(actor_, registry),
+        used_(region.arena_lines(), false) {}
+
+  void run(bool is_new_boot) {
+    for (std::uint64_t who = 0; who < kParticipants; ++who) {
+      Actor dead(region_, who);
+      if (!is_new_boot) dead.recover();
+      registry_.recover(who);
+    }
+    for (Unit& list : region_.header().free_lists) clear_mark(list);
+    for (std::uint64_t i = 0; i < region_.pages(); ++i) settle(region_.page(i));
+    for (std::uint64_t who = 0; who < kParticipants; ++who) settle(region_.participant(who));
+    lay_out_arena();
+    for (Unit* unit : lost_) spend(*unit);
+  }
+
+ private:
+  static void write(Unit& unit, const Word& word) { replace(unit, load(unit), word); }
+  static void clear_mark(Unit& unit) {
+    const Word word = load(unit);
+    if (mark_of(word) != kPlain) write(unit, {word.tag & ~kMarkBits, 0});
+  }
+
+  void settle(Participant& participant) {
+    clear_mark(participant.tally);
+    for (Unit& pending : participant.pending) write(pending, {});
+    const std::uint64_t number = load(participant.status) >> 2;
+    weir::table::store(participant.status, number << 2 | kFailed);
+  }
+
+  void settle(Page& page) {
+    std::uint64_t passed = 0;
+    for (std::uint32_t line = 0; line < kLines; ++line) {
+      for (Unit& unit : page.slots[line]) {
+        settle(unit);
+        const Word word = load(unit);
+        if (word.tag == 0) continue;
+        for (std::uint32_t l = home_line(name_of(word.tag)); l != line; l = l + 1 == kLines ? 0 : l + 1) {
+          passed |= std::uint64_t{1} << l;
+        }
+      }
+    }
+    for (Unit& unit : page.overflow) settle(unit);
+    write(page.version, {(load(page.version.tag) & ~kMarkBits) + 4, passed});
+  }
+
+  void settle(Unit& unit) {
+    const Word word = load(unit);
+    if (word.tag == 0) return;
+    if (mark_of(word) != kPlain) {
+      write(unit, {word.tag & ~kMarkBits, 0});
+      lost_.push_back(&unit);
+    } else if (is_ticket(limit_of(word.tag))) {
+      return;
+    } else if (const auto block = reader_.block_of(word)) {
+      if (!reader_.read(word) || !claim(*block)) lost_.push_back(&unit);
+    } else if (!reader_.read(word)) {
+      lost_.push_back(&unit);
+    }
+  }
+
+  // False if another slot has part of the block already.
+  bool claim(const Block& block) {
+    const auto from = used_.begin() + static_cast<std::ptrdiff_t>(block.line);
+    const auto to = from + (std::ptrdiff_t{1} << block.block_class);
+    if (std::find(from, to, true) != to) return false;
+    std::fill(from, to, true);
+    return true;
+  }
+
+  void lay_out_arena() {
+    Header& header = region_.header();
+    for (Unit& list : header.free_lists) write(list, {load(list.tag) + 4, 0});
+    for (std::uint64_t line = 0; line < used_.size();) {
+      if (used_[line]) {
+        ++line;
+        continue;
+      }
+      std::uint64_t end = line;
+      while (end < used_.size() && !used_[end]) ++end;
+      while (line < end) {
+        unsigned block_class = kClasses - 1;
+        while ((std::uint64_t{1} << block_class) > end - line) --block_class;
+        Unit& list = header.free_lists[block_class];
+        write(region_.line(line).units[kState0], {0, load(list).state});
+        write(list, {load(list.tag), line + 1});
+        line += std::uint64_t{1} << block_class;
+      }
+    }
+  }
+
+  // A key whose state is lost counts as spent; one whose limit is lost too is forgotten.
+  void spend(Unit& unit) {
+    const std::uint64_t tag = load(unit.tag);
+    const Known* known = registry_.known(limit_of(tag));
+    write(unit, {});
+    if (known == nullptr || is_ticket(limit_of(tag))) return;
+    const Limit& limit = known->limit;
+    if (known->packing.fits_slot) {
+      write(unit, {tag, spent_slot(limit, known->packing)});
+      return;
+    }
+    const unsigned block_class = known->packing.kind == Kind::log || known->packing.kind == Kind::holds ? 1 : 0;
+    if (!take_block(actor_, 0, block_class)) return;
+    const Block block = *pending_block(actor_, 0);
+    Line& head = region_.line(block.line);
+    actor_.put(head.units[kState1], {std::uint64_t{block_class} << 2, 0});
+    actor_.put(head.units[kState0], spent_block(head, limit, known->packing));
+    write(actor_.record().pending[0], {});
+    write(unit, {tag, block_state(block.line, change_of(load(actor_.record().status)))});
+  }
+
+  std::uint64_t spent_slot(const Limit& limit, const Packing& packing) const {
+    return static_cast<std::uint64_t>(spent_bits(limit, packing));
+  }
+
+  Bits spent_bits(const Limit& limit, const Packing& packing) const {
+    if (packing.kind == Kind::bucket) return pack(bucket_of(limit.rate, now_, limit.capacity * limit.weight), packing);
+    if (packing.kind == Kind::fixed)
+      return pack(FixedWindow{fixed_window_at(limit, now_).end_us, limit.permits}, packing);
+    return pack(SlidingWindow{now_ / limit.period_us, 0, limit.permits}, packing);
+  }
+
+  Word spent_block(Line& head, const Limit& limit, const Packing& packing) {
+    if (packing.kind == Kind::log) {
+      RingLog log;
+      log.apply({0, 1, now_, limit.permits, 0});
+      return log.copy(actor_, head, log_format(limit));
+    }
+    if (packing.kind != Kind::holds) return word_of(spent_bits(limit, packing));
+    const Holds holds{{now_ + limit.period_us, limit.permits, "lost"}};
+    write_holds(actor_, head, holds);
+    return holds_word(holds);
+  }
+
+  const Region& region_;
+  Registry& registry_;
+  const std::int64_t now_;
+  Actor actor_;
+  SlotReader reader_;
+  std::vector<bool> used_;
+  std::vector<Unit*> lost_;
+};
+
+}  // namespace
+
+void repair(const Region& region, Registry& registry, std::int64_t now, bool is_new_boot) {
+  Repair(region, registry, now).run(is_new_boot);
+}
+
+}  // namespace weir::table

@@ -1,0 +1,217 @@
+// Slots first, then their blocks, the largest first, so that none finds the arena in crumbs. See resize.h.
+
+#include "table/resize.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "table/contents.h"
+
+namespace weir::table {
+namespace {
+
+// A slot of the new table whose block is still to be copied.
+struct Move {
+  Unit* slot;
+  Block from;
+};
+
+class Builder {
+ public:
+  Builder(Contents& old, const Region& fresh) : old_(old), fresh_(fresh), now_(old.now()) {}
+
+  // False if a page is too full, or the arena.
+  bool copy_slots() {
+    for (std::uint64_t page = 0; page < old_.region().pages(); ++page) {
+      for (auto& line : old_.region().page(page).slots) {
+        for (Unit& unit : line) {
+          if (!copy_slot(page, old_.read(unit))) return false;
+        }
+      }
+      copy_overflow(page);
+    }
+    return true;
+  }
+
+  bool copy_blocks() {
+    std::stable_sort(moves_.begin(), moves_.end(),
+                     [](const Move& a, const Move& b) { return a.from.block_class > b.from.block_class; });
+    Actor actor(fresh_, 0);
+    for (const Move& move : moves_) {
+      if (!take_block(actor, 0, move.from.block_class)) return false;
+      const auto to = pending_block(actor, 0);
+      const std::uint64_t lines = std::uint64_t{1} << move.from.block_class;
+      for (std::uint64_t i = 0; i < lines; ++i) copy_line(move.from.line + i, to->line + i);
+      move.slot->state = block_state(to->line, change_of(move.slot->state));
+      fresh_.participant(0).pending[0] = {};
+    }
+    return true;
+  }
+
+  std::uint64_t kept() const { return kept_; }
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  // The page of the table as it was made; none if the slot cannot lie where it lies.
+  std::optional<std::uint64_t> base_of(std::uint64_t page, std::uint64_t name) const {
+    const Region& table = old_.region();
+    const std::uint64_t guess = page * table.base_pages() / table.pages();
+    for (std::uint64_t base = guess < 2 ? 0 : guess - 2; base < guess + 3 && base < table.base_pages(); ++base) {
+      if (table.page_of_base(base, name) == page) return base;
+    }
+    return {};
+  }
+
+  std::optional<std::uint64_t> page_for(std::uint64_t page, std::uint64_t name) const {
+    if (fresh_.pages() == old_.region().pages()) return page;
+    const auto base = base_of(page, name);
+    if (!base) return {};
+    return fresh_.page_of_base(*base, name);
+  }
+
+  bool copy_slot(std::uint64_t from, const Word& word) {
+    if (word.tag == 0) return true;
+    const std::uint64_t name = name_of(word.tag);
+    const auto page = page_for(from, name);
+    const bool is_readable = is_ticket(limit_of(word.tag)) || old_.reader().read(word).has_value();
+    if (!page || !is_readable || old_.reader().pulse(word, now_).lapsed) {
+      ++dropped_;
+      return true;
+    }
+    Unit* slot = place(fresh_.page(*page), name);
+    if (slot == nullptr) return false;
+    *slot = {word.tag, word.state};
+    if (const auto block = old_.reader().block_of(word)) moves_.push_back({slot, *block});
+    ++kept_;
+    return true;
+  }
+
+  // Nobody else is there: plain writes will do.
+  static Unit* place(Page& page, std::uint64_t name) {
+    std::uint32_t line = home_line(name);
+    for (std::uint32_t i = 0; i < kLines; ++i) {
+      for (Unit& unit : page.slots[line]) {
+        if (unit.tag == 0) return &unit;
+      }
+      page.version.state |= std::uint64_t{1} << line;
+      line = line + 1 == kLines ? 0 : line + 1;
+    }
+    return nullptr;
+  }
+
+  // Whoever shared a counter may now look in any page that took over a part of this one. Where counters meet, the one
+  // that is spent most stays.
+  void copy_overflow(std::uint64_t from) {
+    const std::uint64_t pages = fresh_.pages(), old_pages = old_.region().pages();
+    const std::uint64_t first = from * pages / old_pages;
+    const std::uint64_t end = std::min(pages, ((from + 1) * pages + old_pages - 1) / old_pages);
+    for (std::size_t kind = 0; kind < std::size(Page{}.overflow); ++kind) {
+      const Word word = old_.read(old_.region().page(from).overflow[kind]);
+      if (word.tag == 0 || !old_.reader().read(word)) continue;
+      const auto pulse = old_.reader().pulse(word, now_);
+      if (pulse.lapsed) continue;
+      for (std::uint64_t to = first; to < end; ++to) {
+        Unit& unit = fresh_.page(to).overflow[kind];
+        const Word there{unit.tag, unit.state};
+        if (there.tag == 0 || old_.reader().pulse(there, now_).fraction < pulse.fraction) unit = {word.tag, word.state};
+      }
+    }
+  }
+
+  void copy_line(std::uint64_t from, std::uint64_t to) {
+    for (std::size_t i = 0; i < std::size(Line{}.units); ++i) {
+      const Word word = old_.read(old_.region().line(from).units[i]);
+      fresh_.line(to).units[i] = {word.tag, word.state};
+    }
+  }
+
+  Contents& old_;
+  const Region& fresh_;
+  const std::int64_t now_;
+  std::vector<Move> moves_;
+  std::uint64_t kept_ = 0, dropped_ = 0;
+};
+
+Result<Geometry> geometry_after(const ResizeOptions& options, const Geometry& before) {
+  const std::uint64_t keys = options.keys != 0 ? options.keys : keys_of(before.pages);
+  auto after = geometry_for(keys, options.arena_bytes);
+  if (!after) return after;
+  after->base_pages = before.base_pages;
+  if (options.arena_bytes == 0) {
+    const double growth = static_cast<double>(after->pages) / static_cast<double>(before.pages);
+    const double lines =
+        std::min(static_cast<double>(before.arena_lines) * growth, static_cast<double>(kArenaLinesMax));
+    const auto least = geometry_for(1, 1)->arena_lines;
+    after->arena_lines = options.keys == 0 ? before.arena_lines : std::max(least, static_cast<std::uint64_t>(lines));
+  }
+  if (after->pages / after->base_pages > kGrowthMax) {
+    return fail(ErrorCode::out_of_range, options.path + ": at most " + std::to_string(kGrowthMax) +
+                                             " times as many keys as it was made for; begin a new file");
+  }
+  if (before.pages < before.base_pages && after->pages != before.pages) {
+    return fail(ErrorCode::unavailable, options.path +
+                                            ": was made smaller once, and what was dropped then is needed to tell its "
+                                            "keys apart; only --memory can change now, or begin a new file");
+  }
+  return after;
+}
+
+// What the old header and the old records say that the new ones must go on saying.
+void copy_header(Contents& old, const Region& fresh) {
+  const Header& from = old.region().header();
+  Header& to = fresh.header();
+  std::copy(std::begin(from.boot_id), std::end(from.boot_id), to.boot_id);
+  to.clock_offset_us = from.clock_offset_us;
+  to.latest_us = from.latest_us;
+  to.swept = from.swept;
+  Word tally{};
+  for (std::uint64_t who = 0; who < kParticipants; ++who) {
+    const Word one = old.read(old.region().participant(who).tally);
+    tally = {tally.tag + (one.tag & ~kMarkBits), tally.state + one.state};
+  }
+  fresh.participant(0).tally = {tally.tag, tally.state};
+  for (std::uint32_t i = 1; i <= kLimitsMax; ++i) {
+    const RegistryEntry& entry = old.region().limit(i);
+    if (entry.guard.tag >> 2 == 2) fresh.limit(i) = entry;  // ready
+  }
+}
+
+}  // namespace
+
+Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(options.path.c_str(), nullptr), &std::free);
+  const std::string path = real ? real.get() : options.path;
+  auto mapping = open_copy(path, CopyTo::replace);
+  if (!mapping) return fail(mapping.error());
+  Contents old(std::move(*mapping), options.find_calendar, reading);
+  const Header& header = old.region().header();
+  const Geometry before{header.pages, header.base_pages, header.arena_lines};
+  const auto after = geometry_after(options, before);
+  if (!after) return fail(after.error());
+  const Identity identity{{header.hash_key[0], header.hash_key[1]}, header.created_us};
+  auto draft = Draft::make(path, *after, identity, reading);
+  if (!draft) return fail(draft.error());
+  copy_header(old, draft->region());
+  Builder builder(old, draft->region());
+  if (!builder.copy_slots()) {
+    return fail(ErrorCode::exhausted, path + ": its live keys do not fit into room for " +
+                                          std::to_string(keys_of(after->pages)) + "; ask for more --keys");
+  }
+  const bool has_room = builder.copy_blocks();
+  if (old.is_damaged()) {
+    return fail(ErrorCode::unavailable, path + ": is damaged, and nothing was changed; begin a new file");
+  }
+  if (!has_room) {
+    return fail(ErrorCode::exhausted, path + ": its logs do not fit into " +
+                                          std::to_string(after->arena_lines * sizeof(Line)) +
+                                          " bytes; ask for more --memory");
+  }
+  if (auto replaced = draft->replace(); !replaced) return fail(replaced.error());
+  return Resized{before, *after, builder.kept(), builder.dropped()};
+}
+
+}  // namespace weir::table

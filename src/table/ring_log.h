@@ -1,0 +1,90 @@
+// A sliding log in a block: a ring of events behind the block's head, read in place and changed entry by entry.
+//
+// An event is its time and the cumulative total of costs, as in algorithm/sliding_log.h, whose functions run on this.
+// Up to 30 minutes and 2^31 permits an event takes 8 bytes: both numbers are kept modulo 2^31, times as seen from the
+// newest. Else it takes 12: four events in three words. The head says where the ring begins, how many events it holds
+// and what the total was before the first. Here totals count from there.
+//
+// apply() changes the view only; write() hands the changed words on, copy() fills another block. What is read counts
+// only if the key's slot still holds what it held before. One thread. Tested by ring_log_test.cc and the differential
+// tests.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "algorithm/sliding_log.h"
+#include "table/operation.h"
+#include "table/pack.h"
+
+namespace weir::table {
+
+enum class LogFormat : std::uint8_t { narrow, wide };
+
+LogFormat log_format(const Limit& limit);
+// How many events a block of 2^block_class lines holds, and the class that holds so many.
+std::int64_t log_capacity(unsigned block_class, LogFormat format);
+unsigned log_class(std::int64_t events, LogFormat format);
+
+class RingLog {
+ public:
+  RingLog() = default;  // no events, in no block
+
+  // Nothing if the head cannot be right: it changed while it was read.
+  static std::optional<RingLog> read(Actor& actor, Line& block, const Word& state, unsigned block_class,
+                                     LogFormat format);
+
+  std::int64_t size() const { return size_; }
+  std::int64_t base() const { return 0; }
+  std::int64_t time(std::int64_t i) const { return at(i).time_us; }
+  std::int64_t total(std::int64_t i) const { return static_cast<std::int64_t>((raw(i) - base_) & total_mask()); }
+  void apply(const LogEdit& edit);
+
+  bool fits() const { return size_ <= capacity_; }
+  LogFormat format() const { return format_; }
+  std::int64_t capacity() const { return capacity_; }
+
+  // write()
+  //
+  // Names each word of the ring that has to change: edit(unit, change), where change(word) gives the word as it shall
+  // be.
+  using Edit = std::function<bool(Unit&, const std::function<Word(Word)>&)>;
+  bool write(const Edit& edit) const;
+  Word state() const;  // of the head
+
+  // copy()
+  //
+  // All events into a block of the actor's own that has room for them; the head's state is returned.
+  Word copy(Actor& actor, Line& block, LogFormat format) const;
+
+ private:
+  struct Event {
+    std::int64_t time_us;
+    std::uint64_t total;  // as stored
+  };
+  static constexpr std::size_t kChangesMax = 4;  // correcting, converting and charging make one each
+  struct Change {
+    std::int64_t position;
+    Event event;
+  };
+
+  std::uint64_t total_mask() const;
+  Event at(std::int64_t i) const;
+  std::uint64_t raw(std::int64_t i) const { return at(i).total; }
+  Event stored(std::int64_t position) const;
+  std::int64_t too_old(LogFormat format) const;
+
+  Actor* actor_ = nullptr;
+  Line* block_ = nullptr;
+  LogFormat format_ = LogFormat::wide;
+  std::int64_t capacity_ = 0;
+  std::int64_t first_ = 0;  // the position of the first event; at most one turn ahead of the ring
+  std::int64_t size_ = 0;
+  std::uint64_t base_ = 0;
+  std::int64_t newest_us_ = 0;  // as the head says: narrow times are seen from it
+  Change changes_[kChangesMax];
+  std::size_t changed_ = 0;
+};
+
+}  // namespace weir::table

@@ -1,0 +1,224 @@
+// See slot.h. Every number that comes out of a block is held to bounds: it may be half of one life and half of the
+// next.
+
+#include "table/slot.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::table {
+namespace {
+
+constexpr unsigned kPermitBits = 41, kPeriodBits = 49, kExpiryBits = 53, kCountBits = 17;
+constexpr std::int64_t kTicketStep_us = 128'000'000;
+constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << 23) - 1;
+constexpr std::uint32_t kWhole = 1u << 20;
+
+Unit& hold_unit(Line& block, std::size_t i) { return (&block + 1 + i / 4)->units[i % 4]; }
+
+std::uint32_t fraction_of(std::uint64_t part, std::uint64_t whole) {
+  if (part >= whole) return kWhole;
+  if (whole < std::uint64_t{1} << 43) return static_cast<std::uint32_t>((part << 20) / whole);
+  return static_cast<std::uint32_t>(part / (whole >> 20));
+}
+
+SlotReader::Pulse pulse_of(bool lapsed, std::uint64_t used, std::uint64_t whole, bool is_spent) {
+  return {lapsed, is_spent, fraction_of(used, whole)};
+}
+
+std::int64_t sliding_used(SlidingWindow s, const Limit& limit, std::int64_t now) {
+  s = sliding_window_roll(s, limit.period_us, now);
+  const std::int64_t elapsed = std::max<std::int64_t>(0, now - s.window * limit.period_us);
+  const std::int64_t faded =
+      s.previous == 0 ? 0 : mul_div_floor(s.previous, limit.period_us - elapsed, limit.period_us);
+  return faded + s.current;
+}
+
+}  // namespace
+
+std::uint64_t reservation_state(std::int64_t amount, std::int64_t expires_us) {
+  const auto step = static_cast<std::uint64_t>(div_ceil(expires_us, kTicketStep_us)) & kTicketStepMask;
+  return static_cast<std::uint64_t>(amount) | step << kPermitBits;
+}
+
+std::int64_t reservation_amount(std::uint64_t state) {
+  return static_cast<std::int64_t>(state & ((std::uint64_t{1} << kPermitBits) - 1));
+}
+
+bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now) {
+  if (kind == kRequest) return static_cast<std::int64_t>(state) <= now;
+  const auto step = static_cast<std::uint64_t>(now / kTicketStep_us);
+  const std::uint64_t left =
+      ((state >> kPermitBits) - step) & kTicketStepMask;  // the steps run in a circle of 34 years
+  return left == 0 || left > kTicketStepMask / 2;
+}
+
+Word holds_word(const Holds& holds) {
+  const std::int64_t last = holds.empty() ? 0 : holds.back().expires_us;
+  return word_of(Bits{static_cast<std::uint64_t>(last)} | Bits{holds.size()} << kExpiryBits);
+}
+
+unsigned holds_class(std::size_t count) {
+  unsigned block_class = 1;
+  while (block_class < kClasses && 4 * ((std::size_t{1} << block_class) - 1) < count) ++block_class;
+  return block_class;
+}
+
+// A hold in a unit: 62 bits of its id's hash, then its cost and its end.
+void write_holds(Actor& actor, Line& block, const Holds& holds) {
+  for (std::size_t i = 0; i < holds.size(); ++i) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, holds[i].id.data(), std::min(sizeof id, holds[i].id.size()));
+    const auto cost = static_cast<std::uint64_t>(holds[i].cost), end = static_cast<std::uint64_t>(holds[i].expires_us);
+    actor.put(hold_unit(block, i), word_of(Bits{id} | Bits{cost << 50 | (end & ((std::uint64_t{1} << 50) - 1))} << 62));
+  }
+}
+
+Holds SlotReader::read_holds(const Block& block, const Word& word) {
+  const Bits bits = bits_of(word);
+  const auto last = static_cast<std::int64_t>(field(bits, 0, kExpiryBits));
+  const std::size_t room = 4 * ((std::size_t{1} << block.block_class) - 1);
+  const std::size_t count = std::min<std::size_t>(field(bits, kExpiryBits, kCountBits), room);
+  Holds holds(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bits hold = bits_of(actor_.read(hold_unit(actor_.region().line(block.line), i)));
+    const std::uint64_t id = field(hold, 0, 62);
+    const std::int64_t before =  // ends are kept modulo 2^50, as seen from the last
+        static_cast<std::int64_t>((static_cast<std::uint64_t>(last) - field(hold, 62, 50)) &
+                                  ((std::uint64_t{1} << 50) - 1));
+    holds[i].expires_us = std::max<std::int64_t>(0, last - before);
+    holds[i].cost = static_cast<std::int64_t>(field(hold, 112, 14));
+    holds[i].id.assign(reinterpret_cast<const char*>(&id), sizeof id);
+  }
+  return holds;
+}
+
+void write_limit(Actor& actor, Line& head, const Limit& limit) {
+  const auto permits = static_cast<std::uint64_t>(limit.permits), period = static_cast<std::uint64_t>(limit.period_us);
+  const auto capacity = static_cast<std::uint64_t>(limit.capacity);
+  actor.put(head.units[kParameters0], word_of(Bits{permits} | Bits{period} << kPermitBits));
+  actor.put(head.units[kParameters1],
+            word_of(Bits{capacity} | Bits{static_cast<std::uint64_t>(limit.algorithm)} << kPermitBits));
+}
+
+std::optional<Limit> SlotReader::limit_in_block(Line& head) {
+  const Bits first = bits_of(actor_.read(head.units[kParameters0]));
+  const Bits second = bits_of(actor_.read(head.units[kParameters1]));
+  const auto permits = static_cast<std::int64_t>(field(first, 0, kPermitBits));
+  const auto period = static_cast<std::int64_t>(field(first, kPermitBits, kPeriodBits));
+  const auto capacity = static_cast<std::int64_t>(field(second, 0, kPermitBits));
+  const std::uint64_t algorithm = field(second, kPermitBits, 3);
+  if (algorithm >= std::size(kAlgorithms) || period <= 0) return {};
+  const auto named = static_cast<Algorithm>(algorithm);
+  const auto limit =
+      is_bucket(named) ? make_bucket(named, permits, period, capacity) : make_window(named, permits, period);
+  if (!limit) return {};
+  return *limit;
+}
+
+std::optional<Block> SlotReader::block_at(std::uint64_t state) {
+  const std::uint64_t line = line_of(state), lines = actor_.region().arena_lines();
+  if (line >= lines) return {};
+  const std::uint64_t block_class = actor_.read(actor_.region().line(line).units[kState1]).tag >> 2;
+  if (block_class >= kClasses || (std::uint64_t{1} << block_class) > lines - line) return {};
+  return Block{line, static_cast<unsigned>(block_class)};
+}
+
+std::optional<TableCell::State> SlotReader::state_in_block(const Limit& limit, const Packing& packing,
+                                                           const Block& block, const Word& word) {
+  switch (packing.kind) {
+    case Kind::bucket:
+      return unpack_bucket(bits_of(word));
+    case Kind::fixed:
+      return unpack_fixed(bits_of(word), packing);
+    case Kind::sliding:
+      return unpack_sliding(bits_of(word), packing);
+    case Kind::holds:
+      return read_holds(block, word);
+    case Kind::log:
+      break;
+  }
+  auto log = RingLog::read(actor_, actor_.region().line(block.line), word, block.block_class, log_format(limit));
+  if (!log) return {};
+  return *log;
+}
+
+// The limit of a slot that holds its state itself.
+const Known* SlotReader::known_in_slot(const Word& slot) {
+  const Known* known = registry_.known(limit_of(slot.tag));
+  return known != nullptr && known->packing.fits_slot ? known : nullptr;
+}
+
+std::optional<Content> SlotReader::read(const Word& slot) {
+  const std::uint32_t number = limit_of(slot.tag);
+  if (const Known* known = known_in_slot(slot)) {
+    TableCell::State state;
+    if (known->packing.kind == Kind::bucket) state = unpack_bucket(slot.state);
+    if (known->packing.kind == Kind::fixed) state = unpack_fixed(slot.state, known->packing);
+    if (known->packing.kind == Kind::sliding) state = unpack_sliding(slot.state, known->packing);
+    return Content{known->packing, {}, {}, TableCell(known->limit, std::move(state))};
+  }
+  const auto block = block_at(slot.state);
+  if (!block) return {};
+  Line& head = actor_.region().line(block->line);
+  std::optional<Limit> limit;
+  if (number == kInBlock) {
+    limit = limit_in_block(head);
+  } else if (const Known* known = registry_.known(number)) {
+    limit = known->limit;
+  }
+  if (!limit) return {};
+  const Packing packing = packing_of(*limit);
+  const Word word = actor_.read(head.units[kState0]);
+  auto state = state_in_block(*limit, packing, *block, word);
+  if (!state) return {};
+  return Content{packing, block, word, TableCell(*limit, *std::move(state))};
+}
+
+std::optional<Block> SlotReader::block_of(const Word& slot) {
+  const std::uint32_t number = limit_of(slot.tag);
+  if (slot.tag == 0 || is_ticket(number) || known_in_slot(slot) != nullptr) return {};
+  if (number != kInBlock && registry_.known(number) == nullptr) return {};
+  return block_at(slot.state);
+}
+
+SlotReader::Pulse SlotReader::pulse(const Word& slot, std::int64_t now) {
+  const std::uint32_t number = limit_of(slot.tag);
+  if (is_ticket(number)) return {.lapsed = is_ticket_over(number, slot.state, now), .protected_ = false, .fraction = 0};
+  const Known* known = known_in_slot(slot);
+  if (known == nullptr) {  // in a block: kept until it lapses
+    auto content = read(slot);
+    if (!content) return {};
+    if (content->packing.kind == Kind::holds) {
+      return {.lapsed = static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now};
+    }
+    content->cell.prepare(Limit(content->cell.limit()), now);
+    return {.lapsed = content->cell.decide(now, 0).decision.reset_after.count() == 0};
+  }
+  const Limit& limit = known->limit;
+  if (known->packing.kind == Kind::bucket) {
+    const std::uint64_t debt = bucket_debt(unpack_bucket(slot.state), limit.rate, now);
+    const auto weight = static_cast<std::uint64_t>(limit.weight),
+               full = static_cast<std::uint64_t>(limit.capacity) * weight;
+    return pulse_of(debt == 0, debt, full, debt + weight > full);
+  }
+  if (known->packing.kind == Kind::fixed) {
+    const FixedWindow window = unpack_fixed(slot.state, known->packing);
+    return pulse_of(window.end_us <= now || window.count == 0, static_cast<std::uint64_t>(window.count),
+                    static_cast<std::uint64_t>(limit.permits), window.count >= limit.permits);
+  }
+  const std::int64_t used = sliding_used(unpack_sliding(slot.state, known->packing), limit, now);
+  return pulse_of(used == 0, static_cast<std::uint64_t>(used), static_cast<std::uint64_t>(limit.permits),
+                  used >= limit.permits);
+}
+
+std::int64_t SlotReader::spent(const Word& slot, std::int64_t now) {
+  if (slot.tag == 0 || is_ticket(limit_of(slot.tag))) return 0;
+  auto content = read(slot);
+  if (!content || content->packing.kind == Kind::holds) return 0;
+  content->cell.prepare(Limit(content->cell.limit()), now);
+  const Decision peek = content->cell.decide(now, 0).decision;
+  return peek.limit - peek.remaining;
+}
+
+}  // namespace weir::table

@@ -1,0 +1,87 @@
+// What stands in a slot, read on its own: whose limit it is, what is spent, when it lapses.
+//
+// Whoever walks over slots that it has no key for needs this: the search for room, the sweep, a report on a state file.
+// Reads are exact for a slot that holds its state itself; what a block says counts only if the slot still holds what it
+// held before. For the one thread of an actor. Tested by slot_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "algorithm/cell.h"
+#include "table/arena.h"
+#include "table/registry.h"
+#include "table/ring_log.h"
+
+namespace weir::table {
+
+using TableCell = BasicCell<RingLog>;
+
+// The state of a slot whose key has a block: its place in the arena, and a number that every change of the block
+// changes.
+inline std::uint64_t block_state(std::uint64_t line, std::uint64_t change) { return line | change << kHandleBits; }
+inline std::uint64_t line_of(std::uint64_t state) { return state & ((std::uint64_t{1} << kHandleBits) - 1); }
+inline std::uint64_t change_of(std::uint64_t state) { return state >> kHandleBits; }
+
+// A reservation: its amount, and its end in steps of 128 s.
+std::uint64_t reservation_state(std::int64_t amount, std::int64_t expires_us);
+std::int64_t reservation_amount(std::uint64_t state);
+bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now);
+
+inline bool is_ticket(std::uint32_t number) { return number == kReservation || number == kRequest; }
+
+// A key's limit and state, taken apart.
+struct Content {
+  Packing packing;
+  std::optional<Block> block;
+  Word block_word{};  // what the block's state unit held
+  TableCell cell;
+};
+
+class SlotReader {
+ public:
+  SlotReader(Actor& actor, Registry& registry) : actor_(actor), registry_(registry) {}
+
+  // read()
+  //
+  // The content of a slot that holds a key, not a ticket. Nothing if it makes no sense: it changed meanwhile, or the
+  // table is damaged.
+  std::optional<Content> read(const Word& slot);
+
+  // pulse()
+  //
+  // How much life is in a slot: enough to choose one to take.
+  struct Pulse {
+    bool lapsed = false;         // decides like a key never seen
+    bool protected_ = true;      // nothing is left to spend, or it must not be forgotten before it lapses
+    std::uint32_t fraction = 0;  // spent, of 2^20
+  };
+  Pulse pulse(const Word& slot, std::int64_t now);
+
+  // The permits that are forgotten with this slot.
+  std::int64_t spent(const Word& slot, std::int64_t now);
+
+  // The block that a slot refers to; none if it has none.
+  std::optional<Block> block_of(const Word& slot);
+
+ private:
+  std::optional<Limit> limit_in_block(Line& head);
+  std::optional<Block> block_at(std::uint64_t state);
+  const Known* known_in_slot(const Word& slot);
+  std::optional<TableCell::State> state_in_block(const Limit& limit, const Packing& packing, const Block& block,
+                                                 const Word& word);
+  Holds read_holds(const Block& block, const Word& word);
+
+  Actor& actor_;
+  Registry& registry_;
+};
+
+// Permits in flight in a block: how many, and when the last lapses; then a unit each.
+Word holds_word(const Holds& holds);
+void write_holds(Actor& actor, Line& block, const Holds& holds);
+unsigned holds_class(std::size_t count);
+
+// A limit that has no number, in the head of a block.
+void write_limit(Actor& actor, Line& head, const Limit& limit);
+
+}  // namespace weir::table

@@ -1,0 +1,97 @@
+// See sweep.h. Table::sweep() stands here too: one slice, then on to the next page.
+
+#include "table/sweep.h"
+
+#include <algorithm>
+
+#include "table/table.h"
+
+namespace weir::table {
+namespace {
+
+// Only one process sweeps at a time; which one may change with every slice.
+class Ownership {
+ public:
+  explicit Ownership(int fd) : fd_(fd), held_(try_lock_owner(fd)) {}
+  ~Ownership() {
+    if (held_) unlock_owner(fd_);
+  }
+  Ownership(const Ownership&) = delete;
+  Ownership& operator=(const Ownership&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  const int fd_;
+  const bool held_;
+};
+
+// Takes a lapsed slot away, and its block with it.
+bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
+  const auto block = reader.block_of(word);
+  if (!block) return replace(unit, word, {});
+  const Region& region = actor.region();
+  Unit& pending = actor.record().pending[kSweepPending];
+  Entry entries[] = {{region.number_of(unit), word, {}}, {region.number_of(pending), {}, pending_word(*block)}};
+  if (entries[1].unit < entries[0].unit) std::swap(entries[0], entries[1]);
+  const bool removed = actor.change(entries, Way::solo, nullptr);
+  give_block(actor, kSweepPending);
+  return removed;
+}
+
+}  // namespace
+
+void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
+  const Word version = actor.read(page.version);
+  std::uint64_t passed = 0, removed = 0;
+  for (std::uint32_t line = 0; line < kLines; ++line) {
+    for (Unit& unit : page.slots[line]) {
+      const Word word = actor.read(unit);
+      if (word.tag == 0) continue;
+      if (reader.pulse(word, now).lapsed && remove(actor, reader, unit, word)) {
+        ++removed;
+        continue;
+      }
+      for (std::uint32_t l = home_line(name_of(word.tag)); l != line; l = l + 1 == kLines ? 0 : l + 1) {
+        passed |= std::uint64_t{1} << l;
+      }
+    }
+  }
+  for (Unit& unit : page.overflow) {
+    const Word word = actor.read(unit);
+    if (word.tag != 0 && reader.pulse(word, now).lapsed) replace(unit, word, {});
+  }
+  if (removed > 0) __atomic_fetch_add(&actor.region().header().swept, removed, __ATOMIC_RELAXED);
+  // Fails if a key was inserted since: then the next round does it.
+  if (passed != version.state) replace(page.version, version, {version.tag + 4, passed});
+}
+
+void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
+  constexpr std::uint64_t kPagesAtOnce = 64;
+  const Region& region = actor.region();
+  for (std::uint64_t i = 0; i < std::min(kPagesAtOnce, region.pages()); ++i) {
+    const std::uint64_t page = __atomic_fetch_add(&region.header().reclaim_page, 1, __ATOMIC_RELAXED) % region.pages();
+    sweep_page(actor, reader, region.page(page), now);
+  }
+}
+
+bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {
+  const Ownership ownership(mapping_.fd());
+  if (!ownership) return true;
+  auto seat = seats_.sit_down();
+  if (!seat) return true;
+  Actor& actor = seat->actor();
+  SlotReader reader(actor, registry_);
+  Header& header = region_.header();
+  std::uint64_t at = load(header.sweep_page) % region_.pages();
+  for (std::uint64_t i = 0; i < pages_max; ++i) {
+    sweep_page(actor, reader, region_.page(at), now);
+    if (++at < region_.pages()) continue;
+    store(header.sweep_page, 0);
+    seats_.recover_dead();
+    return true;
+  }
+  store(header.sweep_page, at);
+  return false;
+}
+
+}  // namespace weir::table

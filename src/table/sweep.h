@@ -1,0 +1,20 @@
+// The sweep: lapsed keys leave, the lines that keys no longer walk past are forgotten.
+//
+// It takes pages one after another and never holds anything that others need, so it may stop and go on at any time, and
+// several may sweep at once. For the one thread of an actor. Tested by tests/store_contract_test.cc.
+#pragma once
+
+#include <cstdint>
+
+#include "table/slot.h"
+
+namespace weir::table {
+
+void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
+
+// reclaim_blocks()
+//
+// For whoever finds the arena full: sweeps some pages, other ones each time, for blocks of keys that have lapsed.
+void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now);
+
+}  // namespace weir::table

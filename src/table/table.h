@@ -1,0 +1,98 @@
+// The table: what every key has spent, in one region of fixed size that threads and processes share.
+//
+// A key that is there and whose state fits its slot is charged by one 16-byte exchange; everything else is a
+// transaction. Nobody waits for anybody, alive, stopped or dead. The keys themselves are not stored, so they cannot be
+// listed; the limits are, so that each slot can be read on its own. All members may be called from any thread, and from
+// a child after fork(). Tested by tests/store_contract_test.cc and all that stands there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "table/seats.h"
+#include "table/siphash.h"
+#include "table/transaction.h"
+
+namespace weir::table {
+
+struct TableOptions {
+  std::string file{};                    // empty: in memory
+  std::uint64_t keys = 0;                // 0: a million, or what the file has room for
+  std::uint64_t arena_bytes = 0;         // for logs, permits in flight and large limits; 0: 32 a key
+  std::shared_ptr<const Clock> clock{};  // null: the table's own, which all its processes share
+  FindCalendar find_calendar{};
+};
+
+struct Counters {
+  std::uint64_t evicted = 0;   // keys that were forgotten before they had recovered
+  std::uint64_t forgiven = 0;  // permits that this gave away
+  std::uint64_t swept = 0;     // keys that had recovered and were removed
+};
+
+class Table {
+ public:
+  static Result<std::unique_ptr<Table>> open(TableOptions options);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  // A key under an algorithm; tickets have a name of their own.
+  Name key_name(Algorithm algorithm, std::string_view key) const {
+    return hashed(static_cast<std::uint64_t>(algorithm), key);
+  }
+  Name ticket_name(std::uint32_t kind, std::string_view key) const { return hashed(kind, key); }
+
+  // Brings the key's line into the cache.
+  void prefetch(const Name& name) const { __builtin_prefetch(page(name).slots[home_line(name.name)], 1, 3); }
+
+  // charge_fast()
+  //
+  // One debit whose key is there, in its home line, under the same limit, in its slot: decided by one exchange. False
+  // if it takes more than that; then nothing has happened.
+  bool charge_fast(Debit& debit, std::int64_t now);
+
+  // charge()
+  //
+  // All debits or none, with all tickets.
+  Result<Ruling> charge(std::span<Debit> debits, std::span<Ticket> tickets, std::int64_t now);
+
+  // sweep()
+  //
+  // Removes lapsed keys from so many pages, going on where the last call stopped, and ends what dead processes left.
+  // Only one process of a table does that at a time; the others return at once. True if a whole round was finished.
+  bool sweep(std::int64_t now, std::uint64_t pages_max);
+
+  // Keys that are there, lapsed ones that no sweep has met yet included. A walk over all pages.
+  std::uint64_t size();
+  std::uint64_t capacity() const { return mapping_.region().pages() * kSlots; }
+  std::uint64_t pages() const { return mapping_.region().pages(); }
+  Counters counters();
+  const std::shared_ptr<const Clock>& clock() const { return clock_; }
+  const Region& region() const { return mapping_.region(); }
+
+ private:
+  Table(Mapping mapping, TableOptions options);
+  Name hashed(std::uint64_t tweak, std::string_view key) const {
+    const Hash128 hash = siphash13({hash_key_.k0, hash_key_.k1 ^ tweak}, key);
+    return {hash.low, hash.high & kNameMask};
+  }
+  Page& page(const Name& name) const { return region_.page(region_.page_of(name.place, name.name)); }
+
+  Mapping mapping_;
+  const Region region_;
+  const SipKey hash_key_;
+  std::shared_ptr<const Clock> clock_;
+  Registry registry_;
+  Seats seats_;
+};
+
+// repair()
+//
+// For a table that nobody else uses: ends every operation that was left, gives what a crash of the machine tore the
+// worst reading (a slot that cannot be read is spent), and lays the arena's free blocks out anew.
+void repair(const Region& region, Registry& registry, std::int64_t now, bool is_new_boot);
+
+}  // namespace weir::table

@@ -1,0 +1,302 @@
+// See transaction.h. What becomes words stands in transaction_store.cc; this is what decides.
+
+#include "table/transaction.h"
+
+#include <algorithm>
+
+namespace weir::table {
+namespace {
+
+// Which of the counters that new keys of a full page share.
+std::uint32_t overflow_of(Kind kind) { return static_cast<std::uint32_t>(kind); }
+// A reading of the clock that is as good as a new one.
+constexpr std::int64_t kRecent_us = 1'000;
+
+bool can_overflow(Kind kind) { return kind != Kind::log && kind != Kind::holds; }
+
+}  // namespace
+
+Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, std::span<Debit> debits,
+                         std::span<Ticket> tickets, std::int64_t now)
+    : actor_(actor),
+      registry_(registry),
+      clock_(clock),
+      debits_(debits),
+      tickets_(tickets),
+      now_(std::clamp<std::int64_t>(now, 0, kTimeEnd - 1)),
+      reader_(actor, registry),
+      finder_(actor, reader_) {
+  WEIR_ASSERT(debits.size() <= kChargesMax && tickets.size() <= kChargesMax);
+  for (const Debit& debit : debits) names_.add(debit.name);
+  for (const Ticket& ticket : tickets) names_.add(ticket.name);
+}
+
+Result<Ruling> Transaction::run() {
+  for (Name* name = names_.begin(); name != names_.end(); ++name) {
+    if (std::find(names_.begin(), name, *name) != name) {
+      return fail(ErrorCode::invalid_argument, "two keys of a request are one to the table: their hashes collide");
+    }
+  }
+  Outcome outcome = Outcome::again;
+  for (unsigned tries = 0; outcome == Outcome::again; ++tries) outcome = attempt(tries);
+  if (has_blocks_) {
+    for (std::uint32_t i = 0; i < debits_.size() + tickets_.size(); ++i) give_block(actor_, i);
+  }
+  if (outcome == Outcome::failed) return fail(*std::move(error_));
+  for (std::size_t i = 0; i < cases_.size(); ++i) {
+    debits_[i].decision = cases_[i].decision();
+    debits_[i].found = cases_[i].was_alive;
+  }
+  if (outcome == Outcome::missing) return Ruling::missing;
+  if (is_repeated_) return Ruling::repeated;
+  return outcome == Outcome::done ? Ruling::allowed : Ruling::denied;
+}
+
+Transaction::Outcome Transaction::attempt(unsigned tries) {
+  changes_.clear();
+  cases_.clear();
+  rebind_denied_ = false;
+  if (const Outcome outcome = look_at_tickets(); outcome != Outcome::done) return outcome;
+  bool allowed = true;
+  for (std::size_t i = 0; i < debits_.size(); ++i) {
+    if (const Outcome outcome = look_at(i); outcome != Outcome::done) return outcome;
+    decide(cases_[i], debits_[i]);
+    allowed = allowed && cases_[i].decision().allowed;
+    // Stored before the next key is looked at: it must not take the same room, and may share a counter.
+    const Outcome outcome = allowed ? store(i) : Outcome::done;
+    if (outcome != Outcome::done && outcome != Outcome::denied) return outcome;
+    allowed = allowed && outcome == Outcome::done;
+  }
+  if (!allowed) return deny(tries);
+  if (commit(tries)) return Outcome::done;
+  if (actor_.is_damaged()) return fail_damaged();
+  return rebind_denied_ ? deny(tries) : Outcome::again;
+}
+
+Transaction::Outcome Transaction::look_at_tickets() {
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    Ticket& ticket = tickets_[i];
+    Place& place = ticket.place;
+    place = finder_.find(ticket.name, now_, changes_, names_.all());
+    if (actor_.is_damaged()) return fail_damaged();
+    const bool valid = place.present && limit_of(place.seen.tag) == ticket.kind &&
+                       !is_ticket_over(ticket.kind, place.seen.state, now_);
+    if (ticket.take) {
+      if (!valid) return Outcome::missing;
+      ticket.amount = reservation_amount(place.seen.state);
+    } else if (valid) {
+      is_repeated_ = true;
+    }
+    if (const Outcome outcome = store_ticket(i); outcome != Outcome::done) return outcome;
+  }
+  if (is_repeated_) changes_.clear();  // the other tickets are not issued either
+  return Outcome::done;
+}
+
+Transaction::Outcome Transaction::look_at(std::size_t i) {
+  const Debit& debit = debits_[i];
+  Case& one = cases_.add();
+  one.cost = is_repeated_ ? 0 : debit.cost;
+  if (i < tickets_.size() && tickets_[i].take) one.cost -= tickets_[i].amount;
+  one.place = finder_.find(debit.name, now_, changes_, names_.all());
+  if (actor_.is_damaged()) return fail_damaged();
+  if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
+  one.content = reader_.read(one.place.seen);
+  if (!one.content) return actor_.read(*one.place.unit) == one.place.seen ? fail_damaged() : Outcome::again;
+  return bring_to_now(one, debit);
+}
+
+// A new key starts full, unless others had to share a counter for lack of room: it may be one of them.
+Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) {
+  const Limit& limit = *debit.limit;
+  const Packing packing = packing_of(limit);
+  if (!packing.fits_block)
+    return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
+  one.content.emplace(Content{packing, {}, {}, TableCell(limit)});
+  // The key may have been there until it had recovered, which an old `now` does not know: charged as of then, it would
+  // get back at once what it is charged.
+  if (one.cost != 0) {
+    const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1);
+    if (latest - now_ > kRecent_us) {
+      now_ = latest;
+      return Outcome::again;  // its other keys are charged as of then, too
+    }
+  }
+  if (can_overflow(packing.kind)) {
+    Unit& unit = one.place.page->overflow[overflow_of(packing.kind)];
+    const Entry* entry = changes_.find(actor_.region().number_of(unit));
+    const Word word = entry != nullptr ? entry->old : actor_.read(unit);
+    const Word latest = entry != nullptr ? entry->next : word;
+    if (latest.tag != 0) {
+      auto shared = reader_.read(latest);
+      if (!shared) return fail_damaged();
+      one.content->cell = shared->cell;
+      if (const Outcome outcome = bring_to_now(one, debit); outcome != Outcome::done) return outcome;
+      one.moved = false;
+      one.content->packing = packing;
+    }
+    if (one.place.unit == nullptr) {
+      one.is_overflow = true;
+      one.place.unit = &unit;
+      one.place.seen = word;
+      one.place.alive = false;  // nobody is pushed out
+      return Outcome::done;
+    }
+  }
+  if (one.place.unit == nullptr && debit.cost != 0) {
+    return fail_with(ErrorCode::exhausted,
+                     "there is no room for a new key, and none has recovered yet; raise the number of keys");
+  }
+  return Outcome::done;
+}
+
+Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
+  Content& content = *one.content;
+  const Limit own = debit.limit != nullptr ? Limit{} : content.cell.limit();
+  const Limit& limit = debit.limit != nullptr ? *debit.limit : own;
+  const bool same_limit = limit == content.cell.limit();
+  const bool is_ahead = !content.cell.is_current(content.cell.limit(), now_);
+  if (is_ahead || !same_limit) {
+    // Read after the slot was: what is ahead of this was written by a clock that was set back since.
+    const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1);
+    const bool explains = is_ahead && content.cell.is_current(content.cell.limit(), latest);
+    if (latest > now_ && (explains || latest - now_ > kRecent_us)) {
+      now_ = latest;
+      return Outcome::again;
+    }
+  }
+  if (same_limit && one.place.present) one.number = limit_of(one.place.seen.tag);
+  const bool moved = content.cell.prepare(limit, now_);
+  const bool is_peek = one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire);
+  one.moved = moved && !is_peek;
+  if (!same_limit) content.packing = packing_of(limit);
+  if (!content.packing.fits_block)
+    return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
+  return Outcome::done;
+}
+
+void Transaction::decide(Case& one, const Debit& debit) {
+  if (!one.content) return;  // nothing to release or to forget
+  TableCell& cell = one.content->cell;
+  switch (debit.act) {
+    case Act::charge:
+      one.outcome = cell.decide(now_, one.cost);
+      one.changed = one.decision().allowed && one.cost != 0;
+      return;
+    case Act::overdraw:
+      one.outcome = cell.decide(now_, one.cost);
+      if (!one.decision().allowed) {
+        one.cost = std::min(one.cost, cell.decide(now_, 0).decision.remaining);
+        one.outcome = cell.decide(now_, one.cost);
+        one.decision().allowed = true;  // also where a lowered limit would deny even a peek
+        one.decision().retry_after = Micros{0};
+      }
+      one.changed = one.cost != 0;
+      return;
+    case Act::acquire:
+      one.decision() = cell.acquire(now_, debit.id, one.cost);
+      one.changed = one.decision().allowed && one.cost != 0;
+      return;
+    case Act::release:
+      one.decision() = cell.release(now_, debit.id);
+      one.was_alive = one.changed = one.decision().allowed;
+      return;
+    case Act::forget:
+      one.decision() =
+          one.content->packing.kind == Kind::holds ? cell.acquire(now_, {}, 0) : cell.decide(now_, 0).decision;
+      one.was_alive = !one.is_fresh();
+      one.decision().allowed = true;
+      one.decision().reset_after = Micros{0};
+      one.changed = true;
+      return;
+  }
+}
+
+// Nothing is charged, and who would have passed says what it holds. Corrections and conversions stay.
+Transaction::Outcome Transaction::deny(unsigned tries) {
+  if (!are_cases_unchanged() || !are_tickets_unchanged()) return Outcome::again;
+  changes_.clear();
+  bool any = false;
+  for (std::size_t i = 0; i < debits_.size(); ++i) {
+    Case& one = cases_[i];
+    if (!one.content) continue;
+    if (debits_[i].act == Act::charge && one.decision().allowed) {
+      one.outcome = one.content->cell.decide(now_, 0);
+      one.decision().allowed = true;
+      one.decision().retry_after = Micros{0};
+    }
+    one.changed = false;
+    if (!one.moved) continue;
+    if (const Outcome outcome = store(i); outcome != Outcome::done) return outcome;
+    any = true;
+  }
+  if (any && !commit(tries)) return actor_.is_damaged() ? fail_damaged() : Outcome::again;
+  return Outcome::denied;
+}
+
+// What a block holds was not read in one moment, nor was it that several new keys share a counter: a denial counts only
+// if the slot, or the page's version, is still what it was.
+bool Transaction::are_cases_unchanged() {
+  for (std::size_t i = 0; i < debits_.size(); ++i) {
+    const Case& one = cases_[i];
+    if (!one.content) continue;
+    if (one.content->block && !(actor_.read(*one.place.unit) == one.place.seen)) return false;
+    if (!one.place.present && !(actor_.read(one.place.page->version) == one.place.version)) return false;
+  }
+  return true;
+}
+
+// A denial is true of one moment only if a request of the same id had not been let in by then.
+bool Transaction::are_tickets_unchanged() {
+  for (const Ticket& ticket : tickets_) {
+    const Place& place = ticket.place;
+    const bool same =
+        place.present ? actor_.read(*place.unit) == place.seen : actor_.read(place.page->version) == place.version;
+    if (!same) return false;
+  }
+  return true;
+}
+
+bool Transaction::commit(unsigned tries) {
+  const std::span<Entry> entries = changes_.entries();
+  if (entries.empty()) return true;
+  return actor_.change(entries, way_after(tries), entries.size() > 1 ? this : nullptr);
+}
+
+// A word has moved on before it was held: if it is a key's slot, decide on it anew instead of starting all over.
+bool Transaction::rebind(Entry& entry, const Word& seen) {
+  const Unit* unit = &actor_.region().unit(entry.unit);
+  for (std::size_t i = 0; i < debits_.size(); ++i) {
+    Case& one = cases_[i];
+    if (one.place.unit == unit) return rebind(one, debits_[i], entry, seen);
+  }
+  return false;
+}
+
+bool Transaction::rebind(Case& one, const Debit& debit, Entry& entry, const Word& seen) {
+  if (!one.place.present || one.moved || one.content->block || debit.act != Act::charge || seen.tag != entry.old.tag) {
+    return false;
+  }
+  auto content = reader_.read(seen);
+  if (!content || content->block || !content->cell.is_current(*debit.limit, now_)) return false;
+  one.content = std::move(content);
+  one.place.seen = seen;
+  decide(one, debit);
+  rebind_denied_ = !one.decision().allowed;
+  if (rebind_denied_ || one.is_fresh()) return false;
+  entry.old = seen;
+  entry.next = {seen.tag, one.changed ? next_in_slot(one) : seen.state};
+  return true;
+}
+
+Transaction::Outcome Transaction::fail_with(ErrorCode code, std::string message) {
+  error_ = Error{code, std::move(message)};
+  return Outcome::failed;
+}
+
+Transaction::Outcome Transaction::fail_damaged() {
+  return fail_with(ErrorCode::unavailable,
+                   "the table is damaged: stop all who use its file, and look at it with `weir state inspect FILE`");
+}
+
+}  // namespace weir::table

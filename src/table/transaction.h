@@ -1,0 +1,134 @@
+// One request on the table: it looks at all its keys, decides, and makes all changes as one event or none.
+//
+// It reads, computes what every word would become, and offers that to an operation; if a word has moved on meanwhile it
+// starts again. A denial is true at the reading it was made from and writes nothing but the corrections that stay
+// anyway. A block that is needed is taken before and filled; it becomes the key's in the same event.
+//
+// `now` may be old: the thread was kept from running. Were it believed, a key would see time run backwards and give
+// permits back. So if a key is ahead of now, or must be converted, the clock is asked again first; only a clock that
+// really was set back makes a key go back.
+//
+// One object a request, on the thread of its actor. Tested by tests/store_contract_test.cc and all that stands there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "table/few.h"
+#include "table/finder.h"
+#include "weir/clock.h"
+
+namespace weir::table {
+
+enum class Act : std::uint8_t {
+  charge,
+  overdraw,  // charges what it can, at most to full; never denied
+  acquire,   // permits in flight
+  release,
+  forget,
+};
+
+// One key of a request, and its answer.
+struct Debit {
+  Name name{};
+  const Limit* limit = nullptr;  // null: the one that the key has (release, forget)
+  std::int64_t cost = 0;
+  Act act = Act::charge;
+  std::string_view id{};  // acquire, release: 8 bytes
+  Decision decision{};
+  bool found = false;  // release, forget: there was something
+};
+
+// An idempotency id or a reservation: a slot that says only that it is there, how much, and until when.
+struct Ticket {
+  Name name{};
+  std::uint32_t kind = kRequest;
+  bool take = false;  // else it is issued
+  std::int64_t amount = 0;
+  std::int64_t expires_us = 0;
+  Place place{};  // where it was found
+};
+
+enum class Ruling : std::uint8_t {
+  allowed,
+  denied,
+  repeated,  // a ticket to be issued is there already: nothing is charged, decisions are peeks
+  missing,   // a ticket to be taken is not there: nothing happened
+};
+
+class Transaction final : public Rebinder {
+ public:
+  Transaction(Actor& actor, Registry& registry, const Clock& clock, std::span<Debit> debits, std::span<Ticket> tickets,
+              std::int64_t now);
+
+  Result<Ruling> run();
+
+ private:
+  enum class Outcome : std::uint8_t { done, again, denied, missing, failed };
+
+  // A debit under way.
+  struct Case {
+    Place place;
+    bool is_overflow = false;
+    std::optional<Content> content;  // what the key holds, brought to now and to the limit of the debit
+    std::uint32_t number = 0;        // of the limit, if the slot names it already
+    std::int64_t cost = 0;
+    bool moved = false;    // content differs from what is stored, and that stays
+    bool changed = false;  // what is to be stored differs from content
+    bool was_alive = false;
+    Stepped<Proposal> outcome{};
+
+    Decision& decision() { return outcome.decision; }
+    bool is_fresh() const { return outcome.decision.reset_after.count() == 0; }
+  };
+
+  Outcome attempt(unsigned tries);
+  Outcome look_at_tickets();
+  Outcome look_at(std::size_t i);
+  Outcome look_at_absent(Case& one, const Debit& debit);
+  Outcome bring_to_now(Case& one, const Debit& debit);
+  void decide(Case& one, const Debit& debit);
+  Outcome deny(unsigned tries);
+  bool are_cases_unchanged();
+  bool are_tickets_unchanged();
+  bool commit(unsigned tries);
+
+  // What becomes of a key, as changes of words.
+  Outcome store(std::size_t i);
+  Outcome store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number);
+  bool take_block_or_reclaim(std::uint32_t place, unsigned block_class);
+  Outcome store_in_place(Case& one, const TableCell::State& state);
+  Outcome replace_slot(std::size_t i, const Word& next, const std::optional<Block>& fresh_block);
+  Outcome insert_under_version(const Place& place);
+  Outcome stay(const Case& one);
+  Outcome stay_absent(const Place& place);
+  Outcome store_ticket(std::size_t i);
+  Outcome store_next_in_block(std::size_t i, std::uint32_t number);
+  static std::uint64_t next_in_slot(const Case& one);
+  Outcome deny_growth(Case& one, const Debit& debit);
+
+  bool rebind(Entry& entry, const Word& seen) override;
+  bool rebind(Case& one, const Debit& debit, Entry& entry, const Word& seen);
+  Outcome fail_with(ErrorCode code, std::string message);
+  Outcome fail_damaged();
+
+  Actor& actor_;
+  Registry& registry_;
+  const Clock& clock_;
+  const std::span<Debit> debits_;
+  const std::span<Ticket> tickets_;
+  std::int64_t now_;
+  bool is_repeated_ = false;    // a ticket is there already: only look
+  bool rebind_denied_ = false;  // a word had moved on so far that the request is denied
+  bool has_blocks_ = false;     // pending units may hold something
+  SlotReader reader_;
+  Finder finder_;
+  Changes changes_;
+  Few<Case, kChargesMax> cases_;
+  Few<Name, 2 * kChargesMax> names_;
+  std::optional<Error> error_;
+};
+
+}  // namespace weir::table

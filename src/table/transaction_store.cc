@@ -1,0 +1,235 @@
+// The second half of a transaction: what becomes of each key, as changes of words. See transaction.h.
+//
+// Nothing is written here but blocks that belong to this participant alone; the changes wait for commit().
+
+#include "table/sweep.h"
+#include "table/transaction.h"
+
+namespace weir::table {
+namespace {
+
+// Never the same twice in a row for one slot: a block that is used again under the same key must not look unchanged.
+std::uint64_t next_change(Actor& actor, const Word& seen, bool has_block) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << (64 - kHandleBits)) - 1;
+  if (has_block) return (change_of(seen.state) + 1) & kMask;
+  return (actor.who() << 28 ^ load(actor.record().status)) & kMask;
+}
+
+template <class States>
+std::uint64_t pack_slot(const States& state, const Packing& packing) {
+  if (packing.kind == Kind::bucket) return static_cast<std::uint64_t>(pack(std::get<Bucket>(state), packing));
+  if (packing.kind == Kind::fixed) return static_cast<std::uint64_t>(pack(std::get<FixedWindow>(state), packing));
+  return static_cast<std::uint64_t>(pack(std::get<SlidingWindow>(state), packing));
+}
+
+// The word of a state that is one word in its block.
+Word block_word(const TableCell::State& state, const Packing& packing) {
+  if (packing.kind == Kind::bucket) return word_of(pack(std::get<Bucket>(state), packing));
+  if (packing.kind == Kind::fixed) return word_of(pack(std::get<FixedWindow>(state), packing));
+  return word_of(pack(std::get<SlidingWindow>(state), packing));
+}
+
+unsigned class_of(const TableCell::State& state, const Limit& limit) {
+  if (const auto* log = std::get_if<RingLog>(&state)) return log_class(log->size(), log_format(limit));
+  if (const auto* holds = std::get_if<Holds>(&state)) return holds_class(holds->size());
+  return 0;
+}
+
+// Whether the head of a block can hold this limit.
+bool is_reproducible(const Limit& limit) {
+  if (limit.calendar) return false;
+  const auto made = is_bucket(limit.algorithm)
+                        ? make_bucket(limit.algorithm, limit.permits, limit.period_us, limit.capacity)
+                        : make_window(limit.algorithm, limit.permits, limit.period_us);
+  return made && *made == limit;
+}
+
+}  // namespace
+
+Transaction::Outcome Transaction::store(std::size_t i) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  if (!one.content || (!one.changed && !one.moved)) return stay(one);
+  if (one.is_fresh()) return one.place.present || one.is_overflow ? replace_slot(i, {}, {}) : stay(one);
+  std::uint32_t number = one.number;
+  if (number == 0) number = registry_.number_of(one.content->cell.limit(), actor_.who());
+  if (number == 0) number = kInBlock;
+  if (number != kInBlock && one.content->packing.fits_slot) {
+    const std::uint64_t name = one.is_overflow ? 0 : debit.name.name;
+    return replace_slot(i, {tag_of(name, number), next_in_slot(one)}, {});
+  }
+  return store_next_in_block(i, number);
+}
+
+// Holds have been changed where they are; of all others, `next` is what shall be kept if anything was charged.
+Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32_t number) {
+  const Case& one = cases_[i];
+  const TableCell::State& state = one.content->cell.state();
+  const Proposal& next = one.outcome.next;
+  const Kind kind = one.content->packing.kind;
+  if (!one.changed || kind == Kind::holds) return store_in_block(i, state, number);
+  if (kind == Kind::bucket) return store_in_block(i, std::get<Bucket>(next), number);
+  if (kind == Kind::fixed) return store_in_block(i, std::get<FixedWindow>(next), number);
+  if (kind == Kind::sliding) return store_in_block(i, std::get<SlidingWindow>(next), number);
+  RingLog log = std::get<RingLog>(state);
+  log.apply(std::get<LogEdit>(next));
+  return store_in_block(i, log, number);
+}
+
+std::uint64_t Transaction::next_in_slot(const Case& one) {
+  const Packing& packing = one.content->packing;
+  return one.changed ? pack_slot(one.outcome.next, packing) : pack_slot(one.content->cell.state(), packing);
+}
+
+Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  const Limit& limit = one.content->cell.limit();
+  if (one.is_overflow || (number == kInBlock && !is_reproducible(limit))) {
+    return fail_with(ErrorCode::exhausted, "this table has met " + std::to_string(kLimitsMax) +
+                                               " different limits and can number no more; start a new state file");
+  }
+  const auto* log = std::get_if<RingLog>(&state);
+  if (one.content->block && one.number == number && one.content->packing.kind != Kind::holds && (!log || log->fits())) {
+    return store_in_place(one, state);
+  }
+  has_blocks_ = true;
+  const unsigned block_class = class_of(state, limit);
+  if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
+    if (actor_.is_damaged()) return fail_damaged();
+    if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, debit);
+    return fail_with(ErrorCode::exhausted,
+                     "the arena for logs, permits in flight and large limits is full; raise its bytes");
+  }
+  const Block block = *pending_block(actor_, static_cast<std::uint32_t>(i));
+  Line& head = actor_.region().line(block.line);
+  if (number == kInBlock) write_limit(actor_, head, limit);
+  actor_.put(head.units[kState1], {std::uint64_t{block_class} << 2, 0});
+  if (log) {
+    actor_.put(head.units[kState0], log->copy(actor_, head, log_format(limit)));
+  } else if (const auto* holds = std::get_if<Holds>(&state)) {
+    write_holds(actor_, head, *holds);
+    actor_.put(head.units[kState0], holds_word(*holds));
+  } else {
+    actor_.put(head.units[kState0], block_word(state, one.content->packing));
+  }
+  const std::uint64_t change = next_change(actor_, one.place.seen, one.content->block.has_value());
+  return replace_slot(i, {tag_of(debit.name.name, number), block_state(block.line, change)}, block);
+}
+
+bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_class) {
+  if (take_block(actor_, place, block_class)) return true;
+  reclaim_blocks(actor_, reader_, now_);
+  return take_block(actor_, place, block_class);
+}
+
+Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::State& state) {
+  const Region& region = actor_.region();
+  const Word& seen = one.place.seen;
+  const Block& block = *one.content->block;
+  Line& head = region.line(block.line);
+  const Word next{seen.tag, block_state(block.line, next_change(actor_, seen, true))};
+  if (!changes_.set(region.number_of(*one.place.unit), seen, next)) return Outcome::again;
+  const auto* log = std::get_if<RingLog>(&state);
+  const Word word = log ? log->state() : block_word(state, one.content->packing);
+  if (!changes_.set(region.number_of(head.units[kState0]), one.content->block_word, word)) return Outcome::again;
+  if (!log) return Outcome::done;
+  const bool written = log->write([&](Unit& unit, const std::function<Word(Word)>& change) {
+    const std::uint64_t number = region.number_of(unit);
+    const Entry* entry = changes_.find(number);
+    const Word old = entry != nullptr ? entry->old : actor_.read(unit);
+    return changes_.set(number, old, change(entry != nullptr ? entry->next : old));
+  });
+  return written ? Outcome::done : Outcome::again;
+}
+
+// The slot gets another word, and what was in it before goes: its block to this participant's pending unit, in exchange
+// for the one that the slot gets.
+Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
+                                               const std::optional<Block>& fresh_block) {
+  Case& one = cases_[i];
+  const Region& region = actor_.region();
+  const Word& old = one.place.seen;
+  const auto old_block = one.is_overflow ? std::nullopt : reader_.block_of(old);
+  if (old_block || fresh_block) {
+    has_blocks_ = true;
+    if (!fresh_block) give_block(actor_, static_cast<std::uint32_t>(i));  // what an earlier try had taken
+    Unit& pending = actor_.record().pending[i];
+    const Word before = fresh_block ? pending_word(*fresh_block) : Word{};
+    const Word after = old_block ? pending_word(*old_block) : Word{};
+    if (!changes_.set(region.number_of(pending), before, after)) return Outcome::again;
+  }
+  if (!changes_.set(region.number_of(*one.place.unit), old, next)) return Outcome::again;
+  // A charge to the shared counter raises the version as well: a new key that is about to start from the counter must
+  // not miss it.
+  return one.place.present ? Outcome::done : insert_under_version(one.place);
+}
+
+// An insertion raises the version of its page; two of one request raise it once. What it pushes out is counted.
+Transaction::Outcome Transaction::insert_under_version(const Place& place) {
+  const Region& region = actor_.region();
+  const std::uint64_t version = region.number_of(place.page->version);
+  const Entry* entry = changes_.find(version);
+  Word next = entry != nullptr ? entry->next : place.version;
+  if (next.tag == place.version.tag) next.tag += 4;
+  next.state |= place.passed;
+  if (!changes_.set(version, place.version, next)) return Outcome::again;
+  if (!place.alive) return Outcome::done;
+  Unit& tally = actor_.record().tally;
+  const Entry* counted = changes_.find(region.number_of(tally));
+  const Word old = counted != nullptr ? counted->old : actor_.read(tally);
+  const Word base = counted != nullptr ? counted->next : old;
+  const auto forgiven = static_cast<std::uint64_t>(reader_.spent(place.seen, now_));
+  return changes_.set(region.number_of(tally), old, {base.tag + 4, base.state + forgiven}) ? Outcome::done
+                                                                                           : Outcome::again;
+}
+
+// Nothing changes, but what was read must still be true when the request takes effect.
+Transaction::Outcome Transaction::stay(const Case& one) {
+  if (!one.place.present) return stay_absent(one.place);
+  const std::uint64_t number = actor_.region().number_of(*one.place.unit);
+  const Entry* entry = changes_.find(number);
+  const Word next = entry != nullptr ? entry->next : one.place.seen;
+  return changes_.set(number, one.place.seen, next) ? Outcome::done : Outcome::again;
+}
+
+Transaction::Outcome Transaction::stay_absent(const Place& place) {
+  const std::uint64_t number = actor_.region().number_of(place.page->version);
+  const Entry* entry = changes_.find(number);
+  return changes_.set(number, place.version, entry != nullptr ? entry->next : place.version) ? Outcome::done
+                                                                                             : Outcome::again;
+}
+
+Transaction::Outcome Transaction::store_ticket(std::size_t i) {
+  const Ticket& ticket = tickets_[i];
+  const Place& place = ticket.place;
+  const Region& region = actor_.region();
+  if (is_repeated_) return Outcome::done;
+  if (ticket.take) return changes_.set(region.number_of(*place.unit), place.seen, {}) ? Outcome::done : Outcome::again;
+  const std::uint64_t state = ticket.kind == kRequest ? static_cast<std::uint64_t>(ticket.expires_us)
+                                                      : reservation_state(ticket.amount, ticket.expires_us);
+  if (place.unit == nullptr) {
+    return fail_with(ErrorCode::exhausted,
+                     "there is no room to remember this request by its id; raise the number of keys");
+  }
+  if (const auto block = place.present ? std::nullopt : reader_.block_of(place.seen)) {  // of a key that has lapsed
+    has_blocks_ = true;
+    Unit& pending = actor_.record().pending[debits_.size() + i];
+    if (!changes_.set(region.number_of(pending), {}, pending_word(*block))) return Outcome::again;
+  }
+  if (!changes_.set(region.number_of(*place.unit), place.seen, {tag_of(ticket.name.name, ticket.kind), state})) {
+    return Outcome::again;
+  }
+  return place.present ? Outcome::done : insert_under_version(place);
+}
+
+// The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves.
+Transaction::Outcome Transaction::deny_growth(Case& one, const Debit&) {
+  Limit crowded = one.content->cell.limit();
+  crowded.events_max = std::get<RingLog>(one.content->cell.state()).capacity();
+  one.outcome = TableCell(crowded, one.content->cell.state()).decide(now_, one.cost);
+  if (one.decision().allowed) return fail_with(ErrorCode::exhausted, "the arena for logs is full; raise its bytes");
+  return Outcome::denied;
+}
+
+}  // namespace weir::table

@@ -1,0 +1,149 @@
+// A word is 16 bytes that change as one: the tag says whose state it is, the state says what was spent.
+//
+// Everything that threads and processes share in a table is read and changed through the functions below and through
+// nothing else, so that a test can make every access a point where another participant runs (WEIR_TABLE_HOOK). A
+// reader gets both halves of one moment; a writer never writes half a word. Tested by word_test.cc, and by all that
+// drives the table through chosen schedules.
+#pragma once
+
+#include <cstdint>
+
+#ifndef WEIR_TABLE_HOOK  // called before every access to what is shared
+#define WEIR_TABLE_HOOK() static_cast<void>(0)
+#endif
+
+namespace weir::table {
+
+struct Word {
+  std::uint64_t tag;
+  std::uint64_t state;
+  friend bool operator==(const Word&, const Word&) = default;
+};
+
+// A place for a word in shared memory.
+struct alignas(16) Unit {
+  std::uint64_t tag;
+  std::uint64_t state;
+};
+
+// The two lowest bits of a tag. While a word is marked its other tag bits stay, so that a key is found at any time;
+// only the state becomes a reference, and the state proper lies in the operation that is referred to.
+enum Mark : std::uint64_t {
+  kPlain = 0,
+  kHeld = 1,     // an operation holds the word
+  kClaimed = 2,  // a helper is about to make the operation hold it
+  kMarkBits = 3,
+};
+
+inline std::uint64_t mark_of(const Word& word) { return word.tag & kMarkBits; }
+
+// All orders are sequentially consistent but where said: helping relies on {change a word; read a status} against
+// {change the status; read the word}, which acquire and release do not order.
+inline std::uint64_t load(const std::uint64_t& place) {
+  WEIR_TABLE_HOOK();
+  return __atomic_load_n(&place, __ATOMIC_SEQ_CST);
+}
+
+inline void store(std::uint64_t& place, std::uint64_t value) {
+  WEIR_TABLE_HOOK();
+  __atomic_store_n(&place, value, __ATOMIC_RELEASE);
+}
+
+inline bool exchange(std::uint64_t& place, std::uint64_t expected, std::uint64_t next) {
+  WEIR_TABLE_HOOK();
+  return __atomic_compare_exchange_n(&place, &expected, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+// A descriptor is written after its number was raised and read before its number is looked at again.
+inline void fence_before_rewrite() { __atomic_thread_fence(__ATOMIC_RELEASE); }
+inline void fence_after_read() { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+
+// load(), exchange()
+//
+// Of a whole word. exchange() leaves in `expected` what it found, as one moment's reading.
+Word load(const Unit& unit);
+bool exchange(Unit& unit, Word& expected, const Word& next);
+
+inline bool replace(Unit& unit, Word expected, const Word& next) { return exchange(unit, expected, next); }
+
+// Whether this processor can do that.
+bool has_wide_atomics();
+
+#if defined(__SANITIZE_THREAD__)  // knows the builtins, cannot see into assembly
+
+__extension__ using Both = unsigned __int128;
+
+inline Word load(const Unit& unit) {
+  WEIR_TABLE_HOOK();
+  const Both both = __atomic_load_n(reinterpret_cast<const Both*>(&unit), __ATOMIC_SEQ_CST);
+  return {static_cast<std::uint64_t>(both), static_cast<std::uint64_t>(both >> 64)};
+}
+
+inline bool exchange(Unit& unit, Word& expected, const Word& next) {
+  WEIR_TABLE_HOOK();
+  Both before = Both{expected.state} << 64 | expected.tag;
+  const Both after = Both{next.state} << 64 | next.tag;
+  const bool done = __atomic_compare_exchange_n(reinterpret_cast<Both*>(&unit), &before, after, false, __ATOMIC_SEQ_CST,
+                                                __ATOMIC_SEQ_CST);
+  expected = {static_cast<std::uint64_t>(before), static_cast<std::uint64_t>(before >> 64)};
+  return done;
+}
+
+inline bool has_wide_atomics() { return true; }
+
+#elif defined(__x86_64__)
+
+// One aligned 16-byte vector load is atomic on every processor with AVX, as both makers promise.
+inline Word load(const Unit& unit) {
+  WEIR_TABLE_HOOK();
+  typedef long long Pair __attribute__((vector_size(16)));
+  Pair both;
+  asm volatile("movdqa %1, %0" : "=x"(both) : "m"(unit) : "memory");
+  return {static_cast<std::uint64_t>(both[0]), static_cast<std::uint64_t>(both[1])};
+}
+
+inline bool exchange(Unit& unit, Word& expected, const Word& next) {
+  WEIR_TABLE_HOOK();
+  bool done;
+  asm volatile("lock cmpxchg16b %1"
+               : "=@ccz"(done), "+m"(unit), "+a"(expected.tag), "+d"(expected.state)
+               : "b"(next.tag), "c"(next.state)
+               : "memory");
+  return done;
+}
+
+inline bool has_wide_atomics() { return __builtin_cpu_supports("avx") != 0; }
+
+#elif defined(__aarch64__)
+
+// Before ARMv8.4 a pair is read as one only by writing back what was read. STLXP and the loads above (LDAR) keep their
+// order, which is what helping needs; the barrier keeps it also against plain loads.
+inline bool exchange(Unit& unit, Word& expected, const Word& next) {
+  WEIR_TABLE_HOOK();
+  std::uint64_t tag, state;
+  std::uint32_t failed;
+  bool same;
+  do {
+    asm volatile("ldaxp %0, %1, %2" : "=&r"(tag), "=&r"(state) : "Q"(unit) : "memory");
+    same = tag == expected.tag && state == expected.state;
+    const std::uint64_t tag_after = same ? next.tag : tag, state_after = same ? next.state : state;
+    asm volatile("stlxp %w0, %2, %3, %1" : "=&r"(failed), "=Q"(unit) : "r"(tag_after), "r"(state_after) : "memory");
+  } while (failed != 0);
+  asm volatile("dmb ish" ::: "memory");
+  expected = {tag, state};
+  return same;
+}
+
+inline Word load(const Unit& unit) {
+  Word seen{};
+  exchange(const_cast<Unit&>(unit), seen, seen);
+  return seen;
+}
+
+inline bool has_wide_atomics() { return true; }
+
+#else
+#error "the table needs 16-byte atomic operations: x86-64 or aarch64"
+#endif
+
+}  // namespace weir::table

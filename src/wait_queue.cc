@@ -1,0 +1,360 @@
+// See wait_queue.h. Nothing allocates on the queue's own thread, where there would be nobody to tell.
+
+#include "wait_queue.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <new>
+#include <system_error>
+
+#include "algorithm/division.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kDoneMax = 128;     // are answered before others may use the queue again
+constexpr std::int64_t kDue = INT64_MIN;  // a timer that has fired
+
+// An error whose text may not fit into what memory is left.
+Result<Decision> refusal(ErrorCode code, const char* text) noexcept {
+  try {
+    return fail(code, text);
+  } catch (const std::bad_alloc&) {
+    return fail(code, "no memory");  // short enough to need none
+  }
+}
+
+std::int64_t saturate(Wide value) { return value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value); }
+
+// How long after the first of a line somebody can pass at the soonest, if `cost` permits pass after the first and with
+// it: exactly for buckets, never too long for the others.
+Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
+  const Wide whole = Wide{first} + cost - 1;
+  switch (limit.algorithm) {
+    case Algorithm::token_bucket:
+    case Algorithm::leaky_meter:
+    case Algorithm::leaky_bucket:
+      return Wide{cost} * limit.weight / limit.rate;
+    case Algorithm::fixed_window:  // the first waits for the beginning of a window
+    case Algorithm::sliding_log:
+      return whole / limit.permits * limit.period_us;
+    case Algorithm::sliding_window:  // the first may come late in a window
+      return std::max<Wide>(whole / limit.permits - 1, 0) * limit.period_us;
+    case Algorithm::concurrency:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+struct WaitQueue::Try {
+  enum class Outcome { answered, charged, must_wait };
+  Outcome outcome = Outcome::must_wait;
+  std::optional<Result<Decision>> answer{};  // unless it must wait
+  std::int64_t timer_us = 0;                 // charged: its turn; must wait: when to look again
+  std::int64_t turn_us = 0;                  // must wait: when the permits can come
+};
+
+WaitQueue::WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow charge_now)
+    : waiters_max_(std::min(waiters_max, kWaitersMax)),
+      clock_(clock),
+      charge_now_(std::move(charge_now)),
+      process_(getpid()) {}
+
+WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callback) noexcept {
+  std::optional<Result<Decision>> answer;
+  WaitId id = 0;
+  try {
+    if (is_forked()) {
+      answer = refusal(ErrorCode::unavailable, "this limiter was opened before a fork: open it anew to wait");
+    } else {
+      const std::lock_guard lock(mutex_);
+      id = ++last_id_;
+      answer = join(id, charge, deadline.count(), callback);
+      waiting_.store(waiters_.size(), std::memory_order_relaxed);
+    }
+  } catch (const std::bad_alloc&) {
+    answer = refusal(ErrorCode::exhausted, "out of memory");
+  } catch (const std::system_error&) {
+    answer = refusal(ErrorCode::unavailable, "no thread could be started to serve those who wait");
+  }
+  if (!answer) return id;
+  callback(*std::move(answer));
+  return 0;
+}
+
+// Nothing if the caller must wait: then the callback was taken over.
+std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge, std::int64_t deadline_us,
+                                                WaitCallback& callback) {
+  if (closed_) return refusal(ErrorCode::unavailable, "the limiter is closing: nobody can wait for it any more");
+  const std::int64_t now = clock_.now().count();
+  deadline_us = std::max(deadline_us, now);  // what is there at once is given to the latest, too
+  const auto line = lines_.find(LineName{charge.limit->algorithm, charge.key});
+  const bool is_first = line == lines_.end() || charge.cost > charge.limit->capacity;  // which is denied for ever
+  Try tried = is_first ? attempt(charge, deadline_us, now) : stand_behind(line->second, charge, deadline_us, now);
+  if (tried.outcome == Try::Outcome::answered) return std::move(tried.answer);
+  try {
+    if (waiters_.size() >= waiters_max_) {
+      if (tried.outcome == Try::Outcome::charged) undo(charge);
+      return fail(ErrorCode::exhausted, "as many as may wait at once are waiting: " + std::to_string(waiters_max_) +
+                                            "; raise waiters_max, or try again later");
+    }
+    add(id, charge, deadline_us, tried);
+  } catch (...) {
+    if (const auto place = waiters_.find(id); place != waiters_.end()) {
+      Waiters dropped;
+      finish(place, refusal(ErrorCode::exhausted, "out of memory"), dropped);
+    }
+    if (tried.outcome == Try::Outcome::charged) undo(charge);
+    throw;
+  }
+  waiters_.find(id)->second.callback = std::move(callback);
+  sleeper_.wake();
+  return std::nullopt;
+}
+
+// Tries to take the permits for somebody who is first in line.
+WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now) {
+  const Micros patience{std::max<std::int64_t>(deadline_us - now, 0)};
+  const auto answered = [](Result<Decision> answer) {
+    return Try{.outcome = Try::Outcome::answered, .answer = std::move(answer)};
+  };
+  const auto too_late = [&](Decision decision, Micros wait) {
+    decision.allowed = false;
+    decision.retry_after = wait;
+    decision.delay = Micros{0};
+    return answered(decision);
+  };
+  const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;
+  if (queues && charge.cost <= charge.limit->capacity) {
+    const Result<Decision> before = charge_now_({charge.key, charge.limit, 0}, now);
+    if (before && before->delay > patience) return too_late(*before, before->delay);
+  }
+  Result<Decision> taken = charge_now_(charge, now);
+  if (!taken) return answered(std::move(taken));
+  if (taken->allowed) {
+    const Micros delay = std::exchange(taken->delay, Micros{0});
+    if (delay > patience) {  // others came in between
+      undo(charge);
+      return too_late(*taken, delay);
+    }
+    if (delay == Micros{0}) return answered(std::move(taken));
+    return {.outcome = Try::Outcome::charged, .answer = std::move(taken), .timer_us = now + delay.count()};
+  }
+  if (taken->retry_after == kNever) return answered(std::move(taken));
+  const Micros wait = queues ? taken->reset_after : taken->retry_after;  // all before it drain before its turn comes
+  if (wait > patience) return too_late(*taken, wait);
+  return {.timer_us = now + taken->retry_after.count(), .turn_us = now + wait.count()};
+}
+
+// For somebody who comes when others are waiting already.
+WaitQueue::Try WaitQueue::stand_behind(const Line& line, const Charge& charge, std::int64_t deadline_us,
+                                       std::int64_t now) {
+  const std::int64_t first = waiters_.find(*line.ids.begin())->second.cost;
+  const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;  // a turn comes when all before have drained
+  const std::int64_t after_first = queues ? line.cost : line.cost - first + charge.cost;
+  const std::int64_t turn_us = saturate(Wide{line.first_turn} + soonest_after(*charge.limit, first, after_first));
+  if (turn_us > deadline_us) return {.outcome = Try::Outcome::answered, .answer = denial(charge, turn_us, now)};
+  return {.timer_us = deadline_us, .turn_us = turn_us};
+}
+
+// What somebody is told who can have the permits at `turn_us` at the soonest.
+Result<Decision> WaitQueue::denial(const Charge& charge, std::int64_t turn_us, std::int64_t now) {
+  Result<Decision> decision = charge_now_({charge.key, charge.limit, 0}, now);
+  if (!decision) return decision;
+  decision->allowed = false;
+  decision->delay = Micros{0};
+  decision->retry_after = Micros{std::max<std::int64_t>(turn_us - now, 1)};
+  return decision;
+}
+
+void WaitQueue::add(WaitId id, const Charge& charge, std::int64_t deadline_us, const Try& tried) {
+  Waiter& waiter = waiters_.try_emplace(id).first->second;
+  waiter.is_charged = true;  // until it stands in a line
+  waiter.key = std::string(charge.key);
+  waiter.limit = *charge.limit;
+  waiter.cost = charge.cost;
+  waiter.deadline_us = deadline_us;
+  waiter.answer = tried.answer;
+  waiter.timer_us = tried.timer_us;
+  timers_.emplace(tried.timer_us, id);
+  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+  if (tried.outcome == Try::Outcome::charged) return;
+  const auto line = lines_.try_emplace({waiter.limit.algorithm, waiter.key}).first;
+  try {
+    line->second.ids.insert(id);
+  } catch (...) {
+    if (line->second.ids.empty()) lines_.erase(line);
+    throw;
+  }
+  waiter.is_charged = false;
+  line->second.cost += waiter.cost;
+  if (line->second.ids.size() == 1) line->second.first_turn = tried.turn_us;
+}
+
+// Whoever is first after it tries at once.
+void WaitQueue::leave_line(WaitId id, const Waiter& waiter) {
+  const auto place = lines_.find(LineName{waiter.limit.algorithm, waiter.key});
+  Line& line = place->second;
+  const bool was_first = *line.ids.begin() == id;
+  line.ids.erase(id);
+  line.cost -= waiter.cost;
+  if (line.ids.empty()) {
+    lines_.erase(place);
+  } else if (was_first) {
+    hurry_line(place->first);
+  }
+}
+
+void WaitQueue::finish(Waiters::iterator place, Result<Decision> answer, Waiters& done) {
+  auto& [id, waiter] = *place;
+  if (!waiter.is_charged) leave_line(id, waiter);
+  timers_.erase({waiter.timer_us, id});
+  waiter.answer = std::move(answer);
+  done.insert(waiters_.extract(place));
+  waiting_.store(waiters_.size(), std::memory_order_relaxed);
+}
+
+void WaitQueue::set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us) {
+  auto node = timers_.extract({waiter.timer_us, id});
+  waiter.timer_us = timer_us;
+  node.value() = {timer_us, id};
+  timers_.insert(std::move(node));
+}
+
+void WaitQueue::undo(const Charge& charge) {
+  static_cast<void>(charge_now_({charge.key, charge.limit, -charge.cost}, clock_.now().count()));
+  hurry_line({charge.limit->algorithm, charge.key});
+}
+
+void WaitQueue::hurry_line(const LineName& name) {
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return;
+  line->second.first_turn = 0;  // nobody is turned away for what was true before
+  const auto first = waiters_.find(*line->second.ids.begin());
+  set_timer(first->first, first->second, kDue);
+  sleeper_.wake();
+}
+
+void WaitQueue::hurry(std::string_view key) noexcept {
+  if (waiting_.load(std::memory_order_relaxed) == 0 || is_forked()) return;
+  const std::lock_guard lock(mutex_);
+  for (const Algorithm algorithm : kAlgorithms) hurry_line({algorithm, key});
+}
+
+bool WaitQueue::cancel(WaitId id) noexcept {
+  if (is_forked()) return false;
+  Waiters done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = waiters_.find(id);
+    if (place == waiters_.end()) return false;
+    const Waiter& waiter = place->second;
+    if (waiter.is_charged) undo({waiter.key, &waiter.limit, waiter.cost});
+    finish(place, refusal(ErrorCode::unavailable, "the wait was cancelled"), done);
+  }
+  Waiter& waiter = done.begin()->second;
+  waiter.callback(*std::move(waiter.answer));
+  return true;
+}
+
+// One waiter whose timer has fired.
+void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
+  const auto place = waiters_.find(id);
+  Waiter& waiter = place->second;
+  if (waiter.is_charged) return finish(place, *std::move(waiter.answer), done);  // its turn has come
+  const Charge charge{waiter.key, &waiter.limit, waiter.cost};
+  Line& line = lines_.find(LineName{waiter.limit.algorithm, waiter.key})->second;
+  if (*line.ids.begin() != id) return finish(place, denial(charge, line.first_turn, now), done);  // its deadline
+  Try tried = attempt(charge, waiter.deadline_us, now);
+  switch (tried.outcome) {
+    case Try::Outcome::answered:
+      return finish(place, *std::move(tried.answer), done);
+    case Try::Outcome::charged:
+      leave_line(id, waiter);
+      waiter.is_charged = true;
+      waiter.answer = std::move(tried.answer);
+      break;
+    case Try::Outcome::must_wait:
+      line.first_turn = tried.turn_us;
+      break;
+  }
+  set_timer(id, waiter, tried.timer_us);
+}
+
+// The time of the next timer.
+Micros WaitQueue::serve_due(Waiters& done) {
+  const std::int64_t now = clock_.now().count();
+  while (!timers_.empty() && timers_.begin()->first <= now && done.size() < kDoneMax) {
+    look_at(timers_.begin()->second, now, done);
+  }
+  return Micros{timers_.empty() ? INT64_MAX : timers_.begin()->first};
+}
+
+void WaitQueue::serve() {
+  for (;;) {
+    Waiters done;
+    Micros next{0};
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      next = serve_due(done);
+    }
+    for (auto& [id, waiter] : done) waiter.callback(*std::move(waiter.answer));
+    if (done.empty()) clock_.sleep(sleeper_, next);
+  }
+}
+
+bool WaitQueue::is_forked() const { return getpid() != process_; }
+
+bool WaitQueue::is_own_thread() const noexcept {
+  if (is_forked()) return false;
+  const std::lock_guard lock(mutex_);
+  return thread_.get_id() == std::this_thread::get_id();
+}
+
+void WaitQueue::close() noexcept {
+  Waiters left;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    left.swap(waiters_);
+    waiting_.store(0, std::memory_order_relaxed);
+    lines_.clear();
+    timers_.clear();
+  }
+  sleeper_.wake();
+  if (thread_.joinable()) thread_.join();
+  for (auto& [id, waiter] : left) {
+    if (waiter.is_charged) undo({waiter.key, &waiter.limit, waiter.cost});
+    waiter.callback(refusal(ErrorCode::unavailable, "the limiter was closed before a permit came"));
+  }
+}
+
+Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charge, Micros deadline,
+                           const std::stop_token& stop) noexcept {
+  if (queue->is_own_thread()) {
+    return refusal(ErrorCode::invalid_argument, "a callback must not block those behind it: use wait_async()");
+  }
+  struct {
+    std::mutex mutex;  // guards answer
+    std::condition_variable changed;
+    std::optional<Result<Decision>> answer;
+  } here;
+  const WaitId id = queue->wait(charge, deadline, [here = &here](Result<Decision> given) {
+    const std::lock_guard lock(here->mutex);
+    here->answer = std::move(given);
+    here->changed.notify_one();
+  });
+  if (id == 0) return *std::move(here.answer);
+  const std::stop_callback give_up(stop, [&] { queue->cancel(id); });
+  std::unique_lock lock(here.mutex);
+  here.changed.wait(lock, [&] { return here.answer.has_value(); });
+  lock.unlock();
+  return *std::move(here.answer);
+}
+
+}  // namespace weir

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# The installed library is whole: in a folder that knows nothing of this checkout, the C++ and C examples and those of
+# docs/embed.md are built with find_package and with pkg-config, and run; four processes share one state file.
+# Called as `install.sh PROGRAM SOURCE_DIR`, after a build.
+source=$2
+. "$source/tests/server/lib.bash"
+command -v pkg-config >/dev/null || { echo "this test needs pkg-config; ./dev setup brings it"; exit 1; }
+
+build=$(dirname "$program")
+[ -f "$build/CMakeCache.txt" ] || build=$build/release
+cxx=(g++ -std=c++20 -O1 -Wall -Wextra -Werror)
+cc=(gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror)
+
+# run NAME COMMAND...: it ends well; what it says is kept in $said, and shown if it does not.
+run() {
+  local name=$1
+  shift
+  said=$("$@" 2>&1 </dev/null)
+  is "$name" 0 "$?"
+  [ "$failures" -eq 0 ] || { echo "$said" | tail -n 30; finish; }
+}
+
+# Installed in one place, used in another: nothing remembers where it was.
+run "installs" cmake --install "$build" --prefix "$work/first" --component library
+mv "$work/first" "$work/prefix"
+lib=$(dirname "$(find "$work/prefix" -name libweir.a)")
+export PKG_CONFIG_PATH="$lib/pkgconfig" LD_LIBRARY_PATH="$lib"
+cp -r "$source/examples" "$work/examples"
+cd "$work" || exit 1
+
+# With find_package.
+run "the examples are configured" cmake -S examples -B built -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_BUILD_TYPE=Release
+run "the examples are built" cmake --build built -j 2
+for example in check check_static; do
+  run "$example runs" timeout 20 "built/$example"
+  has "$example: the burst is spent" "wait " "$said"
+done
+for example in check_c check_c_static; do
+  run "$example runs" timeout 20 "built/$example"
+  is "$example: answers" "check: allowed 1, remaining 99
+both: allowed 1, remaining 98 and 4
+wait: allowed 1
+commit: remaining 8766" "$said"
+done
+is "the static one needs no libweir.so" "" "$(ldd built/check_static | grep weir)"
+has "the other one does" "$lib" "$(ldd built/check | grep weir)"
+
+# A project in C alone needs no C++ compiler.
+mkdir plain && cat >plain/CMakeLists.txt <<'TEXT'
+cmake_minimum_required(VERSION 3.16)
+project(plain LANGUAGES C)
+find_package(weir 0.1 REQUIRED)
+add_executable(plain ../examples/check.c)
+target_link_libraries(plain PRIVATE weir::weir)
+TEXT
+run "a project in C is configured" cmake -S plain -B plain/built -DCMAKE_PREFIX_PATH="$work/prefix"
+run "a project in C is built" cmake --build plain/built
+run "a project in C runs" timeout 20 plain/built/plain
+
+# With pkg-config.
+read -ra flags <<<"$(pkg-config --cflags --libs weir)"
+run "check.cc by pkg-config" "${cxx[@]}" examples/check.cc "${flags[@]}" -o check
+run "check runs" timeout 20 ./check
+run "check.c by pkg-config" "${cc[@]}" examples/check.c "${flags[@]}" -o check_c
+run "check_c runs" timeout 20 ./check_c
+run "shared.c by pkg-config" "${cc[@]}" examples/shared.c "${flags[@]}" -o shared
+
+# Each block of C++ or C in docs/embed.md is a program.
+for kind in cpp c; do
+  awk -v begin="\`\`\`$kind" -v kind="$kind" '
+    $0 == begin {inside = 1; n++; next}
+    $0 == "```" {inside = 0}
+    inside {print > ("block" n "." kind)}' "$source/docs/embed.md"
+done
+blocks=0
+for block in block*.cpp block*.c; do
+  [ -f "$block" ] || continue
+  compiler=("${cxx[@]}") && [ "${block##*.}" == c ] && compiler=("${cc[@]}")
+  run "docs/embed.md: $block" "${compiler[@]}" "$block" "${flags[@]}" -o "$block.out"
+  run "docs/embed.md: $block runs" timeout 20 "./$block.out"
+  blocks=$((blocks + 1))
+done
+is "docs/embed.md has examples" yes "$([ "$blocks" -ge 5 ] && echo yes || echo "$blocks")"
+
+# The shared library shows its interface and nothing else, and needs nothing but the standard library.
+is "a soname" "$(basename "$(readlink "$lib/libweir.so")")" \
+  "$(objdump -p "$lib/libweir.so" | awk '/SONAME/{print $2}')"
+shown=$(nm -D --defined-only -C "$lib/libweir.so" | cut -c20- | sed 's/@@.*//')
+is "no symbol of others" "" "$(grep -Ev '^((vtable|typeinfo|typeinfo name) for )?weir(_[a-z]|::)|^WEIR_C' <<<"$shown")"
+is "no symbol of our own inside" "" "$(grep -E 'Store|Impl::|weir::table|WaitQueue|weir::resp|Cell' <<<"$shown")"
+needed=$(objdump -p "$lib/libweir.so" | awk '/NEEDED/{print $2}')
+is "no library but the standard ones" "" "$(grep -Ev '^(libstdc\+\+|libgcc_s|libc|libm|ld-linux.*)\.so' <<<"$needed")"
+
+# Four processes that know nothing of each other admit 1000 together, and a fifth, later, none.
+for i in 1 2 3 4; do timeout 60 ./shared state.weir 2000 >"count$i" 2>"err-shared$i" & pids[i]=$!; done
+for i in 1 2 3 4; do
+  wait "${pids[i]}"
+  is "process $i ends well" 0 "$?"
+done
+is "four processes admit the limit, exactly" 1000 "$(awk '{n += $1} END {print n}' count[1-4])"
+is "it was kept" 0 "$(timeout 60 ./shared state.weir 10)"
+finish

@@ -1,0 +1,569 @@
+// Writers are killed and stopped at random moments, by the thousand. The others go on, and everything adds up.
+//
+// Each writer notes in shared memory what it is about to do and, after the answer, what that came to. Of a writer that
+// was killed at most one request a thread is in doubt. Afterwards no word is held, every block has one owner, and some
+// choice of the requests in doubt explains what every key holds, exactly. Where the table is too small for its keys,
+// what is missing was forgiven, and counted.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithm/limit.h"
+#include "jolt.h"
+#include "processes.h"
+#include "seed.h"
+#include "store/memory_store.h"
+
+namespace weir::test {
+namespace {
+
+constexpr std::int64_t kDay = 86'400'000'000;
+constexpr std::int64_t kStart = 692 * 30 * kDay + 1'000;  // windows of up to 30 days have just begun
+constexpr std::size_t kKeys = 12, kKeysAtOnce = 5;
+constexpr std::size_t kLivesMax = 20, kThreadsMax = 2;
+
+// Keys that are counted recover so slowly that not a permit comes back during the test. Some live in their slot, some
+// in a block, logs in both formats and growing.
+struct Subject {
+  Limit limit;
+  bool is_holds() const { return limit.algorithm == Algorithm::concurrency; }
+};
+const std::array<Subject, kKeys>& subjects() {
+  static const std::array<Subject, kKeys> all{{
+      {make_bucket(Algorithm::token_bucket, 60, 30 * kDay, 60).value()},
+      {make_bucket(Algorithm::leaky_bucket, 460, 30 * kDay, 460).value()},
+      {make_bucket(Algorithm::leaky_meter, 900, 30 * kDay, 900).value()},
+      {make_window(Algorithm::fixed_window, 300, 30 * kDay).value()},
+      {make_window(Algorithm::fixed_window, 1'000'000'000'000, 300'000'000).value()},
+      {make_window(Algorithm::sliding_window, 200, 30 * kDay).value()},
+      {make_window(Algorithm::sliding_window, 100'000'000'000, kDay).value()},
+      {make_window(Algorithm::sliding_log, 300, 1'800'000'000).value()},
+      {make_window(Algorithm::sliding_log, 2'000, 30 * kDay).value()},
+      {make_bucket(Algorithm::token_bucket, 5'000, 30 * kDay, 5'000).value()},
+      {make_window(Algorithm::concurrency, 50, kDay).value()},
+      {make_window(Algorithm::concurrency, 20, kDay).value()},
+  }};
+  return all;
+}
+
+// Wild keys come, lapse within microseconds, are reset, and are not counted.
+const Limit& wild_limit(std::int64_t i) {
+  static const Limit all[] = {make_bucket(Algorithm::token_bucket, 900, 2'000, 900).value(),
+                              make_window(Algorithm::fixed_window, 900, 2'000).value(),
+                              make_window(Algorithm::sliding_window, 900, 2'000).value(),
+                              make_window(Algorithm::sliding_log, 900, 2'000).value(),
+                              make_bucket(Algorithm::leaky_meter, 700, kDay, 700).value(),
+                              make_window(Algorithm::fixed_window, 700, kDay).value()};
+  return all[i];
+}
+
+enum class Deed : std::uint8_t { charge, charge_once, give_back, acquire, release, reserve, commit, wild };
+
+// What a request changes if it takes effect.
+struct Op {
+  Deed deed = Deed::wild;
+  std::array<std::int64_t, kKeys> change{};
+};
+
+// The diary of a thread. A request is in doubt if it was begun and is not done. Which of two tallies counts says the
+// number of requests done, so the two change as one.
+struct Diary {
+  std::atomic<std::uint64_t> begun, done;
+  Op op;
+  std::array<std::int64_t, kKeys> tally[2];
+  char complaint[200];
+
+  bool is_in_doubt() const { return begun != done; }
+  void begin(const Op& next) {
+    op = next;
+    begun = done + 1;
+  }
+  void end(bool allowed) {
+    auto& next = tally[(done + 1) % 2];
+    next = tally[done % 2];
+    for (std::size_t k = 0; allowed && k < kKeys; ++k) next[k] += op.change[k];
+    ++done;
+  }
+};
+
+struct World {
+  std::atomic<std::int64_t> time;  // every request takes a microsecond
+  std::atomic<bool> over;
+  Diary diaries[kLivesMax][kThreadsMax];
+};
+
+class WorldClock final : public Clock {
+ public:
+  explicit WorldClock(const World& world) : world_(world) {}
+  Micros now() const override { return Micros{kStart + world_.time.load(std::memory_order_relaxed)}; }
+
+ private:
+  const World& world_;
+};
+
+struct Plan {
+  std::string file, prefix;  // of the keys of this round
+  bool is_tiny = false;      // one page and a small arena: keys push each other out
+  std::uint64_t seed = 0;
+  std::int64_t time = 0;  // when it begins
+};
+
+// A writer may also kill or stop itself, in the middle of the table's work, if its table was built for that.
+Jolts random_jolts(std::mt19937_64& dice) {
+  Jolts jolts{.solo_tries = static_cast<unsigned>(pick(dice, 0, 2)),
+              .patience = static_cast<unsigned>(pick(dice, 0, 8))};
+  if (pick(dice, 0, 1) == 0) jolts.kill_in = static_cast<std::uint32_t>(pick(dice, 500, 50'000));
+  if (pick(dice, 0, 1) == 0) jolts.stop_in = static_cast<std::uint32_t>(pick(dice, 2'000, 50'000));
+  if (pick(dice, 0, 1) == 0) jolts.yield_in = static_cast<std::uint32_t>(pick(dice, 10, 1'000));
+  return jolts;
+}
+
+// One thread of a writer.
+class Writer {
+ public:
+  Writer(MemoryStore& store, World& world, Diary& diary, const Plan& plan, std::uint64_t who)
+      : store_(store), world_(world), diary_(diary), plan_(plan), who_(who), dice_(plan.seed * 1'000 + who) {}
+
+  bool run() {
+    set_jolts(random_jolts(dice_), dice_());
+    while (!world_.over && diary_.complaint[0] == 0) act();
+    return diary_.complaint[0] == 0;
+  }
+
+ private:
+  static std::string key(const Plan& plan, std::size_t k) { return plan.prefix + std::to_string(k); }
+  std::int64_t now() { return kStart + ++world_.time; }
+  bool chance(int of) { return pick(dice_, 1, of) == 1; }
+  std::string fresh_id() { return plan_.prefix + std::to_string(who_) + "/" + std::to_string(++ids_); }
+
+  void act() {
+    switch (pick(dice_, 0, 9)) {
+      case 0:
+        return give_back();
+      case 1:
+        return acquire();
+      case 2:
+        return release();
+      case 3:
+        return reserve_or_commit();
+      case 4:
+        return be_wild();
+      default:
+        return charge();
+    }
+  }
+
+  // Runs a request between its two notes. An error is a denial where the table is too small, and else a complaint.
+  template <class Request>
+  bool note(const Op& op, const Request& request) {
+    diary_.begin(op);
+    const auto answer = request();
+    const bool allowed = answer && allows(*answer);
+    const bool tolerated =
+        answer ||
+        (plan_.is_tiny && (answer.error().code == ErrorCode::exhausted || answer.error().code == ErrorCode::not_found));
+    if (!tolerated) std::strncpy(diary_.complaint, answer.error().message.c_str(), sizeof(diary_.complaint) - 1);
+    diary_.end(allowed);
+    return allowed;
+  }
+  static bool allows(const Verdict& verdict) { return verdict.allowed; }
+  static bool allows(const Decision& decision) { return decision.allowed; }
+  static bool allows(bool answer) { return answer; }
+
+  // Some keys in any order, with their costs; keys_ lends them its names.
+  std::vector<Charge> some_charges(Op& op, std::size_t most) {
+    std::array<std::size_t, 10> order{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    std::shuffle(order.begin(), order.end(), dice_);
+    std::vector<Charge> charges;
+    const auto count = static_cast<std::size_t>(pick(dice_, 1, static_cast<std::int64_t>(most)));
+    for (std::size_t i = 0; i < count; ++i) {
+      op.change[order[i]] = pick(dice_, 1, 3);
+      names_[i] = key(plan_, order[i]);
+      charges.push_back({names_[i], &subjects()[order[i]].limit, op.change[order[i]]});
+    }
+    return charges;
+  }
+
+  void charge() {
+    Op op{.deed = Deed::charge};
+    const auto charges = some_charges(op, kKeysAtOnce);
+    const std::string id = chance(100) ? fresh_id() : "";
+    if (!id.empty()) op.deed = Deed::charge_once;
+    const bool allowed =
+        note(op, [&] { return store_.charge(charges, now(), {.name = id, .lasts = Micros{1'000'000}}); });
+    if (allowed) {
+      for (std::size_t k = 0; k < kKeys; ++k) own_[k] += op.change[k];
+    }
+    if (id.empty() || !allowed || plan_.is_tiny) return;
+    // Once more under the same id: allowed, and nothing is charged.
+    if (!note({.deed = Deed::charge_once},
+              [&] { return store_.charge(charges, now(), {.name = id, .lasts = Micros{1'000'000}}); })) {
+      std::strcpy(diary_.complaint, "a repeated request was denied");
+    }
+  }
+
+  // Only what this thread has taken: then no key is given more than was spent.
+  void give_back() {
+    const auto k = static_cast<std::size_t>(pick(dice_, 0, 9));
+    if (plan_.is_tiny || own_[k] < 1) return;
+    const std::int64_t permits = pick(dice_, 1, std::min<std::int64_t>(own_[k], 40));
+    Op op{.deed = Deed::give_back};
+    op.change[k] = -permits;
+    const std::string name = key(plan_, k);
+    own_[k] -= permits;
+    note(op, [&] { return store_.check({name, &subjects()[k].limit, -permits}, now()); });
+  }
+
+  void acquire() {
+    const auto k = static_cast<std::size_t>(pick(dice_, 10, 11));
+    Op op{.deed = Deed::acquire};
+    op.change[k] = pick(dice_, 1, 3);
+    const std::string name = key(plan_, k), id = fresh_id();
+    if (note(op, [&] { return store_.acquire({name, &subjects()[k].limit, op.change[k]}, id, now()); })) {
+      held_.push_back({id, k, op.change[k]});
+    }
+  }
+
+  void release() {
+    if (held_.empty()) return;
+    std::swap(held_.back(),
+              held_[static_cast<std::size_t>(pick(dice_, 0, static_cast<std::int64_t>(held_.size()) - 1))]);
+    const Held held = held_.back();
+    held_.pop_back();
+    Op op{.deed = Deed::release};
+    op.change[held.key] = -held.cost;
+    note(op, [&] { return store_.release(key(plan_, held.key), held.id, now()); });
+  }
+
+  void reserve_or_commit() {
+    if (reserved_id_.empty()) {
+      reserved_ = {.deed = Deed::reserve};
+      auto charges = some_charges(reserved_, 3);
+      const std::string id = fresh_id();
+      if (note(reserved_, [&] { return store_.reserve(charges, id, Micros{kDay}, now()); })) reserved_id_ = id;
+      return;
+    }
+    Op op{.deed = Deed::commit};
+    std::vector<Charge> charges;
+    for (std::size_t k = 0; k < kKeys; ++k) {
+      if (reserved_.change[k] == 0) continue;
+      const std::int64_t actual = plan_.is_tiny ? reserved_.change[k] : pick(dice_, 0, reserved_.change[k]);
+      op.change[k] = actual - reserved_.change[k];
+      names_[charges.size()] = key(plan_, k);
+      charges.push_back({names_[charges.size()], &subjects()[k].limit, actual});
+    }
+    const std::string id = std::exchange(reserved_id_, {});
+    note(op, [&] { return store_.commit(charges, id, now()); });
+  }
+
+  void be_wild() {
+    const std::int64_t kind = pick(dice_, 0, plan_.is_tiny ? 5 : 3);
+    const std::string name = "wild" + std::to_string(pick(dice_, 0, kind == 3 ? 20 : 400));
+    const Limit& limit = wild_limit(kind);
+    if (chance(20)) return sweep();
+    if (chance(5)) {
+      note({}, [&] { return store_.reset(name, now()); });
+      return;
+    }
+    const std::string other = name + "'";
+    const Charge charges[] = {{name, &limit, pick(dice_, -1, 3)}, {other, &limit, pick(dice_, 1, 2)}};
+    note({}, [&] { return store_.charge(charges, now()); });
+  }
+
+  void sweep() {
+    diary_.begin({});
+    store_.table().sweep(now(), static_cast<std::uint64_t>(pick(dice_, 1, 20)));
+    diary_.end(true);
+  }
+
+  struct Held {
+    std::string id;
+    std::size_t key;
+    std::int64_t cost;
+  };
+
+  MemoryStore& store_;
+  World& world_;
+  Diary& diary_;
+  const Plan& plan_;
+  const std::uint64_t who_;
+  std::mt19937_64 dice_;
+  std::uint64_t ids_ = 0;
+  std::array<std::int64_t, kKeys> own_{};
+  std::array<std::string, kKeysAtOnce> names_;
+  std::vector<Held> held_;
+  Op reserved_;
+  std::string reserved_id_;
+};
+
+bool write(World& world, const Plan& plan, std::size_t life, std::size_t threads) {
+  const auto store = MemoryStore::open({.file = plan.file}, std::make_shared<WorldClock>(world));
+  if (!store) {
+    std::strncpy(world.diaries[life][0].complaint, store.error().message.c_str(), 199);
+    return false;
+  }
+  std::atomic<bool> well{true};
+  std::vector<std::thread> crew;
+  for (std::size_t i = 0; i < threads; ++i) {
+    crew.emplace_back([&, i] {
+      if (!Writer(**store, world, world.diaries[life][i], plan, life * kThreadsMax + i).run()) well = false;
+    });
+  }
+  for (std::thread& thread : crew) thread.join();
+  return well;
+}
+
+// What the parent does to its children, and what it sees afterwards ---------------------------------------------------
+
+struct Totals {
+  std::uint64_t kills = 0, stops = 0, requests = 0, in_doubt = 0, in_effect = 0, evicted = 0;
+};
+
+class Round {
+ public:
+  // How the table is found afterwards: as it was all the time; closed by its last user, among whom some had died; or
+  // without any user left, and opened by somebody who has to repair it.
+  enum class End : std::uint8_t { in_use, closed, repaired };
+
+  Round(Plan plan, End end, Totals& totals) : plan_(std::move(plan)), end_(end), totals_(totals), dice_(plan_.seed) {}
+
+  // The time when it ends.
+  std::int64_t run() {
+    world_->time = plan_.time;
+    auto store = open();
+    if (end_ == End::repaired) store.reset();
+    for (int i = 0; i < 3; ++i) start();
+    const std::int64_t actions = pick(dice_, 6, 16);
+    for (std::int64_t i = 0; i < actions && !::testing::Test::HasFatalFailure(); ++i) act();
+    finish();
+    if (end_ == End::closed) store.reset();
+    if (!store) store = open();
+    examine(*store);
+    return world_->time;
+  }
+
+ private:
+  struct Life {
+    Process process;
+    std::size_t threads;
+    Process::State state = Process::State::running;
+  };
+
+  std::unique_ptr<MemoryStore> open() {
+    const std::size_t keys = plan_.is_tiny ? 1 : 20'000, bytes = plan_.is_tiny ? 0 : 1 << 20;
+    return MemoryStore::open({.keys = keys, .log_bytes = bytes, .file = plan_.file},
+                             std::make_shared<WorldClock>(*world_))
+        .value();
+  }
+
+  void start() {
+    if (lives_.size() == kLivesMax) return;
+    const std::size_t life = lives_.size();
+    const auto threads = static_cast<std::size_t>(pick(dice_, 1, kThreadsMax));
+    lives_.push_back({Process([&, life, threads] { return write(*world_, plan_, life, threads); }), threads});
+  }
+
+  std::uint64_t done(std::size_t life) const {
+    std::uint64_t least = UINT64_MAX;
+    for (std::size_t i = 0; i < lives_[life].threads; ++i)
+      least = std::min<std::uint64_t>(least, world_->diaries[life][i].done);
+    return least;
+  }
+  std::uint64_t done() const {
+    std::uint64_t sum = 0;
+    for (const auto& diaries : world_->diaries) sum += diaries[0].done + diaries[1].done;
+    return sum;
+  }
+
+  // How somebody is now. Those who killed or stopped themselves are noticed here.
+  bool is_running(Life& life) {
+    const auto before = std::exchange(life.state, life.process.look());
+    if (before != Process::State::ended && life.state == Process::State::ended && !world_->over) ++totals_.kills;
+    if (before == Process::State::running && life.state == Process::State::stopped) ++totals_.stops;
+    return life.state == Process::State::running;
+  }
+  // One of those who run and have begun.
+  Life* anyone() {
+    std::vector<Life*> found;
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      if (is_running(lives_[i]) && done(i) > 0) found.push_back(&lives_[i]);
+    }
+    if (found.empty()) return nullptr;
+    return found[static_cast<std::size_t>(pick(dice_, 0, static_cast<std::int64_t>(found.size()) - 1))];
+  }
+  bool is_anyone_running() {
+    return std::any_of(lives_.begin(), lives_.end(), [this](Life& life) { return is_running(life); });
+  }
+
+  void act() {
+    if (!is_anyone_running()) wake_all();
+    const std::uint64_t until = done() + static_cast<std::uint64_t>(pick(dice_, 0, 300));
+    ASSERT_TRUE(wait_until([&] { return done() >= until || !is_anyone_running(); })) << complaints();
+    ASSERT_EQ(complaints(), "");
+    Life* life = anyone();
+    const std::int64_t what = pick(dice_, 0, 9);
+    if (life != nullptr && what < 5) {
+      life->process.kill();
+      start();
+    } else if (life != nullptr && what < 9) {
+      stop(*life);
+    } else {
+      wake_all();
+    }
+  }
+
+  // While somebody stands still, wherever that is, every thread of every other goes on.
+  void stop(Life& life) {
+    life.process.stop();
+    is_running(life);
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      if (!is_running(lives_[i]) || done(i) == 0) continue;
+      const std::uint64_t until = done(i) + 20;
+      ASSERT_TRUE(wait_until([&] { return done(i) >= until || !is_running(lives_[i]) || !complaints().empty(); }))
+          << "somebody waits for one who was stopped";
+    }
+  }
+
+  void wake_all() {
+    for (Life& life : lives_) {
+      if (is_running(life)) continue;
+      if (pick(dice_, 0, 2) == 0) life.process.kill();
+      life.process.go_on();
+    }
+    if (!is_anyone_running()) start();
+  }
+
+  void finish() {
+    const bool all_die = end_ == End::repaired || pick(dice_, 0, 1) == 0;
+    world_->over = !all_die;
+    for (Life& life : lives_) {
+      if (all_die) life.process.kill();
+      // Whoever stops itself again is told to go on again.
+      ASSERT_TRUE(wait_until([&] {
+        if (!is_running(life)) life.process.go_on();
+        return life.state == Process::State::ended;
+      }));
+      EXPECT_TRUE(life.process.join());
+    }
+    EXPECT_EQ(complaints(), "");
+  }
+
+  std::string complaints() const {
+    std::string all;
+    for (const auto& diaries : world_->diaries) all += std::string(diaries[0].complaint) + diaries[1].complaint;
+    return all;
+  }
+
+  std::int64_t spent(MemoryStore& store, std::size_t k) {
+    const std::string name = plan_.prefix + std::to_string(k);
+    const Charge peek{name, &subjects()[k].limit, 0};
+    const std::int64_t now = store.clock().now().count();
+    const auto decision = subjects()[k].is_holds() ? store.acquire(peek, "", now) : store.check(peek, now);
+    EXPECT_TRUE(decision) << decision.error().message;
+    return decision ? decision->limit - decision->remaining : 0;
+  }
+
+  void examine(MemoryStore& store) {
+    EXPECT_EQ(complaints(), "");
+    std::array<std::int64_t, kKeys> missing;
+    // What the dead left is ended by whoever meets it, a sweep or a peek. A peek may bring a request into effect of
+    // which another peek has seen nothing yet: so what counts is read when all is at rest.
+    if (pick(dice_, 0, 1) == 0) {
+      for (std::size_t k = 0; k < kKeys; ++k) spent(store, k);
+    }
+    while (!store.table().sweep(kStart, 1'000)) continue;
+    for (std::size_t k = 0; k < kKeys; ++k) missing[k] = spent(store, k);
+    EXPECT_EQ(faults_of(store.table().region(), Rest::all_recovered), "");
+    std::vector<Op> doubts;
+    for (const auto& diaries : world_->diaries) {
+      for (const Diary& diary : diaries) {
+        totals_.requests += diary.done;
+        if (diary.is_in_doubt()) doubts.push_back(diary.op);
+        for (std::size_t k = 0; k < kKeys; ++k) missing[k] -= diary.tally[diary.done % 2][k];
+      }
+    }
+    totals_.in_doubt += doubts.size();
+    if (plan_.is_tiny) return examine_forgiven(missing, doubts, store.counters());
+    EXPECT_EQ(store.counters().evicted, 0u);
+    std::uint64_t in_effect = 0;
+    EXPECT_TRUE(explain(missing, doubts, 0, in_effect))
+        << "no choice of " << doubts.size() << " requests in doubt explains " << ::testing::PrintToString(missing);
+    totals_.in_effect += in_effect;
+  }
+
+  // Some of the requests in doubt make up for exactly what is missing.
+  static bool explain(const std::array<std::int64_t, kKeys>& missing, const std::vector<Op>& doubts, std::size_t next,
+                      std::uint64_t& in_effect) {
+    std::array<std::int64_t, kKeys> low{}, high{};
+    for (std::size_t i = next; i < doubts.size(); ++i) {
+      for (std::size_t k = 0; k < kKeys; ++k) (doubts[i].change[k] < 0 ? low : high)[k] += doubts[i].change[k];
+    }
+    for (std::size_t k = 0; k < kKeys; ++k) {
+      if (missing[k] < low[k] || missing[k] > high[k]) return false;
+    }
+    if (next == doubts.size()) return true;
+    if (explain(missing, doubts, next + 1, in_effect)) return true;
+    auto less = missing;
+    for (std::size_t k = 0; k < kKeys; ++k) less[k] -= doubts[next].change[k];
+    if (!explain(less, doubts, next + 1, in_effect)) return false;
+    ++in_effect;
+    return true;
+  }
+
+  // Nobody has spent more than was charged; what is missing was forgiven.
+  void examine_forgiven(const std::array<std::int64_t, kKeys>& missing, const std::vector<Op>& doubts,
+                        const table::Counters& counters) {
+    std::int64_t forgiven = 0;
+    for (std::size_t k = 0; k < kKeys; ++k) {
+      std::int64_t more = 0, less = 0;
+      for (const Op& op : doubts) (op.change[k] < 0 ? less : more) += op.change[k];
+      EXPECT_LE(missing[k], more) << "key " << k;
+      forgiven += std::max<std::int64_t>(0, less - missing[k]);
+    }
+    EXPECT_LE(forgiven, static_cast<std::int64_t>(counters.forgiven));
+    totals_.evicted += counters.evicted;
+  }
+
+  const Plan plan_;
+  const End end_;
+  Totals& totals_;
+  std::mt19937_64 dice_;
+  const Shared<World> world_;
+  std::vector<Life> lives_;
+};
+
+void play(int rounds) {
+  const std::uint64_t seed = base_seed();
+  const TempFolder folder;
+  Totals totals;
+  std::int64_t time = 0;
+  for (int i = 0; i < rounds && !::testing::Test::HasFailure(); ++i) {
+    const std::uint64_t number = seed + static_cast<std::uint64_t>(i);
+    std::mt19937_64 dice(number);
+    const bool is_tiny = pick(dice, 0, 3) == 0;
+    // A large table goes on from round to round, a tiny one would be full.
+    const std::string file = folder.file(is_tiny ? "tiny" : "state");
+    if (is_tiny || i % 50 == 0) std::remove(file.c_str());
+    if (i % 50 == 0) time = 0;
+    const auto end = static_cast<Round::End>(pick(dice, 0, 2));
+    SCOPED_TRACE("WEIR_SEED=" + std::to_string(number));
+    time = Round({file, "r" + std::to_string(i) + ".", is_tiny, number, time}, end, totals).run();
+  }
+  std::cout << totals.kills << " kills, " << totals.stops << " stops, " << totals.requests << " requests, "
+            << totals.in_doubt << " in doubt of which " << totals.in_effect << " counted, " << totals.evicted
+            << " evictions\n";
+}
+
+TEST(Kill, LeavesEveryCountExplainedAndNobodyWaiting) { play(60); }
+TEST(KillLong, LeavesEveryCountExplainedAndNobodyWaiting) { play(2'000); }
+
+}  // namespace
+}  // namespace weir::test

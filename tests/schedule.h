@@ -1,0 +1,65 @@
+// Participants as fibers of one thread, with a switch wherever one is about to touch shared memory.
+//
+// So an interleaving is a list of numbers: it can be drawn at random, enumerated, and run again. A fiber can also be
+// stopped for good: it is unwound then, and nothing of it touches the table any more, as after SIGKILL. Of one thread;
+// one schedule at a time. Tested by all of schedule_test.cc: see tests/mutants/table.txt.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+namespace weir::test {
+
+// An operation that goes on and on, in a fiber or in the test itself.
+struct NeverEnds : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Schedule {
+ public:
+  static constexpr std::size_t kFibers = 4;
+  struct Fiber;
+
+  Schedule();
+  ~Schedule();
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  // Before a new history: kills what is left.
+  void reset(unsigned solo_tries);
+
+  void start(std::size_t fiber, std::function<void()> work);
+  bool is_over(std::size_t fiber) const;
+
+  // run()
+  //
+  // So many accesses of one fiber, or fewer if it ends. How many it made is returned.
+  std::uint64_t run(std::size_t fiber, std::uint64_t accesses);
+  void run_to_end(std::size_t fiber) { run(fiber, ~std::uint64_t{0}); }
+
+  void kill(std::size_t fiber);
+
+  // The number of accesses so far: a clock for histories. Each call is a moment of its own.
+  std::uint64_t moment();
+
+  // Whether a fiber was given up because its operation did not end.
+  bool has_stuck() const;
+
+  // While it lives, nothing is switched: for long work that is not what is tested.
+  class Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+  };
+
+ private:
+  std::array<std::unique_ptr<Fiber>, kFibers> fibers_;
+};
+
+}  // namespace weir::test

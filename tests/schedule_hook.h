@@ -1,0 +1,17 @@
+// What the table is compiled with when tests/schedule_test.cc drives it: every access to shared memory first asks the
+// scheduler who runs next, and the numbers that only tune it are the schedule's to choose.
+//
+// Included by force in front of every file of that build, and of no other: see tests/CMakeLists.txt.
+#pragma once
+
+namespace weir::test {
+
+void before_access();
+unsigned solo_tries();
+unsigned patience();
+
+}  // namespace weir::test
+
+#define WEIR_TABLE_HOOK() ::weir::test::before_access()
+#define WEIR_TABLE_SOLO_TRIES ::weir::test::solo_tries()
+#define WEIR_TABLE_PATIENCE ::weir::test::patience()

@@ -1,0 +1,73 @@
+// What the table should do, said plainly: the model by which histories of schedule_test.cc are explained.
+//
+// Three keys with a capacity each, a few ids. Time stands still but for jumps so far that everything has recovered: a
+// new epoch. A page may be so full that new keys push each other out or share a counter. Pure. Tested by the mutants of
+// the table: what the model gets wrong fails without any.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "history.h"
+
+namespace weir::test {
+
+inline constexpr std::size_t kKeys = 3, kIds = 2, kStrangers = 2;
+
+enum class Doing : std::uint8_t {
+  charge,      // some keys at once
+  identified,  // the same, once for an id
+  reserve,
+  commit,
+  forget,    // one key
+  acquire,   // one key, by id
+  release,   // one key, by id
+  evacuate,  // forget a stranger: there is room for one key more
+  sweep,
+};
+
+enum class Answer : std::uint8_t { denied, allowed, repeated, missing, found, not_found, exhausted };
+
+struct Action {
+  Doing doing = Doing::charge;
+  std::array<std::int8_t, kKeys> costs{};
+  std::uint8_t asked = 0;  // a bit for each key
+  std::uint8_t key = 0;    // or the stranger
+  std::uint8_t id = 0;
+  std::int8_t epoch = 0, last_epoch = 1;  // when it began, and when it ended
+  Answer answer = Answer::denied;
+};
+
+struct Rules {
+  std::array<std::int8_t, kKeys> capacity{};
+  std::uint8_t holds = 0;       // which keys count permits in flight
+  std::uint8_t logs = 0;        // which are logs
+  bool is_page_full = false;    // but for State::room
+  bool is_arena_tight = false;  // a log may be denied for lack of room, others refused
+  std::int8_t last_epoch = 0;
+};
+
+struct State {
+  std::array<std::int8_t, kKeys> used{}, epoch{};
+  std::array<std::uint8_t, kKeys> held{};                       // by which ids
+  std::uint8_t ids = 0;                                         // that were allowed
+  std::array<std::array<std::int8_t, kKeys>, kIds> reserved{};  // amount + 1
+  // In a full page:
+  std::uint8_t present = 0, evacuated = 0;
+  std::int8_t room = 0, shared = 0;
+  auto operator<=>(const State&) const = default;
+};
+
+// A Step of history.h.
+void step(const Rules& rules, const State& state, const Event<Action>& event, std::vector<State>& next);
+
+// Everything as it looks at the end of time.
+State at_last(const Rules& rules, State state);
+
+std::string describe(const Event<Action>& event);
+std::string describe(const State& state);
+
+}  // namespace weir::test
