@@ -133,7 +133,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
           return guarded([&] { return store->check(charge, now); });
         })) {
     if (options.sweeping == Sweeping::in_background) {
-      sweeper = std::make_unique<Sweeper>(clock, [this] { store->sweep(now()); });
+      sweeper = std::make_unique<Sweeper>(clock, [this] { sweep(); });
     }
   }
   ~Impl() {
@@ -165,6 +165,22 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   }
 
   std::int64_t now() const { return clock.now().count(); }
+
+  void sweep() {
+    try {
+      store->sweep(now());
+    } catch (const std::exception&) {  // without memory: next time
+    }
+  }
+
+  // A run of sound charges. Without memory none of them is answered, though some may have been charged.
+  void check_many(std::span<const Charge> charges, std::int64_t at, std::span<Result<Decision>> answers) {
+    try {
+      store->check_many(charges, at, answers);
+    } catch (const std::exception&) {
+      for (Result<Decision>& answer : answers) answer = fail(ErrorCode::exhausted, "out of memory");
+    }
+  }
 
   Result<Decision> charge(const Charge& charge, std::int64_t at) {
     return guarded([&]() -> Result<Decision> {
@@ -232,8 +248,7 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
   for (std::size_t i = 0; i <= charges.size(); ++i) {
     std::optional<Error> wrong;
     if (i < charges.size() && !(wrong = refuse_charge(charges[i]))) continue;
-    if (i > from)
-      impl_->store->check_many(charges.subspan(from, i - from), now, std::span(answers).subspan(from, i - from));
+    if (i > from) impl_->check_many(charges.subspan(from, i - from), now, std::span(answers).subspan(from, i - from));
     if (wrong) answers[i] = fail(std::move(*wrong));
     from = i + 1;
   }
@@ -367,7 +382,7 @@ Result<Verdict> Limiter::cancel(std::string_view id, std::span<const Charge> res
   });
 }
 
-void Limiter::sweep() noexcept { impl_->store->sweep(impl_->now()); }
+void Limiter::sweep() noexcept { impl_->sweep(); }
 std::size_t Limiter::size() const noexcept { return impl_->store->size(); }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The table on the other processor: its tests and the stores' contract, cross-built for aarch64 and run under qemu.
 #
-# What differs there is in src/table/word.h: exclusive pairs instead of one instruction, and a weaker memory order, which
-# qemu on x86-64 does not show; the protocol's orders are reasoned in operation.h. Called with the program and the checkout.
+# What differs there is in src/table/word.h: exclusive pairs instead of one instruction, and a weaker memory order,
+# which qemu on x86-64 does not show. Called with the program and the checkout.
 set -euo pipefail
 source_dir=$2
 
@@ -25,7 +25,8 @@ export launcher source_dir googletest folder
 
 tests=(src/table/{word,layout,pack,arena,ring_log,registry,operation,siphash}_test.cc tests/store_contract_test.cc)
 find "$source_dir"/src/{algorithm,table} -name '*.cc' ! -name '*_test.cc' >"$folder/sources"
-printf '%s\n' "$source_dir"/src/{clock,compile}.cc "$source_dir"/src/store/memory_store.cc "${tests[@]/#/$source_dir/}" \
+printf '%s\n' "$source_dir"/src/{clock,compile}.cc "$source_dir"/src/store/memory_store.cc \
+  "${tests[@]/#/$source_dir/}" \
   "$source_dir"/tests/{oracle,oracle_engine,cell_engine,glibc_windows,trace}.cc "$googletest"/src/gtest-all.cc \
   "$googletest"/src/gtest_main.cc >>"$folder/sources"
 xargs -P "$(nproc)" -I{} bash -c 'compile {}' <"$folder/sources"

@@ -119,7 +119,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps) {
   Twins twins(pages * table::kKeysInPage);
   std::map<Algorithm, std::vector<Limit>> limits;
   for (const Algorithm algorithm : kChecked) {
-    for (const char* quota : {"40/min", "90/min", "200/10s", "1000000000/hour"}) {
+    for (const char* quota : {"40/5min", "90/5min", "200/min", "1000000000/hour"}) {
       limits[algorithm].push_back(compile(quota, algorithm).value());
     }
     // Logs stay until they lapse: not so many that they fill the pages.
@@ -137,7 +137,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps) {
         pick(dice, 0, 9) == 0 ? choice[static_cast<std::size_t>(pick(dice, 0, 3))] : twins.key(i).limit;
     // Sometimes all that is left: then the key is spent, and must not be pushed out.
     std::int64_t cost = pick(dice, -1, 4);
-    if (pick(dice, 0, 20) == 0) cost = std::min<std::int64_t>(100, twins.check(i, limit, 0).store.remaining);
+    if (pick(dice, 0, 60) == 0) cost = std::min<std::int64_t>(100, twins.check(i, limit, 0).store.remaining);
     const auto pair = twins.check(i, limit, cost);
     if (!pair.has_room) continue;
     ASSERT_EQ(pair.store, pair.oracle) << "seed " << seed << ", step " << step << ", " << twins.key(i).name << " "

@@ -15,7 +15,6 @@ right large "an owner dies" -DSCENARIO=DEATH -DVICTIM=0
 right large "a helper dies" -DSCENARIO=DEATH -DVICTIM=1
 right large "an owner and its helper die, help" -DSCENARIO=DEATH $help -DVICTIM=0 -DSECOND_VICTIM=1 -DSILENT
 right large "a helper and its owner die, help" -DSCENARIO=DEATH $help -DVICTIM=1 -DSECOND_VICTIM=0
-right large "an inserter dies" -DSCENARIO=DEATH_NEW -DVICTIM=0
 right large "an inserter dies, help" -DSCENARIO=DEATH_NEW $help -DVICTIM=0
 right large "units left as they were, an owner dies, help" -DSCENARIO=LOOKS $help -DVICTIM=0
 right large "units left as they were, a helper dies, help" -DSCENARIO=LOOKS $help -DVICTIM=1

@@ -1,4 +1,5 @@
 // The half of schedule_world.h that looks for harm: what a table must be like when nobody is at work in it.
+// Marks, keys twice, blocks lost or owned twice, strangers harmed: each is told in words.
 
 #include <map>
 #include <set>

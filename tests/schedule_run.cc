@@ -1,4 +1,5 @@
 // See schedule_plan.h: the two ways to choose interleavings, at random and one after another.
+// A schedule that fails is told by its seed, or by the steps at which it switched.
 
 #include "schedule_plan.h"
 #include "seed.h"

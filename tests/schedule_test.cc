@@ -101,6 +101,7 @@ std::vector<Duel> duels() {
       {"charge_and_reset", plain, two, there, {charge({1, 1, 0})}, {of_key(Doing::forget, 0)}},
       {"log_grows", log, five, four, {charge({1, 0, 0})}, {charge({1, 1, 0})}},
       {"log_shrinks", log, five, four, {charge({1, 0, 0})}, {charge({-3, 0, 0})}, 0},
+      {"two_new_logs", {kLog, kBucket, kLog}, {5, 2, 5}, {}, {charge({1, 0, 0})}, {charge({0, 0, 1})}},
       {"log_leaves", log, five, four, {charge({1, 0, 0})}, {of_key(Doing::forget, 0)}},
       {"last_permit", log, five, {}, {acquire}, {of_key(Doing::acquire, 2, 1)}},
       {"handed_on", log, five, {acquire}, {release}, {of_key(Doing::acquire, 2, 1)}},

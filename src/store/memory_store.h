@@ -68,7 +68,7 @@ class MemoryStore {
   // Removes keys that have recovered from a part of the table. About once a second, from any one thread.
   void sweep(std::int64_t now);
 
-  // Keys held, lapsed ones that no sweep has met yet included. A walk over the whole table.
+  // Keys held, lapsed ones that no sweep has met yet included.
   std::size_t size() const { return table_->size(); }
   std::size_t capacity() const { return table_->capacity(); }
   table::Counters counters() const { return table_->counters(); }

@@ -64,6 +64,7 @@ enum Status : std::uint64_t { kSolo = 0, kHelp = 1, kDone = 2, kFailed = 3, kSta
 struct alignas(64) Participant {
   std::uint64_t status;                      // number << 2 | Status
   std::uint64_t count;                       // of entries
+  std::uint64_t keys;                        // that were added here, less those that were removed
   alignas(64) std::uint64_t install_number;  // the one conditional install that this participant makes at a time
   std::uint64_t install_unit, install_old, install_held;
   alignas(64) Unit tally;   // keys evicted while alive << 2; permits that this forgave

@@ -123,7 +123,8 @@ std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who) {
 
 void Registry::recover(std::uint64_t who) {
   for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
-    replace(region_.limit(number).guard, {kWriting << 2, who}, {});
+    RegistryEntry& entry = region_.limit(number);
+    if (load(entry.guard) == Word{kWriting << 2, who}) replace(entry.guard, {kWriting << 2, who}, {});
   }
 }
 

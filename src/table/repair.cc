@@ -33,6 +33,7 @@ class Repair {
     for (std::uint64_t who = 0; who < kParticipants; ++who) settle(region_.participant(who));
     lay_out_arena();
     for (Unit* unit : lost_) spend(*unit);
+    count_all_keys(region_);
   }
 
  private:
@@ -164,6 +165,16 @@ class Repair {
 };
 
 }  // namespace
+
+void count_all_keys(const Region& region) {
+  std::uint64_t keys = 0;
+  for (std::uint64_t i = 0; i < region.pages(); ++i) {
+    for (auto& line : region.page(i).slots) {
+      for (const Unit& unit : line) keys += std::uint64_t{is_key(load(unit.tag))};
+    }
+  }
+  for (std::uint64_t who = 0; who < kParticipants; ++who) store(region.participant(who).keys, who == 0 ? keys : 0);
+}
 
 void repair(const Region& region, Registry& registry, std::int64_t now, bool is_new_boot) {
   Repair(region, registry, now).run(is_new_boot);

@@ -210,6 +210,7 @@ Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading
                                           std::to_string(after->arena_lines * sizeof(Line)) +
                                           " bytes; ask for more --memory");
   }
+  count_all_keys(draft->region());
   if (auto replaced = draft->replace(); !replaced) return fail(replaced.error());
   return Resized{before, *after, builder.kept(), builder.dropped()};
 }

@@ -29,6 +29,19 @@ std::int64_t reservation_amount(std::uint64_t state);
 bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now);
 
 inline bool is_ticket(std::uint32_t number) { return number == kReservation || number == kRequest; }
+inline bool is_key(std::uint64_t tag) { return tag != 0 && !is_ticket(limit_of(tag)); }
+
+// count_keys()
+//
+// Notes in the actor's record how many keys it has added, or removed. A kill may come in between: the count is for
+// people, and made anew when a table is repaired.
+inline void count_keys(Actor& actor, std::int64_t added) {
+  Participant& own = actor.record();
+  if (added != 0) store(own.keys, load(own.keys) + static_cast<std::uint64_t>(added));
+}
+
+// For a table that nobody else uses.
+void count_all_keys(const Region& region);
 
 // A key's limit and state, taken apart.
 struct Content {

@@ -49,6 +49,7 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
       if (word.tag == 0) continue;
       if (reader.pulse(word, now).lapsed && remove(actor, reader, unit, word)) {
         ++removed;
+        if (is_key(word.tag)) count_keys(actor, -1);
         continue;
       }
       for (std::uint32_t l = home_line(name_of(word.tag)); l != line; l = l + 1 == kLines ? 0 : l + 1) {

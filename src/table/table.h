@@ -65,7 +65,7 @@ class Table {
   // Only one process of a table does that at a time; the others return at once. True if a whole round was finished.
   bool sweep(std::int64_t now, std::uint64_t pages_max);
 
-  // Keys that are there, lapsed ones that no sweep has met yet included. A walk over all pages.
+  // Keys that are there, lapsed ones that no sweep has met yet included; off by some after a kill, until a repair.
   std::uint64_t size();
   std::uint64_t capacity() const { return mapping_.region().pages() * kSlots; }
   std::uint64_t pages() const { return mapping_.region().pages(); }

@@ -55,6 +55,7 @@ Result<Ruling> Transaction::run() {
 Transaction::Outcome Transaction::attempt(unsigned tries) {
   changes_.clear();
   cases_.clear();
+  keys_added_ = 0;
   rebind_denied_ = false;
   if (const Outcome outcome = look_at_tickets(); outcome != Outcome::done) return outcome;
   bool allowed = true;
@@ -89,7 +90,10 @@ Transaction::Outcome Transaction::look_at_tickets() {
     }
     if (const Outcome outcome = store_ticket(i); outcome != Outcome::done) return outcome;
   }
-  if (is_repeated_) changes_.clear();  // the other tickets are not issued either
+  if (is_repeated_) {  // the other tickets are not issued either
+    changes_.clear();
+    keys_added_ = 0;
+  }
   return Outcome::done;
 }
 
@@ -123,30 +127,42 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
     }
   }
   if (can_overflow(packing.kind)) {
-    Unit& unit = one.place.page->overflow[overflow_of(packing.kind)];
-    const Entry* entry = changes_.find(actor_.region().number_of(unit));
-    const Word word = entry != nullptr ? entry->old : actor_.read(unit);
-    const Word latest = entry != nullptr ? entry->next : word;
-    if (latest.tag != 0) {
-      auto shared = reader_.read(latest);
-      if (!shared) return fail_damaged();
-      one.content->cell = shared->cell;
-      if (const Outcome outcome = bring_to_now(one, debit); outcome != Outcome::done) return outcome;
-      one.moved = false;
-      one.content->packing = packing;
-    }
-    if (one.place.unit == nullptr) {
-      one.is_overflow = true;
-      one.place.unit = &unit;
-      one.place.seen = word;
-      one.place.alive = false;  // nobody is pushed out
-      return Outcome::done;
-    }
+    if (const Outcome outcome = look_at_counter(one, debit); outcome != Outcome::done) return outcome;
   }
   if (one.place.unit == nullptr && debit.cost != 0) {
     return fail_with(ErrorCode::exhausted,
                      "there is no room for a new key, and none has recovered yet; raise the number of keys");
   }
+  return Outcome::done;
+}
+
+// The counter that new keys of a full page share, if there is no room or if it is still in use.
+Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit) {
+  const Packing packing = one.content->packing;
+  const bool is_full = one.place.unit == nullptr;
+  Unit& unit = one.place.page->overflow[overflow_of(packing.kind)];
+  const Entry* entry = changes_.find(actor_.region().number_of(unit));
+  const Word word = entry != nullptr ? entry->old : actor_.read(unit);
+  const Word latest = entry != nullptr ? entry->next : word;
+  if (latest.tag != 0) {
+    auto shared = reader_.read(latest);
+    if (!shared) return fail_damaged();
+    if (is_full && !(shared->cell.limit() == *debit.limit)) {
+      // Were it converted, what was spent under a slow limit could drain at the pace of a fast one.
+      shared->cell.prepare(Limit(shared->cell.limit()), now_);
+      one.shut_us = shared->cell.decide(now_, 0).decision.reset_after.count();
+    } else {
+      one.content->cell = shared->cell;
+      if (const Outcome outcome = bring_to_now(one, debit); outcome != Outcome::done) return outcome;
+      one.moved = false;
+      one.content->packing = packing;
+    }
+  }
+  if (!is_full) return Outcome::done;
+  one.is_overflow = true;
+  one.place.unit = &unit;
+  one.place.seen = word;
+  one.place.alive = false;  // nobody is pushed out
   return Outcome::done;
 }
 
@@ -181,7 +197,13 @@ void Transaction::decide(Case& one, const Debit& debit) {
   switch (debit.act) {
     case Act::charge:
       one.outcome = cell.decide(now_, one.cost);
-      one.changed = one.decision().allowed && one.cost != 0;
+      if (one.shut_us > 0) {
+        const Micros wait{one.shut_us};
+        one.decision().remaining = 0;
+        one.decision().reset_after = wait;
+        if (one.cost > 0) refuse(one.decision(), wait);
+      }
+      one.changed = one.decision().allowed && one.cost != 0 && one.shut_us == 0;
       return;
     case Act::overdraw:
       one.outcome = cell.decide(now_, one.cost);
@@ -191,7 +213,7 @@ void Transaction::decide(Case& one, const Debit& debit) {
         one.decision().allowed = true;  // also where a lowered limit would deny even a peek
         one.decision().retry_after = Micros{0};
       }
-      one.changed = one.cost != 0;
+      one.changed = one.cost != 0 && one.shut_us == 0;
       return;
     case Act::acquire:
       one.decision() = cell.acquire(now_, debit.id, one.cost);
@@ -216,6 +238,7 @@ void Transaction::decide(Case& one, const Debit& debit) {
 Transaction::Outcome Transaction::deny(unsigned tries) {
   if (!are_cases_unchanged() || !are_tickets_unchanged()) return Outcome::again;
   changes_.clear();
+  keys_added_ = 0;
   bool any = false;
   for (std::size_t i = 0; i < debits_.size(); ++i) {
     Case& one = cases_[i];
@@ -260,7 +283,9 @@ bool Transaction::are_tickets_unchanged() {
 bool Transaction::commit(unsigned tries) {
   const std::span<Entry> entries = changes_.entries();
   if (entries.empty()) return true;
-  return actor_.change(entries, way_after(tries), entries.size() > 1 ? this : nullptr);
+  const bool done = actor_.change(entries, way_after(tries), entries.size() > 1 ? this : nullptr);
+  if (done) count_keys(actor_, keys_added_);
+  return done;
 }
 
 // A word has moved on before it was held: if it is a key's slot, decide on it anew instead of starting all over.

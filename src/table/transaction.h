@@ -75,8 +75,9 @@ class Transaction final : public Rebinder {
     std::optional<Content> content;  // what the key holds, brought to now and to the limit of the debit
     std::uint32_t number = 0;        // of the limit, if the slot names it already
     std::int64_t cost = 0;
-    bool moved = false;    // content differs from what is stored, and that stays
-    bool changed = false;  // what is to be stored differs from content
+    std::int64_t shut_us = 0;  // no room, and the shared counter serves another limit for so long
+    bool moved = false;        // content differs from what is stored, and that stays
+    bool changed = false;      // what is to be stored differs from content
     bool was_alive = false;
     Stepped<Proposal> outcome{};
 
@@ -88,6 +89,7 @@ class Transaction final : public Rebinder {
   Outcome look_at_tickets();
   Outcome look_at(std::size_t i);
   Outcome look_at_absent(Case& one, const Debit& debit);
+  Outcome look_at_counter(Case& one, const Debit& debit);
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
   Outcome deny(unsigned tries);
@@ -122,7 +124,8 @@ class Transaction final : public Rebinder {
   std::int64_t now_;
   bool is_repeated_ = false;    // a ticket is there already: only look
   bool rebind_denied_ = false;  // a word had moved on so far that the request is denied
-  bool has_blocks_ = false;     // pending units may hold something
+  std::int64_t keys_added_ = 0;
+  bool has_blocks_ = false;  // pending units may hold something
   SlotReader reader_;
   Finder finder_;
   Changes changes_;

@@ -160,6 +160,7 @@ Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
     if (!changes_.set(region.number_of(pending), before, after)) return Outcome::again;
   }
   if (!changes_.set(region.number_of(*one.place.unit), old, next)) return Outcome::again;
+  if (!one.is_overflow) keys_added_ += int{is_key(next.tag)} - int{is_key(old.tag)};
   // A charge to the shared counter raises the version as well: a new key that is about to start from the counter must
   // not miss it.
   return one.place.present ? Outcome::done : insert_under_version(one.place);
@@ -220,6 +221,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   if (!changes_.set(region.number_of(*place.unit), place.seen, {tag_of(ticket.name.name, ticket.kind), state})) {
     return Outcome::again;
   }
+  keys_added_ -= int{is_key(place.seen.tag)};
   return place.present ? Outcome::done : insert_under_version(place);
 }
 
