@@ -197,8 +197,9 @@ void Mapping::share() {
 
 void Mapping::mark_clean() {
   if (fd_ < 0 || (!is_sole_ && !try_sole_users(fd_))) return;
-  is_sole_ = true;
   store(region_.header().clean, 1);
+  share_users(fd_);  // a child that inherited this descriptor may still come to life, and would shut itself out
+  is_sole_ = false;
 }
 
 Result<void> Mapping::reopen_after_fork() {
@@ -213,6 +214,7 @@ Result<void> Mapping::reopen_after_fork() {
   if (*use == Use::sole) share_users(fresh.get());
   close(std::exchange(fd_, fresh.release()));
   is_sole_ = false;
+  store(region_.header().clean, 0);  // the parent may have closed it in good order
   return {};
 }
 
