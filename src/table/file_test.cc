@@ -29,6 +29,12 @@ constexpr std::int64_t kHour = 3'600'000'000;
 constexpr std::int64_t kNow = 1'700'000'000'000'000;
 const ClockReading kReading{{1, 2}, kNow, 5 * kHour};
 
+// What was wrong; nothing if nothing was.
+template <class T>
+std::string message_of(const Result<T>& result) {
+  return result ? "" : result.error().message;
+}
+
 class StateFile : public ::testing::Test {
  protected:
   StateFile() {
@@ -42,10 +48,7 @@ class StateFile : public ::testing::Test {
     return open_file({path_.string(), 1'000}, reading);
   }
   Result<Mapping> open_as_it_is() { return open_file({.path = path_.string()}, kReading); }
-  std::string refusal() {
-    const auto mapping = open_as_it_is();
-    return mapping ? "" : mapping.error().message;
-  }
+  std::string refusal() { return message_of(open_as_it_is()); }
   void write(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   std::string bytes() const {
     std::ifstream file(path_, std::ios::binary);
@@ -104,8 +107,8 @@ TEST(MemoryTable, IsFreshAndItsArenaIsFree) {
 }
 
 TEST(MemoryTable, RefusesWhatNoTableCanNumber) {
-  EXPECT_TRUE(has(map_memory(~std::uint64_t{0}, 0, kReading).error().message, "at most"));
-  EXPECT_TRUE(has(map_memory(1, ~std::uint64_t{0}, kReading).error().message, "at most"));
+  EXPECT_TRUE(has(message_of(map_memory(~std::uint64_t{0}, 0, kReading)), "at most"));
+  EXPECT_TRUE(has(message_of(map_memory(1, ~std::uint64_t{0}, kReading)), "at most"));
 }
 
 TEST_F(StateFile, IsMadeOnceAndKeepsWhatItHolds) {
@@ -212,6 +215,15 @@ TEST_F(StateFile, IsTheOneThatHasTheNameWhenItsLockIsFree) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(StateFile, ThatIsMadeTooLateLeavesTheFirstAlone) {
+  auto late = Draft::make(path_.string(), {1, 1, 1024}, {{77, 78}, kNow}, kReading);
+  ASSERT_TRUE(open_it());
+  const auto published = late->publish();
+  EXPECT_TRUE(published && !*published);
+  EXPECT_NE(open_it()->region().header().hash_key[0], 77);
+  EXPECT_EQ(files(), 1);
 }
 
 // Refusals ------------------------------------------------------------------------------------------------------------
@@ -326,10 +338,10 @@ TEST_F(StateFile, IsNotOpenedForAnotherNumberOfKeys) {
   ASSERT_TRUE(open_it());
   EXPECT_TRUE(open_file({path_.string(), 6 * kKeysInPage}, kReading)) << "the same number of pages";
   const auto more = open_file({path_.string(), 5'000}, kReading);
-  EXPECT_TRUE(has(more.error().message, "holds room for 1134 keys, not 5000")) << more.error().message;
-  EXPECT_TRUE(has(more.error().message, "state resize " + path_.string() + " --keys 5000`"));
+  EXPECT_TRUE(has(message_of(more), "holds room for 1134 keys, not 5000")) << message_of(more);
+  EXPECT_TRUE(has(message_of(more), "state resize " + path_.string() + " --keys 5000`"));
   const auto memory = open_file({path_.string(), 0, 1 << 20}, kReading);
-  EXPECT_TRUE(has(memory.error().message, "--memory 1048576`")) << memory.error().message;
+  EXPECT_TRUE(has(message_of(memory), "--memory 1048576`")) << message_of(memory);
 }
 
 TEST_F(StateFile, TooLargeForTheProcessIsRefusedWithoutASignal) {
@@ -398,7 +410,7 @@ TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
   first->share();
   EXPECT_TRUE(open_it(later(kHour, -kHour)));
   const auto stranger = open_it({{3, 4}, kNow, kReading.boot_us});
-  EXPECT_TRUE(has(stranger.error().message, "another clock rules")) << stranger.error().message;
+  EXPECT_TRUE(has(message_of(stranger), "another clock rules")) << message_of(stranger);
 }
 
 TEST_F(StateFile, WithADamagedClockStillTellsATime) {

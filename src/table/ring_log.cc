@@ -80,12 +80,22 @@ Word RingLog::state() const {
 
 std::uint64_t RingLog::total_mask() const { return mask(format_ == LogFormat::narrow ? kNarrowBits : kWideTotalBits); }
 
-RingLog::Event RingLog::at(std::int64_t i) const {
+const RingLog::Change* RingLog::change_of(std::int64_t i) const {
   const std::int64_t position = first_ + i - 1;
   for (std::size_t k = changed_; k > 0; --k) {
-    if (changes_[k - 1].position == position) return changes_[k - 1].event;
+    if (changes_[k - 1].position == position) return &changes_[k - 1];
   }
-  return stored(position);
+  return nullptr;
+}
+
+std::int64_t RingLog::time(std::int64_t i) const {
+  const Change* change = change_of(i);
+  return change != nullptr ? change->event.time_us : stored(first_ + i - 1).time_us;
+}
+
+std::int64_t RingLog::total(std::int64_t i) const {
+  if (const Change* change = change_of(i)) return static_cast<std::int64_t>(change->event.total - base_);
+  return static_cast<std::int64_t>((stored(first_ + i - 1).total - base_) & total_mask());
 }
 
 RingLog::Event RingLog::stored(std::int64_t position) const {
@@ -111,12 +121,11 @@ RingLog::Event RingLog::stored(std::int64_t position) const {
 
 void RingLog::apply(const LogEdit& edit) {
   if (edit.keep > edit.dead) {
-    const std::uint64_t total = (base_ + static_cast<std::uint64_t>(edit.total)) & total_mask();
-    const std::int64_t position = first_ + edit.keep - 1;
-    const bool same = edit.keep <= size_ && time(edit.keep) == edit.time_us && raw(edit.keep) == total;
-    if (!same) changes_[changed_++ % kChangesMax] = {position, {edit.time_us, total}};
+    const bool same = edit.keep <= size_ && time(edit.keep) == edit.time_us && total(edit.keep) == edit.total;
+    const std::uint64_t sum = base_ + static_cast<std::uint64_t>(edit.total);
+    if (!same) changes_[changed_++ % kChangesMax] = {first_ + edit.keep - 1, {edit.time_us, sum}};
   }
-  base_ = (base_ + static_cast<std::uint64_t>(edit.base)) & total_mask();
+  base_ += static_cast<std::uint64_t>(edit.base);
   first_ += edit.dead;
   size_ = edit.keep - edit.dead;
 }
@@ -126,7 +135,7 @@ bool RingLog::write(const Edit& edit) const {
     const std::int64_t position = changes_[i].position % capacity_;
     if (changes_[i].position < first_ || changes_[i].position >= first_ + size_) continue;  // cut off since
     const auto time = static_cast<std::uint64_t>(changes_[i].event.time_us);
-    const std::uint64_t total = changes_[i].event.total;
+    const std::uint64_t total = changes_[i].event.total & total_mask();
     if (format_ == LogFormat::narrow) {
       const auto change = [&](Word word) { return with_narrow(word, position, narrow_event(time, total)); };
       if (!edit(ring_unit(*block_, position / 2), change)) return false;

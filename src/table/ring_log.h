@@ -37,8 +37,8 @@ class RingLog {
 
   std::int64_t size() const { return size_; }
   std::int64_t base() const { return 0; }
-  std::int64_t time(std::int64_t i) const { return at(i).time_us; }
-  std::int64_t total(std::int64_t i) const { return static_cast<std::int64_t>((raw(i) - base_) & total_mask()); }
+  std::int64_t time(std::int64_t i) const;
+  std::int64_t total(std::int64_t i) const;
   void apply(const LogEdit& edit);
 
   bool fits() const { return size_ <= capacity_; }
@@ -61,7 +61,7 @@ class RingLog {
  private:
   struct Event {
     std::int64_t time_us;
-    std::uint64_t total;  // as stored
+    std::uint64_t total;  // as stored; of a change, in full: it may belong to a limit of the other format
   };
   static constexpr std::size_t kChangesMax = 4;  // correcting, converting and charging make one each
   struct Change {
@@ -70,8 +70,7 @@ class RingLog {
   };
 
   std::uint64_t total_mask() const;
-  Event at(std::int64_t i) const;
-  std::uint64_t raw(std::int64_t i) const { return at(i).total; }
+  const Change* change_of(std::int64_t i) const;
   Event stored(std::int64_t position) const;
   std::int64_t too_old(LogFormat format) const;
 
@@ -81,7 +80,7 @@ class RingLog {
   std::int64_t capacity_ = 0;
   std::int64_t first_ = 0;  // the position of the first event; at most one turn ahead of the ring
   std::int64_t size_ = 0;
-  std::uint64_t base_ = 0;
+  std::uint64_t base_ = 0;      // in full, as far as this view goes
   std::int64_t newest_us_ = 0;  // as the head says: narrow times are seen from it
   Change changes_[kChangesMax];
   std::size_t changed_ = 0;

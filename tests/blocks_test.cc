@@ -1,0 +1,146 @@
+// What does not fit a slot: logs, large limits, limits without a number. In blocks they decide as the oracle does,
+// through every change of limit, and a full arena is told honestly.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "algorithm/limit.h"
+#include "store/memory_store.h"
+#include "trace.h"
+
+namespace weir::test {
+namespace {
+
+constexpr std::int64_t kNow = 1'794'701'843'991'953;
+
+std::unique_ptr<MemoryStore> make(const std::shared_ptr<ManualClock>& clock, StoreOptions options) {
+  clock->set(Micros{kNow});
+  return MemoryStore::open(std::move(options), clock).value();
+}
+
+Decision check(MemoryStore& store, const Limit& limit, std::int64_t cost, std::int64_t now,
+               std::string_view key = "k") {
+  const auto decision = store.check({key, &limit, cost}, now);
+  EXPECT_TRUE(decision) << decision.error().message;
+  return decision.value_or(Decision{});
+}
+
+// Small and large limits, short and long periods: slots, blocks, logs of both formats, and the ways between them.
+TEST(Blocks, DecideAsTheOracleWhateverTheLimitBecomes) {
+  const std::uint64_t seed = base_seed();
+  const auto clock = std::make_shared<ManualClock>();
+  for (const Algorithm algorithm : {Algorithm::sliding_log, Algorithm::sliding_window, Algorithm::fixed_window,
+                                    Algorithm::token_bucket, Algorithm::leaky_bucket}) {
+    std::mt19937_64 dice(seed);
+    const auto store = make(clock, {.keys = 1'000, .log_bytes = 1 << 20});
+    const std::vector<std::int64_t> seconds{1, 60, 1'800, 1'801, 86'400},
+        permits{3, 90, 4'000, 3'000'000, 5'000'000'000};
+    std::vector<Limit> limits;
+    for (const std::int64_t second : seconds) {
+      for (const std::int64_t permit : permits) {
+        const auto limit = is_bucket(algorithm) ? make_bucket(algorithm, permit, second * 1'000'000, permit)
+                                                : make_window(algorithm, permit, second * 1'000'000);
+        if (limit) limits.push_back(*limit);
+      }
+    }
+    std::size_t current = 0;
+    auto oracle = oracle_engine(limits[0]);
+    std::int64_t now = kNow;
+    for (int i = 0; i < 3'000; ++i) {
+      if (dice() % 40 == 0) current = dice() % limits.size();
+      const Limit& limit = limits[current];
+      now += static_cast<std::int64_t>(dice() % static_cast<std::uint64_t>(limit.period_us / 20 + 1));
+      clock->set(Micros{now});
+      const std::int64_t most = dice() % 4 == 0 ? limit.permits : std::min<std::int64_t>(limit.permits, 5);
+      const std::int64_t cost = static_cast<std::int64_t>(dice() % static_cast<std::uint64_t>(most + 2)) - 1;
+      oracle->change(limit);
+      const Decision expected = oracle->check(now, cost), decision = check(*store, limit, cost, now);
+      ASSERT_EQ(decision, expected) << "seed " << seed << ", " << to_string(algorithm) << ", step " << i
+                                    << "\n  store:  " << to_string(decision) << "\n  oracle: " << to_string(expected);
+    }
+  }
+}
+
+// More limits than the registry numbers: the rest stand in the blocks of their keys.
+TEST(Blocks, HoldLimitsThatHaveNoNumber) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto store = make(clock, {.keys = 20'000, .log_bytes = 8 << 20});
+  for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::sliding_window, Algorithm::sliding_log}) {
+    for (std::int64_t i = 1; i <= 6'000; ++i) {
+      const Limit limit = compile(std::to_string(i) + "/hour", algorithm).value();
+      const std::string key = std::to_string(i);
+      EXPECT_TRUE(check(*store, limit, i, kNow, key).allowed) << i;
+      EXPECT_FALSE(check(*store, limit, 1, kNow, key).allowed) << i;
+      EXPECT_EQ(check(*store, limit, -1, kNow, key).remaining, 1) << i;
+    }
+  }
+}
+
+// 65,536 events are remembered, in blocks that grow on the way; one more waits until the first leaves.
+TEST(Blocks, RememberAsManyEventsAsALogMayHave) {
+  const auto clock = std::make_shared<ManualClock>();
+  for (const char* quota : {"1000000/30min", "1000000/day"}) {
+    const auto store = make(clock, {.keys = 100, .log_bytes = 8 << 20});
+    const Limit limit = compile(quota, Algorithm::sliding_log).value();
+    for (std::int64_t i = 0; i < limit.events_max; ++i) ASSERT_TRUE(check(*store, limit, 2, kNow + i).allowed) << i;
+    const Decision full = check(*store, limit, 1, kNow + limit.events_max);
+    EXPECT_FALSE(full.allowed);
+    EXPECT_EQ(full.retry_after, Micros{limit.period_us - limit.events_max}) << "when the first event leaves";
+    EXPECT_EQ(full.remaining, 0);
+    EXPECT_TRUE(check(*store, limit, 1, kNow + limit.period_us).allowed);
+  }
+}
+
+TEST(Blocks, SayHonestlyThatTheArenaIsFull) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto store = make(clock, {.keys = 1'000, .log_bytes = 64 << 10});
+  const Limit limit = compile("1000000/min", Algorithm::sliding_log).value();
+  std::int64_t events = 0;
+  while (check(*store, limit, 1, kNow + events).allowed) ++events;
+  EXPECT_GT(events, 2'000) << "a good part of 64 KiB";
+  const Decision crowded = check(*store, limit, 1, kNow + events);
+  EXPECT_EQ(crowded.retry_after, Micros{60'000'000 - events}) << "when its oldest event leaves";
+  // Small logs use what is left; then a new key is refused with an error, and charges nothing.
+  int others = 0;
+  auto last = store->check({"other", &limit, 1}, kNow + events);
+  for (; last && others < 2'000; ++others)
+    last = store->check({"o" + std::to_string(others), &limit, 1}, kNow + events);
+  ASSERT_FALSE(last);
+  EXPECT_EQ(last.error().code, ErrorCode::exhausted);
+  // A minute later all of it has lapsed, and is used again without any sweep.
+  const std::int64_t later = kNow + 61'000'000;
+  clock->set(Micros{later});
+  EXPECT_TRUE(check(*store, limit, 1, later).allowed);
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(check(*store, limit, 1, later, "new" + std::to_string(i)).allowed);
+}
+
+// What is given back, reset or lapsed leaves no block behind.
+TEST(Blocks, GoBackToTheArena) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto store = make(clock, {.keys = 1'000, .log_bytes = 256 << 10});
+  const std::uint64_t free = table::free_lines(store->table().region());
+  const Limit log = compile("5000/min", Algorithm::sliding_log).value();
+  const Limit held = compile("50 concurrent").value();
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 300; ++i) check(*store, log, 1, kNow + i);
+    for (int i = 0; i < 50; ++i) EXPECT_TRUE(store->acquire({"k", &held, 1}, "id" + std::to_string(i), kNow)->allowed);
+    EXPECT_LT(table::free_lines(store->table().region()), free);
+    if (round == 0) {
+      check(*store, log, -5'000, kNow + 300);
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(*store->release("k", "id" + std::to_string(i), kNow));
+    } else if (round == 1) {
+      EXPECT_TRUE(*store->reset("k", kNow + 300));
+    } else {
+      store->sweep(kNow + 120'000'000);
+    }
+    EXPECT_EQ(table::free_lines(store->table().region()), free) << round;
+    EXPECT_EQ(store->size(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace weir::test
