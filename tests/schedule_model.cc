@@ -49,42 +49,63 @@ void put(State& s, std::size_t key, int used, std::int8_t epoch) {
   s.epoch[key] = used > 0 ? epoch : std::int8_t{0};
 }
 
-// A debit in a page with little room. A new key takes free room, the place of another, or its part of the shared
-// counter: any of them, because where there was none there may be room by now. `own` are the keys of the request, which
-// do not push each other out.
-std::vector<State> debit_in_full_page(const Rules& rules, const State& s, std::size_t key, int cost, std::uint8_t own,
-                                      int& freed) {
+// A new key on its part of the shared counter, which serves one limit at a time.
+void debit_counter(const Rules& rules, const State& s, std::size_t key, int cost, std::vector<State>& out,
+                   bool& denied) {
+  const std::int8_t capacity = rules.capacity[key];
+  const bool is_shut = s.shared > 0 && s.shared_capacity != capacity;
+  if (cost > 0 && (is_shut || s.shared + cost > capacity)) {
+    denied = true;
+    return;
+  }
   State next = s;
-  if (has(s.present, key)) {
-    put(next, key, s.used[key] + cost, 0);
-    if (next.used[key] > rules.capacity[key] && cost > 0) return {};
-    if (next.used[key] == 0) {
-      next.present &= static_cast<std::uint8_t>(~bit(key));
-      ++freed;
-    }
+  if (!is_shut && cost != 0) {
+    next.shared = static_cast<std::int8_t>(std::max(0, s.shared + cost));
+    next.shared_capacity = next.shared > 0 ? capacity : std::int8_t{0};
+  }
+  out.push_back(next);
+}
+
+// A debit in a page with little room. A new key takes free room, the place of another, or its part of the counter: any
+// of them, because where there was none there may be room by now. `own` are the keys of the request, which do not push
+// each other out.
+std::vector<State> debit_in_full_page(const Rules& rules, const State& s, std::size_t key, int cost, std::uint8_t own,
+                                      int& freed, bool& denied) {
+  const std::int8_t capacity = rules.capacity[key];
+  const bool is_present = has(s.present, key);
+  const int used = std::max(0, (is_present ? s.used[key] : std::min(s.shared, capacity)) + cost);
+  const bool has_room = cost <= 0 || used <= capacity;
+  if (is_present) {
+    denied = denied || !has_room;
+    if (!has_room) return {};
+    State next = s;
+    put(next, key, used, 0);
+    if (used == 0) next.present &= static_cast<std::uint8_t>(~bit(key));
+    if (used == 0) ++freed;
     return {next};
   }
-  const int used = std::max(0, s.shared + cost);
-  if (cost > 0 && used > rules.capacity[key]) return {};
-  next.shared = static_cast<std::int8_t>(used);
-  std::vector<State> all{next};
-  next = s;
-  if (used == 0 || cost == 0) {
-    all.push_back(s);
-  } else if (s.room > 0) {
-    put(next, key, used, 0);
-    next.present |= bit(key);
-    --next.room;
-    all.push_back(next);
+  std::vector<State> all;
+  debit_counter(rules, s, key, cost, all, denied);
+  State inserted = s;
+  if (used > 0 && cost != 0) {
+    put(inserted, key, used, 0);
+    inserted.present |= bit(key);
   }
-  for (std::size_t k = 0; k < kKeys && used > 0 && cost != 0; ++k) {
+  const auto insert = [&](State next) {
+    denied = denied || !has_room;
+    if (has_room) all.push_back(next);
+  };
+  if (s.room > 0) {
+    State next = inserted;
+    if (has(next.present, key)) --next.room;
+    insert(next);
+  }
+  for (std::size_t k = 0; k < kKeys; ++k) {
     if (!has(s.present, k) || has(own, k) || s.used[k] >= rules.capacity[k]) continue;
-    State one = s;
-    put(one, key, used, 0);
-    one.present |= bit(key);
-    forget(one, k);
-    one.present &= static_cast<std::uint8_t>(~bit(k));
-    all.push_back(one);
+    State next = inserted;
+    if (has(next.present, key)) forget(next, k);
+    if (has(next.present, key)) next.present &= static_cast<std::uint8_t>(~bit(k));
+    insert(next);
   }
   return all;
 }
@@ -97,17 +118,17 @@ std::vector<State> debit_all(const Rules& rules, const State& s, const Action& a
     if (!has(action.asked, k)) continue;
     std::vector<std::pair<State, int>> after;
     for (const auto& [state, freed] : states) {
-      const std::size_t before = after.size();
       if (rules.is_page_full) {
         int free = freed;
-        for (const State& one : debit_in_full_page(rules, state, k, action.costs[k], action.asked, free)) {
+        for (const State& one : debit_in_full_page(rules, state, k, action.costs[k], action.asked, free, denied)) {
           after.push_back({one, free});
         }
       } else if (action.costs[k] <= 0 || state.used[k] + action.costs[k] <= rules.capacity[k]) {
         after.push_back({state, freed});
         if (action.costs[k] != 0) put(after.back().first, k, state.used[k] + action.costs[k], epoch);
+      } else {
+        denied = true;
       }
-      denied = denied || after.size() == before;
     }
     states = std::move(after);
   }
@@ -267,8 +288,8 @@ std::string describe(const State& s) {
   for (const auto& id : s.reserved) {
     for (const std::int8_t amount : id) text << ' ' << int{amount};
   }
-  text << " present " << int{s.present} << " room " << int{s.room} << " shared " << int{s.shared} << " evacuated "
-       << int{s.evacuated};
+  text << " present " << int{s.present} << " room " << int{s.room} << " shared " << int{s.shared} << " of "
+       << int{s.shared_capacity} << " evacuated " << int{s.evacuated};
   return text.str();
 }
 

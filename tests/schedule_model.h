@@ -57,7 +57,7 @@ struct State {
   std::array<std::array<std::int8_t, kKeys>, kIds> reserved{};  // amount + 1
   // In a full page:
   std::uint8_t present = 0, evacuated = 0;
-  std::int8_t room = 0, shared = 0;
+  std::int8_t room = 0, shared = 0, shared_capacity = 0;
   auto operator<=>(const State&) const = default;
 };
 

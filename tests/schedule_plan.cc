@@ -113,13 +113,14 @@ void choose_keys(Plan& plan, Scenario scenario, std::mt19937_64& random) {
   Setting& setting = plan.setting;
   place_keys(setting, random);
   const Algorithm one_for_all = kInSlot[below(random, 3)];
+  const bool same_limit = one_in(random, 2);
   for (std::size_t k = 0; k < kKeys; ++k) {
     Algorithm algorithm = one_in(random, 4) ? Algorithm::sliding_log : kInSlot[below(random, 3)];
     if (scenario == Scenario::full) algorithm = one_for_all;
     if (scenario == Scenario::crowded) algorithm = kInSlot[below(random, 3)];
     if (scenario == Scenario::holds) algorithm = k == 0 ? Algorithm::sliding_log : Algorithm::concurrency;
     set_key(setting, k, algorithm, random);
-    if (scenario == Scenario::full) setting.rules.capacity[k] = setting.rules.capacity[0];
+    if (scenario == Scenario::full && same_limit) setting.rules.capacity[k] = setting.rules.capacity[0];
   }
 }
 
@@ -192,6 +193,7 @@ void Play::play(std::size_t fiber) {
 
 void Play::kill(std::size_t fiber, bool is_replaced) {
   schedule_.kill(fiber);
+  has_killed_ = true;
   is_dead_[fiber] = !is_replaced;
   if (!is_replaced) return;
   schedule_.start(fiber, [this, fiber] {
@@ -216,6 +218,7 @@ std::string Play::judge() {
   }
   if (schedule_.has_stuck()) return "an operation never ends";
   if (std::string harm = world_.find_harm(); !harm.empty()) return harm;
+  if (!has_killed_ && world_.counted() != world_.present()) return "keys are counted wrongly";
   const Rules& rules = plan_.setting.rules;
   const State end = world_.look();
   const auto all = history();

@@ -330,7 +330,10 @@ State World::look() {
   }
   for (table::Unit& unit : region().page(0).overflow) {
     const table::Word word = tester_.read(unit);
-    if (word.tag != 0) state.shared = used_in(word);
+    const auto content = word.tag != 0 ? reader.read(word) : std::nullopt;
+    if (!content) continue;
+    state.shared = used_in(word);
+    state.shared_capacity = static_cast<std::int8_t>(content->cell.limit().permits);
   }
   return state;
 }
