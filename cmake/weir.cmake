@@ -21,6 +21,9 @@ if(WEIR_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(weir_flags INTERFACE -Wno-maybe-uninitialized)  # g++ 12 is mistaken under a sanitizer
   endif()
+  if(WEIR_SANITIZE MATCHES "thread" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(weir_flags INTERFACE -mcx16)  # 16-byte atomics that ThreadSanitizer can see
+  endif()
   target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
 endif()
 
