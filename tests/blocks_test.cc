@@ -115,7 +115,7 @@ TEST(Blocks, SayHonestlyThatTheArenaIsFull) {
   const std::int64_t later = kNow + 61'000'000;
   clock->set(Micros{later});
   EXPECT_TRUE(check(*store, limit, 1, later).allowed);
-  for (int i = 0; i < 200; ++i) EXPECT_TRUE(check(*store, limit, 1, later, "new" + std::to_string(i)).allowed);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(check(*store, limit, 1, later, "new" + std::to_string(i)).allowed);
 }
 
 // What is given back, reset or lapsed leaves no block behind.

@@ -122,20 +122,6 @@ std::uint64_t World::evicted() {
   return count;
 }
 
-std::uint64_t World::counted() {
-  std::uint64_t count = 0;
-  for (std::uint64_t who = 0; who <= kTester; ++who) count += region().participant(who).keys;
-  return count;
-}
-
-std::uint64_t World::present() {
-  std::uint64_t count = 0;
-  for (auto& line : region().page(0).slots) {
-    for (const Unit& unit : line) count += unit.tag != 0 && !table::is_ticket(table::limit_of(unit.tag)) ? 1 : 0;
-  }
-  return count;
-}
-
 // Whoever is a stranger to all requests has spent what it had spent, or was pushed out and counted.
 std::string World::find_harmed_strangers() {
   if (epoch_ > 0) return "";

@@ -64,7 +64,6 @@ class Play {
   std::vector<std::vector<Event<Action>>> events_;
   std::vector<std::size_t> next_;  // event of each fiber
   std::vector<bool> is_dead_;
-  bool has_killed_ = false;  // then the number of keys is about right only
 };
 
 // How many of what.

@@ -64,8 +64,6 @@ class World {
   table::Unit& slot(std::size_t line, std::size_t i) { return region().page(0).slots[line][i]; }
   std::uint64_t evicted();
   // Keys, as the participants have counted them, and as they are.
-  std::uint64_t counted();
-  std::uint64_t present();
 
  private:
   struct Span {

@@ -121,8 +121,12 @@ void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, 
     const std::size_t count = std::min(kBatch, charges.size() - begin);
     for (std::size_t i = 0; i < count; ++i) {
       const Charge& charge = charges[begin + i];
-      debits[i] = {
-          .name = table_->key_name(charge.limit->algorithm, charge.key), .limit = charge.limit, .cost = charge.cost};
+      const table::Name name = table_->key_name(charge.limit->algorithm, charge.key);
+      Debit& debit = debits[i];
+      debit.name.place = name.place;
+      debit.name.name = name.name;
+      debit.limit = charge.limit;
+      debit.cost = charge.cost;
       table_->prefetch(debits[i].name);
     }
     for (std::size_t i = 0; i < count; ++i) {

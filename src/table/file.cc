@@ -18,7 +18,7 @@
 namespace weir::table {
 namespace {
 
-constexpr std::uint64_t kHugePagesFrom = std::uint64_t{64} << 20;
+constexpr std::uint64_t kHugePagesFrom = std::uint64_t{8} << 20;
 constexpr int kTriesMax = 10;
 constexpr const char* kIsDirectory = "is a directory; name a file in it";
 

@@ -2,6 +2,8 @@
 //
 // Nothing is written here but blocks that belong to this participant alone; the changes wait for commit().
 
+#include <algorithm>
+
 #include "table/sweep.h"
 #include "table/transaction.h"
 
@@ -30,7 +32,12 @@ Word block_word(const TableCell::State& state, const Packing& packing) {
 }
 
 unsigned class_of(const TableCell::State& state, const Limit& limit) {
-  if (const auto* log = std::get_if<RingLog>(&state)) return log_class(log->size(), log_format(limit));
+  if (const auto* log = std::get_if<RingLog>(&state)) {
+    // Two sizes at a time, so that the last one is just right: blocks that were outgrown lie idle when all keys grow.
+    const unsigned needed = log_class(log->size(), log_format(limit));
+    const unsigned last = log_class(std::min(limit.permits, limit.events_max), log_format(limit));
+    return needed < last && (last - needed) % 2 != 0 ? needed + 1 : needed;
+  }
   if (const auto* holds = std::get_if<Holds>(&state)) return holds_class(holds->size());
   return 0;
 }
