@@ -179,7 +179,11 @@ bool Actor::change(std::span<Entry> entries, Way way, Rebinder* rebinder) {
     Unit& unit = region_->unit(entry.unit);
     Word word = held_by(entry.old, ref);
     if (exchange(unit, word, done ? entry.next : entry.old)) continue;
-    while (mark_of(word) == kClaimed || is_held_by(word, ref)) {
+    for (unsigned looks = 0; mark_of(word) == kClaimed || is_held_by(word, ref); ++looks) {
+      if (looks == kLooksMax) {
+        damaged_ = true;
+        break;
+      }
       if (mark_of(word) == kClaimed) {
         complete(unit, word);
       } else {

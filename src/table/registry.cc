@@ -128,6 +128,13 @@ void Registry::recover(std::uint64_t who) {
   }
 }
 
+bool Registry::has_writers() const {
+  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
+    if (load(region_.limit(number).guard).tag == kWriting << 2) return true;
+  }
+  return false;
+}
+
 std::uint32_t Registry::size() const {
   std::uint32_t count = 0;
   for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {

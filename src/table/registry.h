@@ -54,6 +54,9 @@ class Registry {
   // Frees what a dead participant began to write.
   void recover(std::uint64_t who);
 
+  // Whether any entry is being written, by the living or the dead.
+  bool has_writers() const;
+
   // How many are registered.
   std::uint32_t size() const;
 

@@ -23,10 +23,11 @@ class Repair {
         used_(region.arena_lines(), false) {}
 
   void run(bool is_new_boot) {
+    const bool has_writers = registry_.has_writers();
     for (std::uint64_t who = 0; who < kParticipants; ++who) {
       Actor dead(region_, who);
       if (!is_new_boot) dead.recover();
-      registry_.recover(who);
+      if (has_writers) registry_.recover(who);
     }
     for (Unit& list : region_.header().free_lists) clear_mark(list);
     for (std::uint64_t i = 0; i < region_.pages(); ++i) settle(region_.page(i));

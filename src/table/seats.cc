@@ -45,12 +45,12 @@ Result<void> Seats::be_born() {
   return reopened;
 }
 
-bool Seats::claim(std::uint64_t who) {
+bool Seats::claim(std::uint64_t who, bool has_writers) {
   if (!try_lock_participant(mapping_.fd(), who)) return false;
   Actor actor(mapping_.region(), who);
   actor.recover();
   give_all_blocks(actor);
-  registry_.recover(who);
+  if (has_writers) registry_.recover(who);
   return true;
 }
 
@@ -64,7 +64,7 @@ Result<Seats::Seat> Seats::sit_down() {
       const std::uint64_t who = (first + i) % kParticipants;
       std::uint8_t state = wanted;
       if (!flags_->state[who].compare_exchange_strong(state, kTaken, std::memory_order_acquire)) continue;
-      if (wanted == kForeign && !claim(who)) {
+      if (wanted == kForeign && !claim(who, true)) {
         flags_->state[who].store(kForeign, std::memory_order_release);
         continue;
       }
@@ -77,10 +77,11 @@ Result<Seats::Seat> Seats::sit_down() {
 }
 
 void Seats::recover_dead() {
+  const bool has_writers = registry_.has_writers();
   for (std::uint64_t who = 0; who < kParticipants; ++who) {
     std::uint8_t state = kForeign;
     if (!flags_->state[who].compare_exchange_strong(state, kTaken, std::memory_order_acquire)) continue;
-    const bool claimed = claim(who);
+    const bool claimed = claim(who, has_writers);
     if (claimed) unlock_participant(mapping_.fd(), who);
     flags_->state[who].store(kForeign, std::memory_order_release);
   }

@@ -58,7 +58,7 @@ class Seats {
     std::atomic<std::uint8_t> state[kParticipants];
   };
 
-  bool claim(std::uint64_t who);
+  bool claim(std::uint64_t who, bool has_writers);
   void stand_up(std::uint64_t who) { flags_->state[who].store(kIdle, std::memory_order_release); }
   Result<void> be_born();
 
