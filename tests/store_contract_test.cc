@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "seed.h"
 #include "store/memory_store.h"
 #include "trace.h"
 
@@ -69,6 +70,57 @@ TYPED_TEST(StoreContract, AdmitsExactlyTheLimitFromAnyNumberOfThreads) {
         });
         EXPECT_EQ(admitted, std::min<std::int64_t>(offered, 1000)) << to_string(algorithm) << ", " << threads;
       }
+    }
+  }
+}
+
+TYPED_TEST(StoreContract, AdmitsExactlyTheLimitInBatchesOfOneKey) {
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("1000/minute", algorithm);
+    for (const int threads : {1, 2, 4, 8}) {
+      const auto store = this->make();
+      const std::vector<Charge> batch(40, Charge{.key = "k", .limit = &limit, .cost = 1});
+      std::atomic<std::int64_t> admitted{0};
+      on_threads(threads, [&](int) {
+        std::vector<Result<Decision>> answers(batch.size());
+        std::int64_t mine = 0;
+        for (int i = 0; i < 40; ++i) {
+          store->check_many(batch, kNow, answers);
+          for (const auto& answer : answers) mine += answer->allowed;
+        }
+        admitted += mine;
+      });
+      EXPECT_EQ(admitted, 1000) << to_string(algorithm) << ", " << threads;
+    }
+  }
+}
+
+// Runs of one key, refunds, peeks, denials in between, keys that come and go.
+TYPED_TEST(StoreContract, DecidesManyAsOneByOne) {
+  auto dice = seeded();
+  const std::vector<Limit> limits = {
+      limit_of("7/minute", Algorithm::fixed_window), limit_of("7/minute", Algorithm::sliding_window),
+      limit_of("7/minute", Algorithm::token_bucket), limit_of("7/minute", Algorithm::sliding_log),
+      limit_of("9/minute", Algorithm::token_bucket)};
+  const std::vector<std::string> keys = {"a", "b", ""};
+  for (int round = 0; round < 300; ++round) {
+    const auto many = this->make(), single = this->make();
+    for (int i = 0; i < 6; ++i) {
+      std::vector<Charge> charges;
+      while (charges.size() < 50) {
+        Charge charge{keys[dice() % keys.size()], &limits[dice() % limits.size()]};
+        for (std::uint64_t run = 1 + dice() % 8; run > 0; --run) {
+          charge.cost = static_cast<std::int64_t>(dice() % 7) - 2;
+          charges.push_back(charge);
+        }
+      }
+      std::vector<Result<Decision>> answers(charges.size());
+      const std::int64_t now = this->clock_->now().count();
+      many->check_many(charges, now, answers);
+      for (std::size_t k = 0; k < charges.size(); ++k) {
+        ASSERT_EQ(*answers[k], *single->check(charges[k], now)) << "round " << round << ", request " << k;
+      }
+      this->clock_->advance(Micros{dice() % 3 == 0 ? 61'000'000 : 5'000'000});
     }
   }
 }

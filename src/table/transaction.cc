@@ -14,6 +14,13 @@ constexpr std::int64_t kRecent_us = 1'000;
 
 bool can_overflow(Kind kind) { return kind != Kind::log && kind != Kind::holds; }
 
+// A key's name tells its algorithm: only damage puts it on a state of another one.
+bool suits(const Debit& debit, const Content& content) {
+  const bool in_flight = content.packing.kind == Kind::holds;
+  if (debit.act != Act::forget && in_flight != (debit.act == Act::acquire || debit.act == Act::release)) return false;
+  return debit.limit == nullptr || debit.limit->algorithm == content.cell.limit().algorithm;
+}
+
 }  // namespace
 
 Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, std::span<Debit> debits,
@@ -106,7 +113,9 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (actor_.is_damaged()) return fail_damaged();
   if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
   one.content = reader_.read(one.place.seen);
-  if (!one.content) return actor_.read(*one.place.unit) == one.place.seen ? fail_damaged() : Outcome::again;
+  if (!one.content || !suits(debit, *one.content)) {
+    return actor_.read(*one.place.unit) == one.place.seen ? fail_damaged() : Outcome::again;
+  }
   return bring_to_now(one, debit);
 }
 
@@ -146,7 +155,7 @@ Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit)
   const Word latest = entry != nullptr ? entry->next : word;
   if (latest.tag != 0) {
     auto shared = reader_.read(latest);
-    if (!shared) return fail_damaged();
+    if (!shared || shared->packing.kind != packing.kind) return fail_damaged();
     if (is_full && !(shared->cell.limit() == *debit.limit)) {
       // Were it converted, what was spent under a slow limit could drain at the pace of a fast one.
       shared->cell.prepare(Limit(shared->cell.limit()), now_);
