@@ -151,7 +151,7 @@ void check_outside(const File& file, std::size_t line, const std::string& name, 
                           "', which does without; take the data as an argument, or move this to a layer that may"});
 }
 
-// Whether x.cc has an x.h, or x_test.cc an x.h or x.cc, that introduces it.
+// Whether a .cc has a header, or a test a header or a .cc, that introduces it.
 bool says_more_elsewhere(const std::string& path, const Paths& known) {
   std::string stem = path.substr(0, path.rfind('.'));
   if (is_test(path)) stem.resize(stem.rfind('_'));
@@ -328,6 +328,23 @@ Findings check_head(const File& file, const Paths& known) {
   return {{file.path, 1,
            "begin with two to ten lines of prose: what this is, why it is this way, where it is tested (found " +
                std::to_string(lines) + " lines, " + std::to_string(words) + " words)"}};
+}
+
+Findings check_named_tests(const File& file, const Paths& known) {
+  static const std::regex test(R"(\b(\w+_test\.cc)\b)");
+  Findings findings;
+  if (is_test(file.path) || !is_cpp(file.path)) return {};
+  const auto lines = lines_of(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    if (!starts_with(lines[i], "//") || !std::regex_search(lines[i], match, test)) continue;
+    const std::string name = match[1];
+    const auto is_named = [&](const std::string& path) { return ends_with(path, "/" + name); };
+    if (std::none_of(known.begin(), known.end(), is_named)) {
+      findings.push_back({file.path, i + 1, name + " is not there: write it, or name the test that is"});
+    }
+  }
+  return findings;
 }
 
 Findings check_text(const File& file) {

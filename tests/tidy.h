@@ -41,6 +41,9 @@ Findings check_twins(const File& lua, const File& header);
 // says so already, a sentence will do.
 Findings check_head(const File& file, const Paths& known);
 
+// A test that a comment names is there.
+Findings check_named_tests(const File& file, const Paths& known);
+
 // Tabs, blanks at the end of a line, long lines, long files, promises without a reference, #pragma once.
 Findings check_text(const File& file);
 

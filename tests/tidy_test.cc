@@ -103,6 +103,11 @@ TEST(Tidy, EveryLuaFileOfAnAlgorithmHasItsTwinAndIsInTheScript) {
   }
 }
 
+TEST(Tidy, EveryNamedTestIsThere) {
+  const Paths known = known_paths();
+  expect_none([&](const File& file) { return check_named_tests(file, known); });
+}
+
 TEST(Tidy, EveryFileBeginsWithAHeadComment) {
   const Paths known = known_paths();
   expect_none([&](const File& file) { return check_head(file, known); });
@@ -248,6 +253,12 @@ TEST(TidyRules, LinesAndFilesAreShort) {
   EXPECT_EQ(text_of("src/a.cc", umlauts + "\n"), "");
   EXPECT_EQ(text_of("src/a.cc", std::string(600, '\n')), "");
   EXPECT_TRUE(says(text_of("src/a.cc", std::string(601, '\n')), "601 lines"));
+}
+
+TEST(TidyRules, ANamedTestIsThere) {
+  const Paths known = {"tests/a_test.cc"};
+  EXPECT_TRUE(check_named_tests({"src/table/a.h", "// Pure. Tested by a_test.cc.\n"}, known).empty());
+  EXPECT_EQ(check_named_tests({"src/table/a.h", "// Pure. Tested by ba_test.cc.\n"}, known).size(), 1u);
 }
 
 TEST(TidyRules, HeadersAreReadOnce) {

@@ -1,0 +1,87 @@
+// Records are handed from thread to thread, never waited for, and taken over from the dead.
+#include "table/seats.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace weir::table {
+namespace {
+
+struct Place {
+  explicit Place(Mapping given) : mapping(std::move(given)) {}
+  Mapping mapping;
+  Registry registry{mapping.region(), {}};
+  Seats seats{mapping, registry};
+};
+
+std::unique_ptr<Place> in_memory() { return std::make_unique<Place>(std::move(*map_memory(100, 1 << 16))); }
+
+TEST(Seats, GiveAThreadThePlaceWhereItSatLast) {
+  const auto place = in_memory();
+  const std::uint64_t who = place->seats.sit_down()->who();
+  EXPECT_EQ(place->seats.sit_down()->who(), who);
+  auto mine = place->seats.sit_down();
+  EXPECT_NE(place->seats.sit_down()->who(), who) << "taken";
+}
+
+TEST(Seats, AreNeverWaitedFor) {
+  const auto place = in_memory();
+  std::vector<Seats::Seat> all;
+  for (std::uint64_t i = 0; i < kParticipants; ++i) {
+    auto seat = place->seats.sit_down();
+    ASSERT_TRUE(seat) << i;
+    all.push_back(*std::move(seat));
+  }
+  const auto none = place->seats.sit_down();
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::exhausted);
+  EXPECT_NE(none.error().message.find("more than 256 threads"), std::string::npos);
+  all.pop_back();
+  EXPECT_TRUE(place->seats.sit_down()) << "one has stood up";
+}
+
+TEST(Seats, HoldOneThreadEach) {
+  const auto place = in_memory();
+  std::vector<std::atomic<int>> sitting(kParticipants);
+  std::atomic<int> collisions{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 5'000; ++k) {
+        auto seat = place->seats.sit_down();
+        std::atomic<int>& here = sitting[seat->who()];
+        if (here.fetch_add(1) != 0) ++collisions;
+        here.fetch_sub(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(collisions, 0);
+}
+
+// Two openings of a file are to each other as two processes.
+TEST(Seats, OfADeadProcessAreTakenOver) {
+  const std::string name = ::testing::TempDir() + "weir_seats";
+  std::remove(name.c_str());
+  auto one = std::make_unique<Place>(*open_file({name, 100, 1 << 16}));
+  one->mapping.share();
+  auto other = std::make_unique<Place>(*open_file({name, 0, 0}));
+  const std::uint64_t who = one->seats.sit_down()->who();
+  {
+    std::vector<Seats::Seat> rest;
+    for (std::uint64_t i = 0; i + 1 < kParticipants; ++i) rest.push_back(*other->seats.sit_down());
+    for (const Seats::Seat& seat : rest) EXPECT_NE(seat.who(), who) << "locked by the first process";
+    EXPECT_FALSE(other->seats.sit_down());
+    one.reset();
+    EXPECT_EQ(other->seats.sit_down()->who(), who) << "its lock is gone";
+  }
+  std::remove(name.c_str());
+}
+
+}  // namespace
+}  // namespace weir::table
