@@ -2,7 +2,9 @@
 // through every change of limit, and a full arena is told honestly.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <memory>
 #include <random>
 #include <string>
@@ -27,6 +29,18 @@ Decision check(MemoryStore& store, const Limit& limit, std::int64_t cost, std::i
   const auto decision = store.check({key, &limit, cost}, now);
   EXPECT_TRUE(decision) << decision.error().message;
   return decision.value_or(Decision{});
+}
+
+// The keys whose limit found no number.
+int limits_in_blocks(MemoryStore& store) {
+  int count = 0;
+  const table::Region& region = store.table().region();
+  for (std::uint64_t i = 0; i < region.pages(); ++i) {
+    for (const auto& line : region.page(i).slots) {
+      for (const table::Unit& unit : line) count += table::limit_of(unit.tag) == table::kInBlock;
+    }
+  }
+  return count;
 }
 
 // Small and large limits, short and long periods: slots, blocks, logs of both formats, and the ways between them.
@@ -78,6 +92,34 @@ TEST(Blocks, HoldLimitsThatHaveNoNumber) {
       EXPECT_EQ(check(*store, limit, -1, kNow, key).remaining, 1) << i;
     }
   }
+}
+
+// Limits change for years: when the table is opened, those that no key uses make room for new ones.
+TEST(Blocks, AreNotNeededForeverOnceNumbersRanOut) {
+  const std::string file = ::testing::TempDir() + "weir_numbers." + std::to_string(getpid());
+  const auto clock = std::make_shared<ManualClock>();
+  const auto limit_of = [](std::int64_t i) {
+    return compile(std::to_string(i) + "/hour", Algorithm::token_bucket).value();
+  };
+  auto store = make(clock, {.keys = 20'000, .log_bytes = 8 << 20, .file = file});
+  for (std::int64_t i = 1; i <= 5'000; ++i) check(*store, limit_of(i), 1, kNow, std::to_string(i));
+  EXPECT_EQ(limits_in_blocks(*store), 5'000 - table::kLimitsMax);
+  const std::int64_t later = kNow + 3'000'000'000;  // all but the smallest limits have recovered
+  clock->set(Micros{later});
+  for (int i = 0; i < 10; ++i) store->sweep(later);
+  check(*store, limit_of(4'000), 3'999, later, "spent");
+  EXPECT_EQ(check(*store, limit_of(1), 1, later, "1").allowed, false);
+  store.reset();
+
+  store = MemoryStore::open({.file = file}, clock).value();
+  EXPECT_EQ(check(*store, limit_of(4'000), 0, later, "spent").remaining, 1);
+  EXPECT_EQ(check(*store, limit_of(1), 1, later, "1").allowed, false) << "its number was in use";
+  for (std::int64_t i = 10'001; i <= 14'000; ++i) check(*store, limit_of(i), 1, later, std::to_string(i));
+  for (std::int64_t i = 10'001; i <= 14'000; ++i) {
+    ASSERT_EQ(check(*store, limit_of(i), 0, later, std::to_string(i)).remaining, i - 1);
+  }
+  EXPECT_EQ(limits_in_blocks(*store), 0);
+  std::remove(file.c_str());
 }
 
 // 65,536 events are remembered, in blocks that grow on the way; one more waits until the first leaves.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace weir::table {
 namespace {
@@ -133,6 +134,24 @@ bool Registry::has_writers() const {
     if (load(region_.limit(number).guard).tag == kWriting << 2) return true;
   }
   return false;
+}
+
+void Registry::forget_unused() {
+  if (size() <= kLimitsMax / 2) return;
+  std::vector<bool> is_used(kLimitBits + 1, false);
+  for (std::uint64_t i = 0; i < region_.pages(); ++i) {
+    Page& page = region_.page(i);
+    for (const Unit& unit : page.overflow) is_used[limit_of(load(unit.tag))] = true;
+    for (const auto& line : page.slots) {
+      for (const Unit& unit : line) is_used[limit_of(load(unit.tag))] = true;
+    }
+  }
+  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
+    if (is_used[number]) continue;
+    Unit& guard = region_.limit(number).guard;
+    replace(guard, load(guard), {});
+    delete known_[number].exchange(nullptr);
+  }
 }
 
 std::uint32_t Registry::size() const {

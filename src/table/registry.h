@@ -1,6 +1,6 @@
 // The limits that slots refer to by number, so that a slot can be read on its own.
 //
-// In the region: a hash table of limits, to which entries are added and from which none is taken while the table lives.
+// In the region: a hash table of limits, to which entries are added and from which none is taken while it is in use.
 // An entry is claimed, written, then made ready; one whose writer died stays unused until its record is recovered, and
 // nobody waits for it: the limit is then registered a second time, which does no harm. In the process: each limit as it
 // was first met, with its packing. Any thread. Tested by registry_test.cc.
@@ -56,6 +56,12 @@ class Registry {
 
   // Whether any entry is being written, by the living or the dead.
   bool has_writers() const;
+
+  // forget_unused()
+  //
+  // For a table that nobody else uses: frees the limits that no slot refers to, if most numbers are taken. Without it a
+  // table whose limits change often would run out of them for good.
+  void forget_unused();
 
   // How many are registered.
   std::uint32_t size() const;

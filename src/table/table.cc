@@ -47,6 +47,7 @@ Table::Table(Mapping mapping, TableOptions options)
       seats_(mapping_, registry_) {
   if (!mapping_.is_sole()) return;
   if (!mapping_.was_clean()) repair(region_, registry_, clock_->now().count(), mapping_.is_new_boot());
+  registry_.forget_unused();
   mapping_.share();
 }
 
