@@ -20,6 +20,7 @@
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
 #include "algorithm/tzif.h"
+#include "find_calendar.h"
 #include "nearest.h"
 #include "weir/limit.h"
 
@@ -188,6 +189,11 @@ Result<Limit> compile(std::string_view text, std::optional<Algorithm> algorithm)
   error.column = static_cast<std::int32_t>(text.rfind(quota->calendar->zone)) + 1;
   error.message = "column " + std::to_string(error.column) + ": " + error.message;
   return fail(std::move(error));
+}
+
+std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
+  const auto limit = compile(Quota{.algorithm = Algorithm::fixed_window, .permits = 1, .calendar = {{unit, zone}}});
+  return limit ? limit->calendar : nullptr;
 }
 
 }  // namespace weir

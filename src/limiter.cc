@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "algorithm/limit.h"
+#include "find_calendar.h"
 #include "store/memory_store.h"
 #include "sweeper.h"
 #include "wait_queue.h"
@@ -19,16 +21,8 @@
 namespace weir {
 namespace {
 
-// A limit that was put together by hand, or left at its defaults, could divide by zero or overflow.
 std::optional<Error> refuse_limit(const Limit& limit) {
-  const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
-    return low <= value && value <= high;
-  };
-  const bool by_calendar = limit.calendar && limit.algorithm == Algorithm::fixed_window && limit.period_us == 0;
-  const bool sound = (by_calendar || (!limit.calendar && within(limit.period_us, 1, kPeriodMax.count()))) &&
-                     within(limit.permits, 0, kPermitsMax) && within(limit.capacity, 0, kPermitsMax) &&
-                     limit.events_max > 0 && limit.rate > 0 && limit.weight > 0;
-  if (sound) return {};
+  if (is_sound(limit)) return {};
   return Error{ErrorCode::invalid_argument, "this is no limit that compile() made: make it from a quota"};
 }
 
@@ -105,13 +99,6 @@ std::string random_id() {
     for (int digit = 0; digit < 8; ++digit, bits >>= 4) id += kDigits[bits & 15];
   }
   return id;
-}
-
-// The calendar of a limit that another process, or an earlier one, has written into the state.
-std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
-  const auto limit =
-      compile(Quota{.algorithm = Algorithm::fixed_window, .permits = 1, .calendar = CalendarPeriod{unit, zone}});
-  return limit ? limit->calendar : nullptr;
 }
 
 }  // namespace
@@ -200,8 +187,10 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
 
   template <class F>
   Result<Decision> with_own(F call) {
-    if (own) return call(*own);
-    return fail(ErrorCode::invalid_argument, "this limiter has no limit of its own: give one with the call");
+    return guarded([&]() -> Result<Decision> {
+      if (own) return call(*own);
+      return fail(ErrorCode::invalid_argument, "this limiter has no limit of its own: give one with the call");
+    });
   }
 };
 
@@ -275,8 +264,10 @@ Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) 
 }
 
 Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, std::int64_t permits) noexcept {
-  if (permits < 0) return fail(ErrorCode::out_of_range, "only a positive number of permits can be given back");
-  return check(key, limit, -permits);
+  return guarded([&]() -> Result<Decision> {
+    if (permits < 0) return fail(ErrorCode::out_of_range, "only a positive number of permits can be given back");
+    return check(key, limit, -permits);
+  });
 }
 
 Result<bool> Limiter::reset(std::string_view key) noexcept {

@@ -12,6 +12,7 @@
 
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
+#include "find_calendar.h"
 #include "table/contents.h"
 #include "table/resize.h"
 
@@ -19,11 +20,6 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kLimitsShown = 20;
-
-std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
-  const auto limit = compile(Quota{.algorithm = Algorithm::fixed_window, .permits = 1, .calendar = {{unit, zone}}});
-  return limit ? limit->calendar : nullptr;
-}
 
 Result<std::unique_ptr<table::Contents>> open_contents(const std::string& path) {
   auto mapping = table::open_copy(path, table::CopyTo::look);

@@ -73,6 +73,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
     } else {
       const std::lock_guard lock(mutex_);
       id = ++last_id_;
+      waiting_.store(waiters_.size() + 1);  // before the key is asked: who gives permits back meanwhile must see it
       answer = join(id, charge, deadline.count(), callback);
       waiting_.store(waiters_.size(), std::memory_order_relaxed);
     }
@@ -147,7 +148,8 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
   if (taken->retry_after == kNever) return answered(std::move(taken));
   const Micros wait = queues ? taken->reset_after : taken->retry_after;  // all before it drain before its turn comes
   if (wait > patience) return too_late(*taken, wait);
-  return {.timer_us = now + taken->retry_after.count(), .turn_us = now + wait.count()};
+  const std::int64_t again = std::max<std::int64_t>(taken->retry_after.count(), 1);
+  return {.timer_us = now + again, .turn_us = now + wait.count()};
 }
 
 // For somebody who comes when others are waiting already.
@@ -240,7 +242,7 @@ void WaitQueue::hurry_line(const LineName& name) {
 }
 
 void WaitQueue::hurry(std::string_view key) noexcept {
-  if (waiting_.load(std::memory_order_relaxed) == 0 || is_forked()) return;
+  if (waiting_.load() == 0 || is_forked()) return;
   const std::lock_guard lock(mutex_);
   for (const Algorithm algorithm : kAlgorithms) hurry_line({algorithm, key});
 }

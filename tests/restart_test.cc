@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "algorithm/calendar.h"
+#include "find_calendar.h"
 #include "processes.h"
 #include "store/memory_store.h"
 #include "trace.h"
@@ -45,11 +46,6 @@ std::string text_of(const Result<Verdict>& answer) {
   std::string text = answer->allowed ? "allowed" : "denied";
   for (const Decision& decision : answer->decisions) text += "; " + to_string(decision);
   return text;
-}
-
-std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
-  const auto limit = compile("1/calendar_" + std::string(to_string(unit)) + " " + zone);
-  return limit ? limit->calendar : nullptr;
 }
 
 struct Opened {

@@ -7,7 +7,7 @@
 //
 // Every call that charges is one event: a request over several limits takes all of its permits or none. With a
 // state file (open_limiter) the state outlives the process, and several processes share it.
-// All members may be called from any thread at once. Tested by limiter_test.cc, wait_test.cc and
+// All members may be called from any thread at once; none of a limiter that was moved from. Tested by limiter_test.cc, wait_test.cc and
 // store_contract_test.cc; docs/embed.md is the guide.
 #pragma once
 
@@ -33,8 +33,6 @@ namespace weir {
 
 inline constexpr std::size_t kHoldIdBytesMax = 64;
 inline constexpr std::size_t kRequestIdBytesMax = 64;  // of idempotency ids and reservations
-inline constexpr std::size_t kChargesMax = 32;
-inline constexpr std::size_t kReservedMax = 16;
 inline constexpr Micros kRequestIdLasts{600'000'000};
 
 // Who forgets keys that have recovered: a thread of the limiter, about once a second, or the caller, by sweep().
@@ -51,7 +49,7 @@ struct LimiterOptions {
 
 // Names somebody who waits; 0 names nobody.
 using WaitId = std::uint64_t;
-// Must not throw, and is not the place to block: others are served by the same thread.
+// Never empty. Must not throw, and is not the place to block: others are served by the same thread.
 using WaitCallback = std::function<void(Result<Decision>)>;
 
 struct WaitOptions {

@@ -35,6 +35,9 @@ inline constexpr std::size_t kKeyBytesMax = 4096;
 // Why nothing can be counted under this key: it is empty, or too long. Nothing if it will do.
 std::optional<Error> refuse_key(std::string_view key);
 
+inline constexpr std::size_t kChargesMax = 32;   // of a request
+inline constexpr std::size_t kReservedMax = 16;  // of a reservation
+
 // One limit to be debited. A key has one state for each algorithm; two quotas of the same algorithm
 // on the same subject need two keys ("user:42/second", "user:42/hour").
 struct Charge {

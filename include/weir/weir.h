@@ -110,7 +110,7 @@ weir_status weir_check_once(weir_limiter* limiter, const char* id, size_t id_byt
                             size_t* binding);
 
 // Several requests, each on its own, any number. `statuses` and `decisions` have room for `count`. Answers the first
-// status that is not WEIR_OK, but always answers all.
+// status that is not WEIR_OK, but always answers all; without memory for that, the program ends.
 weir_status weir_check_many(weir_limiter* limiter, const weir_charge* charges, size_t count, weir_decision* decisions,
                             weir_status* statuses);
 

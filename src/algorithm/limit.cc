@@ -150,6 +150,21 @@ Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> 
   return make_bucket(quota.algorithm, quota.permits, period_us, quota.burst.value_or(quota.permits));
 }
 
+bool is_sound(const Limit& limit) {
+  const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
+    return low <= value && value <= high;
+  };
+  if (std::ranges::find(kAlgorithms, limit.algorithm) == std::end(kAlgorithms)) return false;
+  const bool by_calendar = limit.calendar != nullptr;
+  if (by_calendar && limit.algorithm != Algorithm::fixed_window) return false;
+  if (!within(limit.period_us, by_calendar ? 0 : 1, by_calendar ? 0 : kPeriodMax.count())) return false;
+  if (!check_permits(limit.algorithm, limit.permits) || limit.events_max < 1) return false;
+  if (!is_bucket(limit.algorithm)) return limit.capacity == limit.permits && limit.rate == 1 && limit.weight == 1;
+  if (limit.permits == 0) return limit.capacity == 0 && limit.rate == 1 && limit.weight == 1;
+  return within(limit.capacity, 1, kPermitsMax) && within(limit.rate, 1, kRateMax) &&
+         within(limit.weight, 1, kUnitsMax / (limit.capacity + 1));
+}
+
 bool operator==(const Limit& a, const Limit& b) {
   const auto numbers = [](const Limit& l) {
     return std::tuple(l.algorithm, l.permits, l.period_us, l.capacity, l.rate, l.weight, l.events_max);

@@ -35,6 +35,12 @@ Fraction largest_fraction(std::int64_t permits, std::int64_t period_us, Fraction
 Result<Limit> make_bucket(Algorithm algorithm, std::int64_t permits, std::int64_t period_us, std::int64_t capacity);
 Result<Limit> make_window(Algorithm algorithm, std::int64_t permits, std::int64_t period_us);
 
+// is_sound()
+//
+// Whether the arithmetic can bear this limit. Every limit that the functions here make is sound; one that was put
+// together by hand, or comes from a damaged file, may divide by zero or overflow.
+bool is_sound(const Limit& limit);
+
 // compile_limit()
 //
 // `calendar` is the one that the quota names, and null if it names none.

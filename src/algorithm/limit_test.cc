@@ -280,5 +280,33 @@ TEST(AssertionDeathTest, NamesTheConditionAndItsPlace) {
   EXPECT_DEATH(WEIR_ASSERT(1 + 1 == 3), "limit_test.cc:[0-9]+: .*1 \\+ 1 == 3");
 }
 
+// Whatever the functions make is sound; what differs from it in one number may not be.
+TEST(Soundness, IsWhatTheArithmeticReliesOn) {
+  const Limit window = *make_window(Algorithm::sliding_window, 10, 1'000'000);
+  const Limit bucket = *make_bucket(Algorithm::token_bucket, 3, 1'000'000, 50);
+  const Limit holds = *make_window(Algorithm::concurrency, kConcurrentMax, 1'000'000);
+  for (const Limit& limit : {window, bucket, holds, *make_bucket(Algorithm::leaky_bucket, 0, 1'000, 1),
+                             *make_window(Algorithm::fixed_window, 0, 1)}) {
+    EXPECT_TRUE(is_sound(limit));
+  }
+  EXPECT_FALSE(is_sound(Limit{}));
+  const auto with = [](Limit limit, auto member, auto value) {
+    limit.*member = value;
+    return limit;
+  };
+  const std::int64_t huge = std::int64_t{1} << 41;
+  for (const Limit& limit :
+       {with(window, &Limit::capacity, 9), with(window, &Limit::permits, -1), with(window, &Limit::permits, huge),
+        with(window, &Limit::period_us, 0), with(window, &Limit::period_us, INT64_MAX),
+        with(window, &Limit::events_max, 0), with(window, &Limit::weight, 2),
+        with(window, &Limit::algorithm, static_cast<Algorithm>(9)), with(bucket, &Limit::rate, 0),
+        with(bucket, &Limit::rate, kRateMax + 1), with(bucket, &Limit::weight, 0),
+        with(bucket, &Limit::weight, kUnitsMax), with(bucket, &Limit::capacity, huge),
+        with(bucket, &Limit::capacity, 0), with(with(holds, &Limit::permits, 20'000), &Limit::capacity, 20'000)}) {
+    EXPECT_FALSE(is_sound(limit)) << limit.permits << ' ' << limit.period_us << ' ' << limit.capacity << ' '
+                                  << limit.rate << ' ' << limit.weight;
+  }
+}
+
 }  // namespace
 }  // namespace weir

@@ -14,7 +14,6 @@ using table::Debit;
 using table::Ruling;
 using table::Ticket;
 
-constexpr std::size_t kReservedMax = 16;
 constexpr std::size_t kBatch = 16;
 constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the ids of permits in flight are hashed under this
 

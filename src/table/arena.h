@@ -22,7 +22,7 @@ struct Block {
 // As it stands in a pending unit. 0 is none.
 inline Word pending_word(const Block& block) { return {(std::uint64_t{block.block_class} + 1) << 2, block.line + 1}; }
 
-// take()
+// take_block()
 //
 // A block of that class for pending unit `place`, which is empty or gets rid of what it holds. False if the arena is
 // full.
@@ -31,7 +31,7 @@ bool take_block(Actor& actor, std::uint32_t place, unsigned block_class);
 // What a pending unit holds.
 std::optional<Block> pending_block(Actor& actor, std::uint32_t place);
 
-// give()
+// give_block(), give_all_blocks()
 //
 // Puts what the pending unit holds back on its free list.
 void give_block(Actor& actor, std::uint32_t place);

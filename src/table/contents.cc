@@ -29,15 +29,15 @@ Contents::Contents(Mapping mapping, FindCalendar find_calendar, const ClockReadi
     : mapping_(std::move(mapping)),
       now_(time_at(region().header(), reading)),
       is_in_use_(has_users(mapping_.fd())),
-      was_clean_(load(region().header().clean) == 1),
+      was_clean_(load(region().header().clean) == kClean),
       registry_(mapping_.region(), std::move(find_calendar)),
       actor_(mapping_.region(), 0),
       reader_(actor_, registry_) {
-  const bool is_new_boot = !keeps_time(region().header(), reading);
+  const bool is_torn = !keeps_time(region().header(), reading) || load(region().header().clean) == kTorn;
   if (is_in_use_) {
     for (std::uint64_t who = 0; who < kParticipants; ++who) Actor(region(), who).recover();
-  } else if (!was_clean_ || is_new_boot) {
-    repair(region(), registry_, now_, is_new_boot);
+  } else {
+    repair(region(), registry_, now_, is_torn);
   }
 }
 
@@ -50,11 +50,16 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
   auto content = reader_.read(word);
   if (!content) {
     ++totals.unreadable;
+    actor_.take_note_of_damage();
     return;
   }
   if (content->block) totals.arena_lines += std::uint64_t{1} << content->block->block_class;
   content->cell.prepare(content->cell.limit(), now_);
   const Held held{page, name_of(word.tag) >> kNameShift, &content->cell.limit(), peek_at(*content, now_)};
+  if (actor_.take_note_of_damage()) {
+    ++totals.unreadable;
+    return;
+  }
   if (held.peek.reset_after.count() == 0) {
     ++totals.lapsed;
     return;
@@ -65,7 +70,7 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
 
 Totals Contents::walk(const std::function<void(const Held&)>& visit) {
   const Region& table = region();
-  Totals totals{.swept = load(table.header().swept), .limits = registry_.size()};
+  Totals totals{.swept = load(table.header().swept)};
   for (std::uint64_t who = 0; who < kParticipants; ++who) {
     const Word tally = actor_.read(table.participant(who).tally);
     totals.evicted += tally.tag >> 2;
@@ -76,6 +81,7 @@ Totals Contents::walk(const std::function<void(const Held&)>& visit) {
     for (auto& line : table.page(i).slots) {
       for (Unit& unit : line) {
         const Word word = actor_.read(unit);
+        if (actor_.take_note_of_damage()) ++totals.unreadable;
         if (word.tag == 0) continue;
         ++used;
         look_at(word, i, visit, totals);

@@ -28,7 +28,6 @@ struct Totals {
   std::uint64_t fullest = 0;      // slots in use in one page
   std::uint64_t arena_lines = 0;  // in use
   std::uint64_t evicted = 0, forgiven = 0, swept = 0;
-  std::uint32_t limits = 0;
 };
 
 class Contents {
@@ -40,7 +39,6 @@ class Contents {
   std::int64_t now() const { return now_; }
   bool is_in_use() const { return is_in_use_; }
   bool was_clean() const { return was_clean_; }  // closed in good order
-  bool is_damaged() const { return actor_.is_damaged(); }
   SlotReader& reader() { return reader_; }
 
   // walk()

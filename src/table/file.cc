@@ -173,7 +173,7 @@ void Mapping::swap(Mapping& other) noexcept {
   std::swap(region_, other.region_);
   std::swap(fd_, other.fd_);
   std::swap(is_new_, other.is_new_);
-  std::swap(is_new_boot_, other.is_new_boot_);
+  std::swap(is_torn_, other.is_torn_);
   std::swap(was_clean_, other.was_clean_);
   std::swap(is_sole_, other.is_sole_);
 }
@@ -191,13 +191,14 @@ Mapping::~Mapping() {
 
 void Mapping::share() {
   if (fd_ < 0 || !is_sole_) return;
+  store(region_.header().clean, kInUse);  // whatever was torn is repaired
   share_users(fd_);
   is_sole_ = false;
 }
 
 void Mapping::mark_clean() {
   if (fd_ < 0 || (!is_sole_ && !try_sole_users(fd_))) return;
-  store(region_.header().clean, 1);
+  store(region_.header().clean, kClean);
   share_users(fd_);  // a child that inherited this descriptor may still come to life, and would shut itself out
   is_sole_ = false;
 }
@@ -214,7 +215,7 @@ Result<void> Mapping::reopen_after_fork() {
   if (*use == Use::sole) share_users(fresh.get());
   close(std::exchange(fd_, fresh.release()));
   is_sole_ = false;
-  store(region_.header().clean, 0);  // the parent may have closed it in good order
+  store(region_.header().clean, kInUse);  // the parent may have closed it in good order
   return {};
 }
 
@@ -223,15 +224,16 @@ Result<void> Mapping::enter(Use use, const ClockReading& reading) {
   Header& header = region_.header();
   is_sole_ = use == Use::sole;
   if (!is_sole_) {
-    was_clean_ = is_new_ = is_new_boot_ = false;
+    was_clean_ = is_new_ = is_torn_ = false;
     if (keeps_time(header, reading) || reading.boot_id == decltype(reading.boot_id){}) return {};
     return fail(ErrorCode::unavailable, "is in use where another clock rules: on another machine, or in a container " +
                                             std::string("with a clock of its own; give each a file of its own"));
   }
-  is_new_boot_ = !keeps_time(header, reading);
-  was_clean_ = load(header.clean) == 1 && !is_new_boot_;
-  if (is_new_boot_) set_clock(header, reading);
-  store(header.clean, 0);
+  const bool is_new_boot = !keeps_time(header, reading);
+  is_torn_ = is_new_boot || load(header.clean) == kTorn;
+  was_clean_ = load(header.clean) == kClean && !is_torn_;
+  store(header.clean, is_torn_ ? kTorn : kInUse);  // before the boot is noted: whoever repairs may be killed
+  if (is_new_boot) set_clock(header, reading);
   return {};
 }
 

@@ -37,9 +37,9 @@ class Mapping {
   const Region& region() const { return region_; }
   int fd() const { return fd_; }
 
-  bool is_new() const { return is_new_; }            // made just now
-  bool is_new_boot() const { return is_new_boot_; }  // the machine was started since it was used last
-  bool was_clean() const { return was_clean_; }      // the last user closed it, in this boot: nothing to repair
+  bool is_new() const { return is_new_; }        // made just now
+  bool is_torn() const { return is_torn_; }      // the machine was started since it was used last, or repaired it last
+  bool was_clean() const { return was_clean_; }  // the last user closed it, in this boot: nothing to repair
 
   // is_sole(), share()
   //
@@ -65,7 +65,7 @@ class Mapping {
 
   Region region_;
   int fd_ = -1;
-  bool is_new_ = true, is_new_boot_ = false, was_clean_ = true, is_sole_ = true;
+  bool is_new_ = true, is_torn_ = false, was_clean_ = true, is_sole_ = true;
 };
 
 // map_memory()

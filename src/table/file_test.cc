@@ -379,7 +379,7 @@ TEST_F(StateFile, IgnoresStepsOfTheWallClockWithinABoot) {
     const auto mapping = open_it(reading);
     ASSERT_TRUE(mapping);
     EXPECT_EQ(time_of(*mapping, reading), kNow + 10'000'000) << step;
-    EXPECT_FALSE(mapping->is_new_boot());
+    EXPECT_FALSE(mapping->is_torn());
   }
 }
 
@@ -390,7 +390,7 @@ TEST_F(StateFile, GoesOnFromTheLatestTimeAfterABootAndNeverBack) {
     const ClockReading reading{{3, 4}, wall_us, 7'000'000};
     const auto mapping = open_it(reading);
     ASSERT_TRUE(mapping);
-    EXPECT_TRUE(mapping->is_new_boot());
+    EXPECT_TRUE(mapping->is_torn());
     EXPECT_FALSE(mapping->was_clean());
     EXPECT_EQ(time_of(*mapping, reading), wall_us == kNow + kHour ? wall_us : kNow) << wall_us;
     EXPECT_EQ(mapping->region().header().boot_id[0], 3);
@@ -401,7 +401,7 @@ TEST_F(StateFile, TakesAnotherBootClockForAnotherBoot) {  // a container with a 
   ASSERT_TRUE(open_it());
   const ClockReading reading{kReading.boot_id, kNow + kHour, 1'000'000};
   const auto mapping = open_it(reading);
-  EXPECT_TRUE(mapping->is_new_boot());
+  EXPECT_TRUE(mapping->is_torn());
   EXPECT_EQ(time_of(*mapping, reading), kNow + kHour);
 }
 

@@ -92,7 +92,7 @@ void format(const Region& region, const Geometry& geometry, const Identity& iden
   header.created_us = identity.created_us;
   header.checksum = checksum_of(header);
   set_clock(header, reading);
-  header.clean = 1;
+  header.clean = kClean;
   carve_arena(region);
 }
 

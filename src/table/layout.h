@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "table/word.h"
+#include "weir/verdict.h"
 
 namespace weir::table {
 
@@ -52,7 +53,7 @@ struct Entry {
 };
 
 inline constexpr std::uint32_t kParticipants = 256;
-inline constexpr std::uint32_t kChargesMax = 32;  // of a verdict
+inline constexpr auto kChargesMax = static_cast<std::uint32_t>(weir::kChargesMax);  // of a verdict
 inline constexpr std::uint32_t kPendings = kChargesMax + 1;
 inline constexpr std::uint32_t kSweepPending = kChargesMax;  // the one that a sweep uses
 inline constexpr std::uint32_t kEntriesMax = 320;            // 32 charges of at most 9, and what comes with them
@@ -89,6 +90,13 @@ struct alignas(64) RegistryEntry {
 };
 static_assert(sizeof(RegistryEntry) == 128);
 
+// How whoever used a table last has left it.
+enum Condition : std::uint64_t {
+  kInUse = 0,  // or killed
+  kClean = 1,  // closed
+  kTorn = 2,   // the machine went down, and no repair has come to its end since
+};
+
 struct Header {
   std::uint64_t magic;
   std::uint32_t version;
@@ -106,7 +114,7 @@ struct Header {
   alignas(64) std::uint64_t boot_id[2];
   std::int64_t clock_offset_us;  // wall clock - boot clock, for all processes
   std::int64_t latest_us;        // a time that was seen; about a second behind the latest
-  std::uint64_t clean;           // 1 after the last user closed the table
+  std::uint64_t clean;           // a Condition
   alignas(64) std::uint64_t sweep_page, reclaim_page;
   std::uint64_t swept;                    // lapsed keys that the sweep removed
   alignas(64) Unit free_lists[kClasses];  // {changes << 2, line + 1}: 0 is an empty list

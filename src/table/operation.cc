@@ -5,8 +5,8 @@
 namespace weir::table {
 namespace {
 
-// No unharmed table makes anybody look so often at one word that does not change.
-constexpr unsigned kLooksMax = 100'000;
+// No unharmed table makes anybody look so often at one marked word that does not change, nor at all.
+constexpr unsigned kSameMax = 1'000, kLooksMax = 1'000'000;
 
 void pause() {
 #if defined(__x86_64__)
@@ -34,19 +34,27 @@ void store_entry(Entry& place, const Entry& entry) {
   store(place.next.state, entry.next.state);
 }
 
+// What only a damaged record holds.
+bool is_sound(const Region& region, const Entry& entry) {
+  return region.is_shared(entry.unit) && mark_of(entry.old) == kPlain && mark_of(entry.next) == kPlain;
+}
+
 }  // namespace
 
+bool Actor::may_look(Looks& looks, const Word& word) {
+  looks.same = word == looks.before ? looks.same + 1 : 0;
+  looks.before = word;
+  if (looks.same == kSameMax || ++looks.all == kLooksMax) damaged_ = true;
+  return !damaged_;
+}
+
 Word Actor::read(Unit& unit) {
-  Word before{};
-  for (unsigned same = 0; same < kLooksMax;) {
+  for (Looks looks;;) {
     const Word word = load(unit);
     if (mark_of(word) == kPlain) return word;
-    same = word == before ? same + 1 : 0;
-    before = word;
+    if (!may_look(looks, word)) return {};
     settle(unit, word);
   }
-  damaged_ = true;
-  return {};
 }
 
 void Actor::put(Unit& unit, const Word& word) {
@@ -70,35 +78,41 @@ void Actor::help(std::uint64_t ref) {
   const std::uint64_t status = load(owner.status);
   if (status >> 2 != number_of(ref)) return;  // over: the word that led here has changed
   if (status == status_of(ref, kSolo)) exchange(owner.status, status, status_of(ref, kFailed));
-  if (status == status_of(ref, kHelp)) drive(ref);
+  if (status == status_of(ref, kHelp)) {
+    if (depth_ == kParticipants) return note_damage();  // a circle; words are held in ascending order, so there is none
+    ++depth_;
+    drive(ref);
+    --depth_;
+  }
   const std::uint64_t decided = load(owner.status);
-  if (decided >> 2 == number_of(ref)) release(ref, decided == status_of(ref, kDone));
+  if (decided == status_of(ref, kDone) || decided == status_of(ref, kFailed)) {
+    release(ref, decided == status_of(ref, kDone));
+  }
 }
 
-// Takes hold of all words in ascending order, for the owner or anyone who helps; then it is done.
+// Takes hold of all words in ascending order, for the owner or anyone who helps; then it is done. What cannot be done,
+// because a word has moved on or is damaged, has failed.
 void Actor::drive(std::uint64_t ref) {
   Participant& owner = region_->participant(who_of(ref));
   const std::uint64_t open = status_of(ref, kHelp);
   const std::uint64_t count = load(owner.count);
   for (std::uint64_t i = 0; i < count && i < kEntriesMax; ++i) {
-    for (unsigned looks = 0;; ++looks) {
+    for (Looks looks;;) {
       const Entry entry = load_entry(owner.entries[i]);
       fence_after_read();
       if (load(owner.status) != open) return;  // what was read may be another operation's
-      if (!region_->is_shared(entry.unit) || looks == kLooksMax) {
-        damaged_ = true;
-        return;
-      }
-      Unit& unit = region_->unit(entry.unit);
-      const Word word = load(unit);
+      if (!is_sound(*region_, entry)) note_damage();
+      const Word word = damaged_ ? Word{} : load(region_->unit(entry.unit));
       if (is_held_by(word, ref)) break;
-      if (mark_of(word) != kPlain) {
-        settle(unit, word);
-      } else if (word == entry.old) {
-        install(unit, word, ref);
-      } else {
+      const bool is_marked = mark_of(word) != kPlain;
+      if (damaged_ || (is_marked ? !may_look(looks, word) : !(word == entry.old))) {
         exchange(owner.status, open, status_of(ref, kFailed));
         return;
+      }
+      if (is_marked) {
+        settle(region_->unit(entry.unit), word);
+      } else {
+        install(region_->unit(entry.unit), word, ref);
       }
     }
   }
@@ -140,12 +154,14 @@ void Actor::release(std::uint64_t ref, bool done) {
     const std::uint64_t number = load(owner.entries[i].unit);
     if (!region_->is_shared(number)) continue;
     Unit& unit = region_->unit(number);
-    for (unsigned looks = 0; looks < kLooksMax; ++looks) {
+    for (Looks looks;;) {
       const Word word = load(unit);
       if (is_held_by(word, ref)) {
         const Entry entry = load_entry(owner.entries[i]);
+        if (!is_sound(*region_, entry)) return note_damage();
         replace(unit, word, done ? entry.next : entry.old);
       } else if (mark_of(word) == kClaimed) {
+        if (!may_look(looks, word)) return;
         complete(unit, word);
       } else {
         break;
@@ -179,11 +195,8 @@ bool Actor::change(std::span<Entry> entries, Way way, Rebinder* rebinder) {
     Unit& unit = region_->unit(entry.unit);
     Word word = held_by(entry.old, ref);
     if (exchange(unit, word, done ? entry.next : entry.old)) continue;
-    for (unsigned looks = 0; mark_of(word) == kClaimed || is_held_by(word, ref); ++looks) {
-      if (looks == kLooksMax) {
-        damaged_ = true;
-        break;
-      }
+    for (Looks looks; mark_of(word) == kClaimed || is_held_by(word, ref);) {
+      if (!may_look(looks, word)) break;
       if (mark_of(word) == kClaimed) {
         complete(unit, word);
       } else {
@@ -207,7 +220,7 @@ bool Actor::hold_all(std::span<Entry> entries, std::uint64_t ref, Rebinder* rebi
 bool Actor::hold(Entry& entry, std::size_t place, std::uint64_t ref, Rebinder* rebinder) {
   Participant& own = record();
   Unit& unit = region_->unit(entry.unit);
-  for (unsigned looks = 0; looks < kLooksMax; ++looks) {
+  for (unsigned looks = 0; looks < kLooksMax && !damaged_; ++looks) {
     Word seen = entry.old;
     if (exchange(unit, seen, held_by(entry.old, ref))) return true;
     if (mark_of(seen) != kPlain) {

@@ -4,7 +4,7 @@
 // effect at one moment: when its status becomes `done`, while it holds all of its words. Whoever meets a held word
 // brings the operation to its end, or undoes it, and goes on: a participant that was killed or stopped in the middle is
 // in nobody's way. The first tries are *solo*: only the owner takes hold of words, others may only undo it; that is
-// fast. Then others *help*: an operation is undone at most twice, so that everybody's work gets done in the end.
+// fast. Then others *help*: an operation is undone only a few times, so that everybody's work gets done in the end.
 //
 // An actor is one thread at one participant's record. Tested by operation_test.cc, by tests/schedule_test.cc (chosen
 // interleavings), tests/kill_test.cc and by the model in tests/model.
@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "table/layout.h"
 
@@ -71,14 +72,23 @@ class Actor {
   // Ends what a dead participant of this record left: whoever calls it holds the record's lock.
   void recover();
 
-  // True once a word could not be brought to an end: the region is damaged. Nothing read since then counts.
+  // True once a word could not be brought to an end, or made no sense: the region is damaged. Nothing read since then
+  // counts, until whoever can do without it has taken note.
   bool is_damaged() const { return damaged_; }
+  void note_damage() { damaged_ = true; }
+  bool take_note_of_damage() { return std::exchange(damaged_, false); }
 
   const Region& region() const { return *region_; }
   std::uint64_t who() const { return who_; }
   Participant& record() const { return region_->participant(who_); }
 
  private:
+  // How often a loop has looked at one marked word, and how often at all.
+  struct Looks {
+    Word before{};
+    unsigned same = 0, all = 0;
+  };
+  bool may_look(Looks& looks, const Word& word);
   void settle(Unit& unit, const Word& seen);
   void help(std::uint64_t ref);
   void drive(std::uint64_t ref);
@@ -91,6 +101,7 @@ class Actor {
   const Region* region_;
   std::uint64_t who_;
   bool damaged_ = false;
+  unsigned depth_ = 0;  // of helping one who waits for another
 };
 
 }  // namespace weir::table

@@ -45,20 +45,6 @@ void write(RegistryEntry& entry, const Limit& limit) {
   std::memcpy(entry.zone, zone.data(), zone.size());
 }
 
-// What a damaged file could hold must not reach the arithmetic.
-bool is_sound(const RegistryEntry& entry) {
-  const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
-    return low <= value && value <= high;
-  };
-  if (entry.algorithm >= std::size(kAlgorithms) || entry.calendar_unit > 3) return false;
-  const auto algorithm = static_cast<Algorithm>(entry.algorithm);
-  const bool by_calendar = entry.has_calendar != 0 && algorithm == Algorithm::fixed_window;
-  return within(entry.permits, 0, kPermitsMax) && within(entry.capacity, 0, kPermitsMax) &&
-         within(entry.rate, 1, kRateMax) && within(entry.weight, 1, kUnitsMax) &&
-         within(entry.period_us, by_calendar ? 0 : 1, by_calendar ? 0 : kPeriodMax.count()) &&
-         (!is_bucket(algorithm) || entry.capacity + 1 <= kUnitsMax / entry.weight) && entry.events_max > 0;
-}
-
 }  // namespace
 
 Registry::~Registry() {
@@ -75,7 +61,7 @@ const Known* Registry::keep(std::uint32_t number, const Limit& limit) {
 const Known* Registry::learn(std::uint32_t number) {
   if (number == 0 || number > kLimitsMax) return nullptr;
   const RegistryEntry& entry = region_.limit(number);
-  if (load(entry.guard).tag != kReady << 2 || !is_sound(entry)) return nullptr;
+  if (load(entry.guard).tag != kReady << 2) return nullptr;
   Limit limit{.algorithm = static_cast<Algorithm>(entry.algorithm),
               .permits = entry.permits,
               .period_us = entry.period_us,
@@ -83,12 +69,13 @@ const Known* Registry::learn(std::uint32_t number) {
               .rate = entry.rate,
               .weight = entry.weight,
               .events_max = entry.events_max};
-  if (entry.has_calendar != 0) {
+  if (entry.has_calendar != 0 && entry.calendar_unit <= static_cast<std::uint8_t>(CalendarUnit::year)) {
     const auto unit = static_cast<CalendarUnit>(entry.calendar_unit);
     if (find_calendar_) limit.calendar = find_calendar_(unit, zone_of(entry));
     // Without the zone's rules its states can still be read: a window is known by its end.
     if (!limit.calendar) limit.calendar = std::make_shared<const Calendar>(unit, zone_of(entry), Zone{});
   }
+  if (!is_sound(limit)) return nullptr;  // the file is damaged
   return keep(number, limit);
 }
 

@@ -2,7 +2,8 @@
 //
 // After a kill every operation can be ended as its participants would have. After the machine itself went down, each
 // page of the file is an older or newer self of its own: a word may name an operation that is not in its record. Such a
-// key counts as spent. In both cases the arena is laid out anew from what the slots refer to.
+// key counts as spent. In both cases the arena is laid out anew from what the slots refer to. The repair may itself be
+// killed: a slot that is lost stays marked until it is spent, so that the next one finds it.
 
 #include <algorithm>
 #include <vector>
@@ -20,18 +21,21 @@ class Repair {
         now_(now),
         actor_(region, 0),
         reader_(actor_, registry),
-        used_(region.arena_lines(), false) {}
+        used_(region.arena_lines(), false),
+        torn_(region.arena_lines(), false) {}
 
-  void run(bool is_new_boot) {
+  void run(bool is_torn) {
     const bool has_writers = registry_.has_writers();
     for (std::uint64_t who = 0; who < kParticipants; ++who) {
-      Actor dead(region_, who);
-      if (!is_new_boot) dead.recover();
+      if (!is_torn) Actor(region_, who).recover();
       if (has_writers) registry_.recover(who);
+      settle(region_.participant(who));
     }
+    // From here on a mark belongs to nobody, and a marked word must not be read by an actor.
     for (Unit& list : region_.header().free_lists) clear_mark(list);
+    find_torn_lines();
     for (std::uint64_t i = 0; i < region_.pages(); ++i) settle(region_.page(i));
-    for (std::uint64_t who = 0; who < kParticipants; ++who) settle(region_.participant(who));
+    clear_torn_lines();
     lay_out_arena();
     for (Unit* unit : lost_) spend(*unit);
     count_all_keys(region_);
@@ -42,6 +46,21 @@ class Repair {
   static void clear_mark(Unit& unit) {
     const Word word = load(unit);
     if (mark_of(word) != kPlain) write(unit, {word.tag & ~kMarkBits, 0});
+  }
+
+  void find_torn_lines() {
+    for (std::uint64_t line = 0; line < torn_.size(); ++line) {
+      for (const Unit& unit : region_.line(line).units) {
+        if (mark_of({load(unit.tag), 0}) != kPlain) torn_[line] = true;
+      }
+    }
+  }
+
+  void clear_torn_lines() {
+    for (std::uint64_t line = 0; line < torn_.size(); ++line) {
+      if (!torn_[line]) continue;
+      for (Unit& unit : region_.line(line).units) clear_mark(unit);
+    }
   }
 
   void settle(Participant& participant) {
@@ -70,25 +89,33 @@ class Repair {
   void settle(Unit& unit) {
     const Word word = load(unit);
     if (word.tag == 0) return;
-    if (mark_of(word) != kPlain) {
-      write(unit, {word.tag & ~kMarkBits, 0});
-      lost_.push_back(&unit);
-    } else if (is_ticket(limit_of(word.tag))) {
-      return;
-    } else if (const auto block = reader_.block_of(word)) {
-      if (!reader_.read(word) || !claim(*block)) lost_.push_back(&unit);
-    } else if (!reader_.read(word)) {
-      lost_.push_back(&unit);
-    }
+    if (mark_of(word) == kPlain && (is_ticket(limit_of(word.tag)) || is_whole(word))) return;
+    const std::uint64_t nobody = reference(kParticipants - 1, kNumberMask);
+    write(unit, {(word.tag & ~kMarkBits) | kHeld, nobody});
+    lost_.push_back(&unit);
   }
 
-  // False if another slot has part of the block already.
+  bool is_whole(const Word& word) {
+    const auto block = reader_.block_of(word);
+    if (block && !claim(*block)) return false;
+    if (reader_.read(word)) return true;
+    if (block) set_used(*block, false);
+    return false;
+  }
+
+  // False if part of the block is torn, or another slot's.
   bool claim(const Block& block) {
-    const auto from = used_.begin() + static_cast<std::ptrdiff_t>(block.line);
-    const auto to = from + (std::ptrdiff_t{1} << block.block_class);
-    if (std::find(from, to, true) != to) return false;
-    std::fill(from, to, true);
+    const std::uint64_t end = block.line + (std::uint64_t{1} << block.block_class);
+    for (std::uint64_t line = block.line; line < end; ++line) {
+      if (used_[line] || torn_[line]) return false;
+    }
+    set_used(block, true);
     return true;
+  }
+
+  void set_used(const Block& block, bool is_used) {
+    const auto from = used_.begin() + static_cast<std::ptrdiff_t>(block.line);
+    std::fill(from, from + (std::ptrdiff_t{1} << block.block_class), is_used);
   }
 
   void lay_out_arena() {
@@ -113,24 +140,21 @@ class Repair {
   }
 
   // A key whose state is lost counts as spent; one whose limit is lost too is forgotten.
-  void spend(Unit& unit) {
-    const std::uint64_t tag = load(unit.tag);
+  void spend(Unit& unit) { write(unit, spent(load(unit.tag) & ~kMarkBits)); }
+
+  Word spent(std::uint64_t tag) {
     const Known* known = registry_.known(limit_of(tag));
-    write(unit, {});
-    if (known == nullptr || is_ticket(limit_of(tag))) return;
+    if (known == nullptr || is_ticket(limit_of(tag))) return {};
     const Limit& limit = known->limit;
-    if (known->packing.fits_slot) {
-      write(unit, {tag, spent_slot(limit, known->packing)});
-      return;
-    }
+    if (known->packing.fits_slot) return {tag, spent_slot(limit, known->packing)};
     const unsigned block_class = known->packing.kind == Kind::log || known->packing.kind == Kind::holds ? 1 : 0;
-    if (!take_block(actor_, 0, block_class)) return;
+    if (!take_block(actor_, 0, block_class)) return {};
     const Block block = *pending_block(actor_, 0);
     Line& head = region_.line(block.line);
     actor_.put(head.units[kState1], {std::uint64_t{block_class} << 2, 0});
     actor_.put(head.units[kState0], spent_block(head, limit, known->packing));
     write(actor_.record().pending[0], {});
-    write(unit, {tag, block_state(block.line, change_of(load(actor_.record().status)))});
+    return {tag, block_state(block.line, change_of(load(actor_.record().status)))};
   }
 
   std::uint64_t spent_slot(const Limit& limit, const Packing& packing) const {
@@ -161,7 +185,7 @@ class Repair {
   const std::int64_t now_;
   Actor actor_;
   SlotReader reader_;
-  std::vector<bool> used_;
+  std::vector<bool> used_, torn_;  // the lines of the arena
   std::vector<Unit*> lost_;
 };
 
@@ -177,8 +201,8 @@ void count_all_keys(const Region& region) {
   for (std::uint64_t who = 0; who < kParticipants; ++who) store(region.participant(who).keys, who == 0 ? keys : 0);
 }
 
-void repair(const Region& region, Registry& registry, std::int64_t now, bool is_new_boot) {
-  Repair(region, registry, now).run(is_new_boot);
+void repair(const Region& region, Registry& registry, std::int64_t now, bool is_torn) {
+  Repair(region, registry, now).run(is_torn);
 }
 
 }  // namespace weir::table

@@ -202,9 +202,6 @@ Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading
                                           std::to_string(keys_of(after->pages)) + "; ask for more --keys");
   }
   const bool has_room = builder.copy_blocks();
-  if (old.is_damaged()) {
-    return fail(ErrorCode::unavailable, path + ": is damaged, and nothing was changed; begin a new file");
-  }
   if (!has_room) {
     return fail(ErrorCode::exhausted, path + ": its logs do not fit into " +
                                           std::to_string(after->arena_lines * sizeof(Line)) +

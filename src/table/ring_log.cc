@@ -21,15 +21,17 @@ std::uint64_t share(std::uint64_t time, std::uint64_t total, int k) {
   return static_cast<std::uint64_t>((Bits{total} << kTimeBits | time) >> (32 * k)) & mask(32);
 }
 
-Word with_share(Word word, std::uint64_t part) { return {(word.tag & mask(32)) | part << 32, word.state}; }
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
-Word with_wide(Word word, std::uint64_t time, std::uint64_t total) {
-  return {(word.tag & ~mask(32)) | (total >> kWideLowBits) << 2, time | (total & mask(kWideLowBits)) << kTimeBits};
+Patch share_patch(std::uint64_t time, std::uint64_t total, int k) {
+  return {{mask(32), kAll}, {share(time, total, k) << 32, 0}};
 }
-
-Word with_narrow(Word word, std::int64_t position, std::uint64_t event) {
-  if (position % 2 == 0) return {event << 2, word.state};
-  return {word.tag, event};
+Patch wide_patch(std::uint64_t time, std::uint64_t total) {
+  return {{~mask(32), 0}, {(total >> kWideLowBits) << 2, time | (total & mask(kWideLowBits)) << kTimeBits}};
+}
+Patch narrow_patch(std::int64_t position, std::uint64_t event) {
+  if (position % 2 == 0) return {{0, kAll}, {event << 2, 0}};
+  return {{kAll, 0}, {0, event}};
 }
 
 }  // namespace
@@ -130,28 +132,26 @@ void RingLog::apply(const LogEdit& edit) {
   size_ = edit.keep - edit.dead;
 }
 
-bool RingLog::write(const Edit& edit) const {
+RingLog::Patches RingLog::patches() const {
+  Patches patches;
+  const auto add = [&](Patch patch, std::int64_t i) {
+    patch.unit = &ring_unit(*block_, i);
+    patches.all[patches.count++] = patch;
+  };
   for (std::size_t i = 0; i < changed_; ++i) {
-    const std::int64_t position = changes_[i].position % capacity_;
+    const std::int64_t position = changes_[i].position % capacity_, k = position % 4;
     if (changes_[i].position < first_ || changes_[i].position >= first_ + size_) continue;  // cut off since
     const auto time = static_cast<std::uint64_t>(changes_[i].event.time_us);
     const std::uint64_t total = changes_[i].event.total & total_mask();
     if (format_ == LogFormat::narrow) {
-      const auto change = [&](Word word) { return with_narrow(word, position, narrow_event(time, total)); };
-      if (!edit(ring_unit(*block_, position / 2), change)) return false;
-      continue;
-    }
-    const std::int64_t group = position / 4 * 3, k = position % 4;
-    if (k < 3) {
-      if (!edit(ring_unit(*block_, group + k), [&](Word word) { return with_wide(word, time, total); })) return false;
-      continue;
-    }
-    for (int part = 0; part < 3; ++part) {
-      const auto change = [&](Word word) { return with_share(word, share(time, total, part)); };
-      if (!edit(ring_unit(*block_, group + part), change)) return false;
+      add(narrow_patch(position, narrow_event(time, total)), position / 2);
+    } else if (k < 3) {
+      add(wide_patch(time, total), position / 4 * 3 + k);
+    } else {
+      for (int part = 0; part < 3; ++part) add(share_patch(time, total, part), position / 4 * 3 + part);
     }
   }
-  return true;
+  return patches;
 }
 
 // Events too old for narrow times are left out: no limit of a narrow log asks for them.
@@ -176,11 +176,11 @@ Word RingLog::copy(Actor& actor, Line& block, LogFormat format) const {
       const auto event_time = static_cast<std::uint64_t>(time(skipped + position + 1));
       const auto event_total = static_cast<std::uint64_t>(total(skipped + position + 1) - base) & to.total_mask();
       if (format == LogFormat::narrow) {
-        words[0] = with_narrow(words[0], position, narrow_event(event_time, event_total));
+        words[0] = narrow_patch(position, narrow_event(event_time, event_total))(words[0]);
       } else if (position % 4 < 3) {
-        words[position % 4] = with_wide(words[position % 4], event_time, event_total);
+        words[position % 4] = wide_patch(event_time, event_total)(words[position % 4]);
       } else {
-        for (int k = 0; k < 3; ++k) words[k] = with_share(words[k], share(event_time, event_total, k));
+        for (int k = 0; k < 3; ++k) words[k] = share_patch(event_time, event_total, k)(words[k]);
       }
     }
     if (format == LogFormat::narrow) {

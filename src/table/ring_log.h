@@ -5,13 +5,14 @@
 // newest. Else it takes 12: four events in three words. The head says where the ring begins, how many events it holds
 // and what the total was before the first. Here totals count from there.
 //
-// apply() changes the view only; write() hands the changed words on, copy() fills another block. What is read counts
+// apply() changes the view only; patches() hands the changed words on, copy() fills another block. What is read counts
 // only if the key's slot still holds what it held before. One thread. Tested by ring_log_test.cc and the differential
 // tests.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "algorithm/sliding_log.h"
@@ -26,6 +27,15 @@ LogFormat log_format(const Limit& limit);
 // How many events a block of 2^block_class lines holds, and the class that holds so many.
 std::int64_t log_capacity(unsigned block_class, LogFormat format);
 unsigned log_class(std::int64_t events, LogFormat format);
+
+// What an event changes in a word that it shares with others.
+struct Patch {
+  Word keep, set;
+  Unit* unit = nullptr;  // where the word is
+  Word operator()(const Word& word) const {
+    return {(word.tag & keep.tag) | set.tag, (word.state & keep.state) | set.state};
+  }
+};
 
 class RingLog {
  public:
@@ -45,12 +55,11 @@ class RingLog {
   LogFormat format() const { return format_; }
   std::int64_t capacity() const { return capacity_; }
 
-  // write()
+  // patches()
   //
-  // Names each word of the ring that has to change: edit(unit, change), where change(word) gives the word as it shall
-  // be.
-  using Edit = std::function<bool(Unit&, const std::function<Word(Word)>&)>;
-  bool write(const Edit& edit) const;
+  // Each word of the ring that has to change, in the order of the events.
+  struct Patches;
+  Patches patches() const;
   Word state() const;  // of the head
 
   // copy()
@@ -84,6 +93,13 @@ class RingLog {
   std::int64_t newest_us_ = 0;  // as the head says: narrow times are seen from it
   Change changes_[kChangesMax];
   std::size_t changed_ = 0;
+};
+
+struct RingLog::Patches {
+  std::array<Patch, 3 * kChangesMax> all;
+  std::size_t count = 0;
+  const Patch* begin() const { return all.data(); }
+  const Patch* end() const { return all.data() + count; }
 };
 
 }  // namespace weir::table

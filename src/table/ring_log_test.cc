@@ -19,10 +19,7 @@ class RingLogs : public ::testing::TestWithParam<LogFormat> {
  protected:
   // Writes a view's changes where they belong, as a transaction would.
   static Word write_in_place(Actor& actor, const RingLog& log) {
-    log.write([&](Unit& unit, const std::function<Word(Word)>& change) {
-      actor.put(unit, change(actor.read(unit)));
-      return true;
-    });
+    for (const Patch& patch : log.patches()) actor.put(*patch.unit, patch(actor.read(*patch.unit)));
     return log.state();
   }
 };

@@ -3,6 +3,7 @@
 #include "table/seats.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <new>
 
@@ -15,10 +16,10 @@ thread_local std::uint64_t last_seat = 0;
 
 }  // namespace
 
-Seats::Seats(Mapping& mapping, Registry& registry) : mapping_(mapping), registry_(registry) {
+Seats::Seats(Mapping& mapping, Registry& registry) : mapping_(mapping), registry_(registry), process_(::getpid()) {
   void* page = ::mmap(nullptr, sizeof(Flags), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(page, sizeof(Flags), MADV_WIPEONFORK);
+  is_wiped_on_fork_ = ::madvise(page, sizeof(Flags), MADV_WIPEONFORK) == 0;
   flags_ = static_cast<Flags*>(page);
   flags_->life.store(kAlive);
 }
@@ -28,6 +29,17 @@ Seats::~Seats() {
     if (flags_->state[who].load() != kForeign) unlock_participant(mapping_.fd(), who);
   }
   ::munmap(flags_, sizeof(Flags));
+}
+
+// Where the system does not do it. If several threads of the child come at once, one does it.
+void Seats::wipe_after_fork() {
+  constexpr pid_t kWiping = -1;
+  for (pid_t seen = process_.load(); seen != ::getpid(); seen = process_.load()) {
+    if (seen == kWiping || !process_.compare_exchange_strong(seen, kWiping)) continue;
+    for (auto& state : flags_->state) state.store(kForeign);
+    flags_->life.store(kUnborn);
+    process_.store(::getpid());
+  }
 }
 
 // In a child of the process that made this table: it becomes a user of its own. A table in memory is its own copy then,
@@ -55,6 +67,7 @@ bool Seats::claim(std::uint64_t who, bool has_writers) {
 }
 
 Result<Seats::Seat> Seats::sit_down() {
+  if (!is_wiped_on_fork_) wipe_after_fork();
   if (flags_->life.load(std::memory_order_acquire) != kAlive) {
     if (auto born = be_born(); !born) return fail(born.error());
   }

@@ -6,6 +6,8 @@
 // that the system wipes there. Any thread. Tested by seats_test.cc.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -59,12 +61,15 @@ class Seats {
   };
 
   bool claim(std::uint64_t who, bool has_writers);
+  void wipe_after_fork();
   void stand_up(std::uint64_t who) { flags_->state[who].store(kIdle, std::memory_order_release); }
   Result<void> be_born();
 
   Mapping& mapping_;
   Registry& registry_;
   Flags* flags_;
+  bool is_wiped_on_fork_;       // else this process must notice by itself
+  std::atomic<pid_t> process_;  // that the flags are of
 };
 
 }  // namespace weir::table

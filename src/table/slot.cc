@@ -77,7 +77,7 @@ void write_holds(Actor& actor, Line& block, const Holds& holds) {
 Holds SlotReader::read_holds(const Block& block, const Word& word) {
   const Bits bits = bits_of(word);
   const auto last = static_cast<std::int64_t>(field(bits, 0, kExpiryBits));
-  const std::size_t room = 4 * ((std::size_t{1} << block.block_class) - 1);
+  const std::size_t room = std::min<std::size_t>(4 * ((std::size_t{1} << block.block_class) - 1), kConcurrentMax);
   const std::size_t count = std::min<std::size_t>(field(bits, kExpiryBits, kCountBits), room);
   Holds holds(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -171,7 +171,7 @@ std::optional<Content> SlotReader::read(const Word& slot) {
   const Packing packing = packing_of(*limit);
   const Word word = actor_.read(head.units[kState0]);
   auto state = state_in_block(*limit, packing, *block, word);
-  if (!state) return {};
+  if (!state || actor_.is_damaged()) return {};
   return Content{packing, block, word, TableCell(*limit, *std::move(state))};
 }
 
@@ -193,7 +193,8 @@ SlotReader::Pulse SlotReader::pulse(const Word& slot, std::int64_t now) {
       return {.lapsed = static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now};
     }
     content->cell.prepare(Limit(content->cell.limit()), now);
-    return {.lapsed = content->cell.decide(now, 0).decision.reset_after.count() == 0};
+    const bool is_full = content->cell.decide(now, 0).decision.reset_after.count() == 0;
+    return {.lapsed = is_full && !actor_.is_damaged()};
   }
   const Limit& limit = known->limit;
   if (known->packing.kind == Kind::bucket) {

@@ -40,14 +40,20 @@ bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
 
 }  // namespace
 
-void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
+bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
   const Word version = actor.read(page.version);
   std::uint64_t passed = 0, removed = 0;
+  bool is_damaged = actor.take_note_of_damage();
   for (std::uint32_t line = 0; line < kLines; ++line) {
     for (Unit& unit : page.slots[line]) {
       const Word word = actor.read(unit);
+      const bool has_lapsed = word.tag != 0 && reader.pulse(word, now).lapsed;
+      if (actor.take_note_of_damage()) {
+        is_damaged = true;
+        continue;
+      }
       if (word.tag == 0) continue;
-      if (reader.pulse(word, now).lapsed && remove(actor, reader, unit, word)) {
+      if (has_lapsed && remove(actor, reader, unit, word)) {
         ++removed;
         if (is_key(word.tag)) count_keys(actor, -1);
         continue;
@@ -60,10 +66,12 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
   for (Unit& unit : page.overflow) {
     const Word word = actor.read(unit);
     if (word.tag != 0 && reader.pulse(word, now).lapsed) replace(unit, word, {});
+    is_damaged = actor.take_note_of_damage() || is_damaged;
   }
   if (removed > 0) __atomic_fetch_add(&actor.region().header().swept, removed, __ATOMIC_RELAXED);
   // Fails if a key was inserted since: then the next round does it.
-  if (passed != version.state) replace(page.version, version, {version.tag + 4, passed});
+  if (!is_damaged && passed != version.state) replace(page.version, version, {version.tag + 4, passed});
+  return !is_damaged;
 }
 
 void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
@@ -76,16 +84,16 @@ void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
 }
 
 bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {
+  auto seat = seats_.sit_down();  // first: in a child it opens the file anew
+  if (!seat) return true;
   const Ownership ownership(mapping_.fd());
   if (!ownership) return true;
-  auto seat = seats_.sit_down();
-  if (!seat) return true;
   Actor& actor = seat->actor();
   SlotReader reader(actor, registry_);
   Header& header = region_.header();
   std::uint64_t at = load(header.sweep_page) % region_.pages();
   for (std::uint64_t i = 0; i < pages_max; ++i) {
-    sweep_page(actor, reader, region_.page(at), now);
+    if (!sweep_page(actor, reader, region_.page(at), now)) is_damaged_.store(true);
     if (++at < region_.pages()) continue;
     store(header.sweep_page, 0);
     seats_.recover_dead();

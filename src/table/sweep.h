@@ -10,7 +10,8 @@
 
 namespace weir::table {
 
-void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
+// False if a word made no sense: it is left alone.
+bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
 
 // reclaim_blocks()
 //

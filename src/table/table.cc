@@ -46,13 +46,15 @@ Table::Table(Mapping mapping, TableOptions options)
       registry_(region_, std::move(options.find_calendar)),
       seats_(mapping_, registry_) {
   if (!mapping_.is_sole()) return;
-  if (!mapping_.was_clean()) repair(region_, registry_, clock_->now().count(), mapping_.is_new_boot());
+  if (!mapping_.was_clean()) repair(region_, registry_, clock_->now().count(), mapping_.is_torn());
   registry_.forget_unused();
   mapping_.share();
 }
 
 Table::~Table() {
-  if (seats_.is_born()) mapping_.mark_clean();
+  if (!seats_.is_born() || is_damaged_.load()) return;
+  seats_.recover_dead();
+  mapping_.mark_clean();
 }
 
 Unit* Table::look(const Name& name) const {
@@ -147,7 +149,9 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
   auto seat = seats_.sit_down();
   if (!seat) return fail(seat.error());
   if (tickets.empty() && debits.size() > 1 && charge_all_fast(seat->actor(), debits, now)) return Ruling::allowed;
-  return Transaction(seat->actor(), registry_, *clock_, debits, tickets, now).run();
+  auto ruling = Transaction(seat->actor(), registry_, *clock_, debits, tickets, now).run();
+  if (seat->actor().is_damaged()) is_damaged_.store(true);
+  return ruling;
 }
 
 std::uint64_t Table::size() {

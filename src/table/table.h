@@ -6,6 +6,7 @@
 // a child after fork(). Tested by tests/store_contract_test.cc and all that stands there.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -95,12 +96,13 @@ class Table {
   std::shared_ptr<const Clock> clock_;
   Registry registry_;
   Seats seats_;
+  std::atomic<bool> is_damaged_{false};  // something made no sense: the next who has the table alone repairs it
 };
 
 // repair()
 //
-// For a table that nobody else uses: ends every operation that was left, gives what a crash of the machine tore the
+// For a table that nobody else uses: ends every operation that was left, gives what a crash of the machine has torn the
 // worst reading (a slot that cannot be read is spent), and lays the arena's free blocks out anew.
-void repair(const Region& region, Registry& registry, std::int64_t now, bool is_new_boot);
+void repair(const Region& region, Registry& registry, std::int64_t now, bool is_torn);
 
 }  // namespace weir::table

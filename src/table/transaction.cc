@@ -38,16 +38,31 @@ Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, s
   for (const Ticket& ticket : tickets) names_.add(ticket.name);
 }
 
+// Blocks that were not needed after all go back, even if there was no memory to go on.
+struct Transaction::BlockGuard {
+  Transaction& transaction;
+  ~BlockGuard() {
+    if (!transaction.has_blocks_) return;
+    const std::size_t count = transaction.debits_.size() + transaction.tickets_.size();
+    for (std::uint32_t i = 0; i < count; ++i) give_block(transaction.actor_, i);
+  }
+};
+
 Result<Ruling> Transaction::run() {
+  const Region& region = actor_.region();
   for (Name* name = names_.begin(); name != names_.end(); ++name) {
-    if (std::find(names_.begin(), name, *name) != name) {
+    const auto is_same = [&](const Name& other) {
+      return other.name == name->name &&
+             region.page_of(other.place, other.name) == region.page_of(name->place, name->name);
+    };
+    if (std::find_if(names_.begin(), name, is_same) != name) {
       return fail(ErrorCode::invalid_argument, "two keys of a request are one to the table: their hashes collide");
     }
   }
   Outcome outcome = Outcome::again;
-  for (unsigned tries = 0; outcome == Outcome::again; ++tries) outcome = attempt(tries);
-  if (has_blocks_) {
-    for (std::uint32_t i = 0; i < debits_.size() + tickets_.size(); ++i) give_block(actor_, i);
+  {
+    const BlockGuard guard{*this};
+    for (unsigned tries = 0; outcome == Outcome::again; ++tries) outcome = attempt(tries);
   }
   if (outcome == Outcome::failed) return fail(*std::move(error_));
   for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -63,12 +78,13 @@ Transaction::Outcome Transaction::attempt(unsigned tries) {
   changes_.clear();
   cases_.clear();
   keys_added_ = 0;
-  rebind_denied_ = false;
+  rebind_denied_ = is_repeated_ = false;
   if (const Outcome outcome = look_at_tickets(); outcome != Outcome::done) return outcome;
   bool allowed = true;
   for (std::size_t i = 0; i < debits_.size(); ++i) {
     if (const Outcome outcome = look_at(i); outcome != Outcome::done) return outcome;
     decide(cases_[i], debits_[i]);
+    if (actor_.is_damaged() || !makes_sense(cases_[i], debits_[i])) return fail_unless_moved(cases_[i]);
     allowed = allowed && cases_[i].decision().allowed;
     // Stored before the next key is looked at: it must not take the same room, and may share a counter.
     const Outcome outcome = allowed ? store(i) : Outcome::done;
@@ -113,9 +129,7 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (actor_.is_damaged()) return fail_damaged();
   if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
   one.content = reader_.read(one.place.seen);
-  if (!one.content || !suits(debit, *one.content)) {
-    return actor_.read(*one.place.unit) == one.place.seen ? fail_damaged() : Outcome::again;
-  }
+  if (!one.content || !suits(debit, *one.content)) return fail_unless_moved(one);
   return bring_to_now(one, debit);
 }
 
@@ -138,7 +152,7 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
   if (can_overflow(packing.kind)) {
     if (const Outcome outcome = look_at_counter(one, debit); outcome != Outcome::done) return outcome;
   }
-  if (one.place.unit == nullptr && debit.cost != 0) {
+  if (one.place.unit == nullptr && one.cost > 0) {
     return fail_with(ErrorCode::exhausted,
                      "there is no room for a new key, and none has recovered yet; raise the number of keys");
   }
@@ -328,7 +342,20 @@ Transaction::Outcome Transaction::fail_with(ErrorCode code, std::string message)
   return Outcome::failed;
 }
 
+// A log whose times are in disorder tells a wait that is none.
+bool Transaction::makes_sense(const Case& one, const Debit& debit) {
+  const Decision& decision = one.outcome.decision;
+  return !one.content || debit.act != Act::charge || decision.allowed || decision.retry_after > Micros{0};
+}
+
+// What was read makes no sense: somebody changed it meanwhile, or it is damaged.
+Transaction::Outcome Transaction::fail_unless_moved(const Case& one) {
+  const bool is_still_there = one.place.unit == nullptr || load(*one.place.unit) == one.place.seen;
+  return actor_.is_damaged() || is_still_there ? fail_damaged() : Outcome::again;
+}
+
 Transaction::Outcome Transaction::fail_damaged() {
+  actor_.note_damage();
   return fail_with(ErrorCode::unavailable,
                    "the table is damaged: stop all who use its file, and look at it with `weir state inspect FILE`");
 }

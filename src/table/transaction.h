@@ -109,12 +109,15 @@ class Transaction final : public Rebinder {
   Outcome store_ticket(std::size_t i);
   Outcome store_next_in_block(std::size_t i, std::uint32_t number);
   static std::uint64_t next_in_slot(const Case& one);
-  Outcome deny_growth(Case& one, const Debit& debit);
+  Outcome deny_growth(Case& one);
 
   bool rebind(Entry& entry, const Word& seen) override;
   bool rebind(Case& one, const Debit& debit, Entry& entry, const Word& seen);
   Outcome fail_with(ErrorCode code, std::string message);
   Outcome fail_damaged();
+  Outcome fail_unless_moved(const Case& one);
+  static bool makes_sense(const Case& one, const Debit& debit);
+  struct BlockGuard;
 
   Actor& actor_;
   Registry& registry_;

@@ -104,7 +104,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const unsigned block_class = class_of(state, limit);
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
-    if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, debit);
+    if (log && one.content->block && debit.act == Act::charge) return deny_growth(one);
     return fail_with(ErrorCode::exhausted,
                      "the arena for logs, permits in flight and large limits is full; raise its bytes");
   }
@@ -141,13 +141,13 @@ Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::Sta
   const Word word = log ? log->state() : block_word(state, one.content->packing);
   if (!changes_.set(region.number_of(head.units[kState0]), one.content->block_word, word)) return Outcome::again;
   if (!log) return Outcome::done;
-  const bool written = log->write([&](Unit& unit, const std::function<Word(Word)>& change) {
-    const std::uint64_t number = region.number_of(unit);
+  for (const Patch& patch : log->patches()) {
+    const std::uint64_t number = region.number_of(*patch.unit);
     const Entry* entry = changes_.find(number);
-    const Word old = entry != nullptr ? entry->old : actor_.read(unit);
-    return changes_.set(number, old, change(entry != nullptr ? entry->next : old));
-  });
-  return written ? Outcome::done : Outcome::again;
+    const Word old = entry != nullptr ? entry->old : actor_.read(*patch.unit);
+    if (!changes_.set(number, old, patch(entry != nullptr ? entry->next : old))) return Outcome::again;
+  }
+  return actor_.is_damaged() ? fail_damaged() : Outcome::done;
 }
 
 // The slot gets another word, and what was in it before goes: its block to this participant's pending unit, in exchange
@@ -222,7 +222,9 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   }
   if (const auto block = place.present ? std::nullopt : reader_.block_of(place.seen)) {  // of a key that has lapsed
     has_blocks_ = true;
-    Unit& pending = actor_.record().pending[debits_.size() + i];
+    const auto number = static_cast<std::uint32_t>(debits_.size() + i);
+    give_block(actor_, number);  // what a request that ran out of memory had taken
+    Unit& pending = actor_.record().pending[number];
     if (!changes_.set(region.number_of(pending), {}, pending_word(*block))) return Outcome::again;
   }
   if (!changes_.set(region.number_of(*place.unit), place.seen, {tag_of(ticket.name.name, ticket.kind), state})) {
@@ -233,7 +235,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
 }
 
 // The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves.
-Transaction::Outcome Transaction::deny_growth(Case& one, const Debit&) {
+Transaction::Outcome Transaction::deny_growth(Case& one) {
   Limit crowded = one.content->cell.limit();
   crowded.events_max = std::get<RingLog>(one.content->cell.state()).capacity();
   one.outcome = TableCell(crowded, one.content->cell.state()).decide(now_, one.cost);

@@ -126,18 +126,26 @@ inline bool has_wide_atomics() { return __builtin_cpu_supports("avx") != 0; }
 // order, which is what helping needs; the barrier keeps it also against plain loads.
 inline bool exchange(Unit& unit, Word& expected, const Word& next) {
   WEIR_TABLE_HOOK();
-  std::uint64_t tag, state;
-  std::uint32_t failed;
-  bool same;
-  do {
-    asm volatile("ldaxp %0, %1, %2" : "=&r"(tag), "=&r"(state) : "Q"(unit) : "memory");
-    same = tag == expected.tag && state == expected.state;
-    const std::uint64_t tag_after = same ? next.tag : tag, state_after = same ? next.state : state;
-    asm volatile("stlxp %w0, %2, %3, %1" : "=&r"(failed), "=Q"(unit) : "r"(tag_after), "r"(state_after) : "memory");
-  } while (failed != 0);
+  std::uint64_t tag, state, tag_after, state_after;
+  std::uint32_t failed, same;
+  // In one piece: an access to memory between the two could keep the store from ever succeeding.
+  asm volatile(
+      "1: ldaxp %[tag], %[state], %[unit]\n"
+      "   cmp %[tag], %[tag_before]\n"
+      "   ccmp %[state], %[state_before], #0, eq\n"
+      "   csel %[tag_after], %[tag_next], %[tag], eq\n"
+      "   csel %[state_after], %[state_next], %[state], eq\n"
+      "   stlxp %w[failed], %[tag_after], %[state_after], %[unit]\n"
+      "   cbnz %w[failed], 1b\n"
+      "   cset %w[same], eq\n"
+      : [tag] "=&r"(tag), [state] "=&r"(state), [tag_after] "=&r"(tag_after), [state_after] "=&r"(state_after),
+        [failed] "=&r"(failed), [same] "=&r"(same), [unit] "+Q"(unit)
+      : [tag_before] "r"(expected.tag), [state_before] "r"(expected.state), [tag_next] "r"(next.tag),
+        [state_next] "r"(next.state)
+      : "cc", "memory");
   asm volatile("dmb ish" ::: "memory");
   expected = {tag, state};
-  return same;
+  return same != 0;
 }
 
 inline Word load(const Unit& unit) {

@@ -1,0 +1,18 @@
+// The calendar of a limit that another process, or an earlier one, has written into a table: by its zone's name.
+//
+// Reads the zone file. Any thread. Tested by compile_test.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weir/quota.h"
+
+namespace weir {
+
+class Calendar;
+
+// Null if this machine has no such zone.
+std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone);
+
+}  // namespace weir
