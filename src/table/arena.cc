@@ -37,15 +37,17 @@ std::uint64_t link_of(Actor& actor, std::uint64_t line) {
 }
 
 // Moves the first block of a list into the empty pending unit, and what is too much of it to the lists of its halves:
-// one event, so that nobody who is stopped keeps more than it needs. False if the list is empty.
-bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class) {
+// one event, so that nobody who is stopped keeps more than it needs. False if the list is empty; `seen` is its word
+// then.
+bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class, Word& seen) {
   const Region& region = actor.region();
   Unit& from = region.header().free_lists[from_class];
   for (unsigned tries = 0; !actor.is_damaged(); ++tries) {
-    const Word head = actor.read(from);
+    const Word head = seen = actor.read(from);
     if (head.state == 0) return false;
     const Block block{head.state - 1, from_class};
-    if (!is_block(region, block)) return false;
+    if (!is_block(region, block)) actor.note_damage();
+    if (actor.is_damaged()) return false;
     Step step(actor);
     step.add(from, head, {head.tag + 4, link_of(actor, block.line)});
     step.add(pending, {}, pending_word({block.line, to_class}));
@@ -60,6 +62,15 @@ bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class) {
     if (step.commit(tries)) return true;
   }
   return false;
+}
+
+// While one list after the other is found empty, another's block may fall into halves behind our back. The arena is
+// full only if all lists were empty at one moment: they are still as they were found.
+bool are_unchanged(const Region& region, const Word (&seen)[kClasses], unsigned from_class) {
+  for (unsigned i = from_class; i < kClasses; ++i) {
+    if (!(load(region.header().free_lists[i]) == seen[i])) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -77,9 +88,12 @@ bool take_block(Actor& actor, std::uint32_t place, unsigned block_class) {
   if (held && held->block_class == block_class) return true;
   Unit& pending = actor.record().pending[place];
   if (!(actor.read(pending) == Word{})) give_block(actor, place);
-  for (unsigned from = block_class; from < kClasses; ++from) {
-    if (pop(actor, pending, from, block_class)) return true;
-  }
+  Word seen[kClasses];
+  do {
+    for (unsigned from = block_class; from < kClasses; ++from) {
+      if (pop(actor, pending, from, block_class, seen[from])) return true;
+    }
+  } while (!actor.is_damaged() && !are_unchanged(actor.region(), seen, block_class));
   return false;
 }
 

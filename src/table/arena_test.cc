@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
@@ -85,6 +86,28 @@ TEST(Arena, IsSharedByThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(free_lines(region), region.arena_lines());
+}
+
+// The first block of an arena is the only one: while a thread takes its halves apart, others must not think it full.
+TEST(Arena, IsNotFullWhileItsBlocksFallIntoHalves) {
+  int refused = 0;
+  for (int round = 0; round < 2'000; ++round) {
+    const auto mapping = map_memory(1, 64 * 1024);
+    std::atomic<int> ready{0}, missed{0};
+    std::vector<std::thread> threads;
+    for (std::uint64_t who = 0; who < 2; ++who) {
+      threads.emplace_back([&, who] {
+        Actor actor(mapping->region(), who);
+        ++ready;
+        while (ready < 2) {
+        }
+        for (std::uint32_t place = 0; place < 4; ++place) missed += !take_block(actor, place, 3);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    refused += missed;
+  }
+  EXPECT_EQ(refused, 0);
 }
 
 }  // namespace
