@@ -358,7 +358,7 @@ class Round {
   };
 
   std::unique_ptr<MemoryStore> open() {
-    const std::size_t keys = plan_.is_tiny ? 1 : 20'000, bytes = plan_.is_tiny ? 0 : 1 << 20;
+    const std::size_t keys = plan_.is_tiny ? 1 : 20'000, bytes = plan_.is_tiny ? 0 : 4 << 20;  // keys of 50 rounds
     return MemoryStore::open({.keys = keys, .log_bytes = bytes, .file = plan_.file},
                              std::make_shared<WorldClock>(*world_))
         .value();
