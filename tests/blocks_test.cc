@@ -161,6 +161,24 @@ TEST(Blocks, SayHonestlyThatTheArenaIsFull) {
 }
 
 // What is given back, reset or lapsed leaves no block behind.
+// After a flood of keys with small blocks, large ones can be had again.
+TEST(Blocks, AreNotInCrumbsAfterAFlood) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto store = make(clock, {.keys = 20'000, .log_bytes = 1 << 20});
+  const Limit small = compile("5/minute", Algorithm::sliding_log).value();
+  const Limit large = compile("5000/hour", Algorithm::sliding_log).value();
+  int refused = 0;
+  for (int i = 0; i < 10'000; ++i) refused += !store->check({"small" + std::to_string(i), &small, 1}, kNow);
+  EXPECT_GT(refused, 0) << "the arena is full";
+  const std::int64_t later = kNow + 120'000'000;
+  clock->set(Micros{later});
+  store->sweep(later);
+  for (std::int64_t i = 0; i < 5'000; ++i) {
+    ASSERT_TRUE(check(*store, large, 1, later + i, "large").allowed) << i;
+  }
+  EXPECT_FALSE(check(*store, large, 1, later + 5'000, "large").allowed);
+}
+
 TEST(Blocks, GoBackToTheArena) {
   const auto clock = std::make_shared<ManualClock>();
   const auto store = make(clock, {.keys = 1'000, .log_bytes = 256 << 10});

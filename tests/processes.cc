@@ -125,7 +125,7 @@ class Inspection {
       expect_plain(participant.tally, "a tally");
       for (Unit& unit : participant.pending) look_at_pending(unit, who, rest);
     }
-    for (unsigned block_class = 0; block_class < table::kClasses; ++block_class) look_at_list(block_class);
+    for (unsigned block_class = 0; block_class < table::kClasses; ++block_class) look_at_map(block_class);
     if (!faults_.empty()) return faults_;
     std::uint64_t owned = 0;
     for (std::uint64_t line = 0; line < region_.arena_lines();) {
@@ -188,18 +188,20 @@ class Inspection {
     own({word.state - 1, static_cast<unsigned>((word.tag >> 2) - 1)}, owner);
   }
 
-  void look_at_list(unsigned block_class) {
-    const std::string owner = "free list " + std::to_string(block_class);
-    const Unit& list = region_.header().free_lists[block_class];
-    expect_plain(list, owner);
-    std::uint64_t next = table::load(list).state;
-    for (std::uint64_t i = 0; next != 0; ++i) {
-      if (next > region_.arena_lines() || i > region_.arena_lines()) return fault(owner + " leads nowhere");
-      own({next - 1, block_class}, owner);
-      const Unit& link = region_.line(next - 1).units[table::kState0];
-      expect_plain(link, "a link of " + owner);
-      next = table::load(link).state;
+  void look_at_map(unsigned block_class) {
+    const std::string owner = "map " + std::to_string(block_class);
+    const Unit& count = region_.header().free_counts[block_class];
+    expect_plain(count, "the count of " + owner);
+    std::uint64_t free = 0;
+    for (std::uint64_t i = 0; i < region_.free_map_units(block_class); ++i) {
+      expect_plain(region_.free_map(block_class, i), owner);
+      for (std::uint64_t k = 0; k < table::kBlocksInUnit; ++k) {
+        if ((table::load(region_.free_map(block_class, i)).state >> k & 1) == 0) continue;
+        own({(i * table::kBlocksInUnit + k) << block_class, block_class}, owner);
+        ++free;
+      }
     }
+    if (table::load(count).state != free) fault(owner + " is counted wrongly");
   }
 
   const table::Region& region_;

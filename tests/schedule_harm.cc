@@ -61,7 +61,10 @@ std::string World::find_harm() {
 std::string World::find_marks() {
   table::Page& page = region().page(0);
   std::string harm = find_mark(&page.version, sizeof page / sizeof(Unit), "page");
-  if (harm.empty()) harm = find_mark(region().header().free_lists, table::kClasses, "free list");
+  if (harm.empty()) harm = find_mark(region().header().free_counts, table::kClasses, "count of free blocks");
+  for (unsigned i = 0; harm.empty() && i < table::kClasses; ++i) {
+    harm = find_mark(&region().free_map(i, 0), region().free_map_units(i), "map of free blocks");
+  }
   const std::uint64_t lines = region().arena_lines() - kFreeFrom;
   if (harm.empty()) harm = find_mark(region().line(kFreeFrom).units, 4 * lines, "block");
   for (std::uint64_t who = 0; harm.empty() && who <= kTester; ++who) {
@@ -91,10 +94,15 @@ std::string World::find_lost_blocks() {
   Owners owners(region().arena_lines());
   std::string harm;
   for (unsigned block_class = 0; block_class < table::kClasses; ++block_class) {
-    std::uint64_t next = table::load(region().header().free_lists[block_class]).state;
-    for (; harm.empty() && next != 0; next = table::load(region().line(next - 1).units[table::kState0]).state) {
-      harm = owners.add({next - 1, block_class}, "a free list");
-      if (next > region().arena_lines()) return "a free list is broken";
+    std::uint64_t free = 0;
+    for (std::uint64_t line = 0; line < region().arena_lines(); line += std::uint64_t{1} << block_class) {
+      const Block block{line, block_class};
+      if (!is_block(region(), block) || !is_free(region(), block)) continue;
+      if (harm.empty()) harm = owners.add(block, "a map");
+      ++free;
+    }
+    if (harm.empty() && table::load(region().header().free_counts[block_class]).state != free) {
+      harm = "free blocks are counted wrongly";
     }
   }
   table::SlotReader reader(tester_, *registry_);

@@ -93,6 +93,9 @@ World::Snapshot World::snapshot() const {
     all.push_back({first, {first, first + bytes}});
   };
   add(&region().header(), sizeof(table::Header));
+  for (unsigned i = 0; i < table::kClasses; ++i) {
+    add(&region().free_map(i, 0), region().free_map_units(i) * sizeof(table::Unit));
+  }
   add(&region().page(0), sizeof(table::Page));
   add(&region().line(kHogged), sizeof(table::Line) * (region().arena_lines() - kHogged));
   for (std::uint64_t who = 0; who <= kTester; ++who) {

@@ -1,8 +1,9 @@
-// Blocks for what 8 bytes do not hold: free lists by size, larger blocks split when a list is empty.
+// Blocks for what 8 bytes do not hold: a map of the free ones for each size. A larger one is split where a size has
+// none; where there is no larger one either, smaller ones that lie beside each other are put together.
 //
-// A block belongs to exactly one of: a free list, a slot, a participant's pending unit; it changes hands only in an
-// operation. So whoever is killed, wherever, leaves no block behind that nobody can find: recover() frees what its
-// pending units hold. Blocks are not merged while a table is in use; opening a table that nobody else uses does that.
+// A block belongs to exactly one of: a map, a slot, a participant's pending unit; it changes hands only in an
+// operation. So whoever is killed, wherever, leaves no block behind that nobody can find: what the pending units of the
+// dead hold is given back.
 //
 // For the one thread of an actor. Tested by arena_test.cc and tests/kill_test.cc.
 #pragma once
@@ -19,6 +20,9 @@ struct Block {
   unsigned block_class = 0;
 };
 
+// Whether there can be such a block: in a damaged file any numbers may stand.
+bool is_block(const Region& region, const Block& block);
+
 // As it stands in a pending unit. 0 is none.
 inline Word pending_word(const Block& block) { return {(std::uint64_t{block.block_class} + 1) << 2, block.line + 1}; }
 
@@ -33,11 +37,18 @@ std::optional<Block> pending_block(Actor& actor, std::uint32_t place);
 
 // give_block(), give_all_blocks()
 //
-// Puts what the pending unit holds back on its free list.
+// Puts what the pending unit holds back on its map.
 void give_block(Actor& actor, std::uint32_t place);
 void give_all_blocks(Actor& actor);
 
-// Free lines, for reports: a walk over all lists, right only while nobody else changes them.
+// set_free(), set_none_free()
+//
+// For a table that nobody else uses: the lines from `line` to before `end` are free, and were not; none is.
+void set_free(const Region& region, std::uint64_t line, std::uint64_t end);
+void set_none_free(const Region& region);
+
+// For reports: right only while nobody changes anything.
+bool is_free(const Region& region, const Block& block);
 std::uint64_t free_lines(const Region& region);
 
 }  // namespace weir::table

@@ -88,6 +88,53 @@ TEST(Arena, IsSharedByThreads) {
   EXPECT_EQ(free_lines(region), region.arena_lines());
 }
 
+// A flood of small blocks leaves crumbs; they are put together again when larger ones are asked for.
+TEST(Arena, PutsCrumbsTogether) {
+  const auto mapping = map_memory(100, kArenaBytes);
+  const Region& region = mapping->region();
+  ASSERT_EQ(region.arena_lines(), std::uint64_t{1} << (kClasses - 1)) << "one block of the largest class";
+  std::mt19937_64 dice(test::base_seed());
+  for (const unsigned largest : {14u, 13u, 9u, 5u}) {
+    // Everything in the smallest blocks, or in a mixture, then free again but for one line.
+    for (const bool is_mixed : {false, true}) {
+      set_none_free(region);
+      for (std::uint64_t line = 0; line < region.arena_lines();) {
+        const std::uint64_t lines = is_mixed ? std::uint64_t{1} << dice() % 4 : 1;
+        const std::uint64_t end = std::min(line + lines, region.arena_lines());
+        for (std::uint64_t i = line; i < end; i += i % lines == 0 && i + lines <= end ? lines : 1) {
+          set_free(region, i, i % lines == 0 && i + lines <= end ? i + lines : i + 1);
+        }
+        line = end;
+      }
+      ASSERT_EQ(free_lines(region), region.arena_lines());
+      Actor actor(region, 0);
+      const std::uint64_t count = region.arena_lines() >> largest;
+      for (std::uint32_t i = 0; i < std::min<std::uint64_t>(count, kPendings); ++i) {
+        ASSERT_TRUE(take_block(actor, i, largest)) << i << " of class " << largest;
+      }
+      if (count <= kPendings) {
+        EXPECT_EQ(free_lines(region), 0u);
+      }
+      give_all_blocks(actor);
+      EXPECT_EQ(free_lines(region), region.arena_lines());
+    }
+  }
+}
+
+TEST(Arena, PutsNothingTogetherThatIsInUse) {
+  const auto mapping = map_memory(100, 64 * 1024);
+  const Region& region = mapping->region();
+  Actor actor(region, 0);
+  set_none_free(region);
+  for (std::uint64_t line = 0; line < region.arena_lines(); ++line) {
+    if (line % 64 != 17) set_free(region, line, line + 1);
+  }
+  EXPECT_FALSE(take_block(actor, 0, 6)) << "a line of each 64 is missing";
+  std::uint32_t taken = 0;
+  while (taken < kPendings && take_block(actor, taken, 5)) ++taken;
+  EXPECT_EQ(taken, region.arena_lines() / 64);
+}
+
 // The first block of an arena is the only one: while a thread takes its halves apart, others must not think it full.
 TEST(Arena, IsNotFullWhileItsBlocksFallIntoHalves) {
   int refused = 0;

@@ -21,6 +21,8 @@
 #include <set>
 #include <vector>
 
+#include "table/arena.h"
+
 namespace weir::table {
 namespace {
 
@@ -80,19 +82,6 @@ bool in_child(const std::function<bool()>& body) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-// Every line of the arena must be in exactly one free block.
-std::uint64_t free_lines(const Region& region) {
-  std::set<std::uint64_t> lines;
-  for (unsigned size_class = 0; size_class < kClasses; ++size_class) {
-    for (std::uint64_t next = region.header().free_lists[size_class].state; next != 0;
-         next = region.line(next - 1).units[kState0].state) {
-      for (std::uint64_t i = 0; i < std::uint64_t{1} << size_class; ++i) EXPECT_TRUE(lines.insert(next - 1 + i).second);
-    }
-  }
-  EXPECT_TRUE(lines.empty() || *lines.rbegin() < region.arena_lines());
-  return lines.size();
 }
 
 TEST(MemoryTable, IsFreshAndItsArenaIsFree) {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "table/arena.h"
+
 namespace weir::table {
 namespace {
 
@@ -21,24 +23,6 @@ bool is_time(std::int64_t us) { return us > 0 && us < kTimeEnd; }
 std::int64_t time_of(const Header& header, const ClockReading& reading) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(reading.boot_us) +
                                    static_cast<std::uint64_t>(header.clock_offset_us));
-}
-
-// A free block's link stands in its first state unit. Pushed from the end, so that each list begins low.
-void push_free(const Region& region, unsigned size_class, std::uint64_t line) {
-  Unit& head = region.header().free_lists[size_class];
-  region.line(line).units[kState0] = {0, head.state};
-  head = {0, line + 1};
-}
-
-void carve_arena(const Region& region) {
-  const std::uint64_t largest = std::uint64_t{1} << (kClasses - 1);
-  std::uint64_t end = region.arena_lines();
-  for (unsigned size_class = 0; size_class < kClasses - 1; ++size_class) {
-    if ((end >> size_class & 1) == 0) continue;
-    end -= std::uint64_t{1} << size_class;
-    push_free(region, size_class, end);
-  }
-  for (; end > 0; end -= largest) push_free(region, kClasses - 1, end - largest);
 }
 
 auto refuse(std::string message) { return fail(ErrorCode::unavailable, std::move(message)); }
@@ -93,7 +77,7 @@ void format(const Region& region, const Geometry& geometry, const Identity& iden
   header.checksum = checksum_of(header);
   set_clock(header, reading);
   header.clean = kClean;
-  carve_arena(region);
+  set_free(region, 0, region.arena_lines());
 }
 
 std::int64_t clock_offset_us(const ClockReading& reading, std::int64_t latest_us) {

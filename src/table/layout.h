@@ -73,13 +73,19 @@ struct alignas(64) Participant {
   alignas(64) Entry entries[kEntriesMax];
 };
 
-// A block: 64-byte lines in the arena, 2^class of them. The first line is its head.
+// A block: 64-byte lines in the arena, 2^class of them, beginning at a multiple of that. The first line is its head.
 struct alignas(64) Line {
   Unit units[4];
 };
 enum HeadUnit { kParameters0 = 0, kParameters1 = 1, kState0 = 2, kState1 = 3 };
 inline constexpr unsigned kClasses = 15;  // up to 1 MiB
 inline constexpr std::uint64_t kHandleBits = 28;
+
+// For each class a map of the blocks that are free: 64 in the state of a unit.
+inline constexpr std::uint64_t kBlocksInUnit = 64;
+constexpr std::uint64_t map_units(std::uint64_t arena_lines, unsigned block_class) {
+  return ((arena_lines >> block_class) + kBlocksInUnit - 1) / kBlocksInUnit;
+}
 
 // A limit that slots refer to by number. `guard` is free, being written, or ready.
 struct alignas(64) RegistryEntry {
@@ -116,15 +122,17 @@ struct Header {
   std::int64_t latest_us;        // a time that was seen; about a second behind the latest
   std::uint64_t clean;           // a Condition
   alignas(64) std::uint64_t sweep_page, reclaim_page;
-  std::uint64_t swept;                    // lapsed keys that the sweep removed
-  alignas(64) Unit free_lists[kClasses];  // {changes << 2, line + 1}: 0 is an empty list
+  std::uint64_t swept;                     // lapsed keys that the sweep removed
+  alignas(64) Unit free_counts[kClasses];  // {changes << 2, blocks that are free}
+  std::uint64_t free_hints[kClasses];      // where in its map to look first
+  std::uint64_t assemble_hint;             // where to look for pieces that lie beside each other
 };
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) <= kHeaderBytes);
 
 // Where things are. All numbers have been checked against the size of the region.
 struct Layout {
-  std::uint64_t registry, participants, pages, arena, bytes;  // offsets, and the size
+  std::uint64_t registry, participants, maps, pages, arena, bytes;  // offsets, and the size
 };
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
@@ -133,7 +141,10 @@ constexpr Layout layout_of(std::uint64_t pages, std::uint64_t arena_lines) {
   Layout at{};
   at.registry = kHeaderBytes;
   at.participants = at.registry + kLimitsMax * sizeof(RegistryEntry) + 4 * sizeof(RegistryEntry);
-  at.pages = round_up(at.participants + kParticipants * sizeof(Participant), 4096);
+  at.maps = at.participants + kParticipants * sizeof(Participant);
+  std::uint64_t maps = 0;
+  for (unsigned i = 0; i < kClasses; ++i) maps += map_units(arena_lines, i);
+  at.pages = round_up(at.maps + maps * sizeof(Unit), 4096);
   at.arena = at.pages + pages * sizeof(Page);
   at.bytes = round_up(at.arena + arena_lines * sizeof(Line), 4096);
   return at;
@@ -152,7 +163,10 @@ class Region {
         pages_(pages),
         base_pages_(base_pages),
         arena_lines_(arena_lines),
-        spread_(static_cast<std::uint64_t>((static_cast<Wide128>(pages) << 44) / base_pages)) {}
+        spread_(static_cast<std::uint64_t>((static_cast<Wide128>(pages) << 44) / base_pages)) {
+    maps_[0] = at_.maps / sizeof(Unit);
+    for (unsigned i = 0; i < kClasses; ++i) maps_[i + 1] = maps_[i] + map_units(arena_lines, i);
+  }
 
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
   RegistryEntry& limit(std::uint32_t number) const {
@@ -163,6 +177,8 @@ class Region {
   }
   Page& page(std::uint64_t i) const { return reinterpret_cast<Page*>(base_ + at_.pages)[i]; }
   Line& line(std::uint64_t i) const { return reinterpret_cast<Line*>(base_ + at_.arena)[i]; }
+  Unit& free_map(unsigned block_class, std::uint64_t i) const { return unit(maps_[block_class] + i); }
+  std::uint64_t free_map_units(unsigned block_class) const { return maps_[block_class + 1] - maps_[block_class]; }
   Unit& unit(std::uint64_t number) const { return reinterpret_cast<Unit*>(base_)[number]; }
   std::uint64_t number_of(const Unit& unit) const {
     return static_cast<std::uint64_t>(reinterpret_cast<const char*>(&unit) - base_) / sizeof(Unit);
@@ -194,7 +210,8 @@ class Region {
   char* base_ = nullptr;
   Layout at_{};
   std::uint64_t pages_ = 0, base_pages_ = 0, arena_lines_ = 0;
-  std::uint64_t spread_ = 0;  // pages / base_pages, as a 20.44 bit fraction
+  std::uint64_t maps_[kClasses + 1] = {};  // the unit where the map of a class begins
+  std::uint64_t spread_ = 0;               // pages / base_pages, as a 20.44 bit fraction
 };
 
 // The line of a page where a key is looked for first; by the stored bits alone, so that a sweep knows it too.

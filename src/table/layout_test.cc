@@ -17,11 +17,13 @@ TEST(Layout, StaysAsItIsInEveryFileOfThisVersion) {
   EXPECT_EQ(sizeof(Participant), 13'504u);
   EXPECT_EQ(sizeof(RegistryEntry), 128u);
   EXPECT_EQ(offsetof(Header, boot_id), 128u);
-  EXPECT_EQ(offsetof(Header, free_lists), 320u);
+  EXPECT_EQ(offsetof(Header, free_counts), 320u);
   const Layout at = layout_of(10, 100);
   EXPECT_EQ(at.registry, 4096u);
   EXPECT_EQ(at.participants, 4096u + 4096u * 128u);
+  EXPECT_EQ(at.maps, at.participants + 256u * 13'504u);
   EXPECT_EQ(at.pages % 4096, 0u);
+  EXPECT_GE(at.pages, at.maps + (2u + kClasses - 1) * 16) << "100 lines are two units of the first map";
   EXPECT_EQ(at.arena, at.pages + 10 * 4096);
   EXPECT_GE(at.bytes, at.arena + 100 * 64);
 }

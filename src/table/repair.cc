@@ -32,7 +32,6 @@ class Repair {
       settle(region_.participant(who));
     }
     // From here on a mark belongs to nobody, and a marked word must not be read by an actor.
-    for (Unit& list : region_.header().free_lists) clear_mark(list);
     find_torn_lines();
     for (std::uint64_t i = 0; i < region_.pages(); ++i) settle(region_.page(i));
     clear_torn_lines();
@@ -119,23 +118,12 @@ class Repair {
   }
 
   void lay_out_arena() {
-    Header& header = region_.header();
-    for (Unit& list : header.free_lists) write(list, {load(list.tag) + 4, 0});
+    set_none_free(region_);
     for (std::uint64_t line = 0; line < used_.size();) {
-      if (used_[line]) {
-        ++line;
-        continue;
-      }
       std::uint64_t end = line;
       while (end < used_.size() && !used_[end]) ++end;
-      while (line < end) {
-        unsigned block_class = kClasses - 1;
-        while ((std::uint64_t{1} << block_class) > end - line) --block_class;
-        Unit& list = header.free_lists[block_class];
-        write(region_.line(line).units[kState0], {0, load(list).state});
-        write(list, {load(list.tag), line + 1});
-        line += std::uint64_t{1} << block_class;
-      }
+      set_free(region_, line, end);
+      line = end + 1;
     }
   }
 

@@ -117,11 +117,12 @@ std::optional<Limit> SlotReader::limit_in_block(Line& head) {
 }
 
 std::optional<Block> SlotReader::block_at(std::uint64_t state) {
-  const std::uint64_t line = line_of(state), lines = actor_.region().arena_lines();
-  if (line >= lines) return {};
+  const std::uint64_t line = line_of(state);
+  if (line >= actor_.region().arena_lines()) return {};
   const std::uint64_t block_class = actor_.read(actor_.region().line(line).units[kState1]).tag >> 2;
-  if (block_class >= kClasses || (std::uint64_t{1} << block_class) > lines - line) return {};
-  return Block{line, static_cast<unsigned>(block_class)};
+  const Block block{line, static_cast<unsigned>(std::min<std::uint64_t>(block_class, kClasses))};
+  if (!is_block(actor_.region(), block)) return {};
+  return block;
 }
 
 std::optional<TableCell::State> SlotReader::state_in_block(const Limit& limit, const Packing& packing,

@@ -75,7 +75,7 @@ bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
 }
 
 void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
-  constexpr std::uint64_t kPagesAtOnce = 64;
+  constexpr std::uint64_t kPagesAtOnce = 16;  // some tenths of a millisecond
   const Region& region = actor.region();
   for (std::uint64_t i = 0; i < std::min(kPagesAtOnce, region.pages()); ++i) {
     const std::uint64_t page = __atomic_fetch_add(&region.header().reclaim_page, 1, __ATOMIC_RELAXED) % region.pages();

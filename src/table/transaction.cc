@@ -3,6 +3,7 @@
 #include "table/transaction.h"
 
 #include <algorithm>
+#include <new>
 
 namespace weir::table {
 namespace {
@@ -38,15 +39,11 @@ Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, s
   for (const Ticket& ticket : tickets) names_.add(ticket.name);
 }
 
-// Blocks that were not needed after all go back, even if there was no memory to go on.
-struct Transaction::BlockGuard {
-  Transaction& transaction;
-  ~BlockGuard() {
-    if (!transaction.has_blocks_) return;
-    const std::size_t count = transaction.debits_.size() + transaction.tickets_.size();
-    for (std::uint32_t i = 0; i < count; ++i) give_block(transaction.actor_, i);
-  }
-};
+// What was not needed after all goes back.
+void Transaction::give_blocks() {
+  if (!has_blocks_) return;
+  for (std::uint32_t i = 0; i < debits_.size() + tickets_.size(); ++i) give_block(actor_, i);
+}
 
 Result<Ruling> Transaction::run() {
   const Region& region = actor_.region();
@@ -60,10 +57,13 @@ Result<Ruling> Transaction::run() {
     }
   }
   Outcome outcome = Outcome::again;
-  {
-    const BlockGuard guard{*this};
+  try {
     for (unsigned tries = 0; outcome == Outcome::again; ++tries) outcome = attempt(tries);
+  } catch (const std::bad_alloc&) {
+    give_blocks();
+    throw;
   }
+  give_blocks();
   if (outcome == Outcome::failed) return fail(*std::move(error_));
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     debits_[i].decision = cases_[i].decision();

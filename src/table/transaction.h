@@ -117,7 +117,7 @@ class Transaction final : public Rebinder {
   Outcome fail_damaged();
   Outcome fail_unless_moved(const Case& one);
   static bool makes_sense(const Case& one, const Debit& debit);
-  struct BlockGuard;
+  void give_blocks();
 
   Actor& actor_;
   Registry& registry_;
