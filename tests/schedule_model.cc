@@ -124,8 +124,10 @@ std::vector<State> debit_all(const Rules& rules, const State& s, const Action& a
           after.push_back({one, free});
         }
       } else if (action.costs[k] <= 0 || state.used[k] + action.costs[k] <= rules.capacity[k]) {
-        after.push_back({state, freed});
-        if (action.costs[k] != 0) put(after.back().first, k, state.used[k] + action.costs[k], epoch);
+        State next = state;
+        if (action.costs[k] != 0) put(next, k, state.used[k] + action.costs[k], epoch);
+        const bool is_as_told = action.left[k] < 0 || action.left[k] == rules.capacity[k] - next.used[k];
+        if (is_as_told) after.push_back({next, freed});
       } else {
         denied = true;
       }

@@ -39,6 +39,7 @@ struct Action {
   std::uint8_t id = 0;
   std::int8_t epoch = 0, last_epoch = 1;  // when it began, and when it ended
   Answer answer = Answer::denied;
+  std::array<std::int8_t, kKeys> left{-1, -1, -1};  // what an allowed charge was told of each key; -1: not known
 };
 
 struct Rules {

@@ -205,14 +205,21 @@ void World::perform(Actor& actor, Action& action) {
   action.last_epoch = epoch_;
 }
 
-Answer World::charge(Actor& actor, const Action& action, std::int64_t now) {
+Answer World::charge(Actor& actor, Action& action, std::int64_t now) {
   std::vector<Debit> debits = debits_of(action);
   std::vector<Ticket> tickets = tickets_of(action, now);
   const bool is_plain = action.doing == Doing::charge && debits.size() == 1;
+  Answer answer = Answer::denied;
   if (is_plain && action.id == 0 && !setting_.are_limits_new && table_->charge_fast(debits.front(), now)) {
-    return debits.front().decision.allowed ? Answer::allowed : Answer::denied;
+    answer = debits.front().decision.allowed ? Answer::allowed : Answer::denied;
+  } else {
+    answer = answer_of(table::Transaction(actor, *registry_, *clock_, debits, tickets, now).run());
   }
-  return answer_of(table::Transaction(actor, *registry_, *clock_, debits, tickets, now).run());
+  if (action.doing != Doing::charge || answer != Answer::allowed) return answer;
+  for (std::size_t k = 0, i = 0; k < kKeys; ++k) {
+    if ((action.asked >> k & 1) != 0) action.left[k] = static_cast<std::int8_t>(debits[i++].decision.remaining);
+  }
+  return answer;
 }
 
 std::vector<Debit> World::debits_of(const Action& action) const {

@@ -78,7 +78,7 @@ class World {
   void hog_arena(std::uint64_t free_lines);
 
   const Limit* limit_for(Algorithm algorithm, std::int8_t capacity) const;
-  Answer charge(table::Actor& actor, const Action& action, std::int64_t now);
+  Answer charge(table::Actor& actor, Action& action, std::int64_t now);
   Answer hold(table::Actor& actor, const Action& action, std::int64_t now);
   bool forget(table::Actor& actor, const table::Name& name, std::int64_t now);
   Answer answer_of(const Result<table::Ruling>& ruling);

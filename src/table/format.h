@@ -41,7 +41,7 @@ struct Identity {
 
 // format()
 //
-// Fills the header and the free lists of a region that is all zero.
+// Fills the header and the maps of a region that is all zero.
 void format(const Region& region, const Geometry& geometry, const Identity& identity, const ClockReading& reading);
 
 // set_clock()
