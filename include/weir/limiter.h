@@ -7,8 +7,8 @@
 //
 // Every call that charges is one event: a request over several limits takes all of its permits or none. With a
 // state file (open_limiter) the state outlives the process, and several processes share it.
-// All members may be called from any thread at once; none of a limiter that was moved from. Tested by limiter_test.cc, wait_test.cc and
-// store_contract_test.cc; docs/embed.md is the guide.
+// All members may be called from any thread at once; none of a limiter that was moved from. Tested by limiter_test.cc,
+// wait_test.cc and store_contract_test.cc; docs/embed.md is the guide.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include "table/arena.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace weir::table {
@@ -51,6 +52,11 @@ class Step {
   std::size_t size_ = 0;
 };
 
+// A search begins at what was given last.
+void point_to(const Region& region, const Block& block) {
+  store(region.header().free_hints[block.block_class], (block.line >> block.block_class) / kBlocksInUnit);
+}
+
 // A free block, and the word of its map.
 struct Found {
   Block block;
@@ -76,12 +82,12 @@ std::optional<Found> find_free(Actor& actor, unsigned block_class) {
 }
 
 // Moves a block into the empty pending unit, and what is too much of it to the maps of its halves: one event, so that
-// nobody who is stopped keeps more than it needs. False if there is none; `seen` is the word of their count then.
-bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class, Word& seen) {
+// nobody who is stopped keeps more than it needs. False if there is none.
+bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class) {
   const Region& region = actor.region();
   for (unsigned tries = 0; !actor.is_damaged(); ++tries) {
     Unit& count = region.header().free_counts[from_class];
-    seen = actor.read(count);
+    const Word seen = actor.read(count);
     if (seen.state == 0) return false;
     const auto found = find_free(actor, from_class);
     if (!found || !is_block(region, found->block)) {
@@ -97,19 +103,12 @@ bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class, Wo
     for (unsigned half = to_class; half < from_class; ++half) {
       is_sound = step.give({block.line + lines_of(half), half}) && is_sound;
     }
-    if (is_sound && step.commit(tries)) return true;
     if (!is_sound && load(count) == seen) actor.note_damage();
+    if (!is_sound || !step.commit(tries)) continue;
+    for (unsigned half = to_class; half < from_class; ++half) point_to(region, {block.line + lines_of(half), half});
+    return true;
   }
   return false;
-}
-
-// While one class after the other is found to have none, another's block may fall into halves behind our back. The
-// arena has none only if there was none of any class at one moment: all counts are still as they were found.
-bool are_unchanged(const Region& region, const Word (&seen)[kClasses], unsigned from_class) {
-  for (unsigned i = from_class; i < kClasses; ++i) {
-    if (!(load(region.header().free_counts[i]) == seen[i])) return false;
-  }
-  return true;
 }
 
 // Calls visit(unit, mask) for the parts of a smaller class's map that lie within a block.
@@ -124,6 +123,51 @@ void for_each_map(const Region& region, const Block& block, unsigned smaller, Vi
   for (std::uint64_t i = 0; i < count / kBlocksInUnit; ++i) {
     visit(region.free_map(smaller, first / kBlocksInUnit + i), ~std::uint64_t{0});
   }
+}
+
+// The lines that lie in one unit of the smallest blocks' map.
+constexpr std::uint64_t kGroup = kBlocksInUnit;
+constexpr unsigned kGroupClass = 6;
+static_assert(lines_of(kGroupClass) == kGroup);
+
+// Which lines of a group are free, in blocks below a class.
+std::uint64_t free_mask(Actor& actor, std::uint64_t group, unsigned below) {
+  const Region& region = actor.region();
+  std::uint64_t mask = 0;
+  for (unsigned i = 0; i < below; ++i) {
+    const std::uint64_t first = group * kGroup >> i;
+    if (first / kBlocksInUnit >= region.free_map_units(i)) continue;
+    std::uint64_t bits = actor.read(region.free_map(i, first / kBlocksInUnit)).state >> first % kBlocksInUnit;
+    if (i >= kGroupClass) {
+      if ((bits & 1) != 0) return ~std::uint64_t{0};
+      continue;
+    }
+    if (i > 0) bits &= (std::uint64_t{1} << (kGroup >> i)) - 1;
+    for (; bits != 0; bits &= bits - 1) {
+      const std::uint64_t block = (std::uint64_t{1} << lines_of(i)) - 1;
+      mask |= block << (static_cast<std::uint64_t>(std::countr_zero(bits)) << i);
+    }
+  }
+  return mask;
+}
+
+// Whether every line of a block is free. In a damaged map blocks may overlap, and their sum says too much.
+bool is_covered(Actor& actor, const Block& block) {
+  const std::uint64_t lines = std::min(lines_of(block.block_class), kGroup);
+  const std::uint64_t own =
+      lines == kGroup ? ~std::uint64_t{0} : ((std::uint64_t{1} << lines) - 1) << block.line % kGroup;
+  for (std::uint64_t line = block.line; line < block.line + lines_of(block.block_class); line += kGroup) {
+    if ((free_mask(actor, line / kGroup, block.block_class) & own) != own) return false;
+  }
+  return true;
+}
+
+// The first line of each block of a class whose lines are all free.
+std::uint64_t whole_blocks(std::uint64_t mask, unsigned block_class) {
+  for (unsigned i = 0; i < block_class; ++i) mask &= mask >> lines_of(i);
+  std::uint64_t firsts = 1;
+  for (unsigned i = kGroupClass; i-- > block_class;) firsts |= firsts << lines_of(i);
+  return mask & firsts;
 }
 
 // Puts a block together of the smaller ones in its place, if all of them are free.
@@ -145,11 +189,12 @@ bool assemble(Actor& actor, const Block& block) {
       lines += pieces << i;
       if (pieces != 0) step.count(i, 0 - pieces);
     }
-    if (lines != lines_of(block.block_class)) return false;
+    if (lines != lines_of(block.block_class) || !is_covered(actor, block)) return false;
     if (is_large) {  // more than one operation can change: first its halves
       for (const std::uint64_t half : {std::uint64_t{0}, lines_of(block.block_class - 1)}) {
         const Block part{block.line + half, block.block_class - 1};
-        if (!is_free(region, part) && !assemble(actor, part)) return false;
+        const bool is_whole = (actor.read(map_of(region, part)).state & bit_of(part)) != 0;
+        if (!is_whole && !assemble(actor, part)) return false;
       }
       continue;
     }
@@ -159,35 +204,42 @@ bool assemble(Actor& actor, const Block& block) {
   return false;
 }
 
-std::uint64_t free_within(Actor& actor, const Block& block, std::uint64_t& units) {
-  std::uint64_t lines = 0;
-  for (unsigned i = 0; i < block.block_class; ++i) {
-    for_each_map(actor.region(), block, i, [&](Unit& unit, std::uint64_t mask) {
-      lines += static_cast<std::uint64_t>(std::popcount(actor.read(unit).state & mask)) << i;
-      ++units;
-    });
-  }
-  return lines;
-}
-
-// Puts any block of that class together. A search of a large arena takes several calls: each begins where the last one
-// ended.
+// Puts any block of that class together. A search of a very large arena takes several calls: each begins where the last
+// one ended.
 bool assemble_any(Actor& actor, unsigned block_class) {
-  constexpr std::uint64_t kUnitsMax = 1 << 16;
+  constexpr std::uint64_t kGroupsMax = 1 << 16;
   const Region& region = actor.region();
-  const std::uint64_t places = region.arena_lines() >> block_class;
-  std::uint64_t free = 0;
-  for (unsigned i = 0; i < block_class; ++i) free += actor.read(region.header().free_counts[i]).state << i;
-  if (free < lines_of(block_class) || places == 0) return false;
+  const std::uint64_t groups_each = block_class > kGroupClass ? lines_of(block_class - kGroupClass) : 1;
+  const std::uint64_t places = (region.arena_lines() + groups_each * kGroup - 1) / (groups_each * kGroup);
   std::uint64_t& hint = region.header().assemble_hint;
-  std::uint64_t at = (load(hint) >> block_class) % places;
-  for (std::uint64_t i = 0, units = 0; i < places && units < kUnitsMax && !actor.is_damaged(); ++i) {
-    const Block block{at << block_class, block_class};
-    if (free_within(actor, block, units) == lines_of(block_class) && assemble(actor, block)) return true;
+  std::uint64_t at = load(hint) / groups_each % places;
+  for (std::uint64_t i = 0, groups = 0; i < places && groups < kGroupsMax && !actor.is_damaged(); ++i) {
+    std::uint64_t begins = ~std::uint64_t{0};  // where in a group blocks could begin
+    for (std::uint64_t k = 0; k < groups_each && begins != 0; ++k, ++groups) {
+      begins &= whole_blocks(free_mask(actor, at * groups_each + k, block_class), std::min(block_class, kGroupClass));
+    }
+    for (; begins != 0; begins &= begins - 1) {
+      const std::uint64_t line = at * groups_each * kGroup + static_cast<std::uint64_t>(std::countr_zero(begins));
+      if (is_block(region, {line, block_class}) && assemble(actor, {line, block_class})) return true;
+    }
     at = at + 1 == places ? 0 : at + 1;
   }
-  store(hint, at << block_class);
+  store(hint, at * groups_each);
   return false;
+}
+
+using Counts = std::array<Word, kClasses>;
+
+Counts counts_of(Actor& actor) {
+  Counts counts;
+  for (unsigned i = 0; i < kClasses; ++i) counts[i] = actor.read(actor.region().header().free_counts[i]);
+  return counts;
+}
+
+bool has_lines(const Counts& counts, unsigned block_class) {
+  std::uint64_t lines = 0;
+  for (unsigned i = 0; i < block_class; ++i) lines += counts[i].state << i;
+  return lines >= lines_of(block_class);
 }
 
 }  // namespace
@@ -202,7 +254,7 @@ std::optional<Block> pending_block(Actor& actor, std::uint32_t place) {
   const Word word = actor.read(actor.record().pending[place]);
   if (word.state == 0) return {};
   const Block block{word.state - 1, static_cast<unsigned>((word.tag >> 2) - 1)};
-  if (!is_block(actor.region(), block)) return {};
+  if (!is_block(actor.region(), block) || !(word == pending_word(block))) return {};
   return block;
 }
 
@@ -211,13 +263,20 @@ bool take_block(Actor& actor, std::uint32_t place, unsigned block_class) {
   if (held && held->block_class == block_class) return true;
   Unit& pending = actor.record().pending[place];
   if (!(actor.read(pending) == Word{})) give_block(actor, place);
-  Word seen[kClasses];
-  do {
+  // While one class after the other is found to have none, another's block may fall into halves, or be put together,
+  // behind our back. The arena is full only if nothing changed while we looked; or, with many at work, soon enough.
+  constexpr int kRoundsMax = 8;
+  for (int round = 0; round < kRoundsMax && !actor.is_damaged(); ++round) {
+    const Counts before = counts_of(actor);
     for (unsigned from = block_class; from < kClasses; ++from) {
-      if (pop(actor, pending, from, block_class, seen[from])) return true;
+      if (pop(actor, pending, from, block_class)) return true;
     }
-    if (actor.is_damaged()) return false;
-  } while (!are_unchanged(actor.region(), seen, block_class) || assemble_any(actor, block_class));
+    if (has_lines(before, block_class) && assemble_any(actor, block_class)) {
+      round = -1;
+    } else if (counts_of(actor) == before) {
+      return false;
+    }
+  }
   return false;
 }
 
@@ -234,11 +293,7 @@ void give_block(Actor& actor, std::uint32_t place) {
     Step step(actor);
     if (!step.give(*block)) return actor.note_damage();
     step.add(pending, pending_word(*block), {});
-    if (!step.commit(tries)) continue;
-    std::uint64_t& hint = region.header().free_hints[block->block_class];
-    const std::uint64_t at = (block->line >> block->block_class) / kBlocksInUnit;
-    if (at < load(hint)) store(hint, at);
-    return;
+    if (step.commit(tries)) return point_to(region, *block);
   }
 }
 

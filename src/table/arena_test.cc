@@ -138,7 +138,7 @@ TEST(Arena, PutsNothingTogetherThatIsInUse) {
 // The first block of an arena is the only one: while a thread takes its halves apart, others must not think it full.
 TEST(Arena, IsNotFullWhileItsBlocksFallIntoHalves) {
   int refused = 0;
-  for (int round = 0; round < 2'000; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const auto mapping = map_memory(1, 64 * 1024);
     std::atomic<int> ready{0}, missed{0};
     std::vector<std::thread> threads;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "table/table.h"
 
@@ -155,6 +156,59 @@ TEST_F(Damage, InABlockForgivesNothing) {
     EXPECT_EQ(charge("log", log_, 0)->remaining, 0) << "it counts as spent";
     EXPECT_FALSE(charge("log", log_, 1)->allowed);
   }
+}
+
+// Whatever unit of whichever block is torn: no key is forgiven, and no other key is spent by it.
+TEST_F(Damage, OfOneBlockIsNoOthers) {
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(charge(std::to_string(i), log_, i < 4 ? 10 : 3)->allowed);
+  for (const auto at : {kState0, kState1}) {
+    std::vector<std::uint64_t> units;
+    for (const char* key : {"1", "5"}) {
+      units.push_back(table_->region().number_of(block_of(key, log_).units[at]));
+    }
+    reopen(kTorn, [&](const Region& region) {
+      for (const std::uint64_t unit : units) hold(region.unit(unit), reference(102, 1'000));
+    });
+    for (int i = 0; i < 8; ++i) {
+      const bool is_spent = i < 4 || i == 5;
+      EXPECT_EQ(charge(std::to_string(i), log_, 0)->remaining, is_spent ? 0 : 7) << i;
+    }
+  }
+}
+
+TEST_F(Damage, IsRememberedWhoeverClosesTheTableLast) {
+  ASSERT_TRUE(charge("log", log_, 10)->allowed);
+  auto other = Table::open({.file = path_, .clock = clock_}).value();
+  hold(block_of("log", log_).units[kState0], reference(102, 1'000));
+  expect_damaged("log", log_, 1);
+  table_.reset();
+  other.reset();
+  open();
+  EXPECT_FALSE(charge("log", log_, 1)->allowed) << "repaired: it counts as spent";
+}
+
+TEST_F(Damage, OfAPendingUnitIsNoEndlessLoop) {
+  reopen(kClean, [](const Region& region) {
+    for (std::uint64_t who = 0; who < kParticipants; ++who) {
+      for (Unit& unit : region.participant(who).pending) unit = {std::uint64_t{1} << 34 | 3 << 2, 1};
+    }
+  });
+  EXPECT_TRUE(charge("log", log_, 10)->allowed);
+  EXPECT_FALSE(charge("log", log_, 1)->allowed);
+}
+
+TEST_F(Damage, OfTheMapsHandsOutNoBlockTwice) {
+  ASSERT_TRUE(charge("log", log_, 10)->allowed);
+  const Block used{line_of(slot_of("log", log_).state), 1};
+  reopen(kClean, [&](const Region& region) {  // the lines beside it are free twice, in blocks of two sizes
+    set_none_free(region);
+    const std::uint64_t beside = used.line ^ 2;
+    set_free(region, beside, beside + 2);
+    set_free(region, beside, beside + 1);
+    set_free(region, beside + 1, beside + 2);
+  });
+  Actor actor(table_->region(), 9);
+  EXPECT_FALSE(take_block(actor, 0, 2));
 }
 
 TEST_F(Damage, IsRepairedByTheNextWhoHasTheTableAloneThoughItWasClosed) {

@@ -196,9 +196,14 @@ void Mapping::share() {
   is_sole_ = false;
 }
 
+bool Mapping::try_alone() {
+  is_sole_ = fd_ >= 0 && (is_sole_ || try_sole_users(fd_));
+  return is_sole_;
+}
+
 void Mapping::mark_clean() {
-  if (fd_ < 0 || (!is_sole_ && !try_sole_users(fd_))) return;
-  store(region_.header().clean, kClean);
+  if (!is_sole_) return;
+  exchange(region_.header().clean, kInUse, kClean);
   share_users(fd_);  // a child that inherited this descriptor may still come to life, and would shut itself out
   is_sole_ = false;
 }
@@ -215,7 +220,7 @@ Result<void> Mapping::reopen_after_fork() {
   if (*use == Use::sole) share_users(fresh.get());
   close(std::exchange(fd_, fresh.release()));
   is_sole_ = false;
-  store(region_.header().clean, kInUse);  // the parent may have closed it in good order
+  exchange(region_.header().clean, kClean, kInUse);  // the parent may have closed it in good order
   return {};
 }
 

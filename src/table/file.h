@@ -47,10 +47,17 @@ class Mapping {
   bool is_sole() const { return is_sole_; }
   void share();
 
-  // mark_clean()
+  // try_alone(), mark_clean()
   //
-  // Notes, if nobody else is there, that the table was left in good order. The last thing before the end.
+  // Whether nobody else is there, and nobody else comes until mark_clean() has noted that the table was left in good
+  // order. The last thing before the end.
+  bool try_alone();
   void mark_clean();
+
+  // note_damage()
+  //
+  // The next who has the table alone shall repair it, whoever closes it until then.
+  void note_damage() { exchange(region_.header().clean, kInUse, kDamaged); }
 
   // reopen_after_fork()
   //

@@ -138,11 +138,27 @@ TEST_F(StateFile, IsNotMarkedCleanWhileOthersUseIt) {
   auto first = open_it();
   first->share();
   auto second = open_it();
+  EXPECT_FALSE(first->try_alone());
   first->mark_clean();
-  EXPECT_EQ(second->region().header().clean, 0);
+  EXPECT_EQ(second->region().header().clean, kInUse);
   *first = Mapping();
+  EXPECT_TRUE(second->try_alone());
   second->mark_clean();
-  EXPECT_EQ(second->region().header().clean, 1);
+  EXPECT_EQ(second->region().header().clean, kClean);
+}
+
+TEST_F(StateFile, StaysMarkedDamagedUntilItIsRepaired) {
+  auto first = open_it();
+  first->share();
+  first->note_damage();
+  first->note_damage();
+  EXPECT_TRUE(first->try_alone());
+  first->mark_clean();
+  EXPECT_EQ(first->region().header().clean, kDamaged);
+  *first = Mapping();
+  const auto again = open_it();
+  EXPECT_FALSE(again->was_clean());
+  EXPECT_FALSE(again->is_torn());
 }
 
 TEST_F(StateFile, LetsOthersInWhenTheFirstIsReady) {

@@ -98,9 +98,10 @@ static_assert(sizeof(RegistryEntry) == 128);
 
 // How whoever used a table last has left it.
 enum Condition : std::uint64_t {
-  kInUse = 0,  // or killed
-  kClean = 1,  // closed
-  kTorn = 2,   // the machine went down, and no repair has come to its end since
+  kInUse = 0,    // or killed
+  kClean = 1,    // closed
+  kTorn = 2,     // the machine went down, and no repair has come to its end since
+  kDamaged = 3,  // somebody has met what made no sense
 };
 
 struct Header {

@@ -44,7 +44,7 @@ bool is_sound(const Region& region, const Entry& entry) {
 bool Actor::may_look(Looks& looks, const Word& word) {
   looks.same = word == looks.before ? looks.same + 1 : 0;
   looks.before = word;
-  if (looks.same == kSameMax || ++looks.all == kLooksMax) damaged_ = true;
+  if (looks.same == kSameMax || ++looks.all == kLooksMax) note_damage();
   return !damaged_;
 }
 

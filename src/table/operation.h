@@ -75,8 +75,10 @@ class Actor {
   // True once a word could not be brought to an end, or made no sense: the region is damaged. Nothing read since then
   // counts, until whoever can do without it has taken note.
   bool is_damaged() const { return damaged_; }
-  void note_damage() { damaged_ = true; }
+  void note_damage() { damaged_ = has_met_damage_ = true; }
   bool take_note_of_damage() { return std::exchange(damaged_, false); }
+  // The same, and nobody takes it back.
+  bool has_met_damage() const { return has_met_damage_; }
 
   const Region& region() const { return *region_; }
   std::uint64_t who() const { return who_; }
@@ -100,7 +102,7 @@ class Actor {
 
   const Region* region_;
   std::uint64_t who_;
-  bool damaged_ = false;
+  bool damaged_ = false, has_met_damage_ = false;
   unsigned depth_ = 0;  // of helping one who waits for another
 };
 

@@ -81,7 +81,16 @@ class Repair {
         }
       }
     }
-    for (Unit& unit : page.overflow) settle(unit);
+    for (std::size_t kind = 0; kind < std::size(page.overflow); ++kind) {
+      Unit& unit = page.overflow[kind];
+      const Known* known = registry_.known(limit_of(load(unit.tag)));
+      const bool is_fitting = known && known->packing.fits_slot && known->packing.kind == static_cast<Kind>(kind);
+      if (is_fitting) {
+        settle(unit);
+      } else {
+        write(unit, {});
+      }
+    }
     write(page.version, {(load(page.version.tag) & ~kMarkBits) + 4, passed});
   }
 
@@ -95,6 +104,10 @@ class Repair {
   }
 
   bool is_whole(const Word& word) {
+    const Known* known = registry_.known(limit_of(word.tag));
+    const bool is_in_slot = known != nullptr && known->packing.fits_slot;
+    const std::uint64_t line = line_of(word.state);
+    if (!is_in_slot && (line >= torn_.size() || torn_[line])) return false;
     const auto block = reader_.block_of(word);
     if (block && !claim(*block)) return false;
     if (reader_.read(word)) return true;

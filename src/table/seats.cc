@@ -25,7 +25,7 @@ Seats::Seats(Mapping& mapping, Registry& registry) : mapping_(mapping), registry
 }
 
 Seats::~Seats() {
-  for (std::uint64_t who = 0; who < kParticipants; ++who) {
+  for (std::uint64_t who = 0; who < kParticipants && is_own(); ++who) {
     if (flags_->state[who].load() != kForeign) unlock_participant(mapping_.fd(), who);
   }
   ::munmap(flags_, sizeof(Flags));
@@ -33,14 +33,16 @@ Seats::~Seats() {
 
 // Where the system does not do it. If several threads of the child come at once, one does it.
 void Seats::wipe_after_fork() {
-  constexpr pid_t kWiping = -1;
+  const pid_t wiping = -::getpid();
   for (pid_t seen = process_.load(); seen != ::getpid(); seen = process_.load()) {
-    if (seen == kWiping || !process_.compare_exchange_strong(seen, kWiping)) continue;
+    if (seen == wiping || !process_.compare_exchange_strong(seen, wiping)) continue;
     for (auto& state : flags_->state) state.store(kForeign);
     flags_->life.store(kUnborn);
     process_.store(::getpid());
   }
 }
+
+bool Seats::is_own() const { return is_wiped_on_fork_ || process_.load() == ::getpid(); }
 
 // In a child of the process that made this table: it becomes a user of its own. A table in memory is its own copy then,
 // with operations in it that nobody will go on with. If several threads of the child come at once, one does it.
@@ -62,6 +64,7 @@ bool Seats::claim(std::uint64_t who, bool has_writers) {
   Actor actor(mapping_.region(), who);
   actor.recover();
   give_all_blocks(actor);
+  if (actor.has_met_damage()) mapping_.note_damage();
   if (has_writers) registry_.recover(who);
   return true;
 }

@@ -47,7 +47,7 @@ class Seats {
   Result<Seat> sit_down();
 
   // False in a child that has not used the table since fork(): its locks are its parent's.
-  bool is_born() const { return flags_->life.load() == kAlive; }
+  bool is_born() const { return is_own() && flags_->life.load() == kAlive; }
 
   // Ends what the dead left; for the sweep.
   void recover_dead();
@@ -62,6 +62,7 @@ class Seats {
 
   bool claim(std::uint64_t who, bool has_writers);
   void wipe_after_fork();
+  bool is_own() const;
   void stand_up(std::uint64_t who) { flags_->state[who].store(kIdle, std::memory_order_release); }
   Result<void> be_born();
 

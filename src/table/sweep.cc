@@ -40,7 +40,7 @@ bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
 
 }  // namespace
 
-bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
+void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
   const Word version = actor.read(page.version);
   std::uint64_t passed = 0, removed = 0;
   bool is_damaged = actor.take_note_of_damage();
@@ -71,7 +71,6 @@ bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
   if (removed > 0) __atomic_fetch_add(&actor.region().header().swept, removed, __ATOMIC_RELAXED);
   // Fails if a key was inserted since: then the next round does it.
   if (!is_damaged && passed != version.state) replace(page.version, version, {version.tag + 4, passed});
-  return !is_damaged;
 }
 
 void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
@@ -93,14 +92,16 @@ bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {
   Header& header = region_.header();
   std::uint64_t at = load(header.sweep_page) % region_.pages();
   for (std::uint64_t i = 0; i < pages_max; ++i) {
-    if (!sweep_page(actor, reader, region_.page(at), now)) is_damaged_.store(true);
+    sweep_page(actor, reader, region_.page(at), now);
     if (++at < region_.pages()) continue;
-    store(header.sweep_page, 0);
-    seats_.recover_dead();
-    return true;
+    at = 0;
+    break;
   }
   store(header.sweep_page, at);
-  return false;
+  if (actor.has_met_damage()) mapping_.note_damage();
+  if (at != 0) return false;
+  seats_.recover_dead();
+  return true;
 }
 
 }  // namespace weir::table

@@ -10,8 +10,8 @@
 
 namespace weir::table {
 
-// False if a word made no sense: it is left alone.
-bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
+// What makes no sense is left alone.
+void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
 
 // reclaim_blocks()
 //

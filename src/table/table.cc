@@ -52,7 +52,7 @@ Table::Table(Mapping mapping, TableOptions options)
 }
 
 Table::~Table() {
-  if (!seats_.is_born() || is_damaged_.load()) return;
+  if (!seats_.is_born() || !mapping_.try_alone()) return;
   seats_.recover_dead();
   mapping_.mark_clean();
 }
@@ -150,7 +150,7 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
   if (!seat) return fail(seat.error());
   if (tickets.empty() && debits.size() > 1 && charge_all_fast(seat->actor(), debits, now)) return Ruling::allowed;
   auto ruling = Transaction(seat->actor(), registry_, *clock_, debits, tickets, now).run();
-  if (seat->actor().is_damaged()) is_damaged_.store(true);
+  if (seat->actor().has_met_damage()) mapping_.note_damage();
   return ruling;
 }
 

@@ -6,7 +6,6 @@
 // a child after fork(). Tested by tests/store_contract_test.cc and all that stands there.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -96,7 +95,6 @@ class Table {
   std::shared_ptr<const Clock> clock_;
   Registry registry_;
   Seats seats_;
-  std::atomic<bool> is_damaged_{false};  // something made no sense: the next who has the table alone repairs it
 };
 
 // repair()
