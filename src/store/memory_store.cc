@@ -115,10 +115,6 @@ Result<std::unique_ptr<MemoryStore>> MemoryStore::open(StoreOptions options, std
 Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
   Debit debit{
       .name = table_->key_name(charge.limit->algorithm, charge.key), .limit = charge.limit, .cost = charge.cost};
-  return check(debit, now);
-}
-
-Result<Decision> MemoryStore::check(Debit& debit, std::int64_t now) {
   if (table_->charge_fast(debit, now)) return debit.decision;
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
@@ -126,36 +122,37 @@ Result<Decision> MemoryStore::check(Debit& debit, std::int64_t now) {
 
 void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers) {
   std::array<Debit, kBatch> debits;
-  std::array<bool, kBatch> is_repeated;
   for (std::size_t begin = 0; begin < charges.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, charges.size() - begin);
     for (std::size_t i = 0; i < count; ++i) {
       const Charge& charge = charges[begin + i];
+      const bool is_repeated = i > 0 && is_same(charge, charges[begin + i - 1]);
+      const table::Name name = is_repeated ? debits[i - 1].name : table_->key_name(charge.limit->algorithm, charge.key);
       Debit& debit = debits[i];
-      is_repeated[i] = i > 0 && is_same(charge, charges[begin + i - 1]);
-      if (is_repeated[i]) {
-        debit.name = debits[i - 1].name;
-      } else {
-        const table::Name name = table_->key_name(charge.limit->algorithm, charge.key);
-        debit.name.place = name.place;
-        debit.name.name = name.name;
-        table_->prefetch(name);
-      }
+      debit.name.place = name.place;
+      debit.name.name = name.name;
       debit.limit = charge.limit;
       debit.cost = charge.cost;
+      table_->prefetch(name);
     }
     for (std::size_t i = 0, end = 1; i < count; i = end++) {
-      while (end < count && is_repeated[end]) ++end;
-      const std::span<Debit> run = std::span(debits).subspan(i, end - i);
-      const bool done = run.size() > 1 && table_->charge_fast(run, now);
-      for (std::size_t k = i; k < end; ++k) {
-        if (done) {
-          answers[begin + k] = debits[k].decision;
-        } else {
-          answers[begin + k] = check(debits[k], now);
-        }
+      while (end < count && debits[end].name == debits[i].name && debits[end].limit == debits[i].limit) ++end;
+      check_run({&debits[i], end - i}, now, answers.subspan(begin + i));
+    }
+  }
+}
+
+// Requests of one key, or one request.
+inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, std::span<Result<Decision>> answers) {
+  const bool done = debits.size() > 1 && table_->charge_run(debits, now);
+  for (std::size_t i = 0; i < debits.size(); ++i) {
+    if (!done && !table_->charge_fast(debits[i], now)) {
+      if (auto ruling = table_->charge({&debits[i], 1}, {}, now); !ruling) {
+        answers[i] = fail(ruling.error());
+        continue;
       }
     }
+    answers[i] = debits[i].decision;
   }
 }
 

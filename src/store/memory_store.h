@@ -79,7 +79,7 @@ class MemoryStore {
   explicit MemoryStore(std::unique_ptr<table::Table> table) : table_(std::move(table)) {}
 
   class Batch;
-  Result<Decision> check(table::Debit& debit, std::int64_t now);
+  void check_run(std::span<table::Debit> debits, std::int64_t now, std::span<Result<Decision>> answers);
   Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
                          bool take);
 

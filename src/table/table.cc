@@ -100,7 +100,20 @@ inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std
   return true;
 }
 
-bool Table::charge_fast(std::span<Debit> debits, std::int64_t now) {
+bool Table::charge_fast(Debit& debit, std::int64_t now) {
+  Unit* unit = look(debit.name);
+  if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
+  Word word = load(*unit);
+  std::uint64_t next = 0;
+  while (propose(debit, word, now, next)) {
+    if (!debit.decision.allowed || debit.cost == 0) return true;
+    if (debit.decision.reset_after.count() == 0) return false;  // the key is to be forgotten
+    if (exchange(*unit, word, {word.tag, next})) return true;
+  }
+  return false;
+}
+
+bool Table::charge_run(std::span<Debit> debits, std::int64_t now) {
   Unit* unit = look(debits.front().name);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
   Word word = load(*unit);
@@ -111,7 +124,7 @@ bool Table::charge_fast(std::span<Debit> debits, std::int64_t now) {
       std::uint64_t next = 0;
       if (!propose(debit, after, now, next)) return false;
       if (!debit.decision.allowed || debit.cost == 0) continue;
-      if (debit.decision.reset_after.count() == 0) return false;  // the key is to be forgotten
+      if (debit.decision.reset_after.count() == 0) return false;
       after.state = next;
       changed = true;
     }

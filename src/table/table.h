@@ -51,12 +51,12 @@ class Table {
     __builtin_prefetch(page(name).slots[home_line(name.name)], 1, 3);
   }
 
-  // charge_fast()
+  // charge_fast(), charge_run()
   //
-  // Requests of one debit each, all of one key that is there, under the same limit, in its slot: decided in their order
-  // by one exchange. False if it takes more than that; then nothing has happened.
-  bool charge_fast(std::span<Debit> debits, std::int64_t now);
-  bool charge_fast(Debit& debit, std::int64_t now) { return charge_fast({&debit, 1}, now); }
+  // One debit whose key is there, under the same limit, in its slot: decided by one exchange. False if it takes more
+  // than that; then nothing has happened. The same for requests of one debit each, all of one key, in their order.
+  bool charge_fast(Debit& debit, std::int64_t now);
+  bool charge_run(std::span<Debit> debits, std::int64_t now);
 
   // charge()
   //
