@@ -14,7 +14,6 @@ using table::Debit;
 using table::Ruling;
 using table::Ticket;
 
-constexpr std::size_t kBatch = 16;
 constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the ids of permits in flight are hashed under this
 
 std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
@@ -120,21 +119,32 @@ Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
   return debit.decision;
 }
 
+// The debits of at most a batch of requests. Hashes all keys, then asks for all their lines, so that the first is there
+// when the last was asked for.
+inline void MemoryStore::prepare(std::span<const Charge> charges, std::span<Debit, kBatch> debits) const {
+  std::array<table::SipInput, kBatch> keys;
+  std::array<table::Hash128, kBatch> hashes;
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (i > 0 && is_same(charges[i], charges[i - 1])) continue;
+    keys[different++] = {charges[i].key, static_cast<std::uint64_t>(charges[i].limit->algorithm)};
+  }
+  table_->hash_keys({keys.data(), different}, hashes.data());
+  for (std::size_t i = 0, at = 0; i < charges.size(); ++i) {
+    if (i > 0 && !is_same(charges[i], charges[i - 1])) ++at;
+    Debit& debit = debits[i];
+    debit.name = table::Table::named(hashes[at]);
+    debit.limit = charges[i].limit;
+    debit.cost = charges[i].cost;
+    table_->prefetch(debit.name);
+  }
+}
+
 void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers) {
   std::array<Debit, kBatch> debits;
   for (std::size_t begin = 0; begin < charges.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, charges.size() - begin);
-    for (std::size_t i = 0; i < count; ++i) {
-      const Charge& charge = charges[begin + i];
-      const bool is_repeated = i > 0 && is_same(charge, charges[begin + i - 1]);
-      const table::Name name = is_repeated ? debits[i - 1].name : table_->key_name(charge.limit->algorithm, charge.key);
-      Debit& debit = debits[i];
-      debit.name.place = name.place;
-      debit.name.name = name.name;
-      debit.limit = charge.limit;
-      debit.cost = charge.cost;
-      table_->prefetch(name);
-    }
+    prepare(charges.subspan(begin, count), debits);
     for (std::size_t i = 0, end = 1; i < count; i = end++) {
       while (end < count && debits[end].name == debits[i].name && debits[end].limit == debits[i].limit) ++end;
       check_run({&debits[i], end - i}, now, answers.subspan(begin + i));

@@ -79,6 +79,8 @@ class MemoryStore {
   explicit MemoryStore(std::unique_ptr<table::Table> table) : table_(std::move(table)) {}
 
   class Batch;
+  static constexpr std::size_t kBatch = 16;
+  void prepare(std::span<const Charge> charges, std::span<table::Debit, kBatch> debits) const;
   void check_run(std::span<table::Debit> debits, std::int64_t now, std::span<Result<Decision>> answers);
   Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
                          bool take);

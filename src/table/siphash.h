@@ -1,7 +1,7 @@
 // SipHash with 128 bits of output: a hash under a secret key, so that nobody outside can choose keys that collide.
 //
-// The rounds are a parameter: 1-3 is what the table uses, 2-4 is the form that was published with test vectors. Pure;
-// any thread. Tested by siphash_test.cc.
+// The rounds are a parameter: 1-3 is what the table uses, 2-4 is the form that was published with test vectors. Several
+// keys at once are hashed by siphash_many.h, by the same rounds. Pure; any thread. Tested by siphash_test.cc.
 #pragma once
 
 #include <bit>
@@ -21,70 +21,97 @@ struct Hash128 {
   friend bool operator==(const Hash128&, const Hash128&) = default;
 };
 
-template <int kBlockRounds, int kFinalRounds>
-class SipHash128 {
+// The state: 64 bits a word, or a vector of such words, each of another key. Inlined by force, since who works on
+// vectors may be compiled for a processor that others are not.
+template <class Word, int kBlockRounds, int kFinalRounds>
+class SipState {
  public:
-  explicit SipHash128(SipKey key)
-      : v0_(key.k0 ^ 0x736f6d6570736575),
-        v1_(key.k1 ^ 0x646f72616e646f6d ^ 0xee),
-        v2_(key.k0 ^ 0x6c7967656e657261),
-        v3_(key.k1 ^ 0x7465646279746573) {}
+  [[gnu::always_inline]] SipState(const Word& k0, const Word& k1)
+      : v0_(k0 ^ 0x736f6d6570736575),
+        v1_(k1 ^ 0x646f72616e646f6d ^ 0xee),
+        v2_(k0 ^ 0x6c7967656e657261),
+        v3_(k1 ^ 0x7465646279746573) {}
 
-  Hash128 operator()(std::string_view bytes) {
-    const std::size_t tail = bytes.size() % 8;
-    const char* at = bytes.data();
-    for (const char* end = at + (bytes.size() - tail); at != end; at += 8) block(load_eight(at));
-    block(load_tail(bytes, tail) | static_cast<std::uint64_t>(bytes.size()) << 56);
-    v2_ ^= 0xee;
-    const std::uint64_t low = finish();
-    v1_ ^= 0xdd;
-    return {low, finish()};
-  }
-
- private:
-  static std::uint64_t load_eight(const char* at) {  // little endian, as all machines that we know
-    static_assert(std::endian::native == std::endian::little);
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, sizeof word);
-    return word;
-  }
-
-  // The last bytes: the end of the last eight where there are eight, which is faster than copying some.
-  static std::uint64_t load_tail(std::string_view bytes, std::size_t tail) {
-    if (tail == 0) return 0;
-    if (bytes.size() >= 8) return load_eight(bytes.data() + bytes.size() - 8) >> (64 - 8 * tail);
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), tail);
-    return word;
-  }
-
-  void block(std::uint64_t word) {
+  [[gnu::always_inline]] void block(const Word& word) {
     v3_ ^= word;
     for (int i = 0; i < kBlockRounds; ++i) round();
     v0_ ^= word;
   }
 
-  std::uint64_t finish() {
+  // Where a bit of the mask is set, the state is the other's.
+  [[gnu::always_inline]] void take(const Word& mask, const SipState& other) {
+    v0_ ^= (v0_ ^ other.v0_) & mask;
+    v1_ ^= (v1_ ^ other.v1_) & mask;
+    v2_ ^= (v2_ ^ other.v2_) & mask;
+    v3_ ^= (v3_ ^ other.v3_) & mask;
+  }
+
+  [[gnu::always_inline]] void finish(Word& low, Word& high) {
+    v2_ ^= 0xee;
     for (int i = 0; i < kFinalRounds; ++i) round();
-    return v0_ ^ v1_ ^ v2_ ^ v3_;
+    low = v0_ ^ v1_ ^ v2_ ^ v3_;
+    v1_ ^= 0xdd;
+    for (int i = 0; i < kFinalRounds; ++i) round();
+    high = v0_ ^ v1_ ^ v2_ ^ v3_;
   }
 
-  void round() {
+ private:
+  template <int kBits>
+  [[gnu::always_inline]] static void rotate(Word& word) {
+    word = (word << kBits) | (word >> (64 - kBits));
+  }
+
+  [[gnu::always_inline]] void round() {
     v0_ += v1_;
-    v1_ = std::rotl(v1_, 13) ^ v0_;
-    v0_ = std::rotl(v0_, 32);
+    rotate<13>(v1_);
+    v1_ ^= v0_;
+    rotate<32>(v0_);
     v2_ += v3_;
-    v3_ = std::rotl(v3_, 16) ^ v2_;
+    rotate<16>(v3_);
+    v3_ ^= v2_;
     v0_ += v3_;
-    v3_ = std::rotl(v3_, 21) ^ v0_;
+    rotate<21>(v3_);
+    v3_ ^= v0_;
     v2_ += v1_;
-    v1_ = std::rotl(v1_, 17) ^ v2_;
-    v2_ = std::rotl(v2_, 32);
+    rotate<17>(v1_);
+    v1_ ^= v2_;
+    rotate<32>(v2_);
   }
 
-  std::uint64_t v0_, v1_, v2_, v3_;
+  Word v0_, v1_, v2_, v3_;
 };
 
-inline Hash128 siphash13(SipKey key, std::string_view bytes) { return SipHash128<1, 3>(key)(bytes); }
+inline std::uint64_t load_eight(const char* at) {  // little endian, as all machines that we know
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// The last block: what is left of the bytes, and their number. Read as the end of the last eight where there are eight,
+// which is faster than copying some.
+inline std::uint64_t last_block(std::string_view bytes) {
+  const std::size_t tail = bytes.size() % 8;
+  std::uint64_t word = 0;
+  if (tail != 0 && bytes.size() >= 8) {
+    word = load_eight(bytes.data() + bytes.size() - 8) >> (64 - 8 * tail);
+  } else if (tail != 0) {
+    std::memcpy(&word, bytes.data(), tail);
+  }
+  return word | static_cast<std::uint64_t>(bytes.size()) << 56;
+}
+
+template <int kBlockRounds, int kFinalRounds>
+Hash128 siphash(SipKey key, std::string_view bytes) {
+  SipState<std::uint64_t, kBlockRounds, kFinalRounds> state(key.k0, key.k1);
+  const char* at = bytes.data();
+  for (const char* end = at + bytes.size() / 8 * 8; at != end; at += 8) state.block(load_eight(at));
+  state.block(last_block(bytes));
+  Hash128 hash;
+  state.finish(hash.low, hash.high);
+  return hash;
+}
+
+inline Hash128 siphash13(SipKey key, std::string_view bytes) { return siphash<1, 3>(key, bytes); }
 
 }  // namespace weir::table

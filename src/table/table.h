@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "table/seats.h"
-#include "table/siphash.h"
+#include "table/siphash_many.h"
 #include "table/transaction.h"
 
 namespace weir::table {
@@ -43,6 +43,9 @@ class Table {
   Name key_name(Algorithm algorithm, std::string_view key) const {
     return hashed(static_cast<std::uint64_t>(algorithm), key);
   }
+  // Of several keys at once; the tweak of each is its algorithm.
+  void hash_keys(std::span<const SipInput> keys, Hash128* hashes) const { siphash13_many(hash_key_, keys, hashes); }
+  static Name named(const Hash128& hash) { return {hash.low, hash.high & kNameMask}; }
   Name ticket_name(std::uint32_t kind, std::string_view key) const { return hashed(kind, key); }
 
   // Brings the key's line into the cache. Inlined by force: g++ 12 takes a function that only prefetches for one
@@ -84,8 +87,7 @@ class Table {
   bool propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const;
   bool charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t now);
   Name hashed(std::uint64_t tweak, std::string_view key) const {
-    const Hash128 hash = siphash13({hash_key_.k0, hash_key_.k1 ^ tweak}, key);
-    return {hash.low, hash.high & kNameMask};
+    return named(siphash13({hash_key_.k0, hash_key_.k1 ^ tweak}, key));
   }
   Page& page(const Name& name) const { return region_.page(region_.page_of(name.place, name.name)); }
 
