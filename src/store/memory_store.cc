@@ -119,21 +119,24 @@ Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
   return debit.decision;
 }
 
-// The debits of at most a batch of requests. Hashes all keys, then asks for all their lines, so that the first is there
-// when the last was asked for.
-inline void MemoryStore::prepare(std::span<const Charge> charges, std::span<Debit, kBatch> debits) const {
-  std::array<table::SipInput, kBatch> keys;
-  std::array<table::Hash128, kBatch> hashes;
+// The debits of some requests. All keys are hashed, then all their lines asked for: the first is there when the last
+// was asked for.
+inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits) const {
+  std::array<table::SipInput, kHashed> keys;
+  std::array<table::Hash128, kHashed> hashes;
+  std::array<std::uint8_t, kHashed> places;  // of a request's key among those that are hashed
   std::size_t different = 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (i > 0 && is_same(charges[i], charges[i - 1])) continue;
-    keys[different++] = {charges[i].key, static_cast<std::uint64_t>(charges[i].limit->algorithm)};
+    const Charge& charge = charges[i];
+    if (i == 0 || !is_same(charge, charges[i - 1])) {
+      keys[different++] = {charge.key.data(), charge.key.size(), static_cast<std::uint64_t>(charge.limit->algorithm)};
+    }
+    places[i] = static_cast<std::uint8_t>(different - 1);
   }
   table_->hash_keys({keys.data(), different}, hashes.data());
-  for (std::size_t i = 0, at = 0; i < charges.size(); ++i) {
-    if (i > 0 && !is_same(charges[i], charges[i - 1])) ++at;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
     Debit& debit = debits[i];
-    debit.name = table::Table::named(hashes[at]);
+    debit.name = table::Table::named(hashes[places[i]]);
     debit.limit = charges[i].limit;
     debit.cost = charges[i].cost;
     table_->prefetch(debit.name);
@@ -144,19 +147,24 @@ void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, 
   std::array<Debit, kBatch> debits;
   for (std::size_t begin = 0; begin < charges.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, charges.size() - begin);
-    prepare(charges.subspan(begin, count), debits);
+    for (std::size_t i = 0; i < count; i += kHashed) {
+      prepare(charges.subspan(begin + i, std::min(kHashed, count - i)), &debits[i]);
+    }
+    std::array<table::Unit*, kBatch> units;
+    for (std::size_t i = 0; i < count; ++i) units[i] = table_->spot(debits[i].name);
     for (std::size_t i = 0, end = 1; i < count; i = end++) {
       while (end < count && debits[end].name == debits[i].name && debits[end].limit == debits[i].limit) ++end;
-      check_run({&debits[i], end - i}, now, answers.subspan(begin + i));
+      check_run({&debits[i], end - i}, now, units[i], answers.subspan(begin + i));
     }
   }
 }
 
-// Requests of one key, or one request.
-inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, std::span<Result<Decision>> answers) {
-  const bool done = debits.size() > 1 && table_->charge_run(debits, now);
+// Requests of one key, or one request; what check() does, with the spot known.
+inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, table::Unit* spotted,
+                                   std::span<Result<Decision>> answers) {
+  const bool done = debits.size() > 1 && table_->charge_run(debits, now, spotted);
   for (std::size_t i = 0; i < debits.size(); ++i) {
-    if (!done && !table_->charge_fast(debits[i], now)) {
+    if (!done && !table_->charge_fast(debits[i], now, spotted)) {
       if (auto ruling = table_->charge({&debits[i], 1}, {}, now); !ruling) {
         answers[i] = fail(ruling.error());
         continue;

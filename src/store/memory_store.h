@@ -79,9 +79,11 @@ class MemoryStore {
   explicit MemoryStore(std::unique_ptr<table::Table> table) : table_(std::move(table)) {}
 
   class Batch;
-  static constexpr std::size_t kBatch = 16;
-  void prepare(std::span<const Charge> charges, std::span<table::Debit, kBatch> debits) const;
-  void check_run(std::span<table::Debit> debits, std::int64_t now, std::span<Result<Decision>> answers);
+  static constexpr std::size_t kBatch = 16;  // requests whose lines are asked for before the first is decided
+  static constexpr std::size_t kHashed = 8;  // hashed before their lines are asked for
+  void prepare(std::span<const Charge> charges, table::Debit* debits) const;
+  void check_run(std::span<table::Debit> debits, std::int64_t now, table::Unit* spotted,
+                 std::span<Result<Decision>> answers);
   Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
                          bool take);
 

@@ -47,7 +47,7 @@ bool Finder::walk(Page& page, const Name& name, const Word& version, std::int64_
     }
     passed |= std::uint64_t{1} << line;
     chain = chain && (version.state >> line & 1) != 0;
-    line = line + 1 == kLines ? 0 : line + 1;
+    line = next_line(line);
   }
   return false;
 }

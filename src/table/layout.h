@@ -219,5 +219,13 @@ class Region {
 inline std::uint32_t home_line(std::uint64_t name) {
   return static_cast<std::uint32_t>((name >> 34 & 0x3fffffff) * kLines >> 30);
 }
+inline std::uint32_t next_line(std::uint32_t line) { return line + 1 == kLines ? 0 : line + 1; }
+
+// A bit for each line that a key of this home walks past to where it lies.
+inline std::uint64_t lines_between(std::uint32_t home, std::uint32_t line) {
+  std::uint64_t lines = 0;
+  for (; home != line; home = next_line(home)) lines |= std::uint64_t{1} << home;
+  return lines;
+}
 
 }  // namespace weir::table

@@ -76,9 +76,7 @@ class Repair {
         settle(unit);
         const Word word = load(unit);
         if (word.tag == 0) continue;
-        for (std::uint32_t l = home_line(name_of(word.tag)); l != line; l = l + 1 == kLines ? 0 : l + 1) {
-          passed |= std::uint64_t{1} << l;
-        }
+        passed |= lines_between(home_line(name_of(word.tag)), line);
       }
     }
     for (std::size_t kind = 0; kind < std::size(page.overflow); ++kind) {

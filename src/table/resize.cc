@@ -98,7 +98,7 @@ class Builder {
         if (unit.tag == 0) return &unit;
       }
       page.version.state |= std::uint64_t{1} << line;
-      line = line + 1 == kLines ? 0 : line + 1;
+      line = next_line(line);
     }
     return nullptr;
   }

@@ -17,7 +17,7 @@ struct SipKey {
 };
 
 struct Hash128 {
-  std::uint64_t low = 0, high = 0;
+  std::uint64_t low, high;
   friend bool operator==(const Hash128&, const Hash128&) = default;
 };
 
@@ -107,7 +107,7 @@ Hash128 siphash(SipKey key, std::string_view bytes) {
   const char* at = bytes.data();
   for (const char* end = at + bytes.size() / 8 * 8; at != end; at += 8) state.block(load_eight(at));
   state.block(last_block(bytes));
-  Hash128 hash;
+  Hash128 hash{};
   state.finish(hash.low, hash.high);
   return hash;
 }

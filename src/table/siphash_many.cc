@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kLanes = 8;
 
 void hash_each(SipKey key, std::span<const SipInput> inputs, Hash128* hashes) {
-  for (const SipInput& input : inputs) *hashes++ = siphash13({key.k0, key.k1 ^ input.tweak}, input.bytes);
+  for (const SipInput& input : inputs) *hashes++ = siphash13({key.k0, key.k1 ^ input.tweak}, input.bytes());
 }
 
 #if defined(__x86_64__)
@@ -24,7 +24,7 @@ template <class Make>
 }
 
 [[gnu::target("avx512f")]] void hash_eight(SipKey key, const SipInput* inputs, Hash128* hashes) {
-  const auto blocks_of = [inputs](std::size_t i) { return inputs[i].bytes.size() / 8; };
+  const auto blocks_of = [inputs](std::size_t i) { return inputs[i].size / 8; };
   std::size_t shortest = blocks_of(0), longest = shortest;
   for (std::size_t i = 1; i < kLanes; ++i) {
     shortest = std::min(shortest, blocks_of(i));
@@ -32,20 +32,18 @@ template <class Make>
   }
   Lanes tweaks{}, last{}, word{};
   fill(tweaks, [inputs](std::size_t i) { return inputs[i].tweak; });
-  fill(last, [inputs](std::size_t i) { return last_block(inputs[i].bytes); });
+  fill(last, [inputs](std::size_t i) { return last_block(inputs[i].bytes()); });
   SipState<Lanes, 1, 3> state(Lanes{} + key.k0, tweaks ^ key.k1);
   std::size_t block = 0;
   for (; block < shortest; ++block) {
-    fill(word, [inputs, block](std::size_t i) { return load_eight(inputs[i].bytes.data() + 8 * block); });
+    fill(word, [inputs, block](std::size_t i) { return load_eight(inputs[i].data + 8 * block); });
     state.block(word);
   }
   if (longest > shortest) [[unlikely]] {
     Lanes blocks{};
     fill(blocks, blocks_of);
     for (; block < longest; ++block) {
-      fill(word, [&](std::size_t i) {
-        return block < blocks_of(i) ? load_eight(inputs[i].bytes.data() + 8 * block) : 0;
-      });
+      fill(word, [&](std::size_t i) { return block < blocks_of(i) ? load_eight(inputs[i].data + 8 * block) : 0; });
       SipState<Lanes, 1, 3> next = state;
       next.block(word);
       state.take(reinterpret_cast<Lanes>(blocks > block), next);

@@ -12,8 +12,10 @@
 namespace weir::table {
 
 struct SipInput {
-  std::string_view bytes;
-  std::uint64_t tweak = 0;  // goes into the key's second half
+  const char* data;
+  std::size_t size;
+  std::uint64_t tweak;  // goes into the key's second half
+  std::string_view bytes() const { return {data, size}; }
 };
 
 // siphash13_many()

@@ -58,9 +58,7 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
         if (is_key(word.tag)) count_keys(actor, -1);
         continue;
       }
-      for (std::uint32_t l = home_line(name_of(word.tag)); l != line; l = l + 1 == kLines ? 0 : l + 1) {
-        passed |= std::uint64_t{1} << l;
-      }
+      passed |= lines_between(home_line(name_of(word.tag)), line);
     }
   }
   for (Unit& unit : page.overflow) {

@@ -54,12 +54,28 @@ class Table {
     __builtin_prefetch(page(name).slots[home_line(name.name)], 1, 3);
   }
 
+  // spot()
+  //
+  // The slot of the key's home line that may hold it, as a hint. Null for the few keys that lie elsewhere; then the
+  // lines where they are looked for next come into the cache.
+  [[gnu::always_inline]] Unit* spot(const Name& name) const {
+    Page& home = page(name);
+    const std::uint32_t line = home_line(name.name);
+    Unit* unit = match(home.slots[line], name.name);
+    if (unit == nullptr) [[unlikely]] {
+      __builtin_prefetch(&home.version, 1, 3);
+      __builtin_prefetch(home.slots[next_line(line)], 1, 3);
+    }
+    return unit;
+  }
+
   // charge_fast(), charge_run()
   //
   // One debit whose key is there, under the same limit, in its slot: decided by one exchange. False if it takes more
   // than that; then nothing has happened. The same for requests of one debit each, all of one key, in their order.
-  bool charge_fast(Debit& debit, std::int64_t now);
-  bool charge_run(std::span<Debit> debits, std::int64_t now);
+  // `spotted` is what spot() said, or null.
+  bool charge_fast(Debit& debit, std::int64_t now, Unit* spotted = nullptr);
+  bool charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted = nullptr);
 
   // charge()
   //
