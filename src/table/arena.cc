@@ -263,7 +263,7 @@ bool take_block(Actor& actor, std::uint32_t place, unsigned block_class) {
   if (held && held->block_class == block_class) return true;
   Unit& pending = actor.record().pending[place];
   if (!(actor.read(pending) == Word{})) give_block(actor, place);
-  if (pop(actor, pending, block_class, block_class)) return true;
+  if (block_class < kClasses && pop(actor, pending, block_class, block_class)) return true;
   // While one class after the other is found to have none, another's block may fall into halves, or be put together,
   // behind our back. The arena is full only if nothing changed while we looked; or, with many at work, soon enough.
   constexpr int kRoundsMax = 8;
