@@ -119,12 +119,12 @@ Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
   return debit.decision;
 }
 
-// The debits of some requests. All keys are hashed, then all their lines asked for: the first is there when the last
-// was asked for.
+// The debits of as many requests as are hashed together. All keys are hashed, then all their lines asked for: the first
+// is there when the last was asked for.
 inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits) const {
-  std::array<table::SipInput, kHashed> keys;
-  std::array<table::Hash128, kHashed> hashes;
-  std::array<std::uint8_t, kHashed> places;  // of a request's key among those that are hashed
+  std::array<table::SipInput, table::kSipLanes> keys;
+  std::array<table::Hash128, table::kSipLanes> hashes;
+  std::array<std::uint8_t, table::kSipLanes> places;  // of a request's key among those that are hashed
   std::size_t different = 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
@@ -147,8 +147,8 @@ void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, 
   std::array<Debit, kBatch> debits;
   for (std::size_t begin = 0; begin < charges.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, charges.size() - begin);
-    for (std::size_t i = 0; i < count; i += kHashed) {
-      prepare(charges.subspan(begin + i, std::min(kHashed, count - i)), &debits[i]);
+    for (std::size_t i = 0; i < count; i += table::kSipLanes) {
+      prepare(charges.subspan(begin + i, std::min(table::kSipLanes, count - i)), &debits[i]);
     }
     std::array<table::Unit*, kBatch> units;
     for (std::size_t i = 0; i < count; ++i) units[i] = table_->spot(debits[i].name);

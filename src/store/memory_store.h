@@ -80,7 +80,6 @@ class MemoryStore {
 
   class Batch;
   static constexpr std::size_t kBatch = 16;  // requests whose lines are asked for before the first is decided
-  static constexpr std::size_t kHashed = 8;  // hashed before their lines are asked for
   void prepare(std::span<const Charge> charges, table::Debit* debits) const;
   void check_run(std::span<table::Debit> debits, std::int64_t now, table::Unit* spotted,
                  std::span<Result<Decision>> answers);

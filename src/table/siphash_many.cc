@@ -7,14 +7,9 @@
 namespace weir::table {
 namespace {
 
-void hash_each(SipKey key, std::span<const SipInput> inputs, Hash128* hashes) {
-  for (const SipInput& input : inputs) *hashes++ = siphash13({key.k0, key.k1 ^ input.tweak}, input.bytes());
-}
-
 #if defined(__x86_64__)
 
-constexpr std::size_t kLanes = 8;
-using Lanes = std::uint64_t __attribute__((vector_size(kLanes * 8)));
+using Lanes = std::uint64_t __attribute__((vector_size(kSipLanes * 8)));
 
 // Written out: a loop over the lanes would go through memory.
 template <class Make>
@@ -25,7 +20,7 @@ template <class Make>
 [[gnu::target("avx512f")]] void hash_eight(SipKey key, const SipInput* inputs, Hash128* hashes) {
   const auto blocks_of = [inputs](std::size_t i) { return inputs[i].size / 8; };
   std::size_t shortest = blocks_of(0), longest = shortest;
-  for (std::size_t i = 1; i < kLanes; ++i) {
+  for (std::size_t i = 1; i < kSipLanes; ++i) {
     shortest = std::min(shortest, blocks_of(i));
     longest = std::max(longest, blocks_of(i));
   }
@@ -51,29 +46,21 @@ template <class Make>
   state.block(last);
   Lanes low{}, high{};
   state.finish(low, high);
-  for (std::size_t i = 0; i < kLanes; ++i) hashes[i] = {low[i], high[i]};
+  for (std::size_t i = 0; i < kSipLanes; ++i) hashes[i] = {low[i], high[i]};
 }
 
 #endif
 
 }  // namespace
 
-#if defined(__x86_64__)
-
 void siphash13_many(SipKey key, std::span<const SipInput> inputs, Hash128* hashes) {
+#if defined(__x86_64__)
   const bool has_vectors = __builtin_cpu_supports("avx512f");  // reads a variable; a static of our own would lock
-  while (has_vectors && inputs.size() >= kLanes) {
+  for (; has_vectors && inputs.size() >= kSipLanes; inputs = inputs.subspan(kSipLanes), hashes += kSipLanes) {
     hash_eight(key, inputs.data(), hashes);
-    inputs = inputs.subspan(kLanes);
-    hashes += kLanes;
   }
-  hash_each(key, inputs, hashes);
-}
-
-#else
-
-void siphash13_many(SipKey key, std::span<const SipInput> inputs, Hash128* hashes) { hash_each(key, inputs, hashes); }
-
 #endif
+  for (const SipInput& input : inputs) *hashes++ = siphash13({key.k0, key.k1 ^ input.tweak}, input.bytes());
+}
 
 }  // namespace weir::table

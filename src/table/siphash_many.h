@@ -11,6 +11,8 @@
 
 namespace weir::table {
 
+inline constexpr std::size_t kSipLanes = 8;  // so many go together; fewer go one by one
+
 struct SipInput {
   const char* data;
   std::size_t size;

@@ -75,7 +75,7 @@ class Table {
   // than that; then nothing has happened. The same for requests of one debit each, all of one key, in their order.
   // `spotted` is what spot() said, or null.
   bool charge_fast(Debit& debit, std::int64_t now, Unit* spotted = nullptr);
-  bool charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted = nullptr);
+  bool charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted);
 
   // charge()
   //
