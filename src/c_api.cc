@@ -331,6 +331,4 @@ weir_status weir_wait(weir_limiter* limiter, const weir_limit* limit, const char
 
 int64_t weir_now_us(const weir_limiter* limiter) { return limiter == nullptr ? -1 : limiter->limiter.now().count(); }
 size_t weir_size(const weir_limiter* limiter) { return limiter == nullptr ? 0 : limiter->limiter.size(); }
-void weir_sweep(weir_limiter* limiter) {
-  if (limiter != nullptr) limiter->limiter.sweep();
-}
+int32_t weir_sweep(weir_limiter* limiter) { return limiter == nullptr || limiter->limiter.sweep() ? 1 : 0; }

@@ -120,7 +120,10 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
           return guarded([&] { return store->check(charge, now); });
         })) {
     if (options.sweeping == Sweeping::in_background) {
-      sweeper = std::make_unique<Sweeper>(clock, [this] { sweep(); });
+      sweeper = std::make_unique<Sweeper>(clock, [this] {
+        sweep();
+        return store->sweep_rest();
+      });
     }
   }
   ~Impl() {
@@ -153,10 +156,11 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
 
   std::int64_t now() const { return clock.now().count(); }
 
-  void sweep() {
+  bool sweep() {
     try {
-      store->sweep(now());
+      return store->sweep(now());
     } catch (const std::exception&) {  // without memory: next time
+      return true;
     }
   }
 
@@ -373,7 +377,7 @@ Result<Verdict> Limiter::cancel(std::string_view id, std::span<const Charge> res
   });
 }
 
-void Limiter::sweep() noexcept { impl_->sweep(); }
+bool Limiter::sweep() noexcept { return impl_->sweep(); }
 std::size_t Limiter::size() const noexcept { return impl_->store->size(); }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 

@@ -1,4 +1,4 @@
-// The thread that does a little of a limiter's housekeeping about once a second, until it is destroyed.
+// The thread that does a little of a limiter's housekeeping from time to time, until it is destroyed.
 //
 // It sleeps on the limiter's clock, so that a ManualClock moves it too. A child after a fork has no such thread and
 // must not destroy this. Tested by limiter_test.cc.
@@ -15,7 +15,8 @@ namespace weir {
 
 class Sweeper {
  public:
-  Sweeper(const Clock& clock, std::function<void()> sweep)
+  // `sweep` does a little and says how long to rest before the next time; the first comes after a second.
+  Sweeper(const Clock& clock, std::function<Micros()> sweep)
       : clock_(clock), sweep_(std::move(sweep)), thread_([this] { run(); }) {}
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
@@ -26,18 +27,18 @@ class Sweeper {
   }
 
  private:
-  static constexpr Micros kRest{1'000'000};
+  static constexpr Micros kFirstRest{1'000'000};
 
   void run() {
-    for (Micros next = clock_.now() + kRest; !ended_.load(std::memory_order_acquire); clock_.sleep(sleeper_, next)) {
-      if (clock_.now() < next) continue;
-      sweep_();
-      next = clock_.now() + kRest;
+    Micros next = clock_.now() + kFirstRest;
+    for (; !ended_.load(std::memory_order_acquire); clock_.sleep(sleeper_, next)) {
+      const Micros now = clock_.now();
+      if (now >= next) next = now + sweep_();
     }
   }
 
   const Clock& clock_;
-  const std::function<void()> sweep_;
+  const std::function<Micros()> sweep_;
   Sleeper sleeper_;
   std::atomic<bool> ended_{false};
   std::thread thread_;  // last: it uses all of the above

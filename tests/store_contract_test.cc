@@ -439,6 +439,21 @@ TYPED_TEST(StoreContract, SweepsKeysThatHaveRecovered) {
   }
 }
 
+// Slices of a large table, with the rests that the store asks for: never more than two periods pass, or two seconds.
+TYPED_TEST(StoreContract, SweepsALargeTableInTime) {
+  for (const char* quota : {"5/s", "5/3s", "5/min"}) {
+    const auto store = this->make(2'000'000);
+    const Limit limit = limit_of(quota, Algorithm::token_bucket);
+    for (int i = 0; i < 100; ++i) this->charge(*store, "k" + std::to_string(i), limit, 5, kNow);
+    int rounds = 0;
+    std::int64_t now = kNow;
+    for (; now < kNow + 2 * limit.period_us; now += store->sweep_rest().count()) rounds += store->sweep(now) ? 1 : 0;
+    EXPECT_EQ(store->size(), 0u) << quota;
+    EXPECT_GE(rounds, 1) << quota;
+    EXPECT_LE(rounds, 1 + limit.period_us * 2 / 1'000'000) << quota << ": no more work than it takes";
+  }
+}
+
 // Random verdicts over many keys: every key as the oracle sees it on its own.
 TYPED_TEST(StoreContract, AgreesWithAnOracleForEachKey) {
   const std::uint64_t seed = base_seed();

@@ -35,7 +35,7 @@ inline constexpr std::size_t kHoldIdBytesMax = 64;
 inline constexpr std::size_t kRequestIdBytesMax = 64;  // of idempotency ids and reservations
 inline constexpr Micros kRequestIdLasts{600'000'000};
 
-// Who forgets keys that have recovered: a thread of the limiter, about once a second, or the caller, by sweep().
+// Who forgets keys that have recovered: a thread of the limiter, a slice of them at a time, or the caller, by sweep().
 enum class Sweeping : std::uint8_t { in_background, by_hand };
 
 struct LimiterOptions {
@@ -164,8 +164,9 @@ class Limiter {
 
   // sweep()
   //
-  // A bounded part of the work that Sweeping::by_hand leaves to the caller.
-  void sweep() noexcept;
+  // A slice of the work that Sweeping::by_hand leaves to the caller: up to 24,000 keys, well below a millisecond. True
+  // if that ended a round through all keys: then rest, for a second or so.
+  bool sweep() noexcept;
 
   // Live keys, those among them that have lapsed but are not swept yet included.
   std::size_t size() const noexcept;

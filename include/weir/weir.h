@@ -144,8 +144,9 @@ weir_status weir_wait(weir_limiter* limiter, const weir_limit* limit, const char
 int64_t weir_now_us(const weir_limiter* limiter);
 // Live keys.
 size_t weir_size(const weir_limiter* limiter);
-// A bounded part of the work that sweep_by_hand leaves to the caller.
-void weir_sweep(weir_limiter* limiter);
+// A slice of the work that sweep_by_hand leaves to the caller, well below a millisecond. 1 if that ended a round through
+// all keys: then rest, for a second or so; else 0.
+int32_t weir_sweep(weir_limiter* limiter);
 
 #ifdef __cplusplus
 }

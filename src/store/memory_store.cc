@@ -14,6 +14,7 @@ using table::Debit;
 using table::Ruling;
 using table::Ticket;
 
+constexpr std::uint64_t kSweptPages = 128;  // at once; 5 us each where all slots are in use
 constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the ids of permits in flight are hashed under this
 
 std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
@@ -269,6 +270,13 @@ Result<bool> MemoryStore::reset(std::string_view key, std::int64_t now) {
   return found;
 }
 
-void MemoryStore::sweep(std::int64_t now) { table_->sweep(now, std::max<std::uint64_t>(8'192, table_->pages() / 8)); }
+bool MemoryStore::sweep(std::int64_t now) { return table_->sweep(now, kSweptPages); }
+
+Micros MemoryStore::sweep_rest() const {
+  constexpr std::int64_t kRoundMin = 1'000'000, kRoundMax = 8'000'000, kRestMin = 1'000;
+  const std::int64_t round = std::clamp(table_->shortest_period_us(), kRoundMin, kRoundMax);
+  const auto slices = static_cast<std::int64_t>((table_->pages() + kSweptPages - 1) / kSweptPages);
+  return Micros{std::max(round / slices, kRestMin)};
+}
 
 }  // namespace weir

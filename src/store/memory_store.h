@@ -66,8 +66,11 @@ class MemoryStore {
 
   // sweep()
   //
-  // Removes keys that have recovered from a part of the table. About once a second, from any one thread.
-  void sweep(std::int64_t now);
+  // Removes keys that have recovered from a slice of the table, in well below a millisecond. True if that ended a
+  // round. For any one thread, which then rests so long that a lapsed key is gone within another of its periods; but a
+  // round takes at least a second.
+  bool sweep(std::int64_t now);
+  Micros sweep_rest() const;
 
   // Keys held, lapsed ones that no sweep has met yet included.
   std::size_t size() const { return table_->size(); }

@@ -141,6 +141,15 @@ void Registry::forget_unused() {
   }
 }
 
+std::int64_t Registry::shortest_period_us() const {
+  std::int64_t shortest = INT64_MAX;
+  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
+    const Known* known = met(number);
+    if (known != nullptr && known->limit.period_us > 0) shortest = std::min(shortest, known->limit.period_us);
+  }
+  return shortest;
+}
+
 std::uint32_t Registry::size() const {
   std::uint32_t count = 0;
   for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {

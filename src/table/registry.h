@@ -63,6 +63,9 @@ class Registry {
   // table whose limits change often would run out of them for good.
   void forget_unused();
 
+  // The shortest period of those that this process has met; INT64_MAX if there is none.
+  std::int64_t shortest_period_us() const;
+
   // How many are registered.
   std::uint32_t size() const;
 

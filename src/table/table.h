@@ -87,6 +87,8 @@ class Table {
   // Removes lapsed keys from so many pages, going on where the last call stopped, and ends what dead processes left.
   // Only one process of a table does that at a time; the others return at once. True if a whole round was finished.
   bool sweep(std::int64_t now, std::uint64_t pages_max);
+  // The shortest of the limits that this process has met; very long if it has met none.
+  std::int64_t shortest_period_us() const { return registry_.shortest_period_us(); }
 
   // Keys that are there, lapsed ones that no sweep has met yet included; off by some after a kill, until a repair.
   std::uint64_t size();
