@@ -145,6 +145,7 @@ weir::LimiterOptions options_of(const weir_options& given) {
   if (given.file != nullptr) options.file = given.file;
   options.keys = given.keys;
   options.log_bytes = given.log_bytes;
+  options.memory = given.memory;
   if (given.waiters_max != 0) options.waiters_max = given.waiters_max;
   if (given.sweep_by_hand != 0) options.sweeping = weir::Sweeping::by_hand;
   return options;

@@ -184,6 +184,18 @@ TEST_F(CApi, SaysWhatIsWrong) {
   std::thread([] { EXPECT_STREQ(weir_last_error(), ""); }).join();
 }
 
+TEST_F(CApi, TakesTheMemoryOfTheWhole) {
+  weir_options options = WEIR_OPTIONS;
+  options.memory = 1'000;
+  weir_limiter* other = nullptr;
+  EXPECT_EQ(weir_open(&options, &other), WEIR_OUT_OF_RANGE);
+  EXPECT_NE(std::string(weir_last_error()).find("too few"), std::string::npos) << weir_last_error();
+  options.memory = 5'000'000;
+  ASSERT_EQ(weir_open(&options, &other), WEIR_OK) << weir_last_error();
+  EXPECT_EQ(weir_sweep(other), 1) << "a round through so few pages is one slice";
+  weir_close(other);
+}
+
 TEST_F(CApi, RefusesNullsAndUnknownSizes) {
   const weir_limit* five = limit();
   weir_decision decision{};

@@ -139,9 +139,12 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   Impl& operator=(const Impl&) = delete;
 
   static Result<std::unique_ptr<Impl>> open(LimiterOptions options, std::optional<Limit> limit) {
-    auto store = MemoryStore::open(
-        {.keys = options.keys, .log_bytes = options.log_bytes, .file = options.file, .find_calendar = find_calendar},
-        options.clock);
+    auto store = MemoryStore::open({.keys = options.keys,
+                                    .log_bytes = options.log_bytes,
+                                    .memory = options.memory,
+                                    .file = options.file,
+                                    .find_calendar = find_calendar},
+                                   options.clock);
     if (!store) return fail(std::move(store.error()));
     return std::make_unique<Impl>(*std::move(store), options, std::move(limit));
   }

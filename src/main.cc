@@ -67,10 +67,13 @@ struct ServeArguments {
   std::string http = "127.0.0.1:8080";
   std::string resp = "127.0.0.1:6380";
   std::uint64_t keys = 0;
+  std::uint64_t memory = 0;
   std::string state;
   std::uint64_t connections_max = weir::ServerOptions{}.connections_max;
   std::uint64_t buffers_mib = weir::ServerOptions{}.buffers_max >> 20;
 };
+
+constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 44;
 
 constexpr int kCouldNot = 1;
 constexpr int kNotUnderstood = 2;
@@ -138,6 +141,7 @@ int serve(const ServeArguments& arguments) {
 
   weir::LimiterOptions limiter_options;
   limiter_options.keys = arguments.keys;
+  limiter_options.memory = arguments.memory;
   limiter_options.file = arguments.state;
   auto limiter = weir::open_limiter(std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
@@ -170,9 +174,11 @@ void add_state_command(CLI::App& app, StateCommand& command) {
   command.resize->add_option("--keys", command.size.keys, "Room for so many live keys")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
-  command.resize->add_option("--memory", command.size.memory_bytes, "Bytes for logs and permits in flight")
+  command.resize
+      ->add_option("--memory", command.size.memory_bytes,
+                   "Bytes of the whole; what the keys leave is for logs and permits in flight")
       ->type_name("BYTES")
-      ->check(whole_number_to(std::uint64_t{1} << 34));
+      ->check(whole_number_to(kMemoryMax));
 }
 
 int run(const StateCommand& command) {
@@ -217,6 +223,11 @@ int main(int argc, char** argv) try {
   serve_command->add_option("--keys", arguments.keys, "Room for so many live keys; 1000000, or what the state file has")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
+  serve_command
+      ->add_option("--memory", arguments.memory,
+                   "Bytes of the whole table: for as many keys as fit; with --keys, the rest is for logs")
+      ->type_name("BYTES")
+      ->check(whole_number_to(kMemoryMax));
   serve_command
       ->add_option("--state", arguments.state, "Keep the state in this file: it survives any end of the server")
       ->type_name("FILE");

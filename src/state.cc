@@ -162,7 +162,8 @@ Result<void> export_state(const std::string& path, std::FILE* out) {
 }
 
 Result<std::string> resize_state(const std::string& path, const StateSize& size) {
-  const auto resized = table::resize({path, size.keys, size.memory_bytes, find_calendar});
+  const auto resized =
+      table::resize({.path = path, .keys = size.keys, .memory = size.memory_bytes, .find_calendar = find_calendar});
   if (!resized) return fail(resized.error());
   const auto room = [](const table::Geometry& geometry) {
     return grouped(table::keys_of(geometry.pages)) + " keys and " +

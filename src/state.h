@@ -27,7 +27,7 @@ Result<void> export_state(const std::string& path, std::FILE* out);
 // Makes the file anew with other room; 0 is as it is. The text says what was done.
 struct StateSize {
   std::uint64_t keys = 0;
-  std::uint64_t memory_bytes = 0;  // for logs and permits in flight
+  std::uint64_t memory_bytes = 0;  // of the whole: what the keys leave is for logs and permits in flight
 };
 Result<std::string> resize_state(const std::string& path, const StateSize& size);
 

@@ -42,6 +42,7 @@ struct LimiterOptions {
   std::shared_ptr<const Clock> clock{};  // null: the system's; on a file, the one that all its processes share
   std::size_t keys = 0;                  // live keys there is room for; 0: 1,000,000, or what the file has
   std::size_t log_bytes = 0;             // for the events of sliding logs; 0: as suits the keys
+  std::size_t memory = 0;                // bytes of all that: what of the two above is 0 follows from it; 0: no matter
   std::string file{};                    // where the state lives; empty: in this process only
   Sweeping sweeping = Sweeping::in_background;
   std::size_t waiters_max = 10'000;  // who may wait at once; 1,000,000 at most

@@ -56,9 +56,10 @@ typedef struct weir_options {
   uint64_t waiters_max;   // who may wait at once; 0: 10,000
   int32_t sweep_by_hand;  // 1: no thread forgets what has recovered, weir_sweep() does
   int32_t reserved;       // 0
+  uint64_t memory;        // bytes of the whole: what of keys and log_bytes is 0 follows from it; 0: no matter
 } weir_options;
 #define WEIR_OPTIONS \
-  { sizeof(weir_options), NULL, 0, 0, 0, 0, 0 }
+  { sizeof(weir_options), NULL, 0, 0, 0, 0, 0, 0 }
 
 typedef struct weir_decision {
   int32_t allowed;          // 1 or 0
@@ -144,8 +145,8 @@ weir_status weir_wait(weir_limiter* limiter, const weir_limit* limit, const char
 int64_t weir_now_us(const weir_limiter* limiter);
 // Live keys.
 size_t weir_size(const weir_limiter* limiter);
-// A slice of the work that sweep_by_hand leaves to the caller, well below a millisecond. 1 if that ended a round through
-// all keys: then rest, for a second or so; else 0.
+// A slice of the work that sweep_by_hand leaves to the caller, well below a millisecond. 1 if that ended a round
+// through all keys: then rest, for a second or so; else 0.
 int32_t weir_sweep(weir_limiter* limiter);
 
 #ifdef __cplusplus

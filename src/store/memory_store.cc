@@ -14,7 +14,7 @@ using table::Debit;
 using table::Ruling;
 using table::Ticket;
 
-constexpr std::uint64_t kSweptPages = 128;  // at once; 5 us each where all slots are in use
+constexpr std::uint64_t kSweptPages = 128;     // at once; 5 us each where all slots are in use
 constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the ids of permits in flight are hashed under this
 
 std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
@@ -106,6 +106,7 @@ Result<std::unique_ptr<MemoryStore>> MemoryStore::open(StoreOptions options, std
   auto table = table::Table::open({.file = std::move(options.file),
                                    .keys = options.keys,
                                    .arena_bytes = options.log_bytes,
+                                   .memory = options.memory,
                                    .clock = std::move(clock),
                                    .find_calendar = std::move(options.find_calendar)});
   if (!table) return fail(table.error());

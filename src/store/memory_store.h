@@ -23,6 +23,7 @@ namespace weir {
 struct StoreOptions {
   std::size_t keys = 0;       // 0: a million, or what the file has room for
   std::size_t log_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 for each key
+  std::size_t memory = 0;     // bytes of the whole: what was left at 0 above follows from it; 0: no matter
   std::string file{};         // empty: in memory
   table::FindCalendar find_calendar{};
 };

@@ -152,7 +152,7 @@ Result<void> check_wish(const FileOptions& options, const Geometry& found) {
   if (options.arena_bytes != 0 && wished->arena_lines != found.arena_lines) {
     return refuse(options.path, "holds " + std::to_string(found.arena_lines * sizeof(Line)) + " bytes for logs, not " +
                                     std::to_string(options.arena_bytes) + ": " + resize + " --memory " +
-                                    std::to_string(options.arena_bytes) + "`");
+                                    std::to_string(layout_of(found.pages, wished->arena_lines).bytes) + "`");
   }
   return {};
 }

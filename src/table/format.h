@@ -31,6 +31,12 @@ struct Geometry {
 // 0 keys are a million; 0 bytes of arena are 32 for each key. Refuses what the layout cannot number.
 Result<Geometry> geometry_for(std::uint64_t keys, std::uint64_t arena_bytes);
 
+// fit_into()
+//
+// The largest table that takes no more than so many bytes: for so many keys, or with so much arena, or, if both are 0,
+// with the usual shares.
+Result<Geometry> fit_into(std::uint64_t memory, std::uint64_t keys, std::uint64_t arena_bytes);
+
 // How many keys so many pages have room for.
 inline std::uint64_t keys_of(std::uint64_t pages) { return pages * kKeysInPage; }
 

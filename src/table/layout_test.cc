@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "seed.h"
+#include "table/format.h"
 
 namespace weir::table {
 namespace {
@@ -26,6 +27,31 @@ TEST(Layout, StaysAsItIsInEveryFileOfThisVersion) {
   EXPECT_GE(at.pages, at.maps + (2u + kClasses - 1) * 16) << "100 lines are two units of the first map";
   EXPECT_EQ(at.arena, at.pages + 10 * 4096);
   EXPECT_GE(at.bytes, at.arena + 100 * 64);
+}
+
+// Whatever of keys, arena and memory is named: no byte too many, and no room for one more page or line left.
+TEST(Layout, FitsIntoTheMemoryThatIsNamed) {
+  const auto bytes_of = [](std::uint64_t pages, std::uint64_t lines) { return layout_of(pages, lines).bytes; };
+  for (const std::uint64_t memory : {std::uint64_t{6'000'000}, std::uint64_t{100'000'001}, std::uint64_t{3} << 30}) {
+    const Geometry both = fit_into(memory, 0, 0).value();
+    EXPECT_LE(bytes_of(both.pages, both.arena_lines), memory);
+    EXPECT_GT(bytes_of(both.pages + 1, both.arena_lines + kKeysInPage), memory);
+    EXPECT_NEAR(static_cast<double>(both.arena_lines * sizeof(Line)), 32.0 * static_cast<double>(keys_of(both.pages)),
+                32.0 * kKeysInPage + 64.0 * 1024);
+    const Geometry keys = fit_into(memory, 1'000, 0).value();
+    EXPECT_EQ(keys.pages, geometry_for(1'000, 0)->pages);
+    EXPECT_LE(bytes_of(keys.pages, keys.arena_lines), memory);
+    EXPECT_GT(bytes_of(keys.pages, keys.arena_lines + 4096 / sizeof(Line)), memory);
+    const Geometry arena = fit_into(memory, 0, 1 << 20).value();
+    EXPECT_EQ(arena.arena_lines, (1u << 20) / sizeof(Line));
+    EXPECT_LE(bytes_of(arena.pages, arena.arena_lines), memory);
+    EXPECT_GT(bytes_of(arena.pages + 1, arena.arena_lines), memory);
+  }
+  EXPECT_EQ(fit_into(1'000, 0, 0).error().message,
+            "1000 bytes are too few: it takes at least " + std::to_string(bytes_of(1, 1024)));
+  EXPECT_FALSE(fit_into(4'000'000, 1'000'000, 0));
+  EXPECT_FALSE(fit_into(std::uint64_t{1} << 40, UINT64_MAX, 0)) << "more keys than can be numbered";
+  EXPECT_FALSE(fit_into(std::uint64_t{1} << 30, 1'000, 1 << 20)) << "all three";
 }
 
 TEST(Layout, NamesPagesAndHomesInRange) {

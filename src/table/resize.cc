@@ -138,10 +138,11 @@ class Builder {
 
 Result<Geometry> geometry_after(const ResizeOptions& options, const Geometry& before) {
   const std::uint64_t keys = options.keys != 0 ? options.keys : keys_of(before.pages);
-  auto after = geometry_for(keys, options.arena_bytes);
+  auto after = options.memory != 0 ? fit_into(options.memory, keys, options.arena_bytes)
+                                   : geometry_for(keys, options.arena_bytes);
   if (!after) return after;
   after->base_pages = before.base_pages;
-  if (options.arena_bytes == 0) {
+  if (options.arena_bytes == 0 && options.memory == 0) {
     const double growth = static_cast<double>(after->pages) / static_cast<double>(before.pages);
     const double lines =
         std::min(static_cast<double>(before.arena_lines) * growth, static_cast<double>(kArenaLinesMax));

@@ -19,7 +19,8 @@ namespace weir::table {
 struct ResizeOptions {
   std::string path;
   std::uint64_t keys = 0;         // 0: as many as now
-  std::uint64_t arena_bytes = 0;  // 0: as much for a key as now
+  std::uint64_t arena_bytes = 0;  // 0: as much for a key as now, or what is left of `memory`
+  std::uint64_t memory = 0;       // bytes of the whole; 0: no matter
   FindCalendar find_calendar{};
 };
 

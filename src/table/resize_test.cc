@@ -185,6 +185,20 @@ TEST_F(Resize, IntoTooLittleRoomIsRefusedAndChangesNothing) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(Resize, ToTheMemoryOfTheWholeLeavesTheRestToLogs) {
+  auto table = open_table(3'000, 1 << 19);
+  fill(*table, 2'000);
+  table.reset();
+  const auto resized = resize({.path = path_, .memory = 10'000'000});
+  ASSERT_TRUE(resized) << message_of(resized);
+  EXPECT_EQ(resized->after.pages, resized->before.pages);
+  EXPECT_GT(resized->after.arena_lines, resized->before.arena_lines);
+  EXPECT_LE(fs::file_size(path_), 10'000'000u);
+  EXPECT_GT(fs::file_size(path_), 10'000'000u - 2 * 4096);
+  const auto little = resize({.path = path_, .memory = 1'000'000});
+  EXPECT_NE(message_of(little).find("1000000 bytes are too few"), std::string::npos) << message_of(little);
+}
+
 TEST_F(Resize, OfATableThatWasMadeSmallerIsRefused) {
   open_table(10'000);
   ASSERT_TRUE(resize({.path = path_, .keys = 1'000}));

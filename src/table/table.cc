@@ -31,6 +31,12 @@ Result<std::unique_ptr<Table>> Table::open(TableOptions options) {
   if (!has_wide_atomics()) {
     return fail(ErrorCode::unavailable, "this processor has no 16-byte atomic loads (AVX), which the table needs");
   }
+  if (options.memory != 0) {
+    const auto fitting = fit_into(options.memory, options.keys, options.arena_bytes);
+    if (!fitting) return fail(fitting.error());
+    options.keys = keys_of(fitting->pages);
+    options.arena_bytes = fitting->arena_lines * sizeof(Line);
+  }
   auto mapping = options.file.empty() ? map_memory(options.keys, options.arena_bytes)
                                       : open_file({options.file, options.keys, options.arena_bytes});
   if (!mapping) return fail(mapping.error());

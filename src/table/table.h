@@ -19,9 +19,10 @@
 namespace weir::table {
 
 struct TableOptions {
-  std::string file{};                    // empty: in memory
-  std::uint64_t keys = 0;                // 0: a million, or what the file has room for
-  std::uint64_t arena_bytes = 0;         // for logs, permits in flight and large limits; 0: 32 a key
+  std::string file{};             // empty: in memory
+  std::uint64_t keys = 0;         // 0: a million, or what the file has room for
+  std::uint64_t arena_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 a key
+  std::uint64_t memory = 0;       // of the whole, in bytes: what was left at 0 above follows from it; 0: no matter
   std::shared_ptr<const Clock> clock{};  // null: the table's own, which all its processes share
   FindCalendar find_calendar{};
 };

@@ -65,6 +65,20 @@ is "resize, nobody uses it" 0 $?
 start_server --state "$state"
 is "spent stays spent in the new size" "1 1 1" "$(throttle user:42) $(throttle user:both) $(throttle user:third)"
 
+# Made for so many bytes, all in all.
+start_server --state "$work/fitted" --memory 16000000
+bytes=$(stat -c %s "$work/fitted")
+is "--memory: no larger than told, and little smaller" 1 "$((bytes <= 16000000 && bytes > 15980000))"
+is "and it counts" 5 "$(spend user:42 5)"
+kill -TERM "$pid"
+wait "$pid"
+"$program" state resize "$work/fitted" --memory 24000000 >"$work/resized" 2>&1
+is "resize --memory" 0 $?
+bytes=$(stat -c %s "$work/fitted")
+is "the same holds of the new size" 1 "$((bytes <= 24000000 && bytes > 23980000))"
+has "--memory: too little" "are too few: it takes at least" \
+  "$(timeout 20 "$program" serve --http :0 --resp :0 --memory 1000 2>&1)"
+
 # A file that cannot be used: one line that says what to do, exit code 1, and the file is as it was.
 printf 'not a table' >"$work/foreign"
 for file in "$work/foreign" "$work" "$work/no/folder"; do
