@@ -64,26 +64,26 @@ Result<Geometry> fit_into(std::uint64_t memory, std::uint64_t keys, std::uint64_
     return fail(ErrorCode::invalid_argument,
                 "of the number of keys, the bytes for logs and the bytes of the whole, two can be chosen");
   }
-  const auto bytes_with = [&](std::uint64_t value) {
-    const auto geometry = keys != 0 ? geometry_for(keys, value) : geometry_for(value, arena_bytes);
-    return geometry ? layout_of(geometry->pages, geometry->arena_lines).bytes : UINT64_MAX;
+  const auto with = [&](std::uint64_t value) {
+    return keys != 0 ? geometry_for(keys, value) : geometry_for(value, arena_bytes);
   };
-  if (bytes_with(1) > memory) {
-    const auto wrong = keys != 0 ? geometry_for(keys, 1) : geometry_for(1, arena_bytes);
-    if (!wrong) return wrong;
+  const auto bytes_of = [](const Geometry& geometry) { return layout_of(geometry.pages, geometry.arena_lines).bytes; };
+  const auto least = with(1);
+  if (!least) return least;
+  if (bytes_of(*least) > memory) {
     return fail(ErrorCode::out_of_range,
-                std::to_string(memory) + " bytes are too few: it takes at least " + std::to_string(bytes_with(1)));
+                std::to_string(memory) + " bytes are too few: it takes at least " + std::to_string(bytes_of(*least)));
   }
   std::uint64_t low = 1, high = keys != 0 ? kArenaLinesMax * sizeof(Line) : keys_of(kPagesMax);
   while (low < high) {
     const std::uint64_t middle = high - (high - low) / 2;
-    if (bytes_with(middle) <= memory) {
+    if (bytes_of(with(middle).value()) <= memory) {
       low = middle;
     } else {
       high = middle - 1;
     }
   }
-  return keys != 0 ? geometry_for(keys, low) : geometry_for(low, arena_bytes);
+  return with(low);
 }
 
 void format(const Region& region, const Geometry& geometry, const Identity& identity, const ClockReading& reading) {
