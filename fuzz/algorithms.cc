@@ -44,6 +44,7 @@ Limit take_limit(Bytes& bytes, Algorithm algorithm) {
     return make_bucket(algorithm, 3, 7, 5).value();
   }
   Limit limit{.algorithm = algorithm, .permits = permits, .period_us = period, .capacity = permits};
+  if (algorithm == Algorithm::fixed_window) limit.phase_us = bytes.number() % period;
   if (algorithm == Algorithm::sliding_log) limit.events_max = 1 + (bytes.number() & 7);
   if (algorithm == Algorithm::concurrency) limit.permits = limit.capacity = permits & 0xff;
   return limit;

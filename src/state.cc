@@ -27,12 +27,22 @@ Result<std::unique_ptr<table::Contents>> open_contents(const std::string& path) 
   return std::make_unique<table::Contents>(std::move(*mapping), find_calendar, read_clocks());
 }
 
-// As a person writes it.
+std::string seconds(std::int64_t us) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%" PRId64 ".%06" PRId64, us / 1'000'000, us % 1'000'000);
+  return text;
+}
+
+// As a person writes it; no quota names a phase.
 std::string quota_text(const Limit& limit) {
   Quota quota{.algorithm = limit.algorithm, .permits = limit.permits, .period = Micros{limit.period_us}};
   if (limit.calendar) quota.calendar = {limit.calendar->unit(), limit.calendar->zone_name()};
   if (is_bucket(limit.algorithm) && limit.capacity != limit.permits) quota.burst = limit.capacity;
   return to_string(quota);
+}
+
+std::string phase_text(const Limit& limit) {
+  return limit.phase_us == 0 ? "" : ", phase " + seconds(limit.phase_us) + " s";
 }
 
 // 1234567 -> 1,234,567
@@ -78,13 +88,10 @@ std::string json_line(const table::Held& held) {
                 "{\"name\":\"%013" PRIx64 "\",\"page\":%" PRIu64 ",\"algorithm\":\"%s\",\"quota\":", held.name,
                 held.page, std::string(to_string(held.limit->algorithm)).c_str());
   std::string line = text + json_string(quota_text(*held.limit));
-  const std::int64_t reset_us = held.peek.reset_after.count();
-  std::snprintf(text, sizeof(text),
-                ",\"limit\":%" PRId64 ",\"used\":%" PRId64 ",\"remaining\":%" PRId64 ",\"reset_after\":%" PRId64
-                ".%06" PRId64 "}\n",
-                held.peek.limit, held.peek.limit - held.peek.remaining, held.peek.remaining, reset_us / 1'000'000,
-                reset_us % 1'000'000);
-  return line + text;
+  if (held.limit->phase_us != 0) line += ",\"phase\":" + seconds(held.limit->phase_us);
+  std::snprintf(text, sizeof(text), ",\"limit\":%" PRId64 ",\"used\":%" PRId64 ",\"remaining\":%" PRId64,
+                held.peek.limit, held.peek.limit - held.peek.remaining, held.peek.remaining);
+  return line + text + ",\"reset_after\":" + seconds(held.peek.reset_after.count()) + "}\n";
 }
 
 std::string row(std::string_view name, const std::string& value) {
@@ -141,7 +148,7 @@ Result<std::string> inspect_state(const std::string& path) {
   if (!contents) return fail(contents.error());
   Shares shares;
   const table::Totals totals = (*contents)->walk([&](const table::Held& held) {
-    ++shares[{held.limit->algorithm, quota_text(*held.limit)}];
+    ++shares[{held.limit->algorithm, quota_text(*held.limit) + phase_text(*held.limit)}];
   });
   const table::Region& region = (*contents)->region();
   const table::Header& header = region.header();

@@ -34,7 +34,10 @@ class State : public ::testing::Test {
   void charge(const std::string& key, std::string_view quota, std::int64_t cost) {
     const auto limit = compile(quota);
     ASSERT_TRUE(limit);
-    table::Debit debit{.name = table_->key_name(limit->algorithm, key), .limit = &*limit, .cost = cost};
+    charge(key, *limit, cost);
+  }
+  void charge(const std::string& key, const Limit& limit, std::int64_t cost) {
+    table::Debit debit{.name = table_->key_name(limit.algorithm, key), .limit = &limit, .cost = cost};
     ASSERT_TRUE(table_->charge({&debit, 1}, {}, table_->clock()->now().count()));
   }
   std::string exported() {
@@ -82,6 +85,18 @@ TEST_F(State, IsInspectedByLimitMostUsedFirst) {
   EXPECT_TRUE(has(text, "3 live, 0 lapsed; room for 1,134")) << text;
   EXPECT_TRUE(has(text, "\n           2  sliding_window  5/day\n           1  token_bucket    10/h burst 50\n"))
       << text;
+}
+
+TEST_F(State, NamesThePhaseOfWindowsThatHaveOne) {
+  const Limit years = compile("5/10years", Algorithm::fixed_window).value();
+  charge("a", years, 1);
+  charge("b", phased(years, 21'600'000'007).value(), 2);
+  const std::string text = *inspect_state(path_);
+  EXPECT_TRUE(has(text, "           1  fixed_window    5/10year\n")) << text;
+  EXPECT_TRUE(has(text, "           1  fixed_window    5/10year, phase 21600.000007 s\n")) << text;
+  const std::string lines = exported();
+  EXPECT_TRUE(has(lines, "\"quota\":\"5/10year\",\"limit\":5,\"used\":1")) << lines;
+  EXPECT_TRUE(has(lines, "\"quota\":\"5/10year\",\"phase\":21600.000007,\"limit\":5,\"used\":2")) << lines;
 }
 
 TEST_F(State, IsResizedOnlyWhenNobodyUsesIt) {

@@ -94,6 +94,22 @@ TEST(Blocks, HoldLimitsThatHaveNoNumber) {
   }
 }
 
+// A key of fixed windows, each limit with a phase of its own: those without a number keep it too.
+TEST(Blocks, HoldPhasesThatHaveNoNumber) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto store = make(clock, {.keys = 20'000, .log_bytes = 8 << 20});
+  const Limit hour = compile("9/hour", Algorithm::fixed_window).value();
+  for (std::int64_t i = 0; i < 5'000; ++i) {
+    const Limit limit = phased(hour, i * 700'000).value();
+    const std::string key = std::to_string(i);
+    const Decision spent = check(*store, limit, 9, kNow, key);
+    EXPECT_TRUE(spent.allowed) << i;
+    EXPECT_EQ((kNow + spent.reset_after.count() - limit.phase_us) % hour.period_us, 0) << i;
+    EXPECT_EQ(check(*store, limit, 1, kNow, key).retry_after, spent.reset_after) << i;
+  }
+  EXPECT_EQ(limits_in_blocks(*store), 5'000 - table::kLimitsMax);
+}
+
 // Limits change for years: when the table is opened, those that no key uses make room for new ones.
 TEST(Blocks, AreNotNeededForeverOnceNumbersRanOut) {
   const std::string file = ::testing::TempDir() + "weir_numbers." + std::to_string(getpid());

@@ -1,4 +1,4 @@
-// Is the differential test worth its name? Ten slips an algorithm, in C++ and in Lua: it must notice every one.
+// Is the differential test worth its name? Ten slips an algorithm or more, in C++ and in Lua: it must notice every one.
 //
 // The mutants stand in tests/mutants/*.txt as `cpp: old => new` and `lua: old => new`. A Lua mutant is run as it is; a
 // C++ one is compiled (the compiler and its flags come from the build) and loaded. What is replaced must stand in the
@@ -157,7 +157,7 @@ TEST_P(Mutants, AreNoticedInLua) {
     const auto redis = std::make_shared<LuaRedis>(script);
     EXPECT_TRUE(notices(all, [&](const Limit& limit) { return lua_engine(redis, limit); })) << mutant.what;
   }
-  EXPECT_EQ(count, 10);
+  EXPECT_GE(count, 10);
 }
 
 // The arithmetic as it is passes: what is noticed of a mutant is the mutant.
@@ -186,7 +186,7 @@ TEST_P(Mutants, AreNoticedInCpp) {
     ASSERT_TRUE(library.loaded()) << ::dlerror();
     EXPECT_TRUE(notices_apart(all, library)) << mutant.what;
   }
-  EXPECT_EQ(count, 10);
+  EXPECT_GE(count, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Mutants,

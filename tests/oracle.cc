@@ -74,7 +74,8 @@ std::int64_t limit_of(const Terms& terms) {
 Window window_at(const Terms& terms, std::int64_t now) {
   if (terms.limit.period_us == 0) return terms.windows(now);
   const std::int64_t period = terms.limit.period_us;
-  const std::int64_t start = now / period * period;
+  const std::int64_t since = (now - terms.limit.phase_us) % period;  // negative before the first one of all begins
+  const std::int64_t start = now - (since < 0 ? since + period : since);
   return {start, start + period, start + 2 * period};
 }
 
@@ -84,8 +85,8 @@ bool same(const Terms& old, const Terms& terms) {
   const Limit& b = terms.limit;
   const bool same_calendar = old.given == terms.given || (a.calendar != nullptr && a.calendar == b.calendar);
   return (a.period_us != 0 || same_calendar) && a.algorithm == b.algorithm && a.permits == b.permits &&
-         a.period_us == b.period_us && a.capacity == b.capacity && a.rate == b.rate && a.weight == b.weight &&
-         a.events_max == b.events_max;
+         a.period_us == b.period_us && a.phase_us == b.phase_us && a.capacity == b.capacity && a.rate == b.rate &&
+         a.weight == b.weight && a.events_max == b.events_max;
 }
 
 // --------------------------------------------------------------------------------------- fixed_window

@@ -406,6 +406,22 @@ TEST(GlibcWindows, AnUnknownZoneIsAnError) {
   EXPECT_NE(windows.error().message.find("Europe/Atlantis"), std::string::npos);
 }
 
+// ----------------------------------------------------------------------------------------------- phases
+
+TEST(OraclePhase, ShiftsTheWindowsOfAPeriod) {
+  Limit limit = fixed(5, 100);
+  limit.phase_us = 30;
+  Oracle oracle(limit);
+  EXPECT_EQ(oracle.step(0, 5), allowed(5, 0, 30)) << "the first window began before the epoch";
+  EXPECT_EQ(oracle.step(29, 1), denied(5, 0, 1, 1));
+  EXPECT_EQ(oracle.step(30, 2), allowed(5, 3, 100));
+  EXPECT_EQ(oracle.step(129, 4), denied(5, 3, 1, 1));
+  EXPECT_EQ(oracle.step(130, 4), allowed(5, 1, 100));
+  limit.phase_us = 90;
+  oracle.change(limit);
+  EXPECT_EQ(oracle.step(140, 0), allowed(5, 1, 50)) << "the count moves into the new window";
+}
+
 // --------------------------------------------------------------------------------------------- searches
 
 class Dice {
@@ -426,6 +442,7 @@ Limit any_limit(Dice& dice, Algorithm algorithm) {
       algorithm != Algorithm::leaky_meter) {
     Limit limit = windowed(algorithm, permits, period);
     limit.events_max = dice.between(1, 5);
+    if (algorithm == Algorithm::fixed_window) limit.phase_us = dice.between(0, period - 1);
     return limit;
   }
   return bucket(permits, {dice.between(1, 7), dice.between(1, 50)}, algorithm);

@@ -58,7 +58,7 @@ bool exceeds_bucket(const std::vector<Admission>& log, const Limit& limit) {
 bool exceeds_fixed(const std::vector<Admission>& log, const Limit& limit) {
   std::map<std::int64_t, Wide> windows;
   return std::any_of(log.begin(), log.end(), [&](const Admission& one) {
-    return (windows[one.now / limit.period_us] += one.cost) > limit.permits;
+    return (windows[(one.now + limit.period_us - limit.phase_us) / limit.period_us] += one.cost) > limit.permits;
   });
 }
 

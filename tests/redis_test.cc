@@ -64,6 +64,7 @@ Limit lively_limit(Algorithm algorithm, std::mt19937_64& dice) {
   if (algorithm == Algorithm::fixed_window && in(1, 6) == 1) return compile("9/calendar_day Europe/Berlin").value();
   if (algorithm == Algorithm::concurrency) return make_window(algorithm, in(1, 40), period).value();
   Limit limit{.algorithm = algorithm, .permits = permits, .period_us = period, .capacity = permits};
+  if (algorithm == Algorithm::fixed_window && in(1, 3) == 1) limit.phase_us = in(0, period - 1);
   if (algorithm == Algorithm::sliding_log) limit.events_max = in(1, 3) == 1 ? in(1, 20) : 65'536;
   return limit;
 }

@@ -66,6 +66,21 @@ TEST_F(Script, KeepsAConversionEvenIfTheRequestIsDenied) {
   EXPECT_EQ(call({&again, 1})->decisions[0].remaining, 3) << "2 of the 5 stayed spent";
 }
 
+// A state names its phase, so that another one moves the count into its own window, and the same one keeps it.
+TEST_F(Script, CountsInTheWindowOfThePhase) {
+  const std::int64_t minute = 60'000'000, start = kNow - kNow % minute;
+  const Limit early = phased(minute_, 10'000'000).value(), late = phased(minute_, 50'000'000).value();
+  const ScriptCharge first{{"k", &early, 3}, {}}, peek{{"k", &early, 0}, {}}, second{{"k", &late, 1}, {}};
+  const std::int64_t now = start + 20'000'000;
+  EXPECT_EQ(call({&first, 1}, now)->decisions[0].reset_after, Micros{50'000'000});
+  EXPECT_EQ(call({&peek, 1}, now + 49'999'999)->decisions[0].remaining, 2) << "past the minute, not past the phase";
+  EXPECT_EQ(call({&peek, 1}, now + 50'000'000)->decisions[0].remaining, 5);
+  const Decision moved = call({&second, 1}, now)->decisions[0];
+  EXPECT_EQ(moved.remaining, 1);
+  EXPECT_EQ(moved.reset_after, Micros{30'000'000});
+  EXPECT_EQ(database_.values.at("k").size(), 50u) << "as long as without a phase";
+}
+
 TEST_F(Script, RefusesALateCall) {
   const ScriptCharge charge{{"k", &minute_, 1}, {}};
   EXPECT_EQ(call({&charge, 1}, kNow, kNow - 1)->outcome, ScriptAnswer::Outcome::late);

@@ -51,6 +51,7 @@ std::optional<Limit> try_limit(Algorithm algorithm, Dice& dice) {
   }
   Limit limit{.algorithm = algorithm, .permits = permits, .period_us = period, .capacity = permits};
   if (algorithm == Algorithm::concurrency) limit.permits = limit.capacity = std::min(permits, kConcurrentMax);
+  if (algorithm == Algorithm::fixed_window && dice.chance(40)) limit.phase_us = dice.in(0, period - 1);
   if (algorithm == Algorithm::sliding_log && dice.chance(40)) limit.events_max = dice.in(1, 6);
   return limit;
 }
@@ -66,6 +67,10 @@ std::int64_t span_of(const Limit& limit) {
   if (limit.period_us == 0) return kDay;
   if (!is_bucket(limit.algorithm)) return limit.period_us;
   return std::max<std::int64_t>(1, limit.capacity * limit.weight / limit.rate);
+}
+
+std::int64_t to_boundary(std::int64_t now, const Limit& limit) {
+  return limit.period_us - (now + limit.period_us - limit.phase_us) % limit.period_us;
 }
 
 std::int64_t next_time(std::int64_t now, const Limit& limit, const Decision& last, Time time, Dice& dice) {
@@ -95,7 +100,7 @@ std::int64_t next_time(std::int64_t now, const Limit& limit, const Decision& las
       step = dice.any_size(4 * span);
       break;
     case 8:
-      step = limit.period_us > 0 ? limit.period_us - now % limit.period_us - dice.in(0, 1) : 1;
+      step = limit.period_us > 0 ? to_boundary(now, limit) - dice.in(0, 1) : 1;
       break;
     default:
       step = dice.in(0, 3);
@@ -183,6 +188,7 @@ std::string describe(const Limit& limit) {
   };
   add("permits", limit.permits);
   add("period", limit.period_us);
+  if (limit.phase_us != 0) add("phase", limit.phase_us);
   add("capacity", limit.capacity);
   add("rate", limit.rate);
   add("weight", limit.weight);
@@ -229,7 +235,13 @@ Trace trace_of(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time ti
   std::vector<Limit> limits{random_limit(algorithm, dice), random_limit(algorithm, dice)};
   Limit resized = random_limit(algorithm, dice);  // the first, with other permits: the period stays
   if (!is_bucket(algorithm)) resized.period_us = limits.front().period_us;
+  resized.phase_us = limits.front().phase_us;
   limits.push_back(resized);
+  if (algorithm == Algorithm::fixed_window) {
+    Limit shifted = limits.front();  // the first, and only its phase is another
+    shifted.phase_us = dice.in(0, shifted.period_us - 1);
+    limits.push_back(shifted);
+  }
   return make_trace(seed, std::move(limits), ops, time, dice, make);
 }
 
@@ -269,7 +281,11 @@ Trace random_calendar_trace(std::uint64_t seed, std::size_t ops, Time time) {
         std::to_string(dice.in(1, 9)) + "/calendar_" + dice.one_of(units) + " " + dice.one_of(zones);
     limits.push_back(compile(text).value());
   }
-  limits.push_back(Limit{.algorithm = Algorithm::fixed_window, .permits = 5, .period_us = kDay, .capacity = 5});
+  limits.push_back(Limit{.algorithm = Algorithm::fixed_window,
+                         .permits = 5,
+                         .period_us = kDay,
+                         .phase_us = dice.chance(50) ? 0 : dice.in(1, kDay - 1),
+                         .capacity = 5});
   return make_trace(seed, std::move(limits), ops, time, dice);
 }
 
@@ -280,7 +296,9 @@ std::vector<Trace> boundary_traces(Algorithm algorithm) {
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{4095}, kTop - 1, kTop}) {
     for (const std::int64_t period : {std::int64_t{1}, std::int64_t{1'000}, std::int64_t{7}, kDay, kTenYears}) {
       if (!is_bucket(algorithm)) {
-        if (const auto limit = make_window(algorithm, permits, period)) limits.push_back(*limit);
+        const auto limit = make_window(algorithm, permits, period);
+        if (limit) limits.push_back(*limit);
+        if (limit && algorithm == Algorithm::fixed_window && period > 1) limits.push_back(*phased(*limit, period - 1));
         continue;
       }
       for (const std::int64_t capacity : {std::int64_t{1}, std::int64_t{2}, permits, kTop}) {
@@ -393,11 +411,15 @@ std::optional<std::string> walk_small_traces(const std::vector<Limit>& limits, i
 
 std::vector<std::vector<Limit>> small_limits(Algorithm algorithm) {
   std::vector<std::vector<Limit>> pairs;
-  constexpr std::array<std::array<std::int64_t, 4>, 2> kinds{{{2, 3, 3, 4}, {3, 4, 2, 4}}};
-  for (const auto& [permits, period, other, other_period] : kinds) {
+  struct Kind {
+    std::int64_t permits, period, phase;
+  };
+  constexpr Kind kinds[][2] = {{{2, 3, 0}, {3, 4, 2}}, {{3, 4, 1}, {2, 4, 3}}};
+  for (const auto& kind : kinds) {
     std::vector<Limit> pair;
-    for (const auto& [p, t] : {std::pair{permits, period}, std::pair{other, other_period}}) {
+    for (const auto& [p, t, phase] : kind) {
       Limit limit{.algorithm = algorithm, .permits = p, .period_us = t, .capacity = p};
+      if (algorithm == Algorithm::fixed_window) limit.phase_us = phase;
       if (is_bucket(algorithm)) limit = make_bucket(algorithm, p, t, p + 1).value();
       if (algorithm == Algorithm::sliding_log) limit.events_max = 2;
       pair.push_back(limit);

@@ -16,6 +16,7 @@ struct Limit {
   Algorithm algorithm = Algorithm::sliding_window;
   std::int64_t permits = 0;    // of one period
   std::int64_t period_us = 0;  // 0: the windows are the calendar's
+  std::int64_t phase_us = 0;   // fixed_window of a period: its windows begin so long after multiples of it; 0 elsewhere
   std::int64_t capacity = 0;   // what a decision calls `limit`: the burst of a bucket, else the permits
   // Buckets: `rate` units drain each microsecond and one permit weighs `weight` units, so that 3/s is
   // rate 3, weight 1,000,000 and nothing is rounded. 1 and 1 elsewhere.
@@ -36,5 +37,11 @@ Result<Limit> compile(const Quota& quota);
 
 // The two steps in one, for callers that have text.
 Result<Limit> compile(std::string_view quota, std::optional<Algorithm> algorithm = {});
+
+// phased()
+//
+// The same fixed window of a period, but its windows begin `phase_us` after multiples of the period since the epoch:
+// so each key can have boundaries of its own. The phase is at least 0 and less than the period.
+Result<Limit> phased(Limit limit, std::int64_t phase_us);
 
 }  // namespace weir

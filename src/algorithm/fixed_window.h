@@ -18,8 +18,10 @@ struct FixedWindow {
 
 inline Window fixed_window_at(const Limit& limit, std::int64_t now) {
   if (limit.period_us == 0) return limit.calendar->window_at(now);
-  const std::int64_t start = div_floor(now, limit.period_us) * limit.period_us;
-  return {start, start + limit.period_us, start + 2 * limit.period_us};
+  const std::int64_t period = limit.period_us;
+  const std::int64_t lead = period - limit.phase_us;  // of the first window, which begins before the epoch
+  const std::int64_t start = div_floor(now + lead, period) * period - lead;
+  return {start, start + period, start + 2 * period};
 }
 
 inline Settled<FixedWindow> fixed_window_settle(FixedWindow s, const Limit& limit, std::int64_t now) {

@@ -1,11 +1,12 @@
 -- Fixed window: a counter that starts anew at every boundary. The twin of fixed_window.h.
 --
--- limit {permits, period, calendar, start, end, next end}; of a calendar the period is 0 and the last three are
+-- limit {permits, period, phase}, or of a calendar {permits, 0, calendar, start, end, next end}: the last three are
 -- the window that the caller saw, which by this clock may be the one before or after. state {end, count}.
 local function fixed_window_at(limit, now) -- the end of the window of now, and of the next
   local period = limit[2]
   if period > 0 then
-    local start = div_floor(now, period) * period
+    local lead = period - limit[3] -- of the first window, which begins before the epoch
+    local start = div_floor(now + lead, period) * period - lead
     return start + period, start + 2 * period
   end
   if now < limit[4] then return limit[4], limit[5] end

@@ -150,6 +150,22 @@ Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> 
   return make_bucket(quota.algorithm, quota.permits, period_us, quota.burst.value_or(quota.permits));
 }
 
+Result<Limit> phased(Limit limit, std::int64_t phase_us) {
+  if (limit.algorithm != Algorithm::fixed_window) {
+    return wrong("only the windows of fixed_window can begin at a phase, not those of " +
+                 std::string(to_string(limit.algorithm)));
+  }
+  if (limit.calendar || limit.period_us <= 0) {
+    return wrong("the windows of a calendar begin when it says: a phase needs a period, as in 1000/day");
+  }
+  if (phase_us < 0 || phase_us >= limit.period_us) {
+    return beyond("a phase is at least 0 and less than the period of " + text_of(limit.period_us) + " us, not " +
+                  text_of(phase_us) + " us");
+  }
+  limit.phase_us = phase_us;
+  return limit;
+}
+
 bool is_sound(const Limit& limit) {
   const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
     return low <= value && value <= high;
@@ -158,6 +174,8 @@ bool is_sound(const Limit& limit) {
   const bool by_calendar = limit.calendar != nullptr;
   if (by_calendar && limit.algorithm != Algorithm::fixed_window) return false;
   if (!within(limit.period_us, by_calendar ? 0 : 1, by_calendar ? 0 : kPeriodMax.count())) return false;
+  const bool may_shift = limit.algorithm == Algorithm::fixed_window && !by_calendar;
+  if (!within(limit.phase_us, 0, may_shift ? limit.period_us - 1 : 0)) return false;
   if (!check_permits(limit.algorithm, limit.permits) || limit.events_max < 1) return false;
   if (!is_bucket(limit.algorithm)) return limit.capacity == limit.permits && limit.rate == 1 && limit.weight == 1;
   if (limit.permits == 0) return limit.capacity == 0 && limit.rate == 1 && limit.weight == 1;
@@ -167,7 +185,7 @@ bool is_sound(const Limit& limit) {
 
 bool operator==(const Limit& a, const Limit& b) {
   const auto numbers = [](const Limit& l) {
-    return std::tuple(l.algorithm, l.permits, l.period_us, l.capacity, l.rate, l.weight, l.events_max);
+    return std::tuple(l.algorithm, l.permits, l.period_us, l.phase_us, l.capacity, l.rate, l.weight, l.events_max);
   };
   if (numbers(a) != numbers(b)) return false;
   if (a.calendar == nullptr || b.calendar == nullptr) return a.calendar == b.calendar;

@@ -250,6 +250,7 @@ TEST(Limit, EqualsAnotherOfTheSameNumbersAndCalendar) {
   differs([](Limit& l) { l.algorithm = Algorithm::leaky_meter; });
   differs([](Limit& l) { ++l.permits; });
   differs([](Limit& l) { ++l.period_us; });
+  differs([](Limit& l) { ++l.phase_us; });
   differs([](Limit& l) { ++l.capacity; });
   differs([](Limit& l) { ++l.rate; });
   differs([](Limit& l) { ++l.weight; });
@@ -276,6 +277,29 @@ TEST(Limit, OfATestMayHaveAPeriodOfAMicrosecond) {
   EXPECT_FALSE(make_window(Algorithm::fixed_window, -3, 1));
 }
 
+TEST(Limit, OfAFixedWindowMayHaveAPhase) {
+  const Limit minute = make_window(Algorithm::fixed_window, 5, 60'000'000).value();
+  EXPECT_EQ(minute.phase_us, 0);
+  EXPECT_EQ(phased(minute, 0).value(), minute);
+  EXPECT_EQ(phased(minute, 59'999'999)->phase_us, 59'999'999);
+  EXPECT_EQ(phased(phased(minute, 7).value(), 0).value(), minute) << "a phase replaces the one before";
+  for (const std::int64_t phase_us : {std::int64_t{-1}, std::int64_t{60'000'000}, INT64_MAX, INT64_MIN}) {
+    EXPECT_EQ(phased(minute, phase_us).error().message,
+              "a phase is at least 0 and less than the period of 60000000 us, not " + std::to_string(phase_us) + " us");
+  }
+  Limit other = minute;
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::fixed_window) continue;
+    other.algorithm = algorithm;
+    EXPECT_EQ(phased(other, 0).error().message, "only the windows of fixed_window can begin at a phase, not those of " +
+                                                    std::string(to_string(algorithm)));
+  }
+  Limit day = minute;
+  day.period_us = 0;
+  day.calendar = std::make_shared<const Calendar>(CalendarUnit::day, "UTC", Zone{});
+  EXPECT_NE(phased(day, 0).error().message.find("a phase needs a period"), std::string::npos);
+}
+
 TEST(AssertionDeathTest, NamesTheConditionAndItsPlace) {
   EXPECT_DEATH(WEIR_ASSERT(1 + 1 == 3), "limit_test.cc:[0-9]+: .*1 \\+ 1 == 3");
 }
@@ -285,8 +309,14 @@ TEST(Soundness, IsWhatTheArithmeticReliesOn) {
   const Limit window = *make_window(Algorithm::sliding_window, 10, 1'000'000);
   const Limit bucket = *make_bucket(Algorithm::token_bucket, 3, 1'000'000, 50);
   const Limit holds = *make_window(Algorithm::concurrency, kConcurrentMax, 1'000'000);
+  const Limit fixed = *make_window(Algorithm::fixed_window, 10, 1'000);
+  const Limit day{.algorithm = Algorithm::fixed_window,
+                  .permits = 10,
+                  .capacity = 10,
+                  .calendar = std::make_shared<const Calendar>(CalendarUnit::day, "UTC", Zone{})};
+  EXPECT_TRUE(is_sound(day));
   for (const Limit& limit : {window, bucket, holds, *make_bucket(Algorithm::leaky_bucket, 0, 1'000, 1),
-                             *make_window(Algorithm::fixed_window, 0, 1)}) {
+                             *make_window(Algorithm::fixed_window, 0, 1), *phased(fixed, 0), *phased(fixed, 999)}) {
     EXPECT_TRUE(is_sound(limit));
   }
   EXPECT_FALSE(is_sound(Limit{}));
@@ -305,6 +335,11 @@ TEST(Soundness, IsWhatTheArithmeticReliesOn) {
         with(bucket, &Limit::capacity, 0), with(with(holds, &Limit::permits, 20'000), &Limit::capacity, 20'000)}) {
     EXPECT_FALSE(is_sound(limit)) << limit.permits << ' ' << limit.period_us << ' ' << limit.capacity << ' '
                                   << limit.rate << ' ' << limit.weight;
+  }
+  for (const Limit& limit :
+       {with(fixed, &Limit::phase_us, -1), with(fixed, &Limit::phase_us, 1'000), with(window, &Limit::phase_us, 1),
+        with(bucket, &Limit::phase_us, 1), with(holds, &Limit::phase_us, 1), with(day, &Limit::phase_us, 1)}) {
+    EXPECT_FALSE(is_sound(limit)) << to_string(limit.algorithm) << ' ' << limit.phase_us;
   }
 }
 

@@ -1,7 +1,7 @@
 -- One request over several limits, decided inside Redis: all charges are taken or none is.
 --
 -- KEYS: one a charge. ARGV: a deadline in microseconds of this server's clock (0: none), then for each charge
---   f  permits, period, 0, cost                              fixed_window
+--   f  permits, period, phase, cost                          fixed_window
 --   f  permits, 0, calendar, cost, the starts of the last and of this window, its end, the next one's end
 --   w  permits, period, 0, cost                              sliding_window
 --   l  permits, period, most events, cost                    sliding_log

@@ -20,7 +20,7 @@ struct Terms {
 Terms terms_of(const Limit& limit) {
   switch (limit.algorithm) {
     case Algorithm::fixed_window:
-      return {'f', limit.permits, limit.period_us, limit.calendar ? limit.calendar->tag() : 0};
+      return {'f', limit.permits, limit.period_us, limit.calendar ? limit.calendar->tag() : limit.phase_us};
     case Algorithm::sliding_window:
       return {'w', limit.permits, limit.period_us, 0};
     case Algorithm::sliding_log:

@@ -87,11 +87,18 @@ constexpr std::uint64_t map_units(std::uint64_t arena_lines, unsigned block_clas
   return ((arena_lines >> block_class) + kBlocksInUnit - 1) / kBlocksInUnit;
 }
 
+// What begins the windows of a limit, in its entry.
+enum Windows : std::uint8_t {
+  kByPeriod = 0,    // multiples of the period; the zone may hold anything
+  kByCalendar = 1,  // the midnights of a zone
+  kByPhase = 2,     // multiples of the period, shifted by a phase: it stands in the first 8 bytes of the zone
+};
+
 // A limit that slots refer to by number. `guard` is free, being written, or ready.
 struct alignas(64) RegistryEntry {
   Unit guard;  // {1 << 2 | .., participant} being written, {2 << 2, hash} ready
   std::int64_t permits, period_us, capacity, rate, weight, events_max;
-  std::uint8_t algorithm, calendar_unit, has_calendar, zone_bytes;
+  std::uint8_t algorithm, calendar_unit, windows, zone_bytes;
   char zone[60];
 };
 static_assert(sizeof(RegistryEntry) == 128);

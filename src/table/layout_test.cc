@@ -17,6 +17,8 @@ TEST(Layout, StaysAsItIsInEveryFileOfThisVersion) {
   EXPECT_EQ(sizeof(Page), 4096u);
   EXPECT_EQ(sizeof(Participant), 13'504u);
   EXPECT_EQ(sizeof(RegistryEntry), 128u);
+  EXPECT_EQ(offsetof(RegistryEntry, windows), 66u);
+  EXPECT_EQ(offsetof(RegistryEntry, zone), 68u);
   EXPECT_EQ(offsetof(Header, boot_id), 128u);
   EXPECT_EQ(offsetof(Header, free_counts), 320u);
   const Layout at = layout_of(10, 100);

@@ -56,12 +56,14 @@ struct Packing {
   bool fits_slot = true;
   bool fits_block = true;
   std::int64_t window_us = 1;  // the unit in which windows are numbered
+  std::int64_t phase_us = 0;   // a fixed window ends so long after a multiple of the unit
 };
 
 inline Packing packing_of(const Limit& limit) {
   Packing packing{.kind = kind_of(limit.algorithm)};
   if (packing.kind == Kind::bucket) return packing;
   packing.window_us = limit.period_us == 0 ? 1'000'000 : limit.period_us;  // calendars change at whole seconds
+  packing.phase_us = limit.phase_us;
   packing.count_bits = static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(limit.permits)));
   // A window may end a little after the end of time.
   packing.window_bits =
@@ -76,6 +78,7 @@ inline Packing packing_of(const Limit& limit) {
 inline Bits pack(const Bucket& s, const Packing&) { return s.word; }
 inline Bits pack(const FixedWindow& s, const Packing& packing) {
   if (s.count == 0) return 0;
+  // The phase is less than a unit: the division drops it.
   return Bits{static_cast<std::uint64_t>(s.end_us / packing.window_us)} << packing.count_bits |
          static_cast<std::uint64_t>(s.count);
 }
@@ -90,8 +93,9 @@ inline Bucket unpack_bucket(Bits bits) { return {static_cast<std::uint64_t>(bits
 inline FixedWindow unpack_fixed(Bits bits, const Packing& packing) {
   const unsigned count_bits = packing.count_bits;
   if (bits == 0 || count_bits == 0) return {};
-  return {static_cast<std::int64_t>(field(bits, count_bits, packing.window_bits)) * packing.window_us,
-          static_cast<std::int64_t>(field(bits, 0, count_bits))};
+  return {
+      static_cast<std::int64_t>(field(bits, count_bits, packing.window_bits)) * packing.window_us + packing.phase_us,
+      static_cast<std::int64_t>(field(bits, 0, count_bits))};
 }
 inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
   const unsigned count_bits = packing.count_bits;

@@ -44,6 +44,17 @@ TEST(Pack, GivesBackEveryStateOfItsLimit) {
     const FixedWindow window{(now / period + 1) * period, std::max<std::int64_t>(1, count())};
     ASSERT_TRUE(fixed.fits_block);
     EXPECT_EQ(unpack_fixed(pack(window, fixed), fixed), window);
+    const std::int64_t phase = static_cast<std::int64_t>(dice() % static_cast<std::uint64_t>(period));
+    const Limit shifted = phased(make_window(Algorithm::fixed_window, permits, period).value(), phase).value();
+    for (const std::int64_t time : {std::int64_t{0}, now, kTimeEnd - 1}) {
+      const Window at = fixed_window_at(shifted, time);
+      EXPECT_LE(at.start_us, time);
+      EXPECT_GT(at.end_us, time);
+      for (const std::int64_t end : {at.end_us, at.next_end_us}) {  // one window ahead is kept, too
+        const FixedWindow held{end, window.count};
+        EXPECT_EQ(unpack_fixed(pack(held, packing_of(shifted)), packing_of(shifted)), held) << "phase " << phase;
+      }
+    }
     const Packing sliding = packing_of(make_window(Algorithm::sliding_window, permits, period).value());
     const SlidingWindow two{now / period + 1, count(), std::max<std::int64_t>(1, count())};
     ASSERT_TRUE(sliding.fits_block);

@@ -22,11 +22,23 @@ std::uint64_t hash_of(const Limit& limit) {
   for (const std::int64_t value : {limit.permits, limit.period_us, limit.capacity, limit.rate, limit.weight}) {
     hash = mix(hash, static_cast<std::uint64_t>(value));
   }
+  if (limit.phase_us != 0) hash = mix(hash, static_cast<std::uint64_t>(limit.phase_us));
   return limit.calendar ? mix(hash, static_cast<std::uint64_t>(limit.calendar->tag())) : hash;
+}
+
+Windows windows_of(const Limit& limit) {
+  if (limit.calendar) return kByCalendar;
+  return limit.phase_us != 0 ? kByPhase : kByPeriod;
 }
 
 std::string zone_of(const RegistryEntry& entry) {
   return {entry.zone, std::min<std::size_t>(entry.zone_bytes, sizeof entry.zone)};
+}
+
+std::int64_t phase_of(const RegistryEntry& entry) {
+  std::int64_t phase_us = 0;
+  if (entry.windows == kByPhase) std::memcpy(&phase_us, entry.zone, sizeof phase_us);
+  return phase_us;
 }
 
 void write(RegistryEntry& entry, const Limit& limit) {
@@ -37,7 +49,9 @@ void write(RegistryEntry& entry, const Limit& limit) {
   entry.weight = limit.weight;
   entry.events_max = limit.events_max;
   entry.algorithm = static_cast<std::uint8_t>(limit.algorithm);
-  entry.has_calendar = limit.calendar ? 1 : 0;
+  entry.windows = windows_of(limit);
+  entry.calendar_unit = 0;  // a program that knows no phases sees a calendar, whose period it refuses
+  if (entry.windows == kByPhase) std::memcpy(entry.zone, &limit.phase_us, sizeof limit.phase_us);
   if (!limit.calendar) return;
   entry.calendar_unit = static_cast<std::uint8_t>(limit.calendar->unit());
   const std::string& zone = limit.calendar->zone_name();
@@ -65,25 +79,26 @@ const Known* Registry::learn(std::uint32_t number) {
   Limit limit{.algorithm = static_cast<Algorithm>(entry.algorithm),
               .permits = entry.permits,
               .period_us = entry.period_us,
+              .phase_us = phase_of(entry),
               .capacity = entry.capacity,
               .rate = entry.rate,
               .weight = entry.weight,
               .events_max = entry.events_max};
-  if (entry.has_calendar != 0 && entry.calendar_unit <= static_cast<std::uint8_t>(CalendarUnit::year)) {
+  if (entry.windows == kByCalendar && entry.calendar_unit <= static_cast<std::uint8_t>(CalendarUnit::year)) {
     const auto unit = static_cast<CalendarUnit>(entry.calendar_unit);
     if (find_calendar_) limit.calendar = find_calendar_(unit, zone_of(entry));
     // Without the zone's rules its states can still be read: a window is known by its end.
     if (!limit.calendar) limit.calendar = std::make_shared<const Calendar>(unit, zone_of(entry), Zone{});
   }
-  if (!is_sound(limit)) return nullptr;  // the file is damaged
+  if (entry.windows > kByPhase || !is_sound(limit)) return nullptr;  // the file is damaged
   return keep(number, limit);
 }
 
 bool Registry::holds(const RegistryEntry& entry, const Limit& limit) const {
   const bool same = entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) && entry.permits == limit.permits &&
-                    entry.period_us == limit.period_us && entry.capacity == limit.capacity &&
-                    entry.rate == limit.rate && entry.weight == limit.weight && entry.events_max == limit.events_max &&
-                    (entry.has_calendar != 0) == (limit.calendar != nullptr);
+                    entry.period_us == limit.period_us && phase_of(entry) == limit.phase_us &&
+                    entry.capacity == limit.capacity && entry.rate == limit.rate && entry.weight == limit.weight &&
+                    entry.events_max == limit.events_max && entry.windows == windows_of(limit);
   return same && (!limit.calendar || (entry.calendar_unit == static_cast<std::uint8_t>(limit.calendar->unit()) &&
                                       zone_of(entry) == limit.calendar->zone_name()));
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
@@ -21,7 +22,8 @@ TEST(Registry, KnowsALimitAgainInAnotherProcess) {
   Limit calendar = limit_of(7);
   calendar.period_us = 0;
   calendar.calendar = std::make_shared<Calendar>(CalendarUnit::month, "Europe/Berlin", Zone{});
-  for (const Limit& limit : {limit_of(5), make_bucket(Algorithm::leaky_bucket, 3, 1'000'000, 50).value(), calendar}) {
+  for (const Limit& limit : {limit_of(5), make_bucket(Algorithm::leaky_bucket, 3, 1'000'000, 50).value(), calendar,
+                             phased(limit_of(5), 1).value(), phased(limit_of(5), 59'999'999).value()}) {
     const std::uint32_t number = one.number_of(limit, 0);
     ASSERT_NE(number, 0u);
     EXPECT_EQ(other.met(number), nullptr);
@@ -29,7 +31,7 @@ TEST(Registry, KnowsALimitAgainInAnotherProcess) {
     EXPECT_TRUE(other.known(number)->limit == limit);
     EXPECT_EQ(other.number_of(limit, 1), number);
   }
-  EXPECT_EQ(one.size(), 3u);
+  EXPECT_EQ(one.size(), 5u);
   EXPECT_EQ(one.known(0), nullptr);
   EXPECT_EQ(one.known(4'000), nullptr) << "a number that nobody gave";
   EXPECT_EQ(one.known(kRequest), nullptr);
@@ -56,6 +58,26 @@ TEST(Registry, PassesByTheEntryOfADeadWriter) {
   EXPECT_NE(another.number_of(limit_of(5), 0), number);
   another.recover(9);
   EXPECT_EQ(load(region.limit(number).guard), Word{}) << "free for the next";
+}
+
+// An entry that is used again still holds what was written there before.
+TEST(Registry, TakesNoZoneForAPhase) {
+  const auto mapping = map_memory(100, 1 << 16);
+  const Region& region = mapping->region();
+  Registry one(region, {});
+  const std::uint32_t number = one.number_of(limit_of(5), 0),
+                      shifted = one.number_of(phased(limit_of(5), 7).value(), 0);
+  RegistryEntry& entry = region.limit(number);
+  entry.calendar_unit = 3;
+  entry.zone_bytes = 13;
+  std::memcpy(entry.zone, "Europe/Berlin", 13);
+  Registry other(region, {});
+  EXPECT_EQ(other.number_of(limit_of(5), 0), number);
+  EXPECT_TRUE(Registry(region, {}).known(number)->limit == limit_of(5));
+  std::memset(region.limit(shifted).zone, 0x7f, 8);  // a damaged file: no phase is that long
+  EXPECT_EQ(other.known(shifted), nullptr);
+  region.limit(number).windows = 3;
+  EXPECT_EQ(Registry(region, {}).known(number), nullptr);
 }
 
 TEST(Registry, NumbersALimitForManyThreadsAtOnce) {

@@ -9,7 +9,7 @@
 namespace weir::table {
 namespace {
 
-constexpr unsigned kPermitBits = 41, kPeriodBits = 49, kExpiryBits = 53, kCountBits = 17;
+constexpr unsigned kPermitBits = 41, kPeriodBits = 49, kExpiryBits = 53, kCountBits = 17, kAlgorithmBits = 3;
 constexpr std::int64_t kTicketStep_us = 128'000'000;
 constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << 23) - 1;
 constexpr std::uint32_t kWhole = 1u << 20;
@@ -97,8 +97,10 @@ void write_limit(Actor& actor, Line& head, const Limit& limit) {
   const auto permits = static_cast<std::uint64_t>(limit.permits), period = static_cast<std::uint64_t>(limit.period_us);
   const auto capacity = static_cast<std::uint64_t>(limit.capacity);
   actor.put(head.units[kParameters0], word_of(Bits{permits} | Bits{period} << kPermitBits));
+  const auto algorithm = static_cast<std::uint64_t>(limit.algorithm),
+             phase = static_cast<std::uint64_t>(limit.phase_us);
   actor.put(head.units[kParameters1],
-            word_of(Bits{capacity} | Bits{static_cast<std::uint64_t>(limit.algorithm)} << kPermitBits));
+            word_of(Bits{capacity} | Bits{algorithm} << kPermitBits | Bits{phase} << (kPermitBits + kAlgorithmBits)));
 }
 
 std::optional<Limit> SlotReader::limit_in_block(Line& head) {
@@ -107,13 +109,17 @@ std::optional<Limit> SlotReader::limit_in_block(Line& head) {
   const auto permits = static_cast<std::int64_t>(field(first, 0, kPermitBits));
   const auto period = static_cast<std::int64_t>(field(first, kPermitBits, kPeriodBits));
   const auto capacity = static_cast<std::int64_t>(field(second, 0, kPermitBits));
-  const std::uint64_t algorithm = field(second, kPermitBits, 3);
+  const std::uint64_t algorithm = field(second, kPermitBits, kAlgorithmBits);
+  const auto phase = static_cast<std::int64_t>(field(second, kPermitBits + kAlgorithmBits, kPeriodBits));
   if (algorithm >= std::size(kAlgorithms) || period <= 0) return {};
   const auto named = static_cast<Algorithm>(algorithm);
   const auto limit =
       is_bucket(named) ? make_bucket(named, permits, period, capacity) : make_window(named, permits, period);
   if (!limit) return {};
-  return *limit;
+  if (phase == 0) return *limit;
+  const auto shifted = phased(*limit, phase);
+  if (!shifted) return {};
+  return *shifted;
 }
 
 std::optional<Block> SlotReader::block_at(std::uint64_t state) {

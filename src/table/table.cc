@@ -11,8 +11,9 @@ namespace {
 
 // As operator==, without a call: calendars that are not the same object take the slow way.
 bool is_same(const Limit& a, const Limit& b) {
-  return a.permits == b.permits && a.period_us == b.period_us && a.capacity == b.capacity && a.rate == b.rate &&
-         a.weight == b.weight && a.algorithm == b.algorithm && a.events_max == b.events_max && a.calendar == b.calendar;
+  return a.permits == b.permits && a.period_us == b.period_us && a.phase_us == b.phase_us && a.capacity == b.capacity &&
+         a.rate == b.rate && a.weight == b.weight && a.algorithm == b.algorithm && a.events_max == b.events_max &&
+         a.calendar == b.calendar;
 }
 
 // Field by field: a copy of the whole in vectors would wait for the single fields to arrive in the cache.

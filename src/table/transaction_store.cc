@@ -45,9 +45,9 @@ unsigned class_of(const TableCell::State& state, const Limit& limit) {
 // Whether the head of a block can hold this limit.
 bool is_reproducible(const Limit& limit) {
   if (limit.calendar) return false;
-  const auto made = is_bucket(limit.algorithm)
-                        ? make_bucket(limit.algorithm, limit.permits, limit.period_us, limit.capacity)
-                        : make_window(limit.algorithm, limit.permits, limit.period_us);
+  auto made = is_bucket(limit.algorithm) ? make_bucket(limit.algorithm, limit.permits, limit.period_us, limit.capacity)
+                                         : make_window(limit.algorithm, limit.permits, limit.period_us);
+  if (made && limit.phase_us != 0) made = phased(*made, limit.phase_us);
   return made && *made == limit;
 }
 
