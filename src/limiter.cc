@@ -83,7 +83,7 @@ std::optional<Error> refuse_negative(std::span<const Charge> charges) {
   for (const Charge& charge : charges) {
     if (charge.cost < 0) {
       return Error{ErrorCode::out_of_range,
-                   "a reservation costs 0 or more; this one would cost " + std::to_string(charge.cost)};
+                   "this costs 0 or more; give_back() returns permits; it would cost " + std::to_string(charge.cost)};
     }
   }
   return {};
@@ -233,6 +233,14 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
     auto verdict = impl_->store->charge(charges, impl_->now(), {.name = id, .lasts = lasts});
     impl_->hurry(charges);
     return verdict;
+  });
+}
+
+Result<Verdict> Limiter::overdraw(std::span<const Charge> charges) noexcept {
+  return guarded([&]() -> Result<Verdict> {
+    if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
+    return impl_->store->overdraw(charges, impl_->now());
   });
 }
 

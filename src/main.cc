@@ -1,8 +1,10 @@
-// The command line: `weir serve`, `weir state`, `weir version`, `weir help`. Each command is one function.
+// The command line: `weir serve`, `weir state`, `weir version`, `weir help`, and those of src/command. Each command is
+// one function.
 //
 // Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood.
-// Tested by tests/server/cli.sh and tests/server/state.sh.
+// Tested by tests/server/cli.sh, policy.sh and state.sh there.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -15,11 +17,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "command/policy_commands.h"
+#include "command/reloader.h"
 #include "nearest.h"
 #include "server/address.h"
 #include "server/server.h"
 #include "state.h"
+#include "weir/gate.h"
 #include "weir/limiter.h"
 
 #ifndef WEIR_VERSION
@@ -33,7 +39,9 @@ constexpr const char* kIntroduction =
     "\n"
     "  weir serve                                   HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
     "  weir serve --http :8081 --resp :6381         on other ports; :0 picks a free one\n"
-    "  weir serve --keys 5000000                    for more live keys\n"
+    "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
+    "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
+    "  weir explain --path /api/login --ip 192.0.2.1   which rules hold this request, and why\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
@@ -41,6 +49,7 @@ constexpr const char* kIntroduction =
 constexpr const char* kServeExamples =
     "  weir serve                              HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
     "  weir serve --http :8081 --resp :6381    on other ports; :0 picks a free one\n"
+    "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
@@ -55,13 +64,20 @@ constexpr const char* kStateExamples =
 class ExamplesFirst final : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
-    const std::string& name = app->get_name();
-    const char* examples = name == "serve" ? kServeExamples : name == "state" ? kStateExamples : "";
-    return examples + CLI::Formatter::make_description(app);
+    constexpr std::pair<std::string_view, const char* const*> kExamples[] = {{"serve", &kServeExamples},
+                                                                             {"state", &kStateExamples},
+                                                                             {"validate", &weir::kValidateExamples},
+                                                                             {"explain", &weir::kExplainExamples},
+                                                                             {"schema", &weir::kSchemaExamples}};
+    for (const auto& [name, examples] : kExamples) {
+      if (app->get_name() == name) return *examples + CLI::Formatter::make_description(app);
+    }
+    return CLI::Formatter::make_description(app);
   }
 };
 
-constexpr std::array<std::string_view, 4> kCommands = {"serve", "state", "version", "help"};
+constexpr std::array<std::string_view, 7> kCommands = {"serve", "validate", "explain", "schema",
+                                                       "state", "version",  "help"};
 
 struct ServeArguments {
   std::string http = "127.0.0.1:8080";
@@ -69,6 +85,7 @@ struct ServeArguments {
   std::uint64_t keys = 0;
   std::uint64_t memory = 0;
   std::string state;
+  std::string config;
   std::uint64_t connections_max = weir::ServerOptions{}.connections_max;
   std::uint64_t buffers_mib = weir::ServerOptions{}.buffers_max >> 20;
 };
@@ -113,11 +130,18 @@ weir::Address reachable(weir::Address address) {
   return address;
 }
 
-void announce(const weir::Server& server) {
+void announce(const weir::Server& server, const ServeArguments& arguments, const weir::Gate& gate) {
   const weir::Address http = reachable(server.http_address());
   const weir::Address resp = reachable(server.resp_address());
   std::printf("http  http://%s\n", to_string(server.http_address()).c_str());
   std::printf("resp  redis://%s\n", to_string(server.resp_address()).c_str());
+  if (!arguments.config.empty()) {
+    std::printf("rules %s, %zu of them; kill -HUP %d reads it again\n", arguments.config.c_str(),
+                gate.policy().rules.size(), getpid());
+    std::printf(
+        "\ntry   curl -i http://%s/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'",
+        to_string(http).c_str());
+  }
   std::printf("\ntry   curl -i http://%s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n",
               to_string(http).c_str());
   std::printf("      redis-cli -h %s -p %u CL.THROTTLE user:42 15 30 60\n", resp.host.c_str(), unsigned{resp.port});
@@ -145,9 +169,16 @@ int serve(const ServeArguments& arguments) {
   limiter_options.file = arguments.state;
   auto limiter = weir::open_limiter(std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
+  weir::Gate gate(*limiter);
+  weir::Reloader reloader(gate, arguments.config);
+  if (!arguments.config.empty()) {
+    if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);
+    options.gate = &gate;
+    options.on_hangup = [&reloader] { reloader.reload(); };
+  }
   auto server = weir::make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server);
+  announce(**server, arguments, gate);
   if ((*server)->run() == weir::Stopped::drained) return 0;
   return complain("stopped before every request in flight was answered", kCouldNot);
 }
@@ -231,6 +262,7 @@ int main(int argc, char** argv) try {
   serve_command
       ->add_option("--state", arguments.state, "Keep the state in this file: it survives any end of the server")
       ->type_name("FILE");
+  serve_command->add_option("--config", arguments.config, "Decide by the rules in this file")->type_name("FILE");
   serve_command->add_option("--connections", arguments.connections_max, "How many connections each port may have open")
       ->type_name("N")
       ->check(whole_number_to(1'000'000))
@@ -241,6 +273,7 @@ int main(int argc, char** argv) try {
       ->type_name("MIB")
       ->check(whole_number_to(1'048'576))
       ->capture_default_str();
+  weir::PolicyCommands policy_commands(app);
   StateCommand state_command;
   add_state_command(app, state_command);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
@@ -255,11 +288,13 @@ int main(int argc, char** argv) try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    const char* command = *serve_command ? "serve " : *state_command.state ? "state " : "";
+    std::string command;
+    for (const CLI::App* given : app.get_subcommands()) command = given->get_name() + ' ';
     return complain(std::string(error.what()) + ". See weir " + command + "--help", kNotUnderstood);
   }
   if (*version_command) return print_version();
   if (*state_command.state) return run(state_command);
+  if (const auto exit_code = policy_commands.run()) return *exit_code;
   return serve(arguments);
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -95,6 +95,12 @@ class Limiter {
   Result<Verdict> check_once(std::string_view id, std::span<const Charge> charges,
                              Micros lasts = kRequestIdLasts) noexcept;
 
+  // overdraw()
+  //
+  // Charges what it can, each limit at most to full, and is never denied: for what has happened already, as a login
+  // that another limit denied.
+  Result<Verdict> overdraw(std::span<const Charge> charges) noexcept;
+
   // check_many()
   //
   // Several requests, each on its own, with one reading of the clock, unless a key has seen a later one meanwhile.

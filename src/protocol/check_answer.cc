@@ -1,6 +1,8 @@
 // A decision as an HTTP answer. See check_answer.h.
 #include "protocol/check_answer.h"
 
+#include <utility>
+
 #include "protocol/problem.h"
 #include "protocol/seconds.h"
 
@@ -37,17 +39,115 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
   return detail;
 }
 
-std::string denied_body(const Limit& limit, std::int64_t cost, const Decision& decision) {
-  std::string body = problem_body({429, "Quota exceeded", denied_detail(limit, cost, decision), kQuotaExceeded});
+// A problem document, open at its end for what else there is to say.
+std::string denied_start(std::string detail, const std::string& message) {
+  std::string body = problem_body({429, "Quota exceeded", std::move(detail), kQuotaExceeded});
   body.erase(body.rfind('}'));
   body.append(",\"error\":\"Rate limit exceeded\",\"message\":");
-  append_json_text(body, advice(cost, decision));
-  body.append(",\"violated-policies\":[\"default\"],");
+  append_json_text(body, message);
+  return body.append(",");
+}
+
+std::string denied_body(const Limit& limit, std::int64_t cost, const Decision& decision) {
+  std::string body = denied_start(denied_detail(limit, cost, decision), advice(cost, decision));
+  body.append("\"violated-policies\":[\"default\"],");
   append_decision_members(body, decision);
   return body.append("}\n");
 }
 
+std::string_view reason_of(Why why) {
+  switch (why) {
+    case Why::within:
+      return "within";
+    case Why::no_rule:
+      return "no_rule";
+    case Why::skipped:
+      return "skipped";
+    case Why::exempt:
+      return "exempt";
+    case Why::limited:
+      return "limited";
+    case Why::missing:
+      break;
+  }
+  return "missing";
+}
+
+// The binding limit, with the wait that the client is told.
+Decision told(const Answer& answer) {
+  Decision decision = answer.limits[answer.binding].decision;
+  decision.retry_after = answer.retry_after;
+  return decision;
+}
+
+void append_names(std::string& out, const LimitAnswer& limit) {
+  out.append("\"rule\":");
+  append_json_text(out, limit.rule);
+  out.append(",\"window\":");
+  append_json_text(out, limit.quota);
+}
+
+void append_rules(std::string& out, const Answer& answer) {
+  if (const LimitAnswer* binding = answer.binding_limit()) {
+    append_decision_members(out, told(answer));
+    out.push_back(',');
+    append_names(out, *binding);
+  } else {
+    out.append("\"allowed\":").append(answer.allowed ? "true" : "false");
+    if (!answer.rule.empty()) {
+      out.append(",\"rule\":");
+      append_json_text(out, answer.rule);
+    }
+  }
+  out.append(",\"reason\":\"").append(reason_of(answer.why)).append("\",\"limits\":[");
+  for (std::size_t i = 0; i < answer.limits.size(); ++i) {
+    out.append(i > 0 ? ",{" : "{");
+    append_names(out, answer.limits[i]);
+    out.push_back(',');
+    append_decision_members(out, answer.limits[i].decision);
+    out.push_back('}');
+  }
+  out.append("]}\n");
+}
+
+std::string denied_by_rules(const Answer& answer) {
+  const LimitAnswer* binding = answer.binding_limit();
+  if (binding == nullptr) {
+    const std::string detail = "Rule " + std::string(answer.rule) + " requires \"" + std::string(answer.missing) +
+                               "\", which this request does not have.";
+    return denied_start(detail, "Send it with \"" + std::string(answer.missing) + "\"");
+  }
+  std::string detail = std::string(binding->name) + ": " + denied_detail(*binding->limit, binding->cost, told(answer));
+  std::string body = denied_start(std::move(detail), advice(binding->cost, told(answer)));
+  body.append("\"violated-policies\":[");
+  bool is_first = true;
+  for (const LimitAnswer& limit : answer.limits) {
+    if (limit.decision.allowed) continue;
+    if (!std::exchange(is_first, false)) body.push_back(',');
+    append_json_text(body, limit.name);
+  }
+  return body.append("],");
+}
+
 }  // namespace
+
+HttpAnswer check_answer(const Answer& answer, Micros now) {
+  HttpAnswer out;
+  if (!answer.limits.empty()) {
+    std::vector<NamedDecision> limits;
+    for (const LimitAnswer& limit : answer.limits) limits.push_back({limit.name, *limit.limit, limit.decision});
+    out.headers = rate_limit_headers(limits, answer.binding, answer.retry_after, now);
+  }
+  if (!answer.allowed) {
+    out.status = 429;
+    out.content_type = kProblemType;
+    out.body = denied_by_rules(answer);
+  } else {
+    out.body = "{";
+  }
+  append_rules(out.body, answer);
+  return out;
+}
 
 HttpAnswer check_answer(const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
   HttpAnswer answer;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "nearest.h"
@@ -22,11 +23,40 @@ using boost::json::error_code;
 using JsonText = boost::json::string_view;
 
 constexpr std::string_view kExample = R"({"key":"user:42","limit":"100/minute"})";
-enum Member : std::size_t { kKey, kLimit, kAlgorithm, kCost, kMembers };
-constexpr std::array<std::string_view, kMembers> kNames = {"key", "limit", "algorithm", "cost"};
-constexpr std::array<std::string_view, kMembers> kWanted = {
-    "a text such as \"user:42\"", "a text such as \"100/minute\"", "a text such as \"token_bucket\"",
-    "a whole number such as 1"};
+enum Member : std::size_t {
+  kKey,
+  kLimit,
+  kAlgorithm,
+  kCost,
+  kUser,
+  kApiKey,
+  kIp,
+  kTenant,
+  kPlan,
+  kMethod,
+  kHost,
+  kPath,
+  kHeaders,
+  kEntries,
+  kMembers
+};
+constexpr std::array<std::string_view, kMembers> kNames = {"key",     "limit", "algorithm", "cost",   "user",
+                                                           "api_key", "ip",    "tenant",    "plan",   "method",
+                                                           "host",    "path",  "headers",   "entries"};
+constexpr std::array<std::string_view, kMembers> kWanted = {"a text such as \"user:42\"",
+                                                            "a text such as \"100/minute\"",
+                                                            "a text such as \"token_bucket\"",
+                                                            "a whole number such as 1",
+                                                            "a text such as \"42\"",
+                                                            "a text",
+                                                            "a text such as \"192.0.2.1\"",
+                                                            "a text such as \"acme\"",
+                                                            "a text such as \"free\"",
+                                                            "a text such as \"GET\"",
+                                                            "a text such as \"api.example.com\"",
+                                                            "a text such as \"/api/search\"",
+                                                            "an object of texts such as {\"x-org\":\"acme\"}",
+                                                            "an object of texts such as {\"remote\":\"acme\"}"};
 
 std::string_view plain(JsonText text) { return {text.data(), text.size()}; }
 
@@ -41,28 +71,40 @@ class Collector {
   static constexpr std::size_t max_string_size = static_cast<std::size_t>(-1);
 
   std::optional<Error> error;
-  std::array<std::optional<std::string>, kMembers> texts;  // kCost stays empty
+  std::array<std::optional<std::string>, kMembers> texts;  // those that are no texts stay empty
   std::optional<std::int64_t> cost;
+  RuleCheck::Pairs headers, entries;
+
+  bool has(Member member) const { return seen_[member]; }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
   bool on_object_begin(error_code& ec) {
-    if (inside_) return wrong_type("an object", ec);
-    return inside_ = true;
+    if (!inside_) return inside_ = true;
+    if (nested_ || (member_ != kHeaders && member_ != kEntries)) return wrong_type("an object", ec);
+    return nested_ = true;
   }
-  bool on_object_end(std::size_t, error_code&) { return true; }
+  bool on_object_end(std::size_t, error_code&) {
+    nested_ = false;
+    return true;
+  }
   bool on_array_begin(error_code& ec) { return wrong_type("an array", ec); }
   bool on_array_end(std::size_t, error_code&) { return true; }
   bool on_key_part(JsonText part, std::size_t, error_code&) { return append(part); }
   bool on_key(JsonText part, std::size_t, error_code& ec) {
     append(part);
-    return begin_member(std::exchange(pending_, {}), ec);
+    std::string name = std::exchange(pending_, {});
+    return nested_ ? begin_attribute(std::move(name), ec) : begin_member(std::move(name), ec);
   }
   bool on_string_part(JsonText part, std::size_t, error_code&) { return append(part); }
   bool on_string(JsonText part, std::size_t, error_code& ec) {
     append(part);
     std::string text = std::exchange(pending_, {});
-    if (!inside_ || member_ == kCost) return wrong_type("the text " + in_quotes(text), ec);
+    if (nested_) {
+      attributes().back().second = std::move(text);
+      return true;
+    }
+    if (!inside_ || member_ == kCost || member_ >= kHeaders) return wrong_type("the text " + in_quotes(text), ec);
     texts[member_] = std::move(text);
     return true;
   }
@@ -112,6 +154,16 @@ class Collector {
                   "\"cost\" is " + shown(text) + ", beyond 2^53 (9007199254740992) in either direction", ec);
   }
 
+  RuleCheck::Pairs& attributes() { return member_ == kHeaders ? headers : entries; }
+
+  bool begin_attribute(std::string name, error_code& ec) {
+    attributes().push_back({std::move(name), {}});
+    if (attributes().size() <= kJsonAttributesMax) return true;
+    return refuse(
+        ErrorCode::out_of_range,
+        in_double_quotes(kNames[member_]) + " has more than " + std::to_string(kJsonAttributesMax) + " members", ec);
+  }
+
   bool begin_member(std::string name, error_code& ec) {
     for (member_ = 0; member_ < kMembers && kNames[member_] != name; ++member_) {
     }
@@ -122,7 +174,8 @@ class Collector {
     std::string message = "unknown member " + in_quotes(name) + "; ";
     const std::string_view meant = nearest(name, kNames);
     if (meant.empty()) {
-      message += R"(known are "key", "limit", "algorithm" and "cost")";
+      message += "known are";
+      for (const std::string_view known : kNames) message.append(" ").append(in_double_quotes(known));
     } else {
       message.append("did you mean ").append(in_double_quotes(meant)).append("?");
     }
@@ -130,6 +183,7 @@ class Collector {
   }
 
   bool inside_ = false;
+  bool nested_ = false;  // in the object of headers or of entries
   std::size_t member_ = 0;
   std::array<bool, kMembers> seen_{};
   std::string pending_;  // a text that comes in several parts
@@ -166,18 +220,12 @@ std::optional<Error> read(std::string_view body, Collector& collector_out) {
 
 }  // namespace
 
-Result<CheckRequest> parse_check(std::string_view body) {
-  if (body.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return fail(ErrorCode::invalid_argument, "the body is empty; send an object such as " + std::string(kExample));
-  }
-  Collector given;
-  if (auto error = read(body, given)) return fail(std::move(*error));
+namespace {
+
+Result<CheckRequest> charge_of(Collector& given, std::int64_t cost) {
   if (!given.texts[kKey]) return missing(kKey);
   if (!given.texts[kLimit]) return missing(kLimit);
   if (auto error = refuse_key(*given.texts[kKey])) return about(kKey, std::move(*error));
-  const std::int64_t cost = given.cost.value_or(1);
-  if (auto error = refuse_cost(cost)) return about(kCost, std::move(*error));
-
   std::optional<Algorithm> algorithm;
   if (given.texts[kAlgorithm]) {
     auto parsed = parse_algorithm(*given.texts[kAlgorithm]);
@@ -192,6 +240,71 @@ Result<CheckRequest> parse_check(std::string_view body) {
                 "give a rate such as \"100/minute\"");
   }
   return CheckRequest{std::move(*given.texts[kKey]), std::move(*given.texts[kLimit]), std::move(*quota), cost};
+}
+
+RuleCheck rules_of(Collector& given, std::int64_t cost) {
+  const auto text = [&](Member member) { return std::move(given.texts[member]).value_or(std::string()); };
+  return {.user = text(kUser),
+          .api_key = text(kApiKey),
+          .ip = text(kIp),
+          .tenant = text(kTenant),
+          .plan = text(kPlan),
+          .method = text(kMethod),
+          .host = text(kHost),
+          .path = text(kPath),
+          .headers = std::move(given.headers),
+          .entries = std::move(given.entries),
+          .cost = cost};
+}
+
+// The first member that only the rules look at.
+std::optional<Member> rule_member(const Collector& given) {
+  for (std::size_t member = kUser; member < kMembers; ++member) {
+    if (given.has(static_cast<Member>(member))) return static_cast<Member>(member);
+  }
+  return {};
+}
+
+}  // namespace
+
+Request RuleCheck::request(std::vector<Attribute>& attributes) const {
+  attributes.clear();
+  attributes.reserve(headers.size() + entries.size());
+  for (const auto& [name, value] : headers) attributes.push_back({name, value});
+  for (const auto& [name, value] : entries) attributes.push_back({name, value});
+  const std::span<const Attribute> all(attributes);
+  return {.user = user,
+          .api_key = api_key,
+          .ip = ip,
+          .tenant = tenant,
+          .plan = plan,
+          .method = method,
+          .host = host,
+          .path = path,
+          .headers = all.first(headers.size()),
+          .entries = all.subspan(headers.size()),
+          .cost = cost};
+}
+
+Result<CheckBody> parse_check(std::string_view body) {
+  if (body.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument, "the body is empty; send an object such as " + std::string(kExample));
+  }
+  Collector given;
+  if (auto error = read(body, given)) return fail(std::move(*error));
+  const std::int64_t cost = given.cost.value_or(1);
+  if (auto error = refuse_cost(cost)) return about(kCost, std::move(*error));
+  const auto by_rules = rule_member(given);
+  const bool has_own = given.has(kKey) || given.has(kLimit) || given.has(kAlgorithm);
+  if (by_rules && has_own) {
+    return fail(ErrorCode::invalid_argument,
+                in_double_quotes(kNames[*by_rules]) +
+                    " is for the rules, \"key\" and \"limit\" do without them; give one or the other");
+  }
+  if (by_rules) return CheckBody{.by_rules = rules_of(given, cost)};
+  auto charge = charge_of(given, cost);
+  if (!charge) return fail(std::move(charge.error()));
+  return CheckBody{.charge = *std::move(charge)};
 }
 
 }  // namespace weir

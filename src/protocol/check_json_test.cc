@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir {
 namespace {
@@ -25,29 +26,30 @@ void expect_told(std::string_view body, std::initializer_list<std::string_view> 
 TEST(CheckJson, ReadsAllFourMembers) {
   const auto request = parse_check(R"({"key":"job:7","limit":"10/s burst 50","algorithm":"leaky_meter","cost":5})");
   ASSERT_TRUE(request) << request.error().message;
-  EXPECT_EQ(request->key, "job:7");
-  EXPECT_EQ(request->cost, 5);
-  EXPECT_EQ(request->quota.algorithm, Algorithm::leaky_meter);
-  EXPECT_EQ(request->quota.permits, 10);
-  EXPECT_EQ(request->quota.burst, 50);
+  EXPECT_EQ(request->charge->key, "job:7");
+  EXPECT_EQ(request->charge->cost, 5);
+  EXPECT_EQ(request->charge->quota.algorithm, Algorithm::leaky_meter);
+  EXPECT_EQ(request->charge->quota.permits, 10);
+  EXPECT_EQ(request->charge->quota.burst, 50);
 }
 
 TEST(CheckJson, NeedsOnlyKeyAndLimit) {
   const auto request = parse_check(" { \"limit\" : \"100/minute\",\n \"key\" : \"u\" } \r\n");
   ASSERT_TRUE(request) << request.error().message;
-  EXPECT_EQ(request->cost, 1);
-  EXPECT_EQ(request->quota.algorithm, Algorithm::sliding_window);
+  EXPECT_EQ(request->charge->cost, 1);
+  EXPECT_EQ(request->charge->quota.algorithm, Algorithm::sliding_window);
 }
 
 TEST(CheckJson, ReadsEscapesAndEveryCharacterOfAKey) {
   const auto request = parse_check(R"({"key":"a\"\\\/\u00e9\ud83d\ude00\u0000z","\u006cimit":"1/s"})");
   ASSERT_TRUE(request) << request.error().message;
-  EXPECT_EQ(request->key, std::string("a\"\\/\xC3\xA9\xF0\x9F\x98\x80\0z", 12));
+  EXPECT_EQ(request->charge->key, std::string("a\"\\/\xC3\xA9\xF0\x9F\x98\x80\0z", 12));
 }
 
 TEST(CheckJson, TakesACostOfAnySignUpTo2To53) {
-  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":0})")->cost, 0);
-  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":-9007199254740992})")->cost, -(std::int64_t{1} << 53));
+  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":0})")->charge->cost, 0);
+  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":-9007199254740992})")->charge->cost,
+            -(std::int64_t{1} << 53));
   for (const char* cost : {"9007199254740993", "-9007199254740993", "9223372036854775807", "9223372036854775808",
                            "18446744073709551616", "-99999999999999999999", "123456789012345678901234567890"}) {
     expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}", {"\"cost\"", cost, "2^53"});
@@ -129,6 +131,45 @@ TEST(CheckJson, IsNotImpressedByDepth) {
   std::string nested = "{\"key\":";
   for (int i = 0; i < 50'000; ++i) nested += "{\"a\":";
   expect_told(nested, {"\"key\" must be a text"});
+}
+
+TEST(CheckJson, ReadsARequestForTheRules) {
+  const auto body = parse_check(
+      R"({"user":"42","api_key":"k","ip":"192.0.2.1","tenant":"acme","plan":"free","method":"GET","host":"h",)"
+      R"("path":"/a?b=c","headers":{"x-org":"acme","X-Two":"2"},"entries":{"remote":"1"},"cost":3})");
+  ASSERT_TRUE(body) << body.error().message;
+  ASSERT_FALSE(body->charge);
+  std::vector<Attribute> attributes;
+  const Request request = body->by_rules.request(attributes);
+  EXPECT_EQ(request.user, "42");
+  EXPECT_EQ(request.api_key, "k");
+  EXPECT_EQ(request.ip, "192.0.2.1");
+  EXPECT_EQ(request.tenant, "acme");
+  EXPECT_EQ(request.plan, "free");
+  EXPECT_EQ(request.method, "GET");
+  EXPECT_EQ(request.host, "h");
+  EXPECT_EQ(request.path, "/a?b=c");
+  ASSERT_EQ(request.headers.size(), 2U);
+  EXPECT_EQ(request.headers[1].name, "X-Two");
+  EXPECT_EQ(request.headers[1].value, "2");
+  ASSERT_EQ(request.entries.size(), 1U);
+  EXPECT_EQ(request.entries[0].name, "remote");
+  EXPECT_EQ(request.cost, 3);
+}
+
+TEST(CheckJson, TakesALimitOrTheRulesButNotBoth) {
+  expect_told(R"({"key":"u","limit":"1/s","user":"42"})", {"\"user\" is for the rules", "one or the other"});
+  expect_told(R"({"user":"42","algorithm":"token_bucket"})", {"\"user\" is for the rules"});
+}
+
+TEST(CheckJson, RefusesHeadersThatAreNoTexts) {
+  expect_told(R"({"headers":"x"})", {"\"headers\" must be an object of texts", "found the text 'x'"});
+  expect_told(R"({"headers":{"a":1}})", {"\"headers\" must be an object of texts", "found the number 1"});
+  expect_told(R"({"entries":{"a":{"b":"c"}}})", {"\"entries\"", "found an object"});
+  expect_told(R"({"user":{"a":"b"}})", {"\"user\"", "found an object"});
+  std::string many = R"({"headers":{)";
+  for (int i = 0; i < 257; ++i) many += (i > 0 ? ",\"h" : "\"h") + std::to_string(i) + "\":\"\"";
+  expect_told(many + "}}", {"more than 256"});
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 namespace weir {
 namespace {
 
-constexpr std::string_view kPolicyName = "\"default\"";
 constexpr std::int64_t kFieldIntegerMax = 999'999'999'999'999;  // of a structured field
+
+std::string quoted(std::string_view name) { return '"' + std::string(name) + '"'; }
 
 std::string field_integer(std::int64_t value) {
   return std::to_string(std::clamp(value, std::int64_t{0}, kFieldIntegerMax));
@@ -49,8 +50,8 @@ void append_two_digits(std::string& out, std::int64_t value) {
 
 }  // namespace
 
-std::string policy_field(const Limit& limit) {
-  std::string field(kPolicyName);
+std::string policy_field(const Limit& limit, std::string_view name) {
+  std::string field = quoted(name);
   field.append(";q=").append(field_integer(limit.capacity));
   if (limit.algorithm == Algorithm::concurrency) return field.append(";qu=\"concurrent-requests\"");
   if (limit.calendar != nullptr) return field;
@@ -58,6 +59,14 @@ std::string policy_field(const Limit& limit) {
 }
 
 std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now) {
+  const NamedDecision alone{kPolicyName, limit, decision};
+  return rate_limit_headers({&alone, 1}, 0, decision.retry_after, now);
+}
+
+std::vector<Header> rate_limit_headers(std::span<const NamedDecision> limits, std::size_t binding, Micros retry_after,
+                                       Micros now) {
+  Decision decision = limits[binding].decision;
+  decision.retry_after = retry_after;
   std::vector<Header> headers;
   headers.reserve(6);
   headers.push_back({"X-RateLimit-Limit", std::to_string(decision.limit)});
@@ -65,8 +74,12 @@ std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decis
   if (has_reset(decision)) {
     headers.push_back({"X-RateLimit-Reset", std::to_string(seconds_ceil(now + decision.reset_after))});
   }
-  headers.push_back({"RateLimit-Policy", policy_field(limit)});
-  std::string state(kPolicyName);
+  std::string policies;
+  for (const NamedDecision& one : limits) {
+    policies.append(policies.empty() ? "" : ", ").append(policy_field(one.limit, one.name));
+  }
+  headers.push_back({"RateLimit-Policy", std::move(policies)});
+  std::string state = quoted(limits[binding].name);
   state.append(";r=").append(field_integer(decision.remaining));
   if (const std::int64_t wait = more_after_seconds(decision); wait > 0) {
     state.append(";t=").append(field_integer(wait));

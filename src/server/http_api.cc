@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "nearest.h"
 #include "protocol/check_json.h"
@@ -16,6 +17,7 @@ constexpr std::string_view kWelcome =
     "\n"
     "  curl -i $URL/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  curl -i $URL/v1/check -d '{\"key\":\"job:7\",\"limit\":\"10/s burst 50\",\"cost\":5}'\n"
+    "  curl -i $URL/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'   by the rules\n"
     "\n"
     "200 means yes, 429 means not now. GET /livez says whether the server is up.\n"
     "Redis clients use the other port: CL.THROTTLE user:42 15 30 60\n";
@@ -50,15 +52,31 @@ HttpAnswer refused(const Error& error) {
   return problem_answer(400, "Bad check", std::move(detail));
 }
 
+HttpAnswer check_by_rules(const RuleCheck& check, HttpService& service) {
+  if (service.gate == nullptr) {
+    return refused({ErrorCode::invalid_argument,
+                    "there are no rules to decide by: start the server with --config weir.yaml, or give \"key\" and "
+                    "\"limit\"",
+                    0});
+  }
+  std::vector<Attribute> attributes;
+  const Micros now = service.limiter.now();
+  const auto answer = service.gate->check(check.request(attributes));
+  if (!answer) return refused(answer.error());
+  return check_answer(*answer, now);
+}
+
 HttpAnswer check(const HttpCall& call, HttpService& service) {
-  const auto request = parse_check(call.body);
-  if (!request) return refused(request.error());
-  const auto limit = service.calendar_limits.compile(request->quota, request->limit);
+  const auto body = parse_check(call.body);
+  if (!body) return refused(body.error());
+  if (!body->charge) return check_by_rules(body->by_rules, service);
+  const CheckRequest& request = *body->charge;
+  const auto limit = service.calendar_limits.compile(request.quota, request.limit);
   if (!limit) return refused({limit.error().code, "\"limit\": " + limit.error().message, 0});
   const Micros now = service.limiter.now();
-  const auto decision = service.limiter.check(request->key, *limit, request->cost);
+  const auto decision = service.limiter.check(request.key, *limit, request.cost);
   if (!decision) return refused(decision.error());
-  return check_answer(*limit, request->cost, *decision, now);
+  return check_answer(*limit, request.cost, *decision, now);
 }
 
 constexpr std::array<Route, 3> kRoutes = {{

@@ -9,6 +9,7 @@
 
 #include "protocol/check_answer.h"
 #include "server/calendar_limits.h"
+#include "weir/gate.h"
 #include "weir/limiter.h"
 
 namespace weir {
@@ -24,6 +25,7 @@ struct HttpCall {
 // What the routes work with; one for a loop.
 struct HttpService {
   Limiter& limiter;
+  Gate* gate = nullptr;  // null: there are no rules
   CalendarLimits calendar_limits{};
 };
 

@@ -92,7 +92,7 @@ class LoopServer final : public Server {
         io_(1),
         tick_timer_(io_),
         signals_(io_),
-        http_service_{limiter},
+        http_service_{.limiter = limiter, .gate = options_.gate},
         http_(io_, kHttpPatience, [this] { return make_http_session(http_service_); }),
         resp_(io_, kRespPatience,
               [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {
@@ -107,6 +107,7 @@ class LoopServer final : public Server {
     AsioError error;
     signals_.add(SIGTERM, error);
     if (!error) signals_.add(SIGINT, error);
+    if (!error && options_.on_hangup) signals_.add(SIGHUP, error);
     if (error) return Error{ErrorCode::unavailable, "cannot watch for signals: " + error.message(), 0};
     return std::nullopt;
   }
@@ -207,8 +208,12 @@ class LoopServer final : public Server {
   }
 
   void wait_for_signal() {
-    signals_.async_wait([this](const AsioError& canceled, int) {
+    signals_.async_wait([this](const AsioError& canceled, int signal) {
       if (canceled) return;
+      if (signal == SIGHUP) {
+        wait_for_signal();
+        return options_.on_hangup();
+      }
       if (is_stopping_) return leave(Stopped::forced);
       wait_for_signal();
       stop();

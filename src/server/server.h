@@ -9,10 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "server/address.h"
+#include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
 
@@ -24,6 +26,8 @@ struct ServerOptions {
   std::size_t connections_max = 10'000;              // of each listener, so that one cannot starve the other
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
   std::string version;
+  Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
+  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
 };
 
 enum class Stopped : std::uint8_t {

@@ -98,7 +98,7 @@ class MemoryStore::Batch {
  private:
   std::size_t charges_ = 0;
   Verdict verdict_;
-  table::Few<Debit, table::kChargesMax> debits_;
+  Few<Debit, table::kChargesMax> debits_;
   std::array<std::size_t, table::kChargesMax> places_, first_;
 };
 
@@ -184,6 +184,15 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
   const auto ruling = table_->charge(batch.debits(), {&ticket, id.name.empty() ? 0u : 1u}, now);
   if (!ruling) return fail(ruling.error());
   return batch.answer(*ruling != Ruling::denied);
+}
+
+Result<Verdict> MemoryStore::overdraw(std::span<const Charge> charges, std::int64_t now) {
+  Batch batch;
+  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
+  for (Debit& debit : batch.debits()) debit.act = Act::overdraw;
+  const auto ruling = table_->charge(batch.debits(), {}, now);
+  if (!ruling) return fail(ruling.error());
+  return batch.answer(true);
 }
 
 Result<Verdict> MemoryStore::reserve(std::span<const Charge> charges, std::string_view id, Micros lasts,

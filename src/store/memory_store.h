@@ -54,6 +54,11 @@ class MemoryStore {
   // of the same id was allowed before, this one is too, is told what its keys hold, and takes nothing.
   Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now, RequestId id = {});
 
+  // overdraw()
+  //
+  // Up to 32 charges, each as much of it as there is room for: never denied.
+  Result<Verdict> overdraw(std::span<const Charge> charges, std::int64_t now);
+
   // reserve(), commit()
   //
   // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is given

@@ -76,6 +76,7 @@ TEST(Registry, TakesNoZoneForAPhase) {
   EXPECT_TRUE(Registry(region, {}).known(number)->limit == limit_of(5));
   std::memset(region.limit(shifted).zone, 0x7f, 8);  // a damaged file: no phase is that long
   EXPECT_EQ(other.known(shifted), nullptr);
+  EXPECT_NE(other.number_of(phased(limit_of(5), 7).value(), 0), shifted) << "the hash alone does not tell";
   region.limit(number).windows = 3;
   EXPECT_EQ(Registry(region, {}).known(number), nullptr);
 }

@@ -16,7 +16,7 @@
 #include <span>
 #include <string_view>
 
-#include "table/few.h"
+#include "few.h"
 #include "table/finder.h"
 #include "weir/clock.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace weir::table {
+namespace weir {
 
 template <class T, std::size_t kMost>
 class Few {
@@ -32,7 +32,10 @@ class Few {
   const T& operator[](std::size_t i) const { return data()[i]; }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
   std::span<T> all() { return {data(), size_}; }
+  std::span<const T> all() const { return {data(), size_}; }
 
  private:
   T* data() { return reinterpret_cast<T*>(bytes_); }
@@ -42,4 +45,4 @@ class Few {
   alignas(T) std::byte bytes_[kMost * sizeof(T)];
 };
 
-}  // namespace weir::table
+}  // namespace weir

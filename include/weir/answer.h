@@ -1,0 +1,51 @@
+// What the rules of a policy answer to a request: may it pass, which limits it met, and which of them decided.
+//
+// Plain values. The names in it are views of the rules, which `rules` keeps alive. Tested by tests/gate_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+class Rulebook;  // a policy compiled; src/policy/rulebook.h
+
+enum class Why : std::uint8_t {
+  within,   // every limit has room
+  no_rule,  // no rule is about this request
+  skipped,  // its path is not looked at, or it is a preflight
+  exempt,   // an unlimited rule
+  limited,  // a limit has no room, or it is a ban
+  missing,  // a rule requires an attribute that the request lacks
+};
+
+struct LimitAnswer {
+  std::string_view name;  // the rule and the window: `steps: 100/minute`
+  std::string_view rule;
+  std::string_view quota;
+  const Limit* limit = nullptr;
+  std::int64_t cost = 1;
+  Decision decision{};
+};
+
+struct Answer {
+  bool allowed = false;
+  Why why = Why::no_rule;
+  std::string_view rule{};             // that decided, exempted or found something missing; empty if none did
+  std::string_view missing{};          // the attribute that it requires
+  std::size_t binding = 0;             // of `limits`: the denial with the longest wait, else the tightest
+  std::vector<LimitAnswer> limits{};   // in the order of the rules
+  std::vector<LimitAnswer> shadows{};  // what rules in shadow would have said; they changed nothing
+  Micros retry_after{0};               // the longest wait of those that deny, and the rule's jitter; 0 iff allowed
+  std::shared_ptr<const Rulebook> rules{};
+
+  const LimitAnswer* binding_limit() const { return limits.empty() ? nullptr : &limits[binding]; }
+};
+
+}  // namespace weir

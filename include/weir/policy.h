@@ -1,0 +1,169 @@
+// A policy is what a person writes about who may do how much of what: rules, and how requests are looked at.
+//
+//   auto policy = weir::parse_policy(text, "weir.yaml");          // YAML or JSON; every error at once, with its place
+//   if (!policy) return report(policy.error().message);
+//   weir::Gate gate(limiter);                                     // weir/gate.h: asks a limiter by the rules
+//   gate.apply(*policy);
+//
+// Plain values, already checked: names are known, quotas are sound, patterns are in their canonical form. What every
+// key of the text means is told in docs/configuration.md, and by policy_schema(). Any thread. Tested by
+// tests/policy_text_test.cc, examples_test.cc and the tests of src/policy.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/quota.h"
+#include "weir/result.h"
+
+namespace weir {
+
+// What of a request a rule looks at or counts by. The last five need a name: `header:x-org`, `{id}`.
+enum class AttributeKind : std::uint8_t {
+  user,
+  api_key,
+  ip,
+  tenant,
+  plan,
+  method,
+  host,
+  path,
+  identity,  // the first of Policy::identity that is known
+  header,
+  query,
+  entry,
+  capture,  // a part of the path that the rule's template names
+};
+
+// One attribute that keys are made of.
+struct Dimension {
+  AttributeKind kind = AttributeKind::user;
+  std::string name{};         // of a header (in small letters), a query parameter, an entry or a part of a template
+  std::uint8_t v4_bits = 32;  // ip: so much of an address is one client
+  std::uint8_t v6_bits = 64;
+  friend bool operator==(const Dimension&, const Dimension&) = default;
+};
+
+// An attribute that must be there, with one of these values. `*` in a value stands for anything; for paths see
+// docs/configuration.md; addresses are ranges; API keys are given by their hash.
+struct Condition {
+  AttributeKind kind = AttributeKind::path;
+  std::string name{};
+  std::vector<std::string> any_of{};
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+struct Match {
+  std::vector<Condition> all{};                   // in the order of AttributeKind and name
+  std::vector<std::vector<Condition>> none_of{};  // each a set of conditions that must not hold together
+  bool otherwise = false;                         // only if no enforced rule that names a path applied
+  friend bool operator==(const Match&, const Match&) = default;
+};
+
+enum class Mode : std::uint8_t { enforce, shadow, off };
+enum class OnBackendError : std::uint8_t { local, open, closed };
+
+// What one request takes from the rule: a number, or what a header says, between 1 and `max`.
+struct RuleCost {
+  std::int64_t permits = 1;  // without the header, or if it is no number
+  std::string header{};      // empty: always `permits`
+  std::int64_t max = 1'000'000;
+  friend bool operator==(const RuleCost&, const RuleCost&) = default;
+};
+
+// How much later than the honest wait clients are sent back, so that they do not all come at once.
+struct RetryJitter {
+  int percent = 0;  // of the wait
+  Micros most{0};   // or at most so long
+  friend bool operator==(const RetryJitter&, const RetryJitter&) = default;
+};
+
+// A quota of a rule, and the text that answers name it by: `100/minute` as it was written.
+struct RuleLimit {
+  Quota quota{};
+  std::string text{};
+  friend bool operator==(const RuleLimit&, const RuleLimit&) = default;
+};
+
+// Where it stands in the text; from 1. No part of what it means.
+struct Position {
+  std::int32_t line = 0;
+  std::int32_t column = 0;
+  friend bool operator==(const Position&, const Position&) { return true; }
+};
+
+struct Rule {
+  std::string name{};
+  Match match{};
+  std::vector<Dimension> per{};     // empty: one count for all, `global`
+  std::vector<RuleLimit> limits{};  // all hold; from the shortest period to the longest
+  bool unlimited = false;           // then there are no limits: who matches is held by bans only
+  RuleCost cost{};
+  Mode mode = Mode::enforce;
+  int percent = 100;  // of an enforced rule's keys; the others are in shadow
+  OnBackendError on_backend_error = OnBackendError::local;
+  bool required = false;      // a request without the attributes of `per` is denied
+  bool count_denied = false;  // a denied request is charged, too, at most to full
+  bool phase_by_key = false;  // fixed windows of different keys begin at different times
+  RetryJitter retry_jitter{};
+  std::string owner{};
+  std::string reason{};
+  std::optional<Micros> expires_at{};  // since the epoch; from then on as if it were off
+  Position at{};
+  friend bool operator==(const Rule&, const Rule&) = default;
+};
+
+inline constexpr int kMaxChangeOff = 0;
+
+struct Policy {
+  std::vector<Dimension> identity{{AttributeKind::user}, {AttributeKind::api_key}, {AttributeKind::ip}};
+  std::vector<std::string> trusted_proxies{};  // ranges
+  std::string client_ip_header = "x-forwarded-for";
+  int trusted_hops = 0;             // 0: walk back to the first that is not trusted
+  std::vector<std::string> skip{};  // path patterns that no rule sees
+  bool skip_preflights = true;
+  bool path_case_matters = false;
+  std::vector<std::string> templates{};  // what `per: path` counts by in rules that name no path
+  int max_change = 10;                   // the largest factor by which a reload may lower a limit; kMaxChangeOff
+  std::vector<Rule> rules{};
+  friend bool operator==(const Policy&, const Policy&) = default;
+};
+
+inline constexpr std::size_t kPolicyBytesMax = std::size_t{1} << 20;
+inline constexpr std::size_t kRulesMax = 20'000;
+
+// parse_policy()
+//
+// `name` is what errors call the text: weir.yaml:3:14. Every error is a line of the message, in the order of the text.
+Result<Policy> parse_policy(std::string_view text, std::string_view name) noexcept;
+
+// to_yaml()
+//
+// A text that parses to the same policy.
+std::string to_yaml(const Policy& policy);
+
+// policy_schema()
+//
+// The JSON Schema (draft 2020-12) of the text, made from the table that the parser reads by.
+std::string policy_schema();
+
+// review()
+//
+// What is probably not meant, a line each, with its place in the text called `name`: rules that can never match or
+// never bind, that have expired, proxies that anybody may claim to be.
+std::vector<std::string> review(const Policy& policy, std::string_view name, Micros now);
+
+// What applying a policy would change.
+struct PolicyChanges {
+  std::vector<std::string> lines{};    // for people: what is added, gone, changed, and what starts to count anew
+  std::vector<std::string> refused{};  // what goes beyond Policy::max_change of the one in force
+};
+PolicyChanges compare(const Policy& in_force, const Policy& next);
+
+std::string to_string(const Dimension& dimension);
+
+}  // namespace weir

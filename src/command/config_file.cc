@@ -1,0 +1,54 @@
+// Reads a config file within its bounds. See config_file.h.
+#include "command/config_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace weir {
+namespace {
+
+tl::unexpected<Error> cannot(const std::string& path, const std::string& why) {
+  return fail(ErrorCode::unavailable, path + ": " + why);
+}
+
+// One byte more than may be, so that too long is seen.
+Result<std::string> read_all(int file, const std::string& path) {
+  std::string text(kPolicyBytesMax + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = read(file, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot(path, std::string("cannot be read: ") + std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  if (size <= kPolicyBytesMax) return text;
+  return cannot(path,
+                "is longer than " + std::to_string(kPolicyBytesMax) + " bytes (1 MiB), the most a config may have");
+}
+
+}  // namespace
+
+Result<std::string> read_config(const std::string& path) {
+  if (path == "-") return read_all(STDIN_FILENO, "-");
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // a FIFO without a writer must not hang us
+  if (file < 0) return cannot(path, std::string("cannot be opened: ") + std::strerror(errno));
+  struct stat about {};
+  const bool is_plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+  auto text = is_plain ? read_all(file, path) : cannot(path, "is no plain file; name the file that holds the rules");
+  close(file);
+  return text;
+}
+
+Result<Policy> load_policy(const std::string& path) {
+  const auto text = read_config(path);
+  if (!text) return fail(text.error());
+  return parse_policy(*text, path == "-" ? "stdin" : path);
+}
+
+}  // namespace weir

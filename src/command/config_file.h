@@ -1,0 +1,17 @@
+// A policy from a file. Nothing that a path may name can hang or flood the reader: only plain files are read, and no
+// more of them than a policy may have. Any thread. Tested by tests/server/policy.sh.
+#pragma once
+
+#include <string>
+
+#include "weir/policy.h"
+#include "weir/result.h"
+
+namespace weir {
+
+// The text of a config; `-` is the standard input.
+Result<std::string> read_config(const std::string& path);
+
+Result<Policy> load_policy(const std::string& path);
+
+}  // namespace weir

@@ -1,0 +1,143 @@
+// Checks, explains and describes configs. See policy_commands.h.
+#include "command/policy_commands.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "command/config_file.h"
+#include "nearest.h"
+#include "protocol/explain_text.h"
+#include "weir/gate.h"
+
+namespace weir {
+
+const char* const kValidateExamples =
+    "  weir validate weir.yaml                          every error at once, with its place; warnings, too\n"
+    "  weir validate new.yaml --against weir.yaml       also what would change, and whether it needs --force\n"
+    "  weir validate - < weir.yaml                      from the standard input\n"
+    "\n";
+const char* const kExplainExamples =
+    "  weir explain --path /api/login --method POST --ip 192.0.2.1      by weir.yaml in this folder\n"
+    "  weir explain --config rules.yaml --user 42 --path /api/search --json\n"
+    "  weir explain --state state.weir --user 42                        with what was really spent, also while in use\n"
+    "\n";
+const char* const kSchemaExamples =
+    "  weir schema > weir.schema.json          then begin weir.yaml with\n"
+    "                                          # yaml-language-server: $schema=weir.schema.json\n"
+    "\n";
+
+namespace {
+
+int complain(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  return 1;
+}
+
+// `name: value` or `name=value`.
+bool split(const std::string& text, Attribute& out) {
+  const std::size_t at = text.find_first_of(":=");
+  if (at == 0 || at == text.npos) return false;
+  out = {std::string_view(text).substr(0, at), std::string_view(text).substr(at + 1)};
+  while (out.value.starts_with(' ')) out.value.remove_prefix(1);
+  return true;
+}
+
+bool split_all(const std::vector<std::string>& texts, std::vector<Attribute>& out) {
+  for (const std::string& text : texts) {
+    if (!split(text, out.emplace_back())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PolicyCommands::PolicyCommands(CLI::App& app) {
+  validate_ = app.add_subcommand("validate", "Check a config: every error, and what is probably not meant");
+  validate_->add_option("FILE", file_, "The config; - is the standard input")->required();
+  validate_->add_option("--against", against_, "Also compare with this one: what would change")->type_name("FILE");
+  validate_->add_flag("--force", force_, "Accept a change beyond max_change");
+  validate_->add_flag("--strict", strict_, "Warnings fail, too");
+
+  explain_ = app.add_subcommand("explain", "What every rule has to do with a request; charges nothing");
+  explain_->add_option("--config", config_, "The config")->type_name("FILE")->capture_default_str();
+  explain_->add_option("--state", state_, "What was spent, from this state file; without it, nothing was")
+      ->type_name("FILE");
+  const auto text = [this](const char* name, std::string& value, const char* about) {
+    explain_->add_option(name, value, about)->type_name("TEXT");
+  };
+  text("--user", user_, "Who sends it");
+  text("--api-key", api_key_, "The key it is sent with");
+  text("--ip", ip_, "The address it comes from");
+  text("--tenant", tenant_, "The tenant");
+  text("--plan", plan_, "The plan");
+  text("--method", method_, "GET, POST, ...");
+  text("--host", host_, "The host it is for");
+  text("--path", path_, "The path, with its query");
+  explain_->add_option("--header", headers_, "A header field; may be given several times")->type_name("NAME:VALUE");
+  explain_->add_option("--entry", entries_, "A descriptor entry")->type_name("NAME=VALUE");
+  explain_->add_option("--cost", cost_, "What it costs")->type_name("N")->capture_default_str();
+  explain_->add_flag("--json", json_, "As one JSON object");
+
+  schema_ = app.add_subcommand("schema", "Print the JSON Schema of a config, for editors");
+}
+
+std::optional<int> PolicyCommands::run() {
+  if (*validate_) return validate();
+  if (*explain_) return explain();
+  if (!*schema_) return {};
+  std::fputs(policy_schema().c_str(), stdout);
+  return 0;
+}
+
+int PolicyCommands::validate() const {
+  const auto policy = load_policy(file_);
+  if (!policy) return complain(policy.error().message);
+  const auto warnings = review(*policy, file_, make_system_clock()->now());
+  for (const std::string& warning : warnings) std::fprintf(stderr, "%s (warning)\n", warning.c_str());
+  if (!against_.empty()) {
+    const auto in_force = load_policy(against_);
+    if (!in_force) return complain(in_force.error().message);
+    const PolicyChanges changes = compare(*in_force, *policy);
+    for (const std::string& line : changes.lines) std::printf("%s\n", line.c_str());
+    for (const std::string& line : changes.refused) {
+      std::fprintf(stderr, "%s: %s%s\n", file_.c_str(), line.c_str(),
+                   force_ ? " (forced)" : "; --force if it is meant");
+    }
+    if (!changes.refused.empty() && !force_) return 1;
+  }
+  std::printf("%s: %zu rules, %s\n", file_.c_str(), policy->rules.size(), warnings.empty() ? "fine" : "with warnings");
+  return strict_ && !warnings.empty() ? 1 : 0;
+}
+
+int PolicyCommands::explain() const {
+  std::vector<Attribute> headers, entries;
+  if (!split_all(headers_, headers)) return complain("weir: --header is written like --header x-org:acme") + 1;
+  if (!split_all(entries_, entries)) return complain("weir: --entry is written like --entry remote=acme") + 1;
+  auto policy = load_policy(config_);
+  if (!policy) return complain(policy.error().message);
+  if (!state_.empty() && access(state_.c_str(), R_OK) != 0) {
+    return complain("weir: " + state_ + ": there is no such state file");
+  }
+  auto limiter = open_limiter({.keys = state_.empty() ? 1'000U : 0U, .file = state_, .sweeping = Sweeping::by_hand});
+  if (!limiter) return complain("weir: " + limiter.error().message);
+  Gate gate(*limiter);
+  if (const auto applied = gate.apply(*std::move(policy)); !applied)
+    return complain("weir: " + applied.error().message);
+  const auto explanation = gate.explain({.user = user_,
+                                         .api_key = api_key_,
+                                         .ip = ip_,
+                                         .tenant = tenant_,
+                                         .plan = plan_,
+                                         .method = method_,
+                                         .host = host_,
+                                         .path = path_,
+                                         .headers = headers,
+                                         .entries = entries,
+                                         .cost = cost_});
+  if (!explanation) return complain("weir: " + explanation.error().message);
+  std::fputs((json_ ? to_json(*explanation) : to_text(*explanation)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace weir

@@ -1,0 +1,39 @@
+// Puts a config file in force, again whenever asked, while requests are answered.
+//
+// The reading and checking of a large file takes a while, so it is done by a thread of its own; what it finds is told
+// on stderr. A file that is bad or a change that is too large leaves all as it is. Any thread. Tested by
+// tests/server/policy.sh.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "weir/gate.h"
+#include "weir/result.h"
+
+namespace weir {
+
+class Reloader {
+ public:
+  Reloader(Gate& gate, std::string file) : gate_(gate), file_(std::move(file)) {}
+  ~Reloader();
+  Reloader(const Reloader&) = delete;
+  Reloader& operator=(const Reloader&) = delete;
+
+  // Here and now: for the start, where an error ends the program.
+  Result<void> load();
+  // By the thread; asked while it is at work, it begins again when it is done.
+  void reload();
+
+ private:
+  void work();
+
+  Gate& gate_;
+  const std::string file_;
+  std::atomic<int> asked_{0};
+  std::jthread thread_;
+};
+
+}  // namespace weir

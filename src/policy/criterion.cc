@@ -1,0 +1,107 @@
+// Conditions as they are asked on every request. See criterion.h.
+#include "policy/criterion.h"
+
+#include <algorithm>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+
+namespace weir {
+namespace {
+
+std::uint8_t nibble(char c) { return static_cast<std::uint8_t>(c <= '9' ? c - '0' : c - 'a' + 10); }
+
+std::array<std::uint8_t, 32> hash_of(std::string_view text) {
+  std::array<std::uint8_t, 32> hash{};
+  const std::string_view digits = text.substr(text.find(':') + 1);
+  for (std::size_t i = 0; i < hash.size(); ++i) {
+    hash[i] = static_cast<std::uint8_t>(nibble(digits[2 * i]) << 4 | nibble(digits[2 * i + 1]));
+  }
+  return hash;
+}
+
+}  // namespace
+
+Criterion::Criterion(const Condition& condition, PathCase path_case) : condition_(condition) {
+  std::vector<IpRange> ranges;
+  for (const std::string& value : condition.any_of) {
+    switch (condition.kind) {
+      case AttributeKind::path:
+        patterns_.push_back(PathPattern::parse(value, path_case).value());
+        break;
+      case AttributeKind::ip:
+        ranges.push_back(parse_ip_range(value).value());
+        break;
+      default:
+        if (value == "*") {
+          is_any_ = true;
+        } else if (condition.kind == AttributeKind::api_key) {
+          hashes_.push_back(hash_of(value));
+        } else if (value.find('*') != value.npos) {
+          globs_.push_back(value);
+        } else {
+          whole_.push_back(value);
+        }
+    }
+  }
+  ranges_ = IpSet(ranges);
+  std::ranges::sort(whole_);
+}
+
+bool Criterion::accepts(std::string_view value) const {
+  if (value.empty()) return false;
+  if (is_any_ || std::ranges::binary_search(whole_, value, {}, [](const auto& s) { return std::string_view(s); })) {
+    return true;
+  }
+  return std::ranges::any_of(globs_, [&](const std::string& glob) { return glob_matches(glob, value); });
+}
+
+// Names of methods are compared without regard to case, so that `post` is no way around a rule for POST.
+bool Criterion::accepts_method(std::string_view method) const {
+  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+  const auto is_same = [&](const std::string& known) {
+    return known.size() == method.size() &&
+           std::equal(known.begin(), known.end(), method.begin(), [&](char a, char b) { return a == upper(b); });
+  };
+  return !method.empty() && (is_any_ || std::ranges::any_of(whole_, is_same));
+}
+
+bool Criterion::holds(Facts& facts) const {
+  const Request& request = facts.request();
+  switch (condition_.kind) {
+    case AttributeKind::path:
+      return std::ranges::any_of(patterns_, [&](const PathPattern& pattern) { return pattern.matches(facts.path()); });
+    case AttributeKind::ip: {
+      const IpAddress* ip = facts.ip();
+      return ip != nullptr && ranges_.contains(*ip);
+    }
+    case AttributeKind::api_key:
+      if (request.api_key.empty()) return false;
+      return is_any_ || std::ranges::find(hashes_, facts.key_hash()) != hashes_.end();
+    case AttributeKind::method:
+      return accepts_method(request.method);
+    case AttributeKind::header:  // any line of that name: a second one must be no way to hide the first
+      return std::ranges::any_of(request.headers, [&](const Attribute& header) {
+        return is_header(header.name, condition_.name) && accepts(header.value);
+      });
+    case AttributeKind::entry:
+      return std::ranges::any_of(request.entries, [&](const Attribute& entry) {
+        return entry.name == condition_.name && accepts(entry.value);
+      });
+    case AttributeKind::query: {
+      std::string scratch;
+      return any_query_value(facts.query(), condition_.name, scratch,
+                             [&](std::string_view value) { return accepts(value); });
+    }
+    default:
+      return accepts(facts.value(condition_.kind, condition_.name));
+  }
+}
+
+std::string Criterion::subject() const {
+  std::string out(to_string(condition_.kind));
+  if (!condition_.name.empty()) out += ' ' + condition_.name;
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,44 @@
+// One condition of a rule, compiled: does it hold for these facts?
+//
+// Immutable once made; any thread. Tested by rulebook_test.cc and tests/matcher_test.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/facts.h"
+#include "policy/ip_address.h"
+#include "policy/path_pattern.h"
+#include "weir/policy.h"
+
+namespace weir {
+
+class Criterion {
+ public:
+  // Of a condition that was parsed: its values are in their canonical forms.
+  Criterion(const Condition& condition, PathCase path_case);
+
+  bool holds(Facts& facts) const;
+  // `path` or `header x-org`, for explanations.
+  std::string subject() const;
+  const Condition& condition() const { return condition_; }
+  // Its values, if it compares with nothing but whole texts; a hash table can then stand for it.
+  const std::vector<std::string>* whole_values() const { return globs_.empty() && !is_any_ ? &whole_ : nullptr; }
+
+ private:
+  bool accepts(std::string_view value) const;
+  bool accepts_method(std::string_view method) const;
+
+  Condition condition_;
+  bool is_any_ = false;
+  std::vector<std::string> whole_;  // sorted
+  std::vector<std::string> globs_;
+  std::vector<PathPattern> patterns_;
+  IpSet ranges_;
+  std::vector<std::array<std::uint8_t, 32>> hashes_;
+};
+
+}  // namespace weir

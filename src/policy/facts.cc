@@ -1,0 +1,117 @@
+// Finds out about a request what rules ask for. See facts.h.
+#include "policy/facts.h"
+
+#include <algorithm>
+
+#include "nearest.h"
+#include "policy/sha256.h"
+
+namespace weir {
+
+bool is_header(std::string_view header, std::string_view name) {
+  return header.size() == name.size() &&
+         std::equal(header.begin(), header.end(), name.begin(), [](char a, char b) { return lower(a) == b; });
+}
+
+namespace {
+
+std::string_view find_header(std::span<const Attribute> headers, std::string_view name) {
+  for (const Attribute& header : headers) {
+    if (is_header(header.name, name)) return header.value;
+  }
+  return {};
+}
+
+std::string_view find_entry(std::span<const Attribute> entries, std::string_view name) {
+  for (const Attribute& entry : entries) {
+    if (entry.name == name) return entry.value;
+  }
+  return {};
+}
+
+// api.example.com of API.example.com.:8443; an IPv6 address stays in its brackets.
+std::string_view without_port(std::string_view host) {
+  const std::size_t bracket = host.rfind(']');
+  const std::size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
+  host = host.substr(0, colon);
+  if (host.ends_with('.')) host.remove_suffix(1);
+  return host;
+}
+
+}  // namespace
+
+Facts::Facts(const Request& request, const Reading& reading) : request_(request), reading_(reading) {
+  if (request.path.size() <= kPathBytesMax) path_ = normal_path(request.path, reading.path_case, path_scratch_);
+  if (!request.ip.empty()) peer_ = parse_node(request.ip);
+}
+
+std::optional<Error> Facts::refuse() const {
+  if (request_.path.size() > kPathBytesMax) {
+    return Error{ErrorCode::out_of_range, "the path has " + std::to_string(request_.path.size()) + " bytes; at most " +
+                                              std::to_string(kPathBytesMax) + " are looked at"};
+  }
+  if (request_.headers.size() > kRequestAttributesMax || request_.entries.size() > kRequestAttributesMax) {
+    return Error{ErrorCode::out_of_range,
+                 "a request has at most " + std::to_string(kRequestAttributesMax) + " headers and as many entries"};
+  }
+  if (!request_.ip.empty() && !peer_) {
+    return Error{ErrorCode::invalid_argument,
+                 "\"ip\" is " + in_quotes(request_.ip) + ", which is no address such as 192.0.2.1 or 2001:db8::1"};
+  }
+  return {};
+}
+
+std::string_view Facts::host() {
+  if (has_host_) return host_;
+  has_host_ = true;
+  host_ = without_port(request_.host);
+  if (std::ranges::any_of(host_, [](char c) { return c >= 'A' && c <= 'Z'; })) host_ = host_scratch_ = lower(host_);
+  return host_;
+}
+
+const IpAddress* Facts::ip() {
+  if (!peer_) return nullptr;
+  if (!has_client_) {
+    has_client_ = true;
+    client_ = client_ip(*peer_, request_.headers, reading_.trust);
+  }
+  return &*client_;
+}
+
+const std::array<std::uint8_t, 32>& Facts::key_hash() {
+  if (!has_key_hash_) key_hash_ = sha256(request_.api_key);
+  has_key_hash_ = true;
+  return key_hash_;
+}
+
+std::string_view Facts::value(AttributeKind kind, std::string_view name) {
+  switch (kind) {
+    case AttributeKind::user:
+      return request_.user;
+    case AttributeKind::tenant:
+      return request_.tenant;
+    case AttributeKind::plan:
+      return request_.plan;
+    case AttributeKind::method:
+      return request_.method;
+    case AttributeKind::host:
+      return host();
+    case AttributeKind::header:
+      return find_header(request_.headers, name);
+    case AttributeKind::query:
+      return query_value(query(), name, query_scratch_).value_or(std::string_view{});
+    case AttributeKind::entry:
+      return find_entry(request_.entries, name);
+    case AttributeKind::path:
+      return path_;
+    case AttributeKind::api_key:
+    case AttributeKind::ip:
+    case AttributeKind::identity:
+    case AttributeKind::capture:
+      break;
+  }
+  WEIR_ASSERT(!"this kind has no plain value");
+  return {};
+}
+
+}  // namespace weir

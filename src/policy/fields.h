@@ -1,0 +1,46 @@
+// The tables of everything that a config can say: one row a key, in the order in which they are printed.
+//
+// The parser, the printer and the schema all go by these rows, so a key that one knows all know. Pure; any thread.
+// Tested by policy_reader_test.cc and tests/policy_text_test.cc.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policy/node.h"
+#include "policy/reader.h"
+#include "weir/policy.h"
+
+namespace weir {
+
+// A rule under way: what of it is known only together is put together at its end.
+struct RuleDraft {
+  Rule rule;
+  std::optional<Algorithm> algorithm;
+  bool has_limit = false;
+};
+
+std::span<const Field<Match>> match_fields();
+std::span<const Field<RuleDraft>> rule_fields();
+std::span<const Field<Policy>> policy_fields();
+
+// A whole rule. Nothing if it has no name that others could refer to.
+std::optional<Rule> read_rule(Reader& reader, const Node& node);
+void read_match(Reader& reader, const Node& node, Match& out);
+std::string print_match(const Match& match);
+std::string print_rule(const Rule& rule);
+
+// A list of attributes; `global` alone is none.
+void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& out);
+std::string print_dimensions(const std::vector<Dimension>& dimensions);
+
+// One path pattern, in its canonical form.
+void read_pattern(Reader& reader, const Node& node, std::vector<std::string>& out);
+
+// What tells the window of a limit from the others of its rule: its period; of a limit that is alone, nothing, so that
+// its count goes on when the period is changed.
+std::string window_id(const Rule& rule, const Quota& quota);
+
+}  // namespace weir

@@ -1,0 +1,70 @@
+// Room for the keys of one request: bytes in place, and more from the heap only if a request needs many.
+//
+// A key is written at its end and stays where it is while the arena lives. One thread. Tested through rulebook_test.cc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "policy/sha256.h"
+#include "weir/result.h"
+
+namespace weir {
+
+inline constexpr std::size_t kPartBytesMax = 64;  // longer parts of a key are replaced by their hash
+inline constexpr std::size_t kRuleKeyBytesMax = 2'048;
+
+class KeyArena {
+ public:
+  // Begins a key, which starts with `prefix`.
+  void begin(std::string_view prefix) {
+    if (end_ - at_ < static_cast<std::ptrdiff_t>(kRuleKeyBytesMax)) grow();
+    begin_ = at_;
+    raw(prefix);
+  }
+  std::string_view end() { return {begin_, static_cast<std::size_t>(at_ - begin_)}; }
+  void drop() { at_ = begin_; }
+  void take_back(std::size_t bytes) { at_ -= bytes; }
+
+  // The bytes as they are.
+  void raw(std::string_view bytes) {
+    WEIR_ASSERT(static_cast<std::size_t>(end_ - at_) >= bytes.size());
+    std::memcpy(at_, bytes.data(), bytes.size());
+    at_ += bytes.size();
+  }
+  // A part of a key: its length first, so that no two lists of parts look alike.
+  void part(std::string_view bytes) {
+    if (bytes.size() > kPartBytesMax) return long_part(bytes);
+    *at_++ = static_cast<char>(bytes.size());
+    raw(bytes);
+  }
+
+ private:
+  static constexpr char kHashed = '\x7f';
+  static constexpr std::size_t kMoreBytes = 4 * kRuleKeyBytesMax;
+
+  void long_part(std::string_view bytes) {
+    const auto hash = sha256(bytes);
+    *at_++ = kHashed;
+    raw({reinterpret_cast<const char*>(hash.data()), hash.size()});
+  }
+
+  void grow() {
+    more_.push_back(std::make_unique<char[]>(kMoreBytes));
+    at_ = more_.back().get();
+    end_ = at_ + kMoreBytes;
+  }
+
+  std::array<char, 3 * kRuleKeyBytesMax> place_;
+  char* at_ = place_.data();
+  char* end_ = place_.data() + place_.size();
+  char* begin_ = place_.data();
+  std::vector<std::unique_ptr<char[]>> more_;
+};
+
+}  // namespace weir

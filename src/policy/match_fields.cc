@@ -1,0 +1,216 @@
+// What a rule matches: reading, checking and printing of `match`. See fields.h.
+//
+// Every value is brought to its canonical form here, once: matching compares, and never has to interpret.
+#include <algorithm>
+#include <array>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/fields.h"
+#include "policy/flow.h"
+#include "policy/ip_address.h"
+#include "policy/path_pattern.h"
+#include "policy/sha256.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kValuesMax = 1'000;  // of one condition
+constexpr std::size_t kNamesMax = 16;      // headers, parameters or entries of one condition
+constexpr std::size_t kNotMax = 16;
+constexpr std::string_view kKeyHash = "sha256:";
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  for (const std::uint8_t byte : bytes) out += {kHex[byte >> 4], kHex[byte & 15]};
+  return out;
+}
+
+// A key in a config is a key in a repository: only its hash is taken.
+std::optional<std::string> key_hash(Reader& reader, const Node& node, const std::string& text) {
+  if (text == "*") return text;
+  const std::string digest = lower(text.starts_with(kKeyHash) ? std::string_view(text).substr(kKeyHash.size()) : "");
+  const bool is_digest = digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos;
+  if (is_digest) return std::string(kKeyHash) + digest;
+  reader.wrong(node.at, "`api_key`: keys do not stand in a config in the clear; write this one as " +
+                            std::string(kKeyHash) + hex(sha256(text)));
+  return {};
+}
+
+std::optional<std::string> address_range(Reader& reader, const Node& node, const std::string& text) {
+  const auto range = parse_ip_range(text);
+  if (range) return to_string(*range);
+  reader.wrong(node, "ip", range.error());
+  return {};
+}
+
+std::optional<std::string> method_name(Reader& reader, const Node& node, std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  if (std::ranges::all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; })) return text;
+  reader.wrong(node.at, "`method`: " + in_quotes(node.text) + " is no method such as GET or POST");
+  return {};
+}
+
+std::optional<std::string> host_name(Reader& reader, const Node& node, const std::string& text) {
+  std::string host = lower(text);
+  if (host.ends_with('.')) host.pop_back();
+  if (!host.empty() && host.find_first_of("/ @") == host.npos) return host;
+  reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " is no host such as api.example.com or *.example.com");
+  return {};
+}
+
+std::optional<std::string> value_of(Reader& reader, const Node& node, AttributeKind kind) {
+  auto text = reader.text(node, "a text or a list of texts");
+  if (!text) return {};
+  switch (kind) {
+    case AttributeKind::api_key:
+      return key_hash(reader, node, *text);
+    case AttributeKind::ip:
+      return address_range(reader, node, *text);
+    case AttributeKind::method:
+      return method_name(reader, node, *std::move(text));
+    case AttributeKind::host:
+      return host_name(reader, node, *text);
+    default:
+      return text;
+  }
+}
+
+void read_values(Reader& reader, const Node& node, Condition condition, Match& out) {
+  reader.each(node, kValuesMax, Empty::refused, [&](const Node& one) {
+    if (condition.kind == AttributeKind::path) return read_pattern(reader, one, condition.any_of);
+    if (auto value = value_of(reader, one, condition.kind)) condition.any_of.push_back(*std::move(value));
+  });
+  out.all.push_back(std::move(condition));
+}
+
+template <AttributeKind kind>
+void read_condition(Reader& reader, const Node& node, Match& out) {
+  read_values(reader, node, {.kind = kind}, out);
+}
+
+// `header: {x-org: acme}`: each member is a condition of its own.
+template <AttributeKind kind>
+void read_named(Reader& reader, const Node& node, Match& out) {
+  if (!node.is_map() || node.items.empty() || node.items.size() > 2 * kNamesMax) {
+    return reader.wrong_kind(node, "a map of 1 to 16 names, as in {x-org: acme}");
+  }
+  const std::size_t first = out.all.size();
+  for (std::size_t i = 0; i < node.items.size(); i += 2) {
+    const Node& key = node.items[i];
+    const auto dimension = parse_dimension(std::string(to_string(kind)) + ':' + key.text);
+    if (!dimension) {
+      reader.wrong(key.at, dimension.error().message);
+    } else {
+      read_values(reader, node.items[i + 1], {.kind = kind, .name = dimension->name}, out);
+    }
+  }
+  std::sort(out.all.begin() + static_cast<std::ptrdiff_t>(first), out.all.end(),
+            [](const Condition& a, const Condition& b) { return a.name < b.name; });
+}
+
+template <AttributeKind kind>
+std::string print_condition(const Match& match) {
+  for (const Condition& condition : match.all) {
+    if (condition.kind == kind) return flow_list(condition.any_of);
+  }
+  return {};
+}
+
+template <AttributeKind kind>
+std::string print_named(const Match& match) {
+  std::vector<std::string> members;
+  for (const Condition& condition : match.all) {
+    if (condition.kind == kind) members.push_back(flow_text(condition.name) + ": " + flow_list(condition.any_of));
+  }
+  return members.empty() ? "" : flow_map(members);
+}
+
+void read_not(Reader& reader, const Node& node, Match& out) {
+  reader.each(node, kNotMax, Empty::refused, [&](const Node& one) {
+    Match inner;
+    read_match(reader, one, inner);
+    if (inner.otherwise || !inner.none_of.empty()) {
+      return reader.wrong(one.at, "`not` takes plain conditions; `otherwise` and another `not` stand beside it");
+    }
+    if (one.is_map() && inner.all.empty())
+      return reader.wrong(one.at, "`not` of nothing matches nothing; leave it out");
+    out.none_of.push_back(std::move(inner.all));
+  });
+}
+
+std::string print_not(const Match& match) {
+  std::string out;
+  for (const auto& conditions : match.none_of) {
+    out.append(out.empty() ? "" : ", ").append(print_match({.all = conditions}));
+  }
+  return match.none_of.size() > 1 ? '[' + out + ']' : out;
+}
+
+void read_otherwise(Reader& reader, const Node& node, Match& out) {
+  out.otherwise = reader.boolean(node).value_or(false);
+}
+
+std::string print_otherwise(const Match& match) { return match.otherwise ? "true" : ""; }
+
+constexpr std::string_view kValues = R"({"$ref":"#/$defs/values"})";
+constexpr std::string_view kNamed = R"({"type":"object","additionalProperties":{"$ref":"#/$defs/values"},)"
+                                    R"("minProperties":1,"maxProperties":16})";
+
+using enum AttributeKind;
+constexpr Field<Match> kMatchFields[] = {
+    {"user", kValues, "The user, or one of some; * stands for anything", read_condition<user>, print_condition<user>},
+    {"api_key", kValues, "The API key by its hash, sha256:..., or * for any", read_condition<api_key>,
+     print_condition<api_key>},
+    {"ip", kValues, "The client's address, or ranges such as 10.0.0.0/8", read_condition<ip>, print_condition<ip>},
+    {"tenant", kValues, "The tenant, or one of some", read_condition<tenant>, print_condition<tenant>},
+    {"plan", kValues, "The plan, or one of some", read_condition<plan>, print_condition<plan>},
+    {"method", kValues, "GET, POST, ...; case does not matter", read_condition<method>, print_condition<method>},
+    {"host", kValues, "The host, without its port; *.example.com for all below", read_condition<host>,
+     print_condition<host>},
+    {"path", kValues, "/a/b exactly, /a/* one more part, /a/** all below, '/a/{id}' a named part", read_condition<path>,
+     print_condition<path>},
+    {"header", kNamed, "Header fields by name: {x-org: acme}, * for any value", read_named<header>,
+     print_named<header>},
+    {"query", kNamed, "Query parameters by name", read_named<query>, print_named<query>},
+    {"entry", kNamed, "Descriptor entries by name", read_named<entry>, print_named<entry>},
+    {"not",
+     R"({"anyOf":[{"$ref":"#/$defs/match"},{"type":"array","items":{"$ref":"#/$defs/match"},"minItems":1,)"
+     R"("maxItems":16}]})",
+     "Conditions that must not all hold; of several sets, none may", read_not, print_not},
+    {"otherwise", R"({"type":"boolean"})", "Only if no rule that names a path applied", read_otherwise,
+     print_otherwise},
+};
+
+}  // namespace
+
+std::span<const Field<Match>> match_fields() { return kMatchFields; }
+
+void read_pattern(Reader& reader, const Node& node, std::vector<std::string>& out) {
+  const auto text = reader.text(node, "a path such as /api/search, or a list of some");
+  if (!text) return;
+  const auto pattern = PathPattern::parse(*text, reader.path_case_matters ? PathCase::kept : PathCase::folded);
+  if (pattern) {
+    out.push_back(pattern->text());
+  } else {
+    reader.wrong(node, reader.field(), pattern.error());
+  }
+}
+
+void read_match(Reader& reader, const Node& node, Match& out) {
+  if (node.is_scalar() && node.text == "otherwise") {
+    out.otherwise = true;
+    return;
+  }
+  reader.fields(node, match_fields(), "`otherwise`, or a map such as {path: /api/search}", out);
+}
+
+std::string print_match(const Match& match) {
+  const auto members = print_fields(match_fields(), match);
+  if (match.otherwise && members.size() == 1) return "otherwise";
+  return members.empty() ? "" : flow_map(members);
+}
+
+}  // namespace weir

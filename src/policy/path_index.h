@@ -1,0 +1,158 @@
+// Which of many path patterns match a path.
+//
+// Exact patterns are found by one hash of the whole path. The others form a tree by their segments: what stands before
+// the first `**` is followed from the front of the path, what stands behind the last from its end, so neither asks how
+// long the path is. A pattern with a second `**` is then asked itself. However patterns and paths are chosen, find()
+// visits no node of the tree twice and asks no pattern twice. One thread fills it; after finish() any may ask.
+// Tested by path_index_test.cc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policy/path_pattern.h"
+
+namespace weir {
+
+// One pattern that matches: the id it was added under, and its number in the order of add(). Not zero from the start,
+// because each request would pay for 64 of them.
+struct PathHit {
+  std::uint32_t id;
+  std::uint32_t pattern;
+  friend auto operator<=>(const PathHit&, const PathHit&) = default;
+};
+
+// PathHits
+//
+// What find() found. Asks the heap for nothing up to kInline hits; beyond that it keeps what it asked for, so one that
+// is used again soon asks no more.
+class PathHits {
+ public:
+  static constexpr std::size_t kInline = 64;
+
+  void add(PathHit hit) {
+    if (size_ < kInline) {
+      inline_[size_++] = hit;
+    } else {
+      add_beyond(hit);
+    }
+  }
+  void clear() { size_ = 0; }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const PathHit* begin() const { return size_ <= kInline ? inline_.data() : beyond_.data(); }
+  const PathHit* end() const { return begin() + size_; }
+  const PathHit& operator[](std::size_t i) const { return begin()[i]; }
+
+ private:
+  void add_beyond(PathHit hit);
+
+  std::size_t size_ = 0;
+  std::array<PathHit, kInline> inline_;
+  std::vector<PathHit> beyond_;  // all of them, once there are more than kInline
+};
+
+// The hash of whole paths, under the seed of an index. Quick, and good while the seed is not known.
+std::uint64_t path_hash(std::uint64_t seed, std::string_view bytes);
+
+class PathIndex {
+ public:
+  // An id may come with several patterns, and a pattern with several ids.
+  void add(const PathPattern& pattern, std::uint32_t id);
+  void finish();                    // once, after all were added
+  void finish(std::uint64_t seed);  // the same with a hash that a test can foretell
+
+  // find()
+  //
+  // Appends every pattern that matches, once, in no particular order. The path is one that normal_path() returned,
+  // under the PathCase of the patterns. Memory that runs out beyond PathHits::kInline hits ends the program.
+  void find(std::string_view normal_path, PathHits& out) const noexcept;
+
+  std::size_t size() const { return size_; }
+
+ private:
+  using Number = std::uint32_t;
+  using Key = std::pair<Number, std::string>;  // a node and what leads on from it; node 0 holds whole paths
+  using Entries = std::map<Key, std::vector<Number>>;
+
+  // Bytes under a node to some numbers: open addressing, and all there is about a key in one place behind it.
+  class Table {
+   public:
+    void build(const Entries& entries, std::uint64_t seed);
+    std::span<const Number> find(Number node, std::string_view bytes) const;
+    bool empty() const { return words_.empty(); }
+
+   private:
+    struct Slot {
+      std::uint32_t tag = 0;
+      std::uint32_t at = 0;  // in words_; 0 is a free slot
+    };
+    // A record in words_: node, length, number of values, the values, the bytes.
+    static constexpr std::size_t kHeadWords = 3;
+
+    std::uint64_t hash(Number node, std::string_view bytes) const;
+    std::string_view bytes_at(std::size_t at) const;
+
+    std::uint64_t seed_ = 0, mask_ = 0;
+    std::size_t length_max_ = 0;
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> words_;
+  };
+
+  static constexpr Number kNone = 0;  // the node that nothing leads to
+  static constexpr Number kRoot = 1;
+
+  struct Hit {
+    PathHit hit{};
+    Number question = 0;  // which of questions_ must agree, counted from 1; 0 if none
+  };
+  struct Node {
+    Number any = kNone;   // by * or {name}
+    Number rest = kNone;  // by **: from that node on, segments are taken from the end of the path
+    Number has_literals = 0;
+    Number globs_first = 0, globs_end = 0;
+    Number hits_first = 0, hits_end = 0;
+  };
+  struct GlobEdge {
+    Number from, to;
+    PathSegment glob;
+  };
+  struct NodeHit {
+    Number node;
+    Hit hit;
+  };
+  // What is needed until finish().
+  struct Draft {
+    Entries paths, literals;
+    std::map<Key, Number> globs;
+    std::vector<NodeHit> hits;
+  };
+
+  Number new_node();
+  Number child_of(Number node, const PathSegment& segment);
+  void follow(Number node, std::string_view path, std::string_view rest, PathHits& out) const;
+  void follow_back(Number node, std::string_view path, std::string_view rest, PathHits& out) const;
+  void report(const Node& node, std::string_view path, PathHits& out) const;
+
+  template <class Next>
+  void each_child(const Node& node, Number number, std::string_view segment, Next&& next) const;
+
+  Draft draft_;
+  bool is_finished_ = false;
+  std::size_t size_ = 0;
+  Table paths_, literals_;
+  std::vector<Node> nodes_;
+  std::vector<GlobEdge> globs_;
+  std::vector<Hit> hits_;
+  std::vector<PathPattern> questions_;
+};
+
+}  // namespace weir

@@ -1,0 +1,231 @@
+// What stands at the top of a config: its keys, how they are read and printed. See fields.h and policy_reader.h.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/fields.h"
+#include "policy/flow.h"
+#include "policy/ip_address.h"
+#include "policy/policy_reader.h"
+#include "weir/verdict.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kProxiesMax = 10'000;
+constexpr std::size_t kSkipMax = 1'000;
+constexpr std::size_t kTemplatesMax = 10'000;
+constexpr std::size_t kProblemsMax = 50;
+
+void read_identity(Reader& reader, const Node& node, Policy& out) {
+  out.identity.clear();
+  read_dimensions(reader, node, out.identity);
+  for (const Dimension& dimension : out.identity) {
+    const bool is_of_rule = dimension.kind == AttributeKind::identity || dimension.kind == AttributeKind::capture ||
+                            dimension.kind == AttributeKind::path;
+    if (is_of_rule)
+      reader.wrong(node.at, "`identity` cannot be " + to_string(dimension) + "; name user, api_key, ip ...");
+  }
+  if (out.identity.empty()) reader.wrong(node.at, "`identity` names nobody; the default is [user, api_key, ip]");
+}
+
+std::string print_identity(const Policy& policy) {
+  return policy.identity == Policy{}.identity ? "" : print_dimensions(policy.identity);
+}
+
+void read_trusted_proxies(Reader& reader, const Node& node, Policy& out) {
+  reader.each(node, kProxiesMax, Empty::allowed, [&](const Node& one) {
+    const auto text = reader.text(one, "an address range such as 10.0.0.0/8, or a list of some");
+    if (!text) return;
+    const auto range = parse_ip_range(*text);
+    if (range) {
+      out.trusted_proxies.push_back(to_string(*range));
+    } else {
+      reader.wrong(one, "trusted_proxies", range.error());
+    }
+  });
+}
+
+std::string print_trusted_proxies(const Policy& policy) {
+  return policy.trusted_proxies.empty() ? "" : flow_list(policy.trusted_proxies);
+}
+
+void read_client_ip_header(Reader& reader, const Node& node, Policy& out) {
+  const auto text = reader.text(node, "the name of a header such as x-forwarded-for, forwarded or cf-connecting-ip");
+  if (!text) return;
+  const auto header = parse_dimension("header:" + *text);
+  if (header) {
+    out.client_ip_header = header->name;
+  } else {
+    reader.wrong(node.at, header.error().message);
+  }
+}
+
+std::string print_client_ip_header(const Policy& policy) {
+  return policy.client_ip_header == Policy{}.client_ip_header ? "" : flow_text(policy.client_ip_header);
+}
+
+void read_trusted_hops(Reader& reader, const Node& node, Policy& out) {
+  out.trusted_hops = static_cast<int>(reader.whole(node, 0, 64).value_or(0));
+}
+
+void read_patterns(Reader& reader, const Node& node, std::size_t most, std::vector<std::string>& out) {
+  reader.each(node, most, Empty::allowed, [&](const Node& one) { read_pattern(reader, one, out); });
+}
+
+void read_skip_paths(Reader& reader, const Node& node, Policy& out) { read_patterns(reader, node, kSkipMax, out.skip); }
+void read_skip_preflights(Reader& reader, const Node& node, Policy& out) {
+  out.skip_preflights = reader.boolean(node).value_or(true);
+}
+
+constexpr Field<Policy> kSkipFields[] = {
+    {"paths", "", "", read_skip_paths,
+     [](const Policy& policy) { return policy.skip.empty() ? std::string() : flow_list(policy.skip); }},
+    {"preflights", "", "", read_skip_preflights,
+     [](const Policy& policy) { return std::string(policy.skip_preflights ? "" : "false"); }},
+};
+
+void read_skip(Reader& reader, const Node& node, Policy& out) {
+  if (!node.is_map()) return read_skip_paths(reader, node, out);
+  reader.fields(node, std::span<const Field<Policy>>(kSkipFields), "paths, or a map with `paths` and `preflights`",
+                out);
+}
+
+std::string print_skip(const Policy& policy) {
+  if (policy.skip_preflights) return policy.skip.empty() ? "" : flow_list(policy.skip);
+  return flow_map(print_fields(std::span<const Field<Policy>>(kSkipFields), policy));
+}
+
+void read_path_case(Reader& reader, const Node& node, Policy& out) {
+  if (!node.is_scalar() || (node.text != "ignored" && node.text != "kept")) {
+    return reader.wrong_kind(node, "ignored (the default: /API is /api) or kept");
+  }
+  out.path_case_matters = reader.path_case_matters = node.text == "kept";
+}
+
+void read_max_change(Reader& reader, const Node& node, Policy& out) {
+  out.max_change = kMaxChangeOff;
+  if (!node.is_scalar() || node.text != "off") {
+    out.max_change = static_cast<int>(reader.whole(node, 1, 1'000'000).value_or(10));
+  }
+}
+
+std::string print_max_change(const Policy& policy) {
+  if (policy.max_change == kMaxChangeOff) return "off";
+  return policy.max_change == Policy{}.max_change ? "" : std::to_string(policy.max_change);
+}
+
+// How many limits a request meets that every rule without conditions applies to: known here, not when it comes.
+void check_charges(Reader& reader, const Policy& policy, Position at) {
+  std::size_t charges = 0;
+  for (const Rule& rule : policy.rules) {
+    if (rule.mode == Mode::enforce && rule.match == Match{}) charges += rule.limits.size();
+  }
+  if (charges > kChargesMax) {
+    reader.wrong(at, "rules without a `match` hold every request to " + std::to_string(charges) + " limits; at most " +
+                         std::to_string(kChargesMax) + " can be charged at once");
+  }
+}
+
+void read_rules(Reader& reader, const Node& node, Policy& out) {
+  if (!node.is_list() || node.items.empty()) return reader.wrong_kind(node, "a list of at least one rule");
+  if (node.items.size() > kRulesMax) {
+    return reader.wrong(node.at, "there are " + std::to_string(node.items.size()) + " rules; at most " +
+                                     std::to_string(kRulesMax) + " are allowed");
+  }
+  std::map<std::string, Position> seen;
+  for (const Node& item : node.items) {
+    auto rule = read_rule(reader, item);
+    if (!rule) continue;
+    const auto [first, is_new] = seen.try_emplace(rule->name, rule->at);
+    if (!is_new && !rule->name.empty()) {
+      reader.wrong(rule->at, "a second rule is called " + in_quotes(rule->name) + "; the first stands in line " +
+                                 std::to_string(first->second.line) + ". Counters go by the name: give each its own");
+    }
+    out.rules.push_back(*std::move(rule));
+  }
+  check_charges(reader, out, node.at);
+}
+
+std::string print_rules(const Policy& policy) {
+  std::string out;
+  for (const Rule& rule : policy.rules) out += "\n  - " + print_rule(rule);
+  return out;
+}
+
+constexpr std::string_view kPatterns = R"({"$ref":"#/$defs/patterns"})";
+
+// `path_case` stands before the patterns that it tells how to read.
+constexpr Field<Policy> kPolicyFields[] = {
+    {"path_case", R"({"enum":["ignored","kept"]})", "Whether /API and /api are one path (ignored, the default)",
+     read_path_case, [](const Policy& p) { return std::string(p.path_case_matters ? "kept" : ""); }},
+    {"identity", R"({"$ref":"#/$defs/per"})", "Who a client is: the first of these that is known", read_identity,
+     print_identity},
+    {"trusted_proxies", R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":10000}]})",
+     "Addresses that may say who stands behind them; nobody else may", read_trusted_proxies, print_trusted_proxies},
+    {"client_ip_header", R"({"type":"string"})",
+     "Where they say it: x-forwarded-for, forwarded, or one header such as cf-connecting-ip", read_client_ip_header,
+     print_client_ip_header},
+    {"trusted_hops", R"({"type":"integer","minimum":0,"maximum":64})",
+     "Take the so-manyth address from the right instead of the first that is not trusted", read_trusted_hops,
+     [](const Policy& p) { return p.trusted_hops == 0 ? std::string() : std::to_string(p.trusted_hops); }},
+    {"skip",
+     R"({"anyOf":[{"$ref":"#/$defs/patterns"},{"type":"object","additionalProperties":false,"properties":)"
+     R"({"paths":{"$ref":"#/$defs/patterns"},"preflights":{"type":"boolean"}}}]})",
+     "Paths that no rule sees; OPTIONS preflights, too, unless {preflights: false}", read_skip, print_skip},
+    {"templates", kPatterns, "What `per: path` counts by in rules that name no path: ['/users/{id}']",
+     [](Reader& r, const Node& n, Policy& p) { read_patterns(r, n, kTemplatesMax, p.templates); },
+     [](const Policy& p) { return p.templates.empty() ? std::string() : flow_list(p.templates); }},
+    {"max_change", R"({"anyOf":[{"type":"integer","minimum":1,"maximum":1000000},{"enum":["off",false]}]})",
+     "A reload that lowers a limit by more than this factor (10), or drops most rules, must be forced", read_max_change,
+     print_max_change},
+    {"rules", R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
+     "Each that matches a request is charged, all or none", read_rules, print_rules},
+};
+
+}  // namespace
+
+std::span<const Field<Policy>> policy_fields() { return kPolicyFields; }
+
+Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile) {
+  Policy policy;
+  const Node root = read_yaml(text, problems);
+  const bool is_broken = !problems.empty() && root.items.empty();
+  if (is_broken) return policy;
+  if (root.is_scalar() && (root.is_null || root.text.empty())) {
+    problems.push_back({{1, 1}, "the config is empty, which would be no limits at all; write at least one rule"});
+    return policy;
+  }
+  Reader reader(problems, compile);
+  reader.fields(root, policy_fields(), "a map with `rules`", policy);
+  if (root.is_map() && Reader::member(root, "rules") == nullptr) {
+    reader.wrong(root.at, "there are no `rules`, which would be no limits at all; write at least one");
+  }
+  return policy;
+}
+
+std::string problem_lines(std::string_view name, std::vector<TextProblem> problems) {
+  std::ranges::stable_sort(problems, {}, [](const TextProblem& p) { return std::tuple(p.at.line, p.at.column); });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(problems.size(), kProblemsMax); ++i) {
+    const TextProblem& problem = problems[i];
+    out.append(out.empty() ? "" : "\n").append(name).append(":").append(std::to_string(problem.at.line));
+    out.append(":").append(std::to_string(problem.at.column)).append(": ").append(problem.message);
+  }
+  if (problems.size() > kProblemsMax) {
+    out.append("\n").append(name).append(": and ").append(std::to_string(problems.size() - kProblemsMax));
+    out.append(" more");
+  }
+  return out;
+}
+
+std::string to_yaml(const Policy& policy) {
+  std::string out;
+  for (const std::string& member : print_fields(policy_fields(), policy)) out += member + '\n';
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,116 @@
+// Reads a tree of nodes by tables of fields: each key of the config is one row, which the schema is made from, too.
+//
+// Whatever is wrong is noted and the reading goes on, so that all errors are told at once. A row says how its value is
+// read and how it is printed again; nothing is printed for a default. One thread a reader. Tested by
+// policy_reader_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nearest.h"
+#include "policy/node.h"
+#include "weir/limit.h"
+
+namespace weir {
+
+inline constexpr std::size_t kValueBytesMax = 1'024;  // of an attribute, in a config and in a request
+
+class Reader;
+
+template <class T>
+struct Field {
+  std::string_view name;
+  std::string_view schema;  // of its value, as JSON
+  std::string_view about;
+  void (*read)(Reader&, const Node&, T&);
+  std::string (*print)(const T&);  // empty: it is at its default
+};
+
+// In a list of one or more, or alone.
+enum class Empty : std::uint8_t { refused, allowed };
+
+class Reader {
+ public:
+  // How a quota becomes a limit is handed in: it may have to read the file of a time zone.
+  using Compile = std::function<Result<Limit>(const Quota&)>;
+
+  Reader(std::vector<TextProblem>& problems, Compile compile) : problems_(problems), compile_(std::move(compile)) {}
+
+  bool path_case_matters = false;  // known before any pattern is read
+
+  void wrong(Position at, std::string message) { problems_.push_back({at, std::move(message)}); }
+  // The error of a text within a scalar: its column counts from the scalar's first letter.
+  void wrong(const Node& scalar, std::string_view what, const Error& error);
+  // `limit` must be a text such as ..., found a list.
+  void wrong_kind(const Node& node, std::string_view wanted);
+
+  // All members of a map, each by its row.
+  template <class T>
+  void fields(const Node& map, std::span<const Field<T>> rows, std::string_view wanted, T& out) {
+    if (!map.is_map()) return wrong_kind(map, wanted);
+    refuse_unknown(
+        map, [&](std::string_view name) { return find(rows, name) != nullptr; },
+        [&](std::string_view name) { return nearest_of(rows, name); });
+    for (const Field<T>& row : rows) {
+      const Node* value = member(map, row.name);
+      if (value == nullptr) continue;
+      const std::string_view outer = std::exchange(field_, row.name);
+      row.read(*this, *value, out);
+      field_ = outer;
+    }
+  }
+  std::string_view field() const { return field_; }
+
+  std::optional<std::string> text(const Node& node, std::string_view wanted);
+  std::optional<bool> boolean(const Node& node);
+  std::optional<std::int64_t> whole(const Node& node, std::int64_t min, std::int64_t max);
+  // Each element of a list, or the only one.
+  void each(const Node& node, std::size_t most, Empty empty, const std::function<void(const Node&)>& read);
+  std::optional<Quota> quota(const Node& node, std::optional<Algorithm> algorithm);
+
+  static const Node* member(const Node& map, std::string_view name);
+
+ private:
+  template <class T>
+  static const Field<T>* find(std::span<const Field<T>> rows, std::string_view name) {
+    for (const Field<T>& row : rows) {
+      if (row.name == name) return &row;
+    }
+    return nullptr;
+  }
+  template <class T>
+  static std::string_view nearest_of(std::span<const Field<T>> rows, std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const Field<T>& row : rows) names.push_back(row.name);
+    return nearest(name, names);
+  }
+  void refuse_unknown(const Node& map, const std::function<bool(std::string_view)>& is_known,
+                      const std::function<std::string_view(std::string_view)>& nearest_name);
+
+  std::vector<TextProblem>& problems_;
+  const Compile compile_;
+  std::string_view field_ = "the config";
+};
+
+// print_fields()
+//
+// `key: value` of every row that is not at its default.
+template <class T>
+std::vector<std::string> print_fields(std::span<const Field<T>> rows, const T& value) {
+  std::vector<std::string> members;
+  for (const Field<T>& row : rows) {
+    if (std::string printed = row.print(value); !printed.empty()) {
+      members.push_back(std::string(row.name) + ": " + std::move(printed));
+    }
+  }
+  return members;
+}
+
+}  // namespace weir

@@ -1,0 +1,186 @@
+// What in a policy is probably not meant: rules that can never match or never bind, that have expired, wide trust. See
+// weir/policy.h. Every warning is certain: where it cannot be told, nothing is said.
+#include <algorithm>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/ip_address.h"
+#include "policy/path_pattern.h"
+#include "weir/limit.h"
+#include "weir/policy.h"
+
+namespace weir {
+namespace {
+
+class Review {
+ public:
+  Review(const Policy& policy, std::string_view name, Micros now)
+      : policy_(policy), name_(name), now_(now), case_(policy.path_case_matters ? PathCase::kept : PathCase::folded) {}
+
+  std::vector<std::string> run() {
+    check_trust();
+    std::vector<const Rule*> unlimited;
+    for (const Rule& rule : policy_.rules) {
+      if (rule.unlimited && rule.mode == Mode::enforce && !is_expired(rule)) unlimited.push_back(&rule);
+    }
+    for (const Rule& rule : policy_.rules) {
+      if (!check_alone(rule)) continue;
+      const auto shadowing = std::ranges::find_if(unlimited, [&](const Rule* other) {
+        return other != &rule && !is_ban(rule) && covers(other->match, rule.match);
+      });
+      if (shadowing != unlimited.end())
+        warn(rule, "never applies: rule " + in_quotes((*shadowing)->name) + " is unlimited");
+    }
+    check_otherwise();
+    check_looser();
+    return std::move(lines_);
+  }
+
+ private:
+  void warn(Position at, const std::string& message) {
+    lines_.push_back(std::string(name_) + ':' + std::to_string(at.line) + ':' + std::to_string(at.column) + ": " +
+                     message);
+  }
+  void warn(const Rule& rule, const std::string& message) {
+    warn(rule.at, "rule " + in_quotes(rule.name) + ' ' + message);
+  }
+
+  bool is_expired(const Rule& rule) const { return rule.expires_at && *rule.expires_at <= now_; }
+  static bool is_ban(const Rule& rule) {
+    return !rule.limits.empty() &&
+           std::ranges::all_of(rule.limits, [](const RuleLimit& limit) { return limit.quota.permits == 0; });
+  }
+
+  void check_trust() {
+    for (const std::string& text : policy_.trusted_proxies) {
+      const auto range = parse_ip_range(text);
+      if (!range) continue;
+      const unsigned bits = range->is_v4() ? range->bits - 96U : range->bits;
+      if (bits == 0) {
+        warn({1, 1}, "trusted_proxies: " + text + " lets everybody claim any address; name your proxies");
+      } else if (bits < (range->is_v4() ? 8U : 16U)) {
+        warn({1, 1}, "trusted_proxies: " + text + " is very wide; whoever is in it may claim any address");
+      }
+    }
+  }
+
+  // What can be said of a rule without the others. False if it will never apply anyway.
+  bool check_alone(const Rule& rule) {
+    if (rule.mode == Mode::off) return false;
+    if (is_expired(rule)) {
+      warn(rule, "expired at " + time_text(*rule.expires_at) + "; remove it");
+      return false;
+    }
+    if (rule.mode == Mode::enforce && rule.percent == 0) warn(rule, "is enforced for 0% of its keys, which is shadow");
+    for (const auto& set : rule.match.none_of) {
+      if (!covers({.all = set}, rule.match)) continue;
+      warn(rule, "can never match: its `not` excludes all that it matches");
+      return false;
+    }
+    const auto paths = std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind);
+    if (paths != rule.match.all.end() && !policy_.skip.empty() &&
+        covers_all(AttributeKind::path, policy_.skip, paths->any_of)) {
+      warn(rule, "can never match: `skip` leaves its paths out");
+      return false;
+    }
+    return true;
+  }
+
+  // A rule that names every path leaves nothing for `otherwise`.
+  void check_otherwise() {
+    const auto everywhere = std::ranges::find_if(policy_.rules, [&](const Rule& rule) {
+      const auto& all = rule.match.all;
+      const bool names_all = all.size() == 1 && all[0].kind == AttributeKind::path && rule.match.none_of.empty() &&
+                             covers_all(AttributeKind::path, all[0].any_of, {"/**"});
+      return names_all && rule.mode == Mode::enforce && rule.percent == 100 && rule.per.empty() && !rule.expires_at;
+    });
+    if (everywhere == policy_.rules.end()) return;
+    for (const Rule& rule : policy_.rules) {
+      if (!rule.match.otherwise || rule.mode == Mode::off) continue;
+      warn(rule, "can never match: rule " + in_quotes(everywhere->name) + " names every path");
+    }
+  }
+
+  // Of two rules that count the same, the one that always allows at least as much never decides.
+  void check_looser() {
+    constexpr std::size_t kRulesCompared = 2'000;  // each with each
+    const std::size_t count = std::min(policy_.rules.size(), kRulesCompared);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < count; ++k) {
+        const Rule &loose = policy_.rules[i], &tight = policy_.rules[k];
+        if (i == k || !counts_alike(loose, tight) || !allows_more(loose, tight, i > k)) continue;
+        warn(loose, "never binds: rule " + in_quotes(tight.name) + " counts the same and allows no more");
+        break;
+      }
+    }
+  }
+
+  bool counts_alike(const Rule& loose, const Rule& tight) const {
+    return loose.mode == Mode::enforce && tight.mode == Mode::enforce && loose.percent == 100 && tight.percent == 100 &&
+           loose.per == tight.per && loose.match.otherwise == tight.match.otherwise && loose.cost == tight.cost &&
+           loose.count_denied == tight.count_denied && !tight.expires_at && !loose.limits.empty() &&
+           loose.match.none_of == tight.match.none_of && tight.match.all == loose.match.all;
+  }
+
+  // Each limit of the loose one is at least as large as one of the tight, over the same time and counted alike.
+  static bool allows_more(const Rule& loose, const Rule& tight, bool also_equal) {
+    bool is_larger = also_equal;
+    for (const RuleLimit& large : loose.limits) {
+      const bool has_smaller = std::ranges::any_of(tight.limits, [&](const RuleLimit& small) {
+        const Quota &a = large.quota, &b = small.quota;
+        if (a.algorithm != b.algorithm || a.period != b.period || a.calendar != b.calendar) return false;
+        const std::int64_t a_burst = a.burst.value_or(a.permits), b_burst = b.burst.value_or(b.permits);
+        if (a.permits < b.permits || a_burst < b_burst) return false;
+        is_larger = is_larger || a.permits > b.permits || a_burst > b_burst;
+        return true;
+      });
+      if (!has_smaller) return false;
+    }
+    return is_larger;
+  }
+
+  // Whether all that `narrow` matches is matched by `wide`.
+  bool covers(const Match& wide, const Match& narrow) const {
+    if (wide.otherwise || !wide.none_of.empty()) return false;
+    return std::ranges::all_of(wide.all, [&](const Condition& condition) {
+      const auto same = std::ranges::find_if(narrow.all, [&](const Condition& other) {
+        return other.kind == condition.kind && other.name == condition.name;
+      });
+      return same != narrow.all.end() && covers_all(condition.kind, condition.any_of, same->any_of);
+    });
+  }
+
+  bool covers_all(AttributeKind kind, const std::vector<std::string>& wide,
+                  const std::vector<std::string>& narrow) const {
+    return std::ranges::all_of(narrow, [&](const std::string& value) {
+      return std::ranges::any_of(wide, [&](const std::string& by) { return covers_value(kind, by, value); });
+    });
+  }
+
+  bool covers_value(AttributeKind kind, const std::string& wide, const std::string& narrow) const {
+    if (wide == narrow) return true;
+    if (kind == AttributeKind::path) {
+      const auto a = PathPattern::parse(wide, case_), b = PathPattern::parse(narrow, case_);
+      return a && b && a->covers(*b);
+    }
+    if (kind == AttributeKind::ip) {
+      const auto a = parse_ip_range(wide), b = parse_ip_range(narrow);
+      return a && b && a->bits <= b->bits && a->contains(b->base);
+    }
+    return wide == "*" || (narrow.find('*') == narrow.npos && glob_matches(wide, narrow));
+  }
+
+  const Policy& policy_;
+  const std::string_view name_;
+  const Micros now_;
+  const PathCase case_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::vector<std::string> review(const Policy& policy, std::string_view name, Micros now) {
+  return Review(policy, name, now).run();
+}
+
+}  // namespace weir

@@ -1,0 +1,387 @@
+// What a rule can say: its keys, how they are read, checked against each other, and printed. See fields.h.
+#include <algorithm>
+#include <charconv>
+
+#include "algorithm/quota_words.h"
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/fields.h"
+#include "policy/flow.h"
+#include "policy/path_pattern.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 64;
+constexpr std::size_t kLimitsMaxOfRule = 8;
+constexpr std::size_t kDimensionsMax = 8;
+constexpr std::int64_t kCostMax = 1'000'000'000;
+
+void read_name(Reader& reader, const Node& node, RuleDraft& draft) {
+  const auto text = reader.text(node, "a name such as login");
+  if (!text) return;
+  const bool is_sound = text->size() <= kNameBytesMax && std::ranges::all_of(*text, [](char c) {
+                          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
+                                 std::string_view("_-.:/").find(c) != std::string_view::npos;
+                        });
+  if (is_sound) {
+    draft.rule.name = *text;
+  } else {
+    reader.wrong(node.at, "a name is 1 to 64 letters, digits and any of _ - . : /, not " + in_quotes(*text));
+  }
+}
+
+// 30% -> 30
+std::optional<int> percent_of(std::string_view text) {
+  int percent = 0;
+  if (!text.ends_with('%')) return {};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size() - 1, percent);
+  if (error != std::errc{} || end != text.data() + text.size() - 1 || percent < 0 || percent > 100) return {};
+  return percent;
+}
+
+void read_mode(Reader& reader, const Node& node, RuleDraft& draft) {
+  constexpr std::array<std::string_view, 3> kModes = {"enforce", "shadow", "off"};
+  const auto known = std::ranges::find(kModes, std::string_view(node.text));
+  if (node.is_scalar() && known != kModes.end()) {
+    draft.rule.mode = static_cast<Mode>(known - kModes.begin());
+  } else if (const auto percent = percent_of(node.text)) {
+    draft.rule.percent = *percent;
+  } else {
+    reader.wrong_kind(node, "enforce, shadow, off, or the part of keys that it is enforced for, as in 30%");
+  }
+}
+
+std::string print_mode(const RuleDraft& draft) {
+  if (draft.rule.mode == Mode::shadow) return "shadow";
+  if (draft.rule.mode == Mode::off) return "off";
+  return draft.rule.percent == 100 ? "" : std::to_string(draft.rule.percent) + '%';
+}
+
+void read_algorithm(Reader& reader, const Node& node, RuleDraft& draft) {
+  const auto text = reader.text(node, "an algorithm such as token_bucket");
+  if (!text) return;
+  const auto algorithm = parse_algorithm(*text);
+  if (algorithm) {
+    draft.algorithm = *algorithm;
+  } else {
+    reader.wrong(node, "algorithm", algorithm.error());
+  }
+}
+
+// The text of a quota says which algorithm it means, unless it is another than usual.
+std::string print_algorithm(const RuleDraft& draft) {
+  for (const auto& [quota, text] : draft.rule.limits) {
+    const auto usual = parse_quota(text);
+    if (!usual || !(*usual == quota)) return std::string(to_string(quota.algorithm));
+  }
+  return {};
+}
+
+void read_limits(Reader& reader, const Node& node, RuleDraft& draft) {
+  if (std::exchange(draft.has_limit, true)) {
+    return reader.wrong(node.at, "a rule has `limit` or `limits`, not both; several limits are a list");
+  }
+  if (node.is_scalar() && node.text == "unlimited") {
+    draft.rule.unlimited = true;
+    return;
+  }
+  reader.each(node, kLimitsMaxOfRule, Empty::refused, [&](const Node& one) {
+    auto quota = reader.quota(one, draft.algorithm);
+    if (!quota) return;
+    draft.rule.limits.push_back({*std::move(quota), one.text});
+    std::ranges::replace(draft.rule.limits.back().text, '\t', ' ');  // it will stand in header fields
+  });
+}
+
+std::string print_limit(const RuleDraft& draft) {
+  if (draft.rule.unlimited) return "unlimited";
+  return draft.rule.limits.size() == 1 ? flow_text(draft.rule.limits[0].text) : "";
+}
+
+std::string print_limits(const RuleDraft& draft) {
+  if (draft.rule.limits.size() < 2) return {};
+  std::vector<std::string> texts;
+  for (const RuleLimit& limit : draft.rule.limits) texts.push_back(limit.text);
+  return flow_list(texts);
+}
+
+void read_cost_header(Reader& reader, const Node& node, RuleCost& out) {
+  const auto text = reader.text(node, "the name of a header");
+  if (!text) return;
+  const auto header = parse_dimension("header:" + *text);
+  if (header) {
+    out.header = header->name;
+  } else {
+    reader.wrong(node.at, header.error().message);
+  }
+}
+void read_cost_default(Reader& reader, const Node& node, RuleCost& out) {
+  out.permits = reader.whole(node, 0, kCostMax).value_or(1);
+}
+void read_cost_max(Reader& reader, const Node& node, RuleCost& out) {
+  out.max = reader.whole(node, 1, kCostMax).value_or(out.max);
+}
+
+constexpr Field<RuleCost> kCostFields[] = {
+    {"header", "", "", read_cost_header, [](const RuleCost& cost) { return flow_text(cost.header); }},
+    {"default", "", "", read_cost_default,
+     [](const RuleCost& cost) { return cost.permits == 1 ? std::string() : std::to_string(cost.permits); }},
+    {"max", "", "", read_cost_max,
+     [](const RuleCost& cost) { return cost.max == RuleCost{}.max ? std::string() : std::to_string(cost.max); }},
+};
+
+void read_cost(Reader& reader, const Node& node, RuleDraft& draft) {
+  RuleCost& cost = draft.rule.cost;
+  if (!node.is_map()) {
+    if (const auto permits = reader.whole(node, 0, kCostMax)) cost.permits = *permits;
+    return;
+  }
+  reader.fields(node, std::span<const Field<RuleCost>>(kCostFields), "a number or a map such as {header: x-cost}",
+                cost);
+  if (Reader::member(node, "header") == nullptr) reader.wrong(node.at, "`cost`: which header? Write {header: x-cost}");
+}
+
+std::string print_cost(const RuleDraft& draft) {
+  const RuleCost& cost = draft.rule.cost;
+  if (!cost.header.empty()) return flow_map(print_fields(std::span<const Field<RuleCost>>(kCostFields), cost));
+  return cost.permits == 1 ? "" : std::to_string(cost.permits);
+}
+
+void read_on_backend_error(Reader& reader, const Node& node, RuleDraft& draft) {
+  constexpr std::array<std::string_view, 3> kWords = {"local", "open", "closed"};
+  const auto known = std::ranges::find(kWords, std::string_view(node.text));
+  if (!node.is_scalar() || known == kWords.end()) return reader.wrong_kind(node, "local, open or closed");
+  draft.rule.on_backend_error = static_cast<OnBackendError>(known - kWords.begin());
+}
+
+std::string print_on_backend_error(const RuleDraft& draft) {
+  if (draft.rule.on_backend_error == OnBackendError::open) return "open";
+  return draft.rule.on_backend_error == OnBackendError::closed ? "closed" : "";
+}
+
+template <bool Rule::*flag>
+void read_flag(Reader& reader, const Node& node, RuleDraft& draft) {
+  draft.rule.*flag = reader.boolean(node).value_or(false);
+}
+template <bool Rule::*flag>
+std::string print_flag(const RuleDraft& draft) {
+  return draft.rule.*flag ? "true" : "";
+}
+
+template <std::string Rule::*text>
+void read_text(Reader& reader, const Node& node, RuleDraft& draft) {
+  draft.rule.*text = reader.text(node, "a text").value_or("");
+}
+template <std::string Rule::*text>
+std::string print_text(const RuleDraft& draft) {
+  return (draft.rule.*text).empty() ? "" : flow_text(draft.rule.*text);
+}
+
+void read_phase(Reader& reader, const Node& node, RuleDraft& draft) {
+  if (node.is_scalar() && (node.text == "key" || node.text == "clock")) {
+    draft.rule.phase_by_key = node.text == "key";
+  } else {
+    reader.wrong_kind(node, "clock or key");
+  }
+}
+
+void read_expires_at(Reader& reader, const Node& node, RuleDraft& draft) {
+  const auto text = reader.text(node, "a time such as 2026-12-31");
+  if (!text) return;
+  const auto time = parse_time(*text);
+  if (time) {
+    draft.rule.expires_at = *time;
+  } else {
+    reader.wrong(node, "expires_at", time.error());
+  }
+}
+
+void read_retry_jitter(Reader& reader, const Node& node, RuleDraft& draft) {
+  const auto text = reader.text(node, "a part of the wait such as 10%, or a time such as 5s");
+  if (!text) return;
+  if (const auto percent = percent_of(*text)) {
+    draft.rule.retry_jitter.percent = *percent;
+    return;
+  }
+  const auto most = parse_duration(*text);
+  if (most) {
+    draft.rule.retry_jitter.most = *most;
+  } else {
+    reader.wrong(node.at,
+                 "`retry_jitter`: " + in_quotes(*text) + " is no part of the wait such as 10%, nor a time such as 5s");
+  }
+}
+
+std::string print_retry_jitter(const RuleDraft& draft) {
+  const RetryJitter& jitter = draft.rule.retry_jitter;
+  if (jitter.percent > 0) return std::to_string(jitter.percent) + '%';
+  return jitter.most > Micros{0} ? duration_text(jitter.most.count()) : "";
+}
+
+constexpr std::string_view kText = R"({"type":"string","minLength":1,"maxLength":1024})";
+constexpr std::string_view kFlag = R"({"type":"boolean"})";
+constexpr std::string_view kQuota = R"({"$ref":"#/$defs/quota"})";
+
+// `algorithm` stands before the limits that it tells how to read.
+constexpr Field<RuleDraft> kRuleFields[] = {
+    {"name", R"({"type":["string","integer"],"minLength":1,"maxLength":64,"pattern":"^[A-Za-z0-9_.:/-]+$"})",
+     "What answers, logs and counters call it; what was spent goes on under it after a change", read_name,
+     print_text<&Rule::name>},
+    {"match", R"({"anyOf":[{"const":"otherwise"},{"$ref":"#/$defs/match"}]})",
+     "Which requests it is about; without it, all",
+     [](Reader& r, const Node& n, RuleDraft& d) { read_match(r, n, d.rule.match); },
+     [](const RuleDraft& d) { return print_match(d.rule.match); }},
+    {"per", R"({"$ref":"#/$defs/per"})", "What is counted apart: attributes, or `global`",
+     [](Reader& r, const Node& n, RuleDraft& d) { read_dimensions(r, n, d.rule.per); },
+     [](const RuleDraft& d) { return print_dimensions(d.rule.per); }},
+    {"algorithm",
+     R"({"enum":["fixed_window","sliding_log","sliding_window","token_bucket","leaky_bucket","leaky_meter"]})",
+     "How it is counted; sliding_window unless the limit says otherwise", read_algorithm, print_algorithm},
+    {"limit", kQuota,
+     "100/minute, 10/s burst 50, 100/calendar_day Europe/Berlin; 0/second is a ban, unlimited lets pass", read_limits,
+     print_limit},
+    {"limits", R"({"type":"array","items":{"$ref":"#/$defs/quota"},"minItems":1,"maxItems":8})",
+     "Several that all hold: [10/second, 1000/hour]", read_limits, print_limits},
+    {"cost",
+     R"({"anyOf":[{"type":"integer","minimum":0,"maximum":1000000000},{"type":"object","required":["header"],)"
+     R"("additionalProperties":false,"properties":{"header":{"type":"string"},"default":{"type":"integer",)"
+     R"("minimum":0},"max":{"type":"integer","minimum":1}}}]})",
+     "What one request takes: a number, or {header: x-cost, default: 1, max: 1000}", read_cost, print_cost},
+    {"mode", R"({"anyOf":[{"enum":["enforce","shadow","off",false]},{"type":"string","pattern":"^[0-9]{1,3}%$"}]})",
+     "enforce; shadow counts without denying; off; 30% enforces for that part of the keys", read_mode, print_mode},
+    {"required", kFlag, "Deny requests that lack an attribute of `per`, to which it would not apply otherwise",
+     read_flag<&Rule::required>, print_flag<&Rule::required>},
+    {"count_denied", kFlag, "Charge denied requests, too, at most to full: for login attempts",
+     read_flag<&Rule::count_denied>, print_flag<&Rule::count_denied>},
+    {"phase", R"({"enum":["clock","key"]})",
+     "key: fixed windows of different keys begin at different times, so that no herd comes at :00", read_phase,
+     [](const RuleDraft& d) { return std::string(d.rule.phase_by_key ? "key" : ""); }},
+    {"retry_jitter", R"({"type":["string","integer"]})",
+     "Up to so much later than the honest wait clients are sent back: 10% of it, or 5s", read_retry_jitter,
+     print_retry_jitter},
+    {"on_backend_error", R"({"enum":["local","open","closed"]})",
+     "When the shared store is away: this node's share, let pass, or deny", read_on_backend_error,
+     print_on_backend_error},
+    {"owner", kText, "Who to ask about it", read_text<&Rule::owner>, print_text<&Rule::owner>},
+    {"reason", kText, "Why it is there", read_text<&Rule::reason>, print_text<&Rule::reason>},
+    {"expires_at", R"({"type":"string"})", "From then on it is off: 2026-12-31, or 2026-12-31T18:30:00Z",
+     read_expires_at,
+     [](const RuleDraft& d) { return d.rule.expires_at ? flow_text(time_text(*d.rule.expires_at)) : std::string(); }},
+};
+
+// About how long; calendars by their longest.
+std::int64_t period_of(const RuleLimit& limit) {
+  const Quota& quota = limit.quota;
+  constexpr std::int64_t kDays[] = {1, 7, 31, 366};
+  if (!quota.calendar) return quota.period.count();
+  return kDays[static_cast<std::size_t>(quota.calendar->unit)] * 86'400'000'000;
+}
+
+std::string period_text(const Quota& quota) {
+  const std::string text =
+      to_string(Quota{.algorithm = quota.algorithm, .permits = 1, .period = quota.period, .calendar = quota.calendar});
+  return text.substr(text.find('/') + 1);
+}
+
+void check_windows(Reader& reader, const Rule& rule) {
+  for (const RuleLimit& b : rule.limits) {
+    for (const RuleLimit* a = rule.limits.data(); a != &b; ++a) {
+      if (a->quota.algorithm != b.quota.algorithm || period_text(a->quota) != period_text(b.quota)) continue;
+      reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " limits the same time twice, " + in_quotes(a->text) +
+                                " and " + in_quotes(b.text) + "; keep the smaller one");
+    }
+  }
+}
+
+// A `{part}` must be named by every pattern of the rule, or some of its requests could not be counted.
+void check_captures(Reader& reader, const Rule& rule) {
+  const auto paths = std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind);
+  for (const Dimension& dimension : rule.per) {
+    if (dimension.kind != AttributeKind::capture) continue;
+    bool is_named = paths != rule.match.all.end();
+    if (is_named) {
+      for (const std::string& text : paths->any_of) {
+        const auto pattern = PathPattern::parse(text, reader.path_case_matters ? PathCase::kept : PathCase::folded);
+        is_named = is_named && pattern && std::ranges::count(pattern->names(), dimension.name) > 0;
+      }
+    }
+    if (!is_named) {
+      reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " counts per {" + dimension.name +
+                                "}, which its path does not name; write match: {path: '/users/{" + dimension.name +
+                                "}'}");
+    }
+  }
+}
+
+void check_rule(Reader& reader, const RuleDraft& draft) {
+  const Rule& rule = draft.rule;
+  const std::string who = "rule " + (rule.name.empty() ? std::string("without a name") : in_quotes(rule.name));
+  if (rule.name.empty()) reader.wrong(rule.at, "a rule needs a `name`: answers, logs and counters go by it");
+  if (!draft.has_limit) reader.wrong(rule.at, who + " has no `limit`; write limit: 100/minute, or limit: unlimited");
+  if (rule.unlimited && draft.algorithm) reader.wrong(rule.at, who + " is unlimited: leave its algorithm out");
+  if (rule.unlimited && rule.match.otherwise) {
+    reader.wrong(rule.at, who + " lets pass what no rule names a path of, which passes without it; leave it out");
+  }
+  const auto is_fixed = [](const RuleLimit& limit) {
+    return limit.quota.algorithm == Algorithm::fixed_window && !limit.quota.calendar;
+  };
+  if (rule.phase_by_key && !std::ranges::all_of(rule.limits, is_fixed)) {
+    reader.wrong(rule.at, who + " has a `phase`, which only a fixed_window of a period has");
+  }
+  check_windows(reader, rule);
+  check_captures(reader, rule);
+}
+
+}  // namespace
+
+std::span<const Field<RuleDraft>> rule_fields() { return kRuleFields; }
+
+void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& out) {
+  if (node.is_scalar() && node.text == "global") return;
+  reader.each(node, kDimensionsMax, Empty::refused, [&](const Node& one) {
+    const auto text = reader.text(one, "an attribute such as user, or a list of some");
+    if (!text) return;
+    const auto dimension = parse_dimension(*text);
+    if (!dimension) {
+      const bool is_global = *text == "global";
+      reader.wrong(one.at, "`" + std::string(reader.field()) + "`: " +
+                               (is_global ? "`global` stands alone: one count for all" : dimension.error().message));
+    } else if (std::ranges::find(out, *dimension) != out.end()) {
+      reader.wrong(one.at, "`" + std::string(reader.field()) + "` names " + in_quotes(*text) + " twice");
+    } else {
+      out.push_back(*dimension);
+    }
+  });
+}
+
+std::string print_dimensions(const std::vector<Dimension>& dimensions) {
+  if (dimensions.empty()) return "global";
+  std::vector<std::string> texts;
+  for (const Dimension& dimension : dimensions) texts.push_back(to_string(dimension));
+  return flow_list(texts);
+}
+
+std::string window_id(const Rule& rule, const Quota& quota) {
+  return rule.limits.size() == 1 ? std::string() : period_text(quota);
+}
+
+std::optional<Rule> read_rule(Reader& reader, const Node& node) {
+  RuleDraft draft;
+  draft.rule.at = node.at;
+  reader.fields(node, rule_fields(), "a map such as {name: login, per: ip, limit: 5/minute}", draft);
+  if (!node.is_map()) return {};
+  const bool counts =
+      std::ranges::any_of(draft.rule.limits, [](const RuleLimit& limit) { return limit.quota.permits > 0; });
+  if (counts && Reader::member(node, "per") == nullptr) {
+    reader.wrong(node.at, "rule " + in_quotes(draft.rule.name) +
+                              " does not say what it counts `per`: write per: user, per: ip or per: global");
+  }
+  std::ranges::stable_sort(draft.rule.limits, {}, period_of);
+  check_rule(reader, draft);
+  return std::move(draft.rule);
+}
+
+std::string print_rule(const Rule& rule) { return flow_map(print_fields(rule_fields(), RuleDraft{.rule = rule})); }
+
+}  // namespace weir

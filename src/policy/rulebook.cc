@@ -1,0 +1,257 @@
+// Asks the rules about one request. See rulebook.h; how a book is made is in rulebook_compile.cc.
+//
+// The way of a request: skip, candidates by the index, those of them that are about it, then their keys. Rules that
+// stand `otherwise` wait until it is known that no other rule with a path applied. What is in shadow changes nothing
+// of that: it is billed apart, and an `otherwise` applies as if it were not there.
+#include "policy/rulebook.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "nearest.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kSmall = 32;  // so few are sorted by hand
+
+// An OPTIONS request that a browser sends by itself. If nothing is known of the headers, the method tells.
+bool is_preflight(const Request& request) {
+  if (request.method.size() != 7 || !is_header(request.method, "options")) return false;
+  return request.headers.empty() || std::ranges::any_of(request.headers, [](const Attribute& header) {
+           return is_header(header.name, "access-control-request-method");
+         });
+}
+
+std::int64_t multiply_saturating(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+}
+
+std::int64_t cost_of(const RuleCost& cost, Facts& facts) {
+  std::int64_t permits = cost.permits;
+  if (!cost.header.empty()) {
+    const std::string_view text = facts.value(AttributeKind::header, cost.header);
+    std::int64_t given = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), given);
+    if (end == text.data() + text.size() && error == std::errc::result_out_of_range) given = cost.max;
+    if (given >= 1 && end == text.data() + text.size()) permits = std::min(given, cost.max);
+  }
+  return multiply_saturating(permits, facts.request().cost);
+}
+
+std::string_view bytes_of(const IpAddress& address) {
+  const auto* bytes = reinterpret_cast<const char*>(address.bytes.data());
+  return address.is_v4() ? std::string_view(bytes + 12, 4) : std::string_view(bytes, 16);
+}
+
+void sort_hits(std::vector<PathHit>& hits) {
+  std::ranges::sort(hits);
+  const auto same_rule = [](const PathHit& a, const PathHit& b) { return a.id == b.id; };
+  hits.erase(std::unique(hits.begin(), hits.end(), same_rule), hits.end());
+}
+
+// The candidates in the order of their rules, each once, with the first of its patterns.
+std::span<const PathHit> in_order(const PathHits& found, std::array<PathHit, kSmall>& few, std::vector<PathHit>& many) {
+  if (found.size() > kSmall) {
+    many.assign(found.begin(), found.end());
+    sort_hits(many);
+    return many;
+  }
+  std::size_t count = 0;
+  for (const PathHit& hit : found) {
+    std::size_t at = count;
+    while (at > 0 && few[at - 1].id > hit.id) --at;
+    if (at > 0 && few[at - 1].id == hit.id) {
+      few[at - 1].pattern = std::min(few[at - 1].pattern, hit.pattern);
+      continue;
+    }
+    std::copy_backward(few.begin() + static_cast<std::ptrdiff_t>(at), few.begin() + static_cast<std::ptrdiff_t>(count),
+                       few.begin() + static_cast<std::ptrdiff_t>(count) + 1);
+    few[at] = hit;
+    ++count;
+  }
+  return {few.data(), count};
+}
+
+}  // namespace
+
+std::uint64_t key_mark(std::string_view key) {
+  std::uint64_t mark = 0xcbf29ce484222325;
+  for (const char c : key) mark = (mark ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  mark ^= mark >> 32;
+  mark *= 0x9e3779b97f4a7c15;
+  return mark ^ mark >> 29;
+}
+
+bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) const {
+  if (now >= rule.expires_us) return false;
+  for (const Criterion& criterion : rule.criteria) {
+    if (!criterion.holds(facts)) return false;
+  }
+  return std::ranges::none_of(rule.none_of, [&](const auto& set) {
+    return std::ranges::all_of(set, [&](const Criterion& criterion) { return criterion.holds(facts); });
+  });
+}
+
+void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
+  for (std::size_t i = 0; i < kIndexed.size(); ++i) {
+    if (by_value_[i].empty()) continue;
+    const std::string_view value = facts.value(kIndexed[i], {});
+    if (value.empty()) continue;
+    const auto found = by_value_[i].find(value);
+    if (found == by_value_[i].end()) continue;
+    for (const std::uint32_t rule : found->second) hits.add({rule, kNoPattern});
+  }
+  for (const std::uint32_t rule : others_) hits.add({rule, kNoPattern});
+}
+
+// An unlimited rule lets a request pass every limit but a ban.
+bool Rulebook::is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const {
+  for (const PathHit& hit : hits) {
+    const BookRule& rule = rules_[hit.id];
+    if (!rule.rule->unlimited || rule.otherwise || rule.rule->mode != Mode::enforce) continue;
+    if (!is_about(rule, facts, now)) continue;
+    out.rule = hit.id;
+    return true;
+  }
+  return false;
+}
+
+void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
+  if (policy_.skip_preflights && is_preflight(facts.request())) {
+    out.reason = Bill::Reason::skipped;
+    return;
+  }
+  PathHits found;
+  if (paths_.size() > 0) paths_.find(facts.path(), found);
+  find_by_value(facts, found);
+  std::array<PathHit, kSmall> few;
+  std::vector<PathHit> many;
+  std::span<const PathHit> hits = in_order(found, few, many);
+  // Their ids are the largest, so they stand last.
+  if (!hits.empty() && hits.back().id == kSkipId) {
+    out.reason = Bill::Reason::skipped;
+    return;
+  }
+  std::uint32_t template_pattern = kNoPattern;
+  if (!hits.empty() && hits.back().id == kTemplateId) {
+    template_pattern = hits.back().pattern;
+    hits = hits.first(hits.size() - 1);
+  }
+
+  const bool exempt = has_unlimited_ && is_exempt(hits, facts, now, out);
+  if (exempt) out.reason = Bill::Reason::exempt;
+  bool path_applied = exempt && rules_[out.rule].names_path;
+  for (const bool otherwise : {false, true}) {
+    if (otherwise && (path_applied || !has_otherwise_)) break;
+    for (PathHit hit : hits) {
+      const BookRule& rule = rules_[hit.id];
+      if (rule.otherwise != otherwise || (exempt && !rule.is_ban) || !is_about(rule, facts, now)) continue;
+      if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
+      const Applied applied = apply(hit, facts, out);
+      path_applied = path_applied || (rule.names_path && applied == Applied::enforced);
+    }
+  }
+}
+
+// The key of a limit is that of its rule, and the window; see docs/configuration.md, "Keys".
+Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) const {
+  const BookRule& rule = rules_[hit.id];
+  out.keys.begin(rule.key_prefix);
+  for (const Dimension& dimension : rule.rule->per) {
+    if (append(dimension, hit.pattern, facts, out.keys)) continue;
+    out.keys.drop();
+    if (!rule.rule->required || rule.rule->mode != Mode::enforce || rule.rule->percent < 100) return Applied::no;
+    if (out.reason != Bill::Reason::missing) out.rule = hit.id;
+    out.reason = Bill::Reason::missing;
+    return Applied::enforced;
+  }
+  const std::string_view key = out.keys.end();
+  const bool in_shadow = rule.rule->mode == Mode::shadow ||
+                         (rule.rule->percent < 100 && static_cast<int>(key_mark(key) % 100) >= rule.rule->percent);
+  const Applied how = in_shadow ? Applied::in_shadow : Applied::enforced;
+  charge(rule, facts, key, how, out);
+  return how;
+}
+
+void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const {
+  const bool is_enforced = how == Applied::enforced;
+  const std::int64_t cost = cost_of(rule.rule->cost, facts);
+  if (is_enforced && out.charges.size() + rule.limits > kChargesMax) {
+    out.reason = Bill::Reason::too_many;
+    return;
+  }
+  if (!is_enforced && rule.limits > 0) {
+    out.shadows.push_back({static_cast<std::uint32_t>(&rule - rules_.data()), {}});
+    out.shadows.back().charges.reserve(rule.limits);
+  }
+  for (std::uint32_t i = 0; i < rule.limits; ++i) {
+    const BookLimit& limit = limits_[rule.first_limit + i];
+    if (i > 0) out.keys.begin(key);  // the first goes on where the rule's own key ends
+    out.keys.raw(limit.suffix);
+    const std::string_view limit_key = out.keys.end();
+    const Limit* applied = limit.phases.empty() ? &limit.limit : &limit.phases[key_mark(key) % limit.phases.size()];
+    const Charge charge{.key = limit_key, .limit = applied, .cost = cost};
+    if (is_enforced) {
+      out.charges.add(charge);
+      out.limits.add(rule.first_limit + i);
+    } else {
+      out.shadows.back().charges.push_back(charge);
+    }
+  }
+  if (!is_enforced || rule.limits == 0) return;
+  out.counts_denied = out.counts_denied || rule.rule->count_denied;
+  if (out.reason == Bill::Reason::no_rule) out.reason = Bill::Reason::limits;
+}
+
+bool Rulebook::append_identity(Facts& facts, KeyArena& out) const {
+  for (std::size_t i = 0; i < policy_.identity.size(); ++i) {
+    // Whose identity it is must be in the key: user 42 is not API key 42.
+    out.raw(identity_keys_[i]);
+    if (append(policy_.identity[i], kNoPattern, facts, out)) return true;
+    out.take_back(identity_keys_[i].size());
+  }
+  return false;
+}
+
+bool Rulebook::append(const Dimension& dimension, std::uint32_t pattern, Facts& facts, KeyArena& out) const {
+  switch (dimension.kind) {
+    case AttributeKind::identity:
+      return append_identity(facts, out);
+    case AttributeKind::ip: {
+      const IpAddress* ip = facts.ip();
+      if (ip == nullptr) return false;
+      out.part(bytes_of(truncated(*ip, dimension.v4_bits, dimension.v6_bits)));
+      return true;
+    }
+    case AttributeKind::api_key:
+      if (facts.request().api_key.empty()) return false;
+      out.part({reinterpret_cast<const char*>(facts.key_hash().data()), facts.key_hash().size()});
+      return true;
+    case AttributeKind::path:  // never as it was sent, or every made-up path would bring a budget of its own
+      if (facts.path().empty()) return false;
+      out.raw(pattern == kNoPattern ? std::string_view("\0", 1) : std::string_view(pattern_keys_[pattern]));
+      return true;
+    case AttributeKind::capture: {
+      const auto value = patterns_[pattern].capture(facts.path(), dimension.name);
+      if (!value || value->empty()) return false;
+      out.part(*value);
+      return true;
+    }
+    case AttributeKind::method: {
+      std::string method(facts.request().method);
+      std::ranges::transform(method, method.begin(), [](char c) { return lower(c); });
+      if (!method.empty()) out.part(method);
+      return !method.empty();
+    }
+    default: {
+      const std::string_view value = facts.value(dimension.kind, dimension.name);
+      if (!value.empty()) out.part(value);
+      return !value.empty();
+    }
+  }
+}
+
+}  // namespace weir

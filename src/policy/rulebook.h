@@ -1,0 +1,167 @@
+// A policy compiled: which limits must this request be charged to?
+//
+// Immutable: a reload makes another one and swaps the pointer, so asking takes no lock. Every rule that matches is on
+// the bill, not only the first, because a client may be held by its plan and by its address at once. Rules that name a
+// path are found through an index of paths, those that name a tenant, user, plan or host through a hash table; the few
+// others are asked one by one. Any thread. Tested by rulebook_test.cc, tests/matcher_test.cc (against a slow, obvious
+// matcher) and fuzz/rule_matcher.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "few.h"
+#include "policy/criterion.h"
+#include "policy/facts.h"
+#include "policy/key_arena.h"
+#include "policy/path_index.h"
+#include "policy/reader.h"
+#include "weir/policy.h"
+#include "weir/request.h"
+#include "weir/result.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+inline constexpr std::size_t kPhases = 16;  // at which fixed windows of different keys begin
+
+// A limit of a rule, compiled.
+struct BookLimit {
+  Limit limit;
+  std::vector<Limit> phases;  // empty, or one of each phase
+  std::string suffix;         // of its keys
+  std::string name;           // `steps: 100/minute`
+  std::uint32_t rule = 0;
+  std::uint32_t quota = 0;  // its place among those of the rule
+};
+
+struct BookRule {
+  std::vector<Criterion> criteria;  // all must hold; without the one that the index answers
+  std::vector<std::vector<Criterion>> none_of;
+  std::string key_prefix;
+  std::uint32_t first_limit = 0;
+  std::uint32_t limits = 0;
+  bool otherwise = false;
+  bool names_path = false;
+  bool is_ban = false;
+  std::int64_t expires_us = INT64_MAX;
+  std::uint32_t first_pattern = 0, end_pattern = 0;  // those of its paths
+  const Rule* rule = nullptr;                        // of the policy in the same book
+};
+
+// A rule in shadow, whose limits are charged apart from all others. They follow each other in the book.
+struct ShadowBill {
+  std::uint32_t rule = 0;
+  std::vector<Charge> charges;
+};
+
+// What the rules ask of one request. Keys lie in the bill itself, so it is neither copied nor moved.
+struct Bill {
+  enum class Reason : std::uint8_t {
+    no_rule,   // nothing applies
+    limits,    // charged to some
+    skipped,   // no rule sees it
+    exempt,    // an unlimited rule lets it pass; bans apart
+    missing,   // an attribute that a rule requires is not there: denied
+    too_many,  // more limits than can be charged at once
+  };
+  Reason reason = Reason::no_rule;
+  std::uint32_t rule = 0;                  // the one that exempts, or that lacks an attribute
+  bool counts_denied = false;              // some of the rules do
+  Few<Charge, kChargesMax> charges;        // all or none
+  Few<std::uint32_t, kChargesMax> limits;  // of each charge, its limit's number in the book
+  std::vector<ShadowBill> shadows{};
+  KeyArena keys;
+
+  Bill() {}  // NOLINT: what is not used is not even zeroed
+  Bill(const Bill&) = delete;
+  Bill& operator=(const Bill&) = delete;
+};
+
+class Rulebook {
+ public:
+  // What is wrong was said by the parser already, but for a policy that was put together by hand.
+  static Result<std::shared_ptr<const Rulebook>> make(Policy policy, const Reader::Compile& compile);
+  Rulebook(const Rulebook&) = delete;
+  Rulebook& operator=(const Rulebook&) = delete;
+
+  const Policy& policy() const { return policy_; }
+  const Reading& reading() const { return reading_; }
+  const BookRule& rule(std::uint32_t number) const { return rules_[number]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(rules_.size()); }
+  const BookLimit& limit(std::uint32_t number) const { return limits_[number]; }
+  // Whether the time makes a difference to which rules there are.
+  bool has_expiring() const { return has_expiring_; }
+
+  // bill()
+  //
+  // `now` only tells which rules have expired.
+  void bill(Facts& facts, std::int64_t now, Bill& out) const;
+
+  // For explanations, without any index: the first reason why a rule is not about this request, without regard to
+  // `otherwise`. Empty if it is.
+  std::string mismatch(std::uint32_t rule, Facts& facts, std::int64_t now) const;
+  // What the rule counts this request by, for people: `user 42, path /api/search`. API keys by their hash.
+  std::string key_text(std::uint32_t rule, Facts& facts) const;
+  // The first attribute of `per` that this request lacks.
+  std::optional<Dimension> lacking(std::uint32_t rule, Facts& facts) const;
+
+ private:
+  enum class Applied : std::uint8_t { no, enforced, in_shadow };
+
+  Rulebook() = default;
+
+  Result<void> compile(const Reader::Compile& compile);
+  Result<void> compile_rule(std::uint32_t number, const Reader::Compile& compile);
+  Result<void> compile_limit(std::uint32_t number, std::uint32_t quota, const Reader::Compile& compile);
+  Result<void> add_pattern(const std::string& text, std::uint32_t id);
+  void index_rule(std::uint32_t number);
+
+  void find_by_value(Facts& facts, PathHits& hits) const;
+  bool is_about(const BookRule& rule, Facts& facts, std::int64_t now) const;
+  bool is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const;
+  Applied apply(const PathHit& hit, Facts& facts, Bill& out) const;
+  void charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const;
+  bool append(const Dimension& dimension, std::uint32_t pattern, Facts& facts, KeyArena& out) const;
+  bool append_identity(Facts& facts, KeyArena& out) const;
+  std::string value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const;
+  std::uint32_t pattern_of(std::uint32_t rule, Facts& facts) const;
+
+  Policy policy_;
+  Reading reading_;
+  std::vector<BookRule> rules_;
+  std::vector<BookLimit> limits_;
+  bool has_expiring_ = false;
+  bool has_unlimited_ = false;
+  bool has_otherwise_ = false;
+
+  // Every path pattern has a number: those of skip, of the templates, then those of rules.
+  static constexpr std::uint32_t kSkipId = UINT32_MAX;
+  static constexpr std::uint32_t kTemplateId = UINT32_MAX - 1;
+  static constexpr std::uint32_t kNoPattern = UINT32_MAX;
+  std::vector<PathPattern> patterns_;
+  std::vector<std::string> pattern_keys_;   // as parts of keys
+  std::vector<std::string> identity_keys_;  // what stands before the value, for each kind that identity may be
+  PathIndex paths_;
+
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  using ByValue = std::unordered_map<std::string, std::vector<std::uint32_t>, TextHash, std::equal_to<>>;
+  static constexpr std::array kIndexed = {AttributeKind::user, AttributeKind::tenant, AttributeKind::plan,
+                                          AttributeKind::host};
+  std::array<ByValue, kIndexed.size()> by_value_;
+  std::vector<std::uint32_t> others_;  // asked one by one
+};
+
+// A number that is the same for a key on every machine.
+std::uint64_t key_mark(std::string_view key);
+
+}  // namespace weir

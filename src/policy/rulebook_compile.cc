@@ -1,0 +1,278 @@
+// Makes a rulebook: patterns into the index, quotas into limits, and the parts of keys that are the same for all. See
+// rulebook.h. Also what explanations ask, which need not be fast.
+#include <algorithm>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/fields.h"
+#include "policy/rulebook.h"
+
+namespace weir {
+namespace {
+
+// As KeyArena writes it.
+std::string part_of(std::string_view text) {
+  KeyArena arena;
+  arena.begin({});
+  arena.part(text);
+  return std::string(arena.end());
+}
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  for (const std::uint8_t byte : bytes) out += {kHex[byte >> 4], kHex[byte & 15]};
+  return out;
+}
+
+ForwardedBy forwarded_by(const std::string& header) {
+  if (header == "x-forwarded-for") return ForwardedBy::x_forwarded_for;
+  return header == "forwarded" ? ForwardedBy::forwarded : ForwardedBy::single_header;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Rulebook>> Rulebook::make(Policy policy, const Reader::Compile& compile) {
+  const std::shared_ptr<Rulebook> book(new Rulebook);
+  book->policy_ = std::move(policy);
+  if (auto made = book->compile(compile); !made) return fail(made.error());
+  return book;
+}
+
+Result<void> Rulebook::add_pattern(const std::string& text, std::uint32_t id) {
+  auto pattern = PathPattern::parse(text, reading_.path_case);
+  if (!pattern) return fail(pattern.error());
+  paths_.add(*pattern, id);
+  pattern_keys_.push_back(part_of(pattern->text()));
+  patterns_.push_back(*std::move(pattern));
+  return {};
+}
+
+Result<void> Rulebook::compile(const Reader::Compile& compile) {
+  reading_.path_case = policy_.path_case_matters ? PathCase::kept : PathCase::folded;
+  std::vector<IpRange> proxies;
+  for (const std::string& text : policy_.trusted_proxies) {
+    const auto range = parse_ip_range(text);
+    if (!range) return fail(range.error());
+    proxies.push_back(*range);
+  }
+  reading_.trust = {.proxies = IpSet(proxies),
+                    .by = forwarded_by(policy_.client_ip_header),
+                    .header = policy_.client_ip_header,
+                    .hops = static_cast<unsigned>(policy_.trusted_hops)};
+  for (const Dimension& dimension : policy_.identity) {
+    // The kind's own number, and the name of those that have one.
+    identity_keys_.push_back(std::string(1, static_cast<char>(dimension.kind)) +
+                             (dimension.name.empty() ? "" : part_of(dimension.name)));
+  }
+  for (const std::string& text : policy_.skip) {
+    if (auto added = add_pattern(text, kSkipId); !added) return added;
+  }
+  for (const std::string& text : policy_.templates) {
+    if (auto added = add_pattern(text, kTemplateId); !added) return added;
+  }
+  rules_.resize(policy_.rules.size());
+  for (std::uint32_t i = 0; i < rules_.size(); ++i) {
+    if (auto made = compile_rule(i, compile); !made) return made;
+  }
+  paths_.finish();
+  return {};
+}
+
+Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile& compile) {
+  const Rule& rule = policy_.rules[number];
+  BookRule& out = rules_[number];
+  out.rule = &rule;
+  out.otherwise = rule.match.otherwise;
+  out.first_pattern = static_cast<std::uint32_t>(patterns_.size());
+  for (const Condition& condition : rule.match.all) {
+    if (condition.kind != AttributeKind::path) {
+      out.criteria.emplace_back(condition, reading_.path_case);
+      continue;
+    }
+    out.names_path = true;
+    for (const std::string& text : condition.any_of) {
+      if (rule.mode == Mode::off) break;
+      if (auto added = add_pattern(text, number); !added) return added;
+    }
+  }
+  out.end_pattern = static_cast<std::uint32_t>(patterns_.size());
+  for (const auto& set : rule.match.none_of) {
+    std::vector<Criterion>& criteria = out.none_of.emplace_back();
+    for (const Condition& condition : set) criteria.emplace_back(condition, reading_.path_case);
+  }
+  std::string per;
+  for (const Dimension& dimension : rule.per) per.append(per.empty() ? "" : ",").append(to_string(dimension));
+  out.key_prefix = part_of(rule.name) + part_of(per);
+  out.first_limit = static_cast<std::uint32_t>(limits_.size());
+  out.limits = static_cast<std::uint32_t>(rule.limits.size());
+  out.is_ban = !rule.limits.empty();
+  for (std::uint32_t i = 0; i < out.limits; ++i) {
+    if (auto made = compile_limit(number, i, compile); !made) return made;
+    out.is_ban = out.is_ban && rule.limits[i].quota.permits == 0;
+  }
+  if (rule.expires_at) out.expires_us = rule.expires_at->count();
+  has_expiring_ = has_expiring_ || rule.expires_at.has_value();
+  if (rule.mode == Mode::off) return {};
+  has_unlimited_ = has_unlimited_ || rule.unlimited;
+  has_otherwise_ = has_otherwise_ || rule.match.otherwise;
+  index_rule(number);
+  return {};
+}
+
+Result<void> Rulebook::compile_limit(std::uint32_t number, std::uint32_t quota, const Reader::Compile& compile) {
+  const Rule& rule = policy_.rules[number];
+  const RuleLimit& written = rule.limits[quota];
+  auto limit = compile(written.quota);
+  if (!limit) return fail(limit.error());
+  BookLimit out{.limit = *std::move(limit), .rule = number, .quota = quota};
+  const std::string window = window_id(rule, written.quota);
+  if (!window.empty()) out.suffix = part_of(window);
+  out.name = rule.name + ": " + (written.text.empty() ? to_string(written.quota) : written.text);
+  for (std::size_t i = 0; rule.phase_by_key && i < kPhases; ++i) {
+    auto one =
+        phased(out.limit, out.limit.period_us / static_cast<std::int64_t>(kPhases) * static_cast<std::int64_t>(i));
+    if (!one) return fail(one.error());
+    out.phases.push_back(*std::move(one));
+  }
+  limits_.push_back(std::move(out));
+  return {};
+}
+
+// By its paths, else by the whole values of one attribute, else asked always.
+void Rulebook::index_rule(std::uint32_t number) {
+  BookRule& rule = rules_[number];
+  if (rule.names_path) return;
+  for (std::size_t i = 0; i < kIndexed.size(); ++i) {
+    const auto found = std::ranges::find_if(rule.criteria, [&](const Criterion& criterion) {
+      return criterion.condition().kind == kIndexed[i] && criterion.whole_values() != nullptr;
+    });
+    if (found == rule.criteria.end()) continue;
+    for (const std::string& value : *found->whole_values()) {
+      auto& rules = by_value_[i][value];
+      if (rules.empty() || rules.back() != number) rules.push_back(number);
+    }
+    rule.criteria.erase(found);
+    return;
+  }
+  others_.push_back(number);
+}
+
+std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {
+  const bool by_rule = rules_[rule].names_path;
+  const std::uint32_t templates = static_cast<std::uint32_t>(policy_.skip.size());
+  std::uint32_t at = by_rule ? rules_[rule].first_pattern : templates;
+  const std::uint32_t end =
+      by_rule ? rules_[rule].end_pattern : templates + static_cast<std::uint32_t>(policy_.templates.size());
+  while (at < end && !patterns_[at].matches(facts.path())) ++at;
+  return at < end ? at : kNoPattern;
+}
+
+namespace {
+
+std::string shown(const Condition& condition) {
+  std::string out;
+  for (std::size_t i = 0; i < condition.any_of.size() && i < 3; ++i) {
+    out.append(i > 0 ? " or " : "").append(condition.any_of[i]);
+  }
+  return condition.any_of.size() > 3 ? out + " ..." : out;
+}
+
+std::string found_text(const Condition& condition, Facts& facts) {
+  switch (condition.kind) {
+    case AttributeKind::ip:
+      return facts.ip() == nullptr ? "" : to_string(*facts.ip());
+    case AttributeKind::api_key:
+      return facts.request().api_key.empty() ? "" : "sha256:" + hex(facts.key_hash());
+    default:
+      return std::string(facts.value(condition.kind, condition.name));
+  }
+}
+
+std::string differs(const Condition& condition, Facts& facts) {
+  std::string subject(to_string(condition.kind));
+  if (!condition.name.empty()) subject += ' ' + condition.name;
+  const std::string found = found_text(condition, facts);
+  if (found.empty()) return "there is no " + subject;
+  return subject + " is " + in_quotes(found, 80) + ", not " + shown(condition);
+}
+
+}  // namespace
+
+std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t now) const {
+  const BookRule& rule = rules_[number];
+  if (rule.rule->mode == Mode::off) return "it is off";
+  if (now >= rule.expires_us) return "it expired at " + time_text(*rule.rule->expires_at);
+  for (const Condition& condition : rule.rule->match.all) {
+    if (!Criterion(condition, reading_.path_case).holds(facts)) return differs(condition, facts);
+  }
+  for (std::size_t i = 0; i < rule.none_of.size(); ++i) {
+    if (!std::ranges::all_of(rule.none_of[i], [&](const Criterion& one) { return one.holds(facts); })) continue;
+    std::string out = "not for ";
+    for (const Condition& condition : rule.rule->match.none_of[i]) {
+      out.append(out.size() > 8 ? " and " : "").append(to_string(condition.kind));
+      out.append(condition.name.empty() ? " " : " " + condition.name + " ").append(shown(condition));
+    }
+    return out;
+  }
+  return {};
+}
+
+std::optional<Dimension> Rulebook::lacking(std::uint32_t number, Facts& facts) const {
+  KeyArena arena;
+  arena.begin({});
+  const std::uint32_t pattern = pattern_of(number, facts);
+  for (const Dimension& dimension : rules_[number].rule->per) {
+    if (!append(dimension, pattern, facts, arena)) return dimension;
+  }
+  return {};
+}
+
+std::string Rulebook::value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const {
+  switch (dimension.kind) {
+    case AttributeKind::identity:
+      for (const Dimension& one : policy_.identity) {
+        if (std::string text = value_text(one, rule, facts); !text.empty()) return text;
+      }
+      return {};
+    case AttributeKind::ip: {
+      if (facts.ip() == nullptr) return {};
+      const IpAddress network = truncated(*facts.ip(), dimension.v4_bits, dimension.v6_bits);
+      const unsigned bits = network.is_v4() ? dimension.v4_bits : dimension.v6_bits;
+      const bool is_whole = bits == (network.is_v4() ? 32U : 128U);
+      return "ip " + to_string(network) + (is_whole ? "" : '/' + std::to_string(bits));
+    }
+    case AttributeKind::api_key:
+      return facts.request().api_key.empty() ? ""
+                                             : "api_key sha256:" + hex(std::span(facts.key_hash()).first(8)) + "...";
+    case AttributeKind::path: {
+      const std::uint32_t pattern = pattern_of(rule, facts);
+      if (facts.path().empty()) return {};
+      return pattern == kNoPattern ? "any path" : "path " + patterns_[pattern].text();
+    }
+    case AttributeKind::capture: {
+      const std::uint32_t pattern = pattern_of(rule, facts);
+      if (pattern == kNoPattern) return {};
+      const auto value = patterns_[pattern].capture(facts.path(), dimension.name);
+      return value ? dimension.name + ' ' + in_quotes(*value) : "";
+    }
+    default: {
+      const std::string_view value = facts.value(dimension.kind, dimension.name);
+      if (value.empty()) return {};
+      const std::string subject(dimension.name.empty() ? to_string(dimension.kind) : std::string_view(dimension.name));
+      return subject + ' ' + in_quotes(value);
+    }
+  }
+}
+
+std::string Rulebook::key_text(std::uint32_t number, Facts& facts) const {
+  const Rule& rule = *rules_[number].rule;
+  if (rule.per.empty()) return "all together";
+  std::string out;
+  for (const Dimension& dimension : rule.per) {
+    out.append(out.empty() ? "" : ", ").append(value_text(dimension, number, facts));
+  }
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,59 @@
+// The JSON Schema of a config, put together from the rows that the parser reads by. See fields.h.
+//
+// It holds what a schema can hold: names, types, bounds. What a quota or a pattern may be is the parser's to say.
+#include <string>
+#include <string_view>
+
+#include "policy/fields.h"
+
+namespace weir {
+namespace {
+
+// Texts of ours: nothing in them needs more.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+template <class T>
+std::string object_schema(std::span<const Field<T>> rows, std::string_view required) {
+  std::string out = R"({"type":"object","additionalProperties":false,)" + std::string(required) + R"("properties":{)";
+  bool is_first = true;
+  for (const Field<T>& row : rows) {
+    out.append(is_first ? "\n" : ",\n").append("      ").append(quoted(row.name)).append(":");
+    std::string value(row.schema);
+    value.insert(1, R"("description":)" + quoted(row.about) + ",");
+    out.append(value);
+    is_first = false;
+  }
+  return out + "}}";
+}
+
+}  // namespace
+
+std::string policy_schema() {
+  std::string out = R"({"$schema":"https://json-schema.org/draft/2020-12/schema",
+  "title":"Weir policy",
+  "description":"Who may do how much of what",
+  "allOf":[)" + object_schema(policy_fields(), R"("required":["rules"],)") +
+                    R"(],
+  "$defs":{
+    "values":{"anyOf":[{"$ref":"#/$defs/value"},{"type":"array","items":{"$ref":"#/$defs/value"},"minItems":1,"maxItems":1000}]},
+    "value":{"type":["string","integer","number","boolean"]},
+    "patterns":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
+    "per":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":8}]},
+    "quota":{"type":"string","minLength":1},
+    "match":)" + object_schema(match_fields(), R"("minProperties":1,)") +
+                    R"(,
+    "rule":)" +
+                    object_schema(rule_fields(),
+                                  R"("required":["name"],"oneOf":[{"required":["limit"]},{"required":["limits"]}],)") +
+                    "}}\n";
+  return out;
+}
+
+}  // namespace weir

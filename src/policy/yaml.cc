@@ -1,0 +1,196 @@
+// Reads YAML, and JSON as YAML, into a tree of nodes. See node.h. The one file that sees yaml-cpp.
+//
+// It listens to the parser's events rather than walk its tree: the bounds then hold while it reads, and every node has
+// its place. A bound that is exceeded ends the reading by an exception of our own, which goes no further than here.
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "nearest.h"
+#include "policy/node.h"
+
+namespace weir {
+namespace {
+
+struct Stop {};
+
+Position position(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
+
+class TreeMaker final : public YAML::EventHandler {
+ public:
+  explicit TreeMaker(std::vector<TextProblem>& problems) : problems_(problems) {}
+
+  Node root;
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) stop(position(mark), "a second document begins here; a config is one document");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add({.is_null = true, .at = position(mark)}, anchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    const bool is_plain = tag == "?";
+    if (tag.size() > 1) stop(position(mark), "a tag, " + in_quotes(tag) + "; write the value without one");
+    const bool is_null = is_plain && (value == "~" || lower(value) == "null");
+    add({.is_plain = is_plain, .is_null = is_null, .at = position(mark), .text = value}, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (++aliases_ > kAliasesMax) {
+      stop(position(mark), "more than " + std::to_string(kAliasesMax) + " aliases; write the rest out");
+    }
+    const auto known = anchored_.find(anchor);
+    if (known == anchored_.end()) stop(position(mark), "an alias to a value that contains it; write it out");
+    Node copy = known->second;
+    count(copy, position(mark));
+    add(std::move(copy), 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin({.kind = Node::Kind::list, .at = position(mark)}, anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    begin({.kind = Node::Kind::map, .at = position(mark)}, anchor);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  struct Open {
+    Node node;
+    YAML::anchor_t anchor;
+    std::set<std::string> keys;
+  };
+
+  [[noreturn]] void stop(Position at, std::string message) {
+    problems_.push_back({at, std::move(message)});
+    throw Stop{};
+  }
+
+  void count_one(Position at) {
+    if (++nodes_ > kNodesMax) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
+  }
+
+  // An anchor and an alias each cost as much as what they stand for.
+  void count(const Node& node, Position at) {
+    count_one(at);
+    for (const Node& item : node.items) count(item, at);
+  }
+
+  void begin(Node node, YAML::anchor_t anchor) {
+    count_one(node.at);
+    if (open_.size() >= kDepthMax) {
+      stop(node.at, "nested more than " + std::to_string(kDepthMax) + " deep; nothing in a config is");
+    }
+    open_.push_back({std::move(node), anchor, {}});
+  }
+
+  void end() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    place(std::move(done.node), done.anchor);
+  }
+
+  void add(Node node, YAML::anchor_t anchor) {
+    count_one(node.at);
+    place(std::move(node), anchor);
+  }
+
+  void place(Node node, YAML::anchor_t anchor) {
+    if (anchor != 0) {
+      count(node, node.at);
+      anchored_[anchor] = node;
+    }
+    if (open_.empty()) {
+      root = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    const bool is_key = parent.node.is_map() && parent.node.items.size() % 2 == 0;
+    if (is_key) check_key(parent, node);
+    parent.node.items.push_back(std::move(node));
+  }
+
+  void check_key(Open& parent, const Node& key) {
+    if (!key.is_scalar()) stop(key.at, "a key must be a word, not a list or a map");
+    if (!parent.keys.insert(key.text).second) {
+      problems_.push_back({key.at, "the key " + in_quotes(key.text) + " is given twice; give it once"});
+    }
+  }
+
+  std::vector<TextProblem>& problems_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Node> anchored_;
+  std::size_t documents_ = 0;
+  std::size_t nodes_ = 0;
+  std::size_t aliases_ = 0;
+};
+
+// What people run into, said in other words than the parser's.
+std::string explained(const std::string& message) {
+  std::string out = "this is not YAML: " + message;
+  if (message.find("flow not found") != std::string::npos) {
+    out += "; is a bracket open, or a value with { } [ ] , in it not in quotes, as '/users/{id}' must be?";
+  } else if (message.find("illegal map value") != std::string::npos) {
+    out += "; a value with a colon and a blank in it must be in quotes";
+  } else if (message.find("anchor is not defined") != std::string::npos) {
+    out += "; a value that begins with * must be in quotes";
+  } else if (message.find("tab") != std::string::npos || message.find("indent") != std::string::npos) {
+    out += "; indent with blanks, all of a list or map alike";
+  }
+  return out;
+}
+
+Position end_of(std::string_view text) {
+  const auto lines = std::ranges::count(text, '\n');
+  const std::size_t line_start = text.rfind('\n') + 1;  // npos + 1 is 0
+  return {static_cast<std::int32_t>(lines) + 1, static_cast<std::int32_t>(text.size() - line_start) + 1};
+}
+
+// What no config contains, and a damaged file does.
+std::size_t find_control(std::string_view text) {
+  const auto bad = std::ranges::find_if(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 ? c != '\n' && c != '\r' && c != '\t' : byte == 0x7f;
+  });
+  return static_cast<std::size_t>(bad - text.begin());
+}
+
+}  // namespace
+
+Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
+  if (text.size() > kPolicyBytesMax) {
+    problems.push_back({{1, 1},
+                        "the text has " + std::to_string(text.size()) + " bytes; at most " +
+                            std::to_string(kPolicyBytesMax) + " (1 MiB) are read"});
+    return {};
+  }
+  if (const std::size_t bad = find_control(text); bad < text.size()) {
+    problems.push_back({end_of(text.substr(0, bad)), "a control character, " + in_quotes(text.substr(bad, 1)) +
+                                                         "; is the file damaged, or no text at all?"});
+    return {};
+  }
+  TreeMaker maker(problems);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(maker)) {
+    }
+  } catch (const Stop&) {
+  } catch (const YAML::Exception& error) {
+    const bool has_place = !error.mark.is_null();
+    problems.push_back({has_place ? position(error.mark) : Position{1, 1}, explained(error.msg)});
+  }
+  return std::move(maker.root);
+}
+
+}  // namespace weir

@@ -1,0 +1,89 @@
+// Writes explanations. See explain_text.h.
+#include "protocol/explain_text.h"
+
+#include <algorithm>
+
+#include "protocol/problem.h"
+
+namespace weir {
+namespace {
+
+std::string seconds(Micros wait) {
+  if (wait == kNever) return "never";
+  std::string out;
+  append_json_seconds(out, wait);
+  return out + " s";
+}
+
+std::string state_text(const RuleExplanation::State& state) {
+  const Decision& decision = state.decision;
+  std::string out = std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
+  if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
+  if (!decision.allowed) {
+    out += decision.retry_after == kNever ? ", never passes" : ", passes in " + seconds(decision.retry_after);
+  } else if (decision.delay > Micros{0}) {
+    out += ", after a delay of " + seconds(decision.delay);
+  }
+  return out;
+}
+
+void append_member(std::string& out, const char* name, const std::string& value) {
+  out.append("\"").append(name).append("\":");
+  append_json_text(out, value);
+  out.push_back(',');
+}
+
+}  // namespace
+
+std::string to_text(const Explanation& explanation) {
+  std::size_t width = 4;
+  for (const RuleExplanation& rule : explanation.rules) width = std::max(width, rule.rule.size());
+  std::string out = explanation.summary + '\n';
+  if (!explanation.path.empty()) out += "path    " + explanation.path + '\n';
+  if (!explanation.client_ip.empty()) out += "client  " + explanation.client_ip + '\n';
+  out += '\n';
+  for (const RuleExplanation& rule : explanation.rules) {
+    out += (rule.applies ? "+ " : "- ") + rule.rule + std::string(width - rule.rule.size() + 2, ' ') + rule.reason;
+    if (rule.applies && !rule.key.empty()) out += ", per " + rule.key;
+    out += '\n';
+    for (const RuleExplanation::State& state : rule.limits) {
+      const std::string name = rule.rule + ": " + state.quota;
+      out += "    " + state.quota + " (" + state.algorithm + "): " + state_text(state);
+      out += name == explanation.binding ? "   <- binds\n" : "\n";
+      out += "      at worst: " + state.worst_case + '\n';
+    }
+  }
+  return out;
+}
+
+std::string to_json(const Explanation& explanation) {
+  std::string out = "{\"allowed\":" + std::string(explanation.allowed ? "true," : "false,");
+  append_member(out, "summary", explanation.summary);
+  append_member(out, "path", explanation.path);
+  append_member(out, "client_ip", explanation.client_ip);
+  append_member(out, "binding", explanation.binding);
+  out += "\"rules\":[";
+  for (std::size_t i = 0; i < explanation.rules.size(); ++i) {
+    const RuleExplanation& rule = explanation.rules[i];
+    out += i > 0 ? ",\n{" : "\n{";
+    append_member(out, "rule", rule.rule);
+    out += "\"applies\":" + std::string(rule.applies ? "true," : "false,");
+    append_member(out, "reason", rule.reason);
+    append_member(out, "key", rule.key);
+    out += "\"limits\":[";
+    for (std::size_t k = 0; k < rule.limits.size(); ++k) {
+      const RuleExplanation::State& state = rule.limits[k];
+      out += k > 0 ? ",{" : "{";
+      append_member(out, "window", state.quota);
+      append_member(out, "algorithm", state.algorithm);
+      append_member(out, "worst_case", state.worst_case);
+      out += "\"cost\":" + std::to_string(state.cost) + ',';
+      append_decision_members(out, state.decision);
+      out += '}';
+    }
+    out += "]}";
+  }
+  return out + "]}\n";
+}
+
+}  // namespace weir

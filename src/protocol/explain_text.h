@@ -1,0 +1,15 @@
+// An explanation as people read it, and as one JSON object for programs.
+//
+// Pure; any thread. Tested by explain_text_test.cc and tests/server/policy.sh.
+#pragma once
+
+#include <string>
+
+#include "weir/explanation.h"
+
+namespace weir {
+
+std::string to_text(const Explanation& explanation);
+std::string to_json(const Explanation& explanation);
+
+}  // namespace weir

@@ -1,0 +1,235 @@
+// Every config below examples/ is sound, and does what it says: the sketch, and the two layers. One tenant cannot
+// touch the budget of another, whatever it sends. (The presets are exercised by presets_test.cc.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gate_fixture.h"
+#include "seed.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kExamples = WEIR_SOURCE_DIR "/examples/";
+
+std::vector<std::string> example_files() {
+  std::vector<std::string> files;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(kExamples)) {
+    if (file.path().extension() == ".yaml") files.push_back(file.path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+class Examples : public test::GateTest {
+ protected:
+  void use_example(const std::string& name) { use(test::read_file(kExamples + name)); }
+};
+
+TEST_F(Examples, AreReadWithoutAnErrorOrAWarning) {
+  const auto files = example_files();
+  EXPECT_GE(files.size(), 23U);
+  for (const std::string& file : files) {
+    const auto policy = parse_policy(test::read_file(file), file);
+    ASSERT_TRUE(policy) << policy.error().message;
+    for (const std::string& line : review(*policy, file, Micros{kStart})) ADD_FAILURE() << line;
+    const auto applied = gate.apply(*policy, Force::yes);
+    EXPECT_TRUE(applied) << file << ": " << applied.error().message;
+  }
+}
+
+TEST_F(Examples, ArePrintedAsATextThatMeansTheSame) {
+  for (const std::string& file : example_files()) {
+    const auto policy = parse_policy(test::read_file(file), file);
+    ASSERT_TRUE(policy) << policy.error().message;
+    const std::string printed = to_yaml(*policy);
+    const auto again = parse_policy(printed, "printed.yaml");
+    ASSERT_TRUE(again) << again.error().message << "\n" << printed;
+    EXPECT_TRUE(*again == *policy) << file << " became\n" << printed;
+  }
+}
+
+TEST_F(Examples, BeginWithACommentOfAFewLines) {
+  for (const std::string& file : example_files()) {
+    const std::string text = test::read_file(file);
+    int lines = 0;
+    for (std::size_t at = 0; text.substr(at, 2) == "# "; at = text.find('\n', at) + 1) ++lines;
+    EXPECT_GE(lines, 2) << file;
+    EXPECT_LE(lines, 5) << file;
+  }
+}
+
+TEST_F(Examples, HoldSearchesUploadsAndLoginsByTheSketch) {
+  use_example("weir.yaml");
+  const Request search{.api_key = "key", .ip = "192.0.2.1", .path = "/api/search?q=weir"};
+  EXPECT_EQ(passed(101, search), 100);
+  EXPECT_EQ(binding(ask(search)), "search: 100/minute");
+  const Request upload{.api_key = "key", .ip = "192.0.2.1", .path = "/API/upload/"};
+  EXPECT_EQ(passed(11, upload), 10);
+  EXPECT_EQ(binding(ask(upload)), "upload: 10/hour");
+
+  const Request login{.ip = "192.0.2.2", .method = "POST", .path = "/api/login"};
+  EXPECT_EQ(passed(6, login), 5);
+  const Answer denied = ask(login);
+  EXPECT_EQ(binding(denied), "login: 5/5min");
+  EXPECT_EQ(denied.retry_after, Micros{5min});
+  go_on(5min - 1us);
+  EXPECT_FALSE(ask(login).allowed);
+  go_on(1us);
+  EXPECT_TRUE(ask(login).allowed);
+}
+
+TEST_F(Examples, HoldAUserByStepsAndAnAddressByTheMinuteInTheSketch) {
+  use_example("weir.yaml");
+  EXPECT_EQ(passed(11, {.user = "42", .ip = "192.0.2.1", .path = "/"}), 10);
+  EXPECT_EQ(binding(ask({.user = "42", .ip = "192.0.2.1", .path = "/"})), "steps: 10/second");
+  EXPECT_EQ(passed(591, {.ip = "192.0.2.1", .path = "/"}), 590);
+  EXPECT_EQ(binding(ask({.ip = "192.0.2.1", .path = "/"})), "address: 600/minute");
+  EXPECT_EQ(ask({.ip = "192.0.2.1", .path = "/health"}).why, Why::skipped);
+  const Attribute behind[] = {{"X-Forwarded-For", "192.0.2.1"}};
+  EXPECT_FALSE(ask({.ip = "10.1.2.3", .path = "/", .headers = behind}).allowed) << "the proxy is trusted";
+  EXPECT_FALSE(ask({.ip = "192.0.2.1", .path = "/", .headers = behind}).allowed);
+
+  int count = 0;  // a client that comes by many addresses
+  for (int i = 0; i < 1100; ++i) {
+    count += ask({.api_key = "key", .ip = "198.51.100." + std::to_string(i % 200), .path = "/"}).allowed ? 1 : 0;
+  }
+  EXPECT_EQ(count, 1000);
+  EXPECT_EQ(binding(ask({.api_key = "key", .ip = "203.0.113.1", .path = "/"})), "rest: 1000/minute");
+}
+
+TEST_F(Examples, HoldEveryoneAndEachAddressAtTheGateway) {
+  use_example("layers/gateway.yaml");
+  EXPECT_EQ(passed(601, {.ip = "192.0.2.1"}), 600);
+  const Answer denied = ask({.ip = "192.0.2.1"});
+  EXPECT_EQ(binding(denied), "address: 600/minute");
+  EXPECT_EQ(denied.retry_after, Micros{1min});
+  EXPECT_TRUE(ask({.ip = "192.0.2.2"}).allowed);
+  go_on(1min);
+  EXPECT_TRUE(ask({.cost = 499'999}).allowed);
+  EXPECT_TRUE(ask({.ip = "192.0.2.1"}).allowed);
+  EXPECT_EQ(binding(ask({.ip = "192.0.2.2"})), "everyone: 500000/second");
+  EXPECT_EQ(ask({.ip = "192.0.2.2", .path = "/health"}).why, Why::skipped);
+  go_on(1s);
+  EXPECT_TRUE(ask({.ip = "192.0.2.2"}).allowed);
+}
+
+TEST_F(Examples, HoldATenantItsUsersAndItsEndpointsInTheService) {
+  use_example("layers/service.yaml");
+  const Request user{.user = "42", .tenant = "acme", .path = "/api/other"};
+  EXPECT_EQ(passed(51, user), 50);
+  EXPECT_EQ(binding(ask(user)), "user: 10/second burst 50");
+  EXPECT_EQ(ask(user).retry_after, Micros{100ms});
+  go_on(100ms);
+  EXPECT_EQ(passed(2, user), 1);
+
+  EXPECT_EQ(passed(601, {.tenant = "acme", .path = "/api/search"}), 600);
+  EXPECT_EQ(binding(ask({.tenant = "acme", .path = "/api/search"})), "endpoint: 600/minute");
+  EXPECT_EQ(passed(300, {.tenant = "acme", .path = "/api/orders/1"}), 300);
+  EXPECT_EQ(passed(301, {.tenant = "acme", .path = "/api/orders/2"}), 300) << "a template is one endpoint";
+  EXPECT_TRUE(ask({.tenant = "acme", .path = "/api/reports/2026/09"}).allowed);
+
+  EXPECT_EQ(passed(9'000, {.tenant = "acme", .path = "/api/other"}), 10'000 - 51 - 600 - 600 - 1);
+  EXPECT_EQ(binding(ask({.tenant = "acme", .path = "/api/other"})), "tenant: 10000/minute");
+  const Answer nobody = ask({.user = "42", .path = "/api/other"});
+  EXPECT_EQ(nobody.why, Why::missing);
+  EXPECT_EQ(nobody.missing, "tenant");
+}
+
+// A world of its own, whose clock goes with the others'.
+struct World {
+  explicit World(const Policy& policy, Micros start) : clock(std::make_shared<ManualClock>(start)) {
+    EXPECT_TRUE(gate.apply(policy));
+  }
+  std::shared_ptr<ManualClock> clock;
+  Limiter limiter{{.clock = clock, .keys = 100'000, .sweeping = Sweeping::by_hand}};
+  Gate gate{limiter};
+};
+
+// Everything that a client could see of an answer.
+std::string shown(const Result<Answer>& answer) {
+  if (!answer) return "error: " + answer.error().message;
+  std::string out = std::to_string(answer->allowed) + ' ' + std::to_string(static_cast<int>(answer->why)) + ' ' +
+                    std::string(answer->rule) + ' ' + std::to_string(answer->binding) + ' ' +
+                    std::to_string(answer->retry_after.count());
+  for (const LimitAnswer& limit : answer->limits) {
+    const Decision& decision = limit.decision;
+    out.append("; ").append(limit.name);
+    for (const std::int64_t number : {std::int64_t{decision.allowed}, decision.limit, decision.remaining,
+                                      decision.retry_after.count(), decision.reset_after.count(), limit.cost}) {
+      out.append(" ").append(std::to_string(number));
+    }
+  }
+  return out;
+}
+
+template <std::size_t size>
+std::string_view one_of(std::mt19937_64& random, const std::array<std::string_view, size>& values) {
+  return values[static_cast<std::size_t>(test::pick(random, 0, static_cast<std::int64_t>(size) - 1))];
+}
+
+constexpr std::array<std::string_view, 7> kPaths = {
+    "/api/search", "/api/orders/1", "/api/orders/2", "/api/reports/a/b", "/API//search", "/x", ""};
+constexpr std::array<std::string_view, 4> kAddresses = {"192.0.2.1", "198.51.100.7", "2001:db8::1", ""};
+
+// How many answers to tenant b differ between a world with tenant a and one without, in which time goes on alike.
+int differences(const Policy& policy, Micros start, std::mt19937_64 random) {
+  // Users that look like parts of keys: glued to the name of the tenant some would be users of another.
+  static const std::string long_user(700, 'u');
+  const std::array<std::string_view, 8> users = {"",
+                                                 "1",
+                                                 "2",
+                                                 "b",
+                                                 "b1",
+                                                 std::string_view("\1b\1"
+                                                                  "1",
+                                                                  4),
+                                                 "a",
+                                                 long_user};
+  World both(policy, start), alone(policy, start);
+  int different = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const bool is_a = test::pick(random, 0, 3) > 0;
+    Request request{.user = one_of(random, users),
+                    .ip = one_of(random, kAddresses),
+                    .tenant = is_a ? "a" : "b",
+                    .path = one_of(random, kPaths)};
+    const std::int64_t kind = test::pick(random, 0, 9);
+    if (is_a && kind == 0) request.cost = test::pick(random, INT64_MIN, INT64_MAX);
+    if (kind == 1) request.cost = test::pick(random, -20, 100);
+    const std::string with = shown(both.gate.check(request));
+    if (!is_a) different += with == shown(alone.gate.check(request)) ? 0 : 1;
+    const Micros pause{test::pick(random, 0, 2) > 0 ? 0 : test::pick(random, 0, 50'000)};
+    both.clock->advance(pause);
+    alone.clock->advance(pause);
+  }
+  return different;
+}
+
+TEST_F(Examples, KeepTheBudgetOfATenantFromAllOthersInTheService) {
+  const auto policy = parse_policy(test::read_file(kExamples + "layers/service.yaml"), "service.yaml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(differences(*policy, Micros{kStart}, test::seeded()), 0);
+}
+
+// The test above could see it: without the tenant in the key of any one of the rules, tenants meet.
+TEST_F(Examples, NeedTheTenantInEveryKeyOfTheService) {
+  const auto policy = parse_policy(test::read_file(kExamples + "layers/service.yaml"), "service.yaml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  const std::mt19937_64 random = test::seeded();
+  for (std::size_t i = 0; i < policy->rules.size(); ++i) {
+    Policy without = *policy;
+    EXPECT_EQ(std::erase(without.rules[i].per, Dimension{AttributeKind::tenant}), 1U) << without.rules[i].name;
+    EXPECT_GT(differences(without, Micros{kStart}, random), 0) << without.rules[i].name;
+  }
+}
+
+}  // namespace
+}  // namespace weir
