@@ -236,6 +236,23 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
   });
 }
 
+Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept {
+  return guarded([&]() -> Result<Judgement> {
+    const std::int64_t now = impl_->now();
+    if (charges.size() == 1) {
+      auto decision = impl_->store->check(charges[0], now);
+      if (!decision) return fail(std::move(decision.error()));
+      decisions[0] = *decision;
+      impl_->hurry(charges);
+      return Judgement{decision->allowed, 0};
+    }
+    const auto judged = impl_->store->judge(charges, now, decisions);
+    if (!judged) return fail(judged.error());
+    impl_->hurry(charges);
+    return Judgement{judged->allowed, judged->binding};
+  });
+}
+
 Result<Verdict> Limiter::overdraw(std::span<const Charge> charges) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));

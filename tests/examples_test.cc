@@ -31,6 +31,19 @@ std::vector<std::string> example_files() {
 class Examples : public test::GateTest {
  protected:
   void use_example(const std::string& name) { use(test::read_file(kExamples + name)); }
+  // `steps: 100/minute`; nothing if it passes.
+  std::string denied_by(const Request& request) {
+    const Answer answer = ask(request);
+    return answer.allowed ? "" : binding(answer);
+  }
+  // Of each rule, in their order.
+  std::string algorithms() {
+    std::string out;
+    for (const Rule& rule : gate.policy().rules) {
+      out.append(out.empty() ? "" : ", ").append(rule.name + ' ').append(to_string(rule.limits[0].quota.algorithm));
+    }
+    return out;
+  }
 };
 
 TEST_F(Examples, AreReadWithoutAnErrorOrAWarning) {
@@ -70,16 +83,25 @@ TEST_F(Examples, HoldSearchesUploadsAndLoginsByTheSketch) {
   use_example("weir.yaml");
   const Request search{.api_key = "key", .ip = "192.0.2.1", .path = "/api/search?q=weir"};
   EXPECT_EQ(passed(101, search), 100);
-  EXPECT_EQ(binding(ask(search)), "search: 100/minute");
+  EXPECT_EQ(denied_by(search), "search: 100/minute");
+  EXPECT_FALSE(ask({.api_key = "key", .ip = "192.0.2.9", .path = "/api/search"}).allowed);
+  const Answer other = ask({.api_key = "other", .ip = "192.0.2.1", .path = "/api/search"});
+  EXPECT_TRUE(other.allowed);
+  ASSERT_EQ(other.limits.size(), 3U) << "everyone, address and search; not the rest";
+  EXPECT_EQ(other.limits[2].rule, "search");
   const Request upload{.api_key = "key", .ip = "192.0.2.1", .path = "/API/upload/"};
   EXPECT_EQ(passed(11, upload), 10);
-  EXPECT_EQ(binding(ask(upload)), "upload: 10/hour");
+  EXPECT_EQ(denied_by(upload), "upload: 10/hour");
+  EXPECT_FALSE(ask({.api_key = "key", .ip = "192.0.2.9", .path = "/api/upload"}).allowed);
+  EXPECT_TRUE(ask({.api_key = "other", .ip = "192.0.2.1", .path = "/api/upload"}).allowed);
 
   const Request login{.ip = "192.0.2.2", .method = "POST", .path = "/api/login"};
   EXPECT_EQ(passed(6, login), 5);
   const Answer denied = ask(login);
   EXPECT_EQ(binding(denied), "login: 5/5min");
   EXPECT_EQ(denied.retry_after, Micros{5min});
+  EXPECT_FALSE(ask({.api_key = "key", .ip = "192.0.2.2", .method = "POST", .path = "/api/login"}).allowed);
+  EXPECT_TRUE(ask({.ip = "192.0.2.3", .method = "POST", .path = "/api/login"}).allowed);
   go_on(5min - 1us);
   EXPECT_FALSE(ask(login).allowed);
   go_on(1us);
@@ -89,9 +111,9 @@ TEST_F(Examples, HoldSearchesUploadsAndLoginsByTheSketch) {
 TEST_F(Examples, HoldAUserByStepsAndAnAddressByTheMinuteInTheSketch) {
   use_example("weir.yaml");
   EXPECT_EQ(passed(11, {.user = "42", .ip = "192.0.2.1", .path = "/"}), 10);
-  EXPECT_EQ(binding(ask({.user = "42", .ip = "192.0.2.1", .path = "/"})), "steps: 10/second");
+  EXPECT_EQ(denied_by({.user = "42", .ip = "192.0.2.1", .path = "/"}), "steps: 10/second");
   EXPECT_EQ(passed(591, {.ip = "192.0.2.1", .path = "/"}), 590);
-  EXPECT_EQ(binding(ask({.ip = "192.0.2.1", .path = "/"})), "address: 600/minute");
+  EXPECT_EQ(denied_by({.ip = "192.0.2.1", .path = "/"}), "address: 600/minute");
   EXPECT_EQ(ask({.ip = "192.0.2.1", .path = "/health"}).why, Why::skipped);
   const Attribute behind[] = {{"X-Forwarded-For", "192.0.2.1"}};
   EXPECT_FALSE(ask({.ip = "10.1.2.3", .path = "/", .headers = behind}).allowed) << "the proxy is trusted";
@@ -102,20 +124,49 @@ TEST_F(Examples, HoldAUserByStepsAndAnAddressByTheMinuteInTheSketch) {
     count += ask({.api_key = "key", .ip = "198.51.100." + std::to_string(i % 200), .path = "/"}).allowed ? 1 : 0;
   }
   EXPECT_EQ(count, 1000);
-  EXPECT_EQ(binding(ask({.api_key = "key", .ip = "203.0.113.1", .path = "/"})), "rest: 1000/minute");
+  EXPECT_EQ(denied_by({.api_key = "key", .ip = "203.0.113.1", .path = "/"}), "rest: 1000/minute");
+}
+
+TEST_F(Examples, HoldAUserByTheMinuteAndTheHourInTheSketch) {
+  use_example("weir.yaml");
+  EXPECT_EQ(algorithms(),
+            "everyone fixed_window, address fixed_window, search sliding_window, upload sliding_window, "
+            "login sliding_log, steps sliding_window, rest sliding_window");
+  const auto spend = [&](int seconds, std::string_view user) {
+    int count = 0;
+    for (int i = 0; i < seconds; ++i, go_on(2s)) count += passed(10, {.user = user, .path = "/"});
+    return count;
+  };
+  EXPECT_EQ(spend(12, "1"), 100);
+  EXPECT_EQ(denied_by({.user = "1", .path = "/"}), "steps: 100/minute");
+  int count = 100;
+  for (int pause = 0; pause < 20; ++pause) {
+    go_on(2min);
+    count += spend(11, "1");
+  }
+  EXPECT_EQ(count, 1000);
+  EXPECT_EQ(denied_by({.user = "1", .path = "/"}), "steps: 1000/hour");
+
+  // What steps denies still counts as an attempt to log in.
+  EXPECT_EQ(passed(5, {.user = "1", .ip = "192.0.2.1", .method = "POST", .path = "/api/login"}), 0);
+  EXPECT_EQ(denied_by({.ip = "192.0.2.1", .method = "POST", .path = "/api/login"}), "login: 5/5min");
+  EXPECT_TRUE(ask({.cost = 500'000}).allowed);
+  EXPECT_EQ(denied_by({.ip = "192.0.2.1", .path = "/"}), "everyone: 500000/second");
 }
 
 TEST_F(Examples, HoldEveryoneAndEachAddressAtTheGateway) {
   use_example("layers/gateway.yaml");
+  EXPECT_EQ(algorithms(), "everyone fixed_window, address fixed_window");
   EXPECT_EQ(passed(601, {.ip = "192.0.2.1"}), 600);
   const Answer denied = ask({.ip = "192.0.2.1"});
   EXPECT_EQ(binding(denied), "address: 600/minute");
   EXPECT_EQ(denied.retry_after, Micros{1min});
+  EXPECT_FALSE(ask({.user = "42", .ip = "192.0.2.1"}).allowed);
   EXPECT_TRUE(ask({.ip = "192.0.2.2"}).allowed);
   go_on(1min);
   EXPECT_TRUE(ask({.cost = 499'999}).allowed);
   EXPECT_TRUE(ask({.ip = "192.0.2.1"}).allowed);
-  EXPECT_EQ(binding(ask({.ip = "192.0.2.2"})), "everyone: 500000/second");
+  EXPECT_EQ(denied_by({.ip = "192.0.2.2"}), "everyone: 500000/second");
   EXPECT_EQ(ask({.ip = "192.0.2.2", .path = "/health"}).why, Why::skipped);
   go_on(1s);
   EXPECT_TRUE(ask({.ip = "192.0.2.2"}).allowed);
@@ -123,21 +174,22 @@ TEST_F(Examples, HoldEveryoneAndEachAddressAtTheGateway) {
 
 TEST_F(Examples, HoldATenantItsUsersAndItsEndpointsInTheService) {
   use_example("layers/service.yaml");
+  EXPECT_EQ(algorithms(), "tenant sliding_window, user token_bucket, endpoint sliding_window");
   const Request user{.user = "42", .tenant = "acme", .path = "/api/other"};
   EXPECT_EQ(passed(51, user), 50);
-  EXPECT_EQ(binding(ask(user)), "user: 10/second burst 50");
+  EXPECT_EQ(denied_by(user), "user: 10/second burst 50");
   EXPECT_EQ(ask(user).retry_after, Micros{100ms});
   go_on(100ms);
   EXPECT_EQ(passed(2, user), 1);
 
   EXPECT_EQ(passed(601, {.tenant = "acme", .path = "/api/search"}), 600);
-  EXPECT_EQ(binding(ask({.tenant = "acme", .path = "/api/search"})), "endpoint: 600/minute");
+  EXPECT_EQ(denied_by({.tenant = "acme", .path = "/api/search"}), "endpoint: 600/minute");
   EXPECT_EQ(passed(300, {.tenant = "acme", .path = "/api/orders/1"}), 300);
   EXPECT_EQ(passed(301, {.tenant = "acme", .path = "/api/orders/2"}), 300) << "a template is one endpoint";
   EXPECT_TRUE(ask({.tenant = "acme", .path = "/api/reports/2026/09"}).allowed);
 
   EXPECT_EQ(passed(9'000, {.tenant = "acme", .path = "/api/other"}), 10'000 - 51 - 600 - 600 - 1);
-  EXPECT_EQ(binding(ask({.tenant = "acme", .path = "/api/other"})), "tenant: 10000/minute");
+  EXPECT_EQ(denied_by({.tenant = "acme", .path = "/api/other"}), "tenant: 10000/minute");
   const Answer nobody = ask({.user = "42", .path = "/api/other"});
   EXPECT_EQ(nobody.why, Why::missing);
   EXPECT_EQ(nobody.missing, "tenant");

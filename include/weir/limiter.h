@@ -181,6 +181,13 @@ class Limiter {
   Micros now() const noexcept;
 
  private:
+  friend class Gate;  // its limits and keys are sound, and it has room for the answers
+  struct Judgement {
+    bool allowed = false;
+    std::size_t binding = 0;
+  };
+  Result<Judgement> judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept;
+
   struct Impl;
   explicit Limiter(std::unique_ptr<Impl> impl);
   friend Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept;

@@ -150,11 +150,11 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
       if (!decision) return fail(std::move(decision.error()));
       one.applies = true;
       one.reason = found->second.in_shadow ? "in shadow" : "enforced";
-      one.limits.push_back({.quota = limit.name.substr(rule.rule->name.size() + 2),
-                            .algorithm = std::string(to_string(limit.limit.algorithm)),
+      one.limits.push_back({.quota = std::string(limit.quota_text()),
+                            .algorithm = std::string(to_string(limit.limit->algorithm)),
                             .cost = charge.cost,
                             .decision = *decision,
-                            .worst_case = worst_case(rule.rule->limits[k].quota, limit.limit)});
+                            .worst_case = worst_case(rule.rule->limits[k].quota, *limit.limit)});
       if (found->second.in_shadow || decision->allowed || decision->retry_after <= longest) continue;
       out.allowed = false;
       longest = decision->retry_after;

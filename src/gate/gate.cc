@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "few.h"
 #include "gate/explain.h"
 #include "policy/dimension.h"
 #include "policy/rulebook.h"
@@ -18,16 +19,13 @@
 namespace weir {
 namespace {
 
-LimitAnswer limit_answer(const Rulebook& book, std::uint32_t number, const Charge& charge) {
-  const BookLimit& limit = book.limit(number);
-  const std::string& rule = book.rule(limit.rule).rule->name;
-  const std::string_view name = limit.name;
-  return {.name = name,
-          .rule = rule,
-          .quota = name.substr(rule.size() + 2),
+LimitAnswer limit_answer(const BookLimit& limit, const Charge& charge, const Decision& decision) {
+  return {.name = limit.name,
+          .rule = limit.rule_name(),
+          .quota = limit.quota_text(),
           .limit = charge.limit,
           .cost = charge.cost,
-          .decision = {}};
+          .decision = decision};
 }
 
 // Later than the honest wait by a part that is each key's own, so that those who were denied together come apart.
@@ -45,7 +43,9 @@ struct Gate::Impl {
 
   Limiter& limiter;
   std::atomic<std::shared_ptr<const Rulebook>> rules;
-  std::mutex applying;  // two changes come one after the other
+  std::mutex applying;  // two changes come one after the other; guards retired
+  // Rules that were in force, until nobody uses them: who frees ten thousand of them must not be a request.
+  std::vector<std::shared_ptr<const Rulebook>> retired;
 
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
   Result<void> charge(const Rulebook& book, const Bill& bill, Answer& answer);
@@ -103,21 +103,14 @@ Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, cons
 }
 
 Result<void> Gate::Impl::charge(const Rulebook& book, const Bill& bill, Answer& answer) {
+  Few<Decision, kChargesMax> decisions;
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) decisions.add();
+  const auto judged = limiter.judge(bill.charges.all(), decisions.all());
+  if (!judged) return fail(judged.error());
+  answer.allowed = judged->allowed;
+  answer.binding = judged->binding;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    answer.limits.push_back(limit_answer(book, bill.limits[i], bill.charges[i]));
-  }
-  if (bill.charges.size() == 1) {
-    const Charge& charge = bill.charges[0];
-    auto decision = limiter.check(charge.key, *charge.limit, charge.cost);
-    if (!decision) return fail(std::move(decision.error()));
-    answer.limits[0].decision = *decision;
-    answer.allowed = decision->allowed;
-  } else {
-    auto verdict = limiter.check_all(bill.charges.all());
-    if (!verdict) return fail(std::move(verdict.error()));
-    for (std::size_t i = 0; i < answer.limits.size(); ++i) answer.limits[i].decision = verdict->decisions[i];
-    answer.allowed = verdict->allowed;
-    answer.binding = verdict->binding;
+    answer.limits.push_back(limit_answer(book.limit(bill.limits[i]), bill.charges[i], decisions[i]));
   }
   const LimitAnswer& binding = answer.limits[answer.binding];
   if (answer.allowed && answer.why == Why::exempt) return {};  // a ban that costs nothing to ask
@@ -136,7 +129,7 @@ Result<void> Gate::Impl::charge_denied(const Rulebook& book, const Bill& bill) {
   Few<Charge, kChargesMax> counted;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
     const BookLimit& limit = book.limit(bill.limits[i]);
-    if (book.rule(limit.rule).rule->count_denied && bill.charges[i].cost > 0) counted.add(bill.charges[i]);
+    if (book.rule(limit.rule).count_denied && bill.charges[i].cost > 0) counted.add(bill.charges[i]);
   }
   if (counted.size() == 0) return {};
   auto verdict = limiter.overdraw(counted.all());
@@ -150,10 +143,10 @@ Result<void> Gate::Impl::charge_shadows(const Rulebook& book, const Bill& bill, 
     auto verdict = limiter.check_all(shadow.charges);
     if (!verdict) continue;  // what is only watched must not fail a request
     for (std::uint32_t i = 0; i < rule.limits; ++i) {
-      answer.shadows.push_back(limit_answer(book, rule.first_limit + i, shadow.charges[i]));
-      answer.shadows.back().decision = verdict->decisions[i];
+      answer.shadows.push_back(
+          limit_answer(book.limit(rule.first_limit + i), shadow.charges[i], verdict->decisions[i]));
     }
-    if (!verdict->allowed && rule.rule->count_denied) static_cast<void>(limiter.overdraw(shadow.charges));
+    if (!verdict->allowed && rule.count_denied) static_cast<void>(limiter.overdraw(shadow.charges));
   }
   return {};
 }
@@ -179,7 +172,7 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
     const std::lock_guard lock(impl_->applying);
     auto book = Rulebook::make(std::move(policy), [](const Quota& quota) { return compile(quota); });
     if (!book) return fail(std::move(book.error()));
-    const auto in_force = impl_->rules.load();
+    auto in_force = impl_->rules.load();
     PolicyChanges changes;
     if (in_force != nullptr) changes = compare(in_force->policy(), (*book)->policy());
     if (!changes.refused.empty() && force == Force::no) {
@@ -187,6 +180,9 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
       for (const std::string& line : changes.refused) message += "\n  " + line;
       return fail(ErrorCode::out_of_range, std::move(message));
     }
+    auto& retired = impl_->retired;
+    std::erase_if(retired, [](const auto& old) { return old.use_count() == 1; });
+    if (in_force != nullptr) retired.push_back(std::move(in_force));
     impl_->rules.store(*std::move(book));
     return changes;
   });

@@ -37,6 +37,8 @@ class PathHits {
  public:
   static constexpr std::size_t kInline = 64;
 
+  PathHits() {}  // NOLINT: what is not used is not even zeroed
+
   void add(PathHit hit) {
     if (size_ < kInline) {
       inline_[size_++] = hit;

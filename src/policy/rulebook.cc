@@ -85,14 +85,12 @@ std::uint64_t key_mark(std::string_view key) {
   return mark ^ mark >> 29;
 }
 
-bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) const {
+bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) {
   if (now >= rule.expires_us) return false;
-  for (const Criterion& criterion : rule.criteria) {
-    if (!criterion.holds(facts)) return false;
-  }
-  return std::ranges::none_of(rule.none_of, [&](const auto& set) {
-    return std::ranges::all_of(set, [&](const Criterion& criterion) { return criterion.holds(facts); });
-  });
+  if (rule.conditions == nullptr) return true;
+  const auto holds = [&](const Criterion& criterion) { return criterion.holds(facts); };
+  return std::ranges::all_of(rule.conditions->all, holds) &&
+         std::ranges::none_of(rule.conditions->none_of, [&](const auto& set) { return std::ranges::all_of(set, holds); });
 }
 
 void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
@@ -111,7 +109,7 @@ void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
 bool Rulebook::is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const {
   for (const PathHit& hit : hits) {
     const BookRule& rule = rules_[hit.id];
-    if (!rule.rule->unlimited || rule.otherwise || rule.rule->mode != Mode::enforce) continue;
+    if (!rule.unlimited || rule.mode != Mode::enforce) continue;
     if (!is_about(rule, facts, now)) continue;
     out.rule = hit.id;
     return true;
@@ -160,17 +158,16 @@ void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
 Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) const {
   const BookRule& rule = rules_[hit.id];
   out.keys.begin(rule.key_prefix);
-  for (const Dimension& dimension : rule.rule->per) {
+  for (const Dimension& dimension : *rule.per) {
     if (append(dimension, hit.pattern, facts, out.keys)) continue;
     out.keys.drop();
-    if (!rule.rule->required || rule.rule->mode != Mode::enforce || rule.rule->percent < 100) return Applied::no;
+    if (!rule.required || rule.mode != Mode::enforce || rule.percent < 100) return Applied::no;
     if (out.reason != Bill::Reason::missing) out.rule = hit.id;
     out.reason = Bill::Reason::missing;
     return Applied::enforced;
   }
   const std::string_view key = out.keys.end();
-  const bool in_shadow = rule.rule->mode == Mode::shadow ||
-                         (rule.rule->percent < 100 && static_cast<int>(key_mark(key) % 100) >= rule.rule->percent);
+  const bool in_shadow = rule.mode == Mode::shadow || (rule.percent < 100 && key_mark(key) % 100 >= rule.percent);
   const Applied how = in_shadow ? Applied::in_shadow : Applied::enforced;
   charge(rule, facts, key, how, out);
   return how;
@@ -178,7 +175,7 @@ Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) c
 
 void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const {
   const bool is_enforced = how == Applied::enforced;
-  const std::int64_t cost = cost_of(rule.rule->cost, facts);
+  const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
   if (is_enforced && out.charges.size() + rule.limits > kChargesMax) {
     out.reason = Bill::Reason::too_many;
     return;
@@ -192,7 +189,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
     if (i > 0) out.keys.begin(key);  // the first goes on where the rule's own key ends
     out.keys.raw(limit.suffix);
     const std::string_view limit_key = out.keys.end();
-    const Limit* applied = limit.phases.empty() ? &limit.limit : &limit.phases[key_mark(key) % limit.phases.size()];
+    const Limit* applied = limit.phases == nullptr ? limit.limit : &limit.phases[key_mark(key) % kPhases];
     const Charge charge{.key = limit_key, .limit = applied, .cost = cost};
     if (is_enforced) {
       out.charges.add(charge);
@@ -202,7 +199,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
     }
   }
   if (!is_enforced || rule.limits == 0) return;
-  out.counts_denied = out.counts_denied || rule.rule->count_denied;
+  out.counts_denied = out.counts_denied || rule.count_denied;
   if (out.reason == Bill::Reason::no_rule) out.reason = Bill::Reason::limits;
 }
 
@@ -232,7 +229,7 @@ bool Rulebook::append(const Dimension& dimension, std::uint32_t pattern, Facts& 
       return true;
     case AttributeKind::path:  // never as it was sent, or every made-up path would bring a budget of its own
       if (facts.path().empty()) return false;
-      out.raw(pattern == kNoPattern ? std::string_view("\0", 1) : std::string_view(pattern_keys_[pattern]));
+      out.raw(pattern == kNoPattern ? std::string_view("\0", 1) : pattern_keys_[pattern]);
       return true;
     case AttributeKind::capture: {
       const auto value = patterns_[pattern].capture(facts.path(), dimension.name);

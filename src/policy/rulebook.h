@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,28 +33,44 @@ namespace weir {
 
 inline constexpr std::size_t kPhases = 16;  // at which fixed windows of different keys begin
 
-// A limit of a rule, compiled.
+// A limit of a rule, compiled. Small, and what many rules share is kept once: of ten thousand rules a request meets one
+// or two that are in no cache, and every line that they lie in is waited for.
 struct BookLimit {
-  Limit limit;
-  std::vector<Limit> phases;  // empty, or one of each phase
-  std::string suffix;         // of its keys
-  std::string name;           // `steps: 100/minute`
+  const Limit* limit = nullptr;
+  const Limit* phases = nullptr;  // null, or kPhases of them
+  std::string_view suffix;        // of its keys
+  std::string_view name;          // `steps: 100/minute`
   std::uint32_t rule = 0;
-  std::uint32_t quota = 0;  // its place among those of the rule
+  std::uint16_t quota = 0;            // its place among those of the rule
+  std::uint16_t rule_name_bytes = 0;  // of `name`
+
+  std::string_view rule_name() const { return name.substr(0, rule_name_bytes); }
+  std::string_view quota_text() const { return name.substr(rule_name_bytes + 2U); }
+};
+
+// Beside what the index answers: all must hold, and of each of the sets not all.
+struct BookConditions {
+  std::vector<Criterion> all;
+  std::vector<std::vector<Criterion>> none_of;
 };
 
 struct BookRule {
-  std::vector<Criterion> criteria;  // all must hold; without the one that the index answers
-  std::vector<std::vector<Criterion>> none_of;
-  std::string key_prefix;
-  std::uint32_t first_limit = 0;
-  std::uint32_t limits = 0;
+  std::string_view key_prefix;
+  const std::vector<Dimension>* per = nullptr;
+  const BookConditions* conditions = nullptr;  // null if there are none
+  const Rule* rule = nullptr;                  // of the policy in the same book
+  std::int64_t expires_us = INT64_MAX;
+  std::uint32_t first_limit = 0, limits = 0;
+  std::uint32_t first_pattern = 0, end_pattern = 0;  // those of its paths
+  Mode mode = Mode::enforce;
+  std::uint8_t percent = 100;
   bool otherwise = false;
   bool names_path = false;
   bool is_ban = false;
-  std::int64_t expires_us = INT64_MAX;
-  std::uint32_t first_pattern = 0, end_pattern = 0;  // those of its paths
-  const Rule* rule = nullptr;                        // of the policy in the same book
+  bool unlimited = false;
+  bool required = false;
+  bool count_denied = false;
+  bool has_cost = false;  // another than 1
 };
 
 // A rule in shadow, whose limits are charged apart from all others. They follow each other in the book.
@@ -82,6 +100,18 @@ struct Bill {
   Bill() {}  // NOLINT: what is not used is not even zeroed
   Bill(const Bill&) = delete;
   Bill& operator=(const Bill&) = delete;
+};
+
+// Texts that lie close together and stay where they are.
+class TextStore {
+ public:
+  std::string_view keep(std::string_view text);
+
+ private:
+  static constexpr std::size_t kChunk = 65'536;
+  std::vector<std::unique_ptr<char[]>> chunks_;
+  std::size_t left_ = 0;
+  char* at_ = nullptr;
 };
 
 class Rulebook {
@@ -121,10 +151,11 @@ class Rulebook {
   Result<void> compile_rule(std::uint32_t number, const Reader::Compile& compile);
   Result<void> compile_limit(std::uint32_t number, std::uint32_t quota, const Reader::Compile& compile);
   Result<void> add_pattern(const std::string& text, std::uint32_t id);
-  void index_rule(std::uint32_t number);
+  Result<void> index_rule(std::uint32_t number);
 
   void find_by_value(Facts& facts, PathHits& hits) const;
-  bool is_about(const BookRule& rule, Facts& facts, std::int64_t now) const;
+  static bool is_about(const BookRule& rule, Facts& facts, std::int64_t now);
+  Result<const std::vector<Limit>*> limits_of(const RuleLimit& written, bool has_phases, const Reader::Compile& compile);
   bool is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const;
   Applied apply(const PathHit& hit, Facts& facts, Bill& out) const;
   void charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const;
@@ -135,6 +166,10 @@ class Rulebook {
 
   Policy policy_;
   Reading reading_;
+  TextStore texts_;
+  std::deque<BookConditions> conditions_;
+  std::map<std::string, std::vector<Dimension>> pers_;  // by how they are written
+  std::map<std::string, std::vector<Limit>> shared_limits_;  // by algorithm and quota, and whether it has phases
   std::vector<BookRule> rules_;
   std::vector<BookLimit> limits_;
   bool has_expiring_ = false;
@@ -146,7 +181,7 @@ class Rulebook {
   static constexpr std::uint32_t kTemplateId = UINT32_MAX - 1;
   static constexpr std::uint32_t kNoPattern = UINT32_MAX;
   std::vector<PathPattern> patterns_;
-  std::vector<std::string> pattern_keys_;   // as parts of keys
+  std::vector<std::string_view> pattern_keys_;  // as parts of keys
   std::vector<std::string> identity_keys_;  // what stands before the value, for each kind that identity may be
   PathIndex paths_;
 

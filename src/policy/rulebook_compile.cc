@@ -43,7 +43,7 @@ Result<void> Rulebook::add_pattern(const std::string& text, std::uint32_t id) {
   auto pattern = PathPattern::parse(text, reading_.path_case);
   if (!pattern) return fail(pattern.error());
   paths_.add(*pattern, id);
-  pattern_keys_.push_back(part_of(pattern->text()));
+  pattern_keys_.push_back(texts_.keep(part_of(pattern->text())));
   patterns_.push_back(*std::move(pattern));
   return {};
 }
@@ -83,27 +83,18 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
   const Rule& rule = policy_.rules[number];
   BookRule& out = rules_[number];
   out.rule = &rule;
+  out.mode = rule.mode;
+  out.percent = static_cast<std::uint8_t>(rule.percent);
   out.otherwise = rule.match.otherwise;
-  out.first_pattern = static_cast<std::uint32_t>(patterns_.size());
-  for (const Condition& condition : rule.match.all) {
-    if (condition.kind != AttributeKind::path) {
-      out.criteria.emplace_back(condition, reading_.path_case);
-      continue;
-    }
-    out.names_path = true;
-    for (const std::string& text : condition.any_of) {
-      if (rule.mode == Mode::off) break;
-      if (auto added = add_pattern(text, number); !added) return added;
-    }
-  }
-  out.end_pattern = static_cast<std::uint32_t>(patterns_.size());
-  for (const auto& set : rule.match.none_of) {
-    std::vector<Criterion>& criteria = out.none_of.emplace_back();
-    for (const Condition& condition : set) criteria.emplace_back(condition, reading_.path_case);
-  }
-  std::string per;
-  for (const Dimension& dimension : rule.per) per.append(per.empty() ? "" : ",").append(to_string(dimension));
-  out.key_prefix = part_of(rule.name) + part_of(per);
+  out.unlimited = rule.unlimited;
+  out.required = rule.required;
+  out.count_denied = rule.count_denied;
+  out.has_cost = !(rule.cost == RuleCost{});
+  out.names_path = std::ranges::count(rule.match.all, AttributeKind::path, &Condition::kind) > 0;
+  if (rule.expires_at) out.expires_us = rule.expires_at->count();
+  const std::string per = print_dimensions(rule.per);
+  out.per = &pers_.try_emplace(per, rule.per).first->second;
+  out.key_prefix = texts_.keep(part_of(rule.name) + part_of(per));
   out.first_limit = static_cast<std::uint32_t>(limits_.size());
   out.limits = static_cast<std::uint32_t>(rule.limits.size());
   out.is_ban = !rule.limits.empty();
@@ -111,51 +102,98 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
     if (auto made = compile_limit(number, i, compile); !made) return made;
     out.is_ban = out.is_ban && rule.limits[i].quota.permits == 0;
   }
-  if (rule.expires_at) out.expires_us = rule.expires_at->count();
-  has_expiring_ = has_expiring_ || rule.expires_at.has_value();
-  if (rule.mode == Mode::off) return {};
-  has_unlimited_ = has_unlimited_ || rule.unlimited;
-  has_otherwise_ = has_otherwise_ || rule.match.otherwise;
-  index_rule(number);
-  return {};
+  return rule.mode == Mode::off ? Result<void>{} : index_rule(number);
+}
+
+// Limits that are written alike are one: in most policies all are of a few kinds.
+Result<const std::vector<Limit>*> Rulebook::limits_of(const RuleLimit& written, bool has_phases,
+                                                      const Reader::Compile& compile) {
+  std::string key = std::string(to_string(written.quota.algorithm)) + ' ' + to_string(written.quota);
+  if (has_phases) key += " phased";
+  auto& limits = shared_limits_[key];
+  if (!limits.empty()) return &limits;
+  auto limit = compile(written.quota);
+  if (!limit) return fail(limit.error());
+  for (std::size_t i = 0; has_phases && i < kPhases; ++i) {
+    auto one = phased(*limit, limit->period_us / static_cast<std::int64_t>(kPhases) * static_cast<std::int64_t>(i));
+    if (!one) return fail(one.error());
+    limits.push_back(*std::move(one));
+  }
+  if (!has_phases) limits.push_back(*std::move(limit));
+  return &limits;
 }
 
 Result<void> Rulebook::compile_limit(std::uint32_t number, std::uint32_t quota, const Reader::Compile& compile) {
   const Rule& rule = policy_.rules[number];
   const RuleLimit& written = rule.limits[quota];
-  auto limit = compile(written.quota);
-  if (!limit) return fail(limit.error());
-  BookLimit out{.limit = *std::move(limit), .rule = number, .quota = quota};
+  const auto limits = limits_of(written, rule.phase_by_key, compile);
+  if (!limits) return fail(limits.error());
   const std::string window = window_id(rule, written.quota);
-  if (!window.empty()) out.suffix = part_of(window);
-  out.name = rule.name + ": " + (written.text.empty() ? to_string(written.quota) : written.text);
-  for (std::size_t i = 0; rule.phase_by_key && i < kPhases; ++i) {
-    auto one =
-        phased(out.limit, out.limit.period_us / static_cast<std::int64_t>(kPhases) * static_cast<std::int64_t>(i));
-    if (!one) return fail(one.error());
-    out.phases.push_back(*std::move(one));
-  }
-  limits_.push_back(std::move(out));
+  const std::string name = rule.name + ": " + (written.text.empty() ? to_string(written.quota) : written.text);
+  limits_.push_back({.limit = (*limits)->data(),
+                     .phases = rule.phase_by_key ? (*limits)->data() : nullptr,
+                     .suffix = window.empty() ? std::string_view() : texts_.keep(part_of(window)),
+                     .name = texts_.keep(name),
+                     .rule = number,
+                     .quota = static_cast<std::uint16_t>(quota),
+                     .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
   return {};
 }
 
-// By its paths, else by the whole values of one attribute, else asked always.
-void Rulebook::index_rule(std::uint32_t number) {
-  BookRule& rule = rules_[number];
-  if (rule.names_path) return;
-  for (std::size_t i = 0; i < kIndexed.size(); ++i) {
-    const auto found = std::ranges::find_if(rule.criteria, [&](const Criterion& criterion) {
+// By its paths, else by the whole values of one attribute, else asked always. What the index answers is not asked again.
+Result<void> Rulebook::index_rule(std::uint32_t number) {
+  const Rule& rule = policy_.rules[number];
+  BookRule& out = rules_[number];
+  BookConditions conditions;
+  out.first_pattern = static_cast<std::uint32_t>(patterns_.size());
+  bool is_indexed = false;
+  for (const Condition& condition : rule.match.all) {
+    if (condition.kind != AttributeKind::path) {
+      conditions.all.emplace_back(condition, reading_.path_case);
+      continue;
+    }
+    is_indexed = true;
+    for (const std::string& text : condition.any_of) {
+      if (auto added = add_pattern(text, number); !added) return added;
+    }
+  }
+  out.end_pattern = static_cast<std::uint32_t>(patterns_.size());
+  for (std::size_t i = 0; !is_indexed && i < kIndexed.size(); ++i) {
+    const auto found = std::ranges::find_if(conditions.all, [&](const Criterion& criterion) {
       return criterion.condition().kind == kIndexed[i] && criterion.whole_values() != nullptr;
     });
-    if (found == rule.criteria.end()) continue;
+    if (found == conditions.all.end()) continue;
     for (const std::string& value : *found->whole_values()) {
       auto& rules = by_value_[i][value];
       if (rules.empty() || rules.back() != number) rules.push_back(number);
     }
-    rule.criteria.erase(found);
-    return;
+    conditions.all.erase(found);
+    is_indexed = true;
   }
-  others_.push_back(number);
+  if (!is_indexed) others_.push_back(number);
+  for (const auto& set : rule.match.none_of) {
+    std::vector<Criterion>& criteria = conditions.none_of.emplace_back();
+    for (const Condition& condition : set) criteria.emplace_back(condition, reading_.path_case);
+  }
+  if (!conditions.all.empty() || !conditions.none_of.empty()) {
+    out.conditions = &conditions_.emplace_back(std::move(conditions));
+  }
+  has_expiring_ = has_expiring_ || rule.expires_at.has_value();
+  has_unlimited_ = has_unlimited_ || rule.unlimited;
+  has_otherwise_ = has_otherwise_ || rule.match.otherwise;
+  return {};
+}
+
+std::string_view TextStore::keep(std::string_view text) {
+  if (text.size() > left_) {
+    left_ = std::max(kChunk, text.size());
+    at_ = chunks_.emplace_back(std::make_unique<char[]>(left_)).get();
+  }
+  std::ranges::copy(text, at_);
+  const std::string_view kept(at_, text.size());
+  at_ += text.size();
+  left_ -= text.size();
+  return kept;
 }
 
 std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {
@@ -206,10 +244,11 @@ std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t 
   for (const Condition& condition : rule.rule->match.all) {
     if (!Criterion(condition, reading_.path_case).holds(facts)) return differs(condition, facts);
   }
-  for (std::size_t i = 0; i < rule.none_of.size(); ++i) {
-    if (!std::ranges::all_of(rule.none_of[i], [&](const Criterion& one) { return one.holds(facts); })) continue;
+  for (const auto& set : rule.rule->match.none_of) {
+    const auto holds = [&](const Condition& one) { return Criterion(one, reading_.path_case).holds(facts); };
+    if (!std::ranges::all_of(set, holds)) continue;
     std::string out = "not for ";
-    for (const Condition& condition : rule.rule->match.none_of[i]) {
+    for (const Condition& condition : set) {
       out.append(out.size() > 8 ? " and " : "").append(to_string(condition.kind));
       out.append(condition.name.empty() ? " " : " " + condition.name + " ").append(shown(condition));
     }

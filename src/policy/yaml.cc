@@ -40,8 +40,7 @@ class TreeMaker final : public YAML::EventHandler {
                 const std::string& value) override {
     const bool is_plain = tag == "?";
     if (tag.size() > 1) stop(position(mark), "a tag, " + in_quotes(tag) + "; write the value without one");
-    const bool is_null = is_plain && (value == "~" || lower(value) == "null");
-    add({.is_plain = is_plain, .is_null = is_null, .at = position(mark), .text = value}, anchor);
+    add({.is_plain = is_plain, .at = position(mark), .text = value}, anchor);  // `null` and `~` come by OnNull()
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (++aliases_ > kAliasesMax) {

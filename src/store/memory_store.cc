@@ -30,13 +30,12 @@ bool is_same(const Charge& a, const Charge& b) {
 }
 
 // The denial with the longest wait, else the limit with the smallest part left.
-std::size_t binding_of(const Verdict& verdict) {
+std::size_t binding_of(std::span<const Decision> decisions, bool allowed) {
   std::size_t best = 0;
-  for (std::size_t i = 1; i < verdict.decisions.size(); ++i) {
-    const Decision& a = verdict.decisions[i];
-    const Decision& b = verdict.decisions[best];
+  for (std::size_t i = 1; i < decisions.size(); ++i) {
+    const Decision &a = decisions[i], &b = decisions[best];
     const bool tighter =
-        verdict.allowed ? Wide{a.remaining} * b.limit < Wide{b.remaining} * a.limit : a.retry_after > b.retry_after;
+        allowed ? Wide{a.remaining} * b.limit < Wide{b.remaining} * a.limit : a.retry_after > b.retry_after;
     if (tighter) best = i;
   }
   return best;
@@ -60,7 +59,6 @@ class MemoryStore::Batch {
                                                " limits; this one names " + std::to_string(charges.size()));
     }
     charges_ = charges.size();
-    verdict_.decisions.reserve(charges_);
     for (std::size_t i = 0; i < charges_; ++i) {
       const Charge& charge = charges[i];
       const table::Name name = table.key_name(charge.limit->algorithm, charge.key);
@@ -88,11 +86,18 @@ class MemoryStore::Batch {
   std::size_t first_of(std::size_t debit) const { return first_[debit]; }
 
   // Room for the answers is there before anything is charged: without memory, nothing is.
+  void make_room() { verdict_.decisions.resize(charges_); }
+
   Verdict answer(bool allowed) {
     verdict_.allowed = allowed;
-    for (std::size_t i = 0; i < charges_; ++i) verdict_.decisions.push_back(debits_[places_[i]].decision);
-    verdict_.binding = binding_of(verdict_);
+    verdict_.binding = tell(allowed, verdict_.decisions);
     return std::move(verdict_);
+  }
+
+  // One decision for each charge; which of them binds.
+  std::size_t tell(bool allowed, std::span<Decision> decisions) const {
+    for (std::size_t i = 0; i < charges_; ++i) decisions[i] = debits_[places_[i]].decision;
+    return binding_of(decisions.first(charges_), allowed);
   }
 
  private:
@@ -179,6 +184,7 @@ inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, ta
 Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_t now, RequestId id) {
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
+  batch.make_room();
   Ticket ticket{.kind = table::kRequest, .expires_us = now + id.lasts.count()};
   if (!id.name.empty()) ticket.name = table_->ticket_name(table::kRequest, id.name);
   const auto ruling = table_->charge(batch.debits(), {&ticket, id.name.empty() ? 0u : 1u}, now);
@@ -186,9 +192,20 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
   return batch.answer(*ruling != Ruling::denied);
 }
 
+Result<MemoryStore::Judgement> MemoryStore::judge(std::span<const Charge> charges, std::int64_t now,
+                                                  std::span<Decision> decisions) {
+  Batch batch;
+  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
+  const auto ruling = table_->charge(batch.debits(), {}, now);
+  if (!ruling) return fail(ruling.error());
+  const bool allowed = *ruling != Ruling::denied;
+  return Judgement{allowed, batch.tell(allowed, decisions)};
+}
+
 Result<Verdict> MemoryStore::overdraw(std::span<const Charge> charges, std::int64_t now) {
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
+  batch.make_room();
   for (Debit& debit : batch.debits()) debit.act = Act::overdraw;
   const auto ruling = table_->charge(batch.debits(), {}, now);
   if (!ruling) return fail(ruling.error());
@@ -209,6 +226,7 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
                                     std::int64_t now, bool take) {
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
+  batch.make_room();
   const std::span<Debit> debits = batch.debits();
   if (debits.size() > kReservedMax) {
     return fail(ErrorCode::out_of_range, "at most " + std::to_string(kReservedMax) + " limits are reserved at once");

@@ -54,6 +54,13 @@ class MemoryStore {
   // of the same id was allowed before, this one is too, is told what its keys hold, and takes nothing.
   Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now, RequestId id = {});
 
+  // The same into the caller's room, one decision for each charge: nothing is asked of the heap.
+  struct Judgement {
+    bool allowed = false;
+    std::size_t binding = 0;
+  };
+  Result<Judgement> judge(std::span<const Charge> charges, std::int64_t now, std::span<Decision> decisions);
+
   // overdraw()
   //
   // Up to 32 charges, each as much of it as there is room for: never denied.

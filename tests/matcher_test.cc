@@ -1,0 +1,189 @@
+// The rulebook against the slow matcher: on random policies and requests both name the same limits, in the same order,
+// at the same cost, and count together exactly the same requests. The slow matcher's own parts are held against cases
+// that a person worked out, or both could be wrong alike.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "policy/rulebook.h"
+#include "policy_world.h"
+#include "seed.h"
+#include "slow_matcher.h"
+
+namespace weir {
+namespace {
+
+using test::Dice;
+using test::OwnedRequest;
+using test::SlowBill;
+
+std::shared_ptr<const Rulebook> book_of(const Policy& policy) {
+  return Rulebook::make(policy, [](const Quota& quota) { return compile(quota); }).value();
+}
+
+void add_charge(const Rulebook& book, std::uint32_t number, const Charge& charge, std::vector<test::SlowCharge>& out) {
+  const BookLimit& limit = book.limit(number);
+  const Rule& rule = book.policy().rules[limit.rule];
+  out.push_back({rule.name, rule.limits[limit.quota].text, std::string(charge.key), charge.cost});
+}
+
+// A bill in the words of the slow matcher.
+SlowBill told(const Rulebook& book, const Bill& bill) {
+  using Reason = SlowBill::Reason;
+  const std::map<Bill::Reason, Reason> reasons = {
+      {Bill::Reason::no_rule, Reason::no_rule}, {Bill::Reason::limits, Reason::limits},
+      {Bill::Reason::skipped, Reason::skipped}, {Bill::Reason::exempt, Reason::exempt},
+      {Bill::Reason::missing, Reason::missing}, {Bill::Reason::too_many, Reason::too_many},
+  };
+  SlowBill out{.reason = reasons.at(bill.reason), .counts_denied = bill.counts_denied};
+  const bool has_rule = out.reason == Reason::exempt || out.reason == Reason::missing;
+  if (has_rule) out.rule = book.policy().rules[bill.rule].name;
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) add_charge(book, bill.limits[i], bill.charges[i], out.charges);
+  for (const ShadowBill& shadow : bill.shadows) {
+    for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
+      add_charge(book, book.rule(shadow.rule).first_limit + i, shadow.charges[i], out.shadows);
+    }
+  }
+  return out;
+}
+
+// Whether a rule is enforced for the key that it was billed under. Which keys those are is the rulebook's own choice.
+bool is_marked(const Rulebook& book, const Bill& bill, const Rule& rule) {
+  const auto marked = [&](std::uint32_t number, const Charge& charge) {
+    const std::string_view key = charge.key.substr(0, charge.key.size() - book.limit(number).suffix.size());
+    return static_cast<int>(key_mark(key) % 100) < rule.percent;
+  };
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    if (book.policy().rules[book.limit(bill.limits[i]).rule].name == rule.name)
+      return marked(bill.limits[i], bill.charges[i]);
+  }
+  for (const ShadowBill& shadow : bill.shadows) {
+    if (book.policy().rules[shadow.rule].name == rule.name)
+      return marked(book.rule(shadow.rule).first_limit, shadow.charges[0]);
+  }
+  return true;
+}
+
+// How often each reason was given: a world in which nothing ever happens would prove nothing.
+struct Counts {
+  std::map<SlowBill::Reason, int> reasons;
+  int charges = 0, shadows = 0;
+};
+
+void compare_many(std::uint64_t seed, int policies, int requests, test::PolicySize size, Counts& counts) {
+  test::Referee referee;
+  for (int i = 0; i < policies; ++i) {
+    Dice dice(seed + static_cast<std::uint64_t>(i));
+    const Policy policy = random_policy(dice, size);
+    const auto book = book_of(policy);
+    for (int k = 0; k < requests; ++k) {
+      const OwnedRequest owned = random_request(dice);
+      const Request request = owned.view();
+      Facts facts(request, book->reading());
+      ASSERT_FALSE(facts.refuse()) << owned.text();
+      Bill bill;
+      book->bill(facts, test::kWorldNow, bill);
+      const auto is_enforced = [&](const Rule& rule) { return is_marked(*book, bill, rule); };
+      const SlowBill slow = slow_bill(policy, request, test::kWorldNow, is_enforced);
+      const std::string difference = referee.difference(slow, told(*book, bill));
+      ASSERT_EQ(difference, "") << "seed " << seed + static_cast<std::uint64_t>(i) << "\n"
+                                << to_yaml(policy) << owned.text();
+      ++counts.reasons[slow.reason];
+      counts.charges += static_cast<int>(slow.charges.size());
+      counts.shadows += static_cast<int>(slow.shadows.size());
+    }
+  }
+}
+
+TEST(Matcher, AgreesWithTheSlowOne) {
+  Counts counts;
+  compare_many(test::base_seed(), 3'000, 40, {}, counts);
+  if (HasFatalFailure()) return;
+  for (const auto reason : {SlowBill::Reason::no_rule, SlowBill::Reason::limits, SlowBill::Reason::skipped,
+                            SlowBill::Reason::exempt, SlowBill::Reason::missing}) {
+    EXPECT_GT(counts.reasons[reason], 500) << "reason " << static_cast<int>(reason);
+  }
+  EXPECT_GT(counts.charges, 50'000);
+  EXPECT_GT(counts.shadows, 5'000);
+}
+
+TEST(Matcher, AgreesWithTheSlowOneAboutManyRules) {
+  Counts counts;
+  compare_many(test::base_seed(), 60, 40, {.rules_max = 200, .limits_max = 8}, counts);
+  if (HasFatalFailure()) return;
+  EXPECT_GT(counts.reasons[SlowBill::Reason::too_many], 20);
+  EXPECT_GT(counts.reasons[SlowBill::Reason::limits], 20);
+}
+
+TEST(SlowMatcher, NormalisesPathsAsAPersonWould) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ""},
+      {"/", "/"},
+      {"/a/", "/a"},
+      {"//A//b", "/a/b"},
+      {"/a/./b/../c", "/a/c"},
+      {"/../..", "/"},
+      {"/a%2Fb", "/a/b"},
+      {"/a%252fb", "/a%2fb"},
+      {"/%zz%", "/%zz%"},
+      {"/a;x=1/b;y", "/a/b"},
+      {"/a/..;/b", "/b"},
+      {"\\a\\b", "/a/b"},
+      {"http://host/a?b/c", "/a"},
+      {"http://host?x", "/"},
+      {"a/b#c", "/a/b"},
+  };
+  for (const auto& [target, path] : cases) EXPECT_EQ(test::slow_normal_path(target, false), path) << target;
+  EXPECT_EQ(test::slow_normal_path("/A", true), "/A");
+}
+
+TEST(SlowMatcher, MatchesPatternsAsAPersonWould) {
+  const std::pair<const char*, const char*> hits[] = {
+      {"/", "/"},       {"/**", "/"},       {"/**", "/a/b"},       {"/a/*", "/a/b"},    {"/a*b", "/ab"},
+      {"/a*b", "/axb"}, {"/{x}/b", "/a/b"}, {"/**/b/**", "/a/b"},  {"/a%2ab", "/a*b"},  {"/**/*", "/a"},
+      {"/*", "/a"},     {"/a/**", "/a"},    {"/**/a/*", "/a/a/b"}, {"/*a*b", "/xaxxb"},
+  };
+  const std::pair<const char*, const char*> misses[] = {
+      {"/", ""},   {"/**", ""},    {"/", "/a"},   {"/a/*", "/a"},     {"/a/*", "/a/b/c"}, {"/a*b", "/ba"},
+      {"/*", "/"}, {"/**/*", "/"}, {"/a", "/ab"}, {"/a%2ab", "/axb"}, {"/a/**/b", "/a"},  {"/{x}", "/a/b"},
+  };
+  for (const auto& [pattern, path] : hits)
+    EXPECT_TRUE(test::slow_pattern_matches(pattern, path)) << pattern << ' ' << path;
+  for (const auto& [pattern, path] : misses)
+    EXPECT_FALSE(test::slow_pattern_matches(pattern, path)) << pattern << ' ' << path;
+  EXPECT_EQ(test::slow_capture("/**/a/{x}/**", "/a/b/a/c", "x"), "b");
+  EXPECT_EQ(test::slow_capture("/{x}/{y}", "/a/b", "y"), "b");
+  EXPECT_EQ(test::slow_capture("/{x}", "/a", "y"), std::nullopt);
+}
+
+TEST(SlowMatcher, FindsTheLimitsThatAPersonWould) {
+  const Policy policy = parse_policy(
+                            "trusted_proxies: [10.0.0.0/8]\n"
+                            "rules:\n"
+                            "- {name: path, match: {path: '/u/{id}'}, per: [ip, '{id}'], limits: [1/s, 5/min]}\n"
+                            "- {name: rest, match: otherwise, per: [ip, path], limit: 2/s, cost: 3}\n"
+                            "- {name: quiet, per: user, limit: 1/s, mode: shadow}\n",
+                            "test.yaml")
+                            .value();
+  const Attribute headers[] = {{"X-Forwarded-For", "6.6.6.6, 192.0.2.1"}};
+  const auto none = [](const Rule&) { return false; };
+  const SlowBill named =
+      slow_bill(policy, {.user = "u", .ip = "10.0.0.9", .path = "/U/7/", .headers = headers}, 0, none);
+  ASSERT_EQ(named.charges.size(), 2U);
+  EXPECT_EQ(named.charges[0].quota, "1/s");
+  EXPECT_EQ(named.charges[1].quota, "5/min");
+  EXPECT_NE(named.charges[0].key.find("1:7 "), std::string::npos) << named.charges[0].key;
+  ASSERT_EQ(named.shadows.size(), 1U);
+  const SlowBill other = slow_bill(policy, {.ip = "192.0.2.1", .path = "/x"}, 0, none);
+  ASSERT_EQ(other.charges.size(), 1U);
+  EXPECT_EQ(other.charges[0].rule, "rest");
+  EXPECT_EQ(other.charges[0].cost, 3);
+  EXPECT_EQ(slow_bill(policy, {.ip = "192.0.2.1", .path = "/y"}, 0, none).charges[0].key, other.charges[0].key);
+  EXPECT_NE(slow_bill(policy, {.ip = "192.0.2.2", .path = "/x"}, 0, none).charges[0].key, other.charges[0].key);
+}
+
+}  // namespace
+}  // namespace weir
