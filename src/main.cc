@@ -86,6 +86,7 @@ struct ServeArguments {
   std::uint64_t memory = 0;
   std::string state;
   std::string config;
+  bool force = false;
   std::uint64_t connections_max = weir::ServerOptions{}.connections_max;
   std::uint64_t buffers_mib = weir::ServerOptions{}.buffers_max >> 20;
 };
@@ -170,7 +171,7 @@ int serve(const ServeArguments& arguments) {
   auto limiter = weir::open_limiter(std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   weir::Gate gate(*limiter);
-  weir::Reloader reloader(gate, arguments.config);
+  weir::Reloader reloader(gate, arguments.config, arguments.force ? weir::Force::yes : weir::Force::no);
   if (!arguments.config.empty()) {
     if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);
     options.gate = &gate;
@@ -263,6 +264,7 @@ int main(int argc, char** argv) try {
       ->add_option("--state", arguments.state, "Keep the state in this file: it survives any end of the server")
       ->type_name("FILE");
   serve_command->add_option("--config", arguments.config, "Decide by the rules in this file")->type_name("FILE");
+  serve_command->add_flag("--force", arguments.force, "A reload may change the rules beyond their max_change");
   serve_command->add_option("--connections", arguments.connections_max, "How many connections each port may have open")
       ->type_name("N")
       ->check(whole_number_to(1'000'000))

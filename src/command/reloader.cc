@@ -12,7 +12,7 @@ Reloader::~Reloader() = default;  // waits for the thread
 Result<void> Reloader::load() {
   auto policy = load_policy(file_);
   if (!policy) return fail(std::move(policy.error()));
-  auto applied = gate_.apply(*std::move(policy));
+  auto applied = gate_.apply(*std::move(policy), force_);
   if (!applied) return fail(std::move(applied.error()));
   return {};
 }
@@ -27,7 +27,7 @@ void Reloader::work() {
   do {
     done = asked_.load();
     auto policy = load_policy(file_);
-    auto applied = policy ? gate_.apply(*std::move(policy)) : Result<PolicyChanges>(fail(policy.error()));
+    auto applied = policy ? gate_.apply(*std::move(policy), force_) : Result<PolicyChanges>(fail(policy.error()));
     if (!applied) {
       std::fprintf(stderr, "weir: the rules stay as they were. %s\n", applied.error().message.c_str());
     } else {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "weir/gate.h"
 #include "weir/result.h"
@@ -17,7 +18,7 @@ namespace weir {
 
 class Reloader {
  public:
-  Reloader(Gate& gate, std::string file) : gate_(gate), file_(std::move(file)) {}
+  Reloader(Gate& gate, std::string file, Force force) : gate_(gate), file_(std::move(file)), force_(force) {}
   ~Reloader();
   Reloader(const Reloader&) = delete;
   Reloader& operator=(const Reloader&) = delete;
@@ -32,6 +33,7 @@ class Reloader {
 
   Gate& gate_;
   const std::string file_;
+  const Force force_;
   std::atomic<int> asked_{0};
   std::jthread thread_;
 };

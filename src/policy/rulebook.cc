@@ -35,7 +35,8 @@ std::int64_t cost_of(const RuleCost& cost, Facts& facts) {
     const std::string_view text = facts.value(AttributeKind::header, cost.header);
     std::int64_t given = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), given);
-    if (end == text.data() + text.size() && error == std::errc::result_out_of_range) given = cost.max;
+    const bool is_huge = error == std::errc::result_out_of_range && !text.starts_with('-');
+    if (end == text.data() + text.size() && is_huge) given = cost.max;
     if (given >= 1 && end == text.data() + text.size()) permits = std::min(given, cost.max);
   }
   return multiply_saturating(permits, facts.request().cost);
@@ -105,12 +106,16 @@ void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
   for (const std::uint32_t rule : others_) hits.add({rule, kNoPattern});
 }
 
-// An unlimited rule lets a request pass every limit but a ban.
+// An unlimited rule lets a request pass every limit but a ban, if it applies as any other does: with all attributes of
+// its `per`, and to the part of its keys that it is enforced for.
 bool Rulebook::is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const {
   for (const PathHit& hit : hits) {
     const BookRule& rule = rules_[hit.id];
-    if (!rule.unlimited || rule.mode != Mode::enforce) continue;
-    if (!is_about(rule, facts, now)) continue;
+    if (!rule.unlimited || !is_about(rule, facts, now)) continue;
+    const auto key = begin_key(hit, facts, out.keys);
+    if (!key) continue;
+    out.keys.drop();
+    if (is_in_shadow(rule, *key)) continue;
     out.rule = hit.id;
     return true;
   }
@@ -141,35 +146,62 @@ void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
 
   const bool exempt = has_unlimited_ && is_exempt(hits, facts, now, out);
   if (exempt) out.reason = Bill::Reason::exempt;
-  bool path_applied = exempt && rules_[out.rule].names_path;
+  bool path_applied = false;
   for (const bool otherwise : {false, true}) {
     if (otherwise && (path_applied || !has_otherwise_)) break;
     for (PathHit hit : hits) {
       const BookRule& rule = rules_[hit.id];
-      if (rule.otherwise != otherwise || (exempt && !rule.is_ban) || !is_about(rule, facts, now)) continue;
+      const bool is_lifted = exempt && !rule.is_ban;  // but a path that it names is one that is named
+      if (rule.otherwise != otherwise || (is_lifted && !(rule.names_path && has_otherwise_))) continue;
+      if (!is_about(rule, facts, now)) continue;
       if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
-      const Applied applied = apply(hit, facts, out);
+      const Applied applied = is_lifted ? would_apply(hit, facts, out.keys) : apply(hit, facts, out);
       path_applied = path_applied || (rule.names_path && applied == Applied::enforced);
     }
   }
 }
 
-// The key of a limit is that of its rule, and the window; see docs/configuration.md, "Keys".
+// The key of a limit is that of its rule, and the window; see docs/configuration.md, "Keys". Nothing if an attribute of
+// `per` is absent.
+std::optional<std::string_view> Rulebook::begin_key(const PathHit& hit, Facts& facts, KeyArena& keys) const {
+  const BookRule& rule = rules_[hit.id];
+  keys.begin(rule.key_prefix);
+  for (const Dimension& dimension : *rule.per) {
+    if (append(dimension, hit.pattern, facts, keys)) continue;
+    keys.drop();
+    return {};
+  }
+  return keys.end();
+}
+
+bool Rulebook::is_in_shadow(const BookRule& rule, std::string_view key) {
+  return rule.mode == Mode::shadow || (rule.percent < 100 && key_mark(key) % 100 >= rule.percent);
+}
+
+// Whether the rule denies requests that lack an attribute.
+bool Rulebook::is_strict(const BookRule& rule) {
+  return rule.required && rule.mode == Mode::enforce && rule.percent == 100;
+}
+
+Rulebook::Applied Rulebook::would_apply(const PathHit& hit, Facts& facts, KeyArena& keys) const {
+  const BookRule& rule = rules_[hit.id];
+  const auto key = begin_key(hit, facts, keys);
+  if (!key) return is_strict(rule) ? Applied::enforced : Applied::no;
+  keys.drop();
+  return is_in_shadow(rule, *key) ? Applied::in_shadow : Applied::enforced;
+}
+
 Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) const {
   const BookRule& rule = rules_[hit.id];
-  out.keys.begin(rule.key_prefix);
-  for (const Dimension& dimension : *rule.per) {
-    if (append(dimension, hit.pattern, facts, out.keys)) continue;
-    out.keys.drop();
-    if (!rule.required || rule.mode != Mode::enforce || rule.percent < 100) return Applied::no;
+  const auto key = begin_key(hit, facts, out.keys);
+  if (!key) {
+    if (!is_strict(rule)) return Applied::no;
     if (out.reason != Bill::Reason::missing) out.rule = hit.id;
     out.reason = Bill::Reason::missing;
     return Applied::enforced;
   }
-  const std::string_view key = out.keys.end();
-  const bool in_shadow = rule.mode == Mode::shadow || (rule.percent < 100 && key_mark(key) % 100 >= rule.percent);
-  const Applied how = in_shadow ? Applied::in_shadow : Applied::enforced;
-  charge(rule, facts, key, how, out);
+  const Applied how = is_in_shadow(rule, *key) ? Applied::in_shadow : Applied::enforced;
+  charge(rule, facts, *key, how, out);
   return how;
 }
 
@@ -177,7 +209,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
   const bool is_enforced = how == Applied::enforced;
   const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
   if (is_enforced && out.charges.size() + rule.limits > kChargesMax) {
-    out.reason = Bill::Reason::too_many;
+    if (out.reason != Bill::Reason::missing) out.reason = Bill::Reason::too_many;  // which is denied in any case
     return;
   }
   if (!is_enforced && rule.limits > 0) {

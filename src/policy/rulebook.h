@@ -157,6 +157,10 @@ class Rulebook {
   static bool is_about(const BookRule& rule, Facts& facts, std::int64_t now);
   Result<const std::vector<Limit>*> limits_of(const RuleLimit& written, bool has_phases, const Reader::Compile& compile);
   bool is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const;
+  std::optional<std::string_view> begin_key(const PathHit& hit, Facts& facts, KeyArena& keys) const;
+  static bool is_in_shadow(const BookRule& rule, std::string_view key);
+  static bool is_strict(const BookRule& rule);
+  Applied would_apply(const PathHit& hit, Facts& facts, KeyArena& keys) const;
   Applied apply(const PathHit& hit, Facts& facts, Bill& out) const;
   void charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const;
   bool append(const Dimension& dimension, std::uint32_t pattern, Facts& facts, KeyArena& out) const;

@@ -1,0 +1,172 @@
+# Rules from outside: what `weir validate`, `explain` and `schema` say, and a server that decides by a config, while it
+# is changed, damaged and asked. An independent checker holds the schema against every example.
+source "$(dirname "$0")/lib.bash"
+source_dir=$2
+
+program=$(realpath "$program")
+python=/usr/bin/python3  # Debian's, which has Debian's packages
+[ -x "$python" ] || python=python3
+
+weir() { timeout 30 "$program" "$@" 2>&1; }
+
+# --- validate ---------------------------------------------------------------------------------------------------------
+cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
+out=$(weir validate "$work/weir.yaml")
+is "a good config: exit code" 0 $?
+has "a good config is called fine" "7 rules, fine" "$out"
+cat >"$work/bad.yaml" <<'YAML'
+rules:
+  - {name: a, alogrithm: token_bucket, per: usr, limit: 100/minit}
+  - {name: b, match: {path: api, methd: GET}, per: user, limit: 5/s}
+YAML
+out=$(weir validate "$work/bad.yaml")
+is "a bad config: exit code" 1 $?
+has "the nearest key" "bad.yaml:2:15: unknown key \`alogrithm\`, did you mean \`algorithm\`?" "$out"
+has "the nearest attribute" "bad.yaml:2:45: \`per\`: unknown attribute 'usr', did you mean user?" "$out"
+has "the column in a quota" "bad.yaml:2:61: \`limit\`: unknown unit 'minit'" "$out"
+is "all errors at once" 5 "$(wc -l <<<"$out")"
+is "from the standard input" 0 "$(weir validate - <"$work/weir.yaml" >/dev/null; echo $?)"
+: >"$work/empty.yaml"
+has "an empty config is an error" "empty.yaml:1:1: the config is empty" "$(weir validate "$work/empty.yaml")"
+has "no such file" "cannot be opened: No such file" "$(weir validate "$work/none.yaml")"
+has "a folder" "no plain file" "$(weir validate "$work")"
+mkfifo "$work/pipe"
+has "a FIFO does not hang it" "no plain file" "$(weir validate "$work/pipe")"
+head -c 104857600 /dev/zero >"$work/huge.yaml"
+has "100 MiB are not read" "longer than 1048576 bytes" "$(weir validate "$work/huge.yaml")"
+cat >"$work/odd.yaml" <<'YAML'
+trusted_proxies: [0.0.0.0/0]
+skip: [/health]
+rules:
+  - {name: old, per: ip, limit: 1/s, expires_at: 2020-01-01}
+  - {name: never, match: {path: /health}, per: ip, limit: 1/s}
+  - {name: open, match: {tenant: acme}, limit: unlimited}
+  - {name: shadowed, match: {tenant: acme, path: /x}, per: ip, limit: 1/s}
+YAML
+out=$(weir validate "$work/odd.yaml")
+is "warnings: exit code" 0 $?
+has "a warning for wide trust" "0.0.0.0/0 lets everybody claim any address" "$out"
+has "a warning for an expired rule" "odd.yaml:4:5: rule 'old' expired at 2020-01-01T00:00:00Z" "$out"
+has "a warning for what can never match" "rule 'never' can never match" "$out"
+has "a warning for what is shadowed" "rule 'shadowed' never applies: rule 'open' is unlimited" "$out"
+weir validate --strict "$work/odd.yaml" >/dev/null
+is "--strict: exit code" 1 $?
+sed 's/600\/minute/6\/minute/' "$work/weir.yaml" >"$work/cut.yaml"
+out=$(weir validate "$work/cut.yaml" --against "$work/weir.yaml")
+is "a cut of 100x: exit code" 1 $?
+has "a cut of 100x is told" "changed: address: 600/minute -> 6/minute" "$out"
+has "and needs --force" "--force if it is meant" "$out"
+weir validate "$work/cut.yaml" --against "$work/weir.yaml" --force >/dev/null
+is "forced: exit code" 0 $?
+
+# --- explain ----------------------------------------------------------------------------------------------------------
+out=$(weir explain --config "$work/weir.yaml" --path /API//login/ --method post --ip 1.2.3.4)
+has "the path as rules see it" "path    /api/login" "$out"
+has "a rule that applies, and its key" "+ login     enforced, per ip 1.2.3.4" "$out"
+has "a rule that does not, and why" "- search    path is '/api/login', not /api/search" "$out"
+has "an absent attribute" "- steps     there is no user" "$out"
+has "what keeps otherwise away" "- rest      rule login, which names a path, applies" "$out"
+has "the worst case of a fixed window" "up to 1200 permits at once across a boundary" "$out"
+has "the state" "5 of 5 left" "$out"
+out=$(cd "$work" && weir explain --path /x --user 42 --json)
+is "JSON that others read" "True everyone steps rest" "$("$python" -c '
+import json, sys
+e = json.load(sys.stdin)
+print(e["allowed"], *[r["rule"] for r in e["rules"] if r["applies"]])' <<<"$out")"
+has "an API key is never shown" "api_key sha256:" "$(weir explain --config "$work/weir.yaml" --path /x --api-key topsecret)"
+is "not even a part of it" 0 "$(weir explain --config "$work/weir.yaml" --path /x --api-key topsecret | grep -c topsecret)"
+has "behind a proxy" "client  9.9.9.9" \
+  "$(weir explain --config "$work/weir.yaml" --ip 10.0.0.1 --header 'X-Forwarded-For: 6.6.6.6, 9.9.9.9')"
+
+# --- schema -----------------------------------------------------------------------------------------------------------
+weir schema >"$work/schema.json"
+is "the schema is one, and every example holds by it" ok "$("$python" - "$work/schema.json" "$source_dir/examples" "$work" <<'PY'
+import datetime, glob, json, sys
+import jsonschema, yaml
+
+class Loader(yaml.SafeLoader):  # times stay texts, as Weir reads them
+    pass
+Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node))
+
+schema = json.load(open(sys.argv[1]))
+checker = jsonschema.Draft202012Validator
+checker.check_schema(schema)
+files = glob.glob(sys.argv[2] + "/**/*.yaml", recursive=True)
+assert len(files) > 20, files
+for file in files + [sys.argv[3] + "/odd.yaml"]:
+    checker(schema).validate(yaml.load(open(file), Loader))
+for wrong in ({}, {"rules": []}, {"rules": [{"name": "a"}]}, {"rules": [{"name": "a", "limit": "1/s", "limits": ["1/s"]}]},
+              {"rules": [{"name": "a", "limit": "1/s", "alogrithm": "x"}]}, {"rules": [{"name": "a b", "limit": "1/s"}]},
+              {"rules": [{"name": "a", "limit": "1/s", "match": {"pth": "/"}}]}, {"rule": []}):
+    assert list(checker(schema).iter_errors(wrong)), wrong
+print("ok")
+PY
+)"
+
+# --- a server by rules ------------------------------------------------------------------------------------------------
+start_server --config "$work/weir.yaml" --state "$work/state"
+ask() { curl -s --max-time 20 -o "$work/body" -w '%{http_code}' "$http/v1/check" -d "$1"; }
+login='{"path":"/api/login","method":"POST","ip":"192.0.2.1"}'
+codes=$(for _ in 1 2 3 4 5 6; do ask "$login"; echo; done | uniq -c | tr -s ' \n' ' ')
+is "five logins, then 429" " 5 200 1 429 " "$codes"
+has "the rule and the window that denied" '"rule":"login","window":"5/5min","reason":"limited"' "$(cat "$work/body")"
+has "for people" '"message":"Try again in 300 seconds"' "$(cat "$work/body")"
+out=$(post "$login")
+has "the headers name it, too" 'RateLimit: "login: 5/5min";r=0;t=' "$out"
+has "all that were asked" 'RateLimit-Policy: "everyone: 500000/second";q=500000;w=1, "address: 600/minute";q=600;w=60' "$out"
+is "another spelling is no way around it" 429 "$(ask '{"path":"//api/./LOGIN/?x=1","method":"POST","ip":"192.0.2.1"}')"
+is "another address" 200 "$(ask '{"path":"/api/login","method":"POST","ip":"192.0.2.2"}')"
+is "skipped" 200 "$(ask '{"path":"/health","ip":"192.0.2.1"}')"
+has "and says so" '"reason":"skipped"' "$(cat "$work/body")"
+is "a bad address is the caller's mistake" 400 "$(ask '{"ip":"nonsense"}')"
+has "which it is told" "no address such as 192.0.2.1" "$(cat "$work/body")"
+is "a misspelt member" 400 "$(ask '{"usr":"42"}')"
+has "which it is told, too" 'did you mean' "$(cat "$work/body")"
+is "an inline limit goes beside the rules" 200 "$(ask '{"key":"k","limit":"1/s"}')"
+is "a request without a path meets the rest" 200 "$(ask '{"user":"42"}')"
+has "steps and rest" '"rule":"steps","window":"10/second"' "$(cat "$work/body")"
+
+# reload STATE-OF-THE-LOG: asks for it and waits for the word on stderr.
+err="$work/err0"
+reload() {
+  local lines
+  lines=$(grep -c "$1" "$err")
+  kill -HUP "$pid"
+  until_true 20 eval "[ \$(grep -c '$1' '$err') -gt $lines ]" || is "reloaded: $1" yes no
+}
+sed 's/limit: 5\/5min/limit: 8\/5min/' "$source_dir/examples/weir.yaml" >"$work/weir.yaml"
+reload "is in force"
+codes=$(for _ in 1 2 3 4; do ask "$login"; echo; done | uniq -c | tr -s ' \n' ' ')
+is "what was spent stays spent, three more are allowed" " 3 200 1 429 " "$codes"
+for damage in bad empty huge; do
+  cp "$work/$damage.yaml" "$work/weir.yaml"
+  reload "stay as they were"
+  is "a config that is $damage changes nothing" 429 "$(ask "$login")"
+done
+has "and is told with its place" "weir.yaml:2:15: unknown key" "$(cat "$err")"
+cp "$work/cut.yaml" "$work/weir.yaml"
+reload "stay as they were"
+has "a change that is too large is not made" "cut from 600/minute to 6/minute, by more than 10x" "$(cat "$err")"
+out=$(weir explain --config "$source_dir/examples/weir.yaml" --state "$work/state" --path /api/login --method POST --ip 192.0.2.1)
+has "explain looks into the state in use" "denied by login: 5/5min" "$out"
+kill -TERM "$pid"
+until_true 20 is_gone "$pid" || is "the server ends" yes no
+cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
+start_server --config "$work/weir.yaml" --state "$work/state"
+is "a restart forgets nothing" 429 "$(ask "$login")"
+
+kill -KILL "$pid"
+cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
+start_server --config "$work/weir.yaml" --force
+err="$work/err2"
+cp "$work/cut.yaml" "$work/weir.yaml"
+reload "is in force"
+has "unless it is forced" "changed: address: 600/minute -> 6/minute" "$(cat "$err")"
+
+out=$(timeout 20 "$program" serve --config "$work/bad.yaml" --http :0 --resp :0 2>&1)
+is "a server does not start on a bad config" 1 $?
+has "and says why" "bad.yaml:2:15" "$out"
+start_server
+is "without a config there are no rules" 400 "$(ask '{"user":"42"}')"
+has "which is told" "start the server with --config" "$(cat "$work/body")"
+finish
