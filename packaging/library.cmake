@@ -1,4 +1,5 @@
-# The library as an embedder gets it: libweir.a and libweir.so, the headers, a CMake package and a pkg-config file.
+# The library as an embedder gets it: libweir.a and libweir.so, the headers, a CMake package and a pkg-config file; and
+# beside them libweir_policy.a, which brings the rules, and yaml-cpp with them.
 #
 # Both are made from the objects of the core's folders, so nothing is compiled twice. The shared library shows only what
 # weir.map names. Tested by tests/install.sh.
@@ -32,7 +33,16 @@ foreach(library weir_static weir_shared)
   target_link_libraries(${library} PRIVATE Threads::Threads)
 endforeach()
 
+# Rules are asked through what the shared library does not show, so they come with the static one.
+set_target_properties(weir_policy weir_gate PROPERTIES POSITION_INDEPENDENT_CODE ON)
+add_library(weir_rules STATIC $<TARGET_OBJECTS:weir_gate> $<TARGET_OBJECTS:weir_policy>)
+target_link_libraries(weir_rules PUBLIC weir_static yaml-cpp)
+set_target_properties(weir_rules PROPERTIES OUTPUT_NAME weir_policy EXPORT_NAME policy LINKER_LANGUAGE CXX
+  ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+
 set(place "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
+install(TARGETS weir_rules EXPORT weir_policy ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
+install(EXPORT weir_policy NAMESPACE weir:: FILE weir-policy-targets.cmake DESTINATION "${place}" COMPONENT library)
 install(TARGETS weir_shared weir_static EXPORT weir
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
@@ -49,5 +59,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir-config.cmake" "${CMAKE_CURRENT_B
 
 # The way from the folder of weir.pc to the prefix, so that the tree can be moved.
 string(REGEX REPLACE "[^/]+" ".." WEIR_FROM_PKGCONFIG "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-configure_file("${CMAKE_SOURCE_DIR}/cmake/weir.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" @ONLY)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+foreach(package weir weir-policy)
+  configure_file("${CMAKE_SOURCE_DIR}/cmake/${package}.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/${package}.pc" @ONLY)
+endforeach()
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" "${CMAKE_CURRENT_BINARY_DIR}/weir-policy.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)

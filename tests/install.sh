@@ -46,6 +46,9 @@ done
 is "the static one needs no libweir.so" "" "$(ldd built/check_static | grep weir)"
 has "the other one does" "$lib" "$(ldd built/check | grep weir)"
 
+run "rules runs" timeout 20 built/rules examples/weir.yaml
+is "rules: who denied" "request 10: steps: 10/second" "$said"
+
 # A project in C alone needs no C++ compiler.
 mkdir plain && cat >plain/CMakeLists.txt <<'TEXT'
 cmake_minimum_required(VERSION 3.16)
@@ -65,6 +68,10 @@ run "check runs" timeout 20 ./check
 run "check.c by pkg-config" "${cc[@]}" examples/check.c "${flags[@]}" -o check_c
 run "check_c runs" timeout 20 ./check_c
 run "shared.c by pkg-config" "${cc[@]}" examples/shared.c "${flags[@]}" -o shared
+
+read -ra policy_flags <<<"$(pkg-config --cflags --libs weir-policy)"
+run "rules.cc by pkg-config" "${cxx[@]}" examples/rules.cc "${policy_flags[@]}" -o rules
+run "rules runs" timeout 20 ./rules examples/weir.yaml
 
 # Each block of C++ or C in docs/embed.md is a program.
 for kind in cpp c; do

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policy/rulebook.h"
@@ -51,21 +52,21 @@ SlowBill told(const Rulebook& book, const Bill& bill) {
   return out;
 }
 
-// Whether a rule is enforced for the key that it was billed under. Which keys those are is the rulebook's own choice.
-bool is_marked(const Rulebook& book, const Bill& bill, const Rule& rule) {
-  const auto marked = [&](std::uint32_t number, const Charge& charge) {
-    const std::string_view key = charge.key.substr(0, charge.key.size() - book.limit(number).suffix.size());
-    return static_cast<int>(key_mark(key) % 100) < rule.percent;
-  };
-  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    if (book.policy().rules[book.limit(bill.limits[i]).rule].name == rule.name)
-      return marked(bill.limits[i], bill.charges[i]);
-  }
-  for (const ShadowBill& shadow : bill.shadows) {
-    if (book.policy().rules[shadow.rule].name == rule.name)
-      return marked(book.rule(shadow.rule).first_limit, shadow.charges[0]);
-  }
-  return true;
+// Whether a rule is enforced for this request's key. Which keys those are is the rulebook's own choice; the key is
+// found by a policy in which the rule stands alone and has one limit, whose key is the rule's.
+bool is_marked(const Policy& policy, const Request& request, Rule rule) {
+  const int percent = std::exchange(rule.percent, 100);
+  rule.match.otherwise = rule.unlimited = false;
+  rule.limits = {{parse_quota("1/s").value(), "1/s"}};
+  rule.phase_by_key = false;
+  Policy alone = policy;
+  alone.rules = {rule};
+  const auto book = book_of(alone);
+  Facts facts(request, book->reading());
+  Bill bill;
+  book->bill(facts, test::kWorldNow, bill);
+  WEIR_ASSERT(bill.charges.size() == 1);
+  return static_cast<int>(key_mark(bill.charges[0].key) % 100) < percent;
 }
 
 // How often each reason was given: a world in which nothing ever happens would prove nothing.
@@ -81,7 +82,8 @@ std::string difference_of(const Policy& policy, const Rulebook& book, const Owne
   if (const auto refused = facts.refuse()) return refused->message;
   Bill bill;
   book.bill(facts, test::kWorldNow, bill);
-  slow = slow_bill(policy, request, test::kWorldNow, [&](const Rule& rule) { return is_marked(book, bill, rule); });
+  slow =
+      slow_bill(policy, request, test::kWorldNow, [&](const Rule& rule) { return is_marked(policy, request, rule); });
   return referee.difference(slow, told(book, bill));
 }
 

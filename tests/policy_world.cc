@@ -220,7 +220,7 @@ void say_more(Dice& dice, Rule& rule) {
   if (dice.once_in(6)) {
     rule.mode = dice.once_in(3) ? Mode::off : Mode::shadow;
   } else if (dice.once_in(8)) {
-    rule.percent = rule.unlimited ? 0 : dice.pick(kPercents);
+    rule.percent = dice.pick(kPercents);
   }
   if (dice.once_in(6)) rule.on_backend_error = dice.once_in(2) ? OnBackendError::open : OnBackendError::closed;
   rule.required = dice.once_in(10);
