@@ -211,7 +211,7 @@ std::string text_for_people(Dice& dice) {
   return out.substr(0, 1'024);
 }
 
-void say_more(Dice& dice, Rule& rule) {
+void say_more(Dice& dice, const PolicySize& size, Rule& rule) {
   constexpr Micros kJitters[] = {Micros{5'000'000}, Micros{1}, Micros{86'400'000'000}, Micros{1'500'000}};
   constexpr std::int64_t kExpiries[] = {kWorldNow, kWorldNow - 1'000'000, kWorldNow + 1'000'000, 0,
                                         4'102'444'799'000'000};
@@ -223,7 +223,7 @@ void say_more(Dice& dice, Rule& rule) {
     rule.percent = dice.pick(kPercents);
   }
   if (dice.once_in(6)) rule.on_backend_error = dice.once_in(2) ? OnBackendError::open : OnBackendError::closed;
-  rule.required = dice.once_in(10);
+  rule.required = dice.once_in(size.special_one_in);
   rule.count_denied = dice.once_in(6);
   const bool is_fixed = std::ranges::all_of(rule.limits, [](const RuleLimit& limit) {
     return limit.quota.algorithm == Algorithm::fixed_window && !limit.quota.calendar;
@@ -257,12 +257,12 @@ Rule random_rule(Dice& dice, std::string name, const PolicySize& size, bool has_
   rule.match.otherwise = dice.once_in(6);
   rule.per = dimensions(dice, dice.roll(dice.once_in(20) ? 8 : 3));
   name_parts(dice, rule, has_case);
-  if (!rule.match.otherwise && dice.once_in(8)) {
+  if (!rule.match.otherwise && dice.once_in(size.special_one_in)) {
     rule.unlimited = true;
   } else {
     rule.limits = limits(dice, size.limits_max);
   }
-  say_more(dice, rule);
+  say_more(dice, size, rule);
   return rule;
 }
 

@@ -58,7 +58,8 @@ inline constexpr std::int64_t kWorldNow = 1'789'992'000'000'000;  // 2026-09-21T
 
 struct PolicySize {
   std::size_t rules_max = 8;
-  std::size_t limits_max = 3;  // of a rule
+  std::size_t limits_max = 3;      // of a rule
+  std::size_t special_one_in = 8;  // how many are unlimited, or required: of many rules one is enough
 };
 Policy random_policy(Dice& dice, PolicySize size = {});
 

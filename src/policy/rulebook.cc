@@ -108,10 +108,12 @@ void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
 
 // An unlimited rule lets a request pass every limit but a ban, if it applies as any other does: with all attributes of
 // its `per`, and to the part of its keys that it is enforced for.
-bool Rulebook::is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const {
-  for (const PathHit& hit : hits) {
+bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_pattern, Facts& facts, std::int64_t now,
+                         Bill& out) const {
+  for (PathHit hit : hits) {
     const BookRule& rule = rules_[hit.id];
     if (!rule.unlimited || !is_about(rule, facts, now)) continue;
+    if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
     const auto key = begin_key(hit, facts, out.keys);
     if (!key) continue;
     out.keys.drop();
@@ -144,7 +146,7 @@ void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
     hits = hits.first(hits.size() - 1);
   }
 
-  const bool exempt = has_unlimited_ && is_exempt(hits, facts, now, out);
+  const bool exempt = has_unlimited_ && is_exempt(hits, template_pattern, facts, now, out);
   if (exempt) out.reason = Bill::Reason::exempt;
   bool path_applied = false;
   for (const bool otherwise : {false, true}) {

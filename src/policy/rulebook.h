@@ -156,7 +156,8 @@ class Rulebook {
   void find_by_value(Facts& facts, PathHits& hits) const;
   static bool is_about(const BookRule& rule, Facts& facts, std::int64_t now);
   Result<const std::vector<Limit>*> limits_of(const RuleLimit& written, bool has_phases, const Reader::Compile& compile);
-  bool is_exempt(std::span<const PathHit> hits, Facts& facts, std::int64_t now, Bill& out) const;
+  bool is_exempt(std::span<const PathHit> hits, std::uint32_t template_pattern, Facts& facts, std::int64_t now,
+                 Bill& out) const;
   std::optional<std::string_view> begin_key(const PathHit& hit, Facts& facts, KeyArena& keys) const;
   static bool is_in_shadow(const BookRule& rule, std::string_view key);
   static bool is_strict(const BookRule& rule);

@@ -84,5 +84,75 @@ TEST(CheckAnswer, TellsTheDelayOfAQueue) {
   EXPECT_NE(answer.body.find("\"delay\":0.9}"), std::string::npos) << answer.body;
 }
 
+// Two limits of one rule, of which the second denies, and the answer of a gate to it.
+struct ByRules {
+  Limit second = compile_window(10, 1'000'000), minute = compile_window(100, 60'000'000);
+  Answer answer;
+
+  static Limit compile_window(std::int64_t permits, std::int64_t period_us) {
+    Limit limit;
+    limit.algorithm = Algorithm::fixed_window;
+    limit.permits = limit.capacity = permits;
+    limit.period_us = period_us;
+    return limit;
+  }
+  ByRules() {
+    answer.why = Why::limited;
+    answer.rule = "steps";
+    answer.limits.push_back({"steps: 10/second", "steps", "10/second", &second, 1, {true, 10, 9, Micros{0}, Micros{5}, {}}});
+    answer.limits.push_back(
+        {"steps: 100/minute", "steps", "100/minute", &minute, 1, {false, 100, 0, Micros{7'000'000}, Micros{7'000'000}, {}}});
+    answer.binding = 1;
+    answer.retry_after = Micros{8'000'000};  // with some jitter
+  }
+};
+
+TEST(CheckAnswer, NamesTheRuleAndTheWindowOfADenial) {
+  const ByRules by;
+  const HttpAnswer answer = check_answer(by.answer, Micros{0});
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(answer.body,
+            "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
+            "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
+            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
+            "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
+            "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"window\":\"100/minute\","
+            "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"window\":\"10/second\",\"allowed\":true,\"limit\":10,"
+            "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
+            "\"window\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,\"retry_after\":7,"
+            "\"delay\":0}]}\n");
+  std::string headers;
+  for (const Header& header : answer.headers) headers += std::string(header.name) + ": " + header.value + "\n";
+  EXPECT_EQ(headers,
+            "X-RateLimit-Limit: 100\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 7\n"
+            "RateLimit-Policy: \"steps: 10/second\";q=10;w=1, \"steps: 100/minute\";q=100;w=60\n"
+            "RateLimit: \"steps: 100/minute\";r=0;t=8\nRetry-After: 8\n");
+}
+
+TEST(CheckAnswer, SaysWhyThereIsNoLimitToTellOf) {
+  Answer answer;
+  answer.allowed = true;
+  answer.why = Why::skipped;
+  EXPECT_EQ(check_answer(answer, Micros{0}).body, "{\"allowed\":true,\"reason\":\"skipped\",\"limits\":[]}\n");
+  EXPECT_TRUE(check_answer(answer, Micros{0}).headers.empty());
+  answer.why = Why::exempt;
+  answer.rule = "office";
+  EXPECT_EQ(check_answer(answer, Micros{0}).body,
+            "{\"allowed\":true,\"rule\":\"office\",\"reason\":\"exempt\",\"limits\":[]}\n");
+}
+
+TEST(CheckAnswer, NamesTheAttributeThatIsMissing) {
+  Answer answer;
+  answer.why = Why::missing;
+  answer.rule = "tenants";
+  answer.missing = "tenant";
+  answer.retry_after = kNever;
+  const HttpAnswer told = check_answer(answer, Micros{0});
+  EXPECT_EQ(told.status, 429);
+  EXPECT_NE(told.body.find("Rule tenants requires \\\"tenant\\\", which this request does not have."), std::string::npos)
+      << told.body;
+  EXPECT_NE(told.body.find("\"reason\":\"missing\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weir

@@ -1,0 +1,60 @@
+// An explanation as text and as JSON: what stands where.
+#include "protocol/explain_text.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+Explanation denied_login() {
+  Explanation out{.allowed = false,
+                  .summary = "denied by login: 5/5min",
+                  .client_ip = "192.0.2.1",
+                  .path = "/api/login",
+                  .binding = "login: 5/5min"};
+  out.rules.push_back({.rule = "search", .applies = false, .reason = "path is '/api/login', not /api/search"});
+  out.rules.push_back({.rule = "login", .applies = true, .reason = "enforced", .key = "ip 192.0.2.1"});
+  out.rules.back().limits.push_back(
+      {.quota = "5/5min",
+       .algorithm = "sliding_log",
+       .cost = 2,
+       .decision = {false, 5, 1, Micros{1'500'000}, Micros{300'000'000}, Micros{0}},
+       .worst_case = "never more than 5 permits in any 5min"});
+  return out;
+}
+
+TEST(ExplainText, ShowsEveryRuleAndMarksTheOneThatBinds) {
+  EXPECT_EQ(to_text(denied_login()),
+            "denied by login: 5/5min\n"
+            "path    /api/login\n"
+            "client  192.0.2.1\n"
+            "\n"
+            "- search  path is '/api/login', not /api/search\n"
+            "+ login   enforced, per ip 192.0.2.1\n"
+            "    5/5min (sliding_log): 1 of 5 left, costs 2, passes in 1.5 s   <- binds\n"
+            "      at worst: never more than 5 permits in any 5min\n");
+}
+
+TEST(ExplainText, IsOneJsonObjectForPrograms) {
+  EXPECT_EQ(to_json(denied_login()),
+            "{\"allowed\":false,\"summary\":\"denied by login: 5/5min\",\"path\":\"/api/login\","
+            "\"client_ip\":\"192.0.2.1\",\"binding\":\"login: 5/5min\",\"rules\":[\n"
+            "{\"rule\":\"search\",\"applies\":false,\"reason\":\"path is '/api/login', not /api/search\",\"key\":\"\","
+            "\"limits\":[]},\n"
+            "{\"rule\":\"login\",\"applies\":true,\"reason\":\"enforced\",\"key\":\"ip 192.0.2.1\",\"limits\":["
+            "{\"window\":\"5/5min\",\"algorithm\":\"sliding_log\",\"worst_case\":\"never more than 5 permits in any "
+            "5min\",\"cost\":2,\"allowed\":false,\"limit\":5,\"remaining\":1,\"reset_after\":300,\"retry_after\":1.5,"
+            "\"delay\":0}]}]}\n");
+}
+
+TEST(ExplainText, SaysNeverAndDelay) {
+  Explanation out = denied_login();
+  Decision& decision = out.rules[1].limits[0].decision;
+  decision.retry_after = kNever;
+  EXPECT_NE(to_text(out).find("never passes"), std::string::npos);
+  decision = {true, 5, 4, Micros{0}, Micros{0}, Micros{250'000}};
+  EXPECT_NE(to_text(out).find("after a delay of 0.25 s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir
