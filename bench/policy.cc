@@ -32,10 +32,10 @@ struct Scale {
   int reload_seconds = 4;
 };
 constexpr Scale kQuick{.checks = 100'000, .rounds = 3, .reload_seconds = 1};
-constexpr std::size_t kSubjects = 20'000;              // keys that the requests of every contestant have
-constexpr std::size_t kHotSubjects = 2'000;            // of those that are to find their keys in the cache
-constexpr char kQuota[] = "9/s burst 1000000000";     // no check is denied
-constexpr double kBusy = 10;                          // percent
+constexpr std::size_t kSubjects = 20'000;          // keys that the requests of every contestant have
+constexpr std::size_t kHotSubjects = 2'000;        // of those that are to find their keys in the cache
+constexpr char kQuota[] = "9/s burst 1000000000";  // no check is denied
+constexpr double kBusy = 10;                       // percent
 
 [[noreturn]] void give_up(const std::string& why) {
   std::fprintf(stderr, "%s\n", why.c_str());
@@ -52,8 +52,7 @@ std::string path_rules(std::size_t count) {
   std::string text = "max_change: off\nrules:\n";
   for (std::size_t i = 0; i < count; ++i) {
     const std::string n = std::to_string(i);
-    text += "- {name: r" + n + ", match: {path: /v1/svc-" + n + "/items}, per: [user, path], limit: " +
-            kQuota + "}\n";
+    text += "- {name: r" + n + ", match: {path: /v1/svc-" + n + "/items}, per: [user, path], limit: " + kQuota + "}\n";
   }
   return text;
 }
@@ -187,7 +186,8 @@ Latencies measure_for(Gate& gate, Traffic& traffic, std::chrono::seconds time) {
     const auto answer = gate.check(traffic.next());
     const auto after = Clock::now();
     if (!answer || !answer->allowed || answer->limits.size() != 1) give_up("a check was lost: distrust the figures");
-    if (figures.size() < figures.capacity()) figures.push_back(std::chrono::duration<float, std::nano>(after - before).count());
+    if (figures.size() < figures.capacity())
+      figures.push_back(std::chrono::duration<float, std::nano>(after - before).count());
     before = after;
   }
   const auto at = [&](double part) {

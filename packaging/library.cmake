@@ -62,4 +62,5 @@ string(REGEX REPLACE "[^/]+" ".." WEIR_FROM_PKGCONFIG "${CMAKE_INSTALL_LIBDIR}/p
 foreach(package weir weir-policy)
   configure_file("${CMAKE_SOURCE_DIR}/cmake/${package}.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/${package}.pc" @ONLY)
 endforeach()
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" "${CMAKE_CURRENT_BINARY_DIR}/weir-policy.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" "${CMAKE_CURRENT_BINARY_DIR}/weir-policy.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)

@@ -55,7 +55,8 @@ TEST_F(Reload, CountsAnewWhereThePerOrTheNameChanges) {
 }
 
 TEST_F(Reload, SaysWhatChanges) {
-  use_rules("- {name: a, per: user, limit: 10/hour}\n- {name: b, per: user, limit: 1/s}\n- {name: c, per: ip, limit: 1/s}\n");
+  use_rules(
+      "- {name: a, per: user, limit: 10/hour}\n- {name: b, per: user, limit: 1/s}\n- {name: c, per: ip, limit: 1/s}\n");
   const auto policy = parse_policy(
       "rules:\n- {name: a, per: user, limit: 20/hour, algorithm: token_bucket}\n- {name: b, per: ip, limit: 1/s}\n"
       "- {name: d, per: ip, limit: 1/s}\n",
@@ -87,7 +88,8 @@ TEST_F(Reload, GuardsAgainstChangesThatCanOnlyBeMistakes) {
       {"- {name: a, limit: unlimited}", "- {name: a, per: user, limit: 1000000/s}", true},
       {"- {name: a, per: user, limit: 1/hour}", "- {name: a, per: user, limit: 1000000/hour}", false},
       {"- {name: a, per: user, limit: 1000/hour, mode: shadow}", "- {name: a, per: user, limit: 1/hour}", false},
-      {"- {name: a, per: user, limit: 9/s}\n- {name: b, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s}", false},
+      {"- {name: a, per: user, limit: 9/s}\n- {name: b, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s}",
+       false},
       {"- {name: a, per: user, limit: 9/s}\n- {name: b, per: user, limit: 9/s}\n- {name: c, per: user, limit: 9/s}",
        "- {name: a, per: user, limit: 9/s}", true},
   };

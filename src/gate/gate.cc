@@ -5,13 +5,13 @@
 // would if they were enforced.
 #include "weir/gate.h"
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
 
 #include "few.h"
 #include "gate/explain.h"
+#include "gate/snapshot.h"
 #include "policy/dimension.h"
 #include "policy/rulebook.h"
 #include "weir/limit.h"
@@ -42,10 +42,8 @@ struct Gate::Impl {
   explicit Impl(Limiter& with) : limiter(with) {}
 
   Limiter& limiter;
-  std::atomic<std::shared_ptr<const Rulebook>> rules;
-  std::mutex applying;  // two changes come one after the other; guards retired
-  // Rules that were in force, until nobody uses them: who frees ten thousand of them must not be a request.
-  std::vector<std::shared_ptr<const Rulebook>> retired;
+  Snapshot<Rulebook> rules;
+  std::mutex applying;  // two changes come one after the other
 
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
   Result<void> charge(const Rulebook& book, const Bill& bill, Answer& answer);
@@ -180,9 +178,7 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
       for (const std::string& line : changes.refused) message += "\n  " + line;
       return fail(ErrorCode::out_of_range, std::move(message));
     }
-    auto& retired = impl_->retired;
-    std::erase_if(retired, [](const auto& old) { return old.use_count() == 1; });
-    if (in_force != nullptr) retired.push_back(std::move(in_force));
+    in_force.reset();
     impl_->rules.store(*std::move(book));
     return changes;
   });

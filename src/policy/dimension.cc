@@ -182,7 +182,8 @@ Result<Micros> parse_time(std::string_view text) {
   if (!date.ok() || year < 1970 || year > 2099 || hour > 23 || minute > 59 || second > 59) return refuse();
   const auto time = sys_days{date} + hours{hour} + minutes{minute} + seconds{second} - offset;
   const Micros since = duration_cast<Micros>(time.time_since_epoch());
-  if (since < Micros{0}) return refuse();
+  const Micros end = duration_cast<Micros>(sys_days{std::chrono::year{2100} / 1 / 1}.time_since_epoch());
+  if (since < Micros{0} || since >= end) return refuse();
   return since;
 }
 

@@ -55,7 +55,12 @@ std::optional<std::string> method_name(Reader& reader, const Node& node, std::st
 
 std::optional<std::string> host_name(Reader& reader, const Node& node, const std::string& text) {
   std::string host = lower(text);
-  if (host.ends_with('.')) host.pop_back();
+  while (host.ends_with('.')) host.pop_back();
+  const std::size_t bracket = host.rfind(']');  // [::1] is a host, too
+  if (host.find(':', bracket == host.npos ? 0 : bracket) != host.npos) {
+    reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " has a port, but requests are matched without theirs");
+    return {};
+  }
   if (!host.empty() && host.find_first_of("/ @") == host.npos) return host;
   reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " is no host such as api.example.com or *.example.com");
   return {};
@@ -101,8 +106,12 @@ void read_named(Reader& reader, const Node& node, Match& out) {
   for (std::size_t i = 0; i < node.items.size(); i += 2) {
     const Node& key = node.items[i];
     const auto dimension = parse_dimension(std::string(to_string(kind)) + ':' + key.text);
+    const auto is_same = [&](const Condition& other) { return other.kind == kind && other.name == dimension->name; };
     if (!dimension) {
       reader.wrong(key.at, dimension.error().message);
+    } else if (std::ranges::any_of(out.all, is_same)) {
+      reader.wrong(key.at, "the " + std::string(to_string(kind)) + ' ' + in_quotes(dimension->name) +
+                               " is named twice; list its values in one place");
     } else {
       read_values(reader, node.items[i + 1], {.kind = kind, .name = dimension->name}, out);
     }

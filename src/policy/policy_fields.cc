@@ -1,4 +1,5 @@
 // What stands at the top of a config: its keys, how they are read and printed. See fields.h and policy_reader.h.
+// What only the whole can tell, as how many limits hold one request, is checked here, too.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -130,6 +131,24 @@ void check_charges(Reader& reader, const Policy& policy, Position at) {
   }
 }
 
+// Patterns with two `**` are the ones that no index answers: a request asks each of them.
+void check_patterns(Reader& reader, const Policy& policy, Position at) {
+  constexpr std::size_t kHardMax = 100;
+  const auto is_hard = [](const std::string& text) { return text.find("**") != text.rfind("**"); };
+  std::size_t hard = static_cast<std::size_t>(std::ranges::count_if(policy.skip, is_hard)) +
+                     static_cast<std::size_t>(std::ranges::count_if(policy.templates, is_hard));
+  for (const Rule& rule : policy.rules) {
+    for (const Condition& condition : rule.match.all) {
+      if (condition.kind != AttributeKind::path) continue;
+      hard += static_cast<std::size_t>(std::ranges::count_if(condition.any_of, is_hard));
+    }
+  }
+  if (hard > kHardMax) {
+    reader.wrong(at, std::to_string(hard) + " path patterns have more than one `**`; at most " +
+                         std::to_string(kHardMax) + " may, since every request must be held against each");
+  }
+}
+
 void read_rules(Reader& reader, const Node& node, Policy& out) {
   if (!node.is_list() || node.items.empty()) return reader.wrong_kind(node, "a list of at least one rule");
   if (node.items.size() > kRulesMax) {
@@ -148,6 +167,7 @@ void read_rules(Reader& reader, const Node& node, Policy& out) {
     out.rules.push_back(*std::move(rule));
   }
   check_charges(reader, out, node.at);
+  check_patterns(reader, out, node.at);
 }
 
 std::string print_rules(const Policy& policy) {

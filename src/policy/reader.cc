@@ -104,6 +104,9 @@ std::optional<Quota> Reader::quota(const Node& node, std::optional<Algorithm> al
     wrong_kind(node, "a quota such as 100/minute");
     return {};
   }
+  std::string written(algorithm ? to_string(*algorithm) : "");
+  written.append("\n").append(node.text);
+  if (const auto known = sound_.find(written); known != sound_.end()) return known->second;
   auto quota = parse_quota(node.text, algorithm);
   if (!quota) {
     wrong(node, field_, quota.error());
@@ -118,6 +121,7 @@ std::optional<Quota> Reader::quota(const Node& node, std::optional<Algorithm> al
     wrong(node, field_, limit.error());
     return {};
   }
+  sound_.emplace(std::move(written), *quota);
   return *std::move(quota);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -96,6 +97,7 @@ class Reader {
 
   std::vector<TextProblem>& problems_;
   const Compile compile_;
+  std::map<std::string, Quota> sound_;  // those that were compiled, by algorithm and text: most are written many times
   std::string_view field_ = "the config";
 };
 

@@ -1,4 +1,5 @@
 // What a rule can say: its keys, how they are read, checked against each other, and printed. See fields.h.
+// The table stands at the end, after the functions that its rows name.
 #include <algorithm>
 #include <charconv>
 
@@ -322,6 +323,9 @@ void check_rule(Reader& reader, const RuleDraft& draft) {
   if (rule.unlimited && draft.algorithm) reader.wrong(rule.at, who + " is unlimited: leave its algorithm out");
   if (rule.unlimited && rule.match.otherwise) {
     reader.wrong(rule.at, who + " lets pass what no rule names a path of, which passes without it; leave it out");
+  }
+  if (rule.unlimited && rule.percent < 100) {
+    reader.wrong(rule.at, who + " is unlimited for all that it matches: its mode is enforce, shadow or off");
   }
   const auto is_fixed = [](const RuleLimit& limit) {
     return limit.quota.algorithm == Algorithm::fixed_window && !limit.quota.calendar;

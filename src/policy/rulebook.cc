@@ -91,7 +91,8 @@ bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) {
   if (rule.conditions == nullptr) return true;
   const auto holds = [&](const Criterion& criterion) { return criterion.holds(facts); };
   return std::ranges::all_of(rule.conditions->all, holds) &&
-         std::ranges::none_of(rule.conditions->none_of, [&](const auto& set) { return std::ranges::all_of(set, holds); });
+         std::ranges::none_of(rule.conditions->none_of,
+                              [&](const auto& set) { return std::ranges::all_of(set, holds); });
 }
 
 void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {

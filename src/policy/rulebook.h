@@ -155,7 +155,8 @@ class Rulebook {
 
   void find_by_value(Facts& facts, PathHits& hits) const;
   static bool is_about(const BookRule& rule, Facts& facts, std::int64_t now);
-  Result<const std::vector<Limit>*> limits_of(const RuleLimit& written, bool has_phases, const Reader::Compile& compile);
+  Result<const std::vector<Limit>*> limits_of(const RuleLimit& written, bool has_phases,
+                                              const Reader::Compile& compile);
   bool is_exempt(std::span<const PathHit> hits, std::uint32_t template_pattern, Facts& facts, std::int64_t now,
                  Bill& out) const;
   std::optional<std::string_view> begin_key(const PathHit& hit, Facts& facts, KeyArena& keys) const;
@@ -173,7 +174,7 @@ class Rulebook {
   Reading reading_;
   TextStore texts_;
   std::deque<BookConditions> conditions_;
-  std::map<std::string, std::vector<Dimension>> pers_;  // by how they are written
+  std::map<std::string, std::vector<Dimension>> pers_;       // by how they are written
   std::map<std::string, std::vector<Limit>> shared_limits_;  // by algorithm and quota, and whether it has phases
   std::vector<BookRule> rules_;
   std::vector<BookLimit> limits_;
@@ -187,7 +188,7 @@ class Rulebook {
   static constexpr std::uint32_t kNoPattern = UINT32_MAX;
   std::vector<PathPattern> patterns_;
   std::vector<std::string_view> pattern_keys_;  // as parts of keys
-  std::vector<std::string> identity_keys_;  // what stands before the value, for each kind that identity may be
+  std::vector<std::string> identity_keys_;      // what stands before the value, for each kind that identity may be
   PathIndex paths_;
 
   struct TextHash {

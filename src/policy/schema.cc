@@ -42,7 +42,8 @@ std::string policy_schema() {
   "allOf":[)" + object_schema(policy_fields(), R"("required":["rules"],)") +
                     R"(],
   "$defs":{
-    "values":{"anyOf":[{"$ref":"#/$defs/value"},{"type":"array","items":{"$ref":"#/$defs/value"},"minItems":1,"maxItems":1000}]},
+    "values":{"anyOf":[{"$ref":"#/$defs/value"},
+      {"type":"array","items":{"$ref":"#/$defs/value"},"minItems":1,"maxItems":1000}]},
     "value":{"type":["string","integer","number","boolean"]},
     "patterns":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
     "per":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":8}]},

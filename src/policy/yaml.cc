@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -28,6 +29,7 @@ class TreeMaker final : public YAML::EventHandler {
   explicit TreeMaker(std::vector<TextProblem>& problems) : problems_(problems) {}
 
   Node root;
+  std::optional<Position> odd_key;  // the first that is a list or a map
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) stop(position(mark), "a second document begins here; a config is one document");
@@ -120,8 +122,9 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   void check_key(Open& parent, const Node& key) {
-    if (!key.is_scalar()) stop(key.at, "a key must be a word, not a list or a map");
-    if (!parent.keys.insert(key.text).second) {
+    // Told at the end: with a bracket left open, the parser makes keys of what are none, and then says so better.
+    if (!key.is_scalar() && !odd_key) odd_key = key.at;
+    if (key.is_scalar() && !parent.keys.insert(key.text).second) {
       problems_.push_back({key.at, "the key " + in_quotes(key.text) + " is given twice; give it once"});
     }
   }
@@ -136,7 +139,8 @@ class TreeMaker final : public YAML::EventHandler {
 
 // What people run into, said in other words than the parser's.
 std::string explained(const std::string& message) {
-  std::string out = "this is not YAML: " + message;
+  std::string out = in_quotes(message, 200);  // it may hold bytes of the text
+  out = "this is not YAML: " + out.substr(1, out.size() - 2);
   if (message.find("flow not found") != std::string::npos) {
     out += "; is a bracket open, or a value with { } [ ] , in it not in quotes, as '/users/{id}' must be?";
   } else if (message.find("illegal map value") != std::string::npos) {
@@ -184,6 +188,7 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(maker)) {
     }
+    if (maker.odd_key) problems.push_back({*maker.odd_key, "a key must be a word, not a list or a map"});
   } catch (const Stop&) {
   } catch (const YAML::Exception& error) {
     const bool has_place = !error.mark.is_null();

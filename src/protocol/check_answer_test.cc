@@ -99,9 +99,14 @@ struct ByRules {
   ByRules() {
     answer.why = Why::limited;
     answer.rule = "steps";
-    answer.limits.push_back({"steps: 10/second", "steps", "10/second", &second, 1, {true, 10, 9, Micros{0}, Micros{5}, {}}});
     answer.limits.push_back(
-        {"steps: 100/minute", "steps", "100/minute", &minute, 1, {false, 100, 0, Micros{7'000'000}, Micros{7'000'000}, {}}});
+        {"steps: 10/second", "steps", "10/second", &second, 1, {true, 10, 9, Micros{0}, Micros{5}, {}}});
+    answer.limits.push_back({"steps: 100/minute",
+                             "steps",
+                             "100/minute",
+                             &minute,
+                             1,
+                             {false, 100, 0, Micros{7'000'000}, Micros{7'000'000}, {}}});
     answer.binding = 1;
     answer.retry_after = Micros{8'000'000};  // with some jitter
   }
@@ -111,16 +116,17 @@ TEST(CheckAnswer, NamesTheRuleAndTheWindowOfADenial) {
   const ByRules by;
   const HttpAnswer answer = check_answer(by.answer, Micros{0});
   EXPECT_EQ(answer.status, 429);
-  EXPECT_EQ(answer.body,
-            "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
-            "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
-            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
-            "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
-            "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"window\":\"100/minute\","
-            "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"window\":\"10/second\",\"allowed\":true,\"limit\":10,"
-            "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
-            "\"window\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,\"retry_after\":7,"
-            "\"delay\":0}]}\n");
+  EXPECT_EQ(
+      answer.body,
+      "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
+      "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
+      "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
+      "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
+      "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"window\":\"100/minute\","
+      "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"window\":\"10/second\",\"allowed\":true,\"limit\":10,"
+      "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
+      "\"window\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,\"retry_after\":7,"
+      "\"delay\":0}]}\n");
   std::string headers;
   for (const Header& header : answer.headers) headers += std::string(header.name) + ": " + header.value + "\n";
   EXPECT_EQ(headers,
@@ -149,7 +155,8 @@ TEST(CheckAnswer, NamesTheAttributeThatIsMissing) {
   answer.retry_after = kNever;
   const HttpAnswer told = check_answer(answer, Micros{0});
   EXPECT_EQ(told.status, 429);
-  EXPECT_NE(told.body.find("Rule tenants requires \\\"tenant\\\", which this request does not have."), std::string::npos)
+  EXPECT_NE(told.body.find("Rule tenants requires \\\"tenant\\\", which this request does not have."),
+            std::string::npos)
       << told.body;
   EXPECT_NE(told.body.find("\"reason\":\"missing\""), std::string::npos);
 }

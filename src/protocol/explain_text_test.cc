@@ -14,12 +14,11 @@ Explanation denied_login() {
                   .binding = "login: 5/5min"};
   out.rules.push_back({.rule = "search", .applies = false, .reason = "path is '/api/login', not /api/search"});
   out.rules.push_back({.rule = "login", .applies = true, .reason = "enforced", .key = "ip 192.0.2.1"});
-  out.rules.back().limits.push_back(
-      {.quota = "5/5min",
-       .algorithm = "sliding_log",
-       .cost = 2,
-       .decision = {false, 5, 1, Micros{1'500'000}, Micros{300'000'000}, Micros{0}},
-       .worst_case = "never more than 5 permits in any 5min"});
+  out.rules.back().limits.push_back({.quota = "5/5min",
+                                     .algorithm = "sliding_log",
+                                     .cost = 2,
+                                     .decision = {false, 5, 1, Micros{1'500'000}, Micros{300'000'000}, Micros{0}},
+                                     .worst_case = "never more than 5 permits in any 5min"});
   return out;
 }
 

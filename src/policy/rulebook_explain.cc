@@ -1,0 +1,139 @@
+// What explanations ask of a rulebook, rule by rule, without its index: this need not be fast. See rulebook.h.
+// Texts from outside are quoted, and API keys appear as their hash only.
+#include <algorithm>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/rulebook.h"
+
+namespace weir {
+namespace {
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  for (const std::uint8_t byte : bytes) out += {kHex[byte >> 4], kHex[byte & 15]};
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {
+  const bool by_rule = rules_[rule].names_path;
+  const std::uint32_t templates = static_cast<std::uint32_t>(policy_.skip.size());
+  std::uint32_t at = by_rule ? rules_[rule].first_pattern : templates;
+  const std::uint32_t end =
+      by_rule ? rules_[rule].end_pattern : templates + static_cast<std::uint32_t>(policy_.templates.size());
+  while (at < end && !patterns_[at].matches(facts.path())) ++at;
+  return at < end ? at : kNoPattern;
+}
+
+namespace {
+
+std::string shown(const Condition& condition) {
+  std::string out;
+  for (std::size_t i = 0; i < condition.any_of.size() && i < 3; ++i) {
+    out.append(i > 0 ? " or " : "").append(condition.any_of[i]);
+  }
+  return condition.any_of.size() > 3 ? out + " ..." : out;
+}
+
+std::string found_text(const Condition& condition, Facts& facts) {
+  switch (condition.kind) {
+    case AttributeKind::ip:
+      return facts.ip() == nullptr ? "" : to_string(*facts.ip());
+    case AttributeKind::api_key:
+      return facts.request().api_key.empty() ? "" : "sha256:" + hex(facts.key_hash());
+    default:
+      return std::string(facts.value(condition.kind, condition.name));
+  }
+}
+
+std::string differs(const Condition& condition, Facts& facts) {
+  std::string subject(to_string(condition.kind));
+  if (!condition.name.empty()) subject += ' ' + condition.name;
+  const std::string found = found_text(condition, facts);
+  if (found.empty()) return "there is no " + subject;
+  return subject + " is " + in_quotes(found, 80) + ", not " + shown(condition);
+}
+
+}  // namespace
+
+std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t now) const {
+  const BookRule& rule = rules_[number];
+  if (rule.rule->mode == Mode::off) return "it is off";
+  if (now >= rule.expires_us) return "it expired at " + time_text(*rule.rule->expires_at);
+  for (const Condition& condition : rule.rule->match.all) {
+    if (!Criterion(condition, reading_.path_case).holds(facts)) return differs(condition, facts);
+  }
+  for (const auto& set : rule.rule->match.none_of) {
+    const auto holds = [&](const Condition& one) { return Criterion(one, reading_.path_case).holds(facts); };
+    if (!std::ranges::all_of(set, holds)) continue;
+    std::string out = "not for ";
+    for (const Condition& condition : set) {
+      out.append(out.size() > 8 ? " and " : "").append(to_string(condition.kind));
+      out.append(condition.name.empty() ? " " : " " + condition.name + " ").append(shown(condition));
+    }
+    return out;
+  }
+  return {};
+}
+
+std::optional<Dimension> Rulebook::lacking(std::uint32_t number, Facts& facts) const {
+  KeyArena arena;
+  arena.begin({});
+  const std::uint32_t pattern = pattern_of(number, facts);
+  for (const Dimension& dimension : rules_[number].rule->per) {
+    if (!append(dimension, pattern, facts, arena)) return dimension;
+  }
+  return {};
+}
+
+std::string Rulebook::value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const {
+  switch (dimension.kind) {
+    case AttributeKind::identity:
+      for (const Dimension& one : policy_.identity) {
+        if (std::string text = value_text(one, rule, facts); !text.empty()) return text;
+      }
+      return {};
+    case AttributeKind::ip: {
+      if (facts.ip() == nullptr) return {};
+      const IpAddress network = truncated(*facts.ip(), dimension.v4_bits, dimension.v6_bits);
+      const unsigned bits = network.is_v4() ? dimension.v4_bits : dimension.v6_bits;
+      const bool is_whole = bits == (network.is_v4() ? 32U : 128U);
+      return "ip " + to_string(network) + (is_whole ? "" : '/' + std::to_string(bits));
+    }
+    case AttributeKind::api_key:
+      return facts.request().api_key.empty() ? ""
+                                             : "api_key sha256:" + hex(std::span(facts.key_hash()).first(8)) + "...";
+    case AttributeKind::path: {
+      const std::uint32_t pattern = pattern_of(rule, facts);
+      if (facts.path().empty()) return {};
+      return pattern == kNoPattern ? "any path" : "path " + patterns_[pattern].text();
+    }
+    case AttributeKind::capture: {
+      const std::uint32_t pattern = pattern_of(rule, facts);
+      if (pattern == kNoPattern) return {};
+      const auto value = patterns_[pattern].capture(facts.path(), dimension.name);
+      return value ? dimension.name + ' ' + in_quotes(*value) : "";
+    }
+    default: {
+      const std::string_view value = facts.value(dimension.kind, dimension.name);
+      if (value.empty()) return {};
+      const std::string subject(dimension.name.empty() ? to_string(dimension.kind) : std::string_view(dimension.name));
+      return subject + ' ' + in_quotes(value);
+    }
+  }
+}
+
+std::string Rulebook::key_text(std::uint32_t number, Facts& facts) const {
+  const Rule& rule = *rules_[number].rule;
+  if (rule.per.empty()) return "all together";
+  std::string out;
+  for (const Dimension& dimension : rule.per) {
+    out.append(out.empty() ? "" : ", ").append(value_text(dimension, number, facts));
+  }
+  return out;
+}
+
+}  // namespace weir
