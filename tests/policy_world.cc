@@ -219,7 +219,7 @@ void say_more(Dice& dice, const PolicySize& size, Rule& rule) {
   if (dice.once_in(4)) rule.cost = cost(dice);
   if (dice.once_in(6)) {
     rule.mode = dice.once_in(3) ? Mode::off : Mode::shadow;
-  } else if (dice.once_in(8)) {
+  } else if (!rule.unlimited && dice.once_in(8)) {
     rule.percent = dice.pick(kPercents);
   }
   if (dice.once_in(6)) rule.on_backend_error = dice.once_in(2) ? OnBackendError::open : OnBackendError::closed;

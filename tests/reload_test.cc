@@ -72,6 +72,17 @@ TEST_F(Reload, SaysWhatChanges) {
   EXPECT_EQ(changes->lines, expected);
 }
 
+TEST_F(Reload, SaysWhatChangesBesideTheRules) {
+  use("skip: [/health]\nrules: [{name: a, per: identity, limit: 1/s}]");
+  const auto changes = gate.apply(
+      *parse_policy("skip: [/**]\nidentity: [ip]\nrules: [{name: a, per: identity, limit: 1/s}]", "new.yaml"));
+  ASSERT_TRUE(changes);
+  const std::vector<std::string> expected = {"changed: identity: the default -> ip",
+                                             "counts anew: what is counted per identity",
+                                             "changed: skip: /health -> /**"};
+  EXPECT_EQ(changes->lines, expected);
+}
+
 struct Guard {
   const char* from;
   const char* to;
@@ -92,6 +103,7 @@ TEST_F(Reload, GuardsAgainstChangesThatCanOnlyBeMistakes) {
        false},
       {"- {name: a, per: user, limit: 9/s}\n- {name: b, per: user, limit: 9/s}\n- {name: c, per: user, limit: 9/s}",
        "- {name: a, per: user, limit: 9/s}", true},
+      {"- {name: a, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s, mode: shadow}", true},
   };
   for (const Guard& guard : guards) {
     use_rules(guard.from);

@@ -5,9 +5,9 @@
 #include "gate/explain.h"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "algorithm/division.h"
 #include "algorithm/limit.h"
@@ -41,22 +41,13 @@ std::string period_of(const Quota& quota) {
   return text;
 }
 
-struct Found {
-  const Charge* charge;
+// What would become of one charge.
+struct Outcome {
+  std::uint32_t limit;  // its number in the book
+  Charge charge;
   bool in_shadow;
+  Decision decision;
 };
-
-// By their numbers in the book.
-std::map<std::uint32_t, Found> charges_of(const Rulebook& book, const Bill& bill) {
-  std::map<std::uint32_t, Found> out;
-  for (std::size_t i = 0; i < bill.charges.size(); ++i) out[bill.limits[i]] = {&bill.charges[i], false};
-  for (const ShadowBill& shadow : bill.shadows) {
-    for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
-      out[book.rule(shadow.rule).first_limit + i] = {&shadow.charges[i], true};
-    }
-  }
-  return out;
-}
 
 // What a charge would be told. It is asked together with one that can never pass, so nothing is charged.
 Result<Decision> would_say(Limiter& limiter, const Charge& charge) {
@@ -65,6 +56,40 @@ Result<Decision> would_say(Limiter& limiter, const Charge& charge) {
   auto verdict = limiter.check_all(charges);
   if (!verdict) return fail(std::move(verdict.error()));
   return verdict->decisions[0];
+}
+
+// All charges of a bill, in its order: of several that deny alike the first binds, as it does in a check.
+Result<std::vector<Outcome>> outcomes_of(const Rulebook& book, const Bill& bill, Limiter& limiter) {
+  std::vector<Outcome> out;
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) out.push_back({bill.limits[i], bill.charges[i], false, {}});
+  for (const ShadowBill& shadow : bill.shadows) {
+    for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
+      out.push_back({book.rule(shadow.rule).first_limit + i, shadow.charges[i], true, {}});
+    }
+  }
+  for (Outcome& one : out) {
+    auto decision = would_say(limiter, one.charge);
+    if (!decision) return fail(std::move(decision.error()));
+    one.decision = *decision;
+  }
+  return out;
+}
+
+// The denial with the longest wait, else the limit with the smallest part left; null if there is no limit.
+const Outcome* binding_of(const std::vector<Outcome>& outcomes) {
+  const Outcome* best = nullptr;
+  for (const Outcome& one : outcomes) {
+    if (one.in_shadow) continue;
+    const Decision& a = one.decision;
+    if (best == nullptr) {
+      best = &one;
+    } else if (const Decision& b = best->decision; a.allowed != b.allowed) {
+      if (!a.allowed) best = &one;
+    } else if (a.allowed ? Wide{a.remaining} * b.limit < Wide{b.remaining} * a.limit : a.retry_after > b.retry_after) {
+      best = &one;
+    }
+  }
+  return best;
 }
 
 std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook& book) {
@@ -115,6 +140,31 @@ std::string worst_case(const Quota& quota, const Limit& limit) {
   return {};
 }
 
+namespace {
+
+// Why a rule that is about the request, and lacks nothing, is not on its bill.
+std::string passed_over(const Rulebook& book, const Bill& bill, const std::string& path_rule) {
+  if (bill.reason == Bill::Reason::skipped) return "the request is skipped";
+  if (bill.reason == Bill::Reason::exempt) return "rule " + book.rule(bill.rule).rule->name + " is unlimited";
+  if (bill.reason == Bill::Reason::too_many) return "too many limits hold this request";
+  return "rule " + path_rule + ", which names a path, applies";
+}
+
+RuleExplanation explain_rule(const Rulebook& book, std::uint32_t number, Facts& facts, std::int64_t now) {
+  const BookRule& rule = book.rule(number);
+  RuleExplanation out{.rule = rule.rule->name};
+  out.reason = book.mismatch(number, facts, now);
+  if (!out.reason.empty()) return out;
+  if (const auto lacking = book.lacking(number, facts)) {
+    out.reason = "there is no " + to_string(*lacking) + (rule.required ? ", which it requires" : "");
+  } else {
+    out.key = book.key_text(number, facts);
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter& limiter, const Request& request) {
   Explanation out{.allowed = true, .summary = "passes: there are no rules"};
   if (book == nullptr) return out;
@@ -123,68 +173,40 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   const std::int64_t now = limiter.now().count();
   Bill bill;
   book->bill(facts, now, bill);
+  const auto outcomes = outcomes_of(*book, bill, limiter);
+  if (!outcomes) return fail(outcomes.error());
+  const Outcome* binding = binding_of(*outcomes);
+
   out.path = facts.path();
   if (facts.ip() != nullptr) out.client_ip = to_string(*facts.ip());
-
-  const auto charges = charges_of(*book, bill);
-  std::string path_rule;  // that keeps `otherwise` from applying
-  for (std::uint32_t i = 0; i < book->size(); ++i) {
-    const auto found = charges.find(book->rule(i).first_limit);
-    const bool applies = book->rule(i).limits > 0 && found != charges.end() && !found->second.in_shadow;
-    if (applies && book->rule(i).names_path && path_rule.empty()) path_rule = book->rule(i).rule->name;
-  }
-  Micros longest{-1};
-  for (std::uint32_t i = 0; i < book->size(); ++i) {
-    const BookRule& rule = book->rule(i);
-    RuleExplanation one{.rule = rule.rule->name};
-    one.reason = book->mismatch(i, facts, now);
-    const auto lacking = one.reason.empty() ? book->lacking(i, facts) : std::nullopt;
-    if (lacking) one.reason = "there is no " + to_string(*lacking) + (rule.rule->required ? ", which it requires" : "");
-    if (one.reason.empty()) one.key = book->key_text(i, facts);
-    for (std::uint32_t k = 0; k < rule.limits; ++k) {
-      const auto found = charges.find(rule.first_limit + k);
-      if (found == charges.end()) continue;
-      const BookLimit& limit = book->limit(rule.first_limit + k);
-      const Charge& charge = *found->second.charge;
-      auto decision = would_say(limiter, charge);
-      if (!decision) return fail(std::move(decision.error()));
-      one.applies = true;
-      one.reason = found->second.in_shadow ? "in shadow" : "enforced";
-      one.limits.push_back({.quota = std::string(limit.quota_text()),
-                            .algorithm = std::string(to_string(limit.limit->algorithm)),
-                            .cost = charge.cost,
-                            .decision = *decision,
-                            .worst_case = worst_case(rule.rule->limits[k].quota, *limit.limit)});
-      if (found->second.in_shadow || decision->allowed || decision->retry_after <= longest) continue;
-      out.allowed = false;
-      longest = decision->retry_after;
-      out.binding = limit.name;
-    }
-    if (one.reason.empty()) {
-      const bool is_exempting = bill.reason == Bill::Reason::exempt && rule.rule->unlimited;
-      one.applies = is_exempting || (rule.rule->unlimited && bill.reason != Bill::Reason::skipped);
-      one.reason = bill.reason == Bill::Reason::skipped  ? "the request is skipped"
-                   : one.applies                         ? "unlimited"
-                   : bill.reason == Bill::Reason::exempt ? "rule " + book->rule(bill.rule).rule->name + " is unlimited"
-                                                         : "rule " + path_rule + ", which names a path, applies";
-    }
-    out.rules.push_back(std::move(one));
-  }
-  if (bill.reason == Bill::Reason::missing) out.allowed = false;
-  if (out.allowed) {  // the tightest: the smallest part that is left
-    const Decision* tightest = nullptr;
-    for (const RuleExplanation& rule : out.rules) {
-      if (rule.reason != "enforced") continue;
-      for (const auto& limit : rule.limits) {
-        const bool is_tighter = tightest == nullptr || Wide{limit.decision.remaining} * tightest->limit <
-                                                           Wide{tightest->remaining} * limit.decision.limit;
-        if (!is_tighter) continue;
-        tightest = &limit.decision;
-        out.binding = rule.rule + ": " + limit.quota;
-      }
-    }
-  }
+  if (binding != nullptr) out.binding = book->limit(binding->limit).name;
+  const bool is_denied = binding != nullptr && !binding->decision.allowed;
+  out.allowed = !is_denied && bill.reason != Bill::Reason::missing && bill.reason != Bill::Reason::too_many;
   out.summary = summary_of(out, bill, *book);
+
+  std::string path_rule;  // that keeps `otherwise` from applying
+  for (const Outcome& one : *outcomes) {
+    const BookRule& rule = book->rule(book->limit(one.limit).rule);
+    if (!one.in_shadow && rule.names_path && path_rule.empty()) path_rule = rule.rule->name;
+  }
+  for (std::uint32_t i = 0; i < book->size(); ++i) out.rules.push_back(explain_rule(*book, i, facts, now));
+  for (const Outcome& one : *outcomes) {
+    const BookLimit& limit = book->limit(one.limit);
+    RuleExplanation& rule = out.rules[limit.rule];
+    rule.applies = true;
+    rule.reason = one.in_shadow ? "in shadow" : "enforced";
+    rule.limits.push_back({.quota = std::string(limit.quota_text()),
+                           .algorithm = std::string(to_string(limit.limit->algorithm)),
+                           .cost = one.charge.cost,
+                           .decision = one.decision,
+                           .worst_case = worst_case(book->rule(limit.rule).rule->limits[limit.quota].quota, *limit.limit)});
+  }
+  for (std::uint32_t i = 0; i < book->size(); ++i) {
+    RuleExplanation& rule = out.rules[i];
+    if (!rule.reason.empty()) continue;
+    rule.applies = book->rule(i).unlimited && bill.reason != Bill::Reason::skipped;
+    rule.reason = rule.applies ? "unlimited" : passed_over(*book, bill, path_rule);
+  }
   return out;
 }
 

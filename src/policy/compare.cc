@@ -37,8 +37,16 @@ class Comparison {
   Comparison(const Policy& in_force, const Policy& next) : factor_(in_force.max_change) {
     for (const Rule& rule : in_force.rules) before_[rule.name] = &rule;
     for (const Rule& rule : next.rules) after_[rule.name] = &rule;
+    for (const Field<Policy>& row : policy_fields()) {
+      const std::string from = row.print(in_force), to = row.print(next);
+      if (row.name == "rules" || from == to) continue;
+      out_.lines.push_back("changed: " + std::string(row.name) + ": " + (from.empty() ? "the default" : from) + " -> " +
+                           (to.empty() ? "the default" : to));
+      if (row.name == "identity") out_.lines.push_back("counts anew: what is counted per identity");
+    }
   }
 
+  // A rule that was enforced and no longer is might as well be gone.
   PolicyChanges run() {
     std::size_t gone = 0;
     for (const auto& [name, rule] : before_) {
@@ -48,13 +56,14 @@ class Comparison {
         out_.lines.push_back("gone: " + name);
       } else if (!(*rule == *found->second)) {
         changed(*rule, *found->second);
+        if (rule->mode == Mode::enforce && found->second->mode != Mode::enforce) ++gone;
       }
     }
     for (const auto& [name, rule] : after_) {
       if (before_.find(name) == before_.end()) out_.lines.push_back("added: " + name + ": " + limits_text(*rule));
     }
     if (factor_ != kMaxChangeOff && 2 * gone > before_.size()) {
-      out_.refused.push_back(std::to_string(gone) + " of " + std::to_string(before_.size()) + " rules would be gone");
+      out_.refused.push_back(std::to_string(gone) + " of " + std::to_string(before_.size()) + " rules would be gone, or no longer enforced");
     }
     return std::move(out_);
   }
@@ -77,6 +86,13 @@ class Comparison {
     return found == rule.limits.end() ? nullptr : &*found;
   }
 
+  static const RuleLimit* same_period(const Rule& rule, const Quota& quota) {
+    const auto found = std::ranges::find_if(rule.limits, [&](const RuleLimit& limit) {
+      return limit.quota.period == quota.period && limit.quota.calendar == quota.calendar;
+    });
+    return found == rule.limits.end() ? nullptr : &*found;
+  }
+
   void check_continuity(const Rule& from, const Rule& to, const RuleLimit& limit) {
     const RuleLimit* old = same_window(from, window_id(to, limit.quota));
     const std::string what = "counts anew: " + to.name + ": " + limit.text;
@@ -95,6 +111,7 @@ class Comparison {
     if (from.unlimited && !to.limits.empty()) return refuse("unlimited", limits_text(to));
     for (const RuleLimit& limit : to.limits) {
       const RuleLimit* old = same_window(from, window_id(to, limit.quota));
+      if (old == nullptr) old = same_period(from, limit.quota);  // when one limit becomes several, or several one
       if (old != nullptr && is_cut(old->quota, limit.quota, factor_)) refuse(old->text, limit.text);
     }
   }

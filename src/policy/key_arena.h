@@ -3,10 +3,10 @@
 // A key is written at its end and stays where it is while the arena lives. One thread. Tested through rulebook_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -34,8 +34,7 @@ class KeyArena {
   // The bytes as they are.
   void raw(std::string_view bytes) {
     WEIR_ASSERT(static_cast<std::size_t>(end_ - at_) >= bytes.size());
-    std::memcpy(at_, bytes.data(), bytes.size());
-    at_ += bytes.size();
+    at_ = std::copy(bytes.begin(), bytes.end(), at_);
   }
   // A part of a key: its length first, so that no two lists of parts look alike.
   void part(std::string_view bytes) {

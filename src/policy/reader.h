@@ -21,7 +21,7 @@
 
 namespace weir {
 
-inline constexpr std::size_t kValueBytesMax = 1'024;  // of an attribute, in a config and in a request
+inline constexpr std::size_t kValueBytesMax = 1'024;  // of an attribute in a config
 
 class Reader;
 

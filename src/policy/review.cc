@@ -21,7 +21,8 @@ class Review {
     check_trust();
     std::vector<const Rule*> unlimited;
     for (const Rule& rule : policy_.rules) {
-      if (rule.unlimited && rule.mode == Mode::enforce && !is_expired(rule)) unlimited.push_back(&rule);
+      const bool always_applies = rule.mode == Mode::enforce && rule.percent == 100 && rule.per.empty();
+      if (rule.unlimited && always_applies && !rule.expires_at) unlimited.push_back(&rule);
     }
     for (const Rule& rule : policy_.rules) {
       if (!check_alone(rule)) continue;
@@ -118,7 +119,8 @@ class Review {
   bool counts_alike(const Rule& loose, const Rule& tight) const {
     return loose.mode == Mode::enforce && tight.mode == Mode::enforce && loose.percent == 100 && tight.percent == 100 &&
            loose.per == tight.per && loose.match.otherwise == tight.match.otherwise && loose.cost == tight.cost &&
-           loose.count_denied == tight.count_denied && !tight.expires_at && !loose.limits.empty() &&
+           loose.count_denied == tight.count_denied && !loose.phase_by_key && !tight.phase_by_key &&
+           !tight.expires_at && !loose.limits.empty() &&
            loose.match.none_of == tight.match.none_of && tight.match.all == loose.match.all;
   }
 

@@ -147,7 +147,8 @@ std::string explained(const std::string& message) {
     out += "; a value with a colon and a blank in it must be in quotes";
   } else if (message.find("anchor is not defined") != std::string::npos) {
     out += "; a value that begins with * must be in quotes";
-  } else if (message.find("tab") != std::string::npos || message.find("indent") != std::string::npos) {
+  } else if (message.find("tab") != std::string::npos || message.find("indent") != std::string::npos ||
+             message.find("block entry") != std::string::npos) {
     out += "; indent with blanks, all of a list or map alike";
   }
   return out;
@@ -188,7 +189,10 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(maker)) {
     }
-    if (maker.odd_key) problems.push_back({*maker.odd_key, "a key must be a word, not a list or a map"});
+    if (maker.odd_key) {
+      problems.push_back({*maker.odd_key, "a key must be a word, not a list or a map"});
+      return {};
+    }
   } catch (const Stop&) {
   } catch (const YAML::Exception& error) {
     const bool has_place = !error.mark.is_null();
