@@ -41,7 +41,7 @@ constexpr const char* kIntroduction =
     "  weir serve --http :8081 --resp :6381         on other ports; :0 picks a free one\n"
     "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
-    "  weir explain --path /api/login --ip 192.0.2.1   which rules hold this request, and why\n"
+    "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";

@@ -115,7 +115,10 @@ int PolicyCommands::explain() const {
   if (!split_all(headers_, headers)) return complain("weir: --header is written like --header x-org:acme") + 1;
   if (!split_all(entries_, entries)) return complain("weir: --entry is written like --entry remote=acme") + 1;
   auto policy = load_policy(config_);
-  if (!policy) return complain(policy.error().message);
+  if (!policy) {
+    const bool is_away = policy.error().code == ErrorCode::unavailable;
+    return complain(policy.error().message + (is_away ? "; name the config with --config FILE" : ""));
+  }
   if (!state_.empty() && access(state_.c_str(), R_OK) != 0) {
     return complain("weir: " + state_ + ": there is no such state file");
   }
