@@ -550,11 +550,11 @@ TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/s, algorithm: token_bucket}",
        "changed: a\ncounts anew: a: 100/s, because its algorithm has changed\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 1/s, mode: shadow}",
-       "changed: a: 100/s -> 1/s\n"},
+       "changed: a: 100/s -> 1/s\n!1 of 1 rules would be gone, or no longer enforced\n"},
       {"{name: a, limit: 0/s}, {name: b, limit: 0/s}", "{name: a, limit: 0/s}", "gone: b\n"},
       {"{name: a, limit: 0/s}, {name: b, limit: 0/s}, {name: c, limit: 0/s}",
        "{name: c, limit: 0/s}, {name: d, limit: unlimited}",
-       "gone: a\ngone: b\nadded: d: unlimited\n!2 of 3 rules would be gone\n"},
+       "gone: a\ngone: b\nadded: d: unlimited\n!2 of 3 rules would be gone, or no longer enforced\n"},
   };
   const auto policy_of = [](const std::string& before, const char* rules) {
     return parse_policy(before + "rules: [" + rules + "]", "w").value();
