@@ -291,6 +291,14 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
   });
 }
 
+Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
+  return guarded([&]() -> Result<Decision> {
+    const Charge charge{.key = key, .limit = &limit, .cost = cost};
+    if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
+    return impl_->store->preview(charge, impl_->now());
+  });
+}
+
 Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) noexcept {
   return impl_->with_own([&](const Limit& own) { return give_back(key, own, permits); });
 }

@@ -333,5 +333,39 @@ TEST(SystemClock, IsTheTimeOfDayAndNeverRunsBackwards) {
   }
 }
 
+TEST(Limiter, PreviewsACheckAndChangesNothing) {
+  const auto clock = std::make_shared<ManualClock>(Micros{1'000'000'000});
+  Limiter limiter({.clock = clock, .sweeping = Sweeping::by_hand});
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::concurrency) continue;
+    const Limit wide = compile("100/hour", algorithm).value(), narrow = compile("10/hour", algorithm).value();
+    ASSERT_TRUE(limiter.check("k", wide, 100)->allowed);
+    const Decision before = *limiter.peek("k", wide);
+    const Decision told = *limiter.preview("k", narrow, 1);
+    EXPECT_FALSE(told.allowed);
+    EXPECT_GT(told.retry_after, Micros{0});
+    EXPECT_EQ(*limiter.peek("k", wide), before) << "another limit has converted the key: " << to_string(algorithm);
+    EXPECT_EQ(limiter.preview("k", wide, 101)->retry_after, kNever);
+    EXPECT_EQ(limiter.preview("new", wide, 5)->remaining, 100);
+    EXPECT_TRUE(limiter.preview("new", wide, 5)->allowed);
+  }
+  EXPECT_EQ(limiter.preview("queue", compile("10/s", Algorithm::leaky_bucket).value(), 1)->allowed, true);
+  EXPECT_FALSE(limiter.preview("", compile("10/s").value()));
+}
+
+TEST(Limiter, OverdrawsAtMostToFull) {
+  Limiter limiter({.sweeping = Sweeping::by_hand});
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::concurrency) continue;
+    const Limit limit = compile("10/hour", algorithm).value();
+    const Charge charge{.key = "k", .limit = &limit, .cost = 7};
+    EXPECT_EQ(limiter.overdraw({&charge, 1})->decisions[0].remaining, 3) << to_string(algorithm);
+    EXPECT_TRUE(limiter.overdraw({&charge, 1})->allowed);
+    EXPECT_EQ(limiter.peek("k", limit)->remaining, 0);
+    const Charge back{.key = "k", .limit = &limit, .cost = -1};
+    EXPECT_FALSE(limiter.overdraw({&back, 1}));
+  }
+}
+
 }  // namespace
 }  // namespace weir

@@ -113,6 +113,12 @@ class Limiter {
   Result<Decision> peek(std::string_view key) noexcept;
   Result<Decision> peek(std::string_view key, const Limit& limit) noexcept;
 
+  // preview()
+  //
+  // What a check of this cost would be told, but `remaining` is what is left before it. Changes nothing, under whatever
+  // limit: a live key that another limit would convert stays as it is.
+  Result<Decision> preview(std::string_view key, const Limit& limit, std::int64_t cost = 1) noexcept;
+
   // give_back()
   //
   // Returns permits, newest first, never beyond full.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "algorithm/division.h"
-#include "algorithm/limit.h"
 #include "nearest.h"
 
 namespace weir {
@@ -49,15 +48,6 @@ struct Outcome {
   Decision decision;
 };
 
-// What a charge would be told. It is asked together with one that can never pass, so nothing is charged.
-Result<Decision> would_say(Limiter& limiter, const Charge& charge) {
-  static const Limit ban = make_window(Algorithm::fixed_window, 0, 1'000'000).value();
-  const Charge charges[] = {charge, {.key = "explain", .limit = &ban, .cost = 1}};
-  auto verdict = limiter.check_all(charges);
-  if (!verdict) return fail(std::move(verdict.error()));
-  return verdict->decisions[0];
-}
-
 // All charges of a bill, in its order: of several that deny alike the first binds, as it does in a check.
 Result<std::vector<Outcome>> outcomes_of(const Rulebook& book, const Bill& bill, Limiter& limiter) {
   std::vector<Outcome> out;
@@ -68,7 +58,7 @@ Result<std::vector<Outcome>> outcomes_of(const Rulebook& book, const Bill& bill,
     }
   }
   for (Outcome& one : out) {
-    auto decision = would_say(limiter, one.charge);
+    auto decision = limiter.preview(one.charge.key, *one.charge.limit, one.charge.cost);
     if (!decision) return fail(std::move(decision.error()));
     one.decision = *decision;
   }
@@ -185,6 +175,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   out.summary = summary_of(out, bill, *book);
 
   std::string path_rule;  // that keeps `otherwise` from applying
+  if (bill.reason == Bill::Reason::missing) path_rule = book->rule(bill.rule).rule->name;
   for (const Outcome& one : *outcomes) {
     const BookRule& rule = book->rule(book->limit(one.limit).rule);
     if (!one.in_shadow && rule.names_path && path_rule.empty()) path_rule = rule.rule->name;
@@ -204,8 +195,9 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   for (std::uint32_t i = 0; i < book->size(); ++i) {
     RuleExplanation& rule = out.rules[i];
     if (!rule.reason.empty()) continue;
-    rule.applies = book->rule(i).unlimited && bill.reason != Bill::Reason::skipped;
-    rule.reason = rule.applies ? "unlimited" : passed_over(*book, bill, path_rule);
+    const bool is_seen = book->rule(i).unlimited && bill.reason != Bill::Reason::skipped;
+    rule.applies = is_seen && book->rule(i).mode == Mode::enforce;
+    rule.reason = rule.applies ? "unlimited" : is_seen ? "in shadow" : passed_over(*book, bill, path_rule);
   }
   return out;
 }

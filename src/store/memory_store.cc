@@ -202,6 +202,15 @@ Result<MemoryStore::Judgement> MemoryStore::judge(std::span<const Charge> charge
   return Judgement{allowed, batch.tell(allowed, decisions)};
 }
 
+Result<Decision> MemoryStore::preview(const Charge& charge, std::int64_t now) {
+  Debit debit{.name = table_->key_name(charge.limit->algorithm, charge.key),
+              .limit = charge.limit,
+              .cost = charge.cost,
+              .act = Act::look};
+  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
+  return debit.decision;
+}
+
 Result<Verdict> MemoryStore::overdraw(std::span<const Charge> charges, std::int64_t now) {
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());

@@ -61,6 +61,11 @@ class MemoryStore {
   };
   Result<Judgement> judge(std::span<const Charge> charges, std::int64_t now, std::span<Decision> decisions);
 
+  // preview()
+  //
+  // What check() would say, with what is left before it. Changes nothing.
+  Result<Decision> preview(const Charge& charge, std::int64_t now);
+
   // overdraw()
   //
   // Up to 32 charges, each as much of it as there is room for: never denied.

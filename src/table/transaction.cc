@@ -206,7 +206,8 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   }
   if (same_limit && one.place.present) one.number = limit_of(one.place.seen.tag);
   const bool moved = content.cell.prepare(limit, now_);
-  const bool is_peek = one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire);
+  const bool is_peek =
+      debit.act == Act::look || (one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire));
   one.moved = moved && !is_peek;
   if (!same_limit) content.packing = packing_of(limit);
   if (!content.packing.fits_block)
@@ -219,6 +220,7 @@ void Transaction::decide(Case& one, const Debit& debit) {
   TableCell& cell = one.content->cell;
   switch (debit.act) {
     case Act::charge:
+    case Act::look:
       one.outcome = cell.decide(now_, one.cost);
       if (one.shut_us > 0) {
         const Micros wait{one.shut_us};
@@ -227,6 +229,7 @@ void Transaction::decide(Case& one, const Debit& debit) {
         if (one.cost > 0) refuse(one.decision(), wait);
       }
       one.changed = one.decision().allowed && one.cost != 0 && one.shut_us == 0;
+      if (debit.act == Act::look) only_look(one);
       return;
     case Act::overdraw:
       one.outcome = cell.decide(now_, one.cost);
@@ -255,6 +258,17 @@ void Transaction::decide(Case& one, const Debit& debit) {
       one.changed = true;
       return;
   }
+}
+
+// Who would pass says what it holds before, and when its turn would be.
+void Transaction::only_look(Case& one) {
+  one.changed = false;
+  if (!one.decision().allowed || one.shut_us > 0) return;
+  const Micros delay = one.decision().delay;
+  one.outcome = one.content->cell.decide(now_, 0);
+  one.decision().allowed = true;
+  one.decision().retry_after = Micros{0};
+  one.decision().delay = delay;
 }
 
 // Nothing is charged, and who would have passed says what it holds. Corrections and conversions stay.

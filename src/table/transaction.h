@@ -24,6 +24,7 @@ namespace weir::table {
 
 enum class Act : std::uint8_t {
   charge,
+  look,      // what a charge would be told; changes nothing, not even what another limit would convert
   overdraw,  // charges what it can, at most to full; never denied
   acquire,   // permits in flight
   release,
@@ -92,6 +93,7 @@ class Transaction final : public Rebinder {
   Outcome look_at_counter(Case& one, const Debit& debit);
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
+  void only_look(Case& one);
   Outcome deny(unsigned tries);
   bool are_cases_unchanged();
   bool are_tickets_unchanged();
