@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     WEIR_ASSERT(!facts.refuse());
     Bill bill;
     (*book)->bill(facts, test::kWorldNow, bill);
-    const SlowBill slow = slow_bill(policy, request, test::kWorldNow, [](const Rule&) { return true; });
+    const SlowBill slow = test::slow_bill(policy, request, test::kWorldNow, [](const Rule&) { return true; });
     const std::string difference = referee.difference(slow, told(**book, bill));
     if (!difference.empty()) {
       std::fprintf(stderr, "%s\n%s%s\n", difference.c_str(), to_yaml(policy).c_str(), owned.text().c_str());

@@ -92,6 +92,12 @@ TEST_F(Gates, DenyARequestThatLacksARequiredAttribute) {
   EXPECT_EQ(answer.why, Why::missing);
   EXPECT_EQ(answer.rule, "tenant");
   EXPECT_EQ(answer.missing, "user");
+  use_rules("- {name: org, per: header:x-org, limit: 1/s, required: true}");
+  EXPECT_EQ(ask({}).missing, "header:x-org");
+  use_rules(
+      "- {name: tenant, per: [tenant, user], limit: 9/hour, required: true}\n"
+      "- {name: address, per: ip, limit: 9/hour}\n"
+      "- {name: strict, per: ip, limit: 9/hour, count_denied: true}\n");
   const Answer whole = ask({.user = "42", .ip = "192.0.2.1", .tenant = "acme"});
   EXPECT_TRUE(whole.allowed);
   EXPECT_EQ(whole.limits[1].decision.remaining, 8) << "a denied request was charged";
@@ -207,6 +213,61 @@ TEST_F(Gates, MeetEverySpellingOfAPath) {
   for (const char* path : {"/api/login2", "/api", "/api/login/x", "/api%252flogin"}) {
     EXPECT_TRUE(ask({.path = path}).allowed) << path;
   }
+}
+
+// What lets pass must be sure of the path: some servers read another one than we do.
+TEST_F(Gates, LetNothingPassByAPathThatCanBeReadInTwoWays) {
+  use("skip: [/health]\nrules:\n"
+      "- {name: ban, per: global, limit: 0/second, match: {not: {path: /open}}}\n"
+      "- {name: free, match: {path: /free}, limit: unlimited}\n"
+      "- {name: held, match: {path: /**}, per: global, limit: 0/hour}\n");
+  EXPECT_TRUE(ask({.path = "/health"}).allowed);
+  EXPECT_TRUE(ask({.path = "//HEALTH/?x=/.."}).allowed);
+  for (const char* to : {"health", "open", "free"}) {
+    for (const char* way : {"/x/..%2f", "/x\\..\\", "/x/../", "/%2e/", "/a;b/../", "/x%5c..%5c", "/%2F", "/..;/"}) {
+      EXPECT_FALSE(ask({.path = std::string(way) + to}).allowed) << way << to;
+    }
+  }
+}
+
+TEST_F(Gates, CountByTheFirstValueThatIsNotEmpty) {
+  use_rules("- {name: q, match: {query: {id: '*'}}, per: query:id, limit: 1/hour}");
+  EXPECT_EQ(passed(2, {.path = "/a?id=&id=7"}), 1) << "an empty value hid the other";
+  const Attribute headers[] = {{"x-org", ""}, {"X-Org", "acme"}};
+  use_rules("- {name: h, per: header:x-org, limit: 1/hour}");
+  EXPECT_EQ(passed(2, {.headers = headers}), 1);
+}
+
+TEST_F(Gates, HoldAPolicyMadeByHandToTheSameChecks) {
+  const RuleLimit limit{.quota = parse_quota("1/hour").value()};
+  Rule sound{.name = "a", .per = {{AttributeKind::user}}, .limits = {limit}};
+  ASSERT_TRUE(gate.apply({.rules = {sound}}));
+  EXPECT_EQ(passed(2, {.user = "42"}), 1);
+  EXPECT_EQ(binding(ask({.user = "42"})), "a: 1/h");
+  const auto refused = [&](Rule rule, Policy policy = {}) {
+    policy.rules = {std::move(rule)};
+    const auto applied = gate.apply(policy, Force::yes);
+    EXPECT_FALSE(applied);
+    EXPECT_TRUE(applied || applied.error().message.starts_with("the policy:")) << applied.error().message;
+  };
+  Rule bad = sound;
+  bad.per = {{AttributeKind::capture, "id"}};
+  refused(bad);
+  bad = sound;
+  bad.match.all = {{AttributeKind::api_key, "", {"sha256:ab"}}};
+  refused(bad);
+  bad.match.all = {{AttributeKind::ip, "", {"10.0.0.1/8"}}};
+  refused(bad);
+  bad = sound;
+  bad.name = "a b\r\n";
+  refused(bad);
+  bad = sound;
+  bad.limits[0].text = "1/hour\r\nX-Evil: 1";
+  refused(bad);
+  refused(sound, {.identity = {{AttributeKind::identity}}});
+  EXPECT_FALSE(gate.apply({}, Force::yes)) << "no rules at all";
+  EXPECT_FALSE(gate.apply({.rules = {sound, sound}}, Force::yes)) << "two of one name";
+  EXPECT_EQ(passed(1, {.user = "42"}), 0) << "what was in force stays";
 }
 
 TEST_F(Gates, KeepTheCaseOfPathsIfAsked) {
@@ -335,6 +396,14 @@ TEST_F(Gates, SendClientsBackAtDifferentTimesButNeverTooEarly) {
     EXPECT_LE(answer.retry_after, answer.binding_limit()->decision.retry_after + Micros{10min});
     waits.insert(answer.retry_after.count());
   }
+  EXPECT_GT(waits.size(), 40U);
+}
+
+TEST_F(Gates, SendClientsOfOneKeyBackAtDifferentTimes) {
+  use_rules("- {name: all, per: global, limit: 1/day, algorithm: fixed_window, retry_jitter: 10%}");
+  passed(1, {});
+  std::set<std::int64_t> waits;
+  for (int i = 0; i < 50; ++i) waits.insert(ask({.user = std::to_string(i)}).retry_after.count());
   EXPECT_GT(waits.size(), 40U);
 }
 

@@ -465,7 +465,7 @@ TEST(PolicyReview, WarnsOfWhatIsProbablyNotMeant) {
       {"- {name: a, per: ip, limit: 1/s, mode: 0%}", "w:2:3: rule 'a' is enforced for 0% of its keys, which is shadow"},
       {"- {name: all, match: {path: /**}, per: global, limit: 1/s}\n"
        "- {name: rest, match: otherwise, per: ip, limit: 1/s}",
-       "w:3:3: rule 'rest' can never match: rule 'all' names every path"},
+       "w:3:3: rule 'rest' applies only to requests without a path: rule 'all' names them all"},
       {"- {name: a, per: ip, limit: 10/s}\n- {name: b, per: ip, limit: 5/s}\n- {name: c, per: ip, limit: 5/s}",
        "w:2:3: rule 'a' never binds: rule 'b' counts the same and allows no more\n"
        "w:4:3: rule 'c' never binds: rule 'b' counts the same and allows no more"},

@@ -277,7 +277,7 @@ struct Slow {
     const std::size_t from = bracket == out.npos ? 0 : bracket;
     const std::size_t colon = out.find(':', from);
     if (colon != out.npos) out = out.substr(0, colon);
-    if (!out.empty() && out.back() == '.') out.pop_back();
+    while (!out.empty() && out.back() == '.') out.pop_back();
     return out;
   }
 
@@ -318,10 +318,26 @@ struct Slow {
     return std::ranges::all_of(all, [&](const Condition& condition) { return holds(condition); });
   }
 
+  static bool names_path(const std::vector<Condition>& all) {
+    return std::ranges::count(all, AttributeKind::path, &Condition::kind) > 0;
+  }
+
+  // Whether all servers read the path alike: what lets a request pass must be sure of it.
+  bool is_plain() const {
+    const std::string sent(request.path.substr(0, request.path.find_first_of("?#")));
+    const std::string low = lowered(sent);
+    for (const char* odd : {"\\", ";", "%2f", "%5c", "%2e", "%3b"}) {
+      if (low.find(odd) != low.npos) return false;
+    }
+    const Texts segments = split(sent, "/");
+    return std::ranges::count(segments, "..") == 0;
+  }
+
   bool is_about(const Rule& rule, std::int64_t now) const {
     if (rule.mode == Mode::off || (rule.expires_at && rule.expires_at->count() <= now)) return false;
     if (!holds_all(rule.match.all)) return false;
-    return std::ranges::none_of(rule.match.none_of, [&](const auto& set) { return holds_all(set); });
+    return std::ranges::none_of(rule.match.none_of,
+                                [&](const auto& set) { return holds_all(set) && (is_plain() || !names_path(set)); });
   }
 
   // The pattern that paths are counted by: the first of the rule's own, or of the templates.
@@ -348,10 +364,16 @@ struct Slow {
         }
         return {};
       default: {
-        const Texts found = values(dimension.kind, dimension.name);
-        return found.empty() || found[0].empty() ? std::nullopt : std::optional(found[0]);
+        const std::string found = first_of(values(dimension.kind, dimension.name));
+        return found.empty() ? std::nullopt : std::optional(found);
       }
     }
+  }
+
+  // That is not empty.
+  static std::string first_of(const Texts& all) {
+    const auto found = std::ranges::find_if(all, [](const std::string& text) { return !text.empty(); });
+    return found == all.end() ? "" : *found;
   }
 
   static std::string part(std::string_view text) { return std::to_string(text.size()) + ':' + std::string(text) + ' '; }
@@ -372,12 +394,11 @@ struct Slow {
 
   std::int64_t cost_of(const RuleCost& cost) const {
     std::int64_t permits = cost.permits;
-    const Texts found = cost.header.empty() ? Texts{} : values(AttributeKind::header, cost.header);
-    const bool is_number =
-        !found.empty() && !found[0].empty() && found[0].find_first_not_of("0123456789") == std::string::npos;
+    const std::string found = cost.header.empty() ? "" : first_of(values(AttributeKind::header, cost.header));
+    const bool is_number = !found.empty() && found.find_first_not_of("0123456789") == std::string::npos;
     if (is_number) {
       std::int64_t given = 0;
-      for (const char c : found[0]) given = std::min<std::int64_t>(cost.max, given * 10 + (c - '0'));
+      for (const char c : found) given = std::min<std::int64_t>(cost.max, given * 10 + (c - '0'));
       if (given > 0) permits = given;
     }
     // Neither is ever negative but the request's own, so the sign of the product is that one's.
@@ -459,8 +480,9 @@ std::optional<std::string> slow_capture(std::string_view pattern, std::string_vi
 SlowBill slow_bill(const Policy& policy, const Request& request, std::int64_t now, const IsEnforced& is_enforced) {
   const Slow slow{policy, request, slow_normal_path(request.path, policy.path_case_matters),
                   client_of(policy, request)};
-  const bool is_skipped = std::ranges::any_of(
-      policy.skip, [&](const std::string& pattern) { return slow_pattern_matches(pattern, slow.path); });
+  const bool is_skipped = slow.is_plain() && std::ranges::any_of(policy.skip, [&](const std::string& pattern) {
+                            return slow_pattern_matches(pattern, slow.path);
+                          });
   SlowBill out;
   if (is_skipped || (policy.skip_preflights && is_preflight(request))) {
     out.reason = SlowBill::Reason::skipped;
@@ -471,7 +493,9 @@ SlowBill slow_bill(const Policy& policy, const Request& request, std::int64_t no
     return rule.percent == 100 || is_enforced(rule);
   };
   for (const Rule& rule : policy.rules) {
-    const bool lets_pass = rule.unlimited && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
+    const bool is_sure = slow.is_plain() || !Slow::names_path(rule.match.all);
+    const bool lets_pass =
+        rule.unlimited && is_sure && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
     if (!lets_pass || out.reason == SlowBill::Reason::exempt) continue;
     out.reason = SlowBill::Reason::exempt;
     out.rule = rule.name;

@@ -12,7 +12,6 @@
 #include "few.h"
 #include "gate/explain.h"
 #include "gate/snapshot.h"
-#include "policy/dimension.h"
 #include "policy/rulebook.h"
 #include "weir/limit.h"
 
@@ -28,10 +27,13 @@ LimitAnswer limit_answer(const BookLimit& limit, const Charge& charge, const Dec
           .decision = decision};
 }
 
-// Later than the honest wait by a part that is each key's own, so that those who were denied together come apart.
-Micros jittered(Micros wait, const RetryJitter& jitter, std::string_view key) {
+// Later than the honest wait by a part that is each client's own, so that those who were denied together come apart,
+// also where one key holds them all.
+Micros jittered(Micros wait, const RetryJitter& jitter, const Request& request, std::string_view key) {
   if (wait == kNever || (jitter.percent == 0 && jitter.most == Micros{0})) return wait;
-  const auto share = static_cast<std::int64_t>(key_mark(key) & 0xffff);
+  std::uint64_t mark = key_mark(key);
+  for (const std::string_view who : {request.user, request.api_key, request.ip}) mark = mark * 31 + key_mark(who);
+  const auto share = static_cast<std::int64_t>(mark >> 17 & 0xffff);
   const std::int64_t most = jitter.percent > 0 ? wait.count() / 100 * jitter.percent : jitter.most.count();
   return wait + Micros{most / 0xffff * share + most % 0xffff * share / 0xffff};
 }
@@ -46,7 +48,7 @@ struct Gate::Impl {
   std::mutex applying;  // two changes come one after the other
 
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
-  Result<void> charge(const Rulebook& book, const Bill& bill, Answer& answer);
+  Result<void> charge(const Rulebook& book, const Request& request, const Bill& bill, Answer& answer);
   Result<void> charge_denied(const Rulebook& book, const Bill& bill);
   Result<void> charge_shadows(const Rulebook& book, const Bill& bill, Answer& answer);
 };
@@ -56,7 +58,8 @@ Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, cons
   answer.shadows.clear();
   answer.allowed = true;
   answer.why = Why::no_rule;
-  answer.rule = answer.missing = {};
+  answer.rule = {};
+  answer.missing.clear();
   answer.binding = 0;
   answer.retry_after = Micros{0};
   if (answer.rules != book) answer.rules = book;
@@ -78,10 +81,7 @@ Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, cons
       answer.allowed = false;
       answer.why = Why::missing;
       answer.rule = rule.name;
-      const auto lacking = book->lacking(bill.rule, facts);
-      for (const Dimension& dimension : rule.per) {
-        if (lacking == dimension) answer.missing = to_string(dimension.kind);
-      }
+      if (const auto lacking = book->lacking(bill.rule, facts)) answer.missing = to_string(*lacking);
       answer.retry_after = kNever;
       return charge_denied(*book, bill);
     }
@@ -94,13 +94,13 @@ Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, cons
       break;
   }
   if (bill.charges.size() > 0) {
-    if (auto charged = charge(*book, bill, answer); !charged) return charged;
+    if (auto charged = charge(*book, request, bill, answer); !charged) return charged;
   }
   if (!answer.allowed) return charge_denied(*book, bill);
   return bill.shadows.empty() ? Result<void>{} : charge_shadows(*book, bill, answer);
 }
 
-Result<void> Gate::Impl::charge(const Rulebook& book, const Bill& bill, Answer& answer) {
+Result<void> Gate::Impl::charge(const Rulebook& book, const Request& request, const Bill& bill, Answer& answer) {
   Few<Decision, kChargesMax> decisions;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) decisions.add();
   const auto judged = limiter.judge(bill.charges.all(), decisions.all());
@@ -116,7 +116,7 @@ Result<void> Gate::Impl::charge(const Rulebook& book, const Bill& bill, Answer& 
   answer.rule = binding.rule;
   if (!answer.allowed) {
     const BookLimit& limit = book.limit(bill.limits[answer.binding]);
-    answer.retry_after = jittered(binding.decision.retry_after, book.rule(limit.rule).rule->retry_jitter,
+    answer.retry_after = jittered(binding.decision.retry_after, book.rule(limit.rule).rule->retry_jitter, request,
                                   bill.charges[answer.binding].key);
   }
   return {};
@@ -168,7 +168,10 @@ auto guarded(F call) -> decltype(call()) {
 Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
   return guarded([&]() -> Result<PolicyChanges> {
     const std::lock_guard lock(impl_->applying);
-    auto book = Rulebook::make(std::move(policy), [](const Quota& quota) { return compile(quota); });
+    // Read as a text would be: a policy that was put together by hand is held to the same checks.
+    auto checked = parse_policy(to_yaml(policy), "the policy");
+    if (!checked) return fail(std::move(checked.error()));
+    auto book = Rulebook::make(*std::move(checked), [](const Quota& quota) { return compile(quota); });
     if (!book) return fail(std::move(book.error()));
     auto in_force = impl_->rules.load();
     PolicyChanges changes;

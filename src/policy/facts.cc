@@ -17,16 +17,24 @@ namespace {
 
 std::string_view find_header(std::span<const Attribute> headers, std::string_view name) {
   for (const Attribute& header : headers) {
-    if (is_header(header.name, name)) return header.value;
+    if (is_header(header.name, name) && !header.value.empty()) return header.value;
   }
   return {};
 }
 
 std::string_view find_entry(std::span<const Attribute> entries, std::string_view name) {
   for (const Attribute& entry : entries) {
-    if (entry.name == name) return entry.value;
+    if (entry.name == name && !entry.value.empty()) return entry.value;
   }
   return {};
+}
+
+// An empty one before it must be no way to hide a value.
+std::string_view first_parameter(std::string_view query, std::string_view name, std::string& scratch) {
+  QueryValues values(query, name);
+  auto value = values.next(scratch);
+  while (value && value->empty()) value = values.next(scratch);
+  return value.value_or(std::string_view{});
 }
 
 // api.example.com of API.example.com.:8443; an IPv6 address stays in its brackets.
@@ -34,7 +42,7 @@ std::string_view without_port(std::string_view host) {
   const std::size_t bracket = host.rfind(']');
   const std::size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
   host = host.substr(0, colon);
-  if (host.ends_with('.')) host.remove_suffix(1);
+  while (host.ends_with('.')) host.remove_suffix(1);
   return host;
 }
 
@@ -59,6 +67,11 @@ std::optional<Error> Facts::refuse() const {
                  "\"ip\" is " + in_quotes(request_.ip) + ", which is no address such as 192.0.2.1 or 2001:db8::1"};
   }
   return {};
+}
+
+bool Facts::has_plain_path() const {
+  const bool is_as_sent = path_.data() == request_.path.data();
+  return is_as_sent || is_plain_path(request_.path);
 }
 
 std::string_view Facts::host() {
@@ -99,7 +112,7 @@ std::string_view Facts::value(AttributeKind kind, std::string_view name) {
     case AttributeKind::header:
       return find_header(request_.headers, name);
     case AttributeKind::query:
-      return query_value(query(), name, query_scratch_).value_or(std::string_view{});
+      return first_parameter(query(), name, query_scratch_);
     case AttributeKind::entry:
       return find_entry(request_.entries, name);
     case AttributeKind::path:

@@ -40,6 +40,8 @@ class Facts {
 
   const Request& request() const { return request_; }
   std::string_view path() const { return path_; }
+  // Whether nobody reads the path otherwise. Only then may it be what lets a request pass.
+  bool has_plain_path() const;
   std::string_view query() const { return query_of(request_.path); }
   std::string_view host();
   const IpAddress* ip();  // null if it is not known

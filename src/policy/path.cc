@@ -135,6 +135,18 @@ std::string_view normal_path(std::string_view target, PathCase letters, std::str
   return scratch;
 }
 
+bool is_plain_path(std::string_view target) {
+  const std::string_view path = target.substr(0, target.find_first_of("?#"));
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const auto escaped = path[i] == '%' ? escaped_byte(path, i) : std::nullopt;
+    const char c = escaped.value_or(path[i]);
+    if (c == '\\' || c == ';' || (escaped && (c == '/' || c == '.'))) return false;
+    if (path.substr(i, 3) != "/..") continue;
+    if (i + 3 == path.size() || path[i + 3] == '/') return false;
+  }
+  return !path.starts_with("../");
+}
+
 std::string_view query_of(std::string_view target) {
   target = target.substr(0, target.find('#'));
   const std::size_t mark = target.find('?');

@@ -44,6 +44,13 @@ inline std::string_view take_last_segment(std::string_view& path) {
   return segment;
 }
 
+// is_plain_path()
+//
+// Whether every server reads this path alike. Where it has dots to follow, a backslash, `;parameters` or an escape that
+// stands for one of these, some read another path than normal_path() does: one that a rule holds must not become one
+// that is let pass.
+bool is_plain_path(std::string_view target);
+
 // query_of()
 //
 // What follows the first '?', without a fragment; empty if there is none.

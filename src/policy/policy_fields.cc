@@ -109,7 +109,7 @@ void read_path_case(Reader& reader, const Node& node, Policy& out) {
 
 void read_max_change(Reader& reader, const Node& node, Policy& out) {
   out.max_change = kMaxChangeOff;
-  if (!node.is_scalar() || node.text != "off") {
+  if (!node.is_scalar() || (node.text != "off" && node.text != "false")) {
     out.max_change = static_cast<int>(reader.whole(node, 1, 1'000'000).value_or(10));
   }
 }

@@ -1,6 +1,7 @@
 // What in a policy is probably not meant: rules that can never match or never bind, that have expired, wide trust. See
 // weir/policy.h. Every warning is certain: where it cannot be told, nothing is said.
 #include <algorithm>
+#include <map>
 
 #include "nearest.h"
 #include "policy/dimension.h"
@@ -53,6 +54,10 @@ class Review {
   }
 
   void check_trust() {
+    if (policy_.trusted_proxies.empty() &&
+        (policy_.trusted_hops > 0 || policy_.client_ip_header != Policy{}.client_ip_header)) {
+      warn({1, 1}, "client_ip_header and trusted_hops mean nothing without trusted_proxies: no header is believed");
+    }
     for (const std::string& text : policy_.trusted_proxies) {
       const auto range = parse_ip_range(text);
       if (!range) continue;
@@ -98,7 +103,7 @@ class Review {
     if (everywhere == policy_.rules.end()) return;
     for (const Rule& rule : policy_.rules) {
       if (!rule.match.otherwise || rule.mode == Mode::off) continue;
-      warn(rule, "can never match: rule " + in_quotes(everywhere->name) + " names every path");
+      warn(rule, "applies only to requests without a path: rule " + in_quotes(everywhere->name) + " names them all");
     }
   }
 
@@ -142,7 +147,7 @@ class Review {
   }
 
   // Whether all that `narrow` matches is matched by `wide`.
-  bool covers(const Match& wide, const Match& narrow) const {
+  bool covers(const Match& wide, const Match& narrow) {
     if (wide.otherwise || !wide.none_of.empty()) return false;
     return std::ranges::all_of(wide.all, [&](const Condition& condition) {
       const auto same = std::ranges::find_if(narrow.all, [&](const Condition& other) {
@@ -153,18 +158,18 @@ class Review {
   }
 
   bool covers_all(AttributeKind kind, const std::vector<std::string>& wide,
-                  const std::vector<std::string>& narrow) const {
+                  const std::vector<std::string>& narrow) {
     return std::ranges::all_of(narrow, [&](const std::string& value) {
       return std::ranges::any_of(wide, [&](const std::string& by) { return covers_value(kind, by, value); });
     });
   }
 
-  bool covers_value(AttributeKind kind, const std::string& wide, const std::string& narrow) const {
+  // A large policy has more pairs than anybody would wait for: then the rest is not said.
+  bool covers_value(AttributeKind kind, const std::string& wide, const std::string& narrow) {
     if (wide == narrow) return true;
-    if (kind == AttributeKind::path) {
-      const auto a = PathPattern::parse(wide, case_), b = PathPattern::parse(narrow, case_);
-      return a && b && a->covers(*b);
-    }
+    if (pairs_left_ == 0) return false;
+    --pairs_left_;
+    if (kind == AttributeKind::path) return pattern(wide).covers(pattern(narrow));
     if (kind == AttributeKind::ip) {
       const auto a = parse_ip_range(wide), b = parse_ip_range(narrow);
       return a && b && a->bits <= b->bits && a->contains(b->base);
@@ -172,6 +177,14 @@ class Review {
     return wide == "*" || (narrow.find('*') == narrow.npos && glob_matches(wide, narrow));
   }
 
+  const PathPattern& pattern(const std::string& text) {
+    const auto known = patterns_.find(text);
+    if (known != patterns_.end()) return known->second;
+    return patterns_.emplace(text, PathPattern::parse(text, case_).value()).first->second;
+  }
+
+  std::map<std::string, PathPattern> patterns_;
+  std::size_t pairs_left_ = 1'000'000;
   const Policy& policy_;
   const std::string_view name_;
   const Micros now_;

@@ -43,7 +43,7 @@ std::optional<int> percent_of(std::string_view text) {
 
 void read_mode(Reader& reader, const Node& node, RuleDraft& draft) {
   constexpr std::array<std::string_view, 3> kModes = {"enforce", "shadow", "off"};
-  const auto known = std::ranges::find(kModes, std::string_view(node.text));
+  const auto known = std::ranges::find(kModes, std::string_view(node.text == "false" ? "off" : node.text));
   if (node.is_scalar() && known != kModes.end()) {
     draft.rule.mode = static_cast<Mode>(known - kModes.begin());
   } else if (const auto percent = percent_of(node.text)) {
@@ -70,11 +70,14 @@ void read_algorithm(Reader& reader, const Node& node, RuleDraft& draft) {
   }
 }
 
+// As it was written; one that was made by hand as it would be.
+std::string limit_text(const RuleLimit& limit) { return limit.text.empty() ? to_string(limit.quota) : limit.text; }
+
 // The text of a quota says which algorithm it means, unless it is another than usual.
 std::string print_algorithm(const RuleDraft& draft) {
-  for (const auto& [quota, text] : draft.rule.limits) {
-    const auto usual = parse_quota(text);
-    if (!usual || !(*usual == quota)) return std::string(to_string(quota.algorithm));
+  for (const RuleLimit& limit : draft.rule.limits) {
+    const auto usual = parse_quota(limit_text(limit));
+    if (!usual || !(*usual == limit.quota)) return std::string(to_string(limit.quota.algorithm));
   }
   return {};
 }
@@ -97,13 +100,13 @@ void read_limits(Reader& reader, const Node& node, RuleDraft& draft) {
 
 std::string print_limit(const RuleDraft& draft) {
   if (draft.rule.unlimited) return "unlimited";
-  return draft.rule.limits.size() == 1 ? flow_text(draft.rule.limits[0].text) : "";
+  return draft.rule.limits.size() == 1 ? flow_text(limit_text(draft.rule.limits[0])) : "";
 }
 
 std::string print_limits(const RuleDraft& draft) {
   if (draft.rule.limits.size() < 2) return {};
   std::vector<std::string> texts;
-  for (const RuleLimit& limit : draft.rule.limits) texts.push_back(limit.text);
+  for (const RuleLimit& limit : draft.rule.limits) texts.push_back(limit_text(limit));
   return flow_list(texts);
 }
 
@@ -258,7 +261,7 @@ constexpr Field<RuleDraft> kRuleFields[] = {
     {"phase", R"({"enum":["clock","key"]})",
      "key: fixed windows of different keys begin at different times, so that no herd comes at :00", read_phase,
      [](const RuleDraft& d) { return std::string(d.rule.phase_by_key ? "key" : ""); }},
-    {"retry_jitter", R"({"type":["string","integer"]})",
+    {"retry_jitter", R"({"type":"string"})",
      "Up to so much later than the honest wait clients are sent back: 10% of it, or 5s", read_retry_jitter,
      print_retry_jitter},
     {"on_backend_error", R"({"enum":["local","open","closed"]})",

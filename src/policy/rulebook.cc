@@ -90,9 +90,13 @@ bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) {
   if (now >= rule.expires_us) return false;
   if (rule.conditions == nullptr) return true;
   const auto holds = [&](const Criterion& criterion) { return criterion.holds(facts); };
+  // What lets a request pass by its path, as here, must be sure of the path.
+  const auto surely_holds = [&](const Criterion& criterion) {
+    return criterion.holds(facts) && (criterion.condition().kind != AttributeKind::path || facts.has_plain_path());
+  };
   return std::ranges::all_of(rule.conditions->all, holds) &&
          std::ranges::none_of(rule.conditions->none_of,
-                              [&](const auto& set) { return std::ranges::all_of(set, holds); });
+                              [&](const auto& set) { return std::ranges::all_of(set, surely_holds); });
 }
 
 void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
@@ -114,6 +118,7 @@ bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_p
   for (PathHit hit : hits) {
     const BookRule& rule = rules_[hit.id];
     if (!rule.unlimited || !is_about(rule, facts, now)) continue;
+    if (rule.names_path && !facts.has_plain_path()) continue;  // another reading may be of a path that is held
     if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
     const auto key = begin_key(hit, facts, out.keys);
     if (!key) continue;
@@ -138,8 +143,11 @@ void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
   std::span<const PathHit> hits = in_order(found, few, many);
   // Their ids are the largest, so they stand last.
   if (!hits.empty() && hits.back().id == kSkipId) {
-    out.reason = Bill::Reason::skipped;
-    return;
+    if (facts.has_plain_path()) {
+      out.reason = Bill::Reason::skipped;
+      return;
+    }
+    hits = hits.first(hits.size() - 1);
   }
   std::uint32_t template_pattern = kNoPattern;
   if (!hits.empty() && hits.back().id == kTemplateId) {

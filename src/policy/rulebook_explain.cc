@@ -67,7 +67,10 @@ std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t 
     if (!Criterion(condition, reading_.path_case).holds(facts)) return differs(condition, facts);
   }
   for (const auto& set : rule.rule->match.none_of) {
-    const auto holds = [&](const Condition& one) { return Criterion(one, reading_.path_case).holds(facts); };
+    const auto holds = [&](const Condition& one) {
+      if (one.kind == AttributeKind::path && !facts.has_plain_path()) return false;
+      return Criterion(one, reading_.path_case).holds(facts);
+    };
     if (!std::ranges::all_of(set, holds)) continue;
     std::string out = "not for ";
     for (const Condition& condition : set) {

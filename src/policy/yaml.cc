@@ -22,6 +22,8 @@ namespace {
 
 struct Stop {};
 
+constexpr std::size_t kTextBytes = 64;  // of a copied text count as much as a value
+
 Position position(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
 
 class TreeMaker final : public YAML::EventHandler {
@@ -41,7 +43,7 @@ class TreeMaker final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     const bool is_plain = tag == "?";
-    if (tag.size() > 1) stop(position(mark), "a tag, " + in_quotes(tag) + "; write the value without one");
+    refuse_tag(mark, tag);
     add({.is_plain = is_plain, .at = position(mark), .text = value}, anchor);  // `null` and `~` come by OnNull()
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -54,13 +56,15 @@ class TreeMaker final : public YAML::EventHandler {
     count(copy, position(mark));
     add(std::move(copy), 0);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    refuse_tag(mark, tag);
     begin({.kind = Node::Kind::list, .at = position(mark)}, anchor);
   }
   void OnSequenceEnd() override { end(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
+    refuse_tag(mark, tag);
     begin({.kind = Node::Kind::map, .at = position(mark)}, anchor);
   }
   void OnMapEnd() override { end(); }
@@ -77,6 +81,10 @@ class TreeMaker final : public YAML::EventHandler {
     throw Stop{};
   }
 
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.size() > 1) stop(position(mark), "a tag, " + in_quotes(tag) + "; write the value without one");
+  }
+
   void count_one(Position at) {
     if (++nodes_ > kNodesMax) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
   }
@@ -84,6 +92,7 @@ class TreeMaker final : public YAML::EventHandler {
   // An anchor and an alias each cost as much as what they stand for.
   void count(const Node& node, Position at) {
     count_one(at);
+    nodes_ += node.text.size() / kTextBytes;
     for (const Node& item : node.items) count(item, at);
   }
 
@@ -160,6 +169,19 @@ Position end_of(std::string_view text) {
   return {static_cast<std::int32_t>(lines) + 1, static_cast<std::int32_t>(text.size() - line_start) + 1};
 }
 
+// Where brackets are open so deep that the parser, which reads ahead, would hold them all. Quotes and comments are no
+// exception: whoever writes a thousand brackets there can close them.
+std::size_t find_abyss(std::string_view text) {
+  constexpr int kOpenMax = 1'000;
+  int open = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[' || text[i] == '{') ++open;
+    if (text[i] == ']' || text[i] == '}') open = std::max(0, open - 1);
+    if (open > kOpenMax) return i;
+  }
+  return text.size();
+}
+
 // What no config contains, and a damaged file does.
 std::size_t find_control(std::string_view text) {
   const auto bad = std::ranges::find_if(text, [](char c) {
@@ -181,6 +203,11 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
   if (const std::size_t bad = find_control(text); bad < text.size()) {
     problems.push_back({end_of(text.substr(0, bad)), "a control character, " + in_quotes(text.substr(bad, 1)) +
                                                          "; is the file damaged, or no text at all?"});
+    return {};
+  }
+  if (const std::size_t deep = find_abyss(text); deep < text.size()) {
+    problems.push_back({end_of(text.substr(0, deep)), "nested more than " + std::to_string(kDepthMax) +
+                                                          " deep; nothing in a config is"});
     return {};
   }
   TreeMaker maker(problems);

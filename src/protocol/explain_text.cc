@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "nearest.h"
 #include "protocol/problem.h"
 
 namespace weir {
@@ -13,6 +14,12 @@ std::string seconds(Micros wait) {
   std::string out;
   append_json_seconds(out, wait);
   return out + " s";
+}
+
+// What is not printable must not reach a terminal.
+std::string visible(const std::string& text) {
+  std::string out = in_quotes(text, text.size());
+  return out.substr(1, out.size() - 2);
 }
 
 std::string state_text(const RuleExplanation::State& state) {
@@ -39,7 +46,7 @@ std::string to_text(const Explanation& explanation) {
   std::size_t width = 4;
   for (const RuleExplanation& rule : explanation.rules) width = std::max(width, rule.rule.size());
   std::string out = explanation.summary + '\n';
-  if (!explanation.path.empty()) out += "path    " + explanation.path + '\n';
+  if (!explanation.path.empty()) out += "path    " + visible(explanation.path) + '\n';
   if (!explanation.client_ip.empty()) out += "client  " + explanation.client_ip + '\n';
   out += '\n';
   for (const RuleExplanation& rule : explanation.rules) {
