@@ -1,5 +1,5 @@
-// An explanation says what a check would do, for any rules and requests, and charges nothing; and it tells the most that
-// each limit can admit.
+// An explanation says what a check would do, for any rules and requests, and charges nothing; and it tells the most
+// that each limit can admit.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -69,7 +69,8 @@ TEST_F(Explain, TellsTheWorstCaseOfEveryAlgorithm) {
   const std::pair<const char*, const char*> cases[] = {
       {"100/minute, algorithm: fixed_window", "up to 200 permits at once across a boundary, 100 from each side"},
       {"100/minute, algorithm: sliding_log", "never more than 100 permits in any minute"},
-      {"1000000/hour, algorithm: sliding_log", "never more than 1000000 permits in any hour, in at most 65536 requests"},
+      {"1000000/hour, algorithm: sliding_log",
+       "never more than 1000000 permits in any hour, in at most 65536 requests"},
       {"100/minute", "up to 200 permits in any minute, if those before came at its end; on even traffic 100"},
       {"10/s burst 50", "a burst of 50 at once, so up to 60 permits in any second"},
       {"100/5min, algorithm: leaky_bucket", "a queue of 100, let through evenly"},

@@ -539,7 +539,8 @@ TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
        "changed: a: unlimited -> 100/s\n!rule a would be cut from unlimited to 100/s, by more than 10x (max_change)\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limits: [9/s, 1000/h]}",
        "changed: a: 100/s -> 9/s, 1000/h\ncounts anew: a: 9/s, a new window\ncounts anew: a: 1000/h, a new window\n"
-       "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"},
+       "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"
+       "!rule a would be cut from 100/s to 1000/h, by more than 10x (max_change)\n"},
       {"{name: a, per: ip, limits: [100/s, 1000/h]}", "{name: a, per: ip, limit: 9/s}",
        "changed: a: 100/s, 1000/h -> 9/s\ncounts anew: a: 9/s, a new window\n"
        "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"},
@@ -554,7 +555,8 @@ TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
       {"{name: a, limit: 0/s}, {name: b, limit: 0/s}", "{name: a, limit: 0/s}", "gone: b\n"},
       {"{name: a, limit: 0/s}, {name: b, limit: 0/s}, {name: c, limit: 0/s}",
        "{name: c, limit: 0/s}, {name: d, limit: unlimited}",
-       "gone: a\ngone: b\nadded: d: unlimited\n!2 of 3 rules would be gone, or no longer enforced\n"},
+       "gone: a\ngone: b\nadded: d: unlimited\n!2 of 3 rules would be gone, or no longer enforced\n"
+       "!rule d would exempt every request\n"},
   };
   const auto policy_of = [](const std::string& before, const char* rules) {
     return parse_policy(before + "rules: [" + rules + "]", "w").value();

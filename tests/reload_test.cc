@@ -74,8 +74,9 @@ TEST_F(Reload, SaysWhatChanges) {
 
 TEST_F(Reload, SaysWhatChangesBesideTheRules) {
   use("skip: [/health]\nrules: [{name: a, per: identity, limit: 1/s}]");
-  const auto changes = gate.apply(
-      *parse_policy("skip: [/**]\nidentity: [ip]\nrules: [{name: a, per: identity, limit: 1/s}]", "new.yaml"));
+  const auto next = parse_policy("skip: [/**]\nidentity: [ip]\nrules: [{name: a, per: identity, limit: 1/s}]", "new");
+  EXPECT_FALSE(gate.apply(*next)) << "nothing would be held any more";
+  const auto changes = gate.apply(*next, Force::yes);
   ASSERT_TRUE(changes);
   const std::vector<std::string> expected = {"changed: identity: the default -> ip",
                                              "counts anew: what is counted per identity",
@@ -104,6 +105,12 @@ TEST_F(Reload, GuardsAgainstChangesThatCanOnlyBeMistakes) {
       {"- {name: a, per: user, limit: 9/s}\n- {name: b, per: user, limit: 9/s}\n- {name: c, per: user, limit: 9/s}",
        "- {name: a, per: user, limit: 9/s}", true},
       {"- {name: a, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s, mode: shadow}", true},
+      {"- {name: a, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s, mode: 0%}", true},
+      {"- {name: a, per: user, limit: 9/s}", "- {name: a, limit: unlimited}", true},
+      {"- {name: a, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s}\n- {name: b, limit: unlimited}", true},
+      {"- {name: a, per: user, limit: 9/s}", "- {name: a, per: user, limit: 9/s, cost: 99}", true},
+      {"- {name: a, per: user, limit: 1000/minute}", "- {name: a, per: user, limits: [1/59s, 2/hour]}", true},
+      {"- {name: a, per: user, limits: [10/s, 1000/hour]}", "- {name: a, per: user, limits: [10/s, 1/day]}", true},
   };
   for (const Guard& guard : guards) {
     use_rules(guard.from);

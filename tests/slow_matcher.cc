@@ -494,8 +494,7 @@ SlowBill slow_bill(const Policy& policy, const Request& request, std::int64_t no
   };
   for (const Rule& rule : policy.rules) {
     const bool is_sure = slow.is_plain() || !Slow::names_path(rule.match.all);
-    const bool lets_pass =
-        rule.unlimited && is_sure && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
+    const bool lets_pass = rule.unlimited && is_sure && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
     if (!lets_pass || out.reason == SlowBill::Reason::exempt) continue;
     out.reason = SlowBill::Reason::exempt;
     out.rule = rule.name;

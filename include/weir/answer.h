@@ -39,7 +39,7 @@ struct Answer {
   bool allowed = false;
   Why why = Why::no_rule;
   std::string_view rule{};             // that decided, exempted or found something missing; empty if none did
-  std::string missing{};  // the attribute that it requires: `header:x-org`
+  std::string missing{};               // the attribute that it requires: `header:x-org`
   std::size_t binding = 0;             // of `limits`: the denial with the longest wait, else the tightest
   std::vector<LimitAnswer> limits{};   // in the order of the rules
   std::vector<LimitAnswer> shadows{};  // what rules in shadow would have said; they changed nothing

@@ -186,11 +186,12 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
     RuleExplanation& rule = out.rules[limit.rule];
     rule.applies = true;
     rule.reason = one.in_shadow ? "in shadow" : "enforced";
-    rule.limits.push_back({.quota = std::string(limit.quota_text()),
-                           .algorithm = std::string(to_string(limit.limit->algorithm)),
-                           .cost = one.charge.cost,
-                           .decision = one.decision,
-                           .worst_case = worst_case(book->rule(limit.rule).rule->limits[limit.quota].quota, *limit.limit)});
+    rule.limits.push_back(
+        {.quota = std::string(limit.quota_text()),
+         .algorithm = std::string(to_string(limit.limit->algorithm)),
+         .cost = one.charge.cost,
+         .decision = one.decision,
+         .worst_case = worst_case(book->rule(limit.rule).rule->limits[limit.quota].quota, *limit.limit)});
   }
   for (std::uint32_t i = 0; i < book->size(); ++i) {
     RuleExplanation& rule = out.rules[i];

@@ -18,12 +18,31 @@ std::int64_t period_us(const Quota& quota) {
   return kDays[static_cast<std::size_t>(quota.calendar->unit)] * 86'400'000'000;
 }
 
-// Whether `to` is less than a `factor`th of `from`.
-bool is_cut(const Quota& from, const Quota& to, int factor) {
-  const Wide before = Wide{from.permits} * period_us(to), after = Wide{to.permits} * period_us(from);
-  const std::int64_t burst_before = from.burst.value_or(from.permits), burst_after = to.burst.value_or(to.permits);
-  return after * factor < before || Wide{burst_after} * factor < Wide{burst_before};
+// Whether the pace of `to` is less than a `factor`th of that of `from`.
+bool is_slowed(const Quota& from, const Quota& to, int factor) {
+  return Wide{to.permits} * period_us(from) * factor < Wide{from.permits} * period_us(to);
 }
+
+// The same of what may come at once.
+bool is_clipped(const Quota& from, const Quota& to, int factor) {
+  return Wide{to.burst.value_or(to.permits)} * factor < Wide{from.burst.value_or(from.permits)};
+}
+
+// The one that holds longest, at whose pace all goes on.
+const RuleLimit* slowest(const Rule& rule) {
+  const RuleLimit* out = nullptr;
+  for (const RuleLimit& limit : rule.limits) {
+    const Quota& quota = limit.quota;
+    const bool is_slower =
+        out == nullptr || Wide{quota.permits} * period_us(out->quota) < Wide{out->quota.permits} * period_us(quota);
+    if (is_slower) out = &limit;
+  }
+  return out;
+}
+
+bool limits_anybody(const Rule& rule) { return rule.mode == Mode::enforce && rule.percent > 0 && !rule.unlimited; }
+
+bool exempts_all(const Rule& rule) { return rule.mode == Mode::enforce && rule.unlimited && rule.match == Match{}; }
 
 std::string limits_text(const Rule& rule) {
   if (rule.unlimited) return "unlimited";
@@ -34,7 +53,9 @@ std::string limits_text(const Rule& rule) {
 
 class Comparison {
  public:
-  Comparison(const Policy& in_force, const Policy& next) : factor_(in_force.max_change) {
+  Comparison(const Policy& in_force, const Policy& next)
+      : factor_(in_force.max_change),
+        skips_all_(std::ranges::count(next.skip, "/**") > 0 && std::ranges::count(in_force.skip, "/**") == 0) {
     for (const Rule& rule : in_force.rules) before_[rule.name] = &rule;
     for (const Rule& rule : next.rules) after_[rule.name] = &rule;
     for (const Field<Policy>& row : policy_fields()) {
@@ -56,15 +77,23 @@ class Comparison {
         out_.lines.push_back("gone: " + name);
       } else if (!(*rule == *found->second)) {
         changed(*rule, *found->second);
-        if (rule->mode == Mode::enforce && found->second->mode != Mode::enforce) ++gone;
+        if (limits_anybody(*rule) && !limits_anybody(*found->second)) ++gone;
       }
     }
     for (const auto& [name, rule] : after_) {
       if (before_.find(name) == before_.end()) out_.lines.push_back("added: " + name + ": " + limits_text(*rule));
     }
-    if (factor_ != kMaxChangeOff && 2 * gone > before_.size()) {
-      out_.refused.push_back(std::to_string(gone) + " of " + std::to_string(before_.size()) + " rules would be gone, or no longer enforced");
+    if (factor_ == kMaxChangeOff) return std::move(out_);
+    if (2 * gone > before_.size()) {
+      out_.refused.push_back(std::to_string(gone) + " of " + std::to_string(before_.size()) +
+                             " rules would be gone, or no longer enforced");
     }
+    for (const auto& [name, rule] : after_) {
+      const auto found = before_.find(name);
+      const bool did_before = found != before_.end() && exempts_all(*found->second);
+      if (exempts_all(*rule) && !did_before) out_.refused.push_back("rule " + name + " would exempt every request");
+    }
+    if (skips_all_) out_.refused.push_back("skip would leave out every path");
     return std::move(out_);
   }
 
@@ -109,14 +138,23 @@ class Comparison {
                              std::to_string(factor_) + "x (max_change)");
     };
     if (from.unlimited && !to.limits.empty()) return refuse("unlimited", limits_text(to));
+    if (to.cost.permits / factor_ > from.cost.permits) {
+      refuse("a cost of " + std::to_string(from.cost.permits), "one of " + std::to_string(to.cost.permits));
+    }
     for (const RuleLimit& limit : to.limits) {
       const RuleLimit* old = same_window(from, window_id(to, limit.quota));
       if (old == nullptr) old = same_period(from, limit.quota);  // when one limit becomes several, or several one
-      if (old != nullptr && is_cut(old->quota, limit.quota, factor_)) refuse(old->text, limit.text);
+      const bool is_new = old == nullptr;
+      if (is_new) old = slowest(from);
+      if (old == nullptr) continue;
+      const bool is_cut =
+          is_slowed(old->quota, limit.quota, factor_) || (!is_new && is_clipped(old->quota, limit.quota, factor_));
+      if (is_cut) refuse(old->text, limit.text);
     }
   }
 
   const int factor_;
+  const bool skips_all_;
   std::map<std::string, const Rule*> before_, after_;
   PolicyChanges out_;
 };

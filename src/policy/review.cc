@@ -125,8 +125,8 @@ class Review {
     return loose.mode == Mode::enforce && tight.mode == Mode::enforce && loose.percent == 100 && tight.percent == 100 &&
            loose.per == tight.per && loose.match.otherwise == tight.match.otherwise && loose.cost == tight.cost &&
            loose.count_denied == tight.count_denied && !loose.phase_by_key && !tight.phase_by_key &&
-           !tight.expires_at && !loose.limits.empty() &&
-           loose.match.none_of == tight.match.none_of && tight.match.all == loose.match.all;
+           !tight.expires_at && !loose.limits.empty() && loose.match.none_of == tight.match.none_of &&
+           tight.match.all == loose.match.all;
   }
 
   // Each limit of the loose one is at least as large as one of the tight, over the same time and counted alike.
@@ -157,8 +157,7 @@ class Review {
     });
   }
 
-  bool covers_all(AttributeKind kind, const std::vector<std::string>& wide,
-                  const std::vector<std::string>& narrow) {
+  bool covers_all(AttributeKind kind, const std::vector<std::string>& wide, const std::vector<std::string>& narrow) {
     return std::ranges::all_of(narrow, [&](const std::string& value) {
       return std::ranges::any_of(wide, [&](const std::string& by) { return covers_value(kind, by, value); });
     });

@@ -92,6 +92,8 @@ class TreeMaker final : public YAML::EventHandler {
   // An anchor and an alias each cost as much as what they stand for.
   void count(const Node& node, Position at) {
     count_one(at);
+    copied_bytes_ += node.text.size();
+    if (copied_bytes_ > kPolicyBytesMax) stop(at, "anchors and aliases stand for more than 1 MiB; write less by them");
     nodes_ += node.text.size() / kTextBytes;
     for (const Node& item : node.items) count(item, at);
   }
@@ -143,6 +145,7 @@ class TreeMaker final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Node> anchored_;
   std::size_t documents_ = 0;
   std::size_t nodes_ = 0;
+  std::size_t copied_bytes_ = 0;
   std::size_t aliases_ = 0;
 };
 
@@ -206,8 +209,8 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
     return {};
   }
   if (const std::size_t deep = find_abyss(text); deep < text.size()) {
-    problems.push_back({end_of(text.substr(0, deep)), "nested more than " + std::to_string(kDepthMax) +
-                                                          " deep; nothing in a config is"});
+    problems.push_back({end_of(text.substr(0, deep)),
+                        "nested more than " + std::to_string(kDepthMax) + " deep; nothing in a config is"});
     return {};
   }
   TreeMaker maker(problems);

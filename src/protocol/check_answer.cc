@@ -113,8 +113,8 @@ void append_rules(std::string& out, const Answer& answer) {
 std::string denied_by_rules(const Answer& answer) {
   const LimitAnswer* binding = answer.binding_limit();
   if (binding == nullptr) {
-    const std::string detail = "Rule " + std::string(answer.rule) + " requires \"" + answer.missing +
-                               "\", which this request does not have.";
+    const std::string detail =
+        "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request does not have.";
     return denied_start(detail, "Send it with \"" + answer.missing + "\"");
   }
   std::string detail = std::string(binding->name) + ": " + denied_detail(*binding->limit, binding->cost, told(answer));
