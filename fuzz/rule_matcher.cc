@@ -69,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (policy.rules.empty()) return 0;
   const auto read = parse_policy(to_yaml(policy), "printed");
+  if (!read) std::fprintf(stderr, "%s\n%s\n", read.error().message.c_str(), to_yaml(policy).c_str());
   WEIR_ASSERT(read.has_value());
   WEIR_ASSERT(*read == policy);
 

