@@ -102,10 +102,11 @@ Result<Dimension> parse_dimension(std::string_view text) {
     if (colon == text.npos) return Dimension{.kind = found};
   }
   std::string message = "unknown attribute " + in_quotes(text);
-  const std::string_view meant = nearest(word, kKinds);
-  if (meant.empty() || meant == word) return wrong(message.append("; ").append(kAllForms));
-  message.append(", did you mean ").append(meant);
-  return wrong(message.append(colon == text.npos ? "" : text.substr(colon)).append("?"));
+  std::string meant(nearest(word, kKinds));
+  if (colon != text.npos) meant += text.substr(colon);
+  const bool works = !meant.empty() && meant != text && parse_dimension(meant);
+  if (!works) return wrong(message.append("; ").append(kAllForms));
+  return wrong(message.append(", did you mean ").append(meant).append("?"));
 }
 
 // The greedy way: when letters differ, the last star takes one more. Nothing before that star need be tried again.

@@ -25,6 +25,7 @@ TEST(Dimension, SaysWhatWouldBeRight) {
   const std::pair<const char*, const char*> cases[] = {
       {"usr", "did you mean user?"},
       {"heder:x", "did you mean header:x?"},
+      {"heder:\x88", "known are user"},  // what is suggested works, and can be printed
       {"header", "needs a name, as in header:x-org"},
       {"ip/0", "write ip, ip/24"},
       {"ip/24/129", "write ip, ip/24"},

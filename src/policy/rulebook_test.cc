@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "algorithm/limit.h"
 #include "policy/policy_reader.h"
@@ -90,6 +91,40 @@ TEST(Rulebook, KeepsKeysShortHoweverLongTheValues) {
   const std::string key = key_of(*book, {.user = huge, .tenant = huge, .plan = huge, .headers = headers});
   EXPECT_GT(key.size(), 100U);
   EXPECT_LT(key.size(), 300U);
+}
+
+TEST(Rulebook, ExemptsOnlyWhereTheUnlimitedRuleApplies) {
+  const auto book = book_of(
+      "rules:\n"
+      "- {name: vip, per: user, limit: unlimited}\n"
+      "- {name: all, per: global, limit: 1/s}\n");
+  EXPECT_EQ(billed(*book, {.user = "a"}), "");
+  EXPECT_EQ(billed(*book, {.ip = "192.0.2.1"}), "all") << "who names no user is no vip";
+}
+
+// A list of paths that are open, and a ban on all others: who is exempt must not be worse off than others.
+TEST(Rulebook, KnowsThatAPathIsNamedThoughItsLimitIsLifted) {
+  const auto book = book_of(
+      "rules:\n"
+      "- {name: office, match: {ip: 192.0.2.0/24}, limit: unlimited}\n"
+      "- {name: search, match: {path: /search}, per: ip, limit: 1/s}\n"
+      "- {name: closed, match: otherwise, limit: 0/s}\n");
+  EXPECT_EQ(billed(*book, {.ip = "198.51.100.1", .path = "/search"}), "search");
+  EXPECT_EQ(billed(*book, {.ip = "192.0.2.1", .path = "/search"}), "");
+  EXPECT_EQ(billed(*book, {.ip = "192.0.2.1", .path = "/other"}), "closed");
+}
+
+TEST(Rulebook, TakesNoNegativeCostHoweverLargeItIs) {
+  const auto book = book_of("rules: [{name: a, per: global, limit: 9/s, cost: {header: x-cost, default: 2, max: 50}}]");
+  for (const auto& [value, cost] :
+       {std::pair("3", 3), {"-3", 2}, {"99999999999999999999", 50}, {"-99999999999999999999", 2}}) {
+    const Attribute headers[] = {{"x-cost", value}};
+    const Request request{.headers = headers};
+    Facts facts(request, book->reading());
+    Bill bill;
+    book->bill(facts, 0, bill);
+    EXPECT_EQ(bill.charges[0].cost, cost) << value;
+  }
 }
 
 TEST(Rulebook, HoldsNoMoreThanSoManyLimitsAtOnce) {

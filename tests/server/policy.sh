@@ -161,6 +161,7 @@ start_server --config "$work/weir.yaml" --state "$work/state"
 is "a restart forgets nothing" 429 "$(ask "$login")"
 
 kill -KILL "$pid"
+wait "$pid" 2>/dev/null
 cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
 start_server --config "$work/weir.yaml" --force
 err="$work/err2"
