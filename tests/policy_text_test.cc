@@ -359,7 +359,7 @@ TEST(PolicyText, KeepsItsBoundsExactly) {
   const auto sets = [](std::size_t n) { return many(n, "{user: ", "}"); };
   const auto paths = [](std::size_t n) { return many(n, "/p"); };
   const auto rules = [](std::size_t n) { return many(n, "{limit: 0/s, name: r", "}"); };
-  const auto idle_rules = [](std::size_t n) { return many(n, "{limit: 0/s, mode: off, name: r", "}"); };
+  const auto idle_rules = [](std::size_t n) { return many(n, "\n{limit: 0/s, mode: off, name: r", "}"); };
   const auto addresses = [](std::size_t n) { return many(n, "10.0.0.0/8 #", "\n"); };
   const auto aliases = [](std::size_t n) { return many(n, "*a #", "\n"); };
   const auto pattern = [](std::size_t n) { return '/' + std::string(n - 1, 'p'); };
@@ -402,10 +402,10 @@ TEST(PolicyText, KeepsItsBoundsExactly) {
     EXPECT_NE(said.find(bound.refusal), std::string::npos) << bound.before << '\n' << said.substr(0, 300);
     EXPECT_TRUE(said.starts_with("w:")) << bound.before;
   }
-  const std::string whole = "rules: [{name: a, limit: 0/s}] #";
-  EXPECT_EQ(said_of(whole + std::string(kPolicyBytesMax - whole.size(), 'c')), "");
-  EXPECT_EQ(said_of(whole + std::string(kPolicyBytesMax - whole.size() + 1, 'c')),
-            "w:1:1: the text has 1048577 bytes; at most 1048576 (1 MiB) are read");
+  std::string whole = "rules: [{name: a, limit: 0/s}]\n";
+  while (whole.size() < kPolicyBytesMax) whole += whole.size() % 100 == 0 ? "\n" : "#";
+  EXPECT_EQ(said_of(whole), "");
+  EXPECT_EQ(said_of(whole + '#'), "w:1:1: the text has 1048577 bytes; at most 1048576 (1 MiB) are read");
 }
 
 TEST(PolicyText, DoesNotMindHowAFileWasSaved) {

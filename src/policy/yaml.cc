@@ -206,6 +206,16 @@ Position end_of(std::string_view text) {
   return {static_cast<std::int32_t>(lines) + 1, static_cast<std::int32_t>(text.size() - line_start) + 1};
 }
 
+// Where a line is so long that the parser, which reads a line ahead, would hold a hundred times as much.
+std::size_t find_long_line(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (end - at > kLineBytesMax) return at;
+    at = end + 1;
+  }
+  return text.size();
+}
+
 // Where brackets are open so deep that the parser, which reads ahead, would hold them all. Quotes and comments are no
 // exception: whoever writes a thousand brackets there can close them.
 std::size_t find_abyss(std::string_view text) {
@@ -240,6 +250,11 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
   if (const std::size_t bad = find_control(text); bad < text.size()) {
     problems.push_back({end_of(text.substr(0, bad)), "a control character, " + in_quotes(text.substr(bad, 1)) +
                                                          "; is the file damaged, or no text at all?"});
+    return {};
+  }
+  if (const std::size_t at = find_long_line(text); at < text.size()) {
+    problems.push_back({end_of(text.substr(0, at)), "a line of more than " + std::to_string(kLineBytesMax) +
+                                                        " bytes; put each rule on a line of its own"});
     return {};
   }
   if (const std::size_t deep = find_abyss(text); deep < text.size()) {

@@ -62,7 +62,7 @@ TEST(Yaml, HasBounds) {
   };
   EXPECT_EQ(problem_of(nested(32)), "none");
   EXPECT_NE(problem_of(nested(33)).find("nested more than 32 deep"), std::string::npos);
-  EXPECT_NE(problem_of(std::string(kPolicyBytesMax, '[')).find("nested more than 32 deep"), std::string::npos);
+  EXPECT_NE(problem_of(std::string(kLineBytesMax, '[')).find("nested more than 32 deep"), std::string::npos);
   const auto aliased = [](int count) {
     std::string text = "a: &x 1\nb: [";
     for (int i = 0; i < count; ++i) text += "*x, ";
@@ -78,10 +78,15 @@ TEST(Yaml, HasBounds) {
     bomb += "x]\n";
   }
   EXPECT_NE(problem_of(bomb).find("more than"), std::string::npos);
-  EXPECT_EQ(problem_of("a: \"" + std::string(kPolicyBytesMax - 5, 'x') + "\""), "none");
-  EXPECT_NE(problem_of("a: \"" + std::string(kPolicyBytesMax - 4, 'x') + "\"").find("1 MiB"), std::string::npos);
+  const std::string line = "#" + std::string(1'022, ' ') + "\n";  // 1 KiB
+  std::string full;
+  while (full.size() < kPolicyBytesMax) full += line;
+  EXPECT_EQ(problem_of(full), "none");
+  EXPECT_NE(problem_of(full + "\n").find("1 MiB"), std::string::npos);
+  EXPECT_EQ(problem_of("#" + std::string(kLineBytesMax - 1, ' ')), "none");
+  EXPECT_NE(problem_of("\n#" + std::string(kLineBytesMax, ' ')).find("2:1 a line of more than"), std::string::npos);
   std::string many = "a: [";
-  for (std::size_t i = 0; i < kNodesMax; ++i) many += "1,";
+  for (std::size_t i = 0; i < kNodesMax; ++i) many += i % 1'000 == 0 ? "1,\n" : "1,";
   EXPECT_NE(problem_of(many + "1]").find("more than 250000 values"), std::string::npos);
 }
 
