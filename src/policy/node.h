@@ -17,7 +17,6 @@ namespace weir {
 inline constexpr std::size_t kDepthMax = 32;
 inline constexpr std::size_t kAliasesMax = 64;
 inline constexpr std::size_t kNodesMax = 250'000;
-inline constexpr std::size_t kLineBytesMax = std::size_t{1} << 18;
 
 struct Node {
   enum class Kind : std::uint8_t { scalar, list, map };

@@ -22,15 +22,19 @@ namespace {
 
 struct Stop {};
 
-constexpr std::size_t kTextBytes = 64;  // of a copied text count as much as a value
-
-Position position(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
+constexpr std::string_view kKey = "k: ";  // what JSON is read as the value of
+constexpr std::size_t kTextBytes = 64;    // of a copied text count as much as a value
 
 class TreeMaker final : public YAML::EventHandler {
  public:
-  explicit TreeMaker(std::vector<TextProblem>& problems) : problems_(problems) {}
+  TreeMaker(std::vector<TextProblem>& problems, bool is_json) : problems_(problems), is_json_(is_json) {}
 
   Node root;
+
+  Position position(const YAML::Mark& mark) const {
+    const int before = is_json_ && mark.line == 0 ? static_cast<int>(kKey.size()) : 0;
+    return {mark.line + 1, std::max(1, mark.column + 1 - before)};
+  }
   std::optional<Position> odd_key;  // the first that is a list or a map
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -98,7 +102,7 @@ class TreeMaker final : public YAML::EventHandler {
 
   void begin(Node node, YAML::anchor_t anchor) {
     count_one(node.at);
-    if (open_.size() >= kDepthMax) {
+    if (open_.size() >= kDepthMax + (is_json_ ? 1 : 0)) {
       stop(node.at, "nested more than " + std::to_string(kDepthMax) + " deep; nothing in a config is");
     }
     open_.push_back({std::move(node), anchor, {}});
@@ -139,6 +143,7 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   std::vector<TextProblem>& problems_;
+  const bool is_json_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchored_;
   std::size_t documents_ = 0;
@@ -206,28 +211,49 @@ Position end_of(std::string_view text) {
   return {static_cast<std::int32_t>(lines) + 1, static_cast<std::int32_t>(text.size() - line_start) + 1};
 }
 
-// Where a line is so long that the parser, which reads a line ahead, would hold a hundred times as much.
-std::size_t find_long_line(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end - at > kLineBytesMax) return at;
-    at = end + 1;
+// What the parser would have to hold at once: it reads ahead to the end of a bracket that could be a key, which is any
+// that does not follow its own key on the same line. Quotes and comments are no exception: whoever writes thousands of
+// commas or brackets there can do without.
+class ReadAhead {
+ public:
+  // Where it becomes too much, and what to say; npos if nowhere.
+  std::size_t find_excess(std::string_view text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (c == '[' || c == '{') {
+        if (open_ > kOpenMax) return why_ = "nested more than 32 deep; nothing in a config is", i;
+        const bool is_value = last_ == ':' || last_ == 0;
+        if (!is_value && key_at_ == kNone) {
+          key_at_ = open_;
+          key_marks_ = marks_;
+        }
+        ++open_;
+      }
+      if (c == ',' || c == '[' || c == '{') ++marks_;
+      if (c == ']' || c == '}') {
+        open_ -= open_ > 0 ? 1 : 0;
+        if (key_at_ != kNone && open_ <= key_at_) key_at_ = kNone;
+      } else if (key_at_ != kNone && marks_ - key_marks_ > kMarksMax) {
+        why_ = "too much in one bracket; begin a long list on the line of its key, and put each rule on its own line";
+        return i;
+      }
+      if (c == '\n' && last_ == ':') last_ = c;
+      if (c != ' ' && c != '\t' && c != '\r' && (c != '\n' || last_ != 0)) last_ = c;
+    }
+    return text.npos;
   }
-  return text.size();
-}
+  const std::string& why() const { return why_; }
 
-// Where brackets are open so deep that the parser, which reads ahead, would hold them all. Quotes and comments are no
-// exception: whoever writes a thousand brackets there can close them.
-std::size_t find_abyss(std::string_view text) {
-  constexpr int kOpenMax = 1'000;
-  int open = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '[' || text[i] == '{') ++open;
-    if (text[i] == ']' || text[i] == '}') open = std::max(0, open - 1);
-    if (open > kOpenMax) return i;
-  }
-  return text.size();
-}
+ private:
+  static constexpr std::size_t kOpenMax = 1'000, kMarksMax = 20'000, kNone = static_cast<std::size_t>(-1);
+
+  std::size_t open_ = 0;        // brackets
+  std::size_t key_at_ = kNone;  // the outermost of them that could be a key, and the marks before it
+  std::size_t key_marks_ = 0;
+  std::size_t marks_ = 0;
+  char last_ = 0;  // that is no blank; 0 at the beginning
+  std::string why_;
+};
 
 // What no config contains, and a damaged file does.
 std::size_t find_control(std::string_view text) {
@@ -252,19 +278,17 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
                                                          "; is the file damaged, or no text at all?"});
     return {};
   }
-  if (const std::size_t at = find_long_line(text); at < text.size()) {
-    problems.push_back({end_of(text.substr(0, at)), "a line of more than " + std::to_string(kLineBytesMax) +
-                                                        " bytes; put each rule on a line of its own"});
+  ReadAhead ahead;
+  if (const std::size_t at = ahead.find_excess(text); at != text.npos) {
+    problems.push_back({end_of(text.substr(0, at)), ahead.why()});
     return {};
   }
-  if (const std::size_t deep = find_abyss(text); deep < text.size()) {
-    problems.push_back({end_of(text.substr(0, deep)),
-                        "nested more than " + std::to_string(kDepthMax) + " deep; nothing in a config is"});
-    return {};
-  }
-  TreeMaker maker(problems);
+  // JSON is read as the value of a key, or all of it would be read ahead of.
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_json = first != text.npos && (text[first] == '{' || text[first] == '[');
+  TreeMaker maker(problems, is_json);
   try {
-    std::istringstream stream{with_whole_characters(text)};
+    std::istringstream stream{(is_json ? std::string(kKey) : "") + with_whole_characters(text)};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(maker)) {
     }
@@ -275,9 +299,10 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
   } catch (const Stop&) {
   } catch (const YAML::Exception& error) {
     const bool has_place = !error.mark.is_null();
-    problems.push_back({has_place ? position(error.mark) : Position{1, 1}, explained(error.msg)});
+    problems.push_back({has_place ? maker.position(error.mark) : Position{1, 1}, explained(error.msg)});
   }
-  return std::move(maker.root);
+  if (!is_json) return std::move(maker.root);
+  return maker.root.items.size() == 2 ? std::move(maker.root.items[1]) : Node{};
 }
 
 }  // namespace weir

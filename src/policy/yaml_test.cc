@@ -62,7 +62,7 @@ TEST(Yaml, HasBounds) {
   };
   EXPECT_EQ(problem_of(nested(32)), "none");
   EXPECT_NE(problem_of(nested(33)).find("nested more than 32 deep"), std::string::npos);
-  EXPECT_NE(problem_of(std::string(kLineBytesMax, '[')).find("nested more than 32 deep"), std::string::npos);
+  EXPECT_NE(problem_of(std::string(kPolicyBytesMax, '[')).find("nested more than 32 deep"), std::string::npos);
   const auto aliased = [](int count) {
     std::string text = "a: &x 1\nb: [";
     for (int i = 0; i < count; ++i) text += "*x, ";
@@ -83,8 +83,13 @@ TEST(Yaml, HasBounds) {
   while (full.size() < kPolicyBytesMax) full += line;
   EXPECT_EQ(problem_of(full), "none");
   EXPECT_NE(problem_of(full + "\n").find("1 MiB"), std::string::npos);
-  EXPECT_EQ(problem_of("#" + std::string(kLineBytesMax - 1, ' ')), "none");
-  EXPECT_NE(problem_of("\n#" + std::string(kLineBytesMax, ' ')).find("2:1 a line of more than"), std::string::npos);
+  std::string wide;
+  for (int i = 0; i < 30'000; ++i) wide += "x,";
+  EXPECT_EQ(problem_of("a: [" + wide + "]"), "none");
+  EXPECT_EQ(problem_of("{\"a\": [" + wide + "]}"), "none");
+  for (const std::string before : {"a:\n  [", "- [", "[[", "{[", "{a: b, ["}) {
+    EXPECT_NE(problem_of(before + wide).find("too much in one bracket"), std::string::npos) << before;
+  }
   std::string many = "a: [";
   for (std::size_t i = 0; i < kNodesMax; ++i) many += i % 1'000 == 0 ? "1,\n" : "1,";
   EXPECT_NE(problem_of(many + "1]").find("more than 250000 values"), std::string::npos);
@@ -100,7 +105,7 @@ TEST(Yaml, SaysWhatIsWrongAndWhere) {
       {"a: 1\n---\nb: 2\n", "a second document begins here"},
       {"a: !!binary x\n", "a tag"},
       {"a: !!map {}\n", "a tag"},
-      {"[a]: b\n", "a key must be a word"},
+      {"x: {[a]: b}\n", "a key must be a word"},
       {"a: [1\n", "is a bracket open"},
   };
   for (const auto& [text, told] : cases)
