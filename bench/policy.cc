@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "kit/machine.h"
-#include "kit/options.h"
+#include "kit/parts.h"
 #include "kit/report.h"
 #include "kit/rounds.h"
 #include "weir/gate.h"
@@ -35,7 +35,6 @@ constexpr Scale kQuick{.checks = 100'000, .rounds = 3, .reload_seconds = 1};
 constexpr std::size_t kSubjects = 20'000;          // keys that the requests of every contestant have
 constexpr std::size_t kHotSubjects = 2'000;        // of those that are to find their keys in the cache
 constexpr char kQuota[] = "9/s burst 1000000000";  // no check is denied
-constexpr double kBusy = 10;                       // percent
 
 [[noreturn]] void give_up(const std::string& why) {
   std::fprintf(stderr, "%s\n", why.c_str());
@@ -226,33 +225,10 @@ void measure_reload(Report& report, const Scale& scale) {
   report.add({"checks lost", 0, ""});  // the first would have ended the program
 }
 
-struct Part {
-  std::string_view name;
-  void (*measure)(Report&, const Scale&);
-};
-constexpr Part kParts[] = {{"paths", measure_paths}, {"eight", measure_eight}, {"reload", measure_reload}};
+constexpr Part<Scale> kParts[] = {{"paths", measure_paths}, {"eight", measure_eight}, {"reload", measure_reload}};
 
 }  // namespace
 
 int main(int count, char** words) {
-  std::vector<std::string_view> names;
-  for (const Part& part : kParts) names.push_back(part.name);
-  Options options;
-  if (!parse_options(count, words, names, options)) return 2;
-  std::printf("%s\n", describe_machine().c_str());
-  pin_to_core(0);
-  const CpuTimes begin = cpu_times();
-  Report report;
-  for (const Part& part : kParts) {
-    if (!options.only.empty() && options.only != part.name) continue;
-    std::fprintf(stderr, "measuring: %s\n", std::string(part.name).c_str());
-    part.measure(report, options.quick ? kQuick : Scale{});
-  }
-  const Disturbance noise = disturbance(begin, cpu_times());
-  report.begin("The machine meanwhile");
-  report.add({"stolen by the host", noise.steal, "%"});
-  report.add({"used by others", noise.others, "%"});
-  report.print(stdout);
-  if (noise.others + noise.steal > kBusy) std::puts("\nThe machine was busy: the figures mean little.");
-  return options.json.empty() || report.write_json(options.json) ? 0 : 1;
+  return run_parts<Scale>(count, words, kParts, kQuick, "The machine was busy: the figures mean little.");
 }

@@ -98,10 +98,4 @@ bool Criterion::holds(Facts& facts) const {
   }
 }
 
-std::string Criterion::subject() const {
-  std::string out(to_string(condition_.kind));
-  if (!condition_.name.empty()) out += ' ' + condition_.name;
-  return out;
-}
-
 }  // namespace weir

@@ -22,8 +22,6 @@ class Criterion {
   Criterion(const Condition& condition, PathCase path_case);
 
   bool holds(Facts& facts) const;
-  // `path` or `header x-org`, for explanations.
-  std::string subject() const;
   const Condition& condition() const { return condition_; }
   // Its values, if it compares with nothing but whole texts; a hash table can then stand for it.
   const std::vector<std::string>* whole_values() const { return globs_.empty() && !is_any_ ? &whole_ : nullptr; }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/node.h"
@@ -35,6 +36,9 @@ std::string print_rule(const Rule& rule);
 // A list of attributes; `global` alone is none.
 void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& out);
 std::string print_dimensions(const std::vector<Dimension>& dimensions);
+
+// The name of a header, in small letters.
+void read_header_name(Reader& reader, const Node& node, std::string_view wanted, std::string& out);
 
 // One path pattern, in its canonical form.
 void read_pattern(Reader& reader, const Node& node, std::vector<std::string>& out);

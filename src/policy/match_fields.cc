@@ -20,13 +20,6 @@ constexpr std::size_t kNamesMax = 16;      // headers, parameters or entries of 
 constexpr std::size_t kNotMax = 16;
 constexpr std::string_view kKeyHash = "sha256:";
 
-std::string hex(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out;
-  for (const std::uint8_t byte : bytes) out += {kHex[byte >> 4], kHex[byte & 15]};
-  return out;
-}
-
 // A key in a config is a key in a repository: only its hash is taken.
 std::optional<std::string> key_hash(Reader& reader, const Node& node, const std::string& text) {
   if (text == "*") return text;

@@ -55,14 +55,8 @@ std::string print_trusted_proxies(const Policy& policy) {
 }
 
 void read_client_ip_header(Reader& reader, const Node& node, Policy& out) {
-  const auto text = reader.text(node, "the name of a header such as x-forwarded-for, forwarded or cf-connecting-ip");
-  if (!text) return;
-  const auto header = parse_dimension("header:" + *text);
-  if (header) {
-    out.client_ip_header = header->name;
-  } else {
-    reader.wrong(node.at, header.error().message);
-  }
+  read_header_name(reader, node, "the name of a header such as x-forwarded-for, forwarded or cf-connecting-ip",
+                   out.client_ip_header);
 }
 
 std::string print_client_ip_header(const Policy& policy) {

@@ -111,14 +111,7 @@ std::string print_limits(const RuleDraft& draft) {
 }
 
 void read_cost_header(Reader& reader, const Node& node, RuleCost& out) {
-  const auto text = reader.text(node, "the name of a header");
-  if (!text) return;
-  const auto header = parse_dimension("header:" + *text);
-  if (header) {
-    out.header = header->name;
-  } else {
-    reader.wrong(node.at, header.error().message);
-  }
+  read_header_name(reader, node, "the name of a header", out.header);
 }
 void read_cost_default(Reader& reader, const Node& node, RuleCost& out) {
   out.permits = reader.whole(node, 0, kCostMax).value_or(1);
@@ -360,6 +353,17 @@ void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& o
       out.push_back(*dimension);
     }
   });
+}
+
+void read_header_name(Reader& reader, const Node& node, std::string_view wanted, std::string& out) {
+  const auto text = reader.text(node, wanted);
+  if (!text) return;
+  const auto header = parse_dimension("header:" + *text);
+  if (header) {
+    out = header->name;
+  } else {
+    reader.wrong(node.at, header.error().message);
+  }
 }
 
 std::string print_dimensions(const std::vector<Dimension>& dimensions) {

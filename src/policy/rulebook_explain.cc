@@ -5,19 +5,9 @@
 #include "nearest.h"
 #include "policy/dimension.h"
 #include "policy/rulebook.h"
+#include "policy/sha256.h"
 
 namespace weir {
-namespace {
-
-std::string hex(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out;
-  for (const std::uint8_t byte : bytes) out += {kHex[byte >> 4], kHex[byte & 15]};
-  return out;
-}
-
-}  // namespace
-
 std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {
   const bool by_rule = rules_[rule].names_path;
   const std::uint32_t templates = static_cast<std::uint32_t>(policy_.skip.size());

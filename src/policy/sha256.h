@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace weir {
@@ -14,5 +16,8 @@ std::array<std::uint8_t, 32> sha256(std::string_view bytes);
 
 // The same without the instructions that some processors have for it; where they have none, it is what runs anyhow.
 std::array<std::uint8_t, 32> sha256_portable(std::string_view bytes);
+
+// The bytes in two small digits each.
+std::string hex(std::span<const std::uint8_t> bytes);
 
 }  // namespace weir
