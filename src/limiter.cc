@@ -262,8 +262,14 @@ Result<Verdict> Limiter::overdraw(std::span<const Charge> charges) noexcept {
 }
 
 std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charges) noexcept {
+  std::vector<Result<Decision>> answers;
+  check_many(charges, answers);
+  return answers;
+}
+
+void Limiter::check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept {
   const std::int64_t now = impl_->now();
-  std::vector<Result<Decision>> answers(charges.size(), Decision{});
+  answers.resize(charges.size(), Decision{});
   // Those that must be refused part the others into runs that the store answers together.
   std::size_t from = 0;
   for (std::size_t i = 0; i <= charges.size(); ++i) {
@@ -274,7 +280,6 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
     from = i + 1;
   }
   impl_->hurry(charges);
-  return answers;
 }
 
 Result<Decision> Limiter::peek(std::string_view key) noexcept {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/answer.h"
@@ -25,6 +26,11 @@
 namespace weir {
 
 enum class Force : std::uint8_t { no, yes };  // whether a change beyond Policy::max_change is made all the same
+
+struct RuleReservation {
+  Answer answer{};   // nothing is reserved if it denies
+  std::string id{};  // for commit() or cancel()
+};
 
 class Gate {
  public:
@@ -49,6 +55,41 @@ class Gate {
   Result<Answer> check(const Request& request) noexcept;
   // The same by rules taken before, into an answer whose room is used again.
   Result<void> check(const std::shared_ptr<const Rulebook>& rules, const Request& request, Answer& answer) noexcept;
+
+  // peek()
+  //
+  // What a check of this cost would be answered; `remaining` is what is left before it. Charges nothing, nor do shadows.
+  Result<Answer> peek(const Request& request) noexcept;
+
+  // check_once()
+  //
+  // For a request that may be sent twice: with the id of one that was allowed it is allowed, and charged nothing.
+  Result<Answer> check_once(std::string_view id, const Request& request) noexcept;
+
+  // check_together()
+  //
+  // Several views of one request, such as the descriptors that Envoy sends. All that they are charged to is one event:
+  // everything is taken or nothing is. A limit that several of them meet under the same key is charged once, with the
+  // highest of their costs. `also` are charges beside the rules, part of the same event, answered in `decisions`. Each
+  // answer tells of what its own request met: one may say `allowed` although nothing was charged because another one
+  // denied. True if all passed.
+  Result<bool> check_together(const std::shared_ptr<const Rulebook>& rules, std::span<const Request> requests,
+                              std::span<Answer> answers, std::span<const Charge> also = {},
+                              std::span<Decision> decisions = {}) noexcept;
+
+  // reserve(), commit(), cancel()
+  //
+  // As Limiter's, on what the rules charge the request to. commit() and cancel() are given the same request again,
+  // commit() with the actual cost; rules that were changed in between settle by the new ones what they can.
+  Result<RuleReservation> reserve(const Request& request, const ReserveOptions& options = {}) noexcept;
+  Result<Answer> commit(std::string_view id, const Request& request) noexcept;
+  Result<Answer> cancel(std::string_view id, const Request& request) noexcept;
+
+  // reset()
+  //
+  // Forgets what the rule of this name has counted for this request's attributes. True if there was anything; not_found
+  // if there is no such rule, invalid_argument if the request lacks an attribute that it counts by.
+  Result<bool> reset(std::string_view rule, const Request& request) noexcept;
 
   // explain()
   //

@@ -117,6 +117,25 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
+// Which fields tell an HTTP client about its limits; RateLimit has had several forms on its way to a standard.
+enum class RateLimitFields : std::uint8_t {
+  none,
+  draft_03,  // RateLimit-Limit: 100, 100;w=60, -Remaining, -Reset in seconds
+  draft_06,  // the same, with the windows in RateLimit-Policy
+  draft_07,  // RateLimit: limit=100, remaining=50, reset=5
+  draft_11,  // RateLimit: "rule";r=50;t=5, and RateLimit-Policy; the form since -08
+};
+
+// How the doors word what the rules decide.
+struct AnswerStyle {
+  bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining and -Reset, a Unix time
+  RateLimitFields rate_limit = RateLimitFields::draft_11;
+  bool retry_after = true;     // of a denial
+  int deny_status = 429;       // what forward-auth answers; nginx understands 401 and 403 only
+  Micros hold_max{5'000'000};  // so long forward-auth holds an answer back until a leaky bucket's turn; 0: never
+  friend bool operator==(const AnswerStyle&, const AnswerStyle&) = default;
+};
+
 inline constexpr int kMaxChangeOff = 0;
 
 struct Policy {
@@ -129,6 +148,7 @@ struct Policy {
   bool path_case_matters = false;
   std::vector<std::string> templates{};  // what `per: path` counts by in rules that name no path
   int max_change = 10;                   // the largest factor by which a reload may lower a limit; kMaxChangeOff
+  AnswerStyle answers{};
   std::vector<Rule> rules{};
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -36,6 +36,8 @@ struct Patience {
 
 // What the connections of a loop share.
 struct Shared {
+  explicit Shared(Limiter& limiter) : turn(limiter) {}
+  Turn turn;
   std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
   std::uint64_t tick = 0;    // seconds since the loop began
   std::size_t held = 0;      // bytes in the buffers of all connections
@@ -78,7 +80,7 @@ class Connection {
   void drain() {
     guarded([this] {
       is_draining_ = true;
-      session_->drain();
+      session_->drain(out_);
       on_readable();
       if (is_dead_ || is_closing_ || is_midway()) return;
       if (!has_output()) return die();
@@ -168,7 +170,7 @@ class Connection {
       in_.append(bytes);
       bytes = in_;
     }
-    const Progress progress = session_->consume(bytes, out_);
+    const Progress progress = session_->consume(bytes, all_.turn, out_);
     if (in_.empty()) {
       in_.assign(bytes.substr(progress.consumed));
     } else {

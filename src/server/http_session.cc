@@ -128,7 +128,7 @@ class HttpSession final : public Session {
  public:
   explicit HttpSession(HttpService& service) : service_(service) { begin_request(); }
 
-  Progress consume(std::string_view input, std::string& output) override {
+  Progress consume(std::string_view input, Turn&, std::string& output) override {
     Progress progress;
     while (progress.consumed < input.size() && !progress.close) {
       if (output.size() >= kOutputMax) {
@@ -165,7 +165,7 @@ class HttpSession final : public Session {
     return progress;
   }
 
-  void drain() override { is_draining_ = true; }
+  void drain(std::string&) override { is_draining_ = true; }
 
   void give_up(GiveUp why, std::string& output) override {
     append_answer(output, last_words(why), {Connection::close}, service_.limiter.now());

@@ -26,7 +26,7 @@ class RespSession final : public Session {
     client_.id = id;
   }
 
-  Progress consume(std::string_view input, std::string& output) override {
+  Progress consume(std::string_view input, Turn&, std::string& output) override {
     Progress progress;
     while (true) {
       if (output.size() >= kOutputMax) {
@@ -53,7 +53,7 @@ class RespSession final : public Session {
     return progress;
   }
 
-  void drain() override {}
+  void drain(std::string&) override {}
 
   void give_up(GiveUp why, std::string& output) override {
     resp::Writer(output, client_.protocol).error(last_words(why));

@@ -93,6 +93,7 @@ class LoopServer final : public Server {
         tick_timer_(io_),
         signals_(io_),
         http_service_{.limiter = limiter, .gate = options_.gate},
+        shared_(limiter),
         http_(io_, kHttpPatience, [this] { return make_http_session(http_service_); }),
         resp_(io_, kRespPatience,
               [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {

@@ -1,14 +1,18 @@
 // One connection's conversation, without its socket: bytes in, bytes out.
 //
 // A connection hands over what has arrived and is told how much of it was used; answers are appended in
-// order. That keeps every protocol testable byte by byte and lets the loop be replaced beneath it.
-// A session belongs to one thread. Implemented by resp_session.cc and http_session.cc.
+// order. That keeps every protocol testable byte by byte and lets the loop be replaced beneath it. Checks may be put
+// into the loop's turn, which decides those of all connections at once: consume() asks, settle() answers.
+// A session belongs to one thread. Implemented by resp_session.cc, http_session.cc and grpc_session.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "server/turn.h"
+#include "weir/verdict.h"
 
 namespace weir {
 
@@ -24,6 +28,7 @@ struct Progress {
   Phase phase = Phase::idle;
   bool close = false;  // once the output is written
   bool full = false;   // stopped because of kOutputMax: call again with the rest
+  bool asked = false;  // something of the turn: settle() comes next, then consume() with the rest
 };
 
 // Why a connection ends before its client wanted it to.
@@ -35,13 +40,26 @@ enum class GiveUp : std::uint8_t {
 
 class Session {
  public:
-  virtual ~Session() = default;
+  virtual ~Session() = default;  // the client has left: what was held for it is given back
 
-  // `input` is everything not consumed so far. Called again with the same beginning and more behind it.
-  virtual Progress consume(std::string_view input, std::string& output) = 0;
+  // `input` is everything not consumed so far. Called again with the same beginning and more behind it. Whoever asked
+  // something of the turn stops at the first request whose answer must come after it and does not join it; the input
+  // stays where it is until settle() has returned.
+  virtual Progress consume(std::string_view input, Turn& turn, std::string& output) = 0;
 
-  // The server is stopping: what is answered from now on says so, where the protocol can.
-  virtual void drain() = 0;
+  // The turn is decided: the answers to what was asked. True if the connection is to be closed after them.
+  virtual bool settle(Turn&, std::string&) { return false; }
+
+  // When wake() is to be called although nothing arrives; kNever: not at all. A time of Limiter::now().
+  virtual Micros due() const { return kNever; }
+  virtual void wake(Micros, std::string&) {}
+  // An answer is held back until wake(): nothing is read, and a client that leaves gives up its place.
+  virtual bool is_holding() const { return false; }
+
+  // The server is stopping: what is answered from now on says so, where the protocol can; what is held is released.
+  virtual void drain(std::string& output) = 0;
+  // Whether, when draining, the connection may end between two requests.
+  virtual bool is_drained() const { return true; }
 
   // The last words before the connection is closed.
   virtual void give_up(GiveUp why, std::string& output) = 0;

@@ -1,0 +1,56 @@
+// Drives a session as a loop does, without a socket: what tests and fuzz targets talk through.
+//
+// Bytes may come in any pieces; what a session has not consumed is kept and handed over again. One thread. Tested
+// through the tests of the sessions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/session.h"
+
+namespace weir {
+
+class SessionPlayer {
+ public:
+  SessionPlayer(Session& session, Limiter& limiter) : session_(session), turn_(limiter) {}
+
+  // Hands over `bytes`; what is answered is added to `output`.
+  Progress feed(std::string_view bytes) {
+    pending_.append(bytes);
+    Progress all;
+    while (true) {
+      const Progress step = session_.consume(pending_, turn_, output);
+      all.answered += step.answered;
+      all.consumed += step.consumed;
+      all.phase = step.phase;
+      all.full = step.full;
+      all.close = all.close || step.close;
+      if (step.asked) {
+        turn_.decide();
+        all.close = session_.settle(turn_, output) || all.close;
+        turn_.clear();
+      }
+      pending_.erase(0, step.consumed);
+      if (all.close || step.full || session_.is_holding() || (!step.asked && step.consumed == 0)) return all;
+      if (!step.asked && pending_.empty()) return all;
+    }
+  }
+
+  // What has been answered since the last call.
+  std::string take() {
+    std::string taken;
+    taken.swap(output);
+    return taken;
+  }
+
+  const std::string& pending() const { return pending_; }
+  std::string output{};
+
+ private:
+  Session& session_;
+  Turn turn_;
+  std::string pending_;
+};
+
+}  // namespace weir

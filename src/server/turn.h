@@ -1,0 +1,53 @@
+// A turn of a loop: the checks that all of its connections have asked for, decided together.
+//
+//   const std::size_t place = turn.ask({.key = key, .limit = &limit, .cost = 1});     while requests are read
+//   turn.decide();                                                                    once
+//   const Result<Decision>& decision = turn.answer(place);                            while answers are written
+//
+// One reading of the clock serves all, and every key's line is asked for before the first is needed: that is worth more
+// than any other trick. Bytes of keys and limits stay where they are until the turn is cleared. Belongs to one loop and
+// its thread. Tested by turn_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "weir/limiter.h"
+
+namespace weir {
+
+class Turn {
+ public:
+  explicit Turn(Limiter& limiter) : limiter_(limiter), now_(limiter.now()) {}
+
+  // The place of its answer.
+  std::size_t ask(const Charge& charge) {
+    charges_.push_back(charge);
+    return charges_.size() - 1;
+  }
+  std::size_t asked() const { return charges_.size(); }
+
+  void decide() {
+    now_ = limiter_.now();
+    limiter_.check_many(charges_, answers_);
+  }
+
+  // After decide().
+  const Result<Decision>& answer(std::size_t place) const { return answers_[place]; }
+
+  // The time of the decisions, for whatever an answer tells of time.
+  Micros now() const { return now_; }
+
+  void clear() {
+    charges_.clear();
+    now_ = limiter_.now();
+  }
+
+ private:
+  Limiter& limiter_;
+  Micros now_;
+  std::vector<Charge> charges_;
+  std::vector<Result<Decision>> answers_;
+};
+
+}  // namespace weir
