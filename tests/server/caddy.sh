@@ -39,6 +39,7 @@ limited "forward_auth, denied" "$(via "$short" '/a?y=1' "${from[@]}")" 5
 has "forward_auth: a POST" "app POST /api/login?y=1 7" "$(via "$short" '/api/login?y=1' "${from[@]}" -d user=me)"
 
 # --- weir away --------------------------------------------------------------------------------------------------------
+is "weir frozen: a request passes in time" 200 "$(while_frozen "$long" /a)"
 stop "$pid"
 has "weir away: the long way lets pass" "app POST /a 7" "$(via "$long" /a -d user=me)"
 is "and again" "200 200" "$(statuses 2 "$long" /a)"

@@ -7,10 +7,11 @@ source_dir=$(realpath "$2")
 
 # free_port NAME...: sets each to a port that nobody has; below those that the kernel gives to others.
 free_port() {
-  local name
+  local name from=$((RANDOM % 12000 + 20000))
   for name in "$@"; do
     local -n port=$name
-    until port=$((RANDOM % 12000 + 20000)) && ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+    while is_open "$from"; do from=$((from + 1)); done
+    port=$((from++))
   done
 }
 
@@ -67,6 +68,16 @@ statuses() {
   for _ in $(seq "$count"); do
     curl -s -o /dev/null -m 10 -w '%{http_code}\n' "http://127.0.0.1:$port$path" "$@"
   done | paste -sd' '
+}
+
+# while_frozen PORT PATH: the status of a request while weir accepts connections and answers nobody.
+while_frozen() {
+  kill -STOP "$pid"
+  local begin=${EPOCHREALTIME/./} status
+  status=$(statuses 1 "$1" "$2")
+  [ $((${EPOCHREALTIME/./} - begin)) -lt 3000000 ] || status+=" but late"
+  kill -CONT "$pid"
+  echo "$status"
 }
 
 # header NAME ANSWER: its value, without the body's lines.

@@ -58,6 +58,7 @@ has "with its body" "app GET /forbidden" "$answer"
 is "a connection to weir is used again" yes "$([ "$(connections_to "$http_port")" -le 4 ] && echo yes)"
 
 # --- weir away --------------------------------------------------------------------------------------------------------
+is "weir frozen: a request passes in time" 200 "$(while_frozen "$front" /a)"
 stop "$pid"
 is "weir away: as shipped, requests pass" "200 200" "$(statuses 2 "$front" /a)"
 has "and reach the application" "app GET /a" "$(via "$front" /a)"
