@@ -1,4 +1,5 @@
-// What a config says about the wording of answers: every value is read, printed and described, and every bound holds.
+// What a config says about the wording of answers: every value is read, printed and described, every bound holds, and
+// what a proxy would take for something else is refused with the reason.
 #include <gtest/gtest.h>
 
 #include <string>

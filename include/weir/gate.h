@@ -59,7 +59,8 @@ class Gate {
 
   // peek()
   //
-  // What a check of this cost would be answered; `remaining` is what is left before it. Charges nothing, nor do shadows.
+  // What a check of this cost would be answered, but `remaining` is what is left before it. Charges nothing, in shadow
+  // neither.
   Result<Answer> peek(const Request& request) noexcept;
 
   // check_once()

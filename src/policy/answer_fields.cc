@@ -1,4 +1,6 @@
 // How the doors word what the rules decide: the keys of `answers`, how they are read and printed. See fields.h.
+// What a client or a proxy would take for something else is refused here, with the reason. Any thread. Tested by
+// tests/answers_text_test.cc.
 #include <algorithm>
 #include <array>
 #include <charconv>
