@@ -49,7 +49,7 @@ TEST(Docs, ShowConfigsThatAreRightAndMeanWhatTheySay) {
       inside = line == "```yaml" || (inside && line != "```");
     }
   }
-  EXPECT_EQ(configs, 4);
+  EXPECT_EQ(configs, 5);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class JsonPrinter {
         member("path_case", policy.path_case_matters ? "\"kept\"" : "\"ignored\""),
         member("templates", texts(policy.templates)),
         member("max_change", policy.max_change == 0 ? "\"off\"" : std::to_string(policy.max_change)),
+        member("answers", test::answers_json(policy.answers)),
         member("rules", list(policy.rules, [this](const Rule& rule) { return print(rule); })),
     };
     std::ranges::reverse(members);  // the order of keys says nothing

@@ -352,6 +352,15 @@ OwnedRequest::Pair random_header(Dice& dice) {
   }
 }
 
+AnswerStyle random_answers(Dice& dice) {
+  constexpr std::int64_t kHolds[] = {0, 1, 1'000, 1'000'000, 2'500'000, 5'000'000, 60'000'000};
+  return {.x_ratelimit = dice.once_in(2),
+          .rate_limit = static_cast<RateLimitFields>(dice.roll(5)),
+          .retry_after = dice.once_in(2),
+          .deny_status = static_cast<int>(400 + dice.roll(100)),
+          .hold_max = Micros{dice.pick(kHolds)}};
+}
+
 }  // namespace
 
 std::size_t Dice::roll(std::size_t sides) {
@@ -383,7 +392,17 @@ Policy random_policy(Dice& dice, PolicySize size) {
     }
     out.rules.push_back(std::move(rule));
   }
+  if (dice.once_in(4)) out.answers = random_answers(dice);
   return out;
+}
+
+std::string answers_json(const AnswerStyle& style) {
+  constexpr std::string_view kForms[] = {"", "\"draft-03\"", "\"draft-06\"", "\"draft-07\"", "\"draft-11\""};
+  std::string headers(kForms[static_cast<std::size_t>(style.rate_limit)]);
+  if (style.retry_after) headers = "\"retry-after\"" + std::string(headers.empty() ? "" : ",") + headers;
+  if (style.x_ratelimit) headers += std::string(headers.empty() ? "" : ",") + "\"x-ratelimit\"";
+  return "{\"hold_max\":\"" + std::to_string(style.hold_max.count()) + (style.hold_max.count() == 0 ? "s" : "us") +
+         "\",\"headers\":[" + headers + "],\"deny_status\":" + std::to_string(style.deny_status) + '}';
 }
 
 Request OwnedRequest::view() const {

@@ -62,6 +62,8 @@ struct PolicySize {
   std::size_t special_one_in = 8;  // how many are unlimited, or required: of many rules one is enough
 };
 Policy random_policy(Dice& dice, PolicySize size = {});
+// What a policy says of its answers as JSON, by a printer that shares nothing with ours.
+std::string answers_json(const AnswerStyle& style);
 
 // A request with all that its views look at.
 class OwnedRequest {

@@ -45,7 +45,7 @@ struct Answer {
   std::vector<LimitAnswer> limits{};   // in the order of the rules
   std::vector<LimitAnswer> shadows{};  // what rules in shadow would have said; they changed nothing
   Micros retry_after{0};               // the longest wait of those that deny, and the rule's jitter; 0 iff allowed
-  const AnswerStyle* style = nullptr;    // of the policy that decided; null if there is none
+  const AnswerStyle* style = nullptr;  // of the policy that decided; null if there is none
   std::shared_ptr<const Rulebook> rules{};
 
   const LimitAnswer* binding_limit() const { return limits.empty() ? nullptr : &limits[binding]; }

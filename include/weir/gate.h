@@ -7,7 +7,8 @@
 //
 // The policy can be changed at any time: one pointer is swapped, requests under way finish by the rules they began
 // with, and what was spent stays spent under the rules' names. Until one is applied every request passes.
-// All members may be called from any thread at once. Tested by tests/gate_test.cc; docs/configuration.md is the guide.
+// All members may be called from any thread at once. Tested by tests/gate_test.cc and tests/gate_calls_test.cc;
+// docs/configuration.md is the guide.
 #pragma once
 
 #include <memory>
@@ -58,7 +59,8 @@ class Gate {
 
   // peek()
   //
-  // What a check of this cost would be answered; `remaining` is what is left before it. Charges nothing, nor do shadows.
+  // What a check of this cost would be answered, but `remaining` is what is left before it. Charges nothing, in shadow
+  // neither.
   Result<Answer> peek(const Request& request) noexcept;
 
   // check_once()

@@ -25,6 +25,7 @@ struct RuleDraft {
 
 std::span<const Field<Match>> match_fields();
 std::span<const Field<RuleDraft>> rule_fields();
+std::span<const Field<AnswerStyle>> answer_fields();
 std::span<const Field<Policy>> policy_fields();
 
 // A whole rule. Nothing if it has no name that others could refer to.
@@ -32,6 +33,8 @@ std::optional<Rule> read_rule(Reader& reader, const Node& node);
 void read_match(Reader& reader, const Node& node, Match& out);
 std::string print_match(const Match& match);
 std::string print_rule(const Rule& rule);
+void read_answers(Reader& reader, const Node& node, AnswerStyle& out);
+std::string print_answers(const AnswerStyle& style);
 
 // A list of attributes; `global` alone is none.
 void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& out);

@@ -196,6 +196,9 @@ constexpr Field<Policy> kPolicyFields[] = {
     {"max_change", R"({"anyOf":[{"type":"integer","minimum":1,"maximum":1000000},{"enum":["off",false]}]})",
      "A reload that lowers a limit by more than this factor (10), or drops most rules, must be forced", read_max_change,
      print_max_change},
+    {"answers", R"({"$ref":"#/$defs/answers"})", "How denials and limits are worded to clients",
+     [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
+     [](const Policy& p) { return print_answers(p.answers); }},
     {"rules", R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
      "Each that matches a request is charged, all or none", read_rules, print_rules},
 };

@@ -275,6 +275,7 @@ bool Rulebook::append(const Dimension& dimension, std::uint32_t pattern, Facts& 
       out.raw(pattern == kNoPattern ? std::string_view("\0", 1) : pattern_keys_[pattern]);
       return true;
     case AttributeKind::capture: {
+      if (pattern == kNoPattern) return false;
       const auto value = patterns_[pattern].capture(facts.path(), dimension.name);
       if (!value || value->empty()) return false;
       out.part(*value);

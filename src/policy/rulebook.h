@@ -142,6 +142,13 @@ class Rulebook {
   // The first attribute of `per` that this request lacks.
   std::optional<Dimension> lacking(std::uint32_t rule, Facts& facts) const;
 
+  // find_rule(), keys_of()
+  //
+  // The number of the rule with this name. The keys that its limits have for this request, in their order, whatever its
+  // match says; an error if the request lacks an attribute of `per`, such as a path that the rule names.
+  std::optional<std::uint32_t> find_rule(std::string_view name) const;
+  Result<std::vector<std::string_view>> keys_of(std::uint32_t rule, Facts& facts, KeyArena& keys) const;
+
  private:
   enum class Applied : std::uint8_t { no, enforced, in_shadow };
 

@@ -1,4 +1,5 @@
-// What explanations ask of a rulebook, rule by rule, without its index: this need not be fast. See rulebook.h.
+// What explanations and resets ask of a rulebook, rule by rule, without its index: this need not be fast. See
+// rulebook.h.
 // Texts from outside are quoted, and API keys appear as their hash only.
 #include <algorithm>
 
@@ -80,6 +81,34 @@ std::optional<Dimension> Rulebook::lacking(std::uint32_t number, Facts& facts) c
     if (!append(dimension, pattern, facts, arena)) return dimension;
   }
   return {};
+}
+
+std::optional<std::uint32_t> Rulebook::find_rule(std::string_view name) const {
+  const auto found = std::ranges::find(policy_.rules, name, &Rule::name);
+  if (found == policy_.rules.end()) return {};
+  return static_cast<std::uint32_t>(found - policy_.rules.begin());
+}
+
+Result<std::vector<std::string_view>> Rulebook::keys_of(std::uint32_t number, Facts& facts, KeyArena& keys) const {
+  const BookRule& rule = rules_[number];
+  const PathHit hit{number, pattern_of(number, facts)};
+  // By which of its own paths it counts is not known of any other path.
+  const bool is_elsewhere = rule.names_path && hit.pattern == kNoPattern &&
+                            std::ranges::count(*rule.per, AttributeKind::path, &Dimension::kind) > 0;
+  const auto key = is_elsewhere ? std::nullopt : begin_key(hit, facts, keys);
+  if (!key) {
+    const auto lacks = lacking(number, facts);
+    return fail(ErrorCode::invalid_argument,
+                "rule " + in_quotes(rule.rule->name) + " counts by " +
+                    (lacks ? to_string(*lacks) + ", which this request lacks" : "a path that it names; this is none"));
+  }
+  std::vector<std::string_view> out;
+  for (std::uint32_t i = 0; i < rule.limits; ++i) {
+    if (i > 0) keys.begin(*key);
+    keys.raw(limits_[rule.first_limit + i].suffix);
+    out.push_back(keys.end());
+  }
+  return out;
 }
 
 std::string Rulebook::value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const {

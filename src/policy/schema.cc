@@ -48,6 +48,9 @@ std::string policy_schema() {
     "patterns":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
     "per":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":8}]},
     "quota":{"type":"string","minLength":1},
+    "header_form":{"enum":["x-ratelimit","draft-03","draft-06","draft-07","draft-11","retry-after"]},
+    "answers":)" + object_schema(answer_fields(), "") +
+                    R"(,
     "match":)" + object_schema(match_fields(), R"("minProperties":1,)") +
                     R"(,
     "rule":)" +

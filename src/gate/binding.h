@@ -1,0 +1,32 @@
+// Which of several limits a client is told of, where no verdict of the limiter says it. The same choice as a verdict's.
+//
+// Pure; any thread. Tested by tests/gate_calls_test.cc.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "algorithm/division.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+// binding_of()
+//
+// The denial with the longest wait, else the limit with the smallest part left; of equals the first. Decisions of which
+// some deny; 0 if there are none.
+inline std::size_t binding_of(std::span<const Decision> decisions) {
+  const bool allowed = std::ranges::all_of(decisions, &Decision::allowed);
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < decisions.size(); ++i) {
+    const Decision &a = decisions[i], &b = decisions[best];
+    const bool is_tighter =
+        allowed ? Wide{a.remaining} * b.limit < Wide{b.remaining} * a.limit : a.retry_after > b.retry_after;
+    if (is_tighter) best = i;
+  }
+  return best;
+}
+
+}  // namespace weir

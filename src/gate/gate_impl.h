@@ -1,0 +1,85 @@
+// What the parts of the gate share: the way of a request from the rules to its answer. See weir/gate.h.
+//
+// Every call begins alike: begin() asks the rules and says what is known without the limiter. Then the bill is charged,
+// looked at, reserved or settled, and tell() words what came of it. Included by the sources of this folder only; any
+// thread. Tested by tests/gate_test.cc and tests/gate_calls_test.cc.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+
+#include "gate/snapshot.h"
+#include "policy/rulebook.h"
+#include "weir/gate.h"
+
+namespace weir {
+
+struct Gate::Impl {
+  explicit Impl(Limiter& with) : limiter(with) {}
+
+  Limiter& limiter;
+  Snapshot<Rulebook> rules;
+  std::mutex applying;  // two changes come one after the other
+
+  // The bill of a request, and the answer as far as the rules alone can tell it.
+  Result<void> begin(const std::shared_ptr<const Rulebook>& book, const Request& request, Bill& bill, Answer& answer);
+  // What rules with `count_denied` charge for a denied request.
+  Result<void> charge_denied(const Bill& bill, const Answer& answer);
+  // Asks the limiter about each rule in shadow, as `ask` does.
+  template <class Ask>
+  void ask_shadows(const Bill& bill, Answer& answer, Ask ask);
+
+  Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
+  Result<void> charge(const Request& request, const Bill& bill, Answer& answer);
+
+  Result<Answer> peek(const Request& request);
+  Result<Answer> check_once(std::string_view id, const Request& request);
+  Result<RuleReservation> reserve(const Request& request, const ReserveOptions& options);
+  Result<Answer> settle(std::string_view id, const Request& request);
+  class Together;  // together.cc
+
+  Result<bool> reset(std::string_view rule, const Request& request);
+};
+
+// What came of the limits of a bill: a decision for each.
+struct Outcome {
+  bool allowed = true;
+  std::size_t binding = 0;
+  std::span<const Decision> decisions;
+};
+
+// Nothing stands against the request, as if no rule were about it.
+void clear(Answer& answer);
+
+// Words it, in the answer that was begun with the bill. The costs told are those of the bill.
+void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answer& answer);
+void tell_shadow(const ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer);
+
+// What a check of these charges would be told, were it alone. Changes nothing.
+Result<Verdict> look(Limiter& limiter, std::span<const Charge> charges);
+
+// Nothing is thrown to the caller: without memory, a call answers with an error.
+template <class F>
+auto guarded(F call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::exception&) {
+    return fail(ErrorCode::exhausted, "out of memory");
+  }
+}
+
+template <class Ask>
+void Gate::Impl::ask_shadows(const Bill& bill, Answer& answer, Ask ask) {
+  for (const ShadowBill& shadow : bill.shadows) {
+    const Result<Verdict> verdict = ask(shadow);
+    if (!verdict) continue;  // what is only watched must not fail a request
+    tell_shadow(shadow, verdict->decisions, answer);
+    const bool is_counted = !verdict->allowed && answer.rules->rule(shadow.rule).count_denied;
+    if (is_counted) static_cast<void>(limiter.overdraw(shadow.charges));
+  }
+}
+
+}  // namespace weir

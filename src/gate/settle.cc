@@ -1,0 +1,190 @@
+// Requests that are looked at, sent twice, reserved, settled or forgotten. See gate_impl.h.
+//
+// Rules in shadow go the same way as those that are enforced, with ids of their own, so that they count what they would
+// if they were enforced.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gate/binding.h"
+#include "gate/gate_impl.h"
+#include "nearest.h"
+#include "policy/sha256.h"
+
+namespace weir {
+namespace {
+
+// The id of a reservation that has nothing to settle.
+constexpr std::string_view kNothingReserved = "none";
+
+std::optional<Error> refuse_id(std::string_view id) {
+  if (!id.empty() && id.size() <= kRequestIdBytesMax) return {};
+  return Error{ErrorCode::invalid_argument, "the id of a request has 1 to " + std::to_string(kRequestIdBytesMax) +
+                                                " bytes; this one has " + std::to_string(id.size())};
+}
+
+// Of a request that a rule in shadow counts once: that the enforced ones have seen it says nothing about this rule.
+std::string shadow_id(std::string_view id, std::string_view rule) {
+  const auto hash = sha256("shadow " + std::to_string(id.size()) + ' ' + std::string(id) + ' ' + std::string(rule));
+  return {hash.begin(), hash.end()};
+}
+
+// Which limit a check would call the tightest: by what it would leave.
+std::size_t binding_after(std::span<const Charge> charges, std::vector<Decision> decisions) {
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    std::int64_t left = 0;
+    const bool is_huge = __builtin_sub_overflow(decisions[i].remaining, charges[i].cost, &left);
+    decisions[i].remaining = is_huge ? decisions[i].limit : std::clamp<std::int64_t>(left, 0, decisions[i].limit);
+  }
+  return binding_of(decisions);
+}
+
+// Limit by limit, where not all of them were reserved: the rules have been changed meanwhile. What is not part of the
+// reservation is told as it is.
+Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<const Charge> actual) {
+  Verdict verdict{.allowed = true};
+  bool has_settled = false;
+  for (const Charge& charge : actual) {
+    auto settled = limiter.commit(id, {&charge, 1});
+    if (!settled && settled.error().code != ErrorCode::not_found) return fail(std::move(settled.error()));
+    has_settled = has_settled || settled.has_value();
+    if (!settled) settled = look(limiter, std::array{Charge{charge.key, charge.limit, 0}});
+    if (!settled) return fail(std::move(settled.error()));
+    verdict.decisions.push_back(settled->decisions[0]);
+  }
+  if (!has_settled) {
+    return fail(ErrorCode::not_found, "no such reservation for this request: it was settled before, or it has ended");
+  }
+  verdict.binding = binding_of(verdict.decisions);
+  return verdict;
+}
+
+Result<Verdict> settle_all(Limiter& limiter, std::string_view id, std::span<const Charge> actual) {
+  if (actual.size() > kReservedMax) return settle_each(limiter, id, actual);
+  auto settled = limiter.commit(id, actual);
+  if (settled || settled.error().code != ErrorCode::not_found) return settled;
+  return settle_each(limiter, id, actual);
+}
+
+Error no_such_rule(const Rulebook& book, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Rule& rule : book.policy().rules) names.push_back(rule.name);
+  const std::string_view meant = nearest(name, names);
+  return {ErrorCode::not_found, "there is no rule called " + in_quotes(name) +
+                                    (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?")};
+}
+
+Outcome outcome_of(const Verdict& verdict) { return {verdict.allowed, verdict.binding, verdict.decisions}; }
+
+}  // namespace
+
+Result<Verdict> look(Limiter& limiter, std::span<const Charge> charges) {
+  Verdict verdict{.allowed = true};
+  for (const Charge& charge : charges) {
+    if (charge.limit == nullptr) return fail(ErrorCode::invalid_argument, "a charge names no limit");
+    auto decision = limiter.preview(charge.key, *charge.limit, charge.cost);
+    if (!decision) return fail(std::move(decision.error()));
+    verdict.allowed = verdict.allowed && decision->allowed;
+    verdict.decisions.push_back(*decision);
+  }
+  verdict.binding = binding_after(charges, verdict.decisions);
+  return verdict;
+}
+
+Result<Answer> Gate::Impl::peek(const Request& request) {
+  Answer answer;
+  Bill bill;
+  if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
+  if (answer.allowed && bill.charges.size() > 0) {
+    const auto verdict = look(limiter, bill.charges.all());
+    if (!verdict) return fail(verdict.error());
+    tell(request, bill, outcome_of(*verdict), answer);
+  }
+  if (!answer.allowed) return answer;
+  for (const ShadowBill& shadow : bill.shadows) {
+    if (const auto verdict = look(limiter, shadow.charges)) tell_shadow(shadow, verdict->decisions, answer);
+  }
+  return answer;
+}
+
+Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& request) {
+  if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
+  Answer answer;
+  Bill bill;
+  if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
+  if (answer.allowed && bill.charges.size() > 0) {
+    const auto verdict = limiter.check_once(id, bill.charges.all());
+    if (!verdict) return fail(verdict.error());
+    tell(request, bill, outcome_of(*verdict), answer);
+  }
+  if (!answer.allowed) {
+    if (auto counted = charge_denied(bill, answer); !counted) return fail(counted.error());
+    return answer;
+  }
+  ask_shadows(bill, answer, [&](const ShadowBill& shadow) {
+    return limiter.check_once(shadow_id(id, answer.rules->rule(shadow.rule).rule->name), shadow.charges);
+  });
+  return answer;
+}
+
+Result<RuleReservation> Gate::Impl::reserve(const Request& request, const ReserveOptions& options) {
+  RuleReservation out{.id = std::string(options.id.empty() ? kNothingReserved : options.id)};
+  if (auto wrong = refuse_id(out.id)) return fail(std::move(*wrong));
+  if (request.cost < 0) return fail(ErrorCode::out_of_range, "a reservation costs 0 permits or more");
+  Bill bill;
+  if (auto begun = begin(rules.load(), request, bill, out.answer); !begun) return fail(begun.error());
+  if (out.answer.allowed && bill.charges.size() > 0) {
+    auto reserved = limiter.reserve(bill.charges.all(), options);
+    if (!reserved) return fail(std::move(reserved.error()));
+    out.id = std::move(reserved->id);
+    tell(request, bill, outcome_of(reserved->verdict), out.answer);
+  }
+  if (!out.answer.allowed) {
+    if (auto counted = charge_denied(bill, out.answer); !counted) return fail(counted.error());
+    return out;
+  }
+  ask_shadows(bill, out.answer, [&](const ShadowBill& shadow) -> Result<Verdict> {
+    auto reserved = limiter.reserve(shadow.charges, {.id = out.id, .lasts = options.lasts});
+    if (!reserved) return fail(std::move(reserved.error()));
+    return std::move(reserved->verdict);
+  });
+  return out;
+}
+
+Result<Answer> Gate::Impl::settle(std::string_view id, const Request& request) {
+  if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
+  Answer answer;
+  Bill bill;
+  if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
+  if (answer.why == Why::missing) clear(answer);  // what has happened cannot be denied
+  if (bill.charges.size() > 0) {
+    const auto verdict = settle_all(limiter, id, bill.charges.all());
+    if (!verdict) return fail(verdict.error());
+    tell(request, bill, outcome_of(*verdict), answer);
+  }
+  ask_shadows(bill, answer, [&](const ShadowBill& shadow) { return limiter.commit(id, shadow.charges); });
+  return answer;
+}
+
+Result<bool> Gate::Impl::reset(std::string_view name, const Request& request) {
+  const auto book = rules.load();
+  if (book == nullptr) return fail(ErrorCode::not_found, "there are no rules yet");
+  const auto number = book->find_rule(name);
+  if (!number) return fail(no_such_rule(*book, name));
+  Facts facts(request, book->reading());
+  if (auto wrong = facts.refuse()) return fail(std::move(*wrong));
+  KeyArena arena;
+  const auto keys = book->keys_of(*number, facts, arena);
+  if (!keys) return fail(keys.error());
+  bool found = false;
+  for (const std::string_view key : *keys) {
+    const auto forgotten = limiter.reset(key);
+    if (!forgotten) return fail(forgotten.error());
+    found = found || *forgotten;
+  }
+  return found;
+}
+
+}  // namespace weir

@@ -1,0 +1,192 @@
+// Several views of one request as one event. See check_together() in weir/gate.h.
+//
+// What the views meet under the same key is one charge. So two descriptors that name the same client spend its budget
+// once, whatever the order they come in. If a view lacks what a rule requires, nothing can be charged any more: then
+// the others are told what they would have been.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "few.h"
+#include "gate/binding.h"
+#include "gate/gate_impl.h"
+
+namespace weir {
+namespace {
+
+// The charges of all, each key once.
+class Sum {
+ public:
+  // The place of its decision; nothing if there is no room for another charge.
+  std::optional<std::uint8_t> add(const Charge& charge) {
+    for (std::size_t i = 0; i < charges_.size(); ++i) {
+      if (charges_[i].key != charge.key || !is_same(charges_[i].limit, charge.limit)) continue;
+      charges_[i].cost = std::max(charges_[i].cost, charge.cost);
+      return static_cast<std::uint8_t>(i);
+    }
+    if (charges_.size() == kChargesMax) return {};
+    charges_.add(charge);
+    return static_cast<std::uint8_t>(charges_.size() - 1);
+  }
+
+  std::span<const Charge> charges() const { return charges_.all(); }
+
+ private:
+  static bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
+
+  Few<Charge, kChargesMax> charges_;
+};
+
+// A view of the request: what it is charged to, and where in the sum.
+struct View {
+  Bill bill;
+  std::array<std::uint8_t, kChargesMax> places;
+
+  View() {}  // NOLINT: what is not used is not even zeroed
+};
+
+Error too_many() {
+  return {ErrorCode::exhausted, "more than " + std::to_string(kChargesMax) +
+                                    " limits hold the parts of this request; it cannot be charged to all at once"};
+}
+
+void tell_part(const Request& request, View& view, std::span<const Charge> charges, std::span<const Decision> all,
+               Answer& answer) {
+  Few<Decision, kChargesMax> own;
+  for (std::size_t i = 0; i < view.bill.charges.size(); ++i) {
+    view.bill.charges[i].cost = charges[view.places[i]].cost;
+    own.add(all[view.places[i]]);
+  }
+  const bool allowed = std::ranges::all_of(own, &Decision::allowed);
+  tell(request, view.bill, {allowed, binding_of(own.all()), own.all()}, answer);
+}
+
+}  // namespace
+
+// One call's work.
+class Gate::Impl::Together {
+ public:
+  Together(Impl& gate, std::span<const Request> requests, std::span<Answer> answers)
+      : gate_(gate), requests_(requests), answers_(answers), views_(std::make_unique<View[]>(requests.size())) {}
+
+  Result<bool> run(const std::shared_ptr<const Rulebook>& book, std::span<const Charge> also,
+                   std::span<Decision> decisions) {
+    if (auto begun = begin(book); !begun) return fail(begun.error());
+    std::vector<std::uint8_t> places;
+    for (const Charge& charge : also) {
+      const auto place = sum_.add(charge);
+      if (!place) return fail(too_many());
+      places.push_back(*place);
+    }
+    const auto verdict = decide();
+    if (!verdict) return fail(verdict.error());
+    for (std::size_t i = 0; i < also.size(); ++i) decisions[i] = verdict->decisions[places[i]];
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (!answers_[i].allowed || views_[i].bill.charges.size() == 0) continue;
+      tell_part(requests_[i], views_[i], sum_.charges(), verdict->decisions, answers_[i]);
+    }
+    if (verdict->allowed) {
+      charge_shadows();
+    } else if (auto counted = charge_denied(); !counted) {
+      return fail(counted.error());
+    }
+    return verdict->allowed;
+  }
+
+ private:
+  Result<void> begin(const std::shared_ptr<const Rulebook>& book) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      Bill& bill = views_[i].bill;
+      if (auto begun = gate_.begin(book, requests_[i], bill, answers_[i]); !begun) return begun;
+      is_missing_ = is_missing_ || !answers_[i].allowed;
+      for (std::size_t c = 0; c < bill.charges.size(); ++c) {
+        const auto place = sum_.add(bill.charges[c]);
+        if (!place) return fail(too_many());
+        views_[i].places[c] = *place;
+      }
+    }
+    return {};
+  }
+
+  Result<Verdict> decide() {
+    if (is_missing_) {
+      auto verdict = look(gate_.limiter, sum_.charges());
+      if (verdict) verdict->allowed = false;
+      return verdict;
+    }
+    if (sum_.charges().empty()) return Verdict{.allowed = true};
+    return gate_.limiter.check_all(sum_.charges());
+  }
+
+  // Each limit once, as in the sum.
+  Result<void> charge_denied() {
+    std::array<bool, kChargesMax> counts{};
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      const Bill& bill = views_[i].bill;
+      for (std::size_t c = 0; bill.counts_denied && c < bill.charges.size(); ++c) {
+        const Rulebook& book = *answers_[i].rules;
+        counts[views_[i].places[c]] = book.rule(book.limit(bill.limits[c]).rule).count_denied;
+      }
+    }
+    Few<Charge, kChargesMax> counted;
+    for (std::size_t i = 0; i < sum_.charges().size(); ++i) {
+      if (counts[i] && sum_.charges()[i].cost > 0) counted.add(sum_.charges()[i]);
+    }
+    if (counted.size() == 0) return {};
+    auto verdict = gate_.limiter.overdraw(counted.all());
+    if (!verdict) return fail(std::move(verdict.error()));
+    return {};
+  }
+
+  // Each rule in shadow once for each of its keys, with the highest cost, too. A rule's first key tells which.
+  void charge_shadows() {
+    std::map<std::string_view, std::int64_t> costs;
+    each_shadow([&](std::size_t, ShadowBill& shadow) {
+      const auto [at, is_new] = costs.try_emplace(shadow.charges[0].key, shadow.charges[0].cost);
+      if (!is_new) at->second = std::max(at->second, shadow.charges[0].cost);
+    });
+    std::map<std::string_view, Result<Verdict>> verdicts;
+    each_shadow([&](std::size_t i, ShadowBill& shadow) {
+      for (Charge& charge : shadow.charges) charge.cost = costs[shadow.charges[0].key];
+      auto verdict = verdicts.find(shadow.charges[0].key);
+      if (verdict == verdicts.end()) verdict = verdicts.emplace(shadow.charges[0].key, charge(i, shadow)).first;
+      if (verdict->second) tell_shadow(shadow, verdict->second->decisions, answers_[i]);
+    });
+  }
+
+  template <class F>
+  void each_shadow(F call) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      for (ShadowBill& shadow : views_[i].bill.shadows) call(i, shadow);
+    }
+  }
+
+  Result<Verdict> charge(std::size_t i, const ShadowBill& shadow) {
+    auto verdict = gate_.limiter.check_all(shadow.charges);
+    const bool is_counted = verdict && !verdict->allowed && answers_[i].rules->rule(shadow.rule).count_denied;
+    if (is_counted) static_cast<void>(gate_.limiter.overdraw(shadow.charges));
+    return verdict;
+  }
+
+  Impl& gate_;
+  std::span<const Request> requests_;
+  std::span<Answer> answers_;
+  std::unique_ptr<View[]> views_;
+  Sum sum_;
+  bool is_missing_ = false;
+};
+
+Result<bool> Gate::check_together(const std::shared_ptr<const Rulebook>& rules, std::span<const Request> requests,
+                                  std::span<Answer> answers, std::span<const Charge> also,
+                                  std::span<Decision> decisions) noexcept {
+  WEIR_ASSERT(answers.size() == requests.size());
+  WEIR_ASSERT(decisions.size() == also.size());
+  return guarded([&] { return Impl::Together(*impl_, requests, answers).run(rules, also, decisions); });
+}
+
+}  // namespace weir
