@@ -40,19 +40,12 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
 }
 
 // A problem document, open at its end for what else there is to say.
-std::string denied_start(std::string detail, const std::string& message) {
-  std::string body = problem_body({429, "Quota exceeded", std::move(detail), kQuotaExceeded});
+void begin_denied(std::string& body, int status, std::string detail, std::string_view message) {
+  body.append(problem_body({status, "Quota exceeded", std::move(detail), kQuotaExceeded}));
   body.erase(body.rfind('}'));
   body.append(",\"error\":\"Rate limit exceeded\",\"message\":");
   append_json_text(body, message);
-  return body.append(",");
-}
-
-std::string denied_body(const Limit& limit, std::int64_t cost, const Decision& decision) {
-  std::string body = denied_start(denied_detail(limit, cost, decision), advice(cost, decision));
-  body.append("\"violated-policies\":[\"default\"],");
-  append_decision_members(body, decision);
-  return body.append("}\n");
+  body.push_back(',');
 }
 
 std::string_view reason_of(Why why) {
@@ -107,18 +100,18 @@ void append_rules(std::string& out, const Answer& answer) {
     append_decision_members(out, answer.limits[i].decision);
     out.push_back('}');
   }
-  out.append("]}\n");
+  out.append("]");
 }
 
-std::string denied_by_rules(const Answer& answer) {
+void deny_by_rules(std::string& body, int status, const Answer& answer) {
   const LimitAnswer* binding = answer.binding_limit();
   if (binding == nullptr) {
-    const std::string detail =
+    std::string detail =
         "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request does not have.";
-    return denied_start(detail, "Send it with \"" + answer.missing + "\"");
+    return begin_denied(body, status, std::move(detail), "Send it with \"" + answer.missing + "\"");
   }
   std::string detail = std::string(binding->name) + ": " + denied_detail(*binding->limit, binding->cost, told(answer));
-  std::string body = denied_start(std::move(detail), advice(binding->cost, told(answer)));
+  begin_denied(body, status, std::move(detail), advice(binding->cost, told(answer)));
   body.append("\"violated-policies\":[");
   bool is_first = true;
   for (const LimitAnswer& limit : answer.limits) {
@@ -126,42 +119,78 @@ std::string denied_by_rules(const Answer& answer) {
     if (!std::exchange(is_first, false)) body.push_back(',');
     append_json_text(body, limit.name);
   }
-  return body.append("],");
+  body.append("],");
+}
+
+void deny_by_limit(std::string& body, int status, const LimitAnswer& limit) {
+  begin_denied(body, status, denied_detail(*limit.limit, limit.cost, limit.decision),
+               advice(limit.cost, limit.decision));
+  body.append("\"violated-policies\":[\"default\"],");
+}
+
+bool is_allowed(const CheckOutcome& outcome) {
+  return outcome.by_rules != nullptr ? outcome.by_rules->allowed : outcome.by_limit->decision.allowed;
 }
 
 }  // namespace
 
-HttpAnswer check_answer(const Answer& answer, Micros now) {
-  HttpAnswer out;
-  if (!answer.limits.empty()) {
-    std::vector<NamedDecision> limits;
-    for (const LimitAnswer& limit : answer.limits) limits.push_back({limit.name, *limit.limit, limit.decision});
-    out.headers = rate_limit_headers(limits, answer.binding, answer.retry_after, now);
-  }
-  if (!answer.allowed) {
-    out.status = 429;
-    out.content_type = kProblemType;
-    out.body = denied_by_rules(answer);
-  } else {
-    out.body = "{";
-  }
-  append_rules(out.body, answer);
-  return out;
+void HttpAnswer::clear() {
+  status = 200;
+  content_type = kJsonType;
+  fields.clear();
+  body.clear();
 }
 
-HttpAnswer check_answer(const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
-  HttpAnswer answer;
-  answer.headers = rate_limit_headers(limit, decision, now);
-  if (!decision.allowed) {
-    answer.status = 429;
-    answer.content_type = kProblemType;
-    answer.body = denied_body(limit, cost, decision);
-    return answer;
+void HttpAnswer::add(std::string_view name, std::string_view value) {
+  fields.append(name).append(": ").append(value).append("\r\n");
+}
+
+LimitAnswer nameless(const Limit& limit, std::int64_t cost, const Decision& decision) {
+  return {kPolicyName, {}, {}, &limit, cost, decision};
+}
+
+void write_fields(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now) {
+  if (const Answer* answer = outcome.by_rules) {
+    if (answer->limits.empty()) return;
+    append_rate_limit_fields(out.fields, {answer->limits, answer->binding, answer->retry_after}, style, now);
+    return;
   }
-  answer.body = "{";
-  append_decision_members(answer.body, decision);
-  answer.body.append("}\n");
-  return answer;
+  const LimitAnswer& limit = *outcome.by_limit;
+  append_rate_limit_fields(out.fields, {{&limit, 1}, 0, limit.decision.retry_after}, style, now);
+}
+
+void append_check(std::string& out, const CheckOutcome& outcome) {
+  if (outcome.by_rules != nullptr) {
+    append_rules(out, *outcome.by_rules);
+  } else {
+    append_decision_members(out, outcome.by_limit->decision);
+  }
+  if (outcome.id_name.empty()) return;
+  append_json_text(out.append(","), outcome.id_name);
+  append_json_text(out.append(":"), outcome.id);
+}
+
+void write_check(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now, int deny_status) {
+  write_fields(out, outcome, style, now);
+  if (is_allowed(outcome)) {
+    out.body.append("{");
+  } else {
+    out.status = deny_status;
+    out.content_type = kProblemType;
+    if (outcome.by_rules != nullptr) {
+      deny_by_rules(out.body, deny_status, *outcome.by_rules);
+    } else {
+      deny_by_limit(out.body, deny_status, *outcome.by_limit);
+    }
+  }
+  append_check(out.body, outcome);
+  out.body.append("}\n");
+}
+
+void write_problem(HttpAnswer& out, int status, std::string_view title, std::string_view detail) {
+  out.status = status;
+  out.content_type = kProblemType;
+  out.body = problem_body({status, title, std::string(detail)});
 }
 
 }  // namespace weir

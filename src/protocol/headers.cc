@@ -2,10 +2,9 @@
 #include "protocol/headers.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdint>
 
+#include "protocol/digits.h"
 #include "protocol/seconds.h"
 
 namespace weir {
@@ -13,10 +12,8 @@ namespace {
 
 constexpr std::int64_t kFieldIntegerMax = 999'999'999'999'999;  // of a structured field
 
-std::string quoted(std::string_view name) { return '"' + std::string(name) + '"'; }
-
-std::string field_integer(std::int64_t value) {
-  return std::to_string(std::clamp(value, std::int64_t{0}, kFieldIntegerMax));
+void append_field_integer(std::string& out, std::int64_t value) {
+  append_digits(out, std::clamp(value, std::int64_t{0}, kFieldIntegerMax));
 }
 
 bool is_bucket(Algorithm algorithm) {
@@ -28,6 +25,39 @@ Micros window(const Limit& limit) {
   if (!is_bucket(limit.algorithm)) return Micros{limit.period_us};
   const std::int64_t units = limit.capacity * limit.weight;  // below 2^53 for every compiled limit
   return Micros{units / limit.rate + (units % limit.rate > 0 ? 1 : 0)};
+}
+
+// `;w=60`, where a limit has a window that can be told.
+void append_window(std::string& out, const Limit& limit) {
+  if (limit.algorithm == Algorithm::concurrency || limit.calendar != nullptr) return;
+  out.append(";w=");
+  append_field_integer(out, std::max<std::int64_t>(1, seconds_ceil(window(limit))));
+}
+
+void append_quoted(std::string& out, std::string_view name) { out.append("\"").append(name).append("\""); }
+
+void append_policy(std::string& out, const Limit& limit, std::string_view name) {
+  append_quoted(out, name);
+  out.append(";q=");
+  append_field_integer(out, limit.capacity);
+  if (limit.algorithm == Algorithm::concurrency) out.append(";qu=\"concurrent-requests\"");
+  append_window(out, limit);
+}
+
+// The older forms have no names: `100;w=60`.
+void append_nameless_policies(std::string& out, std::span<const LimitAnswer> limits) {
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    if (i > 0) out.append(", ");
+    append_field_integer(out, limits[i].limit->capacity);
+    append_window(out, *limits[i].limit);
+  }
+}
+
+void append_policies(std::string& out, std::span<const LimitAnswer> limits) {
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    if (i > 0) out.append(", ");
+    append_policy(out, *limits[i].limit, limits[i].name);
+  }
 }
 
 bool can_never_pass(const Decision& decision) { return !decision.allowed && decision.retry_after == kNever; }
@@ -43,73 +73,114 @@ bool has_reset(const Decision& decision) {
   return decision.reset_after > Micros{0} || (decision.limit > 0 && !can_never_pass(decision));
 }
 
-void append_two_digits(std::string& out, std::int64_t value) {
-  out.push_back(static_cast<char>('0' + value / 10));
-  out.push_back(static_cast<char>('0' + value % 10));
+// Where fields go: into lines of a header, or one by one.
+struct Lines {
+  std::string& out;
+  std::string& begin(std::string_view name) { return out.append(name).append(": "); }
+  void end() { out.append("\r\n"); }
+};
+struct OneByOne {
+  std::vector<Header>& out;
+  std::string& begin(std::string_view name) { return out.emplace_back(Header{name, {}}).value; }
+  void end() {}
+};
+
+template <class Fields>
+void write_number(Fields& fields, std::string_view name, std::int64_t value) {
+  append_digits(fields.begin(name), value);
+  fields.end();
+}
+
+template <class Fields>
+void write_legacy(Fields& fields, const Decision& decision, Micros now) {
+  write_number(fields, "X-RateLimit-Limit", decision.limit);
+  write_number(fields, "X-RateLimit-Remaining", decision.remaining);
+  if (has_reset(decision)) write_number(fields, "X-RateLimit-Reset", seconds_ceil(now + decision.reset_after));
+}
+
+// -03 and -06: a field for each number. They differ in where the windows stand.
+template <class Fields>
+void write_three(Fields& fields, const ToldLimits& told, const Decision& decision, bool has_policy_field) {
+  std::string& limit = fields.begin("RateLimit-Limit");
+  append_field_integer(limit, decision.limit);
+  if (!has_policy_field) append_nameless_policies(limit.append(", "), told.limits);
+  fields.end();
+  write_number(fields, "RateLimit-Remaining", decision.remaining);
+  write_number(fields, "RateLimit-Reset", more_after_seconds(decision));
+  if (!has_policy_field) return;
+  append_nameless_policies(fields.begin("RateLimit-Policy"), told.limits);
+  fields.end();
+}
+
+template <class Fields>
+void write_draft_07(Fields& fields, const ToldLimits& told, const Decision& decision) {
+  append_nameless_policies(fields.begin("RateLimit-Policy"), told.limits);
+  fields.end();
+  std::string& out = fields.begin("RateLimit").append("limit=");
+  append_field_integer(out, decision.limit);
+  append_field_integer(out.append(", remaining="), decision.remaining);
+  append_field_integer(out.append(", reset="), more_after_seconds(decision));
+  fields.end();
+}
+
+template <class Fields>
+void write_draft_11(Fields& fields, const ToldLimits& told, const Decision& decision) {
+  append_policies(fields.begin("RateLimit-Policy"), told.limits);
+  fields.end();
+  std::string& out = fields.begin("RateLimit");
+  append_quoted(out, told.limits[told.binding].name);
+  append_field_integer(out.append(";r="), decision.remaining);
+  if (const std::int64_t wait = more_after_seconds(decision); wait > 0) append_field_integer(out.append(";t="), wait);
+  fields.end();
+}
+
+template <class Fields>
+void write_fields(Fields fields, const ToldLimits& told, const AnswerStyle& style, Micros now) {
+  Decision decision = told.limits[told.binding].decision;
+  decision.retry_after = told.retry_after;
+  if (style.x_ratelimit) write_legacy(fields, decision, now);
+  switch (style.rate_limit) {
+    case RateLimitFields::none:
+      break;
+    case RateLimitFields::draft_03:
+      write_three(fields, told, decision, false);
+      break;
+    case RateLimitFields::draft_06:
+      write_three(fields, told, decision, true);
+      break;
+    case RateLimitFields::draft_07:
+      write_draft_07(fields, told, decision);
+      break;
+    case RateLimitFields::draft_11:
+      write_draft_11(fields, told, decision);
+      break;
+  }
+  if (!style.retry_after || decision.allowed || can_never_pass(decision)) return;
+  write_number(fields, "Retry-After", std::max<std::int64_t>(1, seconds_ceil(decision.retry_after)));
 }
 
 }  // namespace
 
 std::string policy_field(const Limit& limit, std::string_view name) {
-  std::string field = quoted(name);
-  field.append(";q=").append(field_integer(limit.capacity));
-  if (limit.algorithm == Algorithm::concurrency) return field.append(";qu=\"concurrent-requests\"");
-  if (limit.calendar != nullptr) return field;
-  return field.append(";w=").append(field_integer(std::max<std::int64_t>(1, seconds_ceil(window(limit)))));
+  std::string field;
+  append_policy(field, limit, name);
+  return field;
 }
 
-std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now) {
-  const NamedDecision alone{kPolicyName, limit, decision};
-  return rate_limit_headers({&alone, 1}, 0, decision.retry_after, now);
+void append_rate_limit_fields(std::string& out, const ToldLimits& told, const AnswerStyle& style, Micros now) {
+  write_fields(Lines{out}, told, style, now);
 }
 
-std::vector<Header> rate_limit_headers(std::span<const NamedDecision> limits, std::size_t binding, Micros retry_after,
-                                       Micros now) {
-  Decision decision = limits[binding].decision;
-  decision.retry_after = retry_after;
+std::vector<Header> rate_limit_headers(const ToldLimits& told, const AnswerStyle& style, Micros now) {
   std::vector<Header> headers;
-  headers.reserve(6);
-  headers.push_back({"X-RateLimit-Limit", std::to_string(decision.limit)});
-  headers.push_back({"X-RateLimit-Remaining", std::to_string(decision.remaining)});
-  if (has_reset(decision)) {
-    headers.push_back({"X-RateLimit-Reset", std::to_string(seconds_ceil(now + decision.reset_after))});
-  }
-  std::string policies;
-  for (const NamedDecision& one : limits) {
-    policies.append(policies.empty() ? "" : ", ").append(policy_field(one.limit, one.name));
-  }
-  headers.push_back({"RateLimit-Policy", std::move(policies)});
-  std::string state = quoted(limits[binding].name);
-  state.append(";r=").append(field_integer(decision.remaining));
-  if (const std::int64_t wait = more_after_seconds(decision); wait > 0) {
-    state.append(";t=").append(field_integer(wait));
-  }
-  headers.push_back({"RateLimit", std::move(state)});
-  if (!decision.allowed && !can_never_pass(decision)) {
-    headers.push_back({"Retry-After", std::to_string(std::max<std::int64_t>(1, seconds_ceil(decision.retry_after)))});
-  }
+  headers.reserve(8);  // none may move while its value is written
+  write_fields(OneByOne{headers}, told, style, now);
   return headers;
 }
 
-std::string http_date(Micros now) {
-  static constexpr std::array<std::string_view, 7> kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  static constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                               "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  using std::chrono::sys_days;
-  const auto days = std::chrono::floor<std::chrono::days>(now);
-  const std::chrono::year_month_day date{sys_days{days}};
-  const std::int64_t second = std::chrono::floor<std::chrono::seconds>(now - days).count();
-  std::string out(kDays[std::chrono::weekday{sys_days{days}}.c_encoding()]);
-  out.append(", ");
-  append_two_digits(out, static_cast<unsigned>(date.day()));
-  out.append(" ").append(kMonths[static_cast<unsigned>(date.month()) - 1]).append(" ");
-  out.append(std::to_string(static_cast<int>(date.year()))).append(" ");
-  append_two_digits(out, second / 3600);
-  out.push_back(':');
-  append_two_digits(out, second / 60 % 60);
-  out.push_back(':');
-  append_two_digits(out, second % 60);
-  return out.append(" GMT");
+std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now) {
+  const LimitAnswer alone{kPolicyName, {}, {}, &limit, 1, decision};
+  return rate_limit_headers({{&alone, 1}, 0, decision.retry_after}, {}, now);
 }
 
 }  // namespace weir

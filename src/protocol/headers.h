@@ -1,8 +1,8 @@
 // What a client of an HTTP service is told about its limit, in header fields.
 //
-// Three dialects at once, since nobody knows which one a client reads: X-RateLimit-* with a Unix time, the
-// IETF draft's RateLimit and RateLimit-Policy (-11, whose form holds since -08), and Retry-After on a denial.
-// Seconds are rounded up. Pure: `now` is an argument. Any thread. Tested by headers_test.cc.
+// Several dialects, since nobody knows which one a client reads: X-RateLimit-* with a Unix time, the IETF draft's
+// RateLimit in one of its forms, and Retry-After on a denial; AnswerStyle (weir/policy.h) says which. Seconds are
+// rounded up. Pure: `now` is an argument. Any thread. Tested by headers_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/answer.h"
 #include "weir/clock.h"
 #include "weir/limit.h"
+#include "weir/policy.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -24,19 +26,21 @@ struct Header {
   std::string value;
 };
 
-// One limit of a request, and what it is called.
-struct NamedDecision {
-  std::string_view name;  // printable ASCII without quotes or backslashes
-  const Limit& limit;
-  const Decision& decision;
+// The limits of a request: `RateLimit-Policy` names all, the other fields tell of the one that binds.
+struct ToldLimits {
+  std::span<const LimitAnswer> limits;  // not empty; names are printable ASCII without quotes or backslashes
+  std::size_t binding = 0;
+  Micros retry_after{0};  // may be later than that of the one that binds
 };
 
-std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now);
+// append_rate_limit_fields()
+//
+// As lines of a header, each with its CR LF.
+void append_rate_limit_fields(std::string& out, const ToldLimits& told, const AnswerStyle& style, Micros now);
 
-// Of several limits: RateLimit-Policy names all, the other fields tell of the one that binds. `retry_after` may be
-// later than its own.
-std::vector<Header> rate_limit_headers(std::span<const NamedDecision> limits, std::size_t binding, Micros retry_after,
-                                       Micros now);
+// The same, one by one.
+std::vector<Header> rate_limit_headers(const ToldLimits& told, const AnswerStyle& style, Micros now);
+std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now);
 
 // `"steps: 50/5s";q=50;w=5`: the quota and its window. A bucket's window is the time in which an empty one fills;
 // calendar windows vary and say none.

@@ -1,29 +1,16 @@
 // JSON bodies. See problem.h.
 #include "protocol/problem.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "protocol/digits.h"
 #include "protocol/seconds.h"
+#include "protocol/utf8.h"
 
 namespace weir {
 namespace {
-
-// The length of the UTF-8 character that begins `text`, 0 if it is none: no overlong forms, no surrogates.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  const std::size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (length == 0 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) > 0x9F) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) > 0x8F) return 0;
-  return length;
-}
 
 void append_escaped_ascii(std::string& out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -44,7 +31,15 @@ void append_escaped_ascii(std::string& out, char c) {
 
 void append_json_text(std::string& out, std::string_view text) {
   out.push_back('"');
+  std::size_t plain = 0;  // where what was not appended yet begins
   for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const bool is_plain = byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+    if (is_plain) {
+      ++at;
+      continue;
+    }
+    out.append(text.substr(plain, at - plain));
     const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) {
       out.append("\xEF\xBF\xBD");
@@ -54,8 +49,9 @@ void append_json_text(std::string& out, std::string_view text) {
       out.append(text.substr(at, length));
     }
     at += length == 0 ? 1 : length;
+    plain = at;
   }
-  out.push_back('"');
+  out.append(text.substr(plain)).push_back('"');
 }
 
 void append_json_seconds(std::string& out, Micros wait) {
@@ -64,19 +60,21 @@ void append_json_seconds(std::string& out, Micros wait) {
     return;
   }
   const std::int64_t us = wait.count() < 0 ? 0 : wait.count();
-  out.append(std::to_string(us / kMicrosPerSecond));
-  const std::int64_t rest = us % kMicrosPerSecond;
+  append_digits(out, us / kMicrosPerSecond);
+  std::int64_t rest = us % kMicrosPerSecond;
   if (rest == 0) return;
-  std::string places = std::to_string(kMicrosPerSecond + rest);  // a leading 1 keeps the zeros
-  places.erase(places.find_last_not_of('0') + 1);
-  out.push_back('.');
-  out.append(places, 1);
+  std::array<char, 7> places{'.', '0', '0', '0', '0', '0', '0'};
+  std::size_t size = places.size();
+  for (std::size_t i = size - 1; i > 0; --i, rest /= 10) places[i] = static_cast<char>('0' + rest % 10);
+  while (places[size - 1] == '0') --size;
+  out.append(places.data(), size);
 }
 
 void append_decision_members(std::string& out, const Decision& decision) {
-  out.append("\"allowed\":").append(decision.allowed ? "true" : "false");
-  out.append(",\"limit\":").append(std::to_string(decision.limit));
-  out.append(",\"remaining\":").append(std::to_string(decision.remaining));
+  out.append(decision.allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":");
+  append_digits(out, decision.limit);
+  out.append(",\"remaining\":");
+  append_digits(out, decision.remaining);
   out.append(",\"reset_after\":");
   append_json_seconds(out, decision.reset_after);
   out.append(",\"retry_after\":");
@@ -90,7 +88,8 @@ std::string problem_body(const Problem& problem) {
   append_json_text(out, problem.type);
   out.append(",\"title\":");
   append_json_text(out, problem.title);
-  out.append(",\"status\":").append(std::to_string(problem.status));
+  out.append(",\"status\":");
+  append_digits(out, problem.status);
   out.append(",\"detail\":");
   append_json_text(out, problem.detail);
   return out.append("}\n");

@@ -3,11 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "nearest.h"
-#include "protocol/check_json.h"
-#include "protocol/problem.h"
+#include "protocol/forward_auth.h"
+#include "protocol/query.h"
+#include "server/forward_auth.h"
+#include "server/http_check.h"
+#include "server/http_keys.h"
+#include "server/http_reserve.h"
+#include "server/openapi.h"
 
 namespace weir {
 namespace {
@@ -18,87 +24,57 @@ constexpr std::string_view kWelcome =
     "  curl -i $URL/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  curl -i $URL/v1/check -d '{\"key\":\"job:7\",\"limit\":\"10/s burst 50\",\"cost\":5}'\n"
     "  curl -i $URL/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'   by the rules\n"
+    "  curl -i $URL/auth -H 'X-Forwarded-Uri: /api/search'                                    as a proxy does\n"
     "\n"
-    "200 means yes, 429 means not now. GET /livez says whether the server is up.\n"
-    "Redis clients use the other port: CL.THROTTLE user:42 15 30 60\n";
+    "200 means yes, 429 means not now. GET /openapi.json tells of everything else that can be asked.\n"
+    "GET /livez says whether the server is up. Redis clients use another port: CL.THROTTLE user:42 15 30 60\n";
 
 struct Route {
   std::string_view path;
   std::string_view method;  // GET routes answer HEAD too
   std::string_view allow;
-  HttpAnswer (*answer)(const HttpCall&, HttpService&);
+  HttpNext (*answer)(const HttpCall&, HttpService&, HttpWork&);
 };
 
-HttpAnswer text(std::string_view body) { return {200, kTextType, {}, std::string(body)}; }
-
-HttpAnswer welcome(const HttpCall&, HttpService&) { return text(kWelcome); }
-HttpAnswer livez(const HttpCall&, HttpService&) { return text("ok\n"); }
-
-HttpAnswer refused(const Error& error) {
-  std::string detail = error.message;
-  switch (error.code) {
-    case ErrorCode::exhausted: {
-      HttpAnswer answer = problem_answer(503, "Out of room", std::move(detail));
-      answer.headers.push_back({"Retry-After", "1"});
-      return answer;
-    }
-    case ErrorCode::unavailable:
-      return problem_answer(503, "Unavailable", std::move(detail));
-    case ErrorCode::invalid_argument:
-    case ErrorCode::out_of_range:
-    case ErrorCode::not_found:
-      break;
-  }
-  return problem_answer(400, "Bad check", std::move(detail));
+HttpNext text(HttpService& service, std::string_view body, std::string_view type = kTextType) {
+  service.answer.content_type = type;
+  service.answer.body.assign(body);
+  return HttpNext::answer;
 }
 
-HttpAnswer check_by_rules(const RuleCheck& check, HttpService& service) {
-  if (service.gate == nullptr) {
-    return refused({ErrorCode::invalid_argument,
-                    "there are no rules to decide by: start the server with --config weir.yaml, or give \"key\" and "
-                    "\"limit\"",
-                    0});
-  }
-  std::vector<Attribute> attributes;
-  const Micros now = service.limiter.now();
-  const auto answer = service.gate->check(check.request(attributes));
-  if (!answer) return refused(answer.error());
-  return check_answer(*answer, now);
+HttpNext welcome(const HttpCall&, HttpService& service, HttpWork&) { return text(service, kWelcome); }
+HttpNext livez(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "ok\n"); }
+// As Envoy's reference service answers it.
+HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "OK"); }
+HttpNext openapi(const HttpCall&, HttpService& service, HttpWork&) {
+  return text(service, openapi_document(), kJsonType);
 }
 
-HttpAnswer check(const HttpCall& call, HttpService& service) {
-  const auto body = parse_check(call.body);
-  if (!body) return refused(body.error());
-  if (!body->charge) return check_by_rules(body->by_rules, service);
-  const CheckRequest& request = *body->charge;
-  const auto limit = service.calendar_limits.compile(request.quota, request.limit);
-  if (!limit) return refused({limit.error().code, "\"limit\": " + limit.error().message, 0});
-  const Micros now = service.limiter.now();
-  const auto decision = service.limiter.check(request.key, *limit, request.cost);
-  if (!decision) return refused(decision.error());
-  return check_answer(*limit, request.cost, *decision, now);
-}
-
-constexpr std::array<Route, 3> kRoutes = {{
-    {"/v1/check", "POST", "POST", check},
+constexpr auto kRoutes = std::to_array<Route>({
+    {"/v1/check", "POST", "POST", check_route},
+    {"/v1/checks", "POST", "POST", checks_route},
+    {"/v1/reserve", "POST", "POST", reserve_route},
+    {"/v1/commit", "POST", "POST", commit_route},
+    {"/v1/cancel", "POST", "POST", cancel_route},
+    {"/v1/acquire", "POST", "POST", acquire_route},
+    {"/v1/release", "POST", "POST", release_route},
+    {"/v1/keys", "DELETE", "DELETE", reset_key_route},
     {"/", "GET", "GET, HEAD", welcome},
     {"/livez", "GET", "GET, HEAD", livez},
-}};
+    {"/healthcheck", "GET", "GET, HEAD", healthcheck},
+    {"/openapi.json", "GET", "GET, HEAD", openapi},
+});
+constexpr Route kResetRule = {"/v1/keys/{rule}", "DELETE", "DELETE", reset_rule_route};
 
-// A proxy may send the whole address, http://host/path, of which the host is its own affair.
-std::string_view path_of(std::string_view target) {
-  constexpr std::string_view kScheme = "http://";
-  if (lower(target.substr(0, kScheme.size())) == kScheme) {
-    const std::size_t begin = target.find_first_of("/?", kScheme.size());
-    if (begin == std::string_view::npos || target[begin] == '?') return "/";
-    target.remove_prefix(begin);
-  }
-  return target.substr(0, target.find('?'));
+const Route* find_route(std::string_view path) {
+  const auto* const route = std::ranges::find(kRoutes, path, &Route::path);
+  if (route != kRoutes.end()) return route;
+  return path.starts_with("/v1/keys/") ? &kResetRule : nullptr;
 }
 
-HttpAnswer unknown_path(std::string_view path) {
-  std::array<std::string_view, kRoutes.size()> paths;
-  std::ranges::transform(kRoutes, paths.begin(), &Route::path);
+void write_unknown_path(HttpAnswer& out, std::string_view path) {
+  std::vector<std::string_view> paths{kForwardAuthPath};
+  for (const Route& route : kRoutes) paths.push_back(route.path);
   std::string detail = "there is nothing at " + in_quotes(path, 80) + "; ";
   const std::string_view meant = nearest(path, paths);
   if (meant.empty()) {
@@ -106,26 +82,34 @@ HttpAnswer unknown_path(std::string_view path) {
   } else {
     detail.append("did you mean ").append(meant).append("?");
   }
-  return problem_answer(404, "Not found", std::move(detail));
+  write_problem(out, 404, "Not found", detail);
+}
+
+void write_wrong_method(HttpAnswer& out, const Route& route, std::string_view method) {
+  out.add("Allow", route.allow);
+  write_problem(out, 405, "Method not allowed",
+                "use " + std::string(route.method) + " for " + std::string(route.path) + ", not " + in_quotes(method));
 }
 
 }  // namespace
 
-HttpAnswer problem_answer(int status, std::string_view title, std::string detail) {
-  return {status, kProblemType, {}, problem_body({status, title, std::move(detail)})};
+std::size_t body_max(std::string_view target) {
+  return split_target(target).path == "/v1/checks" ? kHttpChecksBodyMax : kHttpBodyMax;
 }
 
-HttpAnswer answer_call(const HttpCall& call, HttpService& service) {
-  const std::string_view path = path_of(call.target);
-  const auto* route = std::ranges::find(kRoutes, path, &Route::path);
-  if (route == kRoutes.end()) return unknown_path(path);
+HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work) {
+  service.answer.clear();
+  const std::string_view path = split_target(call.target).path;
+  if (is_forward_auth(path)) return forward_auth_route(call, service, work);
+  const Route* const route = find_route(path);
+  if (route == nullptr) {
+    write_unknown_path(service.answer, path);
+    return HttpNext::answer;
+  }
   const bool is_head = call.method == "HEAD" && route->method == "GET";
-  if (call.method == route->method || is_head) return route->answer(call, service);
-  HttpAnswer answer = problem_answer(
-      405, "Method not allowed",
-      "use " + std::string(route->method) + " for " + std::string(route->path) + ", not " + in_quotes(call.method));
-  answer.headers.push_back({"Allow", std::string(route->allow)});
-  return answer;
+  if (call.method == route->method || is_head) return route->answer(call, service, work);
+  write_wrong_method(service.answer, *route, call.method);
+  return HttpNext::answer;
 }
 
 }  // namespace weir

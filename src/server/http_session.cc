@@ -1,28 +1,24 @@
-// HTTP/1.1 on Beast's parser, which is all of Beast that is used. See http_session.h.
+// HTTP/1.1 on protocol/http1. See http_session.h.
 //
-// Answers are written by hand: a status line, a few fields, a body, appended to what the connection sends next.
+// A request that has arrived as a whole is read where it lies. One that comes in pieces is gathered here: its head and
+// its body, behind each other. One answer at a time may be outstanding: what the turn decides, or what is held back.
 #include "server/http_session.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
-
-#include <iterator>
-#include <optional>
+#include <algorithm>
 #include <string>
 #include <utility>
 
-#include "nearest.h"
+#include "protocol/digits.h"
+#include "protocol/forward_auth.h"
+#include "protocol/query.h"
+#include "server/forward_auth.h"
 #include "server/http_api.h"
+#include "server/http_check.h"
 
 namespace weir {
 namespace {
 
-namespace http = boost::beast::http;
-using BeastError = boost::beast::error_code;
-using Parser = http::request_parser<http::string_body>;
-
-std::string_view plain(boost::beast::string_view text) { return {text.data(), text.size()}; }
+constexpr std::size_t kRoomKept = std::size_t{64} << 10;
 
 enum class Connection : std::uint8_t { keep, close };
 
@@ -32,14 +28,65 @@ struct Framing {
   bool is_head = false;
 };
 
-void append_answer(std::string& out, const HttpAnswer& answer, const Framing& framing, Micros now) {
-  out.append("HTTP/1.1 ").append(std::to_string(answer.status)).append(" ");
-  out.append(plain(http::obsolete_reason(static_cast<http::status>(answer.status)))).append("\r\n");
-  out.append("Date: ").append(http_date(now)).append("\r\nContent-Type: ").append(answer.content_type);
-  out.append("\r\nContent-Length: ").append(std::to_string(answer.body.size())).append("\r\n");
-  for (const Header& header : answer.headers) {
-    out.append(header.name).append(": ").append(header.value).append("\r\n");
+std::string_view status_line(int status) {
+  switch (status) {
+    case 200:
+      return "HTTP/1.1 200 OK\r\n";
+    case 400:
+      return "HTTP/1.1 400 Bad Request\r\n";
+    case 401:
+      return "HTTP/1.1 401 Unauthorized\r\n";
+    case 403:
+      return "HTTP/1.1 403 Forbidden\r\n";
+    case 404:
+      return "HTTP/1.1 404 Not Found\r\n";
+    case 405:
+      return "HTTP/1.1 405 Method Not Allowed\r\n";
+    case 408:
+      return "HTTP/1.1 408 Request Timeout\r\n";
+    case 413:
+      return "HTTP/1.1 413 Payload Too Large\r\n";
+    case 429:
+      return "HTTP/1.1 429 Too Many Requests\r\n";
+    case 431:
+      return "HTTP/1.1 431 Request Header Fields Too Large\r\n";
+    case 500:
+      return "HTTP/1.1 500 Internal Server Error\r\n";
+    case 501:
+      return "HTTP/1.1 501 Not Implemented\r\n";
+    case 503:
+      return "HTTP/1.1 503 Service Unavailable\r\n";
+    default:
+      return {};
   }
+}
+
+void append_status(std::string& out, int status) {
+  if (const std::string_view line = status_line(status); !line.empty()) {
+    out.append(line);
+    return;
+  }
+  append_digits(out.append("HTTP/1.1 "), status);
+  out.append(" Denied\r\n");
+}
+
+// One text serves all answers of a second.
+void append_date(std::string& out, HttpService& service) {
+  const Micros now = service.limiter.now();
+  const std::int64_t second = now.count() / 1'000'000;
+  if (second != service.date_second) {
+    service.date_second = second;
+    service.date = "Date: " + http_date(now) + "\r\n";
+  }
+  out.append(service.date);
+}
+
+void append_answer(std::string& out, const HttpAnswer& answer, const Framing& framing, HttpService& service) {
+  append_status(out, answer.status);
+  append_date(out, service);
+  if (!answer.content_type.empty()) out.append("Content-Type: ").append(answer.content_type).append("\r\n");
+  append_digits(out.append("Content-Length: "), static_cast<std::int64_t>(answer.body.size()));
+  out.append("\r\n").append(answer.fields);
   if (framing.connection == Connection::close) {
     out.append("Connection: close\r\n");
   } else if (framing.is_http10) {
@@ -49,194 +96,297 @@ void append_answer(std::string& out, const HttpAnswer& answer, const Framing& fr
   if (!framing.is_head) out.append(answer.body);
 }
 
-HttpAnswer not_http(std::string_view input, const BeastError& error) {
-  if (input.starts_with('\x16')) {
-    return problem_answer(400, "Bad request", "this looks like TLS, but this port speaks plain HTTP; use http://");
-  }
-  if (input.starts_with("PRI * HTTP/2")) {
-    return problem_answer(400, "Bad request", "this looks like HTTP/2, but this port speaks HTTP/1.1; use that");
-  }
-  if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("HELLO") || input.starts_with("CL.")) {
-    return problem_answer(400, "Bad request",
-                          "this looks like RESP, but this port speaks HTTP/1.1; Redis clients use "
-                          "the other port");
-  }
-  return problem_answer(400, "Bad request", "this is not HTTP/1.1: " + error.message());
-}
-
-HttpAnswer too_much_header() {
-  return problem_answer(431, "Header too large",
-                        "the header, the extension of a chunk or the trailer is larger than " +
-                            std::to_string(kHttpHeaderMax) + " bytes");
-}
-
-HttpAnswer too_many_fields() {
-  return problem_answer(431, "Header too large",
-                        "the header has more than " + std::to_string(kHttpFieldsMax) + " fields");
-}
-
-// unsure_framing()
-//
-// Where the body ends must be beyond doubt, or a proxy in front may see another request than we do. Beast looks only
-// whether the last coding is `chunked` and ignores the others, so this is stricter.
-std::optional<HttpAnswer> unsure_framing(const Parser::value_type& request) {
-  const auto codings = request.count(http::field::transfer_encoding);
-  if (codings == 0) return std::nullopt;
-  if (request.version() < 11) {
-    return problem_answer(400, "Bad request", "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
-  }
-  if (request.count(http::field::content_length) > 0) {
-    return problem_answer(400, "Bad request", "send Transfer-Encoding or Content-Length, not both");
-  }
-  const std::string_view value = plain(request[http::field::transfer_encoding]);
-  if (codings == 1 && lower(value) == "chunked") return std::nullopt;
-  const std::string detail = "the only Transfer-Encoding understood here is chunked, found " + in_quotes(value);
-  const std::string_view before = value.substr(0, value.find(','));
-  const bool is_chunked_last =
-      codings == 1 && lower(value).ends_with("chunked") && before.size() < value.size() && lower(before) != "chunked";
-  if (is_chunked_last) return problem_answer(501, "Not implemented", detail);
-  return problem_answer(400, "Bad request", detail);
-}
-
-HttpAnswer parse_problem(std::string_view input, const BeastError& error) {
-  if (error == http::error::header_limit) return too_much_header();
-  if (error == http::error::body_limit) {
-    return problem_answer(413, "Body too large", "the body is larger than " + std::to_string(kHttpBodyMax) + " bytes");
-  }
-  return not_http(input, error);
-}
-
-HttpAnswer busy(std::string detail) {
-  HttpAnswer answer = problem_answer(503, "Busy", std::move(detail));
-  answer.headers.push_back({"Retry-After", "1"});
-  return answer;
-}
-
-HttpAnswer last_words(GiveUp why) {
+void write_last_words(HttpAnswer& out, GiveUp why) {
+  std::string_view detail;
   switch (why) {
     case GiveUp::too_slow:
-      break;
+      return write_problem(out, 408, "Request timeout", "the request was not finished in time");
     case GiveUp::no_room:
-      return busy("all connections together hold as much memory as they may; try again shortly");
+      detail = "all connections together hold as much memory as they may; try again shortly";
+      break;
     case GiveUp::too_crowded:
-      return busy("too many connections are open; try again shortly");
+      detail = "too many connections are open; try again shortly";
+      break;
   }
-  return problem_answer(408, "Request timeout", "the request was not finished in time");
+  out.add("Retry-After", "1");
+  write_problem(out, 503, "Busy", detail);
+}
+
+void empty(std::string& text) {
+  if (text.capacity() > kRoomKept) {
+    text = std::string();
+  } else {
+    text.clear();
+  }
+}
+
+// Whether looking at a head again may find more than before: a head that grows byte by byte is not read each time.
+bool may_end_line(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 class HttpSession final : public Session {
  public:
-  explicit HttpSession(HttpService& service) : service_(service) { begin_request(); }
+  HttpSession(HttpService& service, std::string peer) : service_(service), peer_(std::move(peer)) {}
+  HttpSession(const HttpSession&) = delete;
+  HttpSession& operator=(const HttpSession&) = delete;
 
-  Progress consume(std::string_view input, Turn&, std::string& output) override {
+  ~HttpSession() override {
+    if (!is_holding_) return;
+    --service_.holds;
+    HttpRefusal ignored;
+    if (read_head(held_head_, head_, ignored) != HttpRead::done) return;
+    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, service_);
+  }
+
+  Progress consume(std::string_view input, Turn& turn, std::string& output) override {
     Progress progress;
-    while (progress.consumed < input.size() && !progress.close) {
+    progress.close = closes_next_;
+    while (progress.consumed < input.size() && !progress.close && !progress.asked && !is_holding_) {
       if (output.size() >= kOutputMax) {
         progress.full = true;
         break;
       }
-      const std::string_view rest = input.substr(progress.consumed);
-      if (!parser_->got_some() && rest.front() == '\r') {  // empty lines before a request ask for nothing
-        if (rest.size() == 1) break;
-        if (rest[1] == '\n') {
-          progress.consumed += 2;
-          continue;
-        }
-      }
-      BeastError error;
-      const std::size_t used = parser_->put(boost::asio::const_buffer(rest.data(), rest.size()), error);
-      progress.consumed += used;
-      const bool needs_more = error == http::error::need_more;
-      if (auto refusal = refuse(rest, used, error)) {
-        append_answer(output, *refusal, {Connection::close}, service_.limiter.now());
-        progress.close = true;
-        begin_request();  // nothing of it is kept while the connection lingers
-      } else if (parser_->is_done()) {
-        progress.close = answer(output) == Connection::close;
-        ++progress.answered;
-        begin_request();
-      } else {
-        invite_body(output);
-        if (needs_more || used == 0) break;
-      }
+      const std::size_t before = progress.consumed;
+      const Step step = take_step(input.substr(before), turn, output, progress);
+      if (step == Step::waits) break;
     }
-    const bool begun = progress.consumed < input.size() || parser_->got_some();
-    progress.phase = parser_->is_header_done() ? Phase::body : begun ? Phase::header : Phase::idle;
+    const bool begun = progress.consumed < input.size() || state_ != State::head;
+    progress.phase = state_ != State::head ? Phase::body : begun ? Phase::header : Phase::idle;
     return progress;
   }
 
-  void drain(std::string&) override { is_draining_ = true; }
+  bool settle(Turn& turn, std::string& output) override {
+    service_.answer.clear();
+    answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
+    forget_request();
+    return send(output) == Connection::close;
+  }
+
+  Micros due() const override { return is_holding_ ? due_ : kNever; }
+  bool is_holding() const override { return is_holding_; }
+
+  void wake(Micros now, std::string& output) override {
+    if (is_holding_ && now >= due_) release(output);
+  }
+
+  void drain(std::string& output) override {
+    is_draining_ = true;
+    if (is_holding_) release(output);
+  }
 
   void give_up(GiveUp why, std::string& output) override {
-    append_answer(output, last_words(why), {Connection::close}, service_.limiter.now());
-    begin_request();  // what was read of the body is of no use any more
+    service_.answer.clear();
+    write_last_words(service_.answer, why);
+    append_answer(output, service_.answer, {Connection::close}, service_);
+    forget_request();  // what was read of the body is of no use any more
   }
 
-  std::size_t held() const override { return parser_->get().body().size() + field_count() * kFieldBytes; }
+  std::size_t held() const override { return gathered_.size() + body_.size() + held_head_.size(); }
 
  private:
-  static constexpr std::size_t kFieldBytes = 128;  // that a field takes beside its text, generously
+  enum class State : std::uint8_t { head, sized, chunked };
+  enum class Step : std::uint8_t { done, waits };
 
-  std::size_t field_count() const {
-    const auto& fields = parser_->get();
-    return static_cast<std::size_t>(std::distance(fields.begin(), fields.end()));
-  }
-
-  // Why a request is not read further, if it is not; `used` of `rest` was parsed last.
-  std::optional<HttpAnswer> refuse(std::string_view rest, std::size_t used, const BeastError& error) const {
-    if (error && error != http::error::need_more) return parse_problem(rest, error);
-    if (parser_->is_header_done()) {
-      if (field_count() > kHttpFieldsMax) return too_many_fields();
-      if (auto unsure = unsure_framing(parser_->get())) return unsure;
+  Step take_step(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
+    switch (state_) {
+      case State::head:
+        return take_head(rest, turn, output, progress);
+      case State::sized:
+        return take_sized(rest, turn, output, progress);
+      case State::chunked:
+        break;
     }
-    // Beast bounds neither the extension of a chunk nor a trailer: it waits for their end, whatever comes.
-    if (error && rest.size() - used > kHttpHeaderMax) return too_much_header();
-    return std::nullopt;
+    return take_chunks(rest, turn, output, progress);
   }
 
-  void begin_request() {
-    parser_.emplace();
-    parser_->header_limit(static_cast<std::uint32_t>(kHttpHeaderMax));
-    parser_->body_limit(kHttpBodyMax);
-    parser_->eager(true);
-    is_invited_ = false;
+  Step refuse(const HttpRefusal& refusal, std::string& output, Progress& progress) {
+    service_.answer.clear();
+    write_problem(service_.answer, refusal.status, refusal.title, refusal.detail);
+    append_answer(output, service_.answer, {Connection::close}, service_);
+    progress.close = true;
+    forget_request();
+    return Step::done;
+  }
+
+  Step take_head(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
+    if (rest.front() == '\r' && (rest.size() == 1 || rest[1] == '\n')) {  // empty lines ask for nothing
+      if (rest.size() == 1) return Step::waits;
+      progress.consumed += 2;
+      return Step::done;
+    }
+    const std::size_t looked_at = std::exchange(looked_at_, rest.size());
+    if (looked_at > 0 && rest.size() < kHttpHeaderMax && !may_end_line(rest.substr(looked_at - 1))) return Step::waits;
+    HttpRefusal refusal;
+    const HttpRead read = read_head(rest, head_, refusal);
+    if (read == HttpRead::need_more) return Step::waits;
+    looked_at_ = 0;
+    if (read == HttpRead::refused) return refuse(refusal, output, progress);
+    return begin_request(rest, turn, output, progress);
+  }
+
+  // The head is there; where it ends the body begins.
+  Step begin_request(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
+    framing_ = {head_.keeps_alive && !is_draining_ ? Connection::keep : Connection::close, head_.is_http10,
+                head_.method == "HEAD"};
+    excuse_body();
+    if (head_.body == HttpBody::sized && head_.body_size > body_max(head_.target)) {
+      return refuse(body_too_large(body_max(head_.target)), output, progress);
+    }
+    if (head_.body == HttpBody::chunked) {
+      gathered_.assign(rest.substr(0, head_.size));
+      progress.consumed += head_.size;
+      state_ = State::chunked;
+      chunks_ = {};
+      return take_chunks(rest.substr(head_.size), turn, output, progress);
+    }
+    const std::size_t size = head_.size + (head_.body == HttpBody::sized ? head_.body_size : 0);
+    if (rest.size() >= size) {
+      progress.consumed += size;
+      return answer(rest.substr(head_.size, size - head_.size), turn, output, progress);
+    }
+    gathered_.assign(rest);
+    wanted_ = size;
+    progress.consumed += rest.size();
+    state_ = State::sized;
+    invite_body(output);
+    return Step::waits;
+  }
+
+  // nginx passes the client's Content-Length on to forward-auth, but no body. What follows may be one all the same, so
+  // nothing after it is read.
+  void excuse_body() {
+    if (head_.body != HttpBody::sized || !is_forward_auth(split_target(head_.target).path)) return;
+    if (head_.method != "GET" && head_.method != "HEAD") return;
+    head_.body = HttpBody::none;
+    framing_.connection = Connection::close;
   }
 
   // A client that asked whether to send its body is told once that it may.
-  void invite_body(std::string& output) {
-    if (is_invited_ || !parser_->is_header_done() || parser_->get().version() < 11) return;
-    if (!boost::beast::iequals(parser_->get()[http::field::expect], "100-continue")) return;
-    output.append("HTTP/1.1 100 Continue\r\n\r\n");
-    is_invited_ = true;
+  void invite_body(std::string& output) const {
+    if (head_.expects_continue) output.append("HTTP/1.1 100 Continue\r\n\r\n");
   }
 
-  Connection answer(std::string& output) {
-    const auto& request = parser_->get();
-    Framing framing;
-    framing.is_http10 = request.version() < 11;
-    framing.is_head = request.method() == http::verb::head;
-    const bool has_host = request.count(http::field::host) == 1;
-    if (!request.keep_alive() || is_draining_ || (!has_host && !framing.is_http10)) {
-      framing.connection = Connection::close;
+  Step take_sized(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
+    const std::size_t taken = std::min(rest.size(), wanted_ - gathered_.size());
+    gathered_.append(rest.substr(0, taken));
+    progress.consumed += taken;
+    if (gathered_.size() < wanted_) return Step::waits;
+    return answer_gathered(true, turn, output, progress);
+  }
+
+  Step take_chunks(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
+    const bool is_first = body_.empty() && !is_invited_;
+    std::size_t consumed = 0;
+    HttpRefusal refusal;
+    const HttpRead read = chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal);
+    progress.consumed += consumed;
+    if (read == HttpRead::refused) return refuse(refusal, output, progress);
+    if (read == HttpRead::need_more) {
+      if (is_first) invite_body(output);
+      is_invited_ = true;
+      return Step::waits;
     }
-    if (!has_host && !framing.is_http10) {
-      append_answer(output, problem_answer(400, "Bad request", "HTTP/1.1 needs exactly one Host header"), framing,
-                    service_.limiter.now());
-      return framing.connection;
+    return answer_gathered(false, turn, output, progress);
+  }
+
+  // The views of the head may be gone; its text is not.
+  std::size_t body_max_of_gathered() {
+    const std::string_view line(gathered_);
+    const std::size_t begin = line.find(' ') + 1;
+    return body_max(line.substr(begin, line.find(' ', begin) - begin));
+  }
+
+  Step answer_gathered(bool has_body_behind_head, Turn& turn, std::string& output, Progress& progress) {
+    HttpRefusal refusal;
+    if (read_head(gathered_, head_, refusal) != HttpRead::done) return refuse(refusal, output, progress);
+    const std::string_view body = has_body_behind_head ? std::string_view(gathered_).substr(head_.size) : body_;
+    return answer(body, turn, output, progress);
+  }
+
+  Step answer(std::string_view body, Turn& turn, std::string& output, Progress& progress) {
+    ++progress.answered;
+    const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
+    switch (answer_call(call, service_, work_)) {
+      case HttpNext::answer:
+        break;
+      case HttpNext::ask:
+        place_ = turn.ask({work_.pending.key, &work_.pending.limit, work_.pending.cost});
+        progress.asked = true;
+        state_ = State::head;
+        return Step::done;
+      case HttpNext::hold:
+        hold();
+        forget_request();
+        return Step::done;
     }
-    const HttpCall call{plain(request.method_string()), plain(request.target()), request.body()};
-    append_answer(output, answer_call(call, service_), framing, service_.limiter.now());
-    return framing.connection;
+    progress.close = send(output) == Connection::close;
+    forget_request();
+    return Step::done;
+  }
+
+  Connection send(std::string& output) {
+    if (is_draining_) framing_.connection = Connection::close;
+    append_answer(output, service_.answer, framing_, service_);
+    empty_large(service_.answer.body);
+    return framing_.connection;
+  }
+
+  static void empty_large(std::string& text) {
+    if (text.capacity() > kOutputMax) text = std::string();
+  }
+
+  // The head is kept as text: should the client leave, its request is read once more and given back.
+  void hold() {
+    is_holding_ = true;
+    ++service_.holds;
+    due_ = service_.limiter.now() + work_.delay;
+    held_answer_ = service_.answer;
+    held_head_.assign(head_.method.data(), head_.size);
+  }
+
+  void release(std::string& output) {
+    is_holding_ = false;
+    --service_.holds;
+    service_.answer = std::move(held_answer_);
+    held_answer_ = {};
+    held_head_ = std::string();
+    closes_next_ = send(output) == Connection::close;
+  }
+
+  void forget_request() {
+    state_ = State::head;
+    looked_at_ = 0;
+    is_invited_ = false;
+    empty(gathered_);
+    empty(body_);
   }
 
   HttpService& service_;
-  std::optional<Parser> parser_;
+  std::string peer_;
+  State state_ = State::head;
+  HttpHead head_;  // its views are good within one call only
+  Framing framing_;
+  HttpWork work_;
+  std::size_t place_ = 0;      // in the turn
+  std::size_t looked_at_ = 0;  // of a head that is not all there
+  std::string gathered_;       // a head and, if it is sized, its body
+  std::size_t wanted_ = 0;     // of it
+  std::string body_;           // of chunks
+  ChunkedBody chunks_;
   bool is_invited_ = false;
   bool is_draining_ = false;
+  bool closes_next_ = false;  // an answer that was held has said so
+  bool is_holding_ = false;
+  Micros due_ = kNever;
+  HttpAnswer held_answer_;
+  std::string held_head_;
 };
 
 }  // namespace
 
-std::unique_ptr<Session> make_http_session(HttpService& service) { return std::make_unique<HttpSession>(service); }
+std::unique_ptr<Session> make_http_session(HttpService& service, std::string peer) {
+  return std::make_unique<HttpSession>(service, std::move(peer));
+}
 
 }  // namespace weir

@@ -4,19 +4,16 @@
 // HTTP, or could be read in two ways, gets a 400 that says so, and the connection ends. Tested by http_session_test.cc.
 #pragma once
 
-#include <cstddef>
 #include <memory>
+#include <string>
 
-#include "server/http_api.h"
+#include "protocol/http1.h"
+#include "server/http_service.h"
 #include "server/session.h"
 
 namespace weir {
 
-inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;
-inline constexpr std::size_t kHttpFieldsMax = 100;
-inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
-
-// `service` outlives the session.
-std::unique_ptr<Session> make_http_session(HttpService& service);
+// `service` outlives the session. `peer` is the client's address; of a unix socket 127.0.0.1.
+std::unique_ptr<Session> make_http_session(HttpService& service, std::string peer = "127.0.0.1");
 
 }  // namespace weir

@@ -125,7 +125,9 @@ class ThreadedServer final : public Server {
   using MakeSession = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
 
   Result<void> open_doors() {
-    const auto http = [](Services& services, std::string) { return make_http_session(services.http); };
+    const auto http = [](Services& services, std::string peer) {
+      return make_http_session(services.http, std::move(peer));
+    };
     const auto resp = [this](Services&, std::string) {
       return make_resp_session(limiter_, options_.version, ++last_id_);
     };

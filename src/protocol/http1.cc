@@ -1,0 +1,354 @@
+// Reads heads and chunks. See http1.h.
+//
+// Values are looked through eight bytes at a time: most of a head is values, and all of them must be looked at.
+#include "protocol/http1.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "nearest.h"
+
+namespace weir {
+namespace {
+
+constexpr bool is_token_byte(unsigned char c) {
+  if (c >= '0' && c <= '9') return true;
+  if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return true;
+  return std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+}
+
+constexpr std::array<bool, 256> kToken = [] {
+  std::array<bool, 256> table{};
+  for (unsigned c = 1; c < 256; ++c) table[c] = is_token_byte(static_cast<unsigned char>(c));
+  return table;
+}();
+
+bool is_token(char c) { return kToken[static_cast<unsigned char>(c)]; }
+bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// Whether one of eight bytes may be a control character; never wrong when it says no.
+bool may_have_control(const char* at) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  const std::uint64_t below = (word - kOnes * 0x20) & ~word;
+  const std::uint64_t changed = word ^ (kOnes * 0x7f);
+  return ((below | ((changed - kOnes) & ~changed)) & (kOnes * 0x80)) != 0;
+}
+
+// The first control character from `at` on, but a tab; the end if there is none.
+std::size_t find_control(std::string_view text, std::size_t at) {
+  while (at + 8 <= text.size()) {
+    if (may_have_control(text.data() + at)) {
+      for (std::size_t i = at; i < at + 8; ++i) {
+        if (is_control(text[i])) return i;
+      }
+    }
+    at += 8;
+  }
+  while (at < text.size() && !is_control(text[at])) ++at;
+  return at;
+}
+
+HttpRead refuse(HttpRefusal& refusal, int status, std::string_view title, std::string detail) {
+  refusal = {status, title, std::move(detail)};
+  return HttpRead::refused;
+}
+HttpRead refuse(HttpRefusal& refusal, std::string detail) {
+  return refuse(refusal, 400, "Bad request", std::move(detail));
+}
+
+HttpRead too_much_header(HttpRefusal& refusal) {
+  return refuse(refusal, 431, "Header too large",
+                "the header, the extension of a chunk or the trailer is larger than " + std::to_string(kHttpHeaderMax) +
+                    " bytes");
+}
+
+HttpRead not_http(std::string_view input, HttpRefusal& refusal, std::string_view why) {
+  if (input.starts_with('\x16')) {
+    return refuse(refusal, "this looks like TLS, but this port speaks plain HTTP; use http://");
+  }
+  if (input.starts_with("PRI * HTTP/2")) {
+    return refuse(refusal, "this looks like HTTP/2, but this port speaks HTTP/1.1; use that");
+  }
+  if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("HELLO") || input.starts_with("CL.")) {
+    return refuse(refusal,
+                  "this looks like RESP, but this port speaks HTTP/1.1; Redis clients use "
+                  "the other port");
+  }
+  return refuse(refusal, "this is not HTTP/1.1: " + std::string(why));
+}
+
+// The lines of a head, one after the other.
+struct Cursor {
+  std::string_view text;  // no more of the input than a head may have
+  std::size_t at = 0;
+
+  // The end of the line that begins at `at`, and `at` behind it.
+  HttpRead line_end(std::size_t from, std::size_t& end) {
+    end = find_control(text, from);
+    if (end == text.size()) return HttpRead::need_more;
+    if (text[end] != '\r') return HttpRead::refused;
+    if (end + 1 == text.size()) return HttpRead::need_more;
+    if (text[end + 1] != '\n') return HttpRead::refused;
+    at = end + 2;
+    return HttpRead::done;
+  }
+};
+
+constexpr std::string_view kBadLine = "lines must end with CR LF and have no control characters";
+
+HttpRead read_request_line(Cursor& cursor, HttpHead& head, HttpRefusal& refusal) {
+  const std::string_view text = cursor.text;
+  std::size_t end = 0;
+  const HttpRead read = cursor.line_end(0, end);
+  if (read == HttpRead::refused) return not_http(text, refusal, kBadLine);
+  if (read == HttpRead::need_more) return read;
+  const std::string_view line = text.substr(0, end);
+  const std::size_t method_end = std::min(line.find(' '), line.size());
+  const std::size_t target_end = line.rfind(' ');
+  if (method_end == 0 || !std::ranges::all_of(line.substr(0, method_end), is_token)) {
+    return not_http(text, refusal, "a request begins with a method such as GET");
+  }
+  if (method_end == line.size() || target_end <= method_end + 1) {
+    return not_http(text, refusal, "a request begins with a line such as GET / HTTP/1.1");
+  }
+  head.method = line.substr(0, method_end);
+  head.target = line.substr(method_end + 1, target_end - method_end - 1);
+  const std::string_view version = line.substr(target_end + 1);
+  if (std::ranges::any_of(head.target, is_blank)) return not_http(text, refusal, "there is a blank in the path");
+  head.is_http10 = version == "HTTP/1.0";
+  if (head.is_http10 || version == "HTTP/1.1") return HttpRead::done;
+  return not_http(text, refusal, "the version is " + in_quotes(version));
+}
+
+std::string_view trimmed(std::string_view value) {
+  while (!value.empty() && is_blank(value.front())) value.remove_prefix(1);
+  while (!value.empty() && is_blank(value.back())) value.remove_suffix(1);
+  return value;
+}
+
+// One field from the cursor on, or the empty line at the end: then it has no name.
+HttpRead read_field(Cursor& cursor, Attribute& field, HttpRefusal& refusal) {
+  const std::size_t begin = cursor.at;
+  std::size_t name_end = begin;
+  while (name_end < cursor.text.size() && is_token(cursor.text[name_end])) ++name_end;
+  std::size_t end = 0;
+  const HttpRead read = cursor.line_end(name_end, end);
+  if (read == HttpRead::refused) return refuse(refusal, "in the header " + std::string(kBadLine));
+  if (read == HttpRead::need_more) return read;
+  field.name = cursor.text.substr(begin, name_end - begin);
+  if (end == begin) return HttpRead::done;
+  if (field.name.empty() || cursor.text[name_end] != ':') {
+    return refuse(refusal, "a line of the header is no field such as Host: example.com: " +
+                               in_quotes(cursor.text.substr(begin, end - begin)));
+  }
+  field.value = trimmed(cursor.text.substr(name_end + 1, end - name_end - 1));
+  return HttpRead::done;
+}
+
+// What of a head says where its request ends, and what becomes of the connection.
+struct Framing {
+  std::size_t hosts = 0, lengths = 0, codings = 0;
+  std::string_view length, coding;
+  bool says_close = false, says_keep_alive = false, says_continue = false;
+};
+
+void note_connection(std::string_view value, Framing& framing) {
+  while (true) {
+    const std::size_t comma = value.find(',');
+    const std::string_view option = trimmed(value.substr(0, comma));
+    if (equals_ignoring_case(option, "close")) framing.says_close = true;
+    if (equals_ignoring_case(option, "keep-alive")) framing.says_keep_alive = true;
+    if (comma == value.npos) return;
+    value.remove_prefix(comma + 1);
+  }
+}
+
+void note(const Attribute& field, Framing& framing) {
+  switch (field.name.size()) {
+    case 4:
+      if (equals_ignoring_case(field.name, "host")) ++framing.hosts;
+      return;
+    case 6:
+      if (equals_ignoring_case(field.name, "expect")) {
+        framing.says_continue = equals_ignoring_case(field.value, "100-continue");
+      }
+      return;
+    case 10:
+      if (equals_ignoring_case(field.name, "connection")) note_connection(field.value, framing);
+      return;
+    case 14:
+      if (!equals_ignoring_case(field.name, "content-length")) return;
+      ++framing.lengths;
+      framing.length = field.value;
+      return;
+    case 17:
+      if (!equals_ignoring_case(field.name, "transfer-encoding")) return;
+      ++framing.codings;
+      framing.coding = field.value;
+      return;
+    default:
+      return;
+  }
+}
+
+std::optional<std::size_t> parse_length(std::string_view text) {
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  std::size_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::size_t>(c - '0');
+  }
+  return value;
+}
+
+HttpRead take_coding(const Framing& framing, HttpHead& head, HttpRefusal& refusal) {
+  if (head.is_http10) return refuse(refusal, "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
+  if (framing.lengths > 0) return refuse(refusal, "send Transfer-Encoding or Content-Length, not both");
+  const std::string_view value = framing.coding;
+  if (framing.codings == 1 && equals_ignoring_case(value, "chunked")) {
+    head.body = HttpBody::chunked;
+    return HttpRead::done;
+  }
+  std::string detail = "the only Transfer-Encoding understood here is chunked, found " + in_quotes(value);
+  const std::string_view first = value.substr(0, value.find(','));
+  const bool is_chunked_last = framing.codings == 1 && lower(value).ends_with("chunked") &&
+                               first.size() < value.size() && lower(first) != "chunked";
+  if (is_chunked_last) return refuse(refusal, 501, "Not implemented", std::move(detail));
+  return refuse(refusal, std::move(detail));
+}
+
+HttpRead take_framing(const Framing& framing, HttpHead& head, HttpRefusal& refusal) {
+  head.keeps_alive = !framing.says_close && (!head.is_http10 || framing.says_keep_alive);
+  head.expects_continue = framing.says_continue && !head.is_http10;
+  head.body = HttpBody::none;
+  head.body_size = 0;
+  if (framing.hosts > 1 || (framing.hosts == 0 && !head.is_http10)) {
+    return refuse(refusal, "HTTP/1.1 needs exactly one Host header");
+  }
+  if (framing.codings > 0) return take_coding(framing, head, refusal);
+  if (framing.lengths == 0) return HttpRead::done;
+  if (framing.lengths > 1) return refuse(refusal, "there is more than one Content-Length; send one");
+  const auto length = parse_length(framing.length);
+  if (!length) return refuse(refusal, "Content-Length is no number of bytes: " + in_quotes(framing.length));
+  head.body = *length > 0 ? HttpBody::sized : HttpBody::none;
+  head.body_size = *length;
+  return HttpRead::done;
+}
+
+// What is not there yet will not come within the bound.
+HttpRead more(const Cursor& cursor, HttpRefusal& refusal) {
+  return cursor.text.size() == kHttpHeaderMax ? too_much_header(refusal) : HttpRead::need_more;
+}
+
+}  // namespace
+
+bool equals_ignoring_case(std::string_view text, std::string_view in_small_letters) {
+  return text.size() == in_small_letters.size() &&
+         std::equal(text.begin(), text.end(), in_small_letters.begin(), [](char a, char b) { return lower(a) == b; });
+}
+
+std::string_view field_of(const std::vector<Attribute>& fields, std::string_view name) {
+  for (const Attribute& field : fields) {
+    if (equals_ignoring_case(field.name, name)) return field.value;
+  }
+  return {};
+}
+
+HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal) {
+  Cursor cursor{input.substr(0, kHttpHeaderMax)};
+  HttpRead read = read_request_line(cursor, head, refusal);
+  if (read == HttpRead::need_more) return more(cursor, refusal);
+  if (read == HttpRead::refused) return read;
+  head.fields.clear();
+  Framing framing;
+  while (true) {
+    Attribute field;
+    read = read_field(cursor, field, refusal);
+    if (read == HttpRead::need_more) return more(cursor, refusal);
+    if (read == HttpRead::refused) return read;
+    if (field.name.empty()) break;
+    if (head.fields.size() == kHttpFieldsMax) {
+      return refuse(refusal, 431, "Header too large",
+                    "the header has more than " + std::to_string(kHttpFieldsMax) + " fields");
+    }
+    note(field, framing);
+    head.fields.push_back(field);
+  }
+  head.size = cursor.at;
+  return take_framing(framing, head, refusal);
+}
+
+HttpRefusal body_too_large(std::size_t body_max) {
+  return {413, "Body too large", "the body is larger than " + std::to_string(body_max) + " bytes"};
+}
+
+HttpRead ChunkedBody::read_size(std::string_view line, std::size_t body_max, std::size_t so_far, HttpRefusal& refusal) {
+  const std::string_view digits = line.substr(0, line.find_first_of("; \t"));
+  std::size_t size = 0;
+  for (const char c : digits) {
+    const char low = lower(c);
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit && (low < 'a' || low > 'f')) return refuse(refusal, "a chunk has no size: " + in_quotes(line));
+    if (size >> 40 != 0) return refuse(refusal, "a chunk is absurdly large: " + in_quotes(line));
+    size = size * 16 + static_cast<std::size_t>(is_digit ? c - '0' : low - 'a' + 10);
+  }
+  if (digits.empty()) return refuse(refusal, "a chunk has no size: " + in_quotes(line));
+  if (size > body_max - so_far) {
+    refusal = body_too_large(body_max);
+    return HttpRead::refused;
+  }
+  left_ = size;
+  expects_ = size == 0 ? Expects::trailer : Expects::data;
+  return HttpRead::done;
+}
+
+HttpRead ChunkedBody::read_trailer(std::string_view line, HttpRefusal& refusal) {
+  trailer_bytes_ += line.size() + 2;
+  if (trailer_bytes_ > kHttpHeaderMax) return too_much_header(refusal);
+  const auto name_end = std::ranges::find_if_not(line, is_token);
+  if (name_end != line.begin() && name_end != line.end() && *name_end == ':') return HttpRead::done;
+  return refuse(refusal, "a line of the trailer is no field: " + in_quotes(line));
+}
+
+HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::string& body, std::size_t& consumed,
+                           HttpRefusal& refusal) {
+  consumed = 0;
+  while (true) {
+    const std::string_view rest = input.substr(consumed);
+    if (expects_ == Expects::data) {
+      const std::size_t taken = std::min(left_, rest.size());
+      body.append(rest.substr(0, taken));
+      consumed += taken;
+      left_ -= taken;
+      if (left_ > 0) return HttpRead::need_more;
+      expects_ = Expects::data_end;
+      continue;
+    }
+    Cursor cursor{rest.substr(0, kHttpHeaderMax)};
+    std::size_t end = 0;
+    const HttpRead line = cursor.line_end(0, end);
+    if (line == HttpRead::refused) return refuse(refusal, "between the chunks " + std::string(kBadLine));
+    if (line == HttpRead::need_more) return more(cursor, refusal);
+    consumed += cursor.at;
+    const std::string_view text = rest.substr(0, end);
+    HttpRead read = HttpRead::done;
+    if (expects_ == Expects::size) {
+      read = read_size(text, body_max, body.size(), refusal);
+    } else if (expects_ == Expects::data_end) {
+      if (end != 0) return refuse(refusal, "a chunk is longer than its size says");
+      expects_ = Expects::size;
+    } else if (end == 0) {
+      return HttpRead::done;
+    } else {
+      read = read_trailer(text, refusal);
+    }
+    if (read != HttpRead::done) return read;
+  }
+}
+
+}  // namespace weir

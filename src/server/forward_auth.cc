@@ -1,0 +1,86 @@
+// Forward-auth. See forward_auth.h.
+#include "server/forward_auth.h"
+
+#include <algorithm>
+
+#include "protocol/forward_auth.h"
+#include "server/http_check.h"
+
+namespace weir {
+namespace {
+
+HttpNext write_allowed(HttpService& service, Micros now) {
+  HttpAnswer& out = service.answer;
+  write_fields(out, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
+  out.content_type = {};
+  out.fields.append("X-Weir-Status: 200\r\n");
+  return HttpNext::answer;
+}
+
+HttpNext write_denied(HttpService& service, Micros now) {
+  const AnswerStyle& style = style_of(service.by_rules);
+  write_check(service.answer, {.by_rules = &service.by_rules}, style, now, style.deny_status);
+  service.answer.fields.append("X-Weir-Status: 429\r\n");
+  return HttpNext::answer;
+}
+
+// The limit whose queue is the longest, null if there is no queue to wait in.
+LimitAnswer* slowest(Answer& answer) {
+  LimitAnswer* slowest = nullptr;
+  for (LimitAnswer& limit : answer.limits) {
+    if (limit.decision.delay > (slowest == nullptr ? Micros{0} : slowest->decision.delay)) slowest = &limit;
+  }
+  return slowest;
+}
+
+// As if the queue had been full.
+void deny(Answer& answer, LimitAnswer& limit) {
+  limit.decision.allowed = false;
+  limit.decision.retry_after = limit.decision.delay;
+  answer.allowed = false;
+  answer.why = Why::limited;
+  answer.rule = limit.rule;
+  answer.binding = static_cast<std::size_t>(&limit - answer.limits.data());
+  answer.retry_after = limit.decision.delay;
+}
+
+}  // namespace
+
+HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork& work) {
+  const auto request = original_request(call.method, call.target, call.fields, call.peer);
+  if (!request) {
+    write_refusal(service.answer, request.error());
+    return HttpNext::answer;
+  }
+  const Micros now = service.limiter.now();
+  Answer& answer = service.by_rules;
+  if (service.gate == nullptr) {
+    answer = {};
+    return write_allowed(service, now);
+  }
+  if (auto asked = service.gate->check(service.gate->rules(), *request, answer); !asked) {
+    write_refusal(service.answer, asked.error());
+    return HttpNext::answer;
+  }
+  if (!answer.allowed) return write_denied(service, now);
+  LimitAnswer* const queue = slowest(answer);
+  if (queue == nullptr) return write_allowed(service, now);
+  if (queue->decision.delay > style_of(answer).hold_max || service.holds >= kHoldsMax) {
+    give_back_turn(call, service);
+    deny(answer, *queue);
+    return write_denied(service, now);
+  }
+  work.delay = queue->decision.delay;
+  write_allowed(service, now);
+  return HttpNext::hold;
+}
+
+void give_back_turn(const HttpCall& call, HttpService& service) {
+  auto request = original_request(call.method, call.target, call.fields, call.peer);
+  if (!request || service.gate == nullptr) return;
+  request->cost = -request->cost;
+  Answer ignored;
+  (void)service.gate->check(service.gate->rules(), *request, ignored);
+}
+
+}  // namespace weir

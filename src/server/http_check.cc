@@ -1,0 +1,151 @@
+// POST /v1/check. See http_check.h.
+#include "server/http_check.h"
+
+#include <string>
+#include <utility>
+
+#include "nearest.h"
+#include "protocol/http1.h"
+#include "protocol/query.h"
+
+namespace weir {
+namespace {
+
+constexpr std::string_view kNoRules =
+    "there are no rules to decide by: start the server with --config weir.yaml, or give \"key\" and \"limit\"";
+
+Result<Charging> charging_of(std::string_view query) {
+  if (query.empty()) return Charging::charges;
+  const auto parameters = parse_query(query);
+  if (!parameters) return fail(parameters.error());
+  Charging charging = Charging::charges;
+  for (const Parameter& parameter : *parameters) {
+    if (parameter.name != "peek") {
+      return fail(ErrorCode::invalid_argument,
+                  "unknown parameter " + in_quotes(parameter.name) + "; the only one here is peek");
+    }
+    if (!parameter.has_value || parameter.value == "true" || parameter.value == "1") {
+      charging = Charging::peeks;
+    } else if (parameter.value != "false" && parameter.value != "0") {
+      return fail(ErrorCode::invalid_argument, "peek is true or false, found " + in_quotes(parameter.value));
+    }
+  }
+  return charging;
+}
+
+HttpNext refuse(HttpService& service, const Error& error) {
+  write_refusal(service.answer, error);
+  return HttpNext::answer;
+}
+
+HttpNext check_by_rules(const CheckItem& item, Charging charging, HttpService& service) {
+  const Micros now = service.limiter.now();
+  if (auto asked = ask_rules(item, charging, service); !asked) return refuse(service, asked.error());
+  write_check(service.answer, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
+  return HttpNext::answer;
+}
+
+}  // namespace
+
+void write_refusal(HttpAnswer& out, const Error& error) {
+  switch (error.code) {
+    case ErrorCode::exhausted:
+      out.add("Retry-After", "1");
+      return write_problem(out, 503, "Out of room", error.message);
+    case ErrorCode::unavailable:
+      return write_problem(out, 503, "Unavailable", error.message);
+    case ErrorCode::invalid_argument:
+    case ErrorCode::out_of_range:
+    case ErrorCode::not_found:
+      break;
+  }
+  write_problem(out, 400, "Bad request", error.message);
+}
+
+Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service) {
+  service.texts.clear();
+  service.limits.begin_request();
+  CheckItem& item = service.item;
+  if (auto read = parse_check(call.body, shape, item, service.texts); !read) return read;
+  for (const Attribute& field : call.fields) {
+    if (!equals_ignoring_case(field.name, "idempotency-key")) continue;
+    if (field.value.empty() || field.value.size() > kIdBytesMax) {
+      return fail(ErrorCode::out_of_range, "Idempotency-Key has " + std::to_string(field.value.size()) +
+                                               " bytes; give 1 to " + std::to_string(kIdBytesMax));
+    }
+    if (!item.id.empty() && item.id != field.value) {
+      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) + ", but the id is " +
+                                                   in_quotes(item.id) + "; give one");
+    }
+    item.id = field.value;
+  }
+  return {};
+}
+
+Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, HttpService& service) {
+  const Result<Limit>& limit = service.limits.compile(item.limit, item.algorithm);
+  if (!limit) return fail(limit.error().code, "\"limit\": " + limit.error().message, limit.error().column);
+  const bool is_in_flight = limit->algorithm == Algorithm::concurrency;
+  if (is_in_flight && wanted == WantedLimit::rate) {
+    return fail(ErrorCode::invalid_argument,
+                "\"limit\": permits in flight are taken by POST /v1/acquire and given back by POST /v1/release; here, "
+                "give a rate such as \"100/minute\"");
+  }
+  if (!is_in_flight && wanted == WantedLimit::in_flight) {
+    return fail(ErrorCode::invalid_argument,
+                "\"limit\": " + in_quotes(item.limit) +
+                    " is a rate, which POST /v1/check is for; here, give permits in flight such as \"20 concurrent\"");
+  }
+  return &*limit;
+}
+
+Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& service) {
+  if (service.gate == nullptr) return fail(ErrorCode::invalid_argument, std::string(kNoRules));
+  const Request request = item.request();
+  if (charging == Charging::charges && item.id.empty()) {
+    return service.gate->check(service.gate->rules(), request, service.by_rules);
+  }
+  auto answer = charging == Charging::peeks ? service.gate->peek(request) : service.gate->check_once(item.id, request);
+  if (!answer) return fail(std::move(answer.error()));
+  service.by_rules = *std::move(answer);
+  return {};
+}
+
+Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service) {
+  if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
+  if (item.id.empty()) return service.limiter.check(item.key, limit, item.cost);
+  const Charge charge{item.key, &limit, item.cost};
+  const auto verdict = service.limiter.check_once(item.id, {&charge, 1});
+  if (!verdict) return fail(verdict.error());
+  return verdict->decisions.front();
+}
+
+HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work) {
+  const auto charging = charging_of(split_target(call.target).query);
+  if (!charging) return refuse(service, charging.error());
+  if (auto read = read_item(call, CheckShape::check, service); !read) return refuse(service, read.error());
+  const CheckItem& item = service.item;
+  if (item.by_rules) return check_by_rules(item, *charging, service);
+  const auto limit = inline_limit(item, WantedLimit::rate, service);
+  if (!limit) return refuse(service, limit.error());
+  if (*charging == Charging::charges && item.id.empty()) {
+    work.pending.key.assign(item.key);
+    work.pending.limit = **limit;
+    work.pending.cost = item.cost;
+    return HttpNext::ask;
+  }
+  const Micros now = service.limiter.now();
+  const auto decision = ask_limiter(item, **limit, *charging, service);
+  if (!decision) return refuse(service, decision.error());
+  const LimitAnswer told = nameless(**limit, item.cost, *decision);
+  write_check(service.answer, {.by_limit = &told}, {}, now);
+  return HttpNext::answer;
+}
+
+void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service) {
+  if (!decision) return write_refusal(service.answer, decision.error());
+  const LimitAnswer told = nameless(pending.limit, pending.cost, *decision);
+  write_check(service.answer, {.by_limit = &told}, {}, now);
+}
+
+}  // namespace weir

@@ -1,0 +1,37 @@
+// The routes that ask whether something may pass: POST /v1/check and POST /v1/checks.
+//
+// A single check with a limit of its own is left to the loop's turn; all others are decided at once. Tested by
+// http_check_test.cc and http_checks_test.cc.
+#pragma once
+
+#include "server/http_service.h"
+
+namespace weir {
+
+HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work);
+
+// The answer to what check_route() left to the turn.
+void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service);
+
+// The error of a request, as a problem document.
+void write_refusal(HttpAnswer& out, const Error& error);
+
+// What the check brings along, compiled; concurrency is refused, or is all that is taken.
+enum class WantedLimit : std::uint8_t { rate, in_flight };
+Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, HttpService& service);
+
+// With the id, if there is one; charges nothing if `peeks`.
+enum class Charging : std::uint8_t { charges, peeks };
+Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& service);
+Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service);
+
+inline const AnswerStyle& style_of(const Answer& answer) {
+  static constexpr AnswerStyle kDefault{};
+  return answer.style != nullptr ? *answer.style : kDefault;
+}
+
+// The parsed body in HttpService::item, its id taken from the field Idempotency-Key if it has none.
+Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service);
+
+}  // namespace weir

@@ -1,0 +1,133 @@
+// Reservations and permits in flight. See http_reserve.h.
+#include "server/http_reserve.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "server/http_check.h"
+
+namespace weir {
+namespace {
+
+HttpNext refuse(HttpService& service, const Error& error) {
+  if (error.code == ErrorCode::not_found) {
+    write_problem(service.answer, 404, "Not found", error.message);
+  } else {
+    write_refusal(service.answer, error);
+  }
+  return HttpNext::answer;
+}
+
+Error no_rules() {
+  return {ErrorCode::invalid_argument,
+          "there are no rules to reserve by: start the server with --config weir.yaml, or give \"key\" and \"limit\"",
+          0};
+}
+
+HttpNext write_rules(HttpService& service, std::string_view id_name, std::string_view id, Micros now) {
+  write_check(service.answer, {.by_rules = &service.by_rules, .id_name = id_name, .id = id}, style_of(service.by_rules),
+              now);
+  return HttpNext::answer;
+}
+
+HttpNext write_limit(HttpService& service, const LimitAnswer& told, std::string_view id_name, std::string_view id,
+                     Micros now) {
+  write_check(service.answer, {.by_limit = &told, .id_name = id_name, .id = id}, {}, now);
+  return HttpNext::answer;
+}
+
+// There is an id only if something was reserved.
+std::string_view id_name_of(bool allowed) { return allowed ? "reservation" : ""; }
+
+HttpNext reserve_by_rules(const CheckItem& item, HttpService& service, Micros now) {
+  if (service.gate == nullptr) return refuse(service, no_rules());
+  auto reserved = service.gate->reserve(item.request(), {.id = item.id});
+  if (!reserved) return refuse(service, reserved.error());
+  service.by_rules = std::move(reserved->answer);
+  return write_rules(service, id_name_of(service.by_rules.allowed), reserved->id, now);
+}
+
+enum class Settling : std::uint8_t { commit, cancel };
+
+HttpNext settle_by_rules(const CheckItem& item, Settling settling, HttpService& service, Micros now) {
+  if (service.gate == nullptr) return refuse(service, no_rules());
+  auto answer = settling == Settling::commit ? service.gate->commit(item.id, item.request())
+                                             : service.gate->cancel(item.id, item.request());
+  if (!answer) return refuse(service, answer.error());
+  service.by_rules = *std::move(answer);
+  return write_rules(service, {}, {}, now);
+}
+
+HttpNext settle(const HttpCall& call, HttpService& service, Settling settling) {
+  if (auto read = read_item(call, CheckShape::settle, service); !read) return refuse(service, read.error());
+  const CheckItem& item = service.item;
+  const Micros now = service.limiter.now();
+  if (item.by_rules) return settle_by_rules(item, settling, service, now);
+  const auto limit = inline_limit(item, WantedLimit::rate, service);
+  if (!limit) return refuse(service, limit.error());
+  const Charge charge{item.key, *limit, item.cost};
+  const auto verdict = settling == Settling::commit ? service.limiter.commit(item.id, {&charge, 1})
+                                                    : service.limiter.cancel(item.id, {&charge, 1});
+  if (!verdict) return refuse(service, verdict.error());
+  return write_limit(service, nameless(**limit, item.cost, verdict->decisions.front()), {}, {}, now);
+}
+
+// 128 bits that nobody guesses: whoever knows the id of a permit can release it.
+std::string random_id() {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::random_device device;
+  std::string id;
+  for (int word = 0; word < 4; ++word) {
+    std::uint32_t bits = device();
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id.push_back(kHex[bits & 15]);
+  }
+  return id;
+}
+
+}  // namespace
+
+HttpNext reserve_route(const HttpCall& call, HttpService& service, HttpWork&) {
+  if (auto read = read_item(call, CheckShape::check, service); !read) return refuse(service, read.error());
+  const CheckItem& item = service.item;
+  const Micros now = service.limiter.now();
+  if (item.by_rules) return reserve_by_rules(item, service, now);
+  const auto limit = inline_limit(item, WantedLimit::rate, service);
+  if (!limit) return refuse(service, limit.error());
+  const Charge charge{item.key, *limit, item.cost};
+  const auto reserved = service.limiter.reserve({&charge, 1}, {.id = item.id});
+  if (!reserved) return refuse(service, reserved.error());
+  const LimitAnswer told = nameless(**limit, item.cost, reserved->verdict.decisions.front());
+  return write_limit(service, told, id_name_of(reserved->verdict.allowed), reserved->id, now);
+}
+
+HttpNext commit_route(const HttpCall& call, HttpService& service, HttpWork&) {
+  return settle(call, service, Settling::commit);
+}
+
+HttpNext cancel_route(const HttpCall& call, HttpService& service, HttpWork&) {
+  return settle(call, service, Settling::cancel);
+}
+
+HttpNext acquire_route(const HttpCall& call, HttpService& service, HttpWork&) {
+  if (auto read = read_item(call, CheckShape::acquire, service); !read) return refuse(service, read.error());
+  const CheckItem& item = service.item;
+  const auto limit = inline_limit(item, WantedLimit::in_flight, service);
+  if (!limit) return refuse(service, limit.error());
+  const std::string id = item.id.empty() ? random_id() : std::string(item.id);
+  const Micros now = service.limiter.now();
+  const auto decision = service.limiter.acquire(item.key, id, **limit, item.cost);
+  if (!decision) return refuse(service, decision.error());
+  return write_limit(service, nameless(**limit, item.cost, *decision), decision->allowed ? "id" : "", id, now);
+}
+
+HttpNext release_route(const HttpCall& call, HttpService& service, HttpWork&) {
+  if (auto read = read_item(call, CheckShape::release, service); !read) return refuse(service, read.error());
+  const auto released = service.limiter.release(service.item.key, service.item.id);
+  if (!released) return refuse(service, released.error());
+  service.answer.body.append(*released ? "{\"released\":true}\n" : "{\"released\":false}\n");
+  return HttpNext::answer;
+}
+
+}  // namespace weir

@@ -1,0 +1,84 @@
+// What the routes of the HTTP port are given and work with.
+//
+// One HttpService for a loop and its thread; the Limiter and the Gate in it are shared by all. What is used again from
+// one request to the next lies here, so that an answer takes no memory from the heap. Tested by http_session_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/check_answer.h"
+#include "protocol/check_json.h"
+#include "server/inline_limits.h"
+#include "weir/gate.h"
+#include "weir/limiter.h"
+#include "weir/request.h"
+
+namespace weir {
+
+inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
+inline constexpr std::size_t kHttpChecksBodyMax = std::size_t{4} << 20;  // of /v1/checks, which are many
+inline constexpr std::size_t kChecksMax = 10'000;
+inline constexpr std::size_t kHoldsMax = 10'000;  // answers that a loop holds back at once
+
+// A request; views, good until it is answered.
+struct HttpCall {
+  std::string_view method;
+  std::string_view target;
+  std::string_view body;
+  std::span<const Attribute> fields;
+  std::string_view peer;  // its address
+};
+
+// One of many checks, as far as it was read.
+struct ReadCheck {
+  enum class Kind : std::uint8_t { charge, later, wrong };
+  Kind kind = Kind::charge;
+  std::size_t place = 0;  // of its charge, of its text in the body, of its error
+};
+
+struct HttpService {
+  Limiter& limiter;
+  Gate* gate = nullptr;  // null: there are no rules
+  InlineLimits limits{};
+
+  // Room for one request.
+  HttpAnswer answer{};
+  Answer by_rules{};
+  CheckItem item{};
+  JsonTexts texts{};
+  std::vector<ReadCheck> reads{};
+  std::vector<Charge> charges{};
+  std::vector<Result<Decision>> decisions{};
+  std::vector<Error> errors{};
+
+  // Of all connections of the loop.
+  std::size_t holds = 0;  // answers that are held back
+  std::int64_t date_second = -1;
+  std::string date{};  // of that second, as a line of a header
+};
+
+// A check that the loop's turn decides: its key and limit stay here until then.
+struct PendingCheck {
+  std::string key{};
+  Limit limit{};
+  std::int64_t cost = 1;
+};
+
+// What becomes of a call.
+enum class HttpNext : std::uint8_t {
+  answer,  // it is in HttpService::answer
+  ask,     // the turn, for the pending check
+  hold,    // the answer, for as long as HttpWork says
+};
+
+struct HttpWork {
+  PendingCheck pending{};
+  Micros delay{0};
+};
+
+}  // namespace weir

@@ -1,0 +1,67 @@
+// Compiled limits that checks bring along, remembered by their text: most requests of a client have the same one, and
+// compiling a calendar limit reads the zone's file, for which no request should wait.
+//
+// A wrong text is remembered too, since finding the nearest right one is work; a zone that could not be read is not,
+// because the next request may find its file. Bounded: when it is full, it starts anew, between two requests. Belongs
+// to one loop and its thread. Tested by http_session_test.cc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "weir/limit.h"
+
+namespace weir {
+
+class InlineLimits {
+ public:
+  static constexpr std::size_t kMost = 1'024;
+
+  // What compile() gave before is void.
+  void begin_request() {
+    if (size_ < kMost) return;
+    for (Limits& limits : limits_) limits.clear();
+    size_ = 0;
+    last_ = nullptr;
+  }
+
+  // Good until the next request begins, or, if it is an error, until the next call.
+  const Result<Limit>& compile(std::string_view text, std::optional<Algorithm> algorithm) {
+    const std::size_t kind = algorithm ? 1 + static_cast<std::size_t>(*algorithm) : 0;
+    if (last_ != nullptr && last_kind_ == kind && last_->first == text) return last_->second;
+    Limits& limits = limits_[kind];
+    auto found = limits.find(text);
+    if (found == limits.end()) {
+      auto limit = weir::compile(text, algorithm);
+      if (!limit && limit.error().code == ErrorCode::unavailable) return unavailable_ = std::move(limit);
+      found = limits.emplace(text, std::move(limit)).first;
+      ++size_;
+    }
+    last_ = &*found;
+    last_kind_ = kind;
+    return found->second;
+  }
+
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  using Limits = std::unordered_map<std::string, Result<Limit>, Hash, std::equal_to<>>;
+
+  std::array<Limits, 1 + std::size(kAlgorithms)> limits_;  // without an algorithm, and for each
+  std::size_t size_ = 0;
+  const Limits::value_type* last_ = nullptr;
+  std::size_t last_kind_ = 0;
+  Result<Limit> unavailable_{};
+};
+
+}  // namespace weir
