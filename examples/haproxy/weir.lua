@@ -1,7 +1,7 @@
 -- The action `lua.weir` of haproxy.cfg: asks Weir whether a request may pass.
 --
--- A denial becomes the client's answer as Weir wrote it: 429, Retry-After, RateLimit and its body. Otherwise the headers
--- are left in variables, for http-after-response. Where Weir is and what to do without it stands in haproxy.cfg.
+-- A denial becomes the client's answer as Weir wrote it: 429, Retry-After, RateLimit and its body. Otherwise the
+-- headers are left in variables, for http-after-response. Where Weir is, and what to do without it, says haproxy.cfg.
 local url = os.getenv("WEIR_URL")
 local when_away = os.getenv("WEIR_AWAY")
 

@@ -1,4 +1,5 @@
 # The real Caddy with the config of examples/caddy in front of an application: what its clients see.
+# Both ways that the config shows: the long one, which tells clients what is left, and forward_auth.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/gateway.bash"
 provide caddy
@@ -25,7 +26,8 @@ answer=$(via "$long" '/api/login?next=%2F' "${from[@]}" -d user=me)
 passed "a POST with a query, which Caddy appends to ours" "$answer" 3 2
 has "its body reaches the application" "app POST /api/login?next=%2F 7" "$answer"
 head -c 300000 /dev/zero | tr '\0' x >"$work/body.txt"
-has "a large body, too" "app POST /api/login 300000" "$(via "$long" /api/login "${from[@]}" --data-binary "@$work/body.txt")"
+has "a large body, too" "app POST /api/login 300000" \
+  "$(via "$long" /api/login "${from[@]}" --data-binary "@$work/body.txt")"
 has "and one in chunks" "app POST /api/login 300000" \
   "$(via "$long" /api/login "${from[@]}" -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.txt")"
 limited "the fourth POST" "$(via "$long" /api/login "${from[@]}" -d user=me)" 3

@@ -37,7 +37,8 @@ is "denied: our Retry-After" yes "$([[ "$retry" =~ ^[1-9][0-9]*$ ]] && echo yes 
 has "denied: our RateLimit" ";r=0;t=" "$(header ratelimit "$answer")"
 has "denied: Envoy's X-RateLimit-Limit" "5, 5;w=60" "$(header x-ratelimit-limit "$answer")"
 is "denied: Envoy's X-RateLimit-Remaining" 0 "$(header x-ratelimit-remaining "$answer")"
-is "denied: Envoy's X-RateLimit-Reset is a time to wait" yes "$([ "$(header x-ratelimit-reset "$answer")" -le 60 ] && echo yes)"
+is "denied: Envoy's X-RateLimit-Reset is a time to wait" yes \
+  "$([ "$(header x-ratelimit-reset "$answer")" -le 60 ] && echo yes)"
 has "denied: our body" "Rate limit exceeded" "$answer"
 
 is "another address is another client" "200 200" "$(statuses 2 "$front" /a --interface 127.0.0.2)"
@@ -58,7 +59,8 @@ is "each takes its bytes when it is done, until none are left" 429 \
   "$(for _ in $(seq 20); do statuses 1 "$front" /download "${from[@]}"; sleep 0.05; done | grep -m1 429)"
 is "another key has its own" 200 "$(statuses 1 "$front" /download -H 'x-api-key: d2')"
 
-is "no call failed or was late" "0 0" "$(stat cluster.app.ratelimit.error) $(stat cluster.app.ratelimit.failure_mode_allowed)"
+is "no call failed or was late" "0 0" \
+  "$(stat cluster.app.ratelimit.error) $(stat cluster.app.ratelimit.failure_mode_allowed)"
 is "Envoy counted its denials" yes "$([ "$(stat cluster.app.ratelimit.over_limit)" -ge 5 ] && echo yes)"
 is "over one connection" 1 "$(stat cluster.weir.upstream_cx_total)"
 
@@ -73,7 +75,8 @@ passed "ext_authz, the first" "$(via "$front" '/a?b=c' "${from[@]}")" 5 4
 is "ext_authz: five pass, then 429" "200 200 200 200 429 429" "$(statuses 6 "$front" /a "${from[@]}")"
 limited "ext_authz, denied" "$(via "$front" /a "${from[@]}")" 5
 is "ext_authz: another address is another client" "200 200" "$(statuses 2 "$front" /a --interface 127.0.0.6)"
-is "ext_authz: nobody claims another address" 429 "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-For: 192.0.2.7')"
+is "ext_authz: nobody claims another address" 429 \
+  "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-For: 192.0.2.7')"
 is "ext_authz: nor another path" 429 "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-Uri: /health')"
 is "ext_authz: what is skipped, is never denied" "200 200" "$(statuses 2 "$front" /health "${from[@]}")"
 answer=$(via "$front" '/api/login?next=%2F' "${from[@]}" -d user=me)

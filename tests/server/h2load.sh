@@ -1,5 +1,5 @@
-# Another's load generator, for some seconds: many streams on few connections over gRPC, and pipelined requests over HTTP.
-# No request may fail, and all are counted.
+# Another's load generator, for a moment: many streams on few connections over gRPC, and pipelined requests over HTTP. No
+# request may fail, and all are counted.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fetch.bash"
 command -v h2load >/dev/null || missing h2load "is not here (needs nghttp2-client)"
@@ -29,5 +29,6 @@ is "both doors count the same address" "denied denied" "$(
   for address in 192.0.2.1 192.0.2.2; do
     post "{\"ip\":\"$address\"}" | grep -q '"allowed":false' && echo denied || echo "$address passes"
   done | paste -sd' ')"
-is "and another one passes" 200 "$(curl -s -o /dev/null -m 20 -w '%{http_code}' "$http/auth" -H 'X-Forwarded-For: 192.0.2.3')"
+is "and another one passes" 200 \
+  "$(curl -s -o /dev/null -m 20 -w '%{http_code}' "$http/auth" -H 'X-Forwarded-For: 192.0.2.3')"
 finish

@@ -1,4 +1,5 @@
 # The real HAProxy with the config of examples/haproxy in front of an application: what its clients see.
+# The Lua action asks through HAProxy itself; so what is tested is also that its connections and time-outs hold.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/gateway.bash"
 provide haproxy
@@ -26,7 +27,8 @@ answer=$(via "$front" '/api/login?next=%2F' "${from[@]}" -d user=me)
 passed "a POST" "$answer" 3 2
 has "its body reaches the application" "app POST /api/login?next=%2F 7" "$answer"
 head -c 300000 /dev/zero | tr '\0' x >"$work/body.txt"
-has "a large body, too" "app POST /api/login 300000" "$(via "$front" /api/login "${from[@]}" --data-binary "@$work/body.txt")"
+has "a large body, too" "app POST /api/login 300000" \
+  "$(via "$front" /api/login "${from[@]}" --data-binary "@$work/body.txt")"
 has "and one in chunks" "app POST /api/login 300000" \
   "$(via "$front" /api/login "${from[@]}" -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.txt")"
 limited "the fourth POST" "$(via "$front" /api/login "${from[@]}" -d user=me)" 3

@@ -1,4 +1,5 @@
 # The real nginx with the config of examples/nginx in front of an application: what its clients see.
+# It alone needs another status for a denial: a client must see 429, and never the 500 that nginx makes of it by itself.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/gateway.bash"
 provide nginx
@@ -43,7 +44,8 @@ head -c 300000 /dev/zero | tr '\0' x >"$work/body.txt"
 answer=$(via "$front" /api/login "${from[@]}" -d user=me)
 passed "a POST" "$answer" 3 2
 has "its body reaches the application" "app POST /api/login 7" "$answer"
-has "a large body, too" "app POST /api/login 300000" "$(via "$front" /api/login "${from[@]}" --data-binary "@$work/body.txt")"
+has "a large body, too" "app POST /api/login 300000" \
+  "$(via "$front" /api/login "${from[@]}" --data-binary "@$work/body.txt")"
 has "and one in chunks" "app POST /api/login 300000" \
   "$(via "$front" /api/login "${from[@]}" -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.txt")"
 limited "the fourth POST" "$(via "$front" /api/login "${from[@]}" -d user=me)" 3
