@@ -1,4 +1,4 @@
-# Another's load generator, for a moment: many streams on few connections over gRPC, and pipelined requests over HTTP. No
+# Another's load generator, for a moment: many streams on few connections over gRPC, pipelined requests over HTTP. No
 # request may fail, and all are counted.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fetch.bash"
