@@ -93,10 +93,10 @@ class LoopServer final : public Server {
         tick_timer_(io_),
         signals_(io_),
         http_service_{.limiter = limiter, .gate = options_.gate},
+        resp_service_{.limiter = limiter, .gate = options_.gate, .version = options_.version},
         shared_(limiter),
         http_(io_, kHttpPatience, [this] { return make_http_session(http_service_); }),
-        resp_(io_, kRespPatience,
-              [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {
+        resp_(io_, kRespPatience, [this] { return make_resp_session(resp_service_, ++last_id_); }) {
     shared_.held_max = options_.buffers_max;
   }
 
@@ -252,6 +252,7 @@ class LoopServer final : public Server {
   boost::asio::steady_timer tick_timer_;
   boost::asio::signal_set signals_;
   HttpService http_service_;
+  RespService resp_service_;
   Shared shared_;
   Listener http_;  // after io_ and shared_: connections end before what they use
   Listener resp_;
