@@ -29,9 +29,12 @@ constexpr std::size_t kDoors = 4;
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter) : http{.limiter = limiter, .gate = options.gate} {}
+  Services(const ServerOptions& options, Limiter& limiter)
+      : http{.limiter = limiter, .gate = options.gate},
+        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
 
   HttpService http;
+  RespService resp;
 };
 
 // Signals as bytes in a pipe, for whoever waits; a byte 0 is put there by hand. One at a time in a process.
@@ -128,9 +131,7 @@ class ThreadedServer final : public Server {
     const auto http = [](Services& services, std::string peer) {
       return make_http_session(services.http, std::move(peer));
     };
-    const auto resp = [this](Services&, std::string) {
-      return make_resp_session(limiter_, options_.version, ++last_id_);
-    };
+    const auto resp = [this](Services& services, std::string) { return make_resp_session(services.resp, ++last_id_); };
     if (auto opened = open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http); !opened) {
       return opened;
     }
