@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "protocol/check_answer.h"
+#include "nearest.h"
 #include "protocol/request_cost.h"
 #include "protocol/seconds.h"
 
@@ -173,7 +173,7 @@ RlsService::Checked RlsService::prepare_override(const RlsRequest& request, cons
   write_key(out.key, request, descriptor);
   if (const auto wrong = refuse_key(out.key)) return refuse(*wrong);
   out.limit = *std::move(limit);
-  out.answer = {.rule = kPolicyName, .limit = &out.limit};
+  out.answer = {.name = kPolicyName, .rule = kPolicyName, .limit = &out.limit};
   return {};
 }
 
@@ -300,47 +300,68 @@ void RlsService::add_status(const Told& told) {
     return;
   }
   const Decision& decision = told.limit->decision;
-  status.current_limit = RlsLimit{capped(told.limit->limit->permits), unit_of(*told.limit), told.limit->name};
+  status.current_limit = RlsLimit{capped(told.limit->limit->permits), unit_of(*told.limit),
+                                  told.part->is_override ? std::string_view{} : told.limit->name};
   status.limit_remaining = capped(decision.remaining);
   const std::int64_t seconds = seconds_ceil(decision.reset_after);
   status.seconds_until_reset = told.is_over ? std::max<std::int64_t>(1, seconds) : seconds;
 }
 
-// X-RateLimit-* are left to Envoy, which makes them itself from the statuses.
+// The policy's way to word answers; X-RateLimit-* are left to Envoy, which makes them itself from the statuses.
 void RlsService::tell_client(const Told& told, Micros now) {
-  std::vector<NamedDecision> limits;
-  const auto add = [&](const LimitAnswer& limit) {
-    const std::string_view name = limit.name.empty() ? kPolicyName : limit.name;
-    const bool is_new = std::ranges::none_of(limits, [&](const NamedDecision& other) { return other.name == name; });
-    if (is_new) limits.push_back({name, *limit.limit, limit.decision});
+  limits_.clear();
+  const auto add = [this](const LimitAnswer& limit) {
+    if (std::ranges::find(limits_, limit.name, &LimitAnswer::name) == limits_.end()) limits_.push_back(limit);
   };
   add(*told.limit);
   for (const Part& part : parts_) {
     if (part.is_override) {
       add(overrides_[part.place].answer);
     } else {
-      for (const LimitAnswer& limit : answer_of(part).limits) add(limit);
+      std::ranges::for_each(answer_of(part).limits, add);
     }
   }
-  fields_ = rate_limit_headers(limits, 0, told.retry_after, now);
-  for (const Header& field : fields_) {
-    if (field.name == "RateLimit") response_.response_headers.push_back({"ratelimit", field.value});
-    if (field.name == "RateLimit-Policy") response_.response_headers.push_back({"ratelimit-policy", field.value});
-    if (field.name == "Retry-After") response_.response_headers.push_back({"retry-after", field.value});
-  }
+  AnswerStyle style = style_of(told);
+  style.x_ratelimit = false;
+  fields_.clear();
+  append_rate_limit_fields(fields_, {limits_, 0, told.retry_after}, style, now);
+  add_fields();
   response_.dynamic_metadata = RlsMetadata{.rule = told.limit->rule,
                                            .allowed = !told.is_over,
                                            .remaining = told.limit->decision.remaining,
                                            .retry_after = wait_seconds(told.retry_after)};
 }
 
+// Lines of HTTP/1.1 as pairs, their names in small letters.
+void RlsService::add_fields() {
+  for (std::size_t begin = 0; begin < fields_.size();) {
+    const std::size_t colon = fields_.find(": ", begin), end = fields_.find("\r\n", begin);
+    const auto name = std::span(fields_).subspan(begin, colon - begin);
+    std::ranges::transform(name, name.begin(), [](char c) { return lower(c); });
+    response_.response_headers.push_back(
+        {{name.data(), name.size()}, std::string_view(fields_).substr(colon + 2, end - colon - 2)});
+    begin = end + 2;
+  }
+}
+
+const AnswerStyle& RlsService::style_of(const Told& told) const {
+  static constexpr AnswerStyle kUsual{};
+  if (told.part->is_override) return kUsual;
+  const AnswerStyle* style = answer_of(*told.part).style;
+  return style == nullptr ? kUsual : *style;
+}
+
 void RlsService::tell_denial(const Told& told, Micros now) {
-  const bool is_override = told.part->is_override;
-  HttpAnswer http = is_override ? check_answer(*told.limit->limit, told.part->cost, told.limit->decision, now)
-                                : check_answer(answer_of(*told.part), now);
-  body_ = std::move(http.body);
-  response_.raw_body = body_;
-  response_.response_headers.push_back({"content-type", http.content_type});
+  CheckOutcome outcome;
+  if (told.part->is_override) {
+    outcome.by_limit = told.limit;
+  } else {
+    outcome.by_rules = &answer_of(*told.part);
+  }
+  http_.clear();
+  write_check(http_, outcome, style_of(told), now);
+  response_.raw_body = http_.body;
+  response_.response_headers.push_back({"content-type", http_.content_type});
 }
 
 }  // namespace weir

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "protocol/check_answer.h"
 #include "protocol/grpc_message.h"
-#include "protocol/headers.h"
 #include "protocol/rls.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -85,6 +85,8 @@ class RlsService {
   void respond();
   void add_status(const Told& told);
   void tell_client(const Told& told, Micros now);
+  void add_fields();
+  const AnswerStyle& style_of(const Told& told) const;
   void tell_denial(const Told& told, Micros now);
 
   Limiter& limiter_;
@@ -96,8 +98,9 @@ class RlsService {
   std::vector<Charge> also_;  // of the overrides that are charged
   std::vector<Decision> decisions_;
   RlsResponse response_;
-  std::vector<Header> fields_;
-  std::string body_;
+  std::vector<LimitAnswer> limits_;  // all that were met, each name once
+  std::string fields_;
+  HttpAnswer http_;
 };
 
 }  // namespace weir
