@@ -1,8 +1,12 @@
 // RESP: counts the replies, which come in the order of the commands.
 //
-// A byte at a time and without a copy, since at a pipeline of 50 this is most of what the generator does. A reply
+// Without a copy, and whole lines of integers and arrays on a short way of their own, since at a pipeline of 50 this is
+// most of what the generator does. A reply
 // denies if it is an array that begins with the integer 1, as those of CL.THROTTLE do. See exchange.h.
 // Tested by resp_exchange_test.cc.
+#include <algorithm>
+#include <utility>
+
 #include "load/exchange.h"
 
 namespace weir::load {
@@ -21,6 +25,8 @@ class RespExchange final : public Exchange {
       if (blob_left_ > 0) {
         at = skip_blob(at, end, answers);
       } else if (kind_ == 0) {
+        at = read_numbers(at, end, answers);
+        if (at == end) break;
         kind_ = *at++;
         number_ = 0;
         if (!is_known(kind_)) return fail(ErrorCode::invalid_argument, "what came back is not RESP");
@@ -34,6 +40,23 @@ class RespExchange final : public Exchange {
  private:
   static bool is_known(char kind) { return std::string_view("*:$+-%~_#,(!=>").find(kind) != std::string_view::npos; }
 
+  // All lines from here on that are whole and have only a number: those of integers and arrays.
+  const char* read_numbers(const char* at, const char* end, Answers& answers) {
+    while (at != end && (*at == ':' || *at == '*')) {
+      const char* digit = at + 1;
+      const bool is_negative = digit != end && *digit == '-';
+      if (is_negative) ++digit;
+      std::uint64_t number = 0;
+      for (; digit != end && *digit >= '0' && *digit <= '9'; ++digit) {
+        number = number * 10 + static_cast<std::uint64_t>(*digit - '0');
+      }
+      if (end - digit < 2 || digit[0] != '\r' || digit[1] != '\n') break;
+      end_line(*at, number, is_negative, answers);
+      at = digit + 2;
+    }
+    return at;
+  }
+
   // To the end of the line or of the bytes. A number in it is read on the way, a minus makes it negative at the end.
   const char* read_line(const char* at, const char* end, Answers& answers) {
     for (; at != end && *at != '\n'; ++at) {
@@ -46,23 +69,21 @@ class RespExchange final : public Exchange {
       if (kind_ == '-' && c != '\r' && error_.size() < kErrorTextMax) error_ += c;
     }
     if (at == end) return at;
-    end_line(answers);
+    const char kind = std::exchange(kind_, '\0');
+    end_line(kind, number_, std::exchange(is_negative_, false), answers);
     return at + 1;
   }
 
-  void end_line(Answers& answers) {
-    const char kind = kind_;
-    const std::uint64_t number = is_negative_ ? 0 : number_;
-    const bool is_null = is_negative_;
-    kind_ = 0;
-    is_negative_ = false;
+  // A negative length is that of nothing at all.
+  void end_line(char kind, std::uint64_t digits, bool is_negative, Answers& answers) {
+    const std::uint64_t number = is_negative ? 0 : digits;
     if (position_ == 0) reply_kind_ = kind;
     if (position_ == 1 && kind == ':' && reply_kind_ == '*' && number == 1) ++answers.denied;
     ++position_;
     --left_;
     if (kind == '*' || kind == '~' || kind == '>') left_ += number;
     if (kind == '%') left_ += 2 * number;
-    if ((kind == '$' || kind == '!' || kind == '=') && !is_null) {
+    if ((kind == '$' || kind == '!' || kind == '=') && !is_negative) {
       blob_left_ = number + 2;  // and its line break
     } else if (left_ == 0) {
       end_reply(answers);
