@@ -132,6 +132,7 @@ std::optional<int> BenchCommand::run() {
   const auto outcome = load::run_load(options_);
   if (!outcome) return complain(outcome.error().message, 1);
   std::fputs((is_json_ ? to_json(*outcome) : to_text(*outcome)).c_str(), stdout);
+  std::fflush(stdout);
   const bool all_failed = outcome->errors >= outcome->times.count();
   return all_failed ? complain("every answer was an error: " + in_quotes(outcome->first_error), 1) : 0;
 }
