@@ -29,7 +29,8 @@ doors=("--resp :$resp_port" "--http :$http_port")
 for door in "${doors[@]}"; do
   clean "$door" $door --connections 5
   clean "$door at a rate" $door --connections 5 --rate 1000
-  is "$door at a rate: about so many" yes "$([ "$(field checks)" -gt 300 ] && [ "$(field checks)" -le 560 ] && echo yes)"
+  is "$door at a rate: about so many" yes \
+    "$([ "$(field checks)" -gt 300 ] && [ "$(field checks)" -le 560 ] && echo yes)"
   clean "$door, two threads" $door --connections 4 --threads 2
 done
 clean "pipelined HTTP" --http ":$http_port" --pipeline 8
