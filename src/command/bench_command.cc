@@ -26,7 +26,7 @@ const char* const kBenchExamples =
 
 namespace {
 
-constexpr const char* kCommand = "CL.THROTTLE {key} 15 3000000 60 1";
+constexpr const char* kCommand = "CL.THROTTLE {key} 1000000 3000000 60 1";
 constexpr const char* kCheck = "{\"key\":\"{key}\",\"limit\":\"50000/second burst 1000000\"}";
 constexpr std::size_t kRespDepth = 50, kHttpDepth = 1, kGrpcDepth = 32;
 constexpr std::uint64_t kBatchMax = 10'000;
