@@ -26,7 +26,7 @@ const char* const kBenchExamples =
 
 namespace {
 
-constexpr const char* kCommand = "CL.THROTTLE {key} 15 3000000 60 1";
+constexpr const char* kCommand = "CL.THROTTLE {key} 1000000 3000000 60 1";
 constexpr const char* kCheck = "{\"key\":\"{key}\",\"limit\":\"50000/second burst 1000000\"}";
 constexpr std::size_t kRespDepth = 50, kHttpDepth = 1, kGrpcDepth = 32;
 constexpr std::uint64_t kBatchMax = 10'000;
@@ -132,6 +132,7 @@ std::optional<int> BenchCommand::run() {
   const auto outcome = load::run_load(options_);
   if (!outcome) return complain(outcome.error().message, 1);
   std::fputs((is_json_ ? to_json(*outcome) : to_text(*outcome)).c_str(), stdout);
+  std::fflush(stdout);
   const bool all_failed = outcome->errors >= outcome->times.count();
   return all_failed ? complain("every answer was an error: " + in_quotes(outcome->first_error), 1) : 0;
 }

@@ -101,13 +101,16 @@ class HttpExchange final : public Exchange {
  private:
   // A head that lies whole in the bytes, as most do, is not copied.
   Result<void> read_head(std::string_view& bytes, Answers& answers) {
+    const std::size_t before = kept_.size();  // bytes of it that came earlier
     std::string_view head = bytes;
-    if (!kept_.empty()) head = kept_ += bytes.substr(0, kHeadMax);
-    const std::size_t before = head.size() - std::min(bytes.size(), head.size());  // bytes of it that came earlier
+    if (before > 0) head = kept_ += bytes.substr(0, kHeadMax);
     const std::size_t end = head.find(kHeadEnd);
-    if (end == head.npos) {
-      if (head.size() > kHeadMax) return fail(ErrorCode::out_of_range, "an answer's header has more than 16 KiB");
-      if (kept_.empty()) kept_ = bytes;
+    const bool is_whole = end != head.npos;
+    if (is_whole ? end > kHeadMax : head.size() >= kHeadMax + kHeadEnd.size()) {
+      return fail(ErrorCode::out_of_range, "what came back is no answer, or its header has more than 16 KiB");
+    }
+    if (!is_whole) {
+      if (before == 0) kept_ = bytes;
       bytes = {};
       return {};
     }

@@ -36,6 +36,17 @@ TEST_P(HttpAnswers, AreCountedByTheirLength) {
   EXPECT_EQ(read(bytes.substr(0, bytes.size() - 1), GetParam())->answered, (Numbers{0, 1}));
 }
 
+TEST(HttpExchange, FindsItsPlaceAgainWhenMuchFollowsAHeadThatWasSplit) {
+  std::string bytes;
+  for (int i = 0; i < 1'000; ++i) bytes += kYes;
+  const auto exchange = make_http_exchange(get());
+  Answers answers;
+  std::string out;
+  ASSERT_TRUE(exchange->read(bytes.substr(0, 10), answers, out));
+  ASSERT_TRUE(exchange->read(bytes.substr(10), answers, out));
+  EXPECT_EQ(answers.answered.size(), 1'000U);
+}
+
 TEST_P(HttpAnswers, WithStatus429Deny) {
   const auto answers = read(
       "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"

@@ -20,6 +20,7 @@ using Workers = std::vector<std::unique_ptr<Worker>>;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kNap{2'000'000};
+constexpr nanoseconds kPatience{10'000'000'000};
 
 // What has happened by some moment; the difference of two is what is told.
 struct Moment {
@@ -75,16 +76,29 @@ Result<Workers> open_workers(const Options& options) {
   return workers;
 }
 
-bool any_done(const Workers& workers) {
-  return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_done(); });
+bool any_failed(const Workers& workers) {
+  return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_done() && worker->error(); });
 }
 bool all_done(const Workers& workers) {
   return std::ranges::all_of(workers, [](const auto& worker) { return worker->is_done(); });
 }
 
+// Until each has sent its share, as long as answers come.
+Result<void> wait_for_all(const Workers& workers) {
+  Moment before = look(workers, 0);
+  while (!all_done(workers)) {
+    std::this_thread::sleep_for(kNap);
+    const Moment now = look(workers, 0);
+    if (now.progress.answered != before.progress.answered) before = now;
+    if (now.at_ns - before.at_ns < kPatience.count()) continue;
+    return fail(ErrorCode::unavailable, "the server has not answered for 10 s");
+  }
+  return {};
+}
+
 // Until then; sooner if a thread has given up.
 void sleep_until(std::int64_t then_ns, const Workers& workers) {
-  for (nanoseconds left; !any_done(workers);) {
+  for (nanoseconds left; !any_failed(workers);) {
     left = nanoseconds{then_ns} - read_stopwatch();
     if (left <= nanoseconds{0}) return;
     std::this_thread::sleep_for(left > 2 * kNap ? left / 2 : left);
@@ -137,19 +151,21 @@ Result<Outcome> run_load(const Options& options) {
 
   sleep_until(times.measure_ns, *workers);
   const Moment from = look(*workers, options.pid);
+  Result<void> ended;
   if (options.each_key_once) {
-    while (!all_done(*workers)) std::this_thread::sleep_for(kNap);
+    ended = wait_for_all(*workers);
   } else {
     sleep_until(times.end_ns, *workers);
   }
   Outcome outcome = difference(from, look(*workers, options.pid), options);
-  if (options.rate == 0 || any_done(*workers)) {
+  if (options.rate == 0 || any_failed(*workers)) {  // a schedule is followed to its last answer
     for (const auto& worker : *workers) worker->stop();
   }
   threads.clear();
   for (const auto& worker : *workers) {
     if (worker->error()) return fail(*worker->error());
   }
+  if (!ended) return fail(ended.error());
   add_up(*workers, outcome);
   if (outcome.checks == 0) return fail(ErrorCode::unavailable, "no answer came from " + to_string(options.target));
   return outcome;

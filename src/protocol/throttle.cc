@@ -144,8 +144,7 @@ Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
   return throttle_of(args[0], bucket);
 }
 
-std::optional<std::int64_t> parse_quantity(std::string_view text) {
-  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return text[0] - '0';
+std::optional<std::int64_t> parse_long_quantity(std::string_view text) {
   const auto number = parse_number(text);
   if (!number || refuse_cost(*number)) return std::nullopt;
   return number;

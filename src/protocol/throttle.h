@@ -34,7 +34,11 @@ Result<Throttle> parse_crab_throttle(std::span<const std::string_view> args);
 // parse_quantity()
 //
 // The last argument alone, for whoever knows the bucket already; nothing if it is no cost that a bucket takes.
-std::optional<std::int64_t> parse_quantity(std::string_view text);
+std::optional<std::int64_t> parse_long_quantity(std::string_view text);
+inline std::optional<std::int64_t> parse_quantity(std::string_view text) {
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return text[0] - '0';
+  return parse_long_quantity(text);
+}
 
 // Of CL.THROTTLE and GCRA: 0 allowed or 1 limited; limit; remaining; seconds to retry, -1 when allowed and when never;
 // seconds to full.

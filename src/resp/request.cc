@@ -4,6 +4,8 @@
 // whole input always agree.
 #include "resp/request.h"
 
+#include <cstring>
+
 #include "resp/inline_words.h"
 #include "resp/number.h"
 
@@ -30,20 +32,35 @@ std::string too_many_args(std::string_view count) {
   return reason;
 }
 
-// Reads at most seven digits, without leading zeros, and the line end behind them; null if there is anything else.
-const char* read_size(const char* at, const char* end, std::size_t& size) {
-  if (end - at < 3) return nullptr;
-  std::size_t value = static_cast<unsigned char>(*at) - std::size_t{'0'};
-  if (value > 9 || (value == 0 && at[1] != '\r')) return nullptr;
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+std::size_t digit(char c) { return static_cast<std::size_t>(c - '0'); }
+
+// Reads up to seven digits, without leading zeros, and the line end behind them; null if there is anything else.
+const char* read_long_size(const char* at, const char* end, std::size_t& size) {
+  if (!is_digit(*at) || (*at == '0' && at[1] != '\r')) return nullptr;
   const char* const last = end - at > 8 ? at + 8 : end - 1;  // where the line feed must be at the latest
-  while (++at < last && *at != '\r') {
-    const std::size_t digit = static_cast<unsigned char>(*at) - std::size_t{'0'};
-    if (digit > 9) return nullptr;
-    value = value * 10 + digit;
-  }
-  if (at >= last || at[1] != '\n') return nullptr;
+  std::size_t value = digit(*at);
+  while (++at < last && is_digit(*at)) value = value * 10 + digit(*at);
+  if (at >= last || at[0] != '\r' || at[1] != '\n') return nullptr;
   size = value;
   return at + 2;
+}
+
+// The same. Nearly all sizes have one or two, which four bytes tell at once.
+inline const char* read_size(const char* at, const char* end, std::size_t& size) {
+  if (end - at < 4) return end - at == 3 ? read_long_size(at, end, size) : nullptr;
+  unsigned char bytes[4];
+  std::memcpy(bytes, at, 4);
+  const unsigned first = bytes[0] - unsigned{'0'}, second = bytes[1] - unsigned{'0'};
+  if (bytes[1] == '\r' && bytes[2] == '\n' && first <= 9) {
+    size = first;
+    return at + 3;
+  }
+  if (bytes[2] == '\r' && bytes[3] == '\n' && first - 1 <= 8 && second <= 9) {
+    size = first * 10 + second;
+    return at + 4;
+  }
+  return read_long_size(at, end, size);
 }
 
 }  // namespace

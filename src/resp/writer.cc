@@ -15,8 +15,9 @@ void append_integer(std::string& out, std::int64_t value) {
 
 // Most numbers of a reply have few digits; 20 bytes hold every 64-bit integer.
 char* put_integer(char* at, std::int64_t value) {
-  if (value >= 0 && value < 10) {
-    *at = static_cast<char>('0' + value);
+  if (value >= 0 && value < 100) {
+    if (value >= 10) *at++ = static_cast<char>('0' + value / 10);
+    *at = static_cast<char>('0' + value % 10);
     return at + 1;
   }
   return std::to_chars(at, at + 20, value).ptr;

@@ -13,21 +13,10 @@
 #include <vector>
 
 #include "protocol/grpc_message.h"
-#include "server/grpc_methods.h"
+#include "server/grpc_head.h"
 #include "weir/verdict.h"
 
 namespace weir {
-
-// What its header fields say.
-struct GrpcHead {
-  GrpcMethod method = GrpcMethod::none;
-  Micros timeout = kNever;
-  std::size_t bytes = 0;  // of the fields, as HTTP/2 counts them
-  bool is_post = false;
-  bool is_grpc = false;     // by its content-type
-  bool is_encoded = false;  // its messages may be compressed
-  bool has_bad_timeout = false;
-};
 
 struct GrpcCall {
   std::int32_t stream = 0;
@@ -35,6 +24,7 @@ struct GrpcCall {
   std::string in{};   // of the request: what is not answered yet
   std::string out{};  // messages, from `sent` on
   std::size_t sent = 0;
+  std::size_t surplus = 0;  // what came after it was refused
   Micros deadline = kNever;
   GrpcStatus status = GrpcStatus::ok;  // of the trailers
   std::string message{};               // of the same
@@ -44,6 +34,7 @@ struct GrpcCall {
   bool is_answering = false;     // its response has begun
   bool is_finished = false;      // after `out` come the trailers
   bool is_waiting = false;       // HTTP/2 has nothing to send until it is told that there is more
+  bool is_foreign = false;       // refused in terms of HTTP
   bool has_request_end = false;  // the client sends no more
 
   GrpcCall* next = nullptr;  // among those of its connection

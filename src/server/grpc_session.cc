@@ -12,7 +12,6 @@
 #include <exception>
 #include <utility>
 
-#include "nearest.h"
 #include "server/grpc_greeting.h"
 
 namespace weir {
@@ -22,6 +21,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{16} << 10;
 // A stream of questions is answered no further while so many bytes of answers are not taken.
 constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
+// What a client that was refused may send all the same.
+constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
 
@@ -41,12 +42,6 @@ nghttp2_nv copied(std::string_view name, std::string_view value) {
 
 std::string_view text(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
-}
-
-bool is_grpc_type(std::string_view type) {
-  constexpr std::string_view kType = "application/grpc";
-  return type.starts_with(kType) &&
-         (type.size() == kType.size() || type[kType.size()] == '+' || type[kType.size()] == ';');
 }
 
 const nghttp2_frame_hd& head_of(const nghttp2_frame* frame) { return frame->hd; }
@@ -87,6 +82,9 @@ class GrpcSession final : public Session {
   int on_frame(const nghttp2_frame* frame);
   int on_sent(const nghttp2_frame* frame);
   int on_close(std::int32_t stream);
+  int reset(const GrpcCall& call) {
+    return nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, call.stream, NGHTTP2_NO_ERROR);
+  }
   static ssize_t on_read(nghttp2_session*, std::int32_t, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags,
                          nghttp2_data_source* source, void* self);
   ssize_t read_answer(GrpcCall& call, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags);
@@ -241,8 +239,9 @@ void GrpcSession::set_deadlines() {
   const Micros now = service_.limiter.now();
   for (GrpcCall* call = open_; call != nullptr && !call->is_dated; call = call->next) {
     call->is_dated = true;
-    if (call->is_finished) continue;
-    const Micros wait = call->is_pending ? std::min(call->head.timeout, kGrpcPatience) : call->head.timeout;
+    if (call->is_finished && !call->is_foreign) continue;
+    const bool is_short = call->is_pending || call->is_foreign;
+    const Micros wait = is_short ? std::min(call->head.timeout, kGrpcPatience) : call->head.timeout;
     call->deadline = wait == kNever ? kNever : now + wait;
     earliest_ = std::min(earliest_, call->deadline);
   }
@@ -257,8 +256,10 @@ void GrpcSession::wake(Micros now, std::string& output) {
   earliest_ = kNever;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
-    if (call->is_finished) continue;
-    if (call->is_dated && call->deadline <= now) {
+    if (call->is_finished && !call->is_foreign) continue;
+    if (call->is_foreign && call->deadline <= now) {
+      reset(*call);
+    } else if (call->deadline <= now) {
       finish(*call, GrpcStatus::deadline_exceeded, "the deadline has passed");
     } else {
       earliest_ = std::min(earliest_, call->deadline);
@@ -275,6 +276,7 @@ void GrpcSession::drain(std::string& output) {
   final_due_ = service_.limiter.now() + kGrpcDrainNotice;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
+    if (call->is_foreign) reset(*call);
     if (is_stream(call->head.method) && !call->is_pending && !call->is_finished) dismiss(*call);
   }
   nghttp2_submit_shutdown_notice(http2_);
@@ -328,29 +330,16 @@ int GrpcSession::on_begin_headers(const nghttp2_frame* frame) {
 
 int GrpcSession::on_header(const nghttp2_frame* frame, std::string_view name, std::string_view value) {
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-  GrpcCall* call = call_of(head_of(frame).stream_id);
-  if (call == nullptr) return 0;
-  GrpcHead& head = call->head;
-  head.bytes += name.size() + value.size() + 32;
-  if (name == ":path") {
-    head.method = find_grpc_method(value);
-    if (head.method == GrpcMethod::none) call->message = "there is no method " + in_quotes(value, 100) + " here";
-  } else if (name == ":method") {
-    head.is_post = value == "POST";
-  } else if (name == "content-type") {
-    head.is_grpc = is_grpc_type(value);
-  } else if (name == "grpc-timeout") {
-    const auto timeout = parse_grpc_timeout(value);
-    head.timeout = timeout.value_or(kNever);
-    head.has_bad_timeout = !timeout;
-  } else if (name == "grpc-encoding") {
-    head.is_encoded = value != "identity";
-  }
+  if (GrpcCall* call = call_of(head_of(frame).stream_id)) read_grpc_field(name, value, call->head);
   return 0;
 }
 
 int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   GrpcCall* call = call_of(stream);
+  if (call != nullptr && call->is_foreign) {
+    call->surplus += data.size();
+    return call->surplus > kSurplusMax ? reset(*call) : 0;
+  }
   if (call == nullptr || call->is_finished) return 0;
   if (call->head.method == GrpcMethod::health_watch && !call->is_pending) return 0;
   if (held_ + data.size() > kGrpcHeldMax) {
@@ -379,13 +368,14 @@ int GrpcSession::on_frame(const nghttp2_frame* frame) {
   return 0;
 }
 
-// Whoever was answered before the end of its request need not send the rest.
+// Whoever was answered before the end of its request need not send the rest. Clients of plain HTTP may send a little
+// more: some take a reset for an error, answer or not.
 int GrpcSession::on_sent(const nghttp2_frame* frame) {
   const nghttp2_frame_hd& head = head_of(frame);
   if (head.type != NGHTTP2_HEADERS || !has_flag(frame, NGHTTP2_FLAG_END_STREAM)) return 0;
   const GrpcCall* call = call_of(head.stream_id);
-  if (call == nullptr || call->has_request_end) return 0;
-  return nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, head.stream_id, NGHTTP2_NO_ERROR);
+  if (call == nullptr || call->has_request_end || call->is_foreign) return 0;
+  return reset(*call);
 }
 
 int GrpcSession::on_close(std::int32_t stream) {
@@ -405,21 +395,9 @@ void GrpcSession::forget(GrpcCall* call) {
 // Its header fields are complete.
 void GrpcSession::start(GrpcCall& call) {
   const GrpcHead& head = call.head;
-  if (head.bytes > kGrpcHeaderMax) {
-    return finish(call, GrpcStatus::resource_exhausted,
-                  "the header fields have " + std::to_string(head.bytes) + " bytes; at most " +
-                      std::to_string(kGrpcHeaderMax) + " are read");
-  }
   if (!head.is_post) return refuse_http(call, "405", field("allow", "POST"));
   if (!head.is_grpc) return refuse_http(call, "415", field("accept", "application/grpc"));
-  if (head.method == GrpcMethod::none) return finish(call, GrpcStatus::unimplemented, std::move(call.message));
-  if (head.has_bad_timeout) {
-    return finish(call, GrpcStatus::internal, "grpc-timeout is up to 8 digits and one of H, M, S, m, u, n: 20m");
-  }
-  if (head.is_encoded) {
-    return finish(call, GrpcStatus::unimplemented, "messages must not be compressed: grpc-encoding is identity");
-  }
-  if (head.timeout == Micros{0}) return finish(call, GrpcStatus::deadline_exceeded, "the deadline has passed");
+  if (auto refused = refuse_grpc_head(head)) return finish(call, refused->status, std::move(refused->message));
   if (head.method != GrpcMethod::reflection) return;
   call.is_pending = false;
   --pending_;
@@ -428,7 +406,7 @@ void GrpcSession::start(GrpcCall& call) {
 
 // An answer of HTTP only, for those who do not speak gRPC.
 void GrpcSession::refuse_http(GrpcCall& call, std::string_view status, nghttp2_nv more) {
-  call.is_answering = call.is_finished = true;
+  call.is_answering = call.is_finished = call.is_foreign = true;
   if (std::exchange(call.is_pending, false)) --pending_;
   ++answered_;
   const std::array fields = {field(":status", status), more};
@@ -438,21 +416,13 @@ void GrpcSession::refuse_http(GrpcCall& call, std::string_view status, nghttp2_n
 void GrpcSession::take_messages(GrpcCall& call) {
   if (call.head.method == GrpcMethod::reflection) return answer_questions(call);
   const GrpcMessage message = read_grpc_message(call.in);
-  switch (message.state) {
-    case GrpcMessage::State::need_more:
-      return;
-    case GrpcMessage::State::complete:
-      if (message.consumed == call.in.size()) return;  // it is answered when the request ends
-      return finish(call, GrpcStatus::unimplemented, "this method takes one message, and more than one came");
-    case GrpcMessage::State::compressed:
-      return finish(call, GrpcStatus::internal, "a message is compressed, though no grpc-encoding was named");
-    case GrpcMessage::State::bad_flag:
-      return finish(call, GrpcStatus::internal, "a message begins with neither 0 nor 1: this is no gRPC framing");
-    case GrpcMessage::State::too_large:
-      return finish(call, GrpcStatus::resource_exhausted,
-                    "the message has " + std::to_string(message.length) + " bytes; at most " +
-                        std::to_string(kGrpcMessageMax) + " are read");
+  if (message.state == GrpcMessage::State::need_more) return;
+  if (message.state != GrpcMessage::State::complete) {
+    GrpcOutcome refused = refuse_grpc_message(message);
+    return finish(call, refused.status, std::move(refused.message));
   }
+  if (message.consumed == call.in.size()) return;  // it is answered when the request ends
+  finish(call, GrpcStatus::unimplemented, "this method takes one message, and more than one came");
 }
 
 // A stream of questions: each is answered in its turn, but not faster than the answers are taken.
@@ -470,7 +440,8 @@ void GrpcSession::answer_questions(GrpcCall& call) {
   held_ -= used;
   if (message.state == GrpcMessage::State::complete) return;  // later
   if (message.state != GrpcMessage::State::need_more) {
-    return finish(call, GrpcStatus::internal, "a message is compressed, too large, or no message at all");
+    GrpcOutcome refused = refuse_grpc_message(message);
+    return finish(call, refused.status, std::move(refused.message));
   }
   if (!call.has_request_end) return;
   if (call.in.empty()) return finish(call, GrpcStatus::ok);

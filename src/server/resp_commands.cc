@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 
 #include "nearest.h"
@@ -53,8 +54,9 @@ constexpr auto kIndex = [] {
   return index;
 }();
 static_assert(std::size(kCommands) < kPlaces / 2);
+static_assert(std::ranges::all_of(kCommands, [](const RespCommand& each) { return each.name.size() <= 16; }));
 
-bool is_named(std::string_view text, std::string_view name) {
+inline bool is_named(std::string_view text, std::string_view name) {
   if (text.size() != name.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (lower(text[i]) != name[i]) return false;
@@ -103,6 +105,20 @@ const RespCommand* find_command(std::string_view name) {
   return nullptr;
 }
 
+namespace {
+
+inline const RespCommand* find_again(LastCommand& last, std::string_view name) {
+  if (name.size() == last.size && std::memcmp(name.data(), last.name, last.size) == 0) return last.command;
+  const RespCommand* const found = find_command(name);
+  if (found != nullptr) {
+    last.size = name.copy(last.name, sizeof last.name);
+    last.command = found;
+  }
+  return found;
+}
+
+}  // namespace
+
 std::string upper(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
@@ -127,7 +143,7 @@ void reply_help(const Call& call, std::span<const std::string_view> lines) {
 }
 
 AfterCommand run_command(const Call& call) {
-  const RespCommand* const command = find_command(call.args[0]);
+  const RespCommand* const command = find_again(call.service.last, call.args[0]);
   if (command == nullptr) return run_unknown(call);
   const std::size_t given = call.args.size() - 1;
   if (given < command->args_min || given > command->args_max) {

@@ -23,7 +23,7 @@ AfterCommand reply_error(const Call& call, const Error& error) {
   return AfterCommand::go_on;
 }
 
-AfterCommand ask(const Call& call, RespStep::Kind kind, const Charge& charge) {
+inline AfterCommand ask(const Call& call, RespStep::Kind kind, const Charge& charge) {
   call.service.steps.push_back({static_cast<std::uint32_t>(call.turn.ask(charge)), kind});
   return AfterCommand::asked;
 }
@@ -56,7 +56,9 @@ std::string_view bytes_of_numbers(const Call& call, Args args) {
   return {args[1].data(), static_cast<std::size_t>(end - args[1].data())};
 }
 
-AfterCommand run_bucket(const Call& call, const Bucket& bucket) {
+// One for each, since all of it is known when it is compiled.
+template <const Bucket& bucket>
+AfterCommand run_bucket(const Call& call) {
   const Args args = call.args.subspan(1);
   const std::string_view bytes = bytes_of_numbers(call, args);
   if (const Limit* known = call.service.limits.find(bucket.kind, bytes)) {
@@ -125,9 +127,9 @@ AfterCommand reset_rule(const Call& call) {
 
 }  // namespace
 
-AfterCommand run_cell_throttle(const Call& call) { return run_bucket(call, kCellBucket); }
-AfterCommand run_crab_throttle(const Call& call) { return run_bucket(call, kCrabBucket); }
-AfterCommand run_gcra(const Call& call) { return run_bucket(call, kGcraBucket); }
+AfterCommand run_cell_throttle(const Call& call) { return run_bucket<kCellBucket>(call); }
+AfterCommand run_crab_throttle(const Call& call) { return run_bucket<kCrabBucket>(call); }
+AfterCommand run_gcra(const Call& call) { return run_bucket<kGcraBucket>(call); }
 
 AfterCommand run_weir_limit(const Call& call) {
   if (call.args.size() == 3) {

@@ -24,6 +24,15 @@ struct RespStep {
   Kind kind = Kind::cell;
 };
 
+struct RespCommand;
+
+// The command that came last, by the bytes of its name: the next one is most often the same.
+struct LastCommand {
+  char name[16] = {};
+  std::size_t size = 0;
+  const RespCommand* command = nullptr;
+};
+
 struct RespService {
   Limiter& limiter;
   Gate* gate = nullptr;    // null: there are no rules
@@ -32,6 +41,7 @@ struct RespService {
 
   InlineLimits quotas{};
   RespLimits limits{};
+  LastCommand last{};
   std::vector<RespStep> steps{};  // of the round, session after session
   std::string texts{};
   std::size_t sessions = 0;  // that wait for the turn
