@@ -29,11 +29,12 @@ CASES
 
 # failing: what fails beside those, of at least 140 cases.
 failing() {
+  rm -f "$work/report.xml"
   timeout 100 "$h2spec" generic http2 hpack -p "$grpc_port" -o 1 -j "$work/report.xml" \
     -P /envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit >"$work/h2spec.log" 2>&1
   "$python" - "$work/report.xml" <<'PY' | grep -vFf "$work/may_fail" | sort
-import sys, xml.etree.ElementTree as tree
-cases = list(tree.parse(sys.argv[1]).iter("testcase"))
+import os, sys, xml.etree.ElementTree as tree
+cases = list(tree.parse(sys.argv[1]).iter("testcase")) if os.path.exists(sys.argv[1]) else []
 if len(cases) < 140:
     print("only", len(cases), "cases ran")
 for case in cases:
