@@ -3,10 +3,12 @@
 # With `stubs` the messages are Envoy's own, generated (xds-protos), health and reflection those of their packages. With
 # `reflection` the client knows nothing beforehand: it asks the server for its services and makes its messages from
 # what it is told. Both then hold the same talk, by the rules of grpc_clients.sh. One line a check, as lib.bash has it.
+import glob
 import os
 import signal
 import sys
 import threading
+import time
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -31,6 +33,18 @@ def code_of(call):
         return "OK"
     except grpc.RpcError as error:
         return error.code().name
+
+
+# A signal takes its time where processors are busy.
+def stop(pid):
+    def states():
+        for status in glob.glob(f"/proc/{pid}/task/*/status"):
+            with open(status) as lines:
+                yield next(line.split()[1] for line in lines if line.startswith("State:"))
+
+    os.kill(pid, signal.SIGSTOP)
+    while set(states()) - {"T"}:
+        time.sleep(0.001)
 
 
 class Stubs:
@@ -221,7 +235,7 @@ def errors(talk):
     for method in (f"/{RLS}/Nothing", "/no.such.Service/Nothing"):
         check(f"{method} is not there", "UNIMPLEMENTED",
               code_of(lambda: talk.channel.unary_unary(method)(b"", timeout=10)))
-    os.kill(talk.pid, signal.SIGSTOP)
+    stop(talk.pid)
     check("a server that does not answer", "DEADLINE_EXCEEDED",
           code_of(lambda: talk.should(talk.request(user("z")), timeout=0.1)))
     os.kill(talk.pid, signal.SIGCONT)
