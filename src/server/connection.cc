@@ -215,7 +215,7 @@ void Connection::on_due(Micros now) {
     session_->wake(now, out_);
     if (!was_holding || session_->is_holding()) return;
     since_ = all_.tick;
-    go_on();
+    if (!is_closing_ && takes_input()) consume();  // though nothing may have come: the session may want to close
   });
 }
 
