@@ -30,7 +30,7 @@ for door in "${doors[@]}"; do
   clean "$door" $door --connections 5
   clean "$door at a rate" $door --connections 5 --rate 1000
   is "$door at a rate: about so many" yes \
-    "$([ "$(field checks)" -gt 300 ] && [ "$(field checks)" -le 560 ] && echo yes)"
+    "$([ "$(field checks)" -gt 100 ] && [ "$(field checks)" -le 600 ] && echo yes)"
   clean "$door, two threads" $door --connections 4 --threads 2
 done
 clean "pipelined HTTP" --http ":$http_port" --pipeline 8
