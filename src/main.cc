@@ -22,6 +22,7 @@
 #include <tuple>
 #include <utility>
 
+#include "command/bench_command.h"
 #include "command/config_file.h"
 #include "command/policy_commands.h"
 #include "command/reloader.h"
@@ -72,7 +73,8 @@ class ExamplesFirst final : public CLI::Formatter {
                                                                              {"state", &kStateExamples},
                                                                              {"validate", &weir::kValidateExamples},
                                                                              {"explain", &weir::kExplainExamples},
-                                                                             {"schema", &weir::kSchemaExamples}};
+                                                                             {"schema", &weir::kSchemaExamples},
+                                                                             {"bench", &weir::kBenchExamples}};
     for (const auto& [name, examples] : kExamples) {
       if (app->get_name() == name) return *examples + CLI::Formatter::make_description(app);
     }
@@ -80,8 +82,8 @@ class ExamplesFirst final : public CLI::Formatter {
   }
 };
 
-constexpr std::array<std::string_view, 7> kCommands = {"serve", "validate", "explain", "schema",
-                                                       "state", "version",  "help"};
+constexpr std::array<std::string_view, 8> kCommands = {"serve", "validate", "explain", "schema",
+                                                       "bench", "state",    "version", "help"};
 
 struct ServeArguments {
   std::string http = "127.0.0.1:8080";
@@ -358,6 +360,7 @@ int main(int argc, char** argv) try {
       ->check(whole_number_to(1'048'576))
       ->capture_default_str();
   weir::PolicyCommands policy_commands(app);
+  weir::BenchCommand bench_command(app);
   StateCommand state_command;
   add_state_command(app, state_command);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
@@ -379,6 +382,7 @@ int main(int argc, char** argv) try {
   if (*version_command) return print_version();
   if (*state_command.state) return run(state_command);
   if (const auto exit_code = policy_commands.run()) return *exit_code;
+  if (const auto exit_code = bench_command.run()) return *exit_code;
   return serve(arguments);
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,9 +11,20 @@
 namespace weir {
 namespace {
 
-std::string error_of(std::string_view body) {
-  const auto request = parse_check(body);
-  return request ? "no error" : request.error().message;
+// What was read, with the texts that it looks at.
+struct Read {
+  std::string body;
+  JsonTexts texts;
+  CheckItem item;
+  Result<void> result;
+
+  explicit Read(std::string_view text, CheckShape shape = CheckShape::check)
+      : body(text), result(parse_check(body, shape, item, texts)) {}
+};
+
+std::string error_of(std::string_view body, CheckShape shape = CheckShape::check) {
+  const Read read(body, shape);
+  return read.result ? "no error" : read.result.error().message;
 }
 
 // That the message names each of these.
@@ -24,32 +36,31 @@ void expect_told(std::string_view body, std::initializer_list<std::string_view> 
 }
 
 TEST(CheckJson, ReadsAllFourMembers) {
-  const auto request = parse_check(R"({"key":"job:7","limit":"10/s burst 50","algorithm":"leaky_meter","cost":5})");
-  ASSERT_TRUE(request) << request.error().message;
-  EXPECT_EQ(request->charge->key, "job:7");
-  EXPECT_EQ(request->charge->cost, 5);
-  EXPECT_EQ(request->charge->quota.algorithm, Algorithm::leaky_meter);
-  EXPECT_EQ(request->charge->quota.permits, 10);
-  EXPECT_EQ(request->charge->quota.burst, 50);
+  const Read read(R"({"key":"job:7","limit":"10/s burst 50","algorithm":"leaky_meter","cost":5})");
+  ASSERT_TRUE(read.result) << read.result.error().message;
+  EXPECT_EQ(read.item.key, "job:7");
+  EXPECT_EQ(read.item.cost, 5);
+  EXPECT_EQ(read.item.algorithm, Algorithm::leaky_meter);
+  EXPECT_EQ(read.item.limit, "10/s burst 50");
+  EXPECT_FALSE(read.item.by_rules);
 }
 
 TEST(CheckJson, NeedsOnlyKeyAndLimit) {
-  const auto request = parse_check(" { \"limit\" : \"100/minute\",\n \"key\" : \"u\" } \r\n");
-  ASSERT_TRUE(request) << request.error().message;
-  EXPECT_EQ(request->charge->cost, 1);
-  EXPECT_EQ(request->charge->quota.algorithm, Algorithm::sliding_window);
+  const Read read(" { \"limit\" : \"100/minute\",\n \"key\" : \"u\" } \r\n");
+  ASSERT_TRUE(read.result) << read.result.error().message;
+  EXPECT_EQ(read.item.cost, 1);
+  EXPECT_FALSE(read.item.algorithm);
 }
 
 TEST(CheckJson, ReadsEscapesAndEveryCharacterOfAKey) {
-  const auto request = parse_check(R"({"key":"a\"\\\/\u00e9\ud83d\ude00\u0000z","\u006cimit":"1/s"})");
-  ASSERT_TRUE(request) << request.error().message;
-  EXPECT_EQ(request->charge->key, std::string("a\"\\/\xC3\xA9\xF0\x9F\x98\x80\0z", 12));
+  const Read read(R"({"key":"a\"\\\/\u00e9\ud83d\ude00\u0000z","\u006cimit":"1/s"})");
+  ASSERT_TRUE(read.result) << read.result.error().message;
+  EXPECT_EQ(read.item.key, std::string("a\"\\/\xC3\xA9\xF0\x9F\x98\x80\0z", 12));
 }
 
 TEST(CheckJson, TakesACostOfAnySignUpTo2To53) {
-  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":0})")->charge->cost, 0);
-  EXPECT_EQ(parse_check(R"({"key":"u","limit":"1/s","cost":-9007199254740992})")->charge->cost,
-            -(std::int64_t{1} << 53));
+  EXPECT_EQ(Read(R"({"key":"u","limit":"1/s","cost":0})").item.cost, 0);
+  EXPECT_EQ(Read(R"({"key":"u","limit":"1/s","cost":-9007199254740992})").item.cost, -(std::int64_t{1} << 53));
   for (const char* cost : {"9007199254740993", "-9007199254740993", "9223372036854775807", "9223372036854775808",
                            "18446744073709551616", "-99999999999999999999", "123456789012345678901234567890"}) {
     expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}", {"\"cost\"", cost, "2^53"});
@@ -113,17 +124,28 @@ TEST(CheckJson, BoundsTheKey) {
   expect_told("{\"key\":\"" + std::string(1'000'000, 'k') + "\",\"limit\":\"1/s\"}", {"the key has 1000000 bytes"});
 }
 
-TEST(CheckJson, PassesOnWhatIsWrongWithAQuotaAndItsColumn) {
-  expect_told(R"({"key":"u","limit":"100/minuet"})", {"\"limit\": ", "column 5", "100/minute"});
-  const auto request = parse_check(R"({"key":"u","limit":"100/minuet"})");
-  ASSERT_FALSE(request);
-  EXPECT_EQ(request.error().column, 5);
+TEST(CheckJson, NamesTheAlgorithmThatWasMeant) {
   expect_told(R"({"key":"u","limit":"1/s","algorithm":"tokenbucket"})", {"\"algorithm\": ", "token_bucket"});
-  expect_told(R"({"key":"u","limit":"1/s burst 5","algorithm":"fixed_window"})", {"\"limit\": "});
 }
 
-TEST(CheckJson, RefusesConcurrencyWithAHint) {
-  expect_told(R"({"key":"u","limit":"20 concurrent"})", {"acquired and released", "100/minute"});
+TEST(CheckJson, BoundsAnId) {
+  EXPECT_EQ(Read(R"({"key":"u","limit":"1/s","id":"order-7"})").item.id, "order-7");
+  expect_told(R"({"key":"u","limit":"1/s","id":""})", {"\"id\" has 0 bytes; give 1 to 64"});
+  expect_told(R"({"key":"u","limit":"1/s","id":")" + std::string(65, 'i') + "\"}", {"\"id\" has 65 bytes"});
+}
+
+TEST(CheckJson, KnowsWhatEachKindOfBodyNeeds) {
+  EXPECT_EQ(error_of(R"({"id":"7","key":"u","limit":"1/s","cost":3})", CheckShape::settle), "no error");
+  EXPECT_EQ(error_of(R"({"id":"7","user":"42"})", CheckShape::settle), "no error");
+  EXPECT_NE(error_of(R"({"key":"u","limit":"1/s"})", CheckShape::settle).find("\"id\" is missing"), std::string::npos);
+  EXPECT_NE(error_of(R"({"id":"7"})", CheckShape::settle).find("\"key\" is missing"), std::string::npos);
+  EXPECT_EQ(error_of(R"({"key":"u","limit":"2 concurrent"})", CheckShape::acquire), "no error");
+  EXPECT_NE(error_of(R"({"key":"u"})", CheckShape::acquire).find("\"limit\" is missing"), std::string::npos);
+  EXPECT_NE(error_of(R"({"user":"u"})", CheckShape::acquire).find("unknown member 'user'"), std::string::npos);
+  EXPECT_EQ(error_of(R"({"key":"u","id":"7"})", CheckShape::release), "no error");
+  EXPECT_NE(error_of(R"({"key":"u"})", CheckShape::release).find("\"id\" is missing"), std::string::npos);
+  EXPECT_NE(error_of(R"({"key":"u","id":"7","limit":"1/s"})", CheckShape::release).find("unknown member"),
+            std::string::npos);
 }
 
 TEST(CheckJson, IsNotImpressedByDepth) {
@@ -134,13 +156,12 @@ TEST(CheckJson, IsNotImpressedByDepth) {
 }
 
 TEST(CheckJson, ReadsARequestForTheRules) {
-  const auto body = parse_check(
+  const Read read(
       R"({"user":"42","api_key":"k","ip":"192.0.2.1","tenant":"acme","plan":"free","method":"GET","host":"h",)"
       R"("path":"/a?b=c","headers":{"x-org":"acme","X-Two":"2"},"entries":{"remote":"1"},"cost":3})");
-  ASSERT_TRUE(body) << body.error().message;
-  ASSERT_FALSE(body->charge);
-  std::vector<Attribute> attributes;
-  const Request request = body->by_rules.request(attributes);
+  ASSERT_TRUE(read.result) << read.result.error().message;
+  ASSERT_TRUE(read.item.by_rules);
+  const Request request = read.item.request();
   EXPECT_EQ(request.user, "42");
   EXPECT_EQ(request.api_key, "k");
   EXPECT_EQ(request.ip, "192.0.2.1");
@@ -170,6 +191,50 @@ TEST(CheckJson, RefusesHeadersThatAreNoTexts) {
   std::string many = R"({"headers":{)";
   for (int i = 0; i < 257; ++i) many += (i > 0 ? ",\"h" : "\"h") + std::to_string(i) + "\":\"\"";
   expect_told(many + "}}", {"more than 256"});
+}
+
+// The keys of a list; `wrong` for those that are, and the error of the whole behind them.
+std::string list_of(std::string_view body) {
+  JsonTexts texts;
+  CheckList list(body, texts);
+  CheckItem item;
+  std::optional<Error> wrong;
+  std::string out;
+  while (true) {
+    const auto more = list.next(item, wrong);
+    if (!more) return out + "! " + more.error().message;
+    if (!*more) return out;
+    out += wrong ? "wrong " : std::string(item.by_rules ? item.user : item.key) + " ";
+  }
+}
+
+TEST(CheckList, ReadsAnArrayWithAndWithoutAName) {
+  EXPECT_EQ(list_of(R"([{"key":"a","limit":"1/s"},{"user":"b"} , {"key":"c","limit":"1/s"}])"), "a b c ");
+  EXPECT_EQ(list_of(R"( { "checks" : [ {"key":"a","limit":"1/s"} ] } )"), "a ");
+  EXPECT_EQ(list_of("[]"), "");
+  EXPECT_EQ(list_of(R"({"checks":[]})"), "");
+}
+
+TEST(CheckList, GoesOnBehindACheckThatIsWrong) {
+  EXPECT_EQ(list_of(R"([{"key":"a","limit":"1/s"},7,{"kye":[{"a":[1,"]"]}]},"x",null,{"key":"c","limit":"1/s"}])"),
+            "a wrong wrong wrong wrong c ");
+}
+
+TEST(CheckList, RefusesWhatIsNoListAsAWhole) {
+  for (const char* body : {"", " "}) EXPECT_EQ(list_of(body).substr(0, 19), "! the body is empty") << body;
+  for (const char* body : {"7", "\"x\"", "null"}) {
+    EXPECT_EQ(list_of(body).substr(0, 36), "! the body must be an array of check") << body;
+  }
+  EXPECT_EQ(list_of("{}").substr(0, 21), "! \"checks\" is missing");
+  EXPECT_EQ(list_of(R"({"check":[]})").substr(0, 25), "! unknown member 'check';");
+  EXPECT_EQ(list_of(R"({"checks":{}})"), "! \"checks\" must be an array, found an object");
+  EXPECT_EQ(list_of(R"({"checks":[],"x":1})").substr(0, 20), "! unknown member 'x'");
+  EXPECT_EQ(list_of("[] x").substr(0, 32), "! after the checks there is more");
+  EXPECT_EQ(list_of(std::string("[]\0", 3)).substr(0, 32), "! after the checks there is more");
+  for (const char* body : {"[", "[{", "[1,", "[1 2]", "[{\"key\":\"\xff\"}]", "{\"checks\":[]", "[,]", "[1,]"}) {
+    EXPECT_NE(list_of(body).find("! the body is not JSON"), std::string::npos) << body;
+  }
+  EXPECT_NE(list_of("[" + std::string(100, '[')).find("nested too deeply"), std::string::npos);
 }
 
 }  // namespace

@@ -87,6 +87,42 @@ TEST(Headers, PromiseNothingWhereThereIsNothingToReset) {
   EXPECT_EQ(field(full, "X-RateLimit-Reset"), "1794747405") << "clients of this dialect expect it always";
 }
 
+// Two limits in one style, as lines.
+std::string lines(RateLimitFields fields, bool x_ratelimit, bool retry_after, const Decision& second) {
+  const Limit minute = window(100, 60'000'000), hour = window(1000, 3'600'000'000);
+  const LimitAnswer limits[] = {{"a: 100/minute", "a", "100/minute", &minute, 1, {true, 100, 90, {}, Micros{9}, {}}},
+                                {"a: 1000/hour", "a", "1000/hour", &hour, 1, second}};
+  std::string out;
+  append_rate_limit_fields(out, {limits, 1, second.retry_after},
+                           {.x_ratelimit = x_ratelimit, .rate_limit = fields, .retry_after = retry_after}, kNow);
+  return out;
+}
+
+TEST(Headers, SpeakEachFormOfTheDraft) {
+  const Decision left{true, 1000, 50, Micros{0}, Micros{4'000'001}, Micros{0}};
+  EXPECT_EQ(lines(RateLimitFields::draft_03, false, true, left),
+            "RateLimit-Limit: 1000, 100;w=60, 1000;w=3600\r\nRateLimit-Remaining: 50\r\nRateLimit-Reset: 5\r\n");
+  EXPECT_EQ(lines(RateLimitFields::draft_06, false, true, left),
+            "RateLimit-Limit: 1000\r\nRateLimit-Remaining: 50\r\nRateLimit-Reset: 5\r\n"
+            "RateLimit-Policy: 100;w=60, 1000;w=3600\r\n");
+  EXPECT_EQ(lines(RateLimitFields::draft_07, false, true, left),
+            "RateLimit-Policy: 100;w=60, 1000;w=3600\r\nRateLimit: limit=1000, remaining=50, reset=5\r\n");
+  EXPECT_EQ(lines(RateLimitFields::draft_11, false, true, left),
+            "RateLimit-Policy: \"a: 100/minute\";q=100;w=60, \"a: 1000/hour\";q=1000;w=3600\r\n"
+            "RateLimit: \"a: 1000/hour\";r=50;t=5\r\n");
+  EXPECT_EQ(lines(RateLimitFields::none, true, true, left),
+            "X-RateLimit-Limit: 1000\r\nX-RateLimit-Remaining: 50\r\nX-RateLimit-Reset: 1794747409\r\n");
+  EXPECT_EQ(lines(RateLimitFields::none, false, true, left), "");
+}
+
+TEST(Headers, SendRetryAfterUnlessTheStyleHasNone) {
+  const Decision denied{false, 1000, 0, Micros{1'500'000}, Micros{9'000'000}, Micros{0}};
+  EXPECT_EQ(lines(RateLimitFields::none, false, true, denied), "Retry-After: 2\r\n");
+  EXPECT_EQ(lines(RateLimitFields::none, false, false, denied), "");
+  EXPECT_EQ(lines(RateLimitFields::draft_07, false, false, denied).substr(41),
+            "RateLimit: limit=1000, remaining=0, reset=2\r\n");
+}
+
 TEST(Headers, DescribeThePolicyOfEachKindOfLimit) {
   EXPECT_EQ(policy_field(window(5, 1'000)), "\"default\";q=5;w=1");
   EXPECT_EQ(policy_field(window(5, 1'000'001)), "\"default\";q=5;w=2");

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/grpc_session.h"
 #include "server/http_session.h"
 #include "server/listener.h"
 #include "server/resp_session.h"
@@ -24,14 +25,21 @@ namespace weir {
 namespace {
 
 constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
-constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};  // pools keep idle connections for hours
+constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
+constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
 constexpr std::size_t kDoors = 4;
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter) : http{.limiter = limiter, .gate = options.gate} {}
+  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping)
+      : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
+        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
+        grpc(limiter, options.gate),
+        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
 
-  HttpService http;
+  HttpService http, admin;
+  GrpcService grpc;
+  RespService resp;
 };
 
 // Signals as bytes in a pipe, for whoever waits; a byte 0 is put there by hand. One at a time in a process.
@@ -86,7 +94,7 @@ class ThreadedServer final : public Server {
       auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_));
     }
     if (auto opened = open_doors(); !opened) return opened;
     if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
@@ -128,13 +136,15 @@ class ThreadedServer final : public Server {
     const auto http = [](Services& services, std::string peer) {
       return make_http_session(services.http, std::move(peer));
     };
-    const auto resp = [this](Services&, std::string) {
-      return make_resp_session(limiter_, options_.version, ++last_id_);
+    const auto resp = [this](Services& services, std::string) { return make_resp_session(services.resp, ++last_id_); };
+    const auto grpc = [](Services& services, std::string) { return make_grpc_session(services.grpc); };
+    const auto admin = [](Services& services, std::string peer) {
+      return make_http_session(services.admin, std::move(peer));
     };
-    if (auto opened = open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http); !opened) {
-      return opened;
-    }
-    return open_door(1, options_.resp, addresses_.resp, "--resp", kRespPatience, resp);
+    return open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", kGrpcPatiences, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", kRespPatience, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", kHttpPatience, admin); });
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
@@ -162,6 +172,7 @@ class ThreadedServer final : public Server {
 
   void on_signal(int signal) {
     if (signal == SIGHUP) return options_.on_hangup();
+    stopping_ = true;
     for (const auto& loop : loops_) loop->stop();
   }
 
@@ -169,6 +180,7 @@ class ThreadedServer final : public Server {
   Limiter& limiter_;
   ServerAddresses addresses_;
   Signals signals_;
+  std::atomic<bool> stopping_{false};
   std::array<DoorState, kDoors> doors_{};
   std::atomic<std::int64_t> last_id_{0};
   std::vector<std::string> paths_;  // of unix sockets

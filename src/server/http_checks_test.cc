@@ -1,0 +1,97 @@
+// POST /v1/checks: one answer each, in order, whatever is among them; nothing if the body cannot be read.
+#include "server/http_check.h"
+
+#include "server/http_client.h"
+
+namespace weir {
+namespace {
+
+class HttpChecks : public HttpClient {
+ protected:
+  std::string checks(std::string_view json) { return post("/v1/checks", json); }
+};
+
+TEST_F(HttpChecks, AreAnsweredInOrder) {
+  use_rules("rules:\n  - {name: each, per: user, limit: 1/minute, algorithm: sliding_log}\n");
+  const std::string answer =
+      checks(R"({"checks":[{"key":"a","limit":"5/minute"},{"user":"42"},{"key":"a","limit":"5/minute","cost":4},)"
+             R"({"user":"42"},{"key":"a","limit":"5/minute"},{"key":"b","limit":"5/minuet"},{"nonsense":[1]},)"
+             R"({"key":"c","limit":"5/minute","id":"1"},{"key":"c","limit":"5/minute","id":"1"}]})");
+  EXPECT_EQ(status(answer), 200);
+  EXPECT_EQ(field(answer, "Content-Type"), "application/json");
+  const std::string text = body(answer);
+  const char* const expected[] = {
+      R"({"answers":[{"allowed":true,"limit":5,"remaining":4,)",
+      R"({"allowed":true,"limit":1,"remaining":0,"reset_after":60,"retry_after":0,"delay":0,"rule":"each",)",
+      R"({"allowed":true,"limit":5,"remaining":0,)",
+      R"({"allowed":false,"limit":1,"remaining":0,"reset_after":60,"retry_after":60,"delay":0,"rule":"each",)",
+      R"({"allowed":false,"limit":5,"remaining":0,)",
+      R"({"error":"Bad check","detail":"\"limit\": column 3)",
+      R"({"error":"Bad check","detail":"unknown member 'nonsense')",
+      R"({"allowed":true,"limit":5,"remaining":4,)",
+      R"({"allowed":true,"limit":5,"remaining":4,)",
+  };
+  std::size_t at = 0;
+  for (const char* part : expected) {
+    const std::size_t found = text.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << "\n is not behind byte " << at << " of\n" << text;
+    at = found + 1;
+  }
+  EXPECT_TRUE(text.ends_with("}]}\n"));
+}
+
+TEST_F(HttpChecks, MayBeABareArrayOrNone) {
+  EXPECT_TRUE(has(checks(R"([{"key":"a","limit":"5/minute"}])"), R"({"answers":[{"allowed":true,)"));
+  EXPECT_EQ(body(checks("[]")), "{\"answers\":[]}\n");
+}
+
+TEST_F(HttpChecks, ChargeNothingIfTheBodyCannotBeRead) {
+  use_rules("rules:\n  - {name: each, per: user, limit: 1/minute}\n");
+  for (const char* tail : {",", "", ",{]", "]}", ",{\"key\":\"\xff\"}]", "] x"}) {
+    const std::string answer = checks(R"([{"key":"a","limit":"5/minute"},{"user":"42"})" + std::string(tail));
+    EXPECT_EQ(status(answer), 400) << tail << answer;
+  }
+  EXPECT_EQ(limiter.size(), 0u);
+}
+
+TEST_F(HttpChecks, AreTenThousandAtMost) {
+  std::string list = "[";
+  for (std::size_t i = 0; i < kChecksMax; ++i) list += R"({"key":"a","limit":"5/minute"},)";
+  const std::string more = list + R"({"key":"a","limit":"5/minute"}])";
+  list.back() = ']';
+  const std::string answer = checks(list);
+  EXPECT_EQ(status(answer), 200);
+  std::size_t count = 0;
+  for (std::size_t at = answer.find("allowed"); at != answer.npos; at = answer.find("allowed", at + 1)) ++count;
+  EXPECT_EQ(count, kChecksMax);
+  limiter.reset("a").value();
+  const std::string refused = checks(more);
+  EXPECT_EQ(status(refused), 413);
+  EXPECT_TRUE(has(refused, "more than 10000 checks")) << refused;
+  EXPECT_EQ(limiter.size(), 0u);
+}
+
+TEST_F(HttpChecks, MayHaveMoreLimitsThanAreRemembered) {
+  std::string list = "[";
+  for (int i = 1; i <= 3000; ++i)
+    list += R"({"key":"a)" + std::to_string(i % 10) + R"(","limit":")" + std::to_string(i) + R"(/minute"},)";
+  list.back() = ']';
+  const std::string answer = checks(list);
+  EXPECT_EQ(status(answer), 200);
+  EXPECT_TRUE(has(answer, "\"limit\":1,") && has(answer, "\"limit\":3000,"));
+  checks("[]");
+  EXPECT_LE(service.limits.size(), InlineLimits::kMost);
+}
+
+TEST_F(HttpChecks, MayHaveALargerBodyThanOthers) {
+  const std::string key(3000, 'k');
+  std::string list = "[";
+  for (int i = 0; i < 1000; ++i) list += R"({"key":")" + key + R"(","limit":"5000/minute"},)";
+  list.back() = ']';
+  ASSERT_GT(list.size(), kHttpBodyMax);
+  EXPECT_EQ(status(checks(list)), 200);
+  EXPECT_EQ(status(post("/v1/check", list)), 413);
+}
+
+}  // namespace
+}  // namespace weir
