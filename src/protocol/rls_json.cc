@@ -1,9 +1,5 @@
-// protobuf's JSON of the rate limit service, by Boost.JSON. See rls_json.h.
-//
-// Boost's own code is compiled in check_json.cc; here are only its declarations.
+// protobuf's JSON of the rate limit service. See rls_json.h.
 #include "protocol/rls_json.h"
-
-#include <boost/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,18 +16,9 @@
 namespace weir {
 namespace {
 
-namespace json = boost::json;
-
 constexpr std::array<std::string_view, 8> kUnits = {"UNKNOWN", "SECOND", "MINUTE", "HOUR",
                                                     "DAY",     "MONTH",  "YEAR",   "WEEK"};
 constexpr std::array<std::string_view, 3> kCodes = {"UNKNOWN", "OK", "OVER_LIMIT"};
-
-std::string_view text(const json::string& value) { return {value.data(), value.size()}; }
-std::string_view text(json::string_view value) { return {value.data(), value.size()}; }
-
-Result<void> wrong(std::string_view where, std::string_view wanted) {
-  return fail(ErrorCode::invalid_argument, std::string(where) + " must be " + std::string(wanted));
-}
 
 // hits_addend of hitsAddend: the name as the .proto file has it.
 std::string snake(std::string_view name) {
@@ -45,28 +32,22 @@ std::string snake(std::string_view name) {
 
 class Reader {
  public:
-  Reader(std::size_t body_bytes, RlsJsonRequest& out) : out_(out) {
+  Reader(std::string_view body, RlsJsonRequest& out) : json_(body, out.texts), request_(out.request) {
     out.texts.clear();
-    out.texts.reserve(body_bytes);  // what the texts are decoded to is never longer, so that views of it stay good
-    out.request.begin();
+    request_.begin();
   }
 
-  Result<void> read(const json::value& body) {
-    auto done = members(body, "the request", [this](std::string_view name, const json::value& value) -> Result<bool> {
-      if (name == "domain") return is_read(keep(value, "domain", out_.request.domain));
-      if (name == "descriptors") {
-        return is_read(each(value, "descriptors", [this](const json::value& one) { return descriptor(one); }));
-      }
-      if (name == "hits_addend") {
-        std::uint64_t hits = 0;
-        auto read = number(value, "hitsAddend", std::numeric_limits<std::uint32_t>::max(), hits);
-        out_.request.hits_addend = static_cast<std::uint32_t>(hits);
-        return is_read(read);
-      }
+  Result<void> read() {
+    auto done = members("the request", [this](std::string_view name) -> Result<bool> {
+      if (name == "domain") return is_read(text("domain", request_.domain));
+      if (name == "descriptors") return is_read(each("descriptors", [this] { return descriptor(); }));
+      if (name == "hits_addend") return is_read(number("hitsAddend", request_.hits_addend));
       return false;
     });
-    if (done) out_.request.end();
-    return done;
+    if (!done) return done;
+    if (!json_.at_end()) return broken("there is more behind the request");
+    request_.end();
+    return {};
   }
 
  private:
@@ -74,126 +55,138 @@ class Reader {
     if (!done) return fail(done.error());
     return true;
   }
+  Result<void> broken(std::string_view why = {}) const {
+    return fail(ErrorCode::invalid_argument, "this is no JSON: " + std::string(why.empty() ? json_.why() : why) +
+                                                 ", at byte " + std::to_string(json_.at()));
+  }
+  Result<void> wrong(std::string_view where, std::string_view wanted) const {
+    if (json_.is_broken()) return broken();
+    return fail(ErrorCode::invalid_argument, std::string(where) + " must be " + std::string(wanted));
+  }
 
   // Every member by its name in the .proto file; `take` says whether it knows it.
   template <class Take>
-  static Result<void> members(const json::value& value, std::string_view what, Take take) {
-    if (!value.is_object()) return wrong(what, "an object");
+  Result<void> members(std::string_view what, Take take) {
+    if (!json_.take('{')) return wrong(what, "an object");
     std::vector<std::string> seen;
-    for (const json::key_value_pair& member : value.get_object()) {
-      const std::string name = snake(text(member.key()));
-      if (std::ranges::find(seen, name) != seen.end()) {
-        return fail(ErrorCode::invalid_argument, "duplicate field " + in_quotes(text(member.key())));
+    std::string_view given;
+    for (bool is_first = true; json_.next_member(given, is_first);) {
+      seen.push_back(snake(given));
+      if (std::ranges::count(seen, seen.back()) > 1) {
+        return fail(ErrorCode::invalid_argument, "duplicate field " + in_quotes(given));
       }
-      seen.push_back(name);
-      if (member.value().is_null()) continue;
-      const Result<bool> known = take(name, member.value());
+      if (json_.next() == 'n') {
+        if (!json_.skip_value()) return broken();
+        continue;
+      }
+      const Result<bool> known = take(seen.back());
       if (!known) return fail(known.error());
       if (!*known) {
-        return fail(ErrorCode::invalid_argument,
-                    "unknown field " + in_quotes(text(member.key())) + " in " + std::string(what));
+        return fail(ErrorCode::invalid_argument, "unknown field " + in_quotes(given) + " in " + std::string(what));
       }
     }
-    return {};
+    return json_.is_broken() ? broken() : Result<void>{};
   }
 
   template <class Take>
-  static Result<void> each(const json::value& value, std::string_view what, Take take) {
-    if (!value.is_array()) return wrong(what, "an array");
-    for (const json::value& one : value.get_array()) {
-      if (auto done = take(one); !done) return done;
+  Result<void> each(std::string_view what, Take take) {
+    if (!json_.take('[')) return wrong(what, "an array");
+    for (bool is_first = true; json_.next_element(is_first);) {
+      if (auto done = take(); !done) return done;
     }
-    return {};
+    return json_.is_broken() ? broken() : Result<void>{};
   }
 
-  Result<void> descriptor(const json::value& value) {
-    if (out_.request.descriptors.size() == kRlsDescriptorsMax) return fail(too_many_descriptors());
-    RlsDescriptor& own = out_.request.add_descriptor();
-    return members(value, "a descriptor", [&](std::string_view name, const json::value& member) -> Result<bool> {
-      if (name == "entries") {
-        return is_read(each(member, "entries", [this](const json::value& one) { return entry(one); }));
-      }
-      if (name == "limit") return is_read(limit(member, own.limit.emplace()));
-      if (name == "hits_addend") {
-        return is_read(
-            number(member, "hitsAddend", std::numeric_limits<std::uint64_t>::max(), own.hits_addend.emplace()));
-      }
-      if (name != "is_negative_hits") return false;
-      if (!member.is_bool()) return is_read(wrong("isNegativeHits", "true or false"));
-      own.is_negative_hits = member.get_bool();
-      return true;
-    });
-  }
-
-  Result<void> entry(const json::value& value) {
-    if (out_.request.descriptors.back().count == kRlsEntriesMax) return fail(too_many_entries());
-    Attribute pair;
-    auto done = members(value, "an entry", [&](std::string_view name, const json::value& member) -> Result<bool> {
-      if (name == "key") return is_read(keep(member, "key", pair.name));
-      if (name == "value") return is_read(keep(member, "value", pair.value));
+  Result<void> descriptor() {
+    if (request_.descriptors.size() == kRlsDescriptorsMax) return fail(too_many_descriptors());
+    RlsDescriptor& own = request_.add_descriptor();
+    return members("a descriptor", [&](std::string_view name) -> Result<bool> {
+      if (name == "entries") return is_read(each("entries", [this] { return entry(); }));
+      if (name == "limit") return is_read(limit(own.limit.emplace()));
+      if (name == "hits_addend") return is_read(number("hitsAddend", own.hits_addend.emplace()));
+      if (name == "is_negative_hits") return is_read(flag("isNegativeHits", own.is_negative_hits));
       return false;
     });
-    if (done) out_.request.add_entry(pair);
+  }
+
+  Result<void> entry() {
+    if (request_.descriptors.back().count == kRlsEntriesMax) return fail(too_many_entries());
+    Attribute pair;
+    auto done = members("an entry", [&](std::string_view name) -> Result<bool> {
+      if (name == "key") return is_read(text("key", pair.name));
+      if (name == "value") return is_read(text("value", pair.value));
+      return false;
+    });
+    if (done) request_.add_entry(pair);
     return done;
   }
 
-  static Result<void> limit(const json::value& value, RlsOverride& own) {
-    return members(value, "a limit", [&](std::string_view name, const json::value& member) -> Result<bool> {
-      if (name == "unit") return is_read(unit(member, own.unit));
-      if (name != "requests_per_unit") return false;
-      std::uint64_t requests = 0;
-      auto read = number(member, "requestsPerUnit", std::numeric_limits<std::uint32_t>::max(), requests);
-      own.requests_per_unit = static_cast<std::uint32_t>(requests);
-      return is_read(read);
+  Result<void> limit(RlsOverride& own) {
+    return members("a limit", [&](std::string_view name) -> Result<bool> {
+      if (name == "unit") return is_read(unit(own.unit));
+      if (name == "requests_per_unit") return is_read(number("requestsPerUnit", own.requests_per_unit));
+      return false;
     });
   }
 
-  static Result<void> unit(const json::value& value, RlsUnit& out) {
-    if (value.is_string()) {
-      const auto* known = std::ranges::find(kUnits, text(value.get_string()));
-      if (known == kUnits.end()) return wrong("unit", "one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR");
-      out = static_cast<RlsUnit>(known - kUnits.begin());
+  Result<void> unit(RlsUnit& out) {
+    if (json_.next() != '"') {
+      std::uint32_t given = 0;
+      if (auto read = number("unit", given); !read) return read;
+      out = given < kUnits.size() ? static_cast<RlsUnit>(given) : RlsUnit::unknown;
       return {};
     }
-    std::uint64_t given = 0;
-    if (auto read = number(value, "unit", std::numeric_limits<std::uint32_t>::max(), given); !read) return read;
-    out = given < kUnits.size() ? static_cast<RlsUnit>(given) : RlsUnit::unknown;
+    std::string_view name;
+    if (!json_.read_text(name)) return broken();
+    const auto* known = std::ranges::find(kUnits, name);
+    if (known == kUnits.end()) return wrong("unit", "one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR");
+    out = static_cast<RlsUnit>(known - kUnits.begin());
     return {};
   }
 
   // 3, "3", 3.0 and 3e0 are the same number.
-  static Result<void> number(const json::value& value, std::string_view where, std::uint64_t most, std::uint64_t& out) {
+  template <class Number>
+  Result<void> number(std::string_view where, Number& out) {
+    std::string_view digits;
+    const char first = json_.next();
+    const bool is_text = first == '"', is_number = first == '-' || (first >= '0' && first <= '9');
+    const bool is_there = is_text ? json_.read_text(digits) : is_number && json_.read_number(digits);
     std::optional<std::uint64_t> given;
-    if (value.is_int64() && value.get_int64() >= 0) given = static_cast<std::uint64_t>(value.get_int64());
-    if (value.is_uint64()) given = value.get_uint64();
-    if (value.is_double()) given = whole(value.get_double());
-    if (value.is_string()) given = digits(text(value.get_string()));
-    if (!given || *given > most) return wrong(where, "a whole number from 0 to " + std::to_string(most));
-    out = *given;
+    if (is_there) given = whole(digits);
+    constexpr std::uint64_t kMost = std::numeric_limits<Number>::max();
+    if (!given || *given > kMost) return wrong(where, "a whole number from 0 to " + std::to_string(kMost));
+    out = static_cast<Number>(*given);
     return {};
   }
-  static std::optional<std::uint64_t> whole(double value) {
-    constexpr double kExactMax = 9'007'199'254'740'992.0;
-    if (!(value >= 0 && value <= kExactMax)) return std::nullopt;
-    const auto cut = static_cast<std::uint64_t>(value);
-    return static_cast<double>(cut) < value ? std::nullopt : std::optional(cut);
-  }
-  static std::optional<std::uint64_t> digits(std::string_view value) {
+
+  static std::optional<std::uint64_t> whole(std::string_view digits) {
+    const char* end = digits.data() + digits.size();
     std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc{} || end != value.data() + value.size()) return std::nullopt;
-    return number;
+    if (const auto read = std::from_chars(digits.data(), end, number); read.ec == std::errc{} && read.ptr == end) {
+      return number;
+    }
+    constexpr double kExactMax = 9'007'199'254'740'992.0;
+    double value = 0;
+    const auto read = std::from_chars(digits.data(), end, value);
+    if (read.ec != std::errc{} || read.ptr != end || !(value >= 0 && value <= kExactMax)) return std::nullopt;
+    number = static_cast<std::uint64_t>(value);
+    return static_cast<double>(number) < value ? std::nullopt : std::optional(number);
   }
 
-  Result<void> keep(const json::value& value, std::string_view where, std::string_view& out) {
-    if (!value.is_string()) return wrong(where, "a text");
-    const std::size_t begin = out_.texts.size();
-    out_.texts.append(text(value.get_string()));
-    out = std::string_view(out_.texts).substr(begin);
+  Result<void> flag(std::string_view where, bool& out) {
+    const char first = json_.next();
+    if ((first != 't' && first != 'f') || !json_.skip_value()) return wrong(where, "true or false");
+    out = first == 't';
     return {};
   }
 
-  RlsJsonRequest& out_;
+  Result<void> text(std::string_view where, std::string_view& out) {
+    if (json_.next() != '"' || !json_.read_text(out)) return wrong(where, "a text");
+    return {};
+  }
+
+  JsonReader json_;
+  RlsRequest& request_;
 };
 
 // Members of an object, with the commas between them.
@@ -275,16 +268,7 @@ void append_metadata(std::string& out, const RlsMetadata& metadata) {
 
 }  // namespace
 
-Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out) try {
-  json::error_code error;
-  json::parse_options options;
-  options.max_depth = 16;
-  const json::value parsed = json::parse(json::string_view(body.data(), body.size()), error, {}, options);
-  if (error) return fail(ErrorCode::invalid_argument, "this is no JSON: " + error.message());
-  return Reader(body.size(), out).read(parsed);
-} catch (const std::exception&) {
-  return fail(ErrorCode::exhausted, "out of memory");
-}
+Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out) { return Reader(body, out).read(); }
 
 void append_rls_json(const RlsResponse& response, std::string& out) {
   Members members(out);

@@ -9,15 +9,16 @@
 #include <string>
 #include <string_view>
 
+#include "protocol/json_reader.h"
 #include "protocol/rls.h"
 #include "weir/result.h"
 
 namespace weir {
 
-// A request, and the texts that it looks at. Used again for its room.
+// A request, and those of its texts that are not views of the body, which must outlive it. Used again for its room.
 struct RlsJsonRequest {
   RlsRequest request{};
-  std::string texts{};
+  JsonTexts texts{};
 };
 
 // The same bounds as of the protobuf form.
