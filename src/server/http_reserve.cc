@@ -63,7 +63,7 @@ HttpNext settle_by_rules(const CheckItem& item, Settling settling, HttpService& 
 HttpNext settle(const HttpCall& call, HttpService& service, Settling settling) {
   if (auto read = read_item(call, CheckShape::settle, service); !read) return refuse(service, read.error());
   const CheckItem& item = service.item;
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   if (item.by_rules) return settle_by_rules(item, settling, service, now);
   const auto limit = inline_limit(item, WantedLimit::rate, service);
   if (!limit) return refuse(service, limit.error());
@@ -91,7 +91,7 @@ std::string random_id() {
 HttpNext reserve_route(const HttpCall& call, HttpService& service, HttpWork&) {
   if (auto read = read_item(call, CheckShape::check, service); !read) return refuse(service, read.error());
   const CheckItem& item = service.item;
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   if (item.by_rules) return reserve_by_rules(item, service, now);
   const auto limit = inline_limit(item, WantedLimit::rate, service);
   if (!limit) return refuse(service, limit.error());
@@ -116,7 +116,7 @@ HttpNext acquire_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto limit = inline_limit(item, WantedLimit::in_flight, service);
   if (!limit) return refuse(service, limit.error());
   const std::string id = item.id.empty() ? random_id() : std::string(item.id);
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   const auto decision = service.limiter.acquire(item.key, id, **limit, item.cost);
   if (!decision) return refuse(service, decision.error());
   return write_limit(service, nameless(**limit, item.cost, *decision), decision->allowed ? "id" : "", id, now);

@@ -46,6 +46,7 @@ struct HttpService {
   Gate* gate = nullptr;  // null: there are no rules
   InlineLimits limits{};
 
+  Micros now{0};  // when the request at hand was read
   // Room for one request.
   HttpAnswer answer{};
   Answer by_rules{};
