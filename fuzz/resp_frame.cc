@@ -39,7 +39,7 @@ Heard hear_requests(std::string_view stream, std::size_t piece) {
       if (request.status == Status::need_more) break;
       if (request.status == Status::bad) {
         require(!request.reason.empty());
-        heard.reason = request.reason;
+        heard.reason = std::string(request.reason);
         return heard;
       }
       require(request.consumed > 0 && request.consumed <= pending.size());

@@ -122,6 +122,12 @@ std::shared_ptr<const Clock> make_system_clock() { return std::make_shared<Syste
 
 ClockReading read_clocks() { return {read_boot_id(), read_us(CLOCK_REALTIME), read_us(CLOCK_BOOTTIME)}; }
 
+std::chrono::nanoseconds read_stopwatch() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::chrono::seconds{t.tv_sec} + std::chrono::nanoseconds{t.tv_nsec};
+}
+
 std::shared_ptr<const Clock> make_shared_clock(const std::int64_t& offset_us, std::int64_t& latest_us) {
   return std::make_shared<SharedClock>(offset_us, latest_us);
 }

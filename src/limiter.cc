@@ -267,7 +267,7 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
   return answers;
 }
 
-void Limiter::check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept {
+Micros Limiter::check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept {
   const std::int64_t now = impl_->now();
   answers.resize(charges.size(), Decision{});
   // Those that must be refused part the others into runs that the store answers together.
@@ -280,6 +280,7 @@ void Limiter::check_many(std::span<const Charge> charges, std::vector<Result<Dec
     from = i + 1;
   }
   impl_->hurry(charges);
+  return Micros{now};
 }
 
 Result<Decision> Limiter::peek(std::string_view key) noexcept {

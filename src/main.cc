@@ -15,10 +15,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <tuple>
 #include <utility>
 
+#include "command/bench_command.h"
+#include "command/config_file.h"
 #include "command/policy_commands.h"
 #include "command/reloader.h"
 #include "nearest.h"
@@ -37,8 +42,7 @@ namespace {
 constexpr const char* kIntroduction =
     "weir: may this request pass?\n"
     "\n"
-    "  weir serve                                   HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
-    "  weir serve --http :8081 --resp :6381         on other ports; :0 picks a free one\n"
+    "  weir serve                                   HTTP on 8080, gRPC on 8081, Redis clients on 6380\n"
     "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
@@ -47,8 +51,9 @@ constexpr const char* kIntroduction =
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
 
 constexpr const char* kServeExamples =
-    "  weir serve                              HTTP on 127.0.0.1:8080, RESP on 127.0.0.1:6380\n"
-    "  weir serve --http :8081 --resp :6381    on other ports; :0 picks a free one\n"
+    "  weir serve                              HTTP on 8080, gRPC on 8081, Redis clients on 6380; this machine only\n"
+    "  weir serve --http :9000 --grpc off      on other ports, :0 picks a free one; or not at all\n"
+    "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
@@ -68,7 +73,8 @@ class ExamplesFirst final : public CLI::Formatter {
                                                                              {"state", &kStateExamples},
                                                                              {"validate", &weir::kValidateExamples},
                                                                              {"explain", &weir::kExplainExamples},
-                                                                             {"schema", &weir::kSchemaExamples}};
+                                                                             {"schema", &weir::kSchemaExamples},
+                                                                             {"bench", &weir::kBenchExamples}};
     for (const auto& [name, examples] : kExamples) {
       if (app->get_name() == name) return *examples + CLI::Formatter::make_description(app);
     }
@@ -76,12 +82,17 @@ class ExamplesFirst final : public CLI::Formatter {
   }
 };
 
-constexpr std::array<std::string_view, 7> kCommands = {"serve", "validate", "explain", "schema",
-                                                       "state", "version",  "help"};
+constexpr std::array<std::string_view, 8> kCommands = {"serve", "validate", "explain", "schema",
+                                                       "bench", "state",    "version", "help"};
 
 struct ServeArguments {
   std::string http = "127.0.0.1:8080";
+  std::string grpc = "127.0.0.1:8081";
   std::string resp = "127.0.0.1:6380";
+  std::string admin = "127.0.0.1:8082";
+  std::string password_file;
+  std::string store = "memory";
+  std::uint64_t threads = std::max(1U, std::thread::hardware_concurrency());
   std::uint64_t keys = 0;
   std::uint64_t memory = 0;
   std::string state;
@@ -131,36 +142,93 @@ weir::Address reachable(weir::Address address) {
   return address;
 }
 
+// A door, if it is open, with the scheme that its clients know it by.
+void announce_door(const char* name, const char* scheme, const std::optional<weir::Address>& address) {
+  if (!address) return;
+  std::printf("%-5s %s%s\n", name, address->is_unix() ? "" : scheme, to_string(*address).c_str());
+}
+
+// How curl is told where to go.
+std::string curl(const weir::Address& address) {
+  if (address.is_unix()) return "curl -i --unix-socket " + address.path + " http://weir";
+  return "curl -i http://" + to_string(reachable(address));
+}
+
+std::string redis_cli(const weir::Address& address) {
+  if (address.is_unix()) return "redis-cli -s " + address.path;
+  return "redis-cli -h " + reachable(address).host + " -p " + std::to_string(address.port);
+}
+
 void announce(const weir::Server& server, const ServeArguments& arguments, const weir::Gate& gate) {
-  const weir::Address http = reachable(server.http_address());
-  const weir::Address resp = reachable(server.resp_address());
-  std::printf("http  http://%s\n", to_string(server.http_address()).c_str());
-  std::printf("resp  redis://%s\n", to_string(server.resp_address()).c_str());
+  const weir::ServerAddresses& doors = server.addresses();
+  announce_door("http", "http://", doors.http);
+  announce_door("grpc", "http://", doors.grpc);
+  announce_door("resp", "redis://", doors.resp);
+  announce_door("admin", "http://", doors.admin);
+  if (!arguments.state.empty()) std::printf("state %s\n", arguments.state.c_str());
   if (!arguments.config.empty()) {
     std::printf("rules %s, %zu of them; kill -HUP %d reads it again\n", arguments.config.c_str(),
                 gate.policy().rules.size(), getpid());
-    std::printf(
-        "\ntry   curl -i http://%s/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'",
-        to_string(http).c_str());
   }
-  std::printf("\ntry   curl -i http://%s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n",
-              to_string(http).c_str());
-  std::printf("      redis-cli -h %s -p %u CL.THROTTLE user:42 15 30 60\n", resp.host.c_str(), unsigned{resp.port});
+  std::printf("\n");
+  if (doors.http && !arguments.config.empty()) {
+    std::printf("try   %s/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'\n",
+                curl(*doors.http).c_str());
+  }
+  if (doors.http) {
+    std::printf("try   %s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n", curl(*doors.http).c_str());
+  }
+  if (doors.resp) std::printf("try   %s CL.THROTTLE user:42 15 30 60\n", redis_cli(*doors.resp).c_str());
+  std::printf("ready\n");
   std::fflush(stdout);
 }
 
-int serve(const ServeArguments& arguments) {
-  const auto http = weir::parse_address(arguments.http);
-  if (!http) return complain("--http: " + http.error().message, kNotUnderstood);
-  const auto resp = weir::parse_address(arguments.resp);
-  if (!resp) return complain("--resp: " + resp.error().message, kNotUnderstood);
+// Where a door is to be; nothing if it stays shut.
+weir::Result<std::optional<weir::Address>> door_address(const char* option, const std::string& text) {
+  if (text == "off") return std::nullopt;
+  auto address = weir::parse_address(text);
+  if (!address) return weir::fail(address.error().code, std::string(option) + ": " + address.error().message);
+  return *std::move(address);
+}
 
+weir::Result<weir::ServerOptions> server_options(const ServeArguments& arguments) {
   weir::ServerOptions options;
-  options.http = *http;
-  options.resp = *resp;
+  const std::tuple<const char*, const std::string&, std::optional<weir::Address>&> doors[] = {
+      {"--http", arguments.http, options.http},
+      {"--grpc", arguments.grpc, options.grpc},
+      {"--resp", arguments.resp, options.resp},
+      {"--admin", arguments.admin, options.admin}};
+  for (const auto& [option, text, address] : doors) {
+    auto parsed = door_address(option, text);
+    if (!parsed) return weir::fail(std::move(parsed.error()));
+    address = *std::move(parsed);
+  }
+  if (options.admin && !options.admin->is_loopback()) {
+    return weir::fail(weir::ErrorCode::invalid_argument,
+                      "--admin: whoever reaches the admin port rules the server, so it listens on this machine only; "
+                      "write 127.0.0.1:8082, unix:/run/weir-admin.sock or off");
+  }
+  if (arguments.store != "memory") {
+    return weir::fail(weir::ErrorCode::invalid_argument,
+                      "--store: " + weir::in_quotes(arguments.store) +
+                          " is not a store that this server has; write memory, and --state FILE for one that lasts");
+  }
+  if (!arguments.password_file.empty()) {
+    auto password = weir::read_secret(arguments.password_file);
+    if (!password) return weir::fail(password.error().code, "--password-file: " + password.error().message);
+    options.password = *std::move(password);
+  }
+  options.threads = arguments.threads;
   options.connections_max = arguments.connections_max;
   options.buffers_max = arguments.buffers_mib << 20;
   options.version = WEIR_VERSION;
+  return options;
+}
+
+int serve(const ServeArguments& arguments) {
+  auto wanted = server_options(arguments);
+  if (!wanted) return complain(wanted.error().message, kCouldNot);
+  weir::ServerOptions& options = *wanted;
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
 
@@ -245,13 +313,29 @@ int main(int argc, char** argv) try {
   app.require_subcommand(1);
 
   ServeArguments arguments;
-  CLI::App* serve_command = app.add_subcommand("serve", "Answer checks over HTTP and RESP until SIGTERM");
-  serve_command->add_option("--http", arguments.http, "Where HTTP listens; a port alone, :8080, is on loopback")
+  CLI::App* serve_command = app.add_subcommand("serve", "Answer checks over HTTP, gRPC and RESP until SIGTERM");
+  serve_command
+      ->add_option("--http", arguments.http, "Where HTTP listens; a port alone, :8080, is on loopback; off: nowhere")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  serve_command->add_option("--grpc", arguments.grpc, "Where Envoy and other gRPC clients are served")
       ->type_name("ADDR")
       ->capture_default_str();
   serve_command->add_option("--resp", arguments.resp, "Where Redis clients are served")
       ->type_name("ADDR")
       ->capture_default_str();
+  serve_command->add_option("--admin", arguments.admin, "Where the server itself is looked after; this machine only")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  serve_command->add_option("--threads", arguments.threads, "How many loops serve, each on a thread of its own")
+      ->type_name("N")
+      ->check(whole_number_to(256))
+      ->capture_default_str();
+  serve_command->add_option("--store", arguments.store, "Where counts are kept")
+      ->type_name("URL")
+      ->capture_default_str();
+  serve_command->add_option("--password-file", arguments.password_file, "Redis clients must AUTH with what it holds")
+      ->type_name("FILE");
   serve_command->add_option("--keys", arguments.keys, "Room for so many live keys; 1000000, or what the state file has")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
@@ -276,6 +360,7 @@ int main(int argc, char** argv) try {
       ->check(whole_number_to(1'048'576))
       ->capture_default_str();
   weir::PolicyCommands policy_commands(app);
+  weir::BenchCommand bench_command(app);
   StateCommand state_command;
   add_state_command(app, state_command);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
@@ -297,6 +382,7 @@ int main(int argc, char** argv) try {
   if (*version_command) return print_version();
   if (*state_command.state) return run(state_command);
   if (const auto exit_code = policy_commands.run()) return *exit_code;
+  if (const auto exit_code = bench_command.run()) return *exit_code;
   return serve(arguments);
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

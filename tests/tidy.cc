@@ -38,7 +38,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"protocol", {"public", "nearest.h", "resp"}},
     {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
     {"server", {"public", "limiter.h", "gate.h", "nearest.h", "resp", "protocol", "simulator"}},
-    {"command", {"public", "limiter.h", "gate.h", "nearest.h", "src", "protocol"}},
+    {"load", {"public", "nearest.h"}},
+    {"command", {"public", "limiter.h", "gate.h", "nearest.h", "src", "protocol", "load"}},
     {"main", {"public", "limiter.h", "gate.h", "nearest.h", "src", "command", "server", "simulator"}},
 };
 
@@ -52,6 +53,7 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"protocol", {"library"}},
     {"simulator", {"io", "library"}},
     {"server", {"io", "sockets", "library"}},
+    {"load", {"io", "sockets"}},
     {"command", {"io", "library"}},
     {"main", {"io", "sockets", "library"}},
     {"src/policy/yaml.cc", {"library"}},  // the one file that sees yaml-cpp

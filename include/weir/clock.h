@@ -60,6 +60,9 @@ struct ClockReading {
 };
 ClockReading read_clocks();
 
+// A stopwatch: no time of day, but the distance of two readings is the time between them.
+std::chrono::nanoseconds read_stopwatch();
+
 // make_shared_clock()
 //
 // The boot clock plus an offset that several processes share, so that all of them read the same time. It notes in

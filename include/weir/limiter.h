@@ -106,8 +106,8 @@ class Limiter {
   // Several requests, each on its own, with one reading of the clock, unless a key has seen a later one meanwhile.
   // Answers stand in order. Without memory for the answers the program ends.
   std::vector<Result<Decision>> check_many(std::span<const Charge> charges) noexcept;
-  // The same into room that is used again.
-  void check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept;
+  // The same into room that is used again. Returns the time that was read.
+  Micros check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept;
 
   // peek()
   //

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -40,7 +41,7 @@ Result<std::string> read_config(const std::string& path) {
   if (file < 0) return cannot(path, std::string("cannot be opened: ") + std::strerror(errno));
   struct stat about {};
   const bool is_plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-  auto text = is_plain ? read_all(file, path) : cannot(path, "is no plain file; name the file that holds the rules");
+  auto text = is_plain ? read_all(file, path) : cannot(path, "is no plain file");
   close(file);
   return text;
 }
@@ -49,6 +50,14 @@ Result<Policy> load_policy(const std::string& path) {
   const auto text = read_config(path);
   if (!text) return fail(text.error());
   return parse_policy(*text, path == "-" ? "stdin" : path);
+}
+
+Result<std::string> read_secret(const std::string& path) {
+  auto text = read_config(path);
+  if (!text) return text;
+  text->resize(std::min(text->find_first_of("\r\n"), text->size()));
+  if (text->empty()) return cannot(path, "is empty; its first line is the secret");
+  return text;
 }
 
 }  // namespace weir

@@ -14,4 +14,7 @@ Result<std::string> read_config(const std::string& path);
 
 Result<Policy> load_policy(const std::string& path);
 
+// A password or a token: the first line of the file.
+Result<std::string> read_secret(const std::string& path);
+
 }  // namespace weir

@@ -1,10 +1,12 @@
-// CL.THROTTLE's values. See throttle.h.
+// CL.THROTTLE, GCRA and THROTTLE. See throttle.h.
 #include "protocol/throttle.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 
+#include "nearest.h"
 #include "protocol/request_cost.h"
 #include "protocol/seconds.h"
 #include "weir/verdict.h"
@@ -38,9 +40,43 @@ std::optional<Error> refuse_range(std::string_view name, std::int64_t value, std
   return Error{ErrorCode::out_of_range, std::move(text)};
 }
 
+struct Bucket {
+  std::int64_t max_burst = 0, count = 0, period_us = 0, burst = 0, cost = 1;
+};
+
+Result<Throttle> throttle_of(std::string_view key, const Bucket& bucket) {
+  if (auto error = refuse_key(key)) return fail(std::move(*error));
+  if (auto error = refuse_cost(bucket.cost)) return fail(std::move(*error));
+  Result<Throttle> throttle(tl::in_place);  // made in place: g++ 12 suspects a moved optional of being uninitialized
+  throttle->key = key;
+  throttle->cost = bucket.cost;
+  throttle->quota.algorithm = Algorithm::token_bucket;
+  throttle->quota.permits = bucket.count;
+  throttle->quota.period = Micros{bucket.period_us};
+  throttle->quota.burst = bucket.burst;
+  return throttle;
+}
+
+std::optional<Error> refuse_bucket(std::int64_t least_burst, const Bucket& bucket, std::int64_t period) {
+  if (auto error = refuse_range("max_burst", bucket.max_burst, least_burst, kPermitsMax - 1)) return error;
+  if (auto error = refuse_range("count per period", bucket.count, 1, kPermitsMax)) return error;
+  return refuse_range("period", period, 1, kPeriodMaxSeconds);
+}
+
+// Seconds with at most a fraction and an exponent, as Redis reads a double, to whole microseconds.
+std::optional<std::int64_t> parse_period(std::string_view text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(seconds)) return std::nullopt;
+  if (seconds > static_cast<double>(kPeriodMaxSeconds) || seconds < 0) return -1;
+  return std::llround(seconds * 1e6);  // below 2^53: exact to the microsecond
+}
+
+bool is_tokens(std::string_view word) { return lower(word.substr(0, 7)) == "tokens"; }
+
 }  // namespace
 
-Result<Throttle> parse_throttle(std::span<const std::string_view> args) {
+Result<Throttle> parse_cell_throttle(std::span<const std::string_view> args) {
   if (args.size() < 4 || args.size() > 5) {
     return cell_error("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]");
   }
@@ -52,26 +88,77 @@ Result<Throttle> parse_throttle(std::span<const std::string_view> args) {
   }
   const auto [max_burst, count, period, quantity] = numbers;
   if (count == 0 || period == 0) return cell_error("Zero rates are not supported");
-  if (auto error = refuse_key(args[0])) return fail(std::move(*error));
-  if (auto error = refuse_range("max_burst", max_burst, 0, kPermitsMax - 1)) return fail(std::move(*error));
-  if (auto error = refuse_range("count per period", count, 1, kPermitsMax)) return fail(std::move(*error));
-  if (auto error = refuse_range("period", period, 1, kPeriodMaxSeconds)) return fail(std::move(*error));
-  if (auto error = refuse_cost(quantity)) return fail(std::move(*error));
-
-  Result<Throttle> throttle(tl::in_place);  // made in place: g++ 12 suspects a moved optional of being uninitialized
-  throttle->key = args[0];
-  throttle->cost = quantity;
-  throttle->quota.algorithm = Algorithm::token_bucket;
-  throttle->quota.permits = count;
-  throttle->quota.period = Micros{period * kMicrosPerSecond};
-  throttle->quota.burst = max_burst + 1;
-  return throttle;
+  Bucket bucket{.max_burst = max_burst, .count = count, .cost = quantity};
+  if (auto error = refuse_bucket(0, bucket, period)) return fail(std::move(*error));
+  bucket.period_us = period * kMicrosPerSecond;
+  bucket.burst = max_burst + 1;
+  return throttle_of(args[0], bucket);
 }
 
-std::array<std::int64_t, 5> throttle_reply(const Decision& decision) {
+Result<Throttle> parse_crab_throttle(std::span<const std::string_view> args) {
+  constexpr std::string_view kNames[] = {"max_burst", "count_per_period", "period", "quantity"};
+  std::int64_t numbers[4] = {0, 0, 0, 1};
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    const auto number = parse_number(args[i]);
+    if (!number) {
+      return fail(ErrorCode::invalid_argument,
+                  "invalid " + std::string(kNames[i - 1]) + ": " + in_quotes(args[i]) + " is no whole number");
+    }
+    numbers[i - 1] = *number;
+  }
+  const auto [max_burst, count, period, quantity] = numbers;
+  Bucket bucket{.max_burst = max_burst, .count = count, .cost = quantity};
+  if (auto error = refuse_bucket(1, bucket, period)) return fail(std::move(*error));
+  bucket.period_us = period * kMicrosPerSecond;
+  bucket.burst = max_burst;
+  return throttle_of(args[0], bucket);
+}
+
+Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
+  const auto max_burst = parse_number(args[1]), count = parse_number(args[2]);
+  if (!max_burst || !count) {
+    return fail(ErrorCode::invalid_argument, "value is not an integer or out of range: " +
+                                                 in_quotes(max_burst ? args[2] : args[1]) + " is no whole number");
+  }
+  const auto period_us = parse_period(args[3]);
+  if (!period_us) return fail(ErrorCode::invalid_argument, "value is not a valid float: " + in_quotes(args[3]));
+  if (*period_us <= 0) {
+    return fail(ErrorCode::out_of_range, "period must be > 0 and at most " + std::to_string(kPeriodMaxSeconds) +
+                                             " seconds, found " + in_quotes(args[3]));
+  }
+  Bucket bucket{.max_burst = *max_burst, .count = *count, .period_us = *period_us};
+  if (auto error = refuse_bucket(0, bucket, 1)) return fail(std::move(*error));
+  bucket.burst = *max_burst + 1;
+  if (args.size() > 4) {
+    if (!is_tokens(args[4])) {
+      return fail(ErrorCode::invalid_argument, "syntax error: TOKENS may follow, found " + in_quotes(args[4]));
+    }
+    if (args.size() == 5) return fail(ErrorCode::invalid_argument, "Missing TOKENS value");
+    const auto tokens = parse_number(args[5]);
+    if (!tokens || *tokens < 0) {
+      return fail(ErrorCode::invalid_argument,
+                  "value is out of range: TOKENS is a whole number from 0 on, found " + in_quotes(args[5]));
+    }
+    bucket.cost = *tokens;
+  }
+  return throttle_of(args[0], bucket);
+}
+
+std::optional<std::int64_t> parse_long_quantity(std::string_view text) {
+  const auto number = parse_number(text);
+  if (!number || refuse_cost(*number)) return std::nullopt;
+  return number;
+}
+
+std::array<std::int64_t, 5> cell_reply(const Decision& decision) {
   const bool has_wait = !decision.allowed && decision.retry_after != kNever;
   return {decision.allowed ? 0 : 1, decision.limit, decision.remaining,
           has_wait ? seconds_ceil(decision.retry_after) : -1, seconds_ceil(decision.reset_after)};
+}
+
+std::array<std::int64_t, 5> crab_reply(const Decision& decision) {
+  const std::int64_t retry = decision.retry_after == kNever ? -1 : seconds_ceil(decision.retry_after);
+  return {decision.allowed ? 1 : 0, decision.limit, decision.remaining, seconds_ceil(decision.reset_after), retry};
 }
 
 }  // namespace weir

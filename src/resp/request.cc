@@ -4,6 +4,8 @@
 // whole input always agree.
 #include "resp/request.h"
 
+#include <cstring>
+
 #include "resp/inline_words.h"
 #include "resp/number.h"
 
@@ -30,9 +32,68 @@ std::string too_many_args(std::string_view count) {
   return reason;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+std::size_t digit(char c) { return static_cast<std::size_t>(c - '0'); }
+
+// Reads up to seven digits, without leading zeros, and the line end behind them; null if there is anything else.
+const char* read_long_size(const char* at, const char* end, std::size_t& size) {
+  if (!is_digit(*at) || (*at == '0' && at[1] != '\r')) return nullptr;
+  const char* const last = end - at > 8 ? at + 8 : end - 1;  // where the line feed must be at the latest
+  std::size_t value = digit(*at);
+  while (++at < last && is_digit(*at)) value = value * 10 + digit(*at);
+  if (at >= last || at[0] != '\r' || at[1] != '\n') return nullptr;
+  size = value;
+  return at + 2;
+}
+
+// The same. Nearly all sizes have one or two, which four bytes tell at once.
+inline const char* read_size(const char* at, const char* end, std::size_t& size) {
+  if (end - at < 4) return end - at == 3 ? read_long_size(at, end, size) : nullptr;
+  unsigned char bytes[4];
+  std::memcpy(bytes, at, 4);
+  const unsigned first = bytes[0] - unsigned{'0'}, second = bytes[1] - unsigned{'0'};
+  if (bytes[1] == '\r' && bytes[2] == '\n' && first <= 9) {
+    size = first;
+    return at + 3;
+  }
+  if (bytes[2] == '\r' && bytes[3] == '\n' && first - 1 <= 8 && second <= 9) {
+    size = first * 10 + second;
+    return at + 4;
+  }
+  return read_long_size(at, end, size);
+}
+
 }  // namespace
 
-ParsedRequest RequestParser::parse(std::string_view input) {
+// parse_whole()
+//
+// One pass over a request of which every byte is there and right. Whatever else it is, is left to the slow way, which
+// also finds the words for it.
+bool RequestParser::parse_whole(std::string_view input) {
+  const char* at = input.data();
+  const char* const end = at + input.size();
+  if (input.size() < 4 || *at != '*') return false;
+  std::size_t count = 0;
+  at = read_size(at + 1, end, count);
+  if (at == nullptr || count == 0 || count > args_max()) return false;
+  if (args_.size() < count) args_.resize(count);
+  std::string_view* arg = args_.data();
+  const std::size_t bulk_bytes_max = bulk_max();
+  for (std::size_t left = count; left > 0; --left) {
+    if (at == end || *at != '$') return false;
+    std::size_t size = 0;
+    at = read_size(at + 1, end, size);
+    if (at == nullptr || size > bulk_bytes_max || static_cast<std::size_t>(end - at) < size + 2) return false;
+    if (at[size] != '\r' || at[size + 1] != '\n') return false;
+    *arg++ = {at, size};
+    at += size + 2;
+  }
+  at_whole_ = static_cast<std::size_t>(at - input.data());
+  count_ = count;
+  return at_whole_ <= kRequestMax;
+}
+
+ParsedRequest RequestParser::parse_slowly(std::string_view input) {
   if (unquoted_.capacity() > kUnquotedKeep)
     std::string().swap(unquoted_);  // whatever pointed there is no longer needed
   if (expect_ != Expect::request) return parse_bulks(input);
@@ -79,7 +140,9 @@ ParsedRequest RequestParser::parse_inline(std::string_view input) {
     parts_.push_back({begin, end - begin});
     begin = end;
   }
-  return done(unquoted_, consumed);
+  ParsedRequest request = done(unquoted_, consumed);
+  request.is_inline = true;
+  return request;
 }
 
 ParsedRequest RequestParser::parse_count(std::string_view input) {
@@ -92,6 +155,7 @@ ParsedRequest RequestParser::parse_count(std::string_view input) {
   const auto count = parse_integer(digits);
   if (!ended || !count) return bad("Protocol error: invalid multibulk length");
   if (*count > static_cast<std::int64_t>(kArgsMax)) return bad(too_many_args(digits));
+  if (*count > static_cast<std::int64_t>(args_max())) return bad("Protocol error: unauthenticated multibulk length");
   at_ = line.size() + 1;
   if (*count <= 0) return done(input, at_);
   args_left_ = static_cast<std::size_t>(*count);
@@ -118,6 +182,10 @@ Status RequestParser::read_bulk_header(std::string_view input, std::string& reas
   if (*size > static_cast<std::int64_t>(kBulkMax)) {
     reason = "Protocol error: invalid bulk length: " + std::to_string(*size) + " bytes, at most " +
              std::to_string(kBulkMax) + " are accepted";
+    return Status::bad;
+  }
+  if (*size > static_cast<std::int64_t>(bulk_max())) {
+    reason = "Protocol error: unauthenticated bulk length";
     return Status::bad;
   }
   bulk_bytes_ = static_cast<std::size_t>(*size);
@@ -150,16 +218,17 @@ ParsedRequest RequestParser::parse_bulks(std::string_view input) {
 }
 
 ParsedRequest RequestParser::done(std::string_view base, std::size_t consumed) {
-  args_.clear();
-  for (const Part& part : parts_) args_.push_back(base.substr(part.begin, part.size));
-  ParsedRequest request{Status::done, consumed, args_, {}};
+  count_ = parts_.size();
+  if (args_.size() < count_) args_.resize(count_);
+  for (std::size_t i = 0; i < count_; ++i) args_[i] = base.substr(parts_[i].begin, parts_[i].size);
   restart();
-  return request;
+  return {Status::done, consumed, {args_.data(), count_}, false, {}};
 }
 
 ParsedRequest RequestParser::bad(std::string reason) {
   restart();
-  return {Status::bad, 0, {}, std::move(reason)};
+  reason_ = std::move(reason);
+  return {Status::bad, 0, {}, false, reason_};
 }
 
 void RequestParser::restart() {

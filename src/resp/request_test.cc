@@ -43,7 +43,7 @@ class Listener {
       const ParsedRequest request = parser_.parse(pending_);
       if (request.status == Status::need_more) break;
       if (request.status == Status::bad) {
-        heard_.error = request.reason;
+        heard_.error = std::string(request.reason);
         pending_.clear();
         break;
       }
@@ -232,6 +232,27 @@ TEST(Request, ReadsTheLargestBulkInSmallPieces) {
     ASSERT_EQ(parser.parse(std::string_view(bytes).substr(0, size)).status, Status::need_more);
   }
   EXPECT_EQ(parser.parse(bytes).status, Status::done);
+}
+
+TEST(Request, GivesStrangersLessRoom) {
+  std::string many = "*11\r\n";
+  for (int i = 0; i < 11; ++i) many += "$1\r\na\r\n";
+  const std::string large = "*1\r\n$16385\r\n" + std::string(16'385, 'x') + "\r\n";
+  const std::string most = "*10\r\n" + many.substr(5, 9 * 7) + "$16384\r\n" + std::string(16'384, 'x') + "\r\n";
+  RequestParser parser;
+  parser.set_trust(Trust::stranger);
+  EXPECT_EQ(parser.parse(many).reason, "Protocol error: unauthenticated multibulk length");
+  EXPECT_EQ(parser.parse(large).reason, "Protocol error: unauthenticated bulk length");
+  EXPECT_EQ(parser.parse(most).args.size(), 10u);
+  parser.set_trust(Trust::known);
+  EXPECT_EQ(parser.parse(many).args.size(), 11u);
+  EXPECT_EQ(parser.parse(large).args.size(), 1u);
+}
+
+TEST(Request, TellsInlineRequestsFromArrays) {
+  RequestParser parser;
+  EXPECT_TRUE(parser.parse("PING a\r\n").is_inline);
+  EXPECT_FALSE(parser.parse("*1\r\n$4\r\nPING\r\n").is_inline);
 }
 
 TEST(Request, StartsAfreshAfterAnError) {

@@ -13,6 +13,16 @@ void append_integer(std::string& out, std::int64_t value) {
   out.append(digits, end);
 }
 
+// Most numbers of a reply have few digits; 20 bytes hold every 64-bit integer.
+char* put_integer(char* at, std::int64_t value) {
+  if (value >= 0 && value < 100) {
+    if (value >= 10) *at++ = static_cast<char>('0' + value / 10);
+    *at = static_cast<char>('0' + value % 10);
+    return at + 1;
+  }
+  return std::to_chars(at, at + 20, value).ptr;
+}
+
 // A cut must not leave half a UTF-8 character behind.
 std::string_view cut(std::string_view text, std::size_t size_max) {
   if (text.size() <= size_max) return text;
@@ -64,6 +74,19 @@ void Writer::array(std::size_t count) { header('*', static_cast<std::int64_t>(co
 void Writer::map(std::size_t count) {
   if (protocol_ == Protocol::resp3) return header('%', static_cast<std::int64_t>(count));
   header('*', static_cast<std::int64_t>(count * 2));
+}
+
+void Writer::integers(const std::array<std::int64_t, 5>& values) {
+  char text[4 + 5 * 23];
+  char* at = text;
+  for (const char c : {'*', '5', '\r', '\n'}) *at++ = c;
+  for (const std::int64_t value : values) {
+    *at++ = ':';
+    at = put_integer(at, value);
+    *at++ = '\r';
+    *at++ = '\n';
+  }
+  out_.append(text, at);
 }
 
 void append_command(std::string& out, std::span<const std::string_view> args) {

@@ -5,6 +5,7 @@
 // caller owns; no sockets. Tested by writer_test.cc.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,6 +36,10 @@ class Writer {
   // Followed by `count` values, or by `count` pairs of key and value.
   void array(std::size_t count);
   void map(std::size_t count);
+  // Values that another writer has written.
+  void raw(std::string_view values) { out_.append(values); }
+  // An array of so few integers, in one go.
+  void integers(const std::array<std::int64_t, 5>& values);
 
  private:
   void line(char kind, std::string_view text);

@@ -36,6 +36,14 @@ TEST(Writer, WritesTheTypesOfResp2) {
   EXPECT_EQ(in2([](Writer& w) { w.verbatim("text"); }), "$4\r\ntext\r\n");
 }
 
+TEST(Writer, WritesFiveIntegersAtOnce) {
+  EXPECT_EQ(in2([](Writer& w) { w.integers({0, 16, 15, -1, 2}); }), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
+  EXPECT_EQ(in3([](Writer& w) {
+              w.integers({INT64_MIN, INT64_MAX, 9, 10, INT64_MIN});
+            }),
+            "*5\r\n:-9223372036854775808\r\n:9223372036854775807\r\n:9\r\n:10\r\n:-9223372036854775808\r\n");
+}
+
 TEST(Writer, WritesMapsNullsAndTextsAsResp3Does) {
   EXPECT_EQ(in3([](Writer& w) { w.map(7); }), "%7\r\n");
   EXPECT_EQ(in3([](Writer& w) { w.null(); }), "_\r\n");

@@ -2,6 +2,7 @@
 #include "server/address.h"
 
 #include <arpa/inet.h>
+#include <sys/un.h>
 
 #include <charconv>
 #include <optional>
@@ -13,7 +14,19 @@ namespace {
 
 tl::unexpected<Error> bad_address(std::string_view text, std::string_view why) {
   return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not an address: " + std::string(why) +
-                                               "; write 127.0.0.1:8080, [::1]:8080 or :8080");
+                                               "; write 127.0.0.1:8080, [::1]:8080, :8080 or unix:/run/weir.sock");
+}
+
+constexpr std::string_view kUnix = "unix:";
+
+Result<Address> parse_path(std::string_view text) {
+  Address address{{}, 0, std::string(text.substr(kUnix.size()))};
+  if (address.path.empty()) return bad_address(text, "the path of the socket is missing");
+  if (address.path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return bad_address(
+        text, "the path of a socket has at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
+  }
+  return address;
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view digits) {
@@ -31,6 +44,7 @@ bool is_numeric(const std::string& host) {
 }  // namespace
 
 Result<Address> parse_address(std::string_view text) {
+  if (text.starts_with(kUnix)) return parse_path(text);
   if (text.find("://") != std::string_view::npos) return bad_address(text, "leave out what stands before the host");
   if (parse_port(text)) return bad_address(text, "a port alone has a colon before it");
   const std::size_t colon = text.rfind(':');
@@ -43,7 +57,7 @@ Result<Address> parse_address(std::string_view text) {
   if (!has_brackets && host.find(':') != std::string_view::npos) {
     return bad_address(text, "an IPv6 address stands in brackets");
   }
-  Address address{std::string(host), *port};
+  Address address{std::string(host), *port, {}};
   if (host.empty() && !has_brackets) address.host = "127.0.0.1";
   if (host == "localhost") address.host = "127.0.0.1";
   if (!is_numeric(address.host) || (has_brackets && host.find(':') == std::string_view::npos)) {
@@ -52,7 +66,10 @@ Result<Address> parse_address(std::string_view text) {
   return address;
 }
 
+bool Address::is_loopback() const { return is_unix() || host == "::1" || host.starts_with("127."); }
+
 std::string to_string(const Address& address) {
+  if (address.is_unix()) return std::string(kUnix) + address.path;
   const bool is_v6 = address.host.find(':') != std::string::npos;
   return (is_v6 ? '[' + address.host + ']' : address.host) + ':' + std::to_string(address.port);
 }

@@ -1,4 +1,5 @@
-// Where to listen, as a person writes it: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`.
+// Where to listen, as a person writes it: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`,
+// `unix:/run/weir.sock`.
 //
 // Without a host it is the loopback address: nothing is open to the network unless it is told so. Port 0 is any
 // free one. Pure; any thread. Tested by address_test.cc.
@@ -15,13 +16,16 @@ namespace weir {
 struct Address {
   std::string host = "127.0.0.1";  // a numeric address, IPv6 without its brackets
   std::uint16_t port = 0;
+  std::string path{};  // of a unix socket; then host and port mean nothing
 
+  bool is_unix() const { return !path.empty(); }
+  bool is_loopback() const;
   friend bool operator==(const Address&, const Address&) = default;
 };
 
 Result<Address> parse_address(std::string_view text);
 
-// "127.0.0.1:8080", "[::1]:8080"
+// "127.0.0.1:8080", "[::1]:8080", "unix:/run/weir.sock"
 std::string to_string(const Address& address);
 
 }  // namespace weir

@@ -7,17 +7,25 @@ namespace weir {
 namespace {
 
 TEST(Address, IsReadAsPeopleWriteIt) {
-  EXPECT_EQ(*parse_address("127.0.0.1:8080"), (Address{"127.0.0.1", 8080}));
-  EXPECT_EQ(*parse_address("0.0.0.0:1"), (Address{"0.0.0.0", 1}));
-  EXPECT_EQ(*parse_address(":8080"), (Address{"127.0.0.1", 8080}));
-  EXPECT_EQ(*parse_address(":0"), (Address{"127.0.0.1", 0}));
-  EXPECT_EQ(*parse_address("localhost:65535"), (Address{"127.0.0.1", 65535}));
-  EXPECT_EQ(*parse_address("[::1]:80"), (Address{"::1", 80}));
+  EXPECT_EQ(*parse_address("127.0.0.1:8080"), (Address{"127.0.0.1", 8080, {}}));
+  EXPECT_EQ(*parse_address("0.0.0.0:1"), (Address{"0.0.0.0", 1, {}}));
+  EXPECT_EQ(*parse_address(":8080"), (Address{"127.0.0.1", 8080, {}}));
+  EXPECT_EQ(*parse_address(":0"), (Address{"127.0.0.1", 0, {}}));
+  EXPECT_EQ(*parse_address("localhost:65535"), (Address{"127.0.0.1", 65535, {}}));
+  EXPECT_EQ(*parse_address("[::1]:80"), (Address{"::1", 80, {}}));
+  EXPECT_EQ(parse_address("unix:/run/weir.sock")->path, "/run/weir.sock");
+}
+
+TEST(Address, KnowsWhatOnlyThisMachineReaches) {
+  for (const char* text : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", ":1", "unix:x"}) {
+    EXPECT_TRUE(parse_address(text)->is_loopback()) << text;
+  }
+  for (const char* text : {"0.0.0.0:1", "[::]:1", "192.0.2.1:1"}) EXPECT_FALSE(parse_address(text)->is_loopback());
 }
 
 TEST(Address, IsRefusedWithTheReason) {
   for (const char* bad : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1",
-                          "::1:80", "[]:80", "[127.0.0.1]:80", "example.org:80", "1.2.3:80", "[::1]80"}) {
+                          "::1:80", "[]:80", "[127.0.0.1]:80", "example.org:80", "1.2.3:80", "[::1]80", "unix:"}) {
     const auto address = parse_address(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_NE(address.error().message.find("is not an address: "), std::string::npos) << address.error().message;
@@ -34,7 +42,9 @@ TEST(Address, NamesTheMistake) {
 }
 
 TEST(Address, IsWrittenAsItIsRead) {
-  for (const char* text : {"127.0.0.1:8080", "[::1]:80"}) EXPECT_EQ(to_string(*parse_address(text)), text);
+  EXPECT_FALSE(parse_address("unix:/" + std::string(200, 'x')));
+  for (const char* text : {"127.0.0.1:8080", "[::1]:80", "unix:/run/weir.sock"})
+    EXPECT_EQ(to_string(*parse_address(text)), text);
 }
 
 }  // namespace

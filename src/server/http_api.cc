@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,16 @@ HttpNext text(HttpService& service, std::string_view body, std::string_view type
 
 HttpNext welcome(const HttpCall&, HttpService& service, HttpWork&) { return text(service, kWelcome); }
 HttpNext livez(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "ok\n"); }
+HttpNext readyz(const HttpCall&, HttpService& service, HttpWork&) {
+  if (service.stopping == nullptr || !service.stopping->load()) return text(service, "ok\n");
+  service.answer.status = 503;
+  return text(service, "stopping\n");
+}
+HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&) {
+  return text(
+      service,
+      "This is the port from which weir is looked after. GET /livez: it is up. GET /readyz: send it requests.\n");
+}
 // As Envoy's reference service answers it.
 HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "OK"); }
 HttpNext openapi(const HttpCall&, HttpService& service, HttpWork&) {
@@ -61,24 +72,38 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"/v1/keys", "DELETE", "DELETE", reset_key_route},
     {"/", "GET", "GET, HEAD", welcome},
     {"/livez", "GET", "GET, HEAD", livez},
+    {"/readyz", "GET", "GET, HEAD", readyz},
     {"/healthcheck", "GET", "GET, HEAD", healthcheck},
     {"/openapi.json", "GET", "GET, HEAD", openapi},
 });
+constexpr auto kAdminRoutes = std::to_array<Route>({
+    {"/", "GET", "GET, HEAD", admin_welcome},
+    {"/livez", "GET", "GET, HEAD", livez},
+    {"/readyz", "GET", "GET, HEAD", readyz},
+});
 constexpr Route kResetRule = {"/v1/keys/{rule}", "DELETE", "DELETE", reset_rule_route};
 
-const Route* find_route(std::string_view path) {
-  const auto* const route = std::ranges::find(kRoutes, path, &Route::path);
-  if (route != kRoutes.end()) return route;
+std::span<const Route> routes_of(HttpFace face) {
+  if (face == HttpFace::admin) return kAdminRoutes;
+  return kRoutes;
+}
+
+const Route* find_route(HttpFace face, std::string_view path) {
+  const std::span<const Route> routes = routes_of(face);
+  const auto route = std::ranges::find(routes, path, &Route::path);
+  if (route != routes.end()) return &*route;
+  if (face == HttpFace::admin) return nullptr;
   return path.starts_with("/v1/keys/") ? &kResetRule : nullptr;
 }
 
-void write_unknown_path(HttpAnswer& out, std::string_view path) {
-  std::vector<std::string_view> paths{kForwardAuthPath};
-  for (const Route& route : kRoutes) paths.push_back(route.path);
+void write_unknown_path(HttpAnswer& out, HttpFace face, std::string_view path) {
+  std::vector<std::string_view> paths;
+  for (const Route& route : routes_of(face)) paths.push_back(route.path);
+  if (face == HttpFace::checks) paths.push_back(kForwardAuthPath);
   std::string detail = "there is nothing at " + in_quotes(path, 80) + "; ";
   const std::string_view meant = nearest(path, paths);
   if (meant.empty()) {
-    detail += "try POST /v1/check, or GET / for help";
+    detail += face == HttpFace::checks ? "try POST /v1/check, or GET / for help" : "try GET / for help";
   } else {
     detail.append("did you mean ").append(meant).append("?");
   }
@@ -101,10 +126,10 @@ HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work)
   service.answer.clear();
   service.now = service.limiter.now();
   const std::string_view path = split_target(call.target).path;
-  if (is_forward_auth(path)) return forward_auth_route(call, service, work);
-  const Route* const route = find_route(path);
+  if (service.face == HttpFace::checks && is_forward_auth(path)) return forward_auth_route(call, service, work);
+  const Route* const route = find_route(service.face, path);
   if (route == nullptr) {
-    write_unknown_path(service.answer, path);
+    write_unknown_path(service.answer, service.face, path);
     return HttpNext::answer;
   }
   const bool is_head = call.method == "HEAD" && route->method == "GET";

@@ -4,6 +4,7 @@
 // one request to the next lies here, so that an answer takes no memory from the heap. Tested by http_session_test.cc.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,9 +42,14 @@ struct ReadCheck {
   std::size_t place = 0;  // of its charge, of its text in the body, of its error
 };
 
+// The routes that a port has.
+enum class HttpFace : std::uint8_t { checks, admin };
+
 struct HttpService {
   Limiter& limiter;
   Gate* gate = nullptr;  // null: there are no rules
+  HttpFace face = HttpFace::checks;
+  const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   InlineLimits limits{};
 
   Micros now{0};  // when the request at hand was read

@@ -1,43 +1,80 @@
-// What a command of the RESP port is given, and the few replies that several of them share.
+// A command's function, its row in the table, and the few replies that several commands share.
 //
-// Commands are plain functions in two files: those about the connection (resp_client_commands.cc) and the rest
-// (resp_commands.cc, with the table of all). They belong to a connection's thread. Tested by resp_session_test.cc.
+// Commands are plain functions in three files: those that limit (resp_limit_commands.cc), those about the connection
+// (resp_client_commands.cc), and those about the server (resp_server_commands.cc). They belong to a loop's thread.
+// Tested by resp_session_test.cc.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
-#include <string>
 #include <string_view>
 
-#include "resp/writer.h"
 #include "server/resp_commands.h"
-#include "weir/limiter.h"
 
 namespace weir {
 
 // The Redis whose replies these are. Clients choose features by it.
 inline constexpr std::string_view kRedisVersion = "7.0.15";
 inline constexpr std::size_t kNameMax = 128;  // of what an error repeats of an unknown name
+inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
-struct Call {
-  std::span<const std::string_view> args;  // the command's name first
-  std::string_view server_version;
-  Limiter& limiter;
-  RespClient& client;
-  resp::Writer& out;
+using RespFunction = AfterCommand (*)(const Call&);
+
+// What a command may do, beside what its function does.
+enum : std::uint8_t {
+  kWaits = 1,    // sees or changes what earlier checks do, so it runs after them
+  kForAll = 2,   // also for those who have not shown the password
+  kHasKey = 4,   // as its first argument
+  kHasKeys = 8,  // as all of its arguments
 };
 
+struct RespCommand {
+  std::string_view name;  // lower case
+  std::size_t args_min;   // without the name
+  std::size_t args_max;
+  RespFunction run;
+  std::uint8_t traits;
+};
+
+std::span<const RespCommand> all_commands();
+// In any case of letters; null if there is none.
+const RespCommand* find_command(std::string_view name);
+
+std::string upper(std::string_view text);
 void reply_ok(const Call& call);
 void reply_wrong_arity(resp::Writer& out, std::string_view name);
 // Redis sends whoever guesses to HELP, so each command with subcommands has it.
 void reply_unknown_subcommand(const Call& call);
 void reply_help(const Call& call, std::span<const std::string_view> lines);
 
+// resp_limit_commands.cc
+AfterCommand run_cell_throttle(const Call& call);
+AfterCommand run_crab_throttle(const Call& call);
+AfterCommand run_gcra(const Call& call);
+AfterCommand run_weir_check(const Call& call);
+AfterCommand run_weir_limit(const Call& call);
+AfterCommand run_weir_reset(const Call& call);
+AfterCommand run_del(const Call& call);
+
+// resp_client_commands.cc
 AfterCommand run_auth(const Call& call);
 AfterCommand run_client(const Call& call);
 AfterCommand run_hello(const Call& call);
 AfterCommand run_quit(const Call& call);
 AfterCommand run_reset(const Call& call);
 AfterCommand run_select(const Call& call);
+
+// resp_server_commands.cc
+AfterCommand run_cluster(const Call& call);
+AfterCommand run_command_command(const Call& call);
+AfterCommand run_config(const Call& call);
+AfterCommand run_dbsize(const Call& call);
+AfterCommand run_echo(const Call& call);
+AfterCommand run_info(const Call& call);
+AfterCommand run_ping(const Call& call);
+AfterCommand run_readonly(const Call& call);
+AfterCommand run_time(const Call& call);
 
 }  // namespace weir

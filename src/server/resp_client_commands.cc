@@ -2,6 +2,7 @@
 //
 // Nothing here charges anything. What a client sets lives as long as its connection, so it is small.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "nearest.h"
@@ -12,10 +13,31 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kClientNameMax = 64;
-constexpr std::string_view kClientHelp[] = {"GETNAME", "    The name of this connection.",
-                                            "ID",      "    The number of this connection.",
-                                            "SETINFO", "    <option> <value>: accepted, and not kept.",
-                                            "SETNAME", "    <name>: names this connection."};
+constexpr std::string_view kClientHelp[] = {"GETNAME",  "    The name of this connection.",
+                                            "ID",       "    The number of this connection.",
+                                            "INFO",     "    What is known of this connection.",
+                                            "LIST",     "    The same; others are not listed.",
+                                            "NO-EVICT", "    (ON|OFF): accepted; no client is evicted.",
+                                            "NO-TOUCH", "    (ON|OFF): accepted; nothing is touched.",
+                                            "REPLY",    "    ON: as it is. OFF and SKIP are refused.",
+                                            "SETINFO",  "    (LIB-NAME|LIB-VER) <value>: accepted, and not kept.",
+                                            "SETNAME",  "    <name>: names this connection."};
+constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
+
+// Takes as long for every secret of the given length, right or wrong.
+bool is_same_secret(std::string_view given, std::string_view secret) {
+  unsigned differences = given.size() == secret.size() ? 0 : 1;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const char expected = secret.empty() ? '\0' : secret[i % secret.size()];
+    differences |= static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(expected));
+  }
+  return differences == 0;
+}
+
+// Without a password the default user comes in with any, as in Redis.
+bool may_enter(const RespService& service, std::string_view user, std::string_view password) {
+  return user == "default" && (service.password.empty() || is_same_secret(password, service.password));
+}
 
 // refuse_client_name()
 //
@@ -34,16 +56,18 @@ bool refuse_client_name(resp::Writer& out, std::string_view name) {
 
 struct HelloOptions {
   std::optional<std::string_view> user;
+  std::string_view password;
   std::optional<std::string_view> name;
 };
 
 // Reads what follows the version; false when an error was written.
 bool read_hello_options(const Call& call, HelloOptions& options) {
   for (std::size_t i = 2; i < call.args.size(); ++i) {
-    const std::string option = lower(call.args[i]);
+    const std::string option = lower(call.args[i].substr(0, kNameMax));
     const std::size_t left = call.args.size() - i - 1;
     if (option == "auth" && left >= 2) {
       options.user = call.args[i + 1];
+      options.password = call.args[i + 2];
       i += 2;
     } else if (option == "setname" && left >= 1) {
       options.name = call.args[++i];
@@ -52,12 +76,71 @@ bool read_hello_options(const Call& call, HelloOptions& options) {
       return false;
     }
   }
-  if (options.user && *options.user != "default") {
-    call.out.error("WRONGPASS invalid username-password pair or user is disabled.");
+  if (options.user && !may_enter(call.service, *options.user, options.password)) {
+    call.out.error(kWrongPassword);
     return false;
   }
   return !options.name || !refuse_client_name(call.out, *options.name);
 }
+
+// CLIENT's subcommands.
+
+void client_help(const Call& call) { reply_help(call, kClientHelp); }
+void client_id(const Call& call) { call.out.integer(call.client.id); }
+
+void client_getname(const Call& call) {
+  if (call.client.name.empty()) {
+    call.out.null();
+  } else {
+    call.out.bulk(call.client.name);
+  }
+}
+
+void client_setname(const Call& call) {
+  if (refuse_client_name(call.out, call.args[2])) return;
+  call.client.name = call.args[2];
+  reply_ok(call);
+}
+
+void client_setinfo(const Call& call) {
+  const std::string option = lower(call.args[2].substr(0, kNameMax));
+  if (option == "lib-name" || option == "lib-ver") return reply_ok(call);
+  call.out.error("ERR Unrecognized option '" + std::string(call.args[2].substr(0, kNameMax)) + "'");
+}
+
+void client_info(const Call& call) {
+  std::string line =
+      "id=" + std::to_string(call.client.id) + " name=" + call.client.name +
+      " flags=N db=0 cmd=client|info user=default resp=" + std::to_string(static_cast<int>(call.client.protocol)) +
+      "\n";
+  call.out.verbatim(line);
+}
+
+void client_switch(const Call& call) {
+  const std::string value = lower(call.args[2].substr(0, kNameMax));
+  if (value == "on" || value == "off") return reply_ok(call);
+  call.out.error("ERR syntax error");
+}
+
+void client_reply(const Call& call) {
+  const std::string value = lower(call.args[2].substr(0, kNameMax));
+  if (value == "on") return reply_ok(call);
+  call.out.error(value == "off" || value == "skip"
+                     ? "ERR every command is answered here: only CLIENT REPLY ON is accepted"
+                     : "ERR syntax error");
+}
+
+struct Subcommand {
+  std::string_view name;
+  std::size_t args;
+  void (*run)(const Call&);
+};
+constexpr Subcommand kSubcommands[] = {
+    {"getname", 0, client_getname}, {"help", kAnyNumber, client_help}, {"id", 0, client_id},
+    {"info", 0, client_info},       {"list", kAnyNumber, client_info}, {"no-evict", 1, client_switch},
+    {"no-touch", 1, client_switch}, {"reply", 1, client_reply},        {"setinfo", 2, client_setinfo},
+    {"setname", 1, client_setname},
+};
 
 }  // namespace
 
@@ -69,6 +152,7 @@ AfterCommand run_quit(const Call& call) {
 AfterCommand run_reset(const Call& call) {
   call.client.protocol = resp::Protocol::resp2;
   call.client.name.clear();
+  call.client.is_known = call.service.password.empty();
   call.out.set_protocol(call.client.protocol);
   call.out.simple("RESET");
   return AfterCommand::go_on;
@@ -87,13 +171,15 @@ AfterCommand run_select(const Call& call) {
 }
 
 AfterCommand run_auth(const Call& call) {
-  if (call.args.size() == 2) {
+  const bool has_user = call.args.size() == 3;
+  if (!has_user && call.service.password.empty()) {
     call.out.error(
         "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
         "configuration is correct?");
-  } else if (call.args[1] != "default") {
-    call.out.error("WRONGPASS invalid username-password pair or user is disabled.");
+  } else if (!may_enter(call.service, has_user ? call.args[1] : "default", call.args.back())) {
+    call.out.error(kWrongPassword);
   } else {
+    call.client.is_known = true;
     reply_ok(call);
   }
   return AfterCommand::go_on;
@@ -115,6 +201,13 @@ AfterCommand run_hello(const Call& call) {
     protocol = *version == 3 ? resp::Protocol::resp3 : resp::Protocol::resp2;
     if (!read_hello_options(call, options)) return AfterCommand::go_on;
   }
+  if (!call.client.is_known && !options.user) {
+    call.out.error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> "
+        "option can be used to authenticate the client and select the RESP protocol version at the same time");
+    return AfterCommand::go_on;
+  }
+  call.client.is_known = true;
   if (options.name) call.client.name = *options.name;
   call.client.protocol = protocol;
   resp::Writer& out = call.out;
@@ -138,28 +231,14 @@ AfterCommand run_hello(const Call& call) {
 }
 
 AfterCommand run_client(const Call& call) {
-  const std::string sub = lower(call.args[1]);
-  const std::size_t given = call.args.size() - 2;
-  if (sub == "help") {
-    reply_help(call, kClientHelp);
-    return AfterCommand::go_on;
-  }
-  const std::size_t wanted = sub == "setinfo" ? 2 : sub == "setname" ? 1 : 0;
-  if (sub != "setinfo" && sub != "setname" && sub != "getname" && sub != "id") {
+  const std::string sub = lower(call.args[1].substr(0, kNameMax));
+  const auto* found = std::ranges::find(kSubcommands, sub, &Subcommand::name);
+  if (found == std::end(kSubcommands)) {
     reply_unknown_subcommand(call);
-  } else if (given != wanted) {
+  } else if (found->args != kAnyNumber && call.args.size() - 2 != found->args) {
     reply_wrong_arity(call.out, "client|" + sub);
-  } else if (sub == "id") {
-    call.out.integer(call.client.id);
-  } else if (sub == "getname") {
-    if (call.client.name.empty()) {
-      call.out.null();
-    } else {
-      call.out.bulk(call.client.name);
-    }
-  } else if (sub != "setname" || !refuse_client_name(call.out, call.args[2])) {
-    if (sub == "setname") call.client.name = call.args[2];
-    reply_ok(call);
+  } else {
+    found->run(call);
   }
   return AfterCommand::go_on;
 }

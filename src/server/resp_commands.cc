@@ -4,178 +4,70 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
-#include <limits>
-#include <vector>
 
 #include "nearest.h"
-#include "protocol/throttle.h"
 #include "server/resp_call.h"
 
 namespace weir {
 namespace {
 
-std::string upper(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
-  return out;
-}
-
-using Function = AfterCommand (*)(const Call&);
-
-struct Command {
-  std::string_view name;  // lower case
-  std::size_t args_min;   // without the name
-  std::size_t args_max;
-  Function run;
+constexpr RespCommand kCommands[] = {
+    {"auth", 1, 2, run_auth, kForAll | kWaits},
+    {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey},  // it words its own arity error
+    {"client", 1, kAnyNumber, run_client, 0},
+    {"cluster", 1, kAnyNumber, run_cluster, 0},
+    {"command", 0, kAnyNumber, run_command_command, 0},
+    {"config", 1, kAnyNumber, run_config, 0},
+    {"dbsize", 0, 0, run_dbsize, kWaits},
+    {"del", 1, kAnyNumber, run_del, kWaits | kHasKeys},
+    {"echo", 1, 1, run_echo, 0},
+    {"gcra", 4, 6, run_gcra, kHasKey},
+    {"hello", 0, kAnyNumber, run_hello, kForAll | kWaits},
+    {"info", 0, kAnyNumber, run_info, kWaits},
+    {"ping", 0, 1, run_ping, 0},
+    {"quit", 0, kAnyNumber, run_quit, kForAll | kWaits},
+    {"readonly", 0, 0, run_readonly, 0},
+    {"reset", 0, 0, run_reset, kForAll | kWaits},
+    {"select", 1, 1, run_select, 0},
+    {"throttle", 4, 5, run_crab_throttle, kHasKey},
+    {"time", 0, 0, run_time, 0},
+    {"weir.check", 1, kAnyNumber, run_weir_check, kWaits},
+    {"weir.limit", 2, kAnyNumber, run_weir_limit, kHasKey},
+    {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits},
 };
 
-constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-
-AfterCommand ping(const Call& call) {
-  if (call.args.size() == 2) {
-    call.out.bulk(call.args[1]);
-  } else {
-    call.out.simple("PONG");
+// Places of the names, by length and two letters; those whose place is taken stand in the next free one.
+constexpr std::size_t kPlaces = 64;
+constexpr std::size_t place_of(std::string_view name) {
+  const auto letter = [](char c) { return static_cast<std::size_t>(static_cast<unsigned char>(c) | 0x20); };
+  return (name.size() * 7 + letter(name.front()) * 5 + letter(name.back())) % kPlaces;
+}
+constexpr auto kIndex = [] {
+  std::array<std::uint8_t, kPlaces> index{};  // 0: free, else one more than the row
+  for (std::size_t row = 0; row < std::size(kCommands); ++row) {
+    std::size_t place = place_of(kCommands[row].name);
+    while (index[place] != 0) place = (place + 1) % kPlaces;
+    index[place] = static_cast<std::uint8_t>(row + 1);
   }
-  return AfterCommand::go_on;
-}
+  return index;
+}();
+static_assert(std::size(kCommands) < kPlaces / 2);
+static_assert(std::ranges::all_of(kCommands, [](const RespCommand& each) { return each.name.size() <= 16; }));
 
-AfterCommand echo(const Call& call) {
-  call.out.bulk(call.args[1]);
-  return AfterCommand::go_on;
-}
-
-AfterCommand throttle(const Call& call) {
-  const auto request = parse_throttle(call.args.subspan(1));
-  const auto limit = request.and_then([](const Throttle& throttle) { return compile(throttle.quota); });
-  if (!limit) {
-    call.out.error("ERR " + limit.error().message);
-    return AfterCommand::go_on;
+inline bool is_named(std::string_view text, std::string_view name) {
+  if (text.size() != name.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (lower(text[i]) != name[i]) return false;
   }
-  const auto decision = call.limiter.check(request->key, *limit, request->cost);
-  if (!decision) {
-    call.out.error("ERR " + decision.error().message);
-    return AfterCommand::go_on;
-  }
-  const auto reply = throttle_reply(*decision);
-  call.out.array(reply.size());
-  for (const std::int64_t value : reply) call.out.integer(value);
-  return AfterCommand::go_on;
+  return true;
 }
 
-AfterCommand info(const Call& call) {
-  std::string text = "# Server\r\nredis_version:";
-  text.append(kRedisVersion).append("\r\nredis_mode:standalone\r\nweir_version:").append(call.server_version);
-  text.append("\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n");
-  text.append("\r\n# Keyspace\r\nweir_keys:").append(std::to_string(call.limiter.size())).append("\r\n");
-  call.out.verbatim(text);
-  return AfterCommand::go_on;
-}
+// A web page can make a browser send HTTP here; none of what follows may be taken for a command.
+bool is_of_browser(std::string_view name) { return is_named(name, "post") || is_named(name, "host:"); }
 
-// What redis-benchmark asks for before it begins. There is nothing else to read, and nothing to set.
-struct Setting {
-  std::string_view name;
-  std::string_view value;
-};
-constexpr Setting kSettings[] = {{"appendonly", "no"}, {"save", ""}};
-constexpr std::string_view kConfigHelp[] = {"GET", "    <name> ...: appendonly, save, or * for both."};
-
-void config_get(const Call& call) {
-  std::vector<const Setting*> wanted;
-  for (const Setting& setting : kSettings) {
-    const auto is_named = [&](std::string_view name) { return name == "*" || lower(name) == setting.name; };
-    if (std::ranges::any_of(call.args.subspan(2), is_named)) wanted.push_back(&setting);
-  }
-  call.out.map(wanted.size());
-  for (const Setting* setting : wanted) {
-    call.out.bulk(setting->name);
-    call.out.bulk(setting->value);
-  }
-}
-
-AfterCommand config(const Call& call) {
-  const std::string sub = lower(call.args[1].substr(0, kNameMax));
-  if (sub == "help") {
-    reply_help(call, kConfigHelp);
-  } else if (sub != "get") {
-    reply_unknown_subcommand(call);
-  } else if (call.args.size() < 3) {
-    reply_wrong_arity(call.out, "config|get");
-  } else {
-    config_get(call);
-  }
-  return AfterCommand::go_on;
-}
-
-AfterCommand command(const Call& call);
-
-constexpr Command kCommands[] = {
-    {"auth", 1, 2, run_auth},
-    {"cl.throttle", 0, kAny, throttle},  // it words its own arity error
-    {"client", 1, kAny, run_client},
-    {"command", 0, kAny, command},
-    {"config", 1, kAny, config},
-    {"echo", 1, 1, echo},
-    {"hello", 0, kAny, run_hello},
-    {"info", 0, kAny, info},
-    {"ping", 0, 1, ping},
-    {"quit", 0, kAny, run_quit},
-    {"reset", 0, 0, run_reset},
-    {"select", 1, 1, run_select},
-};
-
-constexpr std::string_view kCommandHelp[] = {"COUNT", "    How many commands there are.",
-                                             "DOCS",  "    Nothing; the answer is empty.",
-                                             "INFO",  "    [<name> ...]: name, arity, flags and place of keys."};
-
-// An entry as Redis before 7 has it, the first six members, which is what clients read.
-void describe(const Command& entry, resp::Writer& out) {
-  const bool has_key = entry.run == throttle;
-  const auto least = has_key ? 5 : static_cast<std::int64_t>(entry.args_min) + 1;
-  out.array(6);
-  out.bulk(entry.name);
-  out.integer(entry.args_min == entry.args_max ? least : -least);
-  out.array(0);
-  for (int place = 0; place < 3; ++place) out.integer(has_key ? 1 : 0);  // first key, last key, step
-}
-
-void describe_named(std::span<const std::string_view> names, resp::Writer& out) {
-  out.array(names.size());
-  for (const std::string_view name : names) {
-    const auto* found = std::ranges::find(kCommands, lower(name.substr(0, kNameMax)), &Command::name);
-    if (found == std::end(kCommands)) {
-      out.null();
-    } else {
-      describe(*found, out);
-    }
-  }
-}
-
-void describe_all(resp::Writer& out) {
-  out.array(std::size(kCommands));
-  for (const Command& entry : kCommands) describe(entry, out);
-}
-
-AfterCommand command(const Call& call) {
-  const std::string sub = call.args.size() > 1 ? lower(call.args[1].substr(0, kNameMax)) : "";
-  if (sub == "count") {
-    call.out.integer(static_cast<std::int64_t>(std::size(kCommands)));
-  } else if (sub == "docs") {
-    call.out.map(0);
-  } else if (sub == "info" && call.args.size() > 2) {
-    describe_named(call.args.subspan(2), call.out);
-  } else if (sub.empty() || sub == "info") {
-    describe_all(call.out);
-  } else if (sub == "help") {
-    reply_help(call, kCommandHelp);
-  } else {
-    reply_unknown_subcommand(call);
-  }
-  return AfterCommand::go_on;
-}
-
-void unknown_command(const Call& call) {
+void reply_unknown_command(const Call& call) {
   std::string begun;
   for (const std::string_view arg : call.args.subspan(1)) {
     if (begun.size() >= kNameMax) break;
@@ -185,14 +77,53 @@ void unknown_command(const Call& call) {
   std::string message =
       "ERR unknown command '" + std::string(call.args[0].substr(0, kNameMax)) + "', with args beginning with: " + begun;
   std::array<std::string_view, std::size(kCommands)> names;
-  std::ranges::transform(kCommands, names.begin(), &Command::name);
+  std::ranges::transform(kCommands, names.begin(), &RespCommand::name);
   if (const std::string_view meant = nearest(call.args[0], names); !meant.empty()) {
     message.append("; did you mean ").append(upper(meant)).append("?");
   }
   call.out.error(message);
 }
 
+AfterCommand run_unknown(const Call& call) {
+  if (!is_of_browser(call.args[0])) {
+    reply_unknown_command(call);
+    return AfterCommand::go_on;
+  }
+  return call.is_waiting ? AfterCommand::wait : AfterCommand::close;
+}
+
 }  // namespace
+
+std::span<const RespCommand> all_commands() { return kCommands; }
+
+const RespCommand* find_command(std::string_view name) {
+  if (name.empty()) return nullptr;
+  for (std::size_t place = place_of(name); kIndex[place] != 0; place = (place + 1) % kPlaces) {
+    const RespCommand& command = kCommands[kIndex[place] - 1];
+    if (is_named(name, command.name)) return &command;
+  }
+  return nullptr;
+}
+
+namespace {
+
+inline const RespCommand* find_again(LastCommand& last, std::string_view name) {
+  if (name.size() == last.size && std::memcmp(name.data(), last.name, last.size) == 0) return last.command;
+  const RespCommand* const found = find_command(name);
+  if (found != nullptr) {
+    last.size = name.copy(last.name, sizeof last.name);
+    last.command = found;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+  return out;
+}
 
 void reply_ok(const Call& call) { call.out.simple("OK"); }
 
@@ -211,23 +142,20 @@ void reply_help(const Call& call, std::span<const std::string_view> lines) {
   for (const std::string_view line : lines) call.out.simple(line);
 }
 
-AfterCommand run_command(std::span<const std::string_view> args, std::string_view server_version, Limiter& limiter,
-                         RespClient& client_state, resp::Writer& out) {
-  const Call call{args, server_version, limiter, client_state, out};
-  const std::string name = lower(args[0].substr(0, kNameMax));
-  // A web page can make a browser send HTTP here; none of what follows may be taken for a command.
-  if (name == "post" || name == "host:") return AfterCommand::drop;
-  const auto* found = std::ranges::find(kCommands, name, &Command::name);
-  if (found == std::end(kCommands)) {
-    unknown_command(call);
+AfterCommand run_command(const Call& call) {
+  const RespCommand* const command = find_again(call.service.last, call.args[0]);
+  if (command == nullptr) return run_unknown(call);
+  const std::size_t given = call.args.size() - 1;
+  if (given < command->args_min || given > command->args_max) {
+    reply_wrong_arity(call.out, command->name);
     return AfterCommand::go_on;
   }
-  const std::size_t given = args.size() - 1;
-  if (given < found->args_min || given > found->args_max) {
-    reply_wrong_arity(out, found->name);
+  if (!call.client.is_known && (command->traits & kForAll) == 0) {
+    call.out.error("NOAUTH Authentication required.");
     return AfterCommand::go_on;
   }
-  return found->run(call);
+  if (call.is_waiting && (command->traits & kWaits) != 0) return AfterCommand::wait;
+  return command->run(call);
 }
 
 }  // namespace weir

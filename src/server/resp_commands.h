@@ -1,8 +1,8 @@
-// The commands that a Redis client may send: a table of names, arities and functions.
+// The commands that a Redis client may send: one table of names, arities and functions, and the way into it.
 //
-// Enough for every common client to connect (HELLO, CLIENT, INFO, COMMAND …) and for CL.THROTTLE; texts of errors
-// are those of Redis. No sockets. The state of a client belongs to its connection's thread; the Limiter is
-// shared. Tested by resp_session_test.cc.
+// Enough for every common client to connect (HELLO, CLIENT, INFO, COMMAND …) and for all that limits; texts of errors
+// are those of Redis. No sockets. The state of a client belongs to its connection's thread, what the service holds to
+// its loop's, which is the same. Tested by resp_session_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,35 @@
 #include <string_view>
 
 #include "resp/writer.h"
-#include "weir/limiter.h"
+#include "server/resp_service.h"
+#include "server/turn.h"
 
 namespace weir {
 
 struct RespClient {
   std::int64_t id = 0;
   resp::Protocol protocol = resp::Protocol::resp2;
-  std::string name;
+  bool is_known = true;  // has shown the password, or there is none
+  std::string name{};
 };
 
-enum class AfterCommand : std::uint8_t { go_on, close, drop };  // drop: nothing more is written
+struct Call {
+  std::span<const std::string_view> args;  // not empty: the command's name first
+  bool is_inline = false;                  // the args do not stand in the input, one behind the other
+  bool is_waiting = false;                 // this client's earlier checks are in the turn, undecided
+  RespService& service;
+  Turn& turn;
+  RespClient& client;
+  resp::Writer& out;
+};
 
-// `args` are not empty: the first one is the command's name.
-AfterCommand run_command(std::span<const std::string_view> args, std::string_view server_version, Limiter& limiter,
-                         RespClient& client, resp::Writer& out);
+enum class AfterCommand : std::uint8_t {
+  go_on,
+  asked,  // a check joined the turn
+  wait,   // nothing was done: call again when the turn is settled
+  close,  // once the output is written
+};
+
+AfterCommand run_command(const Call& call);
 
 }  // namespace weir

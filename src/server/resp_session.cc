@@ -1,11 +1,20 @@
-// Pipelined commands, parsed and answered until the bytes run out. See resp_session.h.
+// Pipelined commands, parsed, put into the turn and answered until the bytes run out. See resp_session.h.
 #include "server/resp_session.h"
 
+#include <string>
+#include <string_view>
+
+#include "protocol/throttle.h"
+#include "protocol/weir_commands.h"
 #include "resp/request.h"
 #include "server/resp_commands.h"
 
 namespace weir {
 namespace {
+
+// What one session puts into a round: no more, so that its answers fit what a connection may hold.
+constexpr std::size_t kStepsMax = 4096;
+constexpr std::size_t kTextsMax = std::size_t{64} << 10;
 
 std::string_view last_words(GiveUp why) {
   switch (why) {
@@ -19,38 +28,68 @@ std::string_view last_words(GiveUp why) {
   return "ERR the request was not finished in time";
 }
 
+void write_reply(RespStep::Kind kind, const Decision& decision, resp::Writer& out) {
+  switch (kind) {
+    case RespStep::Kind::cell:
+      return out.integers(cell_reply(decision));
+    case RespStep::Kind::crab:
+      return out.integers(crab_reply(decision));
+    case RespStep::Kind::map:
+    case RespStep::Kind::text:
+      break;
+  }
+  write_decision(decision, out);
+}
+
 class RespSession final : public Session {
  public:
-  RespSession(Limiter& limiter, std::string_view server_version, std::int64_t id)
-      : limiter_(limiter), server_version_(server_version) {
+  RespSession(RespService& service, std::int64_t id) : service_(service) {
     client_.id = id;
+    client_.is_known = service.password.empty();
+    trust();
   }
+  RespSession(const RespSession&) = delete;
+  RespSession& operator=(const RespSession&) = delete;
+  ~RespSession() override { leave(); }
 
-  Progress consume(std::string_view input, Turn&, std::string& output) override {
+  Progress consume(std::string_view input, Turn& turn, std::string& output) override {
     Progress progress;
-    while (true) {
-      if (output.size() >= kOutputMax) {
-        progress.full = true;
-        break;
-      }
-      const auto request = parser_.parse(input.substr(progress.consumed));
+    first_step_ = service_.steps.size();
+    first_text_ = service_.texts.size();
+    while (!is_full(output, progress)) {
+      const resp::ParsedRequest request = parser_.parse(input.substr(progress.consumed));
       if (request.status == resp::Status::need_more) break;
-      resp::Writer out(output, client_.protocol);
-      if (request.status == resp::Status::bad) {
-        out.error("ERR " + request.reason);
-        progress.close = true;
-        break;
-      }
+      const AfterCommand after = answer(request, turn, output);
+      if (after == AfterCommand::wait) break;
       progress.consumed += request.consumed;
-      ++progress.answered;
-      if (request.args.empty()) continue;
-      const AfterCommand after = run_command(request.args, server_version_, limiter_, client_, out);
-      if (after == AfterCommand::go_on) continue;
-      progress.close = true;
-      break;
+      if (request.status == resp::Status::done) ++progress.answered;
+      progress.close = after == AfterCommand::close;
+      if (progress.close) break;
+      // The key of an inline request lies in the parser, which must not read on before it was looked at.
+      if (after == AfterCommand::asked && request.is_inline) break;
     }
+    past_step_ = service_.steps.size();
+    progress.asked = is_waiting_;
     progress.phase = progress.consumed < input.size() ? Phase::body : Phase::idle;
     return progress;
+  }
+
+  bool settle(Turn& turn, std::string& output) override {
+    resp::Writer out(output, client_.protocol);
+    std::size_t text = first_text_;
+    for (std::size_t i = first_step_; i < past_step_; ++i) {
+      const RespStep step = service_.steps[i];
+      if (step.kind == RespStep::Kind::text) {
+        output.append(service_.texts, text, step.at - text);
+        text = step.at;
+      } else if (const auto& decision = turn.answer(step.at); decision) {
+        write_reply(step.kind, *decision, out);
+      } else {
+        out.error("ERR " + decision.error().message);
+      }
+    }
+    leave();
+    return false;
   }
 
   void drain(std::string&) override {}
@@ -62,16 +101,65 @@ class RespSession final : public Session {
   std::size_t held() const override { return 0; }  // a request is read where it lies, in the connection's buffer
 
  private:
-  Limiter& limiter_;
-  std::string_view server_version_;
+  bool is_full(const std::string& output, Progress& progress) const {
+    if (is_waiting_) {
+      return service_.steps.size() - first_step_ >= kStepsMax || service_.texts.size() - first_text_ >= kTextsMax;
+    }
+    progress.full = output.size() >= kOutputMax;
+    return progress.full;
+  }
+
+  AfterCommand answer(const resp::ParsedRequest& request, Turn& turn, std::string& output) {
+    if (request.status == resp::Status::bad) return refuse(request.reason, output);
+    if (request.args.empty()) return AfterCommand::go_on;
+    resp::Writer out(is_waiting_ ? service_.texts : output, client_.protocol);
+    const AfterCommand after = run_command({.args = request.args,
+                                            .is_inline = request.is_inline,
+                                            .is_waiting = is_waiting_,
+                                            .service = service_,
+                                            .turn = turn,
+                                            .client = client_,
+                                            .out = out});
+    if (after == AfterCommand::asked) {
+      enter();
+    } else if (after != AfterCommand::wait) {
+      if (is_waiting_)
+        service_.steps.push_back({static_cast<std::uint32_t>(service_.texts.size()), RespStep::Kind::text});
+      trust();
+    }
+    return after;
+  }
+
+  AfterCommand refuse(std::string_view reason, std::string& output) {
+    if (is_waiting_) return AfterCommand::wait;  // the next call comes to the same end
+    resp::Writer(output, client_.protocol).error("ERR " + std::string(reason));
+    return AfterCommand::close;
+  }
+
+  void trust() { parser_.set_trust(client_.is_known ? resp::Trust::known : resp::Trust::stranger); }
+
+  void enter() {
+    if (is_waiting_) return;
+    is_waiting_ = true;
+    ++service_.sessions;
+  }
+  void leave() {
+    if (!is_waiting_) return;
+    is_waiting_ = false;
+    if (--service_.sessions == 0) service_.end_round();
+  }
+
+  RespService& service_;
   RespClient client_;
   resp::RequestParser parser_;
+  std::size_t first_step_ = 0, past_step_ = 0, first_text_ = 0;  // what is this session's of the round
+  bool is_waiting_ = false;                                      // for the turn
 };
 
 }  // namespace
 
-std::unique_ptr<Session> make_resp_session(Limiter& limiter, std::string_view server_version, std::int64_t id) {
-  return std::make_unique<RespSession>(limiter, server_version, id);
+std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id) {
+  return std::make_unique<RespSession>(service, id);
 }
 
 }  // namespace weir

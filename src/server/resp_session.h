@@ -1,18 +1,18 @@
 // A Redis client's conversation: RESP in, replies out, in order. See session.h for how it is driven.
 //
-// Tested by resp_session_test.cc.
+// Checks of a pipeline join the turn, and what needs no order among them is answered on the way; a command that must
+// see what they did stops the reading until they are settled. Tested by resp_session_test.cc and fuzz/resp_session.cc.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
+#include "server/resp_service.h"
 #include "server/session.h"
-#include "weir/limiter.h"
 
 namespace weir {
 
-// `limiter` and `server_version` outlive the session.
-std::unique_ptr<Session> make_resp_session(Limiter& limiter, std::string_view server_version, std::int64_t id);
+// `service` outlives the session; `id` is the connection's, for CLIENT ID.
+std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id);
 
 }  // namespace weir

@@ -1,92 +1,14 @@
-// A Redis client's conversation without a socket: CL.THROTTLE's vectors, handshakes, errors, pipelines.
-#include "server/resp_session.h"
-
-#include <gtest/gtest.h>
-
+// A Redis client's conversation without a socket: handshakes, passwords, errors, pipelines.
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "resp/reply.h"
-#include "resp/writer.h"
+#include "resp/request.h"
+#include "server/resp_session_fixture.h"
 
 namespace weir {
 namespace {
-
-constexpr Micros kStart{1'700'000'000'000'000};
-
-class RespSessionTest : public testing::Test {
- protected:
-  // Everything that is answered to `bytes`.
-  std::string say(std::string_view bytes) {
-    std::string output;
-    progress = session->consume(bytes, output);
-    return output;
-  }
-
-  // A five-number reply as text, times in milliseconds from the start.
-  std::string throttle(std::int64_t at_ms, std::string_view args) {
-    clock->set(kStart + Micros{at_ms * 1000});
-    const std::string reply = say("CL.THROTTLE " + std::string(args) + "\r\n");
-    resp::ReplyParser parser;
-    const auto parsed = parser.parse(reply);
-    std::string out = parsed.value.text;
-    for (const auto& item : parsed.value.items) out += std::to_string(item.integer) + " ";
-    return out;
-  }
-
-  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kStart);
-  Limiter limiter{LimiterOptions{clock, 1000}};
-  std::unique_ptr<Session> session = make_resp_session(limiter, "9.9.9", 77);
-  Progress progress;
-};
-
-TEST_F(RespSessionTest, ThrottlesAsRedisCellDoes) {
-  struct Row {
-    std::int64_t at_ms;
-    const char* quantity;
-    const char* reply;  // limited, limit, remaining, retry, reset
-  };
-  const std::vector<Row> rows = {
-      {0, "6", "1 5 5 -1 0 "},    {0, "1", "0 5 4 -1 1 "},    {0, "1", "0 5 3 -1 2 "},    {0, "1", "0 5 2 -1 3 "},
-      {0, "1", "0 5 1 -1 4 "},    {0, "1", "0 5 0 -1 5 "},    {0, "1", "1 5 0 1 5 "},     {3000, "1", "0 5 2 -1 3 "},
-      {3100, "1", "0 5 1 -1 4 "}, {4000, "1", "0 5 1 -1 4 "}, {8000, "1", "0 5 4 -1 1 "}, {9500, "1", "0 5 4 -1 1 "},
-      {9500, "0", "0 5 4 -1 1 "}, {9500, "2", "0 5 2 -1 3 "}, {9500, "5", "1 5 2 3 3 "},
-  };
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(throttle(rows[i].at_ms, std::string("k 4 1 1 ") + rows[i].quantity), rows[i].reply) << "row " << i;
-  }
-}
-
-TEST_F(RespSessionTest, GivesTheFirstAnswersThatEveryoneQuotes) {
-  EXPECT_EQ(throttle(0, "user123 15 30 60"), "0 16 15 -1 2 ");
-  EXPECT_EQ(throttle(0, "k 0 1 2"), "0 1 0 -1 2 ");
-  EXPECT_EQ(throttle(0, "k 0 1 2"), "1 1 0 2 2 ");
-  EXPECT_EQ(throttle(0, "u 1 30 60"), "0 2 1 -1 2 ");
-  EXPECT_EQ(throttle(0, "u 1 30 60"), "0 2 0 -1 4 ");
-  EXPECT_EQ(throttle(0, "u 1 30 60"), "1 2 0 2 4 ");
-}
-
-TEST_F(RespSessionTest, GivesBackWithANegativeQuantity) {
-  EXPECT_EQ(throttle(0, "k 4 1 1 3"), "0 5 2 -1 3 ");
-  EXPECT_EQ(throttle(0, "k 4 1 1 -2"), "0 5 4 -1 1 ");
-  EXPECT_EQ(throttle(0, "k 4 1 1 -9007199254740992"), "0 5 5 -1 0 ");
-}
-
-TEST_F(RespSessionTest, NeverSaysDeniedAndRetryAtOnce) {
-  EXPECT_EQ(throttle(0, "k 0 1000000 1"), "0 1 0 -1 1 ");
-  EXPECT_EQ(throttle(0, "k 0 1000000 1"), "1 1 0 1 1 ");
-}
-
-TEST_F(RespSessionTest, WordsThrottleErrors) {
-  EXPECT_EQ(throttle(0, "k 1 1"),
-            "ERR Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]");
-  EXPECT_EQ(throttle(0, "k x 1 1"), "ERR Cell error: Couldn't parse as integer: x");
-  EXPECT_EQ(throttle(0, "k 1 0 1"), "ERR Cell error: Zero rates are not supported");
-  EXPECT_EQ(throttle(0, "k 1 1099511627776 1").substr(0, 4), "ERR ");  // faster than any bucket refills
-  EXPECT_EQ(throttle(0, "k 0 1 1"), "0 1 0 -1 1 ");                    // and nothing was charged
-}
 
 TEST_F(RespSessionTest, AnswersPings) {
   EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
@@ -129,7 +51,6 @@ TEST_F(RespSessionTest, AnswersWhatClientsSendOnConnecting) {
   EXPECT_EQ(say("CLIENT\r\n"), "-ERR wrong number of arguments for 'client' command\r\n");
   EXPECT_EQ(say("SELECT 0\r\nSELECT 99\r\nSELECT a\r\n"),
             "+OK\r\n-ERR DB index is out of range\r\n-ERR value is not an integer or out of range\r\n");
-  EXPECT_EQ(say("COMMAND DOCS\r\n"), "*0\r\n");
   EXPECT_EQ(say("CONFIG GET save\r\n"), "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
   EXPECT_EQ(say("CONFIG GET appendonly\r\n"), "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
   EXPECT_EQ(say("CONFIG GET maxmemory\r\n"), "*0\r\n");
@@ -153,7 +74,7 @@ TEST_F(RespSessionTest, InformsInWordsThatClientsLookFor) {
   }
   say("HELLO 3\r\n");
   EXPECT_EQ(say("info replication\r\n").front(), '=');
-  EXPECT_EQ(say("COMMAND DOCS\r\nCONFIG GET x\r\n"), "%0\r\n%0\r\n");
+  EXPECT_EQ(say("COMMAND DOCS nothing\r\nCONFIG GET x\r\n"), "%0\r\n%0\r\n");
 }
 
 TEST_F(RespSessionTest, NamesAnUnknownCommandAsRedisDoes) {
@@ -175,7 +96,9 @@ TEST_F(RespSessionTest, GuessesACommandAfterTheWordsOfRedis) {
 TEST_F(RespSessionTest, CountsTheCommandsThatItLists) {
   const std::string list = say("COMMAND\r\n");
   EXPECT_EQ(":" + list.substr(1, list.find('\r') - 1) + "\r\n", say("COMMAND COUNT\r\n"));
-  EXPECT_NE(list.find("*6\r\n$11\r\ncl.throttle\r\n:-5\r\n*0\r\n:1\r\n:1\r\n:1\r\n"), std::string::npos) << list;
+  EXPECT_NE(list.find("*6\r\n$11\r\ncl.throttle\r\n:-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"),
+            std::string::npos)
+      << list;
   EXPECT_EQ(say("COMMAND INFO select nonsense\r\n"),
             "*2\r\n*6\r\n$6\r\nselect\r\n:2\r\n*0\r\n:0\r\n:0\r\n:0\r\n$-1\r\n");
   EXPECT_EQ(say("COMMAND INFO\r\n"), list);
@@ -193,7 +116,7 @@ TEST_F(RespSessionTest, HelpsWhereItSendsPeopleForHelp) {
 TEST_F(RespSessionTest, AnswersAPipelineInOrderAndKeepsTheRest) {
   const std::string bytes = "PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n\r\nFOO\r\nPING\r\n*1\r\n$4\r\nPI";
   EXPECT_EQ(say(bytes), "+PONG\r\n$1\r\nx\r\n-ERR unknown command 'FOO', with args beginning with: \r\n+PONG\r\n");
-  EXPECT_EQ(bytes.substr(progress.consumed), "*1\r\n$4\r\nPI");
+  EXPECT_EQ(left, "*1\r\n$4\r\nPI");
   EXPECT_EQ(progress.phase, Phase::body);
   EXPECT_EQ(progress.answered, 5u);
   EXPECT_FALSE(progress.close);
@@ -218,28 +141,21 @@ TEST_F(RespSessionTest, DropsWhatABrowserWouldSend) {
 
 TEST_F(RespSessionTest, PausesWhenItsAnswersPileUp) {
   std::string bytes;
-  for (int i = 0; i < 20'000; ++i) bytes += "INFO\r\n";
-  std::string output;
-  progress = session->consume(bytes, output);
+  for (int i = 0; i < 20'000; ++i)
+    bytes += i % 2 == 0 ? "INFO\r\n" : "*5\r\n$4\r\nGCRA\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n";
+  SessionPlayer player(*session, limiter);
+  progress = player.feed(bytes);
   EXPECT_TRUE(progress.full);
-  EXPECT_LT(output.size(), kOutputMax + 1000);
+  EXPECT_LT(player.output.size(), kOutputMax + 1000);
   std::size_t answered = progress.answered, consumed = progress.consumed;
   while (progress.full) {
-    output.clear();
-    progress = session->consume(std::string_view(bytes).substr(consumed), output);
+    player.take();
+    progress = player.feed("");
     answered += progress.answered;
     consumed += progress.consumed;
   }
   EXPECT_EQ(answered, 20'000u);
   EXPECT_EQ(consumed, bytes.size());
-}
-
-TEST_F(RespSessionTest, DeniesNewKeysRatherThanForgiveSpentOnes) {
-  std::string last;
-  for (int i = 0; i < 3000; ++i) last = throttle(0, "key" + std::to_string(i) + " 0 1 60");
-  EXPECT_TRUE(last.starts_with("1 ")) << last;
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(throttle(0, "key" + std::to_string(i) + " 0 1 60").starts_with("1 ")) << i;
-  EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
 }
 
 TEST_F(RespSessionTest, SaysWhyItGivesUp) {
@@ -249,6 +165,220 @@ TEST_F(RespSessionTest, SaysWhyItGivesUp) {
             "-ERR the request was not finished in time\r\n"
             "-ERR all connections together hold as much memory as they may; try again shortly\r\n"
             "-ERR max number of clients reached\r\n");
+}
+
+TEST_F(RespSessionTest, KeepsTheOrderOfAMixedPipeline) {
+  const std::string check = "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n1\r\n$2\r\n60\r\n";
+  const std::string first = "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n",
+                    second = "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n";
+  const std::string pong = "+PONG\r\n", unknown = "-ERR unknown command 'FOO', with args beginning with: \r\n";
+  const std::string bytes = "PING\r\n" + check + "PING\r\nFOO\r\n" + check +
+                            "PING\r\nDEL k\r\nCL.THROTTLE k 1 1 60\r\n" + "CL.THROTTLE k 1 1 60\r\nHELLO 4\r\n" +
+                            check + "QUIT\r\nPING\r\n";
+  const std::string expected = pong + first + pong + unknown + second + pong + ":1\r\n" + first + second +
+                               "-NOPROTO unsupported protocol version\r\n" +
+                               "*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n+OK\r\n";
+  EXPECT_EQ(say(bytes), expected);
+  EXPECT_TRUE(progress.close);
+  EXPECT_EQ(left, "PING\r\n");
+
+  say("DEL k\r\n");
+  SessionPlayer bytewise(*session, limiter);
+  bool is_closed = false;
+  for (std::size_t i = 0; i < bytes.size() && !is_closed; ++i) is_closed = bytewise.feed(bytes.substr(i, 1)).close;
+  EXPECT_EQ(bytewise.take(), expected);
+  EXPECT_TRUE(is_closed);
+}
+
+TEST_F(RespSessionTest, AnswersChecksBeforeItEndsForGarbage) {
+  const std::string check = "*3\r\n$10\r\nWEIR.LIMIT\r\n$1\r\nk\r\n$4\r\n1/ms\r\n";
+  const std::string reply = say(check + "*1\r\n:1\r\nPING\r\n");
+  EXPECT_TRUE(reply.starts_with("*16\r\n$7\r\nallowed\r\n:1\r\n")) << reply;
+  EXPECT_TRUE(reply.ends_with("-ERR Protocol error: expected '$', got ':'\r\n")) << reply;
+  EXPECT_TRUE(progress.close);
+  EXPECT_TRUE(say(check + "POST / HTTP/1.1\r\nPING\r\n").ends_with("delay_ms\r\n:0\r\n"));
+  EXPECT_TRUE(progress.close);
+}
+
+// Two connections of a loop, both with checks in one turn, and a third that leaves before it is decided.
+TEST_F(RespSessionTest, SharesATurnWithOthers) {
+  const auto other = make_resp_session(service, 78);
+  auto third = make_resp_session(service, 79);
+  const std::string check = "*5\r\n$4\r\nGCRA\r\n$1\r\nk\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n60\r\n*1\r\n$4\r\nPING\r\n";
+  Turn turn(limiter);
+  std::string out, out_other, out_third;
+  EXPECT_TRUE(session->consume(check, turn, out).asked);
+  EXPECT_TRUE(third->consume(check, turn, out_third).asked);
+  EXPECT_TRUE(other->consume(check + check, turn, out_other).asked);
+  EXPECT_EQ(turn.asked(), 4u);
+  third.reset();
+  turn.decide();
+  session->settle(turn, out);
+  other->settle(turn, out_other);
+  EXPECT_EQ(out, "*5\r\n:0\r\n:3\r\n:2\r\n:-1\r\n:60\r\n+PONG\r\n");
+  EXPECT_EQ(out_other,
+            "*5\r\n:0\r\n:3\r\n:0\r\n:-1\r\n:180\r\n+PONG\r\n*5\r\n:1\r\n:3\r\n:0\r\n:60\r\n:180\r\n+PONG\r\n");
+  EXPECT_EQ(service.sessions, 0u);
+  EXPECT_TRUE(service.steps.empty());
+}
+
+class LockedRespSession : public RespSessionTest {
+ protected:
+  LockedRespSession() {
+    service.password = "open sesame";
+    session = make_resp_session(service, 77);
+  }
+  static constexpr const char* kNoAuth = "-NOAUTH Authentication required.\r\n";
+  static constexpr const char* kWrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+};
+
+TEST_F(LockedRespSession, AnswersNothingBeforeThePassword) {
+  EXPECT_EQ(say("PING\r\nCL.THROTTLE k 0 1 60\r\nINFO\r\nDEL k\r\n"),
+            std::string(kNoAuth) + kNoAuth + kNoAuth + kNoAuth);
+  EXPECT_EQ(say("HELLO 3\r\n").substr(0, 49), "-NOAUTH HELLO must be called with the client alre");
+  EXPECT_EQ(say("PING a b\r\n"), "-ERR wrong number of arguments for 'ping' command\r\n");
+  EXPECT_EQ(call({"AUTH", "open"}), kWrong);
+  EXPECT_EQ(call({"AUTH", ""}), kWrong);
+  EXPECT_EQ(call({"AUTH", "open sesamf"}), kWrong);
+  EXPECT_EQ(call({"AUTH", "open sesameopen sesame"}), kWrong);
+  EXPECT_EQ(call({"AUTH", "bob", "open sesame"}), kWrong);
+  EXPECT_EQ(call({"HELLO", "3", "AUTH", "default", "x"}), kWrong);
+  EXPECT_EQ(say("PING\r\n"), kNoAuth);
+  EXPECT_EQ(say("QUIT\r\n"), "+OK\r\n");
+}
+
+TEST_F(LockedRespSession, OpensWithIt) {
+  EXPECT_EQ(call({"AUTH", "open sesame"}), "+OK\r\n");
+  EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(say("RESET\r\nPING\r\n"), std::string("+RESET\r\n") + kNoAuth);
+  EXPECT_EQ(call({"AUTH", "default", "open sesame"}), "+OK\r\n");
+  EXPECT_EQ(say("RESET\r\n"), "+RESET\r\n");
+  EXPECT_EQ(call({"HELLO", "3", "AUTH", "default", "open sesame", "SETNAME", "web"}).substr(0, 4), "%7\r\n");
+  EXPECT_EQ(say("CLIENT GETNAME\r\nHELLO\r\n").substr(0, 13), "$3\r\nweb\r\n%7\r\n");
+}
+
+TEST_F(LockedRespSession, GivesStrangersLittleRoom) {
+  EXPECT_EQ(call(std::vector<std::string_view>(11, "x")), "-ERR Protocol error: unauthenticated multibulk length\r\n");
+  EXPECT_TRUE(progress.close);
+  EXPECT_EQ(call({"AUTH", std::string(16'385, 'x')}), "-ERR Protocol error: unauthenticated bulk length\r\n");
+  EXPECT_EQ(call({"AUTH", "open sesame"}), "+OK\r\n");
+  EXPECT_EQ(call({"ECHO", std::string(16'385, 'x')}).substr(0, 8), "$16385\r\n");
+}
+
+TEST_F(RespSessionTest, TellsOfItself) {
+  EXPECT_EQ(say("TIME\r\n"), "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
+  EXPECT_EQ(say("READONLY\r\n"), "+OK\r\n");
+  EXPECT_EQ(say("CLUSTER SHARDS\r\n"), "-ERR This instance has cluster support disabled\r\n");
+  EXPECT_EQ(say("CLIENT SETNAME web\r\nCLIENT INFO\r\n"),
+            "+OK\r\n$64\r\nid=77 name=web flags=N db=0 cmd=client|info user=default resp=2\n\r\n");
+  EXPECT_EQ(say("CLIENT LIST\r\n").front(), '$');
+  EXPECT_EQ(say("CLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH off\r\nCLIENT REPLY ON\r\n"), "+OK\r\n+OK\r\n+OK\r\n");
+  EXPECT_EQ(say("CLIENT NO-EVICT maybe\r\n"), "-ERR syntax error\r\n");
+  EXPECT_EQ(say("CLIENT REPLY OFF\r\n").substr(0, 26), "-ERR every command is answ");
+  EXPECT_EQ(say("CLIENT SETINFO lib-color red\r\n"), "-ERR Unrecognized option 'lib-color'\r\n");
+  for (const char* sub : {"MAINT_NOTIFICATIONS", "TRACKING"}) {
+    EXPECT_EQ(say("CLIENT " + std::string(sub) + " ON\r\n"),
+              "-ERR unknown subcommand '" + std::string(sub) + "'. Try CLIENT HELP.\r\n");
+  }
+  EXPECT_EQ(say("INFO server\r\n").find("role:"), std::string::npos);
+  EXPECT_EQ(say("INFO Replication\r\n"), "$48\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n");
+  EXPECT_EQ(say("INFO nothing\r\n"), "$0\r\n\r\n");
+}
+
+TEST_F(RespSessionTest, DocumentsTheCommandsThatLimit) {
+  EXPECT_EQ(say("COMMAND DOCS gcra nothing\r\n").substr(0, 56),
+            "*2\r\n$4\r\ngcra\r\n*10\r\n$7\r\nsummary\r\n$69\r\nCharges a token buc");
+  const std::string docs = say("COMMAND DOCS\r\n");
+  EXPECT_EQ(docs.substr(0, 5), "*14\r\n");
+  resp::ReplyParser parser;
+  const auto parsed = parser.parse(docs);
+  ASSERT_EQ(parsed.status, resp::Status::done) << parsed.reason;
+  EXPECT_EQ(parsed.consumed, docs.size());
+  for (std::size_t i = 0; i < parsed.value.items.size(); i += 2) {
+    EXPECT_EQ(say("COMMAND INFO " + parsed.value.items[i].text + "\r\n").substr(0, 8), "*1\r\n*6\r\n");
+  }
+  EXPECT_EQ(say("COMMAND GETKEYS cl.throttle k 1 1 1\r\n"), "*1\r\n$1\r\nk\r\n");
+  EXPECT_EQ(say("COMMAND GETKEYS del a b\r\n"), "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+  EXPECT_EQ(say("COMMAND GETKEYS ping\r\n"), "-ERR The command has no key arguments\r\n");
+  EXPECT_EQ(say("COMMAND GETKEYS foo\r\n"), "-ERR Invalid command specified\r\n");
+  EXPECT_EQ(say("COMMAND GETKEYS gcra k\r\n"), "-ERR Invalid number of arguments specified for command\r\n");
+  EXPECT_EQ(say("COMMAND GETKEYS\r\n"), "-ERR wrong number of arguments for 'command|getkeys' command\r\n");
+  EXPECT_NE(say("COMMAND LIST\r\n").find("$10\r\nweir.check\r\n"), std::string::npos);
+}
+
+// Every row of Redis's edge behaviour, as bytes.
+TEST_F(RespSessionTest, MeetsTheEdgesAsRedisDoes) {
+  struct Row {
+    std::string bytes, reply;
+    bool closes;
+  };
+  const std::string protocol = "-ERR Protocol error: ";
+  const std::vector<Row> rows = {
+      {"\r\n", "", false},
+      {"*0\r\n", "", false},
+      {"*-1\r\n", "", false},
+      {"*x\r\n", protocol + "invalid multibulk length\r\n", true},
+      {"*1\r\n:1\r\n", protocol + "expected '$', got ':'\r\n", true},
+      {"*1\r\n$-1\r\n", protocol + "invalid bulk length\r\n", true},
+      {"ECHO \"a\r\n", protocol + "unbalanced quotes in request\r\n", true},
+      {std::string(resp::kLineMax + 1, 'a'), protocol + "too big inline request\r\n", true},
+      {"*" + std::string(resp::kLineMax, '1'), protocol + "too big mbulk count string\r\n", true},
+      {"*1\r\n$" + std::string(resp::kLineMax, '1'), protocol + "too big bulk count string\r\n", true},
+      {"POST / HTTP/1.1\r\n", "", true},
+      {"Host: x\r\n", "", true},
+      {"FOO bar\r\n", "-ERR unknown command 'FOO', with args beginning with: 'bar' \r\n", false},
+      {"ECHO\r\n", "-ERR wrong number of arguments for 'echo' command\r\n", false},
+      {"CLIENT FOO\r\n", "-ERR unknown subcommand 'FOO'. Try CLIENT HELP.\r\n", false},
+      {"AUTH pw\r\n",
+       "-ERR AUTH <password> called without any password configured for the default user. Are you sure your "
+       "configuration is correct?\r\n",
+       false},
+      {"AUTH bob pw\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n", false},
+      {"AUTH default pw\r\n", "+OK\r\n", false},
+      {"SELECT 99\r\n", "-ERR DB index is out of range\r\n", false},
+      {"SELECT a\r\n", "-ERR value is not an integer or out of range\r\n", false},
+      {"QUIT\r\n", "+OK\r\n", true},
+      {"*1\r\n$0\r\n\r\n", "-ERR unknown command '', with args beginning with: \r\n", false},
+  };
+  for (const Row& row : rows) {
+    session = make_resp_session(service, 77);
+    EXPECT_EQ(say(row.bytes), row.reply) << row.bytes.substr(0, 40);
+    EXPECT_EQ(progress.close, row.closes) << row.bytes.substr(0, 40);
+  }
+}
+
+// A command, an inline one as well, with too few or too many arguments gets an error and nothing else.
+TEST_F(RespSessionTest, CountsTheArgumentsOfEveryCommand) {
+  struct Row {
+    const char* name;
+    int least, most;  // most: 0 if there is no bound
+  };
+  for (const auto& [name, least, most] : std::vector<Row>{{"auth", 1, 2},
+                                                          {"client", 1, 0},
+                                                          {"cluster", 1, 0},
+                                                          {"config", 1, 0},
+                                                          {"dbsize", 0, -1},
+                                                          {"del", 1, 0},
+                                                          {"echo", 1, 1},
+                                                          {"gcra", 4, 6},
+                                                          {"ping", 0, 1},
+                                                          {"readonly", 0, -1},
+                                                          {"reset", 0, -1},
+                                                          {"select", 1, 1},
+                                                          {"throttle", 4, 5},
+                                                          {"time", 0, -1},
+                                                          {"weir.check", 1, 0},
+                                                          {"weir.limit", 2, 0},
+                                                          {"weir.reset", 1, 0}}) {
+    const std::string error = "-ERR wrong number of arguments for '" + std::string(name) + "' command\r\n";
+    if (least > 0) {
+      EXPECT_EQ(call(std::vector<std::string_view>(1, name)), error);
+    }
+    if (most == 0) continue;
+    std::vector<std::string_view> args(static_cast<std::size_t>(most < 0 ? 2 : most + 2), "1");
+    args[0] = name;
+    EXPECT_EQ(call(args), error);
+  }
 }
 
 }  // namespace

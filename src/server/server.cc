@@ -1,282 +1,204 @@
-// Listeners, signals and the loop. See server.h; tested by tests/server/*.sh.
+// Doors, threads and signals. See server.h; tested by tests/server/*.sh.
 //
-// The one file that compiles Asio. A tick each second serves all time-outs, so that a connection costs no
-// timer. When file descriptors run out, accepting rests for a moment instead of spinning.
+// The calling thread waits for signals. Each other has a loop, and in it every door with what its sessions work with:
+// nothing is shared between loops but the limiter, the rules and the counts of open connections.
 #include "server/server.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <fcntl.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <functional>
-#include <iterator>
-#include <list>
-#include <optional>
-#include <string>
+#include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
-#include "server/connection.h"
+#include "server/grpc_session.h"
 #include "server/http_session.h"
+#include "server/listener.h"
 #include "server/resp_session.h"
 
 namespace weir {
 namespace {
 
-using boost::asio::ip::tcp;
-using AsioError = boost::system::error_code;
-
-constexpr std::uint32_t kDrainMax = 10;  // seconds that a drain may take
-constexpr std::uint32_t kQuietMin = 60;  // seconds without a failure after which the next one is told again
-// Connections beyond the bound that are told so in peace; closing at once could throw the answer away.
-constexpr std::size_t kRefusedMax = 64;
 constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
-constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};  // pools keep idle connections for hours
+constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
+constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
+constexpr std::size_t kDoors = 4;
 
-struct Listener {
-  Listener(boost::asio::io_context& io, Patience patience_in, std::function<std::unique_ptr<Session>()> make_session_in)
-      : acceptor(io), rest(io), patience(patience_in), make_session(std::move(make_session_in)) {}
+// What the sessions of one loop work with.
+struct Services {
+  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping)
+      : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
+        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
+        grpc(limiter, options.gate),
+        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
 
-  tcp::acceptor acceptor;
-  boost::asio::steady_timer rest;
-  Patience patience;
-  std::function<std::unique_ptr<Session>()> make_session;
-  std::list<Connection> open;
-  std::optional<std::uint64_t> failed_at{};  // the tick at which accepting last failed
+  HttpService http, admin;
+  GrpcService grpc;
+  RespService resp;
 };
 
-Error cannot_listen(std::string_view option, const Address& address, const AsioError& error) {
-  std::string message = "cannot listen on " + to_string(address) + ": ";
-  const std::string free_port = std::string(option) + " " + to_string({address.host, 0});
-  if (error == boost::asio::error::address_in_use) {
-    message += "the port is in use. Choose another, or any free one with " + free_port;
-  } else if (error == boost::asio::error::access_denied) {
-    message += "this port needs privileges. Choose one above 1023, or any free one with " + free_port;
-  } else if (error == boost::system::errc::address_not_available) {
-    message +=
-        "this machine has no such address. Try " + std::string(option) + " " + to_string({"127.0.0.1", address.port});
-  } else {
-    message += error.message();
-  }
-  return {ErrorCode::unavailable, std::move(message), 0};
-}
-
-std::optional<Error> bind_to(Listener& listener, std::string_view option, const Address& address) {
-  AsioError error;
-  const auto host = boost::asio::ip::make_address(address.host, error);
-  if (error) return cannot_listen(option, address, error);
-  const tcp::endpoint endpoint(host, address.port);
-  listener.acceptor.open(endpoint.protocol(), error);
-  if (!error) listener.acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) listener.acceptor.bind(endpoint, error);
-  if (!error) listener.acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
-  if (error) return cannot_listen(option, address, error);
-  return std::nullopt;
-}
-
-Address bound_address(const Listener& listener) {
-  AsioError ignored;
-  const auto endpoint = listener.acceptor.local_endpoint(ignored);
-  return {endpoint.address().to_string(), endpoint.port()};
-}
-
-class LoopServer final : public Server {
+// Signals as bytes in a pipe, for whoever waits; a byte 0 is put there by hand. One at a time in a process.
+class Signals {
  public:
-  LoopServer(ServerOptions options, Limiter& limiter)
-      : options_(std::move(options)),
-        io_(1),
-        tick_timer_(io_),
-        signals_(io_),
-        http_service_{.limiter = limiter, .gate = options_.gate},
-        shared_(limiter),
-        http_(io_, kHttpPatience, [this] { return make_http_session(http_service_); }),
-        resp_(io_, kRespPatience,
-              [this, &limiter] { return make_resp_session(limiter, options_.version, ++last_id_); }) {
-    shared_.held_max = options_.buffers_max;
+  bool open(bool with_hangup) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+    out_ = Descriptor(ends[0]);
+    in_ = Descriptor(ends[1]);
+    write_end = in_.get();
+    struct sigaction action {};
+    action.sa_handler = [](int signal) {
+      const int before = errno;
+      tell(signal);
+      errno = before;
+    };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+    if (with_hangup) sigaction(SIGHUP, &action, nullptr);
+    return true;
   }
 
-  std::optional<Error> bind() {
-    if (auto error = bind_to(http_, "--http", options_.http)) return error;
-    if (auto error = bind_to(resp_, "--resp", options_.resp)) return error;
-    http_address_ = bound_address(http_);
-    resp_address_ = bound_address(resp_);
-    AsioError error;
-    signals_.add(SIGTERM, error);
-    if (!error) signals_.add(SIGINT, error);
-    if (!error && options_.on_hangup) signals_.add(SIGHUP, error);
-    if (error) return Error{ErrorCode::unavailable, "cannot watch for signals: " + error.message(), 0};
-    return std::nullopt;
+  static void tell(int signal) {
+    const char byte = static_cast<char>(signal);
+    [[maybe_unused]] const ssize_t told = write(write_end, &byte, 1);
   }
 
-  Address http_address() const override { return http_address_; }
-  Address resp_address() const override { return resp_address_; }
-
-  Stopped run() override {
-    accept(http_);
-    accept(resp_);
-    wait_for_signal();
-    wait_for_tick();
-    while (!io_.stopped()) {
-      // Steps of a connection catch what they throw; this is for the few lines around them.
-      try {
-        io_.run();
-      } catch (const std::exception& exception) {
-        std::fprintf(stderr, "weir: a handler failed: %s\n", exception.what());
-      }
+  // Waits for the next one.
+  int next() const {
+    char signal = 0;
+    while (read(out_.get(), &signal, 1) != 1) {
     }
-    return stopped_;
+    return signal;
   }
 
  private:
-  void accept(Listener& listener) {
-    if (is_stopping_) return;
-    listener.acceptor.async_accept([this, &listener](const AsioError& error, tcp::socket socket) {
-      if (is_stopping_) return;
-      if (!error) {
-        admit(listener, std::move(socket));
-      } else if (error != boost::asio::error::connection_aborted) {
-        return rest_then_accept(listener, error);
+  static inline std::atomic<int> write_end{-1};
+  Descriptor out_, in_;
+};
+
+class ThreadedServer final : public Server {
+ public:
+  ThreadedServer(ServerOptions options, Limiter& limiter) : options_(std::move(options)), limiter_(limiter) {}
+  ~ThreadedServer() override {
+    for (const std::string& path : paths_) ::unlink(path.c_str());
+  }
+
+  Result<void> prepare() {
+    for (std::size_t i = 0; i < options_.threads; ++i) {
+      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
+      if (!loop) return fail(std::move(loop.error()));
+      loops_.push_back(*std::move(loop));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_));
+    }
+    if (auto opened = open_doors(); !opened) return opened;
+    if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
+      return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
+    }
+    return {};
+  }
+
+  const ServerAddresses& addresses() const override { return addresses_; }
+
+  Stopped run() override {
+    std::vector<Stopped> ends(loops_.size(), Stopped::drained);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < loops_.size(); ++i) {
+      threads.emplace_back([this, &ends, i] {
+        ends[i] = loops_[i]->run();
+        Signals::tell(0);
+      });
+    }
+    for (std::size_t running = loops_.size(); running > 0;) {
+      const int signal = signals_.next();
+      if (signal == 0) {
+        --running;
+      } else {
+        on_signal(signal);
       }
-      accept(listener);
-    });
-  }
-
-  void rest_then_accept(Listener& listener, const AsioError& error) {
-    const auto before = std::exchange(listener.failed_at, shared_.tick);
-    if (!before || shared_.tick - *before > kQuietMin) {
-      const bool has_too_few = error.value() == EMFILE || error.value() == ENFILE;
-      std::fprintf(stderr, "weir: cannot accept connections: %s.%s\n", error.message().c_str(),
-                   has_too_few ? " Raise `ulimit -n`." : "");
     }
-    listener.rest.expires_after(std::chrono::milliseconds(100));
-    listener.rest.async_wait([this, &listener](const AsioError& canceled) {
-      if (!canceled) accept(listener);
-    });
-  }
-
-  void admit(Listener& listener, tcp::socket socket) {
-    AsioError error;
-    socket.non_blocking(true, error);
-    if (!error) socket.set_option(tcp::no_delay(true), error);
-    if (error) return;
-    try {
-      place(listener, std::move(socket));
-    } catch (...) {
-      return;  // without memory for it, this one connection is closed
+    for (std::thread& thread : threads) thread.join();
+    for (const Stopped end : ends) {
+      if (end == Stopped::forced) return end;
     }
+    return Stopped::drained;
   }
 
-  void place(Listener& listener, tcp::socket socket) {
-    auto session = listener.make_session();
-    const bool is_crowded = listener.open.size() >= options_.connections_max;
-    if (is_crowded && listener.open.size() >= options_.connections_max + kRefusedMax) {
-      AsioError ignored;
-      std::string last_words;
-      session->give_up(GiveUp::too_crowded, last_words);
-      socket.write_some(boost::asio::buffer(last_words), ignored);
-      return;
+ private:
+  using MakeSession = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
+
+  Result<void> open_doors() {
+    const auto http = [](Services& services, std::string peer) {
+      return make_http_session(services.http, std::move(peer));
+    };
+    const auto resp = [this](Services& services, std::string) { return make_resp_session(services.resp, ++last_id_); };
+    const auto grpc = [](Services& services, std::string) { return make_grpc_session(services.grpc); };
+    const auto admin = [](Services& services, std::string peer) {
+      return make_http_session(services.admin, std::move(peer));
+    };
+    return open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", kGrpcPatiences, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", kRespPatience, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", kHttpPatience, admin); });
+  }
+
+  Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
+                         std::string_view option, Patience patience, const MakeSession& make_session) {
+    if (!wanted) return {};
+    auto listening = listen_on(*wanted, option, loops_.size());
+    if (!listening) return fail(std::move(listening.error()));
+    real = listening->address;
+    if (wanted->is_unix()) paths_.push_back(wanted->path);
+    for (std::size_t i = 0; i < loops_.size(); ++i) {
+      Services& services = *services_[i];
+      Descriptor socket = i < listening->sockets.size() ? std::move(listening->sockets[i])
+                                                        : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
+      if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
+      if (i == 0) shared_socket_ = socket.get();
+      loops_[i]->open(std::move(socket),
+                      {.patience = patience,
+                       .make_session = [make_session, &services](
+                                           std::string peer) { return make_session(services, std::move(peer)); },
+                       .state = &doors_[number],
+                       .connections_max = options_.connections_max});
     }
-    listener.open.emplace_back(std::move(socket), std::move(session), listener.patience, listener.open, shared_);
-    const auto last = std::prev(listener.open.end());
-    if (is_crowded) {
-      last->refuse(last, GiveUp::too_crowded);
-    } else {
-      last->start(last);
-    }
+    return {};
   }
 
-  template <class Step>
-  void for_each_connection(Step step) {
-    for (Listener* listener : {&http_, &resp_}) {
-      for (auto next = listener->open.begin(); next != listener->open.end();) step(*next++);
-    }
-  }
-
-  void wait_for_tick() {
-    tick_timer_.expires_after(std::chrono::seconds(1));
-    tick_timer_.async_wait([this](const AsioError& canceled) {
-      if (canceled) return;
-      ++shared_.tick;
-      for_each_connection([](Connection& connection) { connection.on_tick(); });
-      if (is_stopping_ && shared_.tick - stopping_since_ > kDrainMax) return leave(Stopped::forced);
-      wait_for_tick();
-    });
-  }
-
-  void wait_for_signal() {
-    signals_.async_wait([this](const AsioError& canceled, int signal) {
-      if (canceled) return;
-      if (signal == SIGHUP) {
-        wait_for_signal();
-        return options_.on_hangup();
-      }
-      if (is_stopping_) return leave(Stopped::forced);
-      wait_for_signal();
-      stop();
-    });
-  }
-
-  void stop() {
-    is_stopping_ = true;
-    stopping_since_ = shared_.tick;
-    for (Listener* listener : {&http_, &resp_}) {
-      AsioError ignored;
-      listener->acceptor.close(ignored);
-      listener->rest.cancel();
-    }
-    for_each_connection([](Connection& connection) { connection.drain(); });
-    await_last_connection();
-  }
-
-  // Looks often while stopping: the last connection's end is not announced, and nothing else is left to do.
-  void await_last_connection() {
-    if (http_.open.empty() && resp_.open.empty()) return leave(Stopped::drained);
-    http_.rest.expires_after(std::chrono::milliseconds(20));
-    http_.rest.async_wait([this](const AsioError& canceled) {
-      if (!canceled) await_last_connection();
-    });
-  }
-
-  void leave(Stopped stopped) {
-    stopped_ = stopped;
-    io_.stop();
+  void on_signal(int signal) {
+    if (signal == SIGHUP) return options_.on_hangup();
+    stopping_ = true;
+    for (const auto& loop : loops_) loop->stop();
   }
 
   ServerOptions options_;
-  boost::asio::io_context io_;
-  boost::asio::steady_timer tick_timer_;
-  boost::asio::signal_set signals_;
-  HttpService http_service_;
-  Shared shared_;
-  Listener http_;  // after io_ and shared_: connections end before what they use
-  Listener resp_;
-  Address http_address_;
-  Address resp_address_;
-  std::int64_t last_id_ = 0;
-  std::uint64_t stopping_since_ = 0;
-  bool is_stopping_ = false;
-  Stopped stopped_ = Stopped::drained;
+  Limiter& limiter_;
+  ServerAddresses addresses_;
+  Signals signals_;
+  std::atomic<bool> stopping_{false};
+  std::array<DoorState, kDoors> doors_{};
+  std::atomic<std::int64_t> last_id_{0};
+  std::vector<std::string> paths_;  // of unix sockets
+  int shared_socket_ = -1;          // of the door that is being opened
+  std::vector<std::unique_ptr<Services>> services_;
+  std::vector<std::unique_ptr<Loop>> loops_;  // the last: sessions end before what they use
 };
 
 }  // namespace
 
 std::size_t descriptors_wanted(const ServerOptions& options) {
-  return 2 * (options.connections_max + kRefusedMax) + 64;
+  return kDoors * (options.connections_max + Loop::kRefusedMax) + kDoors * options.threads + 64;
 }
 
 Result<std::unique_ptr<Server>> make_server(ServerOptions options, Limiter& limiter) {
-  try {
-    auto server = std::make_unique<LoopServer>(std::move(options), limiter);
-    if (auto error = server->bind()) return fail(std::move(*error));
-    return server;
-  } catch (const std::exception& exception) {
-    return fail(ErrorCode::unavailable, std::string("cannot start the loop: ") + exception.what());
-  }
+  auto server = std::make_unique<ThreadedServer>(std::move(options), limiter);
+  if (auto prepared = server->prepare(); !prepared) return fail(std::move(prepared.error()));
+  return server;
 }
 
 }  // namespace weir

@@ -27,21 +27,16 @@ class Turn {
   }
   std::size_t asked() const { return charges_.size(); }
 
-  void decide() {
-    now_ = limiter_.now();
-    limiter_.check_many(charges_, answers_);
-  }
+  void decide() { now_ = limiter_.check_many(charges_, answers_); }
 
   // After decide().
   const Result<Decision>& answer(std::size_t place) const { return answers_[place]; }
 
-  // The time of the decisions, for whatever an answer tells of time.
+  // The time of the decisions, before them that of the turn's beginning: for whatever an answer tells of time.
   Micros now() const { return now_; }
+  void begin() { now_ = limiter_.now(); }
 
-  void clear() {
-    charges_.clear();
-    now_ = limiter_.now();
-  }
+  void clear() { charges_.clear(); }
 
  private:
   Limiter& limiter_;

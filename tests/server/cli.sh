@@ -6,7 +6,7 @@ run() { timeout 20 "$program" "$@" 2>&1; }
 
 help=$(run --help)
 is "--help succeeds" 0 $?
-has "--help has examples" "weir serve --http :8081" "$help"
+has "--help has examples" "weir serve --config weir.yaml" "$help"
 is "and leads with them" yes "$(head -5 <<<"$help" | grep -q 'weir serve' && echo yes)"
 is "without arguments, the help" "$help" "$(run)"
 is "weir help, the help" "$help" "$(run help)"
@@ -14,16 +14,18 @@ has "serve --help" "--keys" "$(run serve --help)"
 is "version and --version agree" "$(run version)" "$(run --version)"
 is "and look like a version" yes "$(run version | grep -Eqx 'weir [0-9]+\.[0-9]+\.[0-9]+' && echo yes)"
 
-# mistaken PART ARGUMENTS...: exit code 2 and this hint, in one line.
-mistaken() {
-  local part=$1 out code
-  shift
+# ends_with_hint CODE PART ARGUMENTS...: this exit code and this hint, in one line.
+ends_with_hint() {
+  local expected=$1 part=$2 out code
+  shift 2
   out=$(run "$@")
   code=$?
-  is "weir $*: exit code" 2 "$code"
+  is "weir $*: exit code" "$expected" "$code"
   has "weir $*: hint" "$part" "$out"
   is "weir $*: one line" 1 "$(wc -l <<<"$out")"
 }
+mistaken() { ends_with_hint 2 "$@"; }
+refused() { ends_with_hint 1 "$@"; }
 mistaken "Did you mean weir serve?" srve
 mistaken "Did you mean weir version?" verison
 mistaken "See weir --help" frobnicate
@@ -33,11 +35,16 @@ mistaken "See weir serve --help" serve --keys many
 mistaken "'1M' is not a whole number from 1 to 1000000000" serve --keys 1M
 mistaken "'0' is not a whole number" serve --connections 0
 mistaken "See weir" serve --http
-mistaken "the port is missing" serve --http 127.0.0.1
-mistaken "a port alone has a colon before it; write 127.0.0.1:8080, [::1]:8080 or :8080" serve --http 8080
-mistaken "a number from 0 to 65535" serve --http :http
-mistaken "not an IP address" serve --resp example.org:6380
-mistaken "leave out what stands before the host" serve --resp redis://127.0.0.1:6380
+refused "the port is missing" serve --http 127.0.0.1
+refused "a port alone has a colon before it; write 127.0.0.1:8080, [::1]:8080, :8080 or unix:" serve --http 8080
+refused "a number from 0 to 65535" serve --http :http
+refused "not an IP address" serve --resp example.org:6380
+refused "leave out what stands before the host" serve --resp redis://127.0.0.1:6380
+refused "--grpc: '' is not an address" serve --grpc ''
+refused "on this machine only" serve --admin 0.0.0.0:8082
+refused "write memory, and --state FILE for one that lasts" serve --store redis://127.0.0.1:6379
+refused "cannot be opened" serve --password-file /nowhere/password
+refused "/nowhere/weir.state" serve --state /nowhere/weir.state
 
 # What it prints on starting are commands that work.
 start_server --keys 3

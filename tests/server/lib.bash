@@ -55,12 +55,13 @@ until_true() {
 }
 
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
-is_announced() { grep -q '^resp ' "$1" 2>/dev/null; }
+is_announced() { grep -q "^ready" "$1" 2>/dev/null; }
 
-# start_server [ARGUMENTS]: sets pid, http (an URL), http_port and resp_port.
+# start_server [ARGUMENTS]: sets pid, http (an URL), http_port, grpc_port, resp_port and admin_port.
 start_server() {
   local n=${#server_pids[@]}
-  "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 "$@" >"$work/out$n" 2>"$work/err$n" &
+  "$program" serve --http 127.0.0.1:0 --grpc 127.0.0.1:0 --resp 127.0.0.1:0 --admin 127.0.0.1:0 \
+    "$@" >"$work/out$n" 2>"$work/err$n" &
   pid=$!
   server_pids+=("$pid")
   if ! until_true 20 is_announced "$work/out$n"; then
@@ -70,8 +71,10 @@ start_server() {
   fi
   http=$(awk '/^http /{print $2}' "$work/out$n")
   http_port=${http##*:}
-  resp_port=$(awk '/^resp /{print $2}' "$work/out$n")
-  resp_port=${resp_port##*:}
+  local door
+  for door in grpc resp admin; do
+    read -r "${door}_port" <<<"$(awk "/^$door /{sub(/.*:/, \"\"); print}" "$work/out$n")"
+  done
 }
 
 # post BODY [CURL ARGUMENTS]: the whole answer, header and body, without carriage returns.

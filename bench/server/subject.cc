@@ -1,0 +1,96 @@
+// Runs loads and takes medians. See subject.h.
+#include "server/subject.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "kit/machine.h"
+#include "kit/rounds.h"
+#include "server/process.h"
+
+namespace weir::bench {
+namespace {
+
+constexpr std::chrono::milliseconds kWarmup{100};
+
+}  // namespace
+
+// The server has core 0, so the load comes from core 1; two threads of load share both with it.
+Subject::Subject(std::string name, std::string address, pid_t pid, const Shape& shape) : name_(std::move(name)) {
+  auto target = load::parse_target(address);
+  if (!target) throw Missing{name_ + ": " + target.error().message};
+  options_.target = *std::move(target);
+  options_.pid = pid;
+  options_.connections = shape.connections;
+  options_.depth = shape.depth;
+  options_.keys = shape.keys;
+  options_.rate = shape.rate;
+  options_.burst = shape.burst;
+  options_.checks_per_request = shape.checks_per_request;
+  options_.threads = shape.threads;
+  options_.cpu = shape.threads > 1 ? 0 : std::min(1, cores() - 1);
+  options_.warmup = kWarmup;
+}
+
+Subject& Subject::resp(const std::string& command) {
+  request_ = std::make_unique<load::Template>(load::resp_template(command));
+  options_.make_exchange = [request = request_.get()] { return load::make_resp_exchange(*request); };
+  return *this;
+}
+
+Subject& Subject::http(load::HttpRequestText request) {
+  request.host = to_string(options_.target);
+  request_ = std::make_unique<load::Template>(load::http_template(request));
+  options_.make_exchange = [text = request_.get()] { return load::make_http_exchange(*text); };
+  return *this;
+}
+
+Subject& Subject::grpc() {
+  call_ = std::make_unique<load::GrpcTemplate>(
+      load::GrpcTemplate{to_string(options_.target), load::rls_template(load::RlsRequest{})});
+  options_.make_exchange = [call = call_.get()] { return load::make_grpc_exchange(*call); };
+  return *this;
+}
+
+load::Outcome Subject::checked(const load::Options& options) const {
+  auto outcome = load::run_load(options);
+  if (!outcome) throw Missing{name_ + ": " + outcome.error().message};
+  if (outcome->errors > 0) throw Missing{name_ + " answers with errors: " + outcome->first_error};
+  if (outcome->denied > 0) throw Missing{name_ + " denied " + std::to_string(outcome->denied) + ", which none should"};
+  return *std::move(outcome);
+}
+
+load::Outcome Subject::run(double seconds) const {
+  load::Options options = options_;
+  options.duration = std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};
+  return checked(options);
+}
+
+void Subject::fill() const {
+  load::Options options = options_;
+  options.each_key_once = true;
+  options.warmup = {};
+  (void)checked(options);
+}
+
+double Subject::median_of(const std::function<double(const load::Outcome&)>& figure) const {
+  std::vector<double> figures;
+  for (const load::Outcome& outcome : rounds_) figures.push_back(figure(outcome));
+  return median(figures);
+}
+
+void alternate(std::span<Subject* const> subjects, int rounds, double seconds) {
+  for (int round = -1; round < rounds; ++round) {
+    for (Subject* subject : subjects) {
+      subject->turn(seconds);
+      if (round < 0) subject->forget();
+    }
+  }
+}
+
+double checks_per_second(const load::Outcome& outcome) { return outcome.checks_per_second(); }
+double p50_us(const load::Outcome& outcome) { return static_cast<double>(outcome.times.percentile(50'000)) / 1e3; }
+double p99_us(const load::Outcome& outcome) { return static_cast<double>(outcome.times.percentile(99'000)) / 1e3; }
+double server_us_per_check(const load::Outcome& outcome) { return outcome.server_ns_per_check().value_or(0) / 1e3; }
+
+}  // namespace weir::bench

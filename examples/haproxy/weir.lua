@@ -1,0 +1,57 @@
+-- The action `lua.weir` of haproxy.cfg: asks Weir whether a request may pass.
+--
+-- A denial becomes the client's answer as Weir wrote it: 429, Retry-After, RateLimit and its body. Otherwise the
+-- headers are left in variables, for http-after-response. Where Weir is, and what to do without it, says haproxy.cfg.
+local url = os.getenv("WEIR_URL")
+local when_away = os.getenv("WEIR_AWAY")
+
+-- Each header of Weir's answer, and the variable it is left in.
+local told = {
+    ["x-ratelimit-limit"] = "txn.weir_limit",
+    ["x-ratelimit-remaining"] = "txn.weir_remaining",
+    ["x-ratelimit-reset"] = "txn.weir_reset",
+    ["ratelimit"] = "txn.weir_ratelimit",
+    ["ratelimit-policy"] = "txn.weir_policy",
+}
+
+local function ask(txn)
+    local headers = {
+        ["x-forwarded-for"] = { txn.f:src() },          -- never what the client wrote there
+        ["x-forwarded-method"] = { txn.f:method() },
+        ["x-forwarded-uri"] = { txn.f:url() },
+        ["x-forwarded-host"] = { txn.f:req_hdr("host") or "" },
+    }
+    -- Rules may count by a header: name those here that yours look at.
+    for _, name in ipairs({ "authorization", "x-api-key" }) do
+        local value = txn.f:req_hdr(name)
+        if value then headers[name] = { value } end
+    end
+    return core.httpclient():get({ url = url, headers = headers })
+end
+
+local function refuse(txn, status, answer)
+    local reply = txn:reply()
+    reply:set_status(status)
+    for name, values in pairs(answer.headers or {}) do
+        if told[name] or name == "retry-after" or name == "content-type" then
+            reply:add_header(name, values[0])
+        end
+    end
+    reply:set_body(answer.body or "")
+    txn:done(reply)
+end
+
+core.register_action("weir", { "http-req" }, function(txn)
+    local asked, answer = pcall(ask, txn)
+    local status = asked and answer and answer.status or 0
+    if status == 200 then
+        for name, variable in pairs(told) do
+            local values = answer.headers[name]
+            if values then txn:set_var(variable, values[0]) end
+        end
+    elseif status == 429 then
+        refuse(txn, status, answer)
+    elseif when_away == "closed" then
+        refuse(txn, 503, {})
+    end
+end)

@@ -1,0 +1,68 @@
+// A connection under load: its socket, its side of the protocol, and since when each of its requests waits.
+//
+// Belongs to one Worker, which tells it when it may send and when there is something to read. One thread.
+// Tested by tests/server/load.sh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "load/exchange.h"
+#include "load/histogram.h"
+#include "load/keys.h"
+
+namespace weir::load {
+
+class Connection {
+ public:
+  // Takes the socket over.
+  Connection(int fd, std::unique_ptr<Exchange> exchange, std::size_t depth);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  int fd() const { return fd_; }
+  std::uint64_t asked() const { return asked_; }
+  std::uint64_t answered() const { return answered_; }
+  bool wants_to_write() const { return sent_ < out_.size(); }
+
+  bool may_ask() const {
+    return asked_ - answered_ < depth_ && since_[asked_ & mask_] == kFree && exchange_->may_ask();
+  }
+  // Puts one more request, which waits since then, into the buffer.
+  void ask(Keys& keys, std::int64_t since_ns) {
+    since_[asked_++ & mask_] = since_ns;
+    exchange_->ask(out_, keys);
+  }
+
+  // Sends what is in the buffer, as far as the socket takes it; the number of bytes it took.
+  Result<std::size_t> flush();
+
+  // Reads once into `buffer` and records how long what came back took. The number of bytes.
+  Result<std::size_t> read(std::span<char> buffer, Answers& answers, Histogram& times, std::int64_t& now_ns);
+
+  // Since when the requests wait that are sent and not answered.
+  void for_each_waiting(const std::function<void(std::int64_t since_ns)>& visit) const;
+
+ private:
+  static constexpr std::int64_t kFree = -1;
+
+  Result<void> take(Answers& answers, Histogram& times, std::int64_t now_ns);
+
+  const int fd_;
+  std::unique_ptr<Exchange> exchange_;
+  const std::size_t depth_;
+  std::uint64_t asked_ = 0, answered_ = 0;
+  std::vector<std::int64_t> since_;  // by number of request, as a ring
+  std::uint64_t mask_;
+  std::string out_;
+  std::size_t sent_ = 0;  // bytes of out_
+};
+
+}  // namespace weir::load

@@ -1,0 +1,53 @@
+// How long answers took, as counts in buckets: percentiles of any number of values from a fixed few kilobytes.
+//
+// Log-linear: each power of two is cut into 128 equal buckets, so that a percentile is at most 1/128, less than 1 %,
+// above the true value, from nanoseconds to minutes. Below 256 they are exact. One thread; those of several
+// threads are added up with merge(). Tested by histogram_test.cc.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weir::load {
+
+class Histogram {
+ public:
+  // Values above this are counted in the last bucket; max() still tells the true one. About 18 minutes.
+  static constexpr std::uint64_t kValueMax = (std::uint64_t{1} << 40) - 1;
+
+  Histogram() : counts_(bucket_of(kValueMax) + 1) {}
+
+  void record(std::uint64_t value) {
+    ++counts_[bucket_of(value > kValueMax ? kValueMax : value)];
+    ++count_;
+    if (value > max_) max_ = value;
+  }
+  void merge(const Histogram& other);
+  void clear();
+
+  std::uint64_t count() const { return count_; }
+  std::uint64_t max() const { return max_; }
+
+  // percentile()
+  //
+  // A value that at least `per_100k` of 100,000 values do not exceed: 50,000 is the median, 99,900 is p99.9. It is the
+  // upper end of a bucket, so it may be too high by that bucket's width, and never too low. 0 if nothing was recorded.
+  std::uint64_t percentile(std::uint32_t per_100k) const;
+
+ private:
+  static constexpr unsigned kBits = 7;  // 128 buckets for each power of two
+
+  static constexpr std::size_t bucket_of(std::uint64_t value) {
+    const unsigned shift = value < (1U << (kBits + 1)) ? 0 : static_cast<unsigned>(std::bit_width(value)) - kBits - 1;
+    return (std::size_t{shift} << kBits) + (value >> shift);
+  }
+  static std::uint64_t top_of(std::size_t bucket);
+
+  std::vector<std::uint64_t> counts_;
+  std::uint64_t count_ = 0;
+  std::uint64_t max_ = 0;
+};
+
+}  // namespace weir::load

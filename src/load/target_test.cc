@@ -1,0 +1,40 @@
+// Addresses as people and programs write them, and what is said when nobody is there.
+#include "load/target.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::load {
+namespace {
+
+TEST(Target, IsReadAsPeopleWriteIt) {
+  EXPECT_EQ(to_string(*parse_target("127.0.0.1:6380")), "127.0.0.1:6380");
+  EXPECT_EQ(to_string(*parse_target(":6380")), "127.0.0.1:6380");
+  EXPECT_EQ(to_string(*parse_target("localhost:1")), "localhost:1");
+  EXPECT_EQ(to_string(*parse_target("[::1]:6380")), "[::1]:6380");
+  EXPECT_EQ(parse_target("[::1]:6380")->host, "::1");
+  EXPECT_EQ(to_string(*parse_target("unix:/run/weir.sock")), "unix:/run/weir.sock");
+  EXPECT_EQ(parse_target("/run/weir.sock")->path, "/run/weir.sock");
+}
+
+TEST(Target, MayHaveTheSchemeThatAServerPrints) {
+  EXPECT_EQ(to_string(*parse_target("redis://127.0.0.1:6380")), "127.0.0.1:6380");
+  EXPECT_EQ(to_string(*parse_target("http://127.0.0.1:8080/")), "127.0.0.1:8080");
+}
+
+TEST(Target, ThatIsNoneIsToldWhatWouldBe) {
+  for (const std::string_view text : {"", "6380", "127.0.0.1", "h:", "h:x", "h:70000", "h:123456", "[::1]"}) {
+    const auto target = parse_target(text);
+    ASSERT_FALSE(target) << text;
+    EXPECT_NE(target.error().message.find("write 127.0.0.1:6380"), std::string::npos) << text;
+  }
+  EXPECT_FALSE(parse_target("unix:/" + std::string(200, 'x')));
+}
+
+TEST(Target, WhereNobodyListensIsSaidSo) {
+  const auto fd = connect_to(*parse_target("unix:/nonexistent/weir.sock"));
+  ASSERT_FALSE(fd);
+  EXPECT_EQ(fd.error().message, "nobody listens at unix:/nonexistent/weir.sock; start a server there first");
+}
+
+}  // namespace
+}  // namespace weir::load

@@ -1,0 +1,97 @@
+// gRPC's framing and its header fields. See grpc_message.h.
+#include "protocol/grpc_message.h"
+
+#include <array>
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, 17> kStatuses = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
+                                                        "9", "10", "11", "12", "13", "14", "15", "16"};
+
+std::uint32_t byte_at(std::string_view bytes, std::size_t i) { return static_cast<unsigned char>(bytes[i]); }
+
+// Nanoseconds of one; 0 if there is no such unit.
+std::int64_t timeout_unit_ns(char unit) {
+  switch (unit) {
+    case 'H':
+      return 3'600'000'000'000;
+    case 'M':
+      return 60'000'000'000;
+    case 'S':
+      return 1'000'000'000;
+    case 'm':
+      return 1'000'000;
+    case 'u':
+      return 1'000;
+    case 'n':
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(GrpcStatus status) { return kStatuses[static_cast<std::size_t>(status)]; }
+
+GrpcMessage read_grpc_message(std::string_view bytes) {
+  using State = GrpcMessage::State;
+  GrpcMessage message;
+  if (bytes.empty()) return message;
+  if (byte_at(bytes, 0) > 1) return {.state = State::bad_flag};
+  if (bytes.size() < kGrpcHeadBytes) return message;
+  message.length = byte_at(bytes, 1) << 24 | byte_at(bytes, 2) << 16 | byte_at(bytes, 3) << 8 | byte_at(bytes, 4);
+  if (byte_at(bytes, 0) == 1) {
+    message.state = State::compressed;
+  } else if (message.length > kGrpcMessageMax) {
+    message.state = State::too_large;
+  } else if (bytes.size() - kGrpcHeadBytes >= message.length) {
+    message.state = State::complete;
+    message.payload = bytes.substr(kGrpcHeadBytes, message.length);
+    message.consumed = kGrpcHeadBytes + message.length;
+  }
+  return message;
+}
+
+std::size_t begin_grpc_message(std::string& out) {
+  const std::size_t begin = out.size();
+  out.append(kGrpcHeadBytes, '\0');
+  return begin;
+}
+
+void end_grpc_message(std::string& out, std::size_t begin) {
+  const std::size_t length = out.size() - begin - kGrpcHeadBytes;
+  for (std::size_t i = 0; i < 4; ++i) out[begin + 1 + i] = static_cast<char>(length >> (24 - 8 * i) & 0xff);
+}
+
+std::optional<Micros> parse_grpc_timeout(std::string_view text) {
+  constexpr std::size_t kDigitsMax = 8;
+  if (text.size() < 2 || text.size() > kDigitsMax + 1) return std::nullopt;
+  const std::int64_t unit = timeout_unit_ns(text.back());
+  if (unit == 0) return std::nullopt;
+  std::int64_t count = 0;
+  for (const char c : text.substr(0, text.size() - 1)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    count = count * 10 + (c - '0');
+  }
+  if (unit >= 1'000) return Micros{count * (unit / 1'000)};
+  return Micros{(count + 999) / 1'000};
+}
+
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte <= 0x7e && c != '%') {
+      out += c;
+    } else {
+      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
+}
+
+}  // namespace weir

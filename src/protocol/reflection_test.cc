@@ -1,0 +1,101 @@
+// What a tool asks a server that it does not know, and what it is told.
+#include "protocol/reflection.h"
+
+#include <gtest/gtest.h>
+
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+#include <map>
+
+namespace weir {
+namespace {
+
+const std::string kRls = "envoy.service.ratelimit.v3.RateLimitService";
+
+std::string question(std::uint32_t field, const std::string& name) {
+  std::string out;
+  protozero::pbf_writer(out).add_string(field, name);
+  return out;
+}
+
+// The fields of the answer, by number; the last of each.
+std::map<std::uint32_t, std::string> ask(const std::string& request) {
+  static const Reflection reflection;
+  std::string out;
+  const auto answered = reflection.answer(request, out);
+  EXPECT_TRUE(answered) << answered.error().message;
+  std::map<std::uint32_t, std::string> fields;
+  protozero::pbf_reader reader(out);
+  while (reader.next()) {
+    const std::uint32_t field = reader.tag();
+    fields[field] = reader.get_string();
+  }
+  return fields;
+}
+
+// The names of the files in the answer.
+std::vector<std::string> files(const std::string& request) {
+  std::vector<std::string> names;
+  const std::string response = ask(request)[4];
+  protozero::pbf_reader reader(response);
+  while (reader.next(1)) {
+    protozero::pbf_reader file = reader.get_message();
+    if (file.next(1)) names.push_back(file.get_string());
+  }
+  return names;
+}
+
+TEST(Reflection, ListsServicesWhateverIsAskedAboutThem) {
+  for (const char* dummy : {"", "*"}) {
+    const std::string list = ask(question(7, dummy))[6];
+    for (const std::string& name :
+         {kRls, std::string("grpc.health.v1.Health"), std::string("grpc.reflection.v1.ServerReflection"),
+          std::string("grpc.reflection.v1alpha.ServerReflection")}) {
+      EXPECT_NE(list.find(name), std::string::npos) << name;
+    }
+  }
+}
+
+TEST(Reflection, SendsAFileWithAllThatItImports) {
+  const std::vector<std::string> all = files(question(3, "envoy/service/ratelimit/v3/rls.proto"));
+  EXPECT_EQ(all.size(), 8u);
+  EXPECT_EQ(all.at(0), "envoy/service/ratelimit/v3/rls.proto");
+  for (const char* name :
+       {"envoy/config/core/v3/base.proto", "envoy/extensions/common/ratelimit/v3/ratelimit.proto",
+        "envoy/type/v3/ratelimit_unit.proto", "google/protobuf/duration.proto", "google/protobuf/struct.proto",
+        "google/protobuf/timestamp.proto", "google/protobuf/wrappers.proto"}) {
+    EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
+  }
+}
+
+TEST(Reflection, FindsTheFileOfASymbol) {
+  for (const std::string& symbol :
+       {kRls, kRls + ".ShouldRateLimit", std::string("envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit")}) {
+    EXPECT_EQ(files(question(4, symbol)).at(0), "envoy/service/ratelimit/v3/rls.proto") << symbol;
+  }
+  EXPECT_EQ(files(question(4, "envoy.type.v3.RateLimitUnit")).at(0), "envoy/type/v3/ratelimit_unit.proto");
+}
+
+TEST(Reflection, TellsWhatItDoesNotKnowAndGoesOn) {
+  EXPECT_EQ(ask(question(4, "nothing.Here"))[7].substr(0, 2), "\x08\x05");
+  EXPECT_EQ(ask(question(3, "no.proto"))[7].substr(0, 2), "\x08\x05");
+  EXPECT_EQ(ask(question(5, ""))[7].substr(0, 2), "\x08\x0c");
+  EXPECT_EQ(ask(question(6, "a.B"))[7].substr(0, 2), "\x08\x0c");
+  EXPECT_EQ(ask("")[7].substr(0, 2), "\x08\x03");
+}
+
+TEST(Reflection, RepeatsWhatWasAsked) {
+  std::string request = question(1, "host:1") + question(7, "*");
+  auto answer = ask(request);
+  EXPECT_EQ(answer[1], "host:1");
+  EXPECT_EQ(answer[2], request);
+}
+
+TEST(Reflection, RefusesWhatIsNoRequest) {
+  std::string out;
+  EXPECT_FALSE(Reflection().answer("\x0a\x7f", out));
+}
+
+}  // namespace
+}  // namespace weir

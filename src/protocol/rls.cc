@@ -1,0 +1,252 @@
+// The rate limit service's messages in protobuf, by protozero. See rls.h.
+//
+// protozero throws at malformed bytes; nothing of that leaves this file. Each field is known by its number and its wire
+// type together: one of another type is an unknown field, which is skipped.
+#include "protocol/rls.h"
+
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+#include <exception>
+
+namespace weir {
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_wire_type;
+using protozero::pbf_writer;
+using protozero::tag_and_type;
+
+constexpr auto kVarint = pbf_wire_type::varint;
+constexpr auto kBytes = pbf_wire_type::length_delimited;
+
+std::string_view text(pbf_reader& reader) {
+  const protozero::data_view view = reader.get_view();
+  return {view.data(), view.size()};
+}
+
+RlsUnit unit_of(std::int32_t number) {
+  const bool is_known = number > 0 && number <= static_cast<std::int32_t>(RlsUnit::week);
+  return is_known ? static_cast<RlsUnit>(number) : RlsUnit::unknown;
+}
+
+Attribute read_entry(pbf_reader reader) {
+  Attribute entry;
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case tag_and_type(1, kBytes):
+        entry.name = text(reader);
+        break;
+      case tag_and_type(2, kBytes):
+        entry.value = text(reader);
+        break;
+      default:
+        reader.skip();
+    }
+  }
+  return entry;
+}
+
+// A message given in two parts is merged, so what was read before stays.
+void read_override(pbf_reader reader, RlsOverride& out) {
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case tag_and_type(1, kVarint):
+        out.requests_per_unit = reader.get_uint32();
+        break;
+      case tag_and_type(2, kVarint):
+        out.unit = unit_of(reader.get_enum());
+        break;
+      default:
+        reader.skip();
+    }
+  }
+}
+
+void read_uint64_value(pbf_reader reader, std::uint64_t& out) {
+  while (reader.next()) {
+    if (reader.tag_and_type() == tag_and_type(1, kVarint)) {
+      out = reader.get_uint64();
+    } else {
+      reader.skip();
+    }
+  }
+}
+
+template <class T>
+T& present(std::optional<T>& value) {
+  return value ? *value : value.emplace();
+}
+
+bool read_descriptor(pbf_reader reader, RlsRequest& out) {
+  RlsDescriptor& descriptor = out.add_descriptor();
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case tag_and_type(1, kBytes):
+        if (descriptor.count == kRlsEntriesMax) return false;
+        out.add_entry(read_entry(reader.get_message()));
+        break;
+      case tag_and_type(2, kBytes):
+        read_override(reader.get_message(), present(descriptor.limit));
+        break;
+      case tag_and_type(3, kBytes):
+        read_uint64_value(reader.get_message(), present(descriptor.hits_addend));
+        break;
+      case tag_and_type(4, kVarint):
+        descriptor.is_negative_hits = reader.get_bool();
+        break;
+      default:
+        reader.skip();
+    }
+  }
+  return true;
+}
+
+Result<void> read_request(pbf_reader reader, RlsRequest& out) {
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case tag_and_type(1, kBytes):
+        out.domain = text(reader);
+        break;
+      case tag_and_type(2, kBytes):
+        if (out.descriptors.size() == kRlsDescriptorsMax) return fail(too_many_descriptors());
+        if (!read_descriptor(reader.get_message(), out)) return fail(too_many_entries());
+        break;
+      case tag_and_type(3, kVarint):
+        out.hits_addend = reader.get_uint32();
+        break;
+      default:
+        reader.skip();
+    }
+  }
+  return {};
+}
+
+void add_text(pbf_writer& writer, std::uint32_t tag, std::string_view value) {
+  if (!value.empty()) writer.add_bytes(tag, value.data(), value.size());
+}
+void add_number(pbf_writer& writer, std::uint32_t tag, std::uint64_t value) {
+  if (value != 0) writer.add_uint64(tag, value);
+}
+
+// A message of one number; it is there even if that is 0, which protozero's own submessages would not be.
+void add_wrapped(pbf_writer& writer, std::uint32_t tag, std::uint64_t value) {
+  if (value == 0) return writer.add_message(tag, "", 0);
+  pbf_writer(writer, tag).add_uint64(1, value);
+}
+
+void add_status(pbf_writer& response, const RlsStatus& status) {
+  pbf_writer out(response, 2);
+  out.add_enum(1, static_cast<std::int32_t>(status.code));
+  if (status.current_limit) {
+    pbf_writer limit(out, 2);
+    add_number(limit, 1, status.current_limit->requests_per_unit);
+    add_number(limit, 2, static_cast<std::uint64_t>(status.current_limit->unit));
+    add_text(limit, 3, status.current_limit->name);
+  }
+  add_number(out, 3, status.limit_remaining);
+  if (status.seconds_until_reset) add_wrapped(out, 4, static_cast<std::uint64_t>(*status.seconds_until_reset));
+}
+
+// A member of a Struct: an entry of a map, whose value is a message of one field.
+template <class Add>
+void add_member(pbf_writer& members, std::string_view name, Add add) {
+  pbf_writer entry(members, 1);
+  entry.add_bytes(1, name.data(), name.size());
+  pbf_writer value(entry, 2);
+  add(value);
+}
+
+void add_metadata(pbf_writer& response, const RlsMetadata& metadata) {
+  pbf_writer members(response, 6);
+  add_member(members, "rule", [&](pbf_writer& out) { out.add_bytes(3, metadata.rule.data(), metadata.rule.size()); });
+  add_member(members, "allowed", [&](pbf_writer& out) { out.add_bool(4, metadata.allowed); });
+  add_member(members, "remaining",
+             [&](pbf_writer& out) { out.add_double(2, static_cast<double>(metadata.remaining)); });
+  if (!metadata.retry_after) return;
+  add_member(members, "retry_after",
+             [&](pbf_writer& out) { out.add_double(2, static_cast<double>(*metadata.retry_after)); });
+}
+
+}  // namespace
+
+void RlsRequest::begin() {
+  domain = {};
+  descriptors.clear();
+  entries.clear();
+  hits_addend = 0;
+}
+
+RlsDescriptor& RlsRequest::add_descriptor() {
+  RlsDescriptor& descriptor = descriptors.emplace_back();
+  descriptor.first = static_cast<std::uint32_t>(entries.size());
+  entries.push_back({kRlsDomainEntry, {}});
+  return descriptor;
+}
+
+void RlsRequest::add_entry(Attribute entry) {
+  entries.push_back(entry);
+  ++descriptors.back().count;
+}
+
+void RlsRequest::end() {
+  for (const RlsDescriptor& descriptor : descriptors) entries[descriptor.first].value = domain;
+}
+
+Result<void> read_rls_request(std::string_view message, RlsRequest& out) {
+  out.begin();
+  try {
+    if (auto read = read_request(pbf_reader(message.data(), message.size()), out); !read) return read;
+  } catch (const protozero::exception& wrong) {
+    return fail(ErrorCode::invalid_argument, std::string("this is no RateLimitRequest: ") + wrong.what());
+  } catch (const std::exception&) {
+    return fail(ErrorCode::exhausted, "out of memory");
+  }
+  out.end();
+  return {};
+}
+
+void append_rls_response(const RlsResponse& response, std::string& out) {
+  pbf_writer writer(out);
+  writer.add_enum(1, static_cast<std::int32_t>(response.overall_code));
+  for (const RlsStatus& status : response.statuses) add_status(writer, status);
+  for (const RlsHeader& header : response.response_headers) {
+    pbf_writer added(writer, 3);
+    added.add_bytes(1, header.key.data(), header.key.size());
+    add_text(added, 2, header.value);
+  }
+  add_text(writer, 5, response.raw_body);
+  if (response.dynamic_metadata) add_metadata(writer, *response.dynamic_metadata);
+}
+
+void append_rls_request(const RlsRequest& request, std::string& out) {
+  pbf_writer writer(out);
+  add_text(writer, 1, request.domain);
+  for (const RlsDescriptor& descriptor : request.descriptors) {
+    pbf_writer added(writer, 2);
+    for (const Attribute& entry : request.entries_of(descriptor)) {
+      pbf_writer pair(added, 1);
+      pair.add_bytes(1, entry.name.data(), entry.name.size());
+      add_text(pair, 2, entry.value);
+    }
+    if (descriptor.limit) {
+      pbf_writer limit(added, 2);
+      add_number(limit, 1, descriptor.limit->requests_per_unit);
+      add_number(limit, 2, static_cast<std::uint64_t>(descriptor.limit->unit));
+    }
+    if (descriptor.hits_addend) add_wrapped(added, 3, *descriptor.hits_addend);
+    if (descriptor.is_negative_hits) added.add_bool(4, true);
+  }
+  add_number(writer, 3, request.hits_addend);
+}
+
+Error too_many_descriptors() {
+  return {ErrorCode::out_of_range,
+          "a request has at most " + std::to_string(kRlsDescriptorsMax) + " descriptors; send it in several calls"};
+}
+
+Error too_many_entries() {
+  return {ErrorCode::out_of_range, "a descriptor has at most " + std::to_string(kRlsEntriesMax) + " entries"};
+}
+
+}  // namespace weir

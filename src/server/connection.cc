@@ -1,0 +1,260 @@
+// See connection.h.
+#include "server/connection.h"
+
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace weir {
+namespace {
+
+constexpr std::uint32_t kWriteStallMax = 10;
+constexpr std::uint32_t kLingerMax = 2;
+constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
+
+// An assignment of {} would keep the capacity.
+void free_memory(std::string& buffer) { std::string().swap(buffer); }
+
+}  // namespace
+
+Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all)
+    : socket_(std::move(socket)), session_(std::move(session)), patience_(patience), all_(all), since_(all.tick) {}
+
+Connection::~Connection() { all_.held -= held_; }
+
+// Nothing that a step throws goes further: without memory, this connection ends.
+template <class Step>
+void Connection::guarded(Step step) {
+  if (is_dead()) return;
+  try {
+    step();
+  } catch (...) {
+    asked_ = false;
+    die();
+  }
+}
+
+bool Connection::takes_input() const {
+  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < kOutputMax;
+}
+
+std::uint32_t Connection::interest() const {
+  std::uint32_t events = 0;
+  if (has_output()) events |= EPOLLOUT;
+  if (has_ended_) return events;
+  if (is_closing_ || takes_input()) events |= EPOLLIN;
+  if (session_->is_holding()) events |= EPOLLRDHUP;
+  return events;
+}
+
+void Connection::on_readable() {
+  guarded([this] { receive(); });
+}
+
+void Connection::receive() {
+  if (has_ended_ || asked_ || (!is_closing_ && !takes_input())) return;
+  const std::span<char> room = all_.room.next();
+  const ssize_t size = recv(socket_.get(), room.data(), room.size(), 0);
+  if (size < 0) {
+    if (errno != EAGAIN && errno != EINTR) die();
+    return;
+  }
+  if (size == 0) {
+    has_ended_ = true;
+    return;
+  }
+  if (is_closing_) return;  // what comes after the last answer is read and dropped
+  const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
+  if (in_.empty()) {
+    all_.room.keep(bytes.size());
+    rest_ = bytes;
+  } else {
+    in_.append(bytes);
+    rest_ = in_;
+  }
+  consume();
+}
+
+// Lets the session work on what is left over from before and what is new.
+void Connection::consume() {
+  if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
+  const Progress progress = session_->consume(rest_, all_.turn, out_);
+  rest_.remove_prefix(progress.consumed);
+  if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
+  phase_ = progress.phase;
+  is_full_ = progress.full;
+  asked_ = progress.asked;
+  is_closing_ = is_closing_ || progress.close;
+}
+
+void Connection::settle() {
+  asked_ = false;
+  guarded([this] {
+    if (session_->settle(all_.turn, out_)) is_closing_ = true;
+  });
+}
+
+void Connection::go_on() {
+  guarded([this] {
+    if (!is_closing_ && !rest_.empty() && takes_input()) consume();
+  });
+}
+
+bool Connection::finish() {
+  bool goes_on = false;
+  guarded([&] {
+    flush();
+    if (is_dead()) return;
+    if (is_full_ && !has_output() && !is_closing_) {
+      is_full_ = false;
+      consume();
+      goes_on = true;
+      return;
+    }
+    keep_rest();
+    end_if_drained();
+    if (!is_dead() && has_ended_ && !has_output()) die();
+    if (is_dead() || !is_growing_too_much() || is_closing_) return;
+    give_up(GiveUp::no_room);
+    flush();
+  });
+  return goes_on && !is_dead();
+}
+
+void Connection::keep_rest() {
+  if (is_closing_) {
+    in_.clear();
+  } else if (in_.empty()) {
+    in_.assign(rest_);
+  } else {
+    in_.erase(0, in_.size() - rest_.size());
+  }
+  if (in_.capacity() > kBufferKeep && in_.size() < in_.capacity() / 4) in_.shrink_to_fit();
+  rest_ = in_;
+}
+
+void Connection::drop_input() {
+  free_memory(in_);
+  rest_ = {};
+}
+
+// Whoever was told something last is given the time to read it.
+void Connection::end_if_drained() {
+  if (!is_draining_ || is_closing_ || is_full_ || is_midway() || !session_->is_drained()) return;
+  is_closing_ = true;
+  if (has_output()) return;
+  if (spoke_last_) return linger();
+  die();
+}
+
+bool Connection::is_growing_too_much() {
+  const std::size_t before = std::exchange(held_, in_.capacity() + out_.capacity() + session_->held());
+  all_.held += held_ - before;  // wraps around to the right sum when it shrinks
+  return held_ > before && held_ > kBufferKeep && all_.held > all_.held_max;
+}
+
+// Adds the last words; whoever calls flushes.
+void Connection::give_up(GiveUp why) {
+  if (!has_output()) written_ = all_.tick;
+  session_->give_up(why, out_);
+  is_closing_ = true;
+  is_full_ = false;
+  drop_input();
+}
+
+void Connection::flush() {
+  while (has_output()) {
+    const ssize_t size = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) {
+      out_.erase(0, std::exchange(sent_, 0));
+      return;
+    }
+    if (size < 0) return die();
+    sent_ += static_cast<std::size_t>(size);
+    written_ = all_.tick;
+    spoke_last_ = is_draining_;
+  }
+  out_.clear();
+  sent_ = 0;
+  if (out_.capacity() > kBufferKeep) free_memory(out_);
+  if (is_closing_) linger();
+}
+
+// What the client takes of what the kernel holds for it is progress too, though there is no room for more yet.
+bool Connection::is_taking() {
+  int queued = 0;
+  if (ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) return false;
+  return queued < std::exchange(queued_, queued);
+}
+
+// Closing at once would throw away answers that the client has not read while it still sends.
+void Connection::linger() {
+  if (has_ended_) return die();
+  if (is_lingering_) return;
+  shutdown(socket_.get(), SHUT_WR);
+  is_lingering_ = true;
+  since_ = all_.tick;
+  drop_input();
+}
+
+void Connection::on_gone() { die(); }
+
+void Connection::on_tick() {
+  guarded([this] { watch_patience(); });
+}
+
+void Connection::on_due(Micros now) {
+  guarded([&] {
+    const bool was_holding = session_->is_holding();
+    if (!has_output()) written_ = all_.tick;
+    session_->wake(now, out_);
+    if (!was_holding || session_->is_holding()) return;
+    since_ = all_.tick;
+    go_on();
+  });
+}
+
+void Connection::drain() {
+  guarded([this] {
+    is_draining_ = true;
+    if (!has_output()) written_ = all_.tick;
+    session_->drain(out_);
+    receive();
+  });
+}
+
+void Connection::refuse(GiveUp why) {
+  guarded([&] { give_up(why); });
+}
+
+void Connection::watch_patience() {
+  if (phase_ == Phase::idle && in_.empty() && !has_output()) {
+    drop_input();
+    free_memory(out_);
+    sent_ = 0;
+  }
+  if (is_lingering_) {
+    if (is_taking()) since_ = all_.tick;
+    if (all_.tick - since_ > kLingerMax) die();
+    return;
+  }
+  if (has_output()) {
+    if (is_taking()) written_ = all_.tick;
+    if (all_.tick - written_ > kWriteStallMax) die();
+    return;
+  }
+  if (session_->is_holding()) return;
+  const std::uint32_t most = phase_ == Phase::idle     ? patience_.idle
+                             : phase_ == Phase::header ? patience_.header
+                                                       : patience_.body;
+  if (most == 0 || all_.tick - since_ <= most) return;
+  if (phase_ == Phase::idle) return die();
+  give_up(GiveUp::too_slow);
+}
+
+}  // namespace weir

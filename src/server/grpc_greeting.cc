@@ -1,0 +1,46 @@
+// Tells HTTP/2 from HTTP/1.1, Redis and noise. See grpc_greeting.h.
+#include "server/grpc_greeting.h"
+
+#include <algorithm>
+#include <array>
+
+namespace weir {
+namespace {
+
+constexpr std::string_view kHttpAnswer =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 83\r\n"
+    "Connection: close\r\n\r\n"
+    "This port speaks gRPC: HTTP/2 with prior knowledge. HTTP/1.1 has a port of its own.";
+constexpr std::string_view kRedisAnswer = "-ERR this port speaks gRPC; Redis clients have a port of their own\r\n";
+
+constexpr std::array<std::string_view, 9> kMethods = {"GET ",     "POST ",  "HEAD ",    "PUT ",  "DELETE ",
+                                                      "OPTIONS ", "PATCH ", "CONNECT ", "TRACE "};
+
+bool is_printable(char c) { return c >= 0x20 && c < 0x7f; }
+
+// Redis's framing begins with a star; words that people type end with a line.
+bool is_redis(std::string_view input) {
+  if (input.front() == '*') return true;
+  const std::size_t end = input.find('\n');
+  if (end == input.npos || input.substr(0, end).find("HTTP/") != input.npos) return false;
+  const std::string_view line = input.substr(0, end > 0 && input[end - 1] == '\r' ? end - 1 : end);
+  return !line.empty() && std::ranges::all_of(line, is_printable);
+}
+
+}  // namespace
+
+Greeting read_greeting(std::string_view input) {
+  using State = Greeting::State;
+  const std::size_t shared = std::min(input.size(), kHttp2Preface.size());
+  if (input.substr(0, shared) == kHttp2Preface.substr(0, shared)) {
+    return {shared == kHttp2Preface.size() ? State::http2 : State::need_more};
+  }
+  const bool is_http =
+      std::ranges::any_of(kMethods, [&](std::string_view method) { return input.starts_with(method); });
+  if (is_http) return {State::foreign, kHttpAnswer};
+  if (is_redis(input)) return {State::foreign, kRedisAnswer};
+  const bool may_be_words = input.size() < kHttp2Preface.size() && std::ranges::all_of(input, is_printable);
+  return {may_be_words ? State::need_more : State::foreign};
+}
+
+}  // namespace weir

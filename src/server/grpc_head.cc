@@ -1,0 +1,72 @@
+// Reads header fields, and words what is wrong with them. See grpc_head.h.
+#include "server/grpc_head.h"
+
+#include "nearest.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kPathShown = 100;
+
+bool is_grpc_type(std::string_view type) {
+  constexpr std::string_view kType = "application/grpc";
+  if (!type.starts_with(kType)) return false;
+  return type.size() == kType.size() || type[kType.size()] == '+' || type[kType.size()] == ';';
+}
+
+}  // namespace
+
+void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out) {
+  out.bytes += name.size() + value.size() + 32;
+  if (name == ":path") {
+    out.method = find_grpc_method(value);
+    if (out.method == GrpcMethod::none) out.unknown_path = value.substr(0, kPathShown + 1);
+  } else if (name == ":method") {
+    out.is_post = value == "POST";
+  } else if (name == "content-type") {
+    out.is_grpc = is_grpc_type(value);
+  } else if (name == "grpc-timeout") {
+    const auto timeout = parse_grpc_timeout(value);
+    out.timeout = timeout.value_or(kNever);
+    out.has_bad_timeout = !timeout;
+  } else if (name == "grpc-encoding") {
+    out.is_encoded = value != "identity";
+  }
+}
+
+std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head) {
+  if (head.bytes > kGrpcHeaderMax) {
+    return GrpcOutcome{GrpcStatus::resource_exhausted, "the header fields have " + std::to_string(head.bytes) +
+                                                           " bytes; at most " + std::to_string(kGrpcHeaderMax) +
+                                                           " are read"};
+  }
+  if (head.method == GrpcMethod::none) {
+    return GrpcOutcome{GrpcStatus::unimplemented,
+                       "there is no method " + in_quotes(head.unknown_path, kPathShown) + " here"};
+  }
+  if (head.has_bad_timeout) {
+    return GrpcOutcome{GrpcStatus::internal, "grpc-timeout is up to 8 digits and one of H, M, S, m, u, n: 20m"};
+  }
+  if (head.is_encoded) {
+    return GrpcOutcome{GrpcStatus::unimplemented, "messages must not be compressed: grpc-encoding is identity"};
+  }
+  if (head.timeout == Micros{0}) return GrpcOutcome{GrpcStatus::deadline_exceeded, "the deadline has passed"};
+  return std::nullopt;
+}
+
+GrpcOutcome refuse_grpc_message(const GrpcMessage& message) {
+  switch (message.state) {
+    case GrpcMessage::State::compressed:
+      return {GrpcStatus::internal, "a message is compressed, though no grpc-encoding was named"};
+    case GrpcMessage::State::too_large:
+      return {GrpcStatus::resource_exhausted, "the message has " + std::to_string(message.length) + " bytes; at most " +
+                                                  std::to_string(kGrpcMessageMax) + " are read"};
+    case GrpcMessage::State::bad_flag:
+    case GrpcMessage::State::complete:
+    case GrpcMessage::State::need_more:
+      break;
+  }
+  return {GrpcStatus::internal, "a message begins with neither 0 nor 1: this is no gRPC framing"};
+}
+
+}  // namespace weir

@@ -1,0 +1,51 @@
+// The methods of the gRPC port: which there are, and what each answers to a message.
+//
+// Nothing here knows of HTTP/2. A service belongs to one loop and its thread. Tested by grpc_session_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "protocol/grpc_message.h"
+#include "protocol/health.h"
+#include "protocol/reflection.h"
+#include "protocol/rls.h"
+#include "server/rls_service.h"
+#include "weir/gate.h"
+#include "weir/limiter.h"
+
+namespace weir {
+
+enum class GrpcMethod : std::uint8_t { none, should_rate_limit, health_check, health_list, health_watch, reflection };
+
+// By the `:path` of a request, case and all.
+GrpcMethod find_grpc_method(std::string_view path);
+
+// Whether it goes on after its first answer, until the client or the server ends it.
+constexpr bool is_stream(GrpcMethod method) {
+  return method == GrpcMethod::health_watch || method == GrpcMethod::reflection;
+}
+
+struct GrpcOutcome {
+  GrpcStatus status = GrpcStatus::ok;
+  std::string message{};
+};
+
+// What the methods need. Limiter and gate outlive it; without a gate there are no rules.
+class GrpcMethods {
+ public:
+  GrpcMethods(Limiter& limiter, Gate* gate) : rls_(limiter, gate) {}
+
+  // Appends the answer, framed, to `out`; if it fails, nothing.
+  GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);
+
+ private:
+  GrpcOutcome should_rate_limit(std::string_view message, std::string& out);
+
+  RlsService rls_;
+  RlsRequest request_;
+  Reflection reflection_;
+};
+
+}  // namespace weir

@@ -1,0 +1,377 @@
+// The loop on epoll, level-triggered. See loop.h.
+#include "server/loop.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace weir {
+namespace {
+
+constexpr std::uint32_t kDrainMax = 10;         // seconds that a drain may take
+constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
+constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
+constexpr int kAcceptsMax = 64;                 // in a row
+constexpr Micros kAcceptRest{100'000};          // when descriptors have run out
+constexpr std::int64_t kTickSeconds = 1;
+
+// What epoll's events point to.
+struct Watched {
+  enum class Kind : std::uint8_t { connection, listener, other };
+  Kind kind;
+};
+
+struct Client : Watched {
+  Client(Descriptor socket, std::unique_ptr<Session> session, const Door& door, Shared& all)
+      : Watched{Kind::connection},
+        connection(std::move(socket), std::move(session), door.patience, all),
+        count(door.state->open) {
+    ++count;
+  }
+  ~Client() { --count; }
+
+  Connection connection;
+  std::atomic<std::size_t>& count;
+  std::list<Client>::iterator self{};
+};
+
+struct Listener : Watched {
+  Listener(Descriptor listening, Door behind)
+      : Watched{Kind::listener}, socket(std::move(listening)), door(std::move(behind)) {}
+
+  Descriptor socket;  // none once the server is stopping
+  Door door;
+  Micros rests_until{0};  // 0: it accepts
+};
+
+struct Other : Watched {
+  Other(int descriptor, std::function<void()> call)
+      : Watched{Kind::other}, socket(descriptor), on_readable(std::move(call)) {}
+
+  int socket;
+  std::function<void()> on_readable;
+};
+
+std::string text_of(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = nullptr;
+  if (address.ss_family == AF_INET) bytes = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  if (address.ss_family == AF_INET6) bytes = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (bytes == nullptr) return "127.0.0.1";  // a unix socket: this machine
+  inet_ntop(address.ss_family, bytes, text.data(), text.size());
+  return text.data();
+}
+
+class EpollLoop final : public Loop {
+ public:
+  EpollLoop(Limiter& limiter, std::size_t buffers_max) : limiter_(limiter), all_(limiter) {
+    all_.held_max = buffers_max;
+  }
+
+  // False, and errno, if the kernel refuses.
+  bool prepare() {
+    epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    ticks_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    wakes_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!epoll_ || !ticks_ || !wakes_) return false;
+    itimerspec every{};
+    every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
+    timerfd_settime(ticks_.get(), 0, &every, nullptr);
+    watch(ticks_.get(), [this] { on_tick(); });
+    watch(wakes_.get(), [this] { on_stop(); });
+    return true;
+  }
+
+  void open(Descriptor listening, Door door) override {
+    listeners_.emplace_back(std::move(listening), std::move(door));
+    let_in(listeners_.back());
+  }
+
+  void stop() override {
+    ++stops_;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t told = write(wakes_.get(), &one, sizeof one);
+  }
+
+  Stopped run() override {
+    std::array<epoll_event, 256> events;
+    while (!left_) {
+      const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
+      all_.turn.begin();
+      for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
+      wake_due();
+      finish_turn();
+      graveyard_.clear();  // no event of this round points there any more
+      if (is_stopping_ && clients_.empty()) leave(Stopped::drained);
+    }
+    return *left_;
+  }
+
+ private:
+  // A socket that several loops listen on wakes one of them.
+  void let_in(Listener& listener) { add(listener.socket.get(), EPOLLIN | EPOLLEXCLUSIVE, listener); }
+
+  void watch(int descriptor, std::function<void()> on_readable) {
+    others_.emplace_back(descriptor, std::move(on_readable));
+    add(descriptor, EPOLLIN, others_.back());
+  }
+
+  void add(int descriptor, std::uint32_t events, Watched& watched) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = &watched;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
+  }
+
+  // Until something held back is due, or a listener has rested.
+  int patience_ms() const {
+    Micros first = due_.empty() ? kNever : due_.begin()->first;
+    for (const Listener& listener : listeners_) {
+      if (listener.rests_until != Micros{0}) first = std::min(first, listener.rests_until);
+    }
+    if (first == kNever) return -1;
+    const std::int64_t us = std::max<std::int64_t>((first - limiter_.now()).count(), 0);
+    return static_cast<int>(std::min<std::int64_t>((us + 999) / 1000, 60'000));
+  }
+
+  void dispatch(const epoll_event& event) {
+    auto* watched = static_cast<Watched*>(event.data.ptr);
+    switch (watched->kind) {
+      case Watched::Kind::connection:
+        return on_event(static_cast<Client&>(*watched), event.events);
+      case Watched::Kind::listener:
+        return accept(static_cast<Listener&>(*watched));
+      case Watched::Kind::other:
+        return static_cast<Other&>(*watched).on_readable();
+    }
+  }
+
+  void on_event(Client& client, std::uint32_t events) {
+    Connection& connection = client.connection;
+    if (connection.is_dead()) return;
+    const bool left_while_held = (events & EPOLLRDHUP) != 0 && (connection.notes.watched & EPOLLRDHUP) != 0;
+    const bool has_hung_up = (events & EPOLLHUP) != 0 && (events & EPOLLIN) == 0;  // with it, there is more to read
+    if ((events & EPOLLERR) != 0 || has_hung_up || left_while_held) {
+      connection.on_gone();
+    } else if ((events & EPOLLIN) != 0) {
+      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax) finish_turn();
+      connection.on_readable();
+    }
+    touch(client);
+  }
+
+  // Whatever happened to a connection, the turn's end looks at it.
+  void touch(Client& client) {
+    Connection& connection = client.connection;
+    if (!std::exchange(connection.notes.in_turn, true)) touched_.push_back(&client);
+    if (connection.asks() && !std::exchange(connection.notes.in_asking, true)) asking_.push_back(&client);
+  }
+
+  // Decides what was asked, lets everybody write, and begins anew with those that have more to say.
+  void finish_turn() {
+    while (!touched_.empty()) {
+      while (!asking_.empty()) decide();
+      std::swap(touched_, finishing_);
+      for (Client* client : finishing_) {
+        client->connection.notes.in_turn = false;
+        if (client->connection.finish()) {
+          touch(*client);
+        } else {
+          look_after(*client);
+        }
+      }
+      finishing_.clear();
+    }
+    all_.room.clear();
+  }
+
+  void decide() {
+    all_.turn.decide();
+    std::swap(asking_, settling_);
+    for (Client* client : settling_) {
+      client->connection.notes.in_asking = false;
+      client->connection.settle();
+    }
+    all_.turn.clear();
+    for (Client* client : settling_) {
+      client->connection.go_on();
+      touch(*client);
+    }
+    settling_.clear();
+  }
+
+  // After its turn: what it waits for, or its end.
+  void look_after(Client& client) {
+    Connection& connection = client.connection;
+    const Micros due = connection.is_dead() ? kNever : connection.due();
+    if (due != connection.notes.due) {
+      if (connection.notes.due != kNever) due_.erase({connection.notes.due, &client});
+      if (due != kNever) due_.insert({due, &client});
+      connection.notes.due = due;
+    }
+    if (connection.is_dead()) {
+      graveyard_.splice(graveyard_.end(), clients_, client.self);
+      return;
+    }
+    const std::uint32_t events = connection.interest();
+    if (events == connection.notes.watched) return;
+    epoll_event event{};
+    event.events = connection.notes.watched = events;
+    event.data.ptr = static_cast<Watched*>(&client);
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.descriptor(), &event);
+  }
+
+  void wake_due() {
+    if (!due_.empty()) {
+      const Micros now = limiter_.now();
+      while (!due_.empty() && due_.begin()->first <= now) {
+        Client& client = *due_.begin()->second;
+        due_.erase(due_.begin());
+        client.connection.notes.due = kNever;
+        client.connection.on_due(now);
+        touch(client);
+      }
+    }
+    for (Listener& listener : listeners_) {
+      if (listener.rests_until == Micros{0} || listener.rests_until > limiter_.now()) continue;
+      listener.rests_until = Micros{0};
+      let_in(listener);
+    }
+  }
+
+  void accept(Listener& listener) {
+    if (!listener.socket) return;
+    for (int i = 0; i < kAcceptsMax; ++i) {
+      sockaddr_storage peer{};
+      socklen_t size = sizeof peer;
+      Descriptor socket(
+          accept4(listener.socket.get(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (socket) {
+        admit(listener, std::move(socket), text_of(peer));
+      } else if (errno == EAGAIN) {
+        return;
+      } else if (errno != ECONNABORTED && errno != EINTR) {
+        return rest(listener, errno);
+      }
+    }
+  }
+
+  void rest(Listener& listener, int error) {
+    const Micros now = limiter_.now();
+    const std::int64_t before = listener.door.state->told_us.exchange(now.count());
+    if (now.count() - before > kQuietMin) {
+      const bool has_too_few = error == EMFILE || error == ENFILE;
+      std::fprintf(stderr, "weir: cannot accept connections: %s.%s\n", std::strerror(error),
+                   has_too_few ? " Raise `ulimit -n`." : "");
+    }
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
+    listener.rests_until = now + kAcceptRest;
+  }
+
+  void admit(Listener& listener, Descriptor socket, std::string peer) {
+    const int on = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // means nothing to a unix socket
+    try {
+      place(listener.door, std::move(socket), std::move(peer));
+    } catch (...) {
+      return;  // without memory for it, this one connection is closed
+    }
+  }
+
+  void place(const Door& door, Descriptor socket, std::string peer) {
+    auto session = door.make_session(std::move(peer));
+    const std::size_t open = door.state->open.load();
+    if (open >= door.connections_max + kRefusedMax) {
+      std::string last_words;
+      session->give_up(GiveUp::too_crowded, last_words);
+      send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);
+      return;
+    }
+    clients_.emplace_back(std::move(socket), std::move(session), door, all_);
+    Client& client = clients_.back();
+    client.self = std::prev(clients_.end());
+    Connection& connection = client.connection;
+    if (open >= door.connections_max) connection.refuse(GiveUp::too_crowded);
+    connection.notes.watched = EPOLLIN;
+    add(connection.descriptor(), EPOLLIN, client);
+    touch(client);
+  }
+
+  void on_tick() {
+    std::uint64_t ticks = 0;
+    if (read(ticks_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
+    all_.tick += ticks;
+    finish_turn();  // nobody is between a question and its answer
+    for (Client& client : clients_) {
+      client.connection.on_tick();
+      touch(client);
+    }
+    if (is_stopping_ && all_.tick - stopping_since_ > kDrainMax) leave(Stopped::forced);
+  }
+
+  void on_stop() {
+    std::uint64_t times = 0;
+    [[maybe_unused]] const ssize_t told = read(wakes_.get(), &times, sizeof times);
+    if (stops_ > 1) return leave(Stopped::forced);
+    if (std::exchange(is_stopping_, true)) return;
+    stopping_since_ = all_.tick;
+    finish_turn();
+    for (Listener& listener : listeners_) {
+      accept(listener);  // who has connected is served, though nobody else is let in
+      listener.socket.close();
+      listener.rests_until = Micros{0};
+    }
+    std::vector<Client*> all;
+    for (Client& client : clients_) all.push_back(&client);
+    for (Client* client : all) {
+      if (all_.room.is_low()) finish_turn();
+      client->connection.drain();
+      touch(*client);
+    }
+  }
+
+  void leave(Stopped stopped) {
+    if (!left_) left_ = stopped;
+  }
+
+  Limiter& limiter_;
+  Shared all_;
+  Descriptor epoll_, ticks_, wakes_;
+  std::list<Listener> listeners_;
+  std::list<Other> others_;
+  std::list<Client> clients_;    // after all_: connections end before what they use
+  std::list<Client> graveyard_;  // dead ones, until the round of events that may name them is over
+  std::vector<Client*> touched_, finishing_, asking_, settling_;
+  std::set<std::pair<Micros, Client*>> due_;
+  std::atomic<int> stops_{0};
+  bool is_stopping_ = false;
+  std::uint64_t stopping_since_ = 0;
+  std::optional<Stopped> left_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max) {
+  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max);
+  if (!loop->prepare()) {
+    return fail(ErrorCode::unavailable, std::string("cannot start a loop: ") + std::strerror(errno));
+  }
+  return loop;
+}
+
+}  // namespace weir

@@ -1,0 +1,105 @@
+// The entries of COMMAND DOCS. See resp_docs.h.
+#include "server/resp_docs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+namespace weir {
+namespace {
+
+enum : std::uint8_t { kOptional = 1, kMultiple = 2 };
+
+struct Argument {
+  std::string_view name;
+  std::string_view type;
+  std::string_view token;  // the word that stands before it; empty: none
+  std::uint8_t flags = 0;
+};
+
+struct Entry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view complexity;
+  std::span<const Argument> arguments;
+};
+
+constexpr Argument kThrottle[] = {{"key", "key", "", 0},
+                                  {"max_burst", "integer", "", 0},
+                                  {"count", "integer", "", 0},
+                                  {"period", "integer", "", 0},
+                                  {"quantity", "integer", "", kOptional}};
+constexpr Argument kGcra[] = {{"key", "key", "", 0},
+                              {"max-burst", "integer", "", 0},
+                              {"tokens-per-period", "integer", "", 0},
+                              {"period", "double", "", 0},
+                              {"count", "integer", "TOKENS", kOptional}};
+constexpr Argument kCheck[] = {{"field", "string", "", kMultiple},
+                               {"value", "string", "", kMultiple},
+                               {"id", "string", "ID", kOptional},
+                               {"peek", "pure-token", "PEEK", kOptional}};
+constexpr Argument kLimit[] = {{"key", "key", "", 0},
+                               {"quota", "string", "", 0},
+                               {"cost", "integer", "COST", kOptional},
+                               {"algorithm", "string", "ALGORITHM", kOptional},
+                               {"id", "string", "ID", kOptional},
+                               {"peek", "pure-token", "PEEK", kOptional}};
+constexpr Argument kReset[] = {{"key-or-rule", "string", "", 0},
+                               {"field", "string", "", kOptional | kMultiple},
+                               {"value", "string", "", kOptional | kMultiple}};
+constexpr Argument kDel[] = {{"key", "key", "", kMultiple}};
+
+constexpr Entry kEntries[] = {
+    {"cl.throttle", "Charges a token bucket of max_burst + 1, as redis-cell does.", "O(1)", kThrottle},
+    {"del", "Forgets what was counted under the keys.", "O(N) where N is the number of keys.", kDel},
+    {"gcra", "Charges a token bucket of max-burst + 1, with a period of any length.", "O(1)", kGcra},
+    {"throttle", "Charges a token bucket of max_burst, as throttlecrab does.", "O(1)", kThrottle},
+    {"weir.check", "Asks the rules whether a request may pass, and charges it.", "O(N) where N is the limits it meets.",
+     kCheck},
+    {"weir.limit", "Charges a limit such as 100/minute or '10/s burst 50'.", "O(1)", kLimit},
+    {"weir.reset", "Forgets what a key, or a rule for these fields, has counted.", "O(1)", kReset},
+};
+
+void write_flags(std::uint8_t flags, resp::Writer& out) {
+  out.bulk("flags");
+  out.array(((flags & kOptional) != 0 ? 1u : 0u) + ((flags & kMultiple) != 0 ? 1u : 0u));
+  if ((flags & kOptional) != 0) out.simple("optional");
+  if ((flags & kMultiple) != 0) out.simple("multiple");
+}
+
+void write_pair(std::string_view name, std::string_view value, resp::Writer& out) {
+  out.bulk(name);
+  out.bulk(value);
+}
+
+void write_argument(const Argument& argument, resp::Writer& out) {
+  out.map(2u + (argument.token.empty() ? 0u : 1u) + (argument.flags == 0 ? 0u : 1u));
+  write_pair("name", argument.name, out);
+  write_pair("type", argument.type, out);
+  if (!argument.token.empty()) write_pair("token", argument.token, out);
+  if (argument.flags != 0) write_flags(argument.flags, out);
+}
+
+}  // namespace
+
+std::string_view documented_command(std::size_t index) {
+  return index < std::size(kEntries) ? kEntries[index].name : std::string_view();
+}
+
+bool write_docs(std::string_view name, std::string_view version, resp::Writer& out) {
+  const auto* const entry = std::ranges::find(kEntries, name, &Entry::name);
+  if (entry == std::end(kEntries)) return false;
+  out.bulk(entry->name);
+  out.map(5);
+  write_pair("summary", entry->summary, out);
+  write_pair("since", version, out);
+  write_pair("group", "rate_limit", out);
+  write_pair("complexity", entry->complexity, out);
+  out.bulk("arguments");
+  out.array(entry->arguments.size());
+  for (const Argument& argument : entry->arguments) write_argument(argument, out);
+  return true;
+}
+
+}  // namespace weir

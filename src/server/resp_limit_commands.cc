@@ -1,0 +1,183 @@
+// The commands that limit: CL.THROTTLE, THROTTLE, GCRA, WEIR.CHECK, WEIR.LIMIT, WEIR.RESET, DEL. See resp_call.h.
+//
+// Those with a limit of their own join the turn and are answered when it is decided. The rest is decided at once, and
+// waits for the turn if this client has something in it.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "protocol/throttle.h"
+#include "protocol/weir_commands.h"
+#include "server/resp_call.h"
+
+namespace weir {
+namespace {
+
+using Args = std::span<const std::string_view>;
+
+// What tells the limits of the commands apart in RespLimits: these, and from kQuota on the algorithms of WEIR.LIMIT.
+enum LimitKind : std::uint8_t { kCell, kCrab, kGcra, kQuota };
+
+AfterCommand reply_error(const Call& call, const Error& error) {
+  call.out.error("ERR " + error.message);
+  return AfterCommand::go_on;
+}
+
+inline AfterCommand ask(const Call& call, RespStep::Kind kind, const Charge& charge) {
+  call.service.steps.push_back({static_cast<std::uint32_t>(call.turn.ask(charge)), kind});
+  return AfterCommand::asked;
+}
+
+// The three buckets differ in how they are read and in what they reply.
+struct Bucket {
+  LimitKind kind;
+  RespStep::Kind reply;
+  Result<Throttle> (*parse)(Args);
+  std::optional<std::int64_t> (*cost)(Args);  // nothing: parse() knows better, or knows what is wrong
+};
+
+std::optional<std::int64_t> cost_behind(Args args) {
+  if (args.size() == 4) return 1;
+  return args.size() == 5 ? parse_quantity(args[4]) : std::nullopt;
+}
+std::optional<std::int64_t> cost_of_tokens(Args args) {
+  return args.size() == 4 ? std::optional<std::int64_t>(1) : std::nullopt;
+}
+
+constexpr Bucket kCellBucket{kCell, RespStep::Kind::cell, parse_cell_throttle, cost_behind};
+constexpr Bucket kCrabBucket{kCrab, RespStep::Kind::crab, parse_crab_throttle, cost_behind};
+constexpr Bucket kGcraBucket{kGcra, RespStep::Kind::cell, parse_gcra, cost_of_tokens};
+
+// The bytes of the three numbers, with the lengths that stand between them in the input. Those that were right once
+// have only these two line ends in it, so the same bytes are always the same numbers.
+std::string_view bytes_of_numbers(const Call& call, Args args) {
+  if (call.is_inline || args.size() < 4) return {};
+  const char* const end = args[3].data() + args[3].size();
+  return {args[1].data(), static_cast<std::size_t>(end - args[1].data())};
+}
+
+// One for each, since all of it is known when it is compiled.
+template <const Bucket& bucket>
+AfterCommand run_bucket(const Call& call) {
+  const Args args = call.args.subspan(1);
+  const std::string_view bytes = bytes_of_numbers(call, args);
+  if (const Limit* known = call.service.limits.find(bucket.kind, bytes)) {
+    const auto cost = bucket.cost(args);
+    if (cost) return ask(call, bucket.reply, {.key = args[0], .limit = known, .cost = *cost});
+  }
+  const auto throttle = bucket.parse(args);
+  auto limit = throttle.and_then([](const Throttle& right) { return compile(right.quota); });
+  if (!limit) return reply_error(call, limit.error());
+  const Limit* const kept = call.service.limits.keep(bucket.kind, bytes, *std::move(limit));
+  return ask(call, bucket.reply, {.key = throttle->key, .limit = kept, .cost = throttle->cost});
+}
+
+Result<Limit> compile_quota(RespService& service, const LimitCheck& check) {
+  service.quotas.begin_request();
+  const Result<Limit>& limit = service.quotas.compile(check.quota, check.algorithm);
+  if (limit && limit->algorithm == Algorithm::concurrency) {
+    return fail(ErrorCode::invalid_argument,
+                "permits in flight are acquired and released, which a check cannot do; give a rate such as 100/minute");
+  }
+  return limit;
+}
+
+std::uint8_t kind_of(const LimitCheck& check) {
+  if (!check.algorithm) return kQuota;
+  return static_cast<std::uint8_t>(kQuota + 1 + static_cast<std::uint8_t>(*check.algorithm));
+}
+
+// By check_once() or preview(), neither of which a turn has.
+void reply_at_once(const Call& call, const LimitCheck& check, const Charge& charge) {
+  Limiter& limiter = call.service.limiter;
+  if (check.is_peek) {
+    const auto decision = limiter.preview(charge.key, *charge.limit, charge.cost);
+    if (!decision) return void(reply_error(call, decision.error()));
+    return write_decision(*decision, call.out);
+  }
+  const auto verdict = limiter.check_once(*check.id, {&charge, 1});
+  if (!verdict) return void(reply_error(call, verdict.error()));
+  write_decision(verdict->binding_decision(), call.out);
+}
+
+Gate* gate_or_error(const Call& call) {
+  if (call.service.gate == nullptr) {
+    call.out.error(
+        "ERR there are no rules to decide by: start the server with --config weir.yaml, or give a limit with "
+        "WEIR.LIMIT key quota");
+  }
+  return call.service.gate;
+}
+
+AfterCommand reply_flag(const Call& call, const Result<bool>& flag) {
+  if (!flag) return reply_error(call, flag.error());
+  call.out.integer(*flag ? 1 : 0);
+  return AfterCommand::go_on;
+}
+
+AfterCommand reset_rule(const Call& call) {
+  const auto check = parse_fields(call.args.subspan(2));
+  if (!check) return reply_error(call, check.error());
+  if (check->id || check->is_peek) {
+    return reply_error(call, {ErrorCode::invalid_argument, "a reset takes fields only, neither ID nor PEEK", 0});
+  }
+  Gate* const gate = gate_or_error(call);
+  return gate == nullptr ? AfterCommand::go_on : reply_flag(call, gate->reset(call.args[1], check->request));
+}
+
+}  // namespace
+
+AfterCommand run_cell_throttle(const Call& call) { return run_bucket<kCellBucket>(call); }
+AfterCommand run_crab_throttle(const Call& call) { return run_bucket<kCrabBucket>(call); }
+AfterCommand run_gcra(const Call& call) { return run_bucket<kGcraBucket>(call); }
+
+AfterCommand run_weir_limit(const Call& call) {
+  if (call.args.size() == 3) {
+    const Limit* const known = call.service.limits.find(kQuota, call.args[2]);
+    if (known != nullptr) return ask(call, RespStep::Kind::map, {.key = call.args[1], .limit = known});
+  }
+  const auto check = parse_limit_check(call.args.subspan(1));
+  if (!check) return reply_error(call, check.error());
+  if (call.is_waiting && (check->id || check->is_peek)) return AfterCommand::wait;
+  const Limit* limit = call.service.limits.find(kind_of(*check), check->quota);
+  if (limit == nullptr) {
+    auto compiled = compile_quota(call.service, *check);
+    if (!compiled) return reply_error(call, compiled.error());
+    limit = call.service.limits.keep(kind_of(*check), check->quota, *std::move(compiled));
+  }
+  const Charge charge{.key = check->key, .limit = limit, .cost = check->cost};
+  if (!check->id && !check->is_peek) return ask(call, RespStep::Kind::map, charge);
+  reply_at_once(call, *check, charge);
+  if (call.service.sessions == 0) call.service.end_round();  // there was none, but a limit was given out
+  return AfterCommand::go_on;
+}
+
+AfterCommand run_weir_check(const Call& call) {
+  const auto check = parse_fields(call.args.subspan(1));
+  if (!check) return reply_error(call, check.error());
+  Gate* const gate = gate_or_error(call);
+  if (gate == nullptr) return AfterCommand::go_on;
+  const auto answer = check->is_peek ? gate->peek(check->request)
+                      : check->id    ? gate->check_once(*check->id, check->request)
+                                     : gate->check(check->request);
+  if (!answer) return reply_error(call, answer.error());
+  write_answer(*answer, call.out);
+  return AfterCommand::go_on;
+}
+
+AfterCommand run_weir_reset(const Call& call) {
+  return call.args.size() == 2 ? reply_flag(call, call.service.limiter.reset(call.args[1])) : reset_rule(call);
+}
+
+AfterCommand run_del(const Call& call) {
+  std::int64_t gone = 0;
+  for (const std::string_view key : call.args.subspan(1)) {
+    const auto was_there = call.service.limiter.reset(key);
+    if (!was_there) return reply_error(call, was_there.error());
+    gone += *was_there ? 1 : 0;
+  }
+  call.out.integer(gone);
+  return AfterCommand::go_on;
+}
+
+}  // namespace weir

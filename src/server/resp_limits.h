@@ -1,0 +1,86 @@
+// Compiled limits of the RESP port, found by the bytes that they were asked with.
+//
+// Clients send the same few limits again and again, so the numbers of a request are not read but compared: one hash,
+// one comparison. A limit that was given out may lie in the turn until end_round(), and stays in its place so long;
+// whoever needs the place meanwhile gets another one that lasts for the round. Bounded: what a round gives out beyond
+// the table is less than the input that it was asked with, some times over. Belongs to one loop and its thread.
+// Tested by resp_limits_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/limit.h"
+
+namespace weir {
+
+class RespLimits {
+ public:
+  static constexpr std::size_t kSlots = 512;
+  static constexpr std::size_t kBytesMax = 54;
+
+  // The same bytes mean different limits to different commands: `kind` tells these apart. Null if it is not known.
+  const Limit* find(std::uint8_t kind, std::string_view bytes) {
+    if (slots_.empty() || bytes.empty() || bytes.size() > kBytesMax) return nullptr;
+    Slot& slot = slots_[place_of(kind, bytes)];
+    if (slot.kind != kind || slot.size != bytes.size()) return nullptr;
+    if (std::memcmp(slot.bytes, bytes.data(), bytes.size()) != 0) return nullptr;
+    slot.round = round_;
+    return &slot.limit;
+  }
+
+  // Remembers the limit if it can; it lasts until end_round() in any case.
+  const Limit* keep(std::uint8_t kind, std::string_view bytes, Limit limit) {
+    if (bytes.empty() || bytes.size() > kBytesMax) return keep_for_round(std::move(limit));
+    if (slots_.empty()) slots_.resize(kSlots);
+    Slot& slot = slots_[place_of(kind, bytes)];
+    if (slot.round == round_) return keep_for_round(std::move(limit));
+    slot.limit = std::move(limit);
+    slot.round = round_;
+    slot.kind = kind;
+    slot.size = static_cast<std::uint8_t>(bytes.size());
+    std::memcpy(slot.bytes, bytes.data(), bytes.size());
+    return &slot.limit;
+  }
+  const Limit* keep_for_round(Limit limit) { return &others_.emplace_back(std::move(limit)); }
+
+  // Nothing that was given out is used any longer.
+  void end_round() {
+    ++round_;
+    if (!others_.empty()) others_.clear();
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t round = 0;  // the last one in which it was given out
+    std::uint8_t kind = 0;
+    std::uint8_t size = 0;  // 0: free
+    char bytes[kBytesMax] = {};
+    Limit limit{};
+  };
+
+  // The first and the last eight bytes, and how many there are: what lies between them differs rarely.
+  static std::size_t place_of(std::uint8_t kind, std::string_view bytes) {
+    std::uint64_t first = 0, last = 0;
+    if (bytes.size() >= 8) {
+      std::memcpy(&first, bytes.data(), 8);
+      std::memcpy(&last, bytes.data() + bytes.size() - 8, 8);
+    } else {
+      std::memcpy(&first, bytes.data(), bytes.size());
+    }
+    const std::uint64_t mixed = (first ^ (bytes.size() << 8 | kind)) * 0x9E3779B97F4A7C15u + last;
+    return static_cast<std::size_t>((mixed * 0xD6E8FEB86659FD93u) >> 55);
+  }
+  static_assert(kSlots == std::size_t{1} << (64 - 55));
+
+  std::uint64_t round_ = 1;
+  std::vector<Slot> slots_;   // made when the first limit comes
+  std::deque<Limit> others_;  // of this round
+};
+
+}  // namespace weir

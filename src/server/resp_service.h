@@ -1,0 +1,56 @@
+// What all Redis clients of one loop share: the limiter, the rules, limits that are compiled already, and the round.
+//
+// A round lasts from the first check that a session puts into the turn until the last session has written its answers.
+// Its steps are kept here and not in each session, so that an idle connection holds next to nothing. Belongs to one
+// loop and its thread. Tested by resp_session_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/inline_limits.h"
+#include "server/resp_limits.h"
+#include "weir/gate.h"
+#include "weir/limiter.h"
+
+namespace weir {
+
+// One reply that is still to be written: to a check, as its command writes it, or a text that is known already.
+struct RespStep {
+  enum class Kind : std::uint8_t { cell, crab, map, text };
+  std::uint32_t at = 0;  // the place in the turn; of a text, its end in `texts`
+  Kind kind = Kind::cell;
+};
+
+struct RespCommand;
+
+// The command that came last, by the bytes of its name: the next one is most often the same.
+struct LastCommand {
+  char name[16] = {};
+  std::size_t size = 0;
+  const RespCommand* command = nullptr;
+};
+
+struct RespService {
+  Limiter& limiter;
+  Gate* gate = nullptr;    // null: there are no rules
+  std::string version{};   // of the server
+  std::string password{};  // empty: everybody may come in
+
+  InlineLimits quotas{};
+  RespLimits limits{};
+  LastCommand last{};
+  std::vector<RespStep> steps{};  // of the round, session after session
+  std::string texts{};
+  std::size_t sessions = 0;  // that wait for the turn
+
+  void end_round() {
+    steps.clear();
+    texts.clear();
+    limits.end_round();
+  }
+};
+
+}  // namespace weir

@@ -1,0 +1,27 @@
+# Crossed protocols and garbage on every port: no crash, no hang, no growth.
+# What is thrown comes from a seed that is printed; WEIR_SEED repeats it.
+source "$(dirname "$0")/lib.bash"
+source_dir=$2
+start_server --config "$source_dir/examples/weir.yaml"
+seed=${WEIR_SEED:-$RANDOM$RANDOM}
+echo "seed $seed (WEIR_SEED=$seed repeats it)"
+
+throw() {
+  timeout 240 python3 "$source_dir/tests/server/crossed.py" "$1" "$2" "$source_dir/fuzz/corpus" \
+    "$http_port" "$grpc_port" "$resp_port" "$admin_port" 2>&1
+}
+
+# A web page can make a browser send these to the port of a Redis client: nothing is read, nothing is said.
+for request in 'POST / HTTP/1.1' 'Host: example.org'; do
+  is "'$request' on the RESP port" "" "$(printf '%s\r\nCL.THROTTLE crossed 0 1 1000\r\n' "$request" | raw "$resp_port")"
+done
+is "and what follows is not obeyed" "0 1 0 -1 1000" "$(redis cl.throttle crossed 0 1 1000)"
+
+is "first the buffers grow" "2000 sent" "$(throw "$seed" 2000)"
+before=$(rss_kib "$pid")
+is "10,000 of everything" "10000 sent" "$(throw "$((seed + 1))" 10000)"
+after=$(rss_kib "$pid")
+echo "resident: $before KiB, then $after KiB"
+is "no growth beyond 5 MiB" yes "$([ $((after - before)) -le 5120 ] && echo yes)"
+still_answers "after all that"
+finish

@@ -1,0 +1,102 @@
+# The real Envoy with the configs of examples/envoy in front of an application: what its clients see, once through its
+# rate limit filter and our gRPC, once through its external authorization and our HTTP.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/gateway.bash"
+provide envoy
+
+start_app
+start_server --config "$source_dir/examples/envoy/weir.yaml"
+free_port front admin
+place envoy "$front" "$admin"
+run_envoy() {
+  start_gateway "$front" "$envoy" -c "$work/envoy/$1" --concurrency 1 --disable-hot-restart --log-level warning
+}
+
+# stat NAME: a counter of Envoy; 0 if it was never touched.
+stat() {
+  local value
+  value=$(curl -s -m 10 "http://127.0.0.1:$admin/stats?filter=^${1//./\\.}\$" | sed 's/.*: //')
+  echo "${value:-0}"
+}
+
+# --- the rate limit filter --------------------------------------------------------------------------------------------
+run_envoy ratelimit.yml
+answer=$(via "$front" /a)
+is "the first: status" "HTTP/1.1 200 OK" "$(head -1 <<<"$answer")"
+has "the first: Envoy's X-RateLimit-Limit" "5, 5;w=60" "$(header x-ratelimit-limit "$answer")"
+is "the first: X-RateLimit-Remaining" 4 "$(header x-ratelimit-remaining "$answer")"
+has "the first: our RateLimit" ";r=4;t=" "$(header ratelimit "$answer")"
+is "the first: no Retry-After" "" "$(header retry-after "$answer")"
+is "the first: the application's own headers" yes "$(header x-app "$answer")"
+is "five pass, then 429" "200 200 200 200 429 429" "$(statuses 6 "$front" /a)"
+answer=$(via "$front" /a)
+is "denied: status" "HTTP/1.1 429 Too Many Requests" "$(head -1 <<<"$answer")"
+is "denied: by Envoy" true "$(header x-envoy-ratelimited "$answer")"
+retry=$(header retry-after "$answer")
+is "denied: our Retry-After" yes "$([[ "$retry" =~ ^[1-9][0-9]*$ ]] && echo yes || echo "no: $retry")"
+has "denied: our RateLimit" ";r=0;t=" "$(header ratelimit "$answer")"
+has "denied: Envoy's X-RateLimit-Limit" "5, 5;w=60" "$(header x-ratelimit-limit "$answer")"
+is "denied: Envoy's X-RateLimit-Remaining" 0 "$(header x-ratelimit-remaining "$answer")"
+is "denied: Envoy's X-RateLimit-Reset is a time to wait" yes \
+  "$([ "$(header x-ratelimit-reset "$answer")" -le 60 ] && echo yes)"
+has "denied: our body" "Rate limit exceeded" "$answer"
+
+is "another address is another client" "200 200" "$(statuses 2 "$front" /a --interface 127.0.0.2)"
+is "nobody claims another address" 429 "$(statuses 1 "$front" /a -H 'X-Forwarded-For: 192.0.2.7')"
+from=(--interface 127.0.0.3)
+is "a second descriptor: three of its key, the address has more" "200 200 200 429" \
+  "$(statuses 4 "$front" /a "${from[@]}" -H 'x-api-key: k1')"
+from=(--interface 127.0.0.7)
+answer=$(via "$front" /a "${from[@]}" -H 'x-api-key: k2')
+is "the tightest of both is told" 2 "$(header x-ratelimit-remaining "$answer")"
+has "and both" "5;w=60" "$(header x-ratelimit-limit "$answer")"
+has "a POST's body reaches the application" "app POST /a 7" "$(via "$front" /a "${from[@]}" -d user=me)"
+
+# --- permits that are taken when the stream is done -------------------------------------------------------------------
+from=(--interface 127.0.0.4 -H 'x-api-key: d1')
+is "a download" 200 "$(statuses 1 "$front" /download "${from[@]}")"
+is "each takes its bytes when it is done, until none are left" 429 \
+  "$(for _ in $(seq 20); do statuses 1 "$front" /download "${from[@]}"; sleep 0.05; done | grep -m1 429)"
+is "another key has its own" 200 "$(statuses 1 "$front" /download -H 'x-api-key: d2')"
+
+is "no call failed or was late" "0 0" \
+  "$(stat cluster.app.ratelimit.error) $(stat cluster.app.ratelimit.failure_mode_allowed)"
+is "Envoy counted its denials" yes "$([ "$(stat cluster.app.ratelimit.over_limit)" -ge 5 ] && echo yes)"
+is "over one connection" 1 "$(stat cluster.weir.upstream_cx_total)"
+
+is "weir frozen: a request passes in time" 200 "$(while_frozen "$front" /a)"
+is "and Envoy knows why" 1 "$(stat cluster.app.ratelimit.failure_mode_allowed)"
+stop "$gateway_pid"
+
+# --- external authorization -------------------------------------------------------------------------------------------
+run_envoy ext_authz.yml
+from=(--interface 127.0.0.5)
+passed "ext_authz, the first" "$(via "$front" '/a?b=c' "${from[@]}")" 5 4
+is "ext_authz: five pass, then 429" "200 200 200 200 429 429" "$(statuses 6 "$front" /a "${from[@]}")"
+limited "ext_authz, denied" "$(via "$front" /a "${from[@]}")" 5
+is "ext_authz: another address is another client" "200 200" "$(statuses 2 "$front" /a --interface 127.0.0.6)"
+is "ext_authz: nobody claims another address" 429 \
+  "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-For: 192.0.2.7')"
+is "ext_authz: nor another path" 429 "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-Uri: /health')"
+is "ext_authz: what is skipped, is never denied" "200 200" "$(statuses 2 "$front" /health "${from[@]}")"
+answer=$(via "$front" '/api/login?next=%2F' "${from[@]}" -d user=me)
+passed "ext_authz, a POST" "$answer" 3 2
+has "ext_authz: its body reaches the application" "app POST /api/login?next=%2F 7" "$answer"
+head -c 300000 /dev/zero | tr '\0' x >"$work/body.txt"
+has "ext_authz: a large body in chunks, too" "app POST /api/login 300000" \
+  "$(via "$front" /api/login "${from[@]}" -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.txt")"
+is "ext_authz: two more POSTs" "200 429" "$(statuses 2 "$front" /api/login "${from[@]}" -d user=me)"
+is "ext_authz: no call failed" 0 "$(stat cluster.app.ext_authz.error)"
+is "ext_authz, weir frozen: a request passes in time" 200 "$(while_frozen "$front" /a)"
+
+# --- weir away --------------------------------------------------------------------------------------------------------
+stop "$pid"
+is "ext_authz, weir away: as shipped, requests pass" "200 200" "$(statuses 2 "$front" /a "${from[@]}")"
+stop "$gateway_pid"
+run_envoy ratelimit.yml
+is "weir away: as shipped, requests pass" "200 200" "$(statuses 2 "$front" /a)"
+stop "$gateway_pid"
+sed -i 's/failure_mode_deny: false/failure_mode_deny: true/' "$work/envoy/ratelimit.yml"
+run_envoy ratelimit.yml
+is "with failure_mode_deny, they do not" "500 500" "$(statuses 2 "$front" /a)"
+finish

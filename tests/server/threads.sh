@@ -1,0 +1,18 @@
+# Several loops, one limit: whichever of them is asked, through whichever door, exactly as many pass as may.
+source "$(dirname "$0")/lib.bash"
+start_server --threads 4
+
+# Sixteen clients at once, over connections that the kernel deals out among the loops.
+asked=$(seq 16 | xargs -P 16 -I{} bash -c "
+  for i in \$(seq 50); do echo 'WEIR.LIMIT shared 500/day ALGORITHM fixed_window'; done |
+    timeout 60 redis-cli -p $resp_port | grep -A1 '^allowed' | grep -c '^1'" | awk '{sum += $1} END {print sum}')
+is "500 of 800 pass" 500 "$asked"
+body='{"key":"shared","limit":"500/day","algorithm":"fixed_window"}'
+has "HTTP knows of them" '"remaining":0' "$(post "$body")"
+is "and denies" "HTTP/1.1 429 Too Many Requests" "$(post "$body" | head -1)"
+
+# All loops stop, and a loop that has nothing to do does not keep the others from finishing.
+kill -TERM "$pid"
+wait "$pid"
+is "it stops" 0 $?
+finish

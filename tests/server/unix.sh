@@ -1,0 +1,34 @@
+# Unix sockets: every door can be one; the files go when the server stops, and one that was left behind is replaced.
+source "$(dirname "$0")/lib.bash"
+start_on_paths() {
+  "$program" serve --http "unix:$work/http" --grpc "unix:$work/grpc" --resp "unix:$work/resp" \
+    --admin "unix:$work/admin" "$@" >"$work/out" 2>"$work/err" &
+  pid=$!
+  server_pids+=("$pid")
+  until_true 20 is_announced "$work/out"
+}
+start_on_paths --threads 3
+has "it says where it is" "http  unix:$work/http" "$(cat "$work/out")"
+
+curl_line=$(grep -o 'curl .*' "$work/out")
+has "the curl line works" "HTTP/1.1 200 OK" "$(eval "timeout 20 $curl_line -s")"
+redis_line=$(grep -o 'redis-cli .*' "$work/out")
+is "the redis-cli line works" "0 16 15 -1 2" "$(eval "timeout 20 $redis_line" | paste -sd' ')"
+is "the admin port answers" ok "$(curl -s -m 20 --unix-socket "$work/admin" http://weir/livez)"
+
+# Several loops accept from one socket; all of them answer.
+is "many connections are served" 40 "$(seq 40 | xargs -P 8 -I{} timeout 20 redis-cli -s "$work/resp" ping | grep -c PONG)"
+
+out=$(timeout 20 "$program" serve --http off --grpc off --resp "unix:$work/resp" --admin off 2>&1)
+is "a second server is refused: exit code" 1 $?
+has "a second server is refused" "another server is listening there" "$out"
+
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+is "a killed server leaves its files" yes "$([ -S "$work/resp" ] && echo yes)"
+start_on_paths
+is "the next one replaces them" PONG "$(timeout 20 redis-cli -s "$work/resp" ping)"
+kill -TERM "$pid"
+wait "$pid"
+is "a stopped one takes them away" "" "$(find "$work" -type s)"
+finish
