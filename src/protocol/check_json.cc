@@ -176,12 +176,20 @@ class Reader {
     return true;
   }
 
+  // 3.0 is as whole as 3, and some clients know no other numbers.
+  static std::string_view without_zeros(std::string_view number) {
+    const std::size_t dot = number.find('.');
+    if (dot == number.npos || number.find_first_not_of('0', dot + 1) != number.npos) return number;
+    return number.substr(0, dot);
+  }
+
   bool read_cost() {
     const char first = json_.next();
     if (first != '-' && (first < '0' || first > '9')) return wrong_type(kCost);
     const std::size_t begin = json_.at();
     std::string_view number;
     if (!json_.read_number(number)) return is_not_json();
+    number = without_zeros(number);
     if (number.find_first_of(".eE") != number.npos) {
       json_.go_back(begin);
       return wrong_type(kCost);

@@ -44,6 +44,8 @@ std::string_view status_line(int status) {
       return "HTTP/1.1 405 Method Not Allowed\r\n";
     case 408:
       return "HTTP/1.1 408 Request Timeout\r\n";
+    case 409:
+      return "HTTP/1.1 409 Conflict\r\n";
     case 413:
       return "HTTP/1.1 413 Payload Too Large\r\n";
     case 429:
