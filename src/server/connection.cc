@@ -1,4 +1,4 @@
-// See connection.h.
+// Sockets are read once a turn and written once a turn; epoll tells when there is more. See connection.h.
 #include "server/connection.h"
 
 #include <linux/sockios.h>
