@@ -93,37 +93,53 @@ class Reader {
  public:
   Reader(JsonReader& json, const Shape& shape, CheckItem& item) : json_(json), shape_(shape), item_(item) {}
 
-  Result<void> read() {
+  // False if there is an error.
+  bool read() {
     item_.clear();
     if (json_.next() != '{') {
       const std::string found = json_.found();
-      if (json_.is_broken()) return not_json(json_, shape_.example);
-      return wrong("the body must be an object such as " + std::string(shape_.example) + ", found " + found);
+      if (json_.is_broken()) return is_not_json();
+      return fails("the body must be an object such as " + std::string(shape_.example) + ", found " + found);
     }
     json_.take('{');
     std::string_view name;
     bool is_first = true;
     while (json_.next_member(name, is_first)) {
-      auto read = read_member(name);
-      if (!read) return read;
+      if (!read_member(name)) return false;
     }
-    if (json_.is_broken()) return not_json(json_, shape_.example);
+    if (json_.is_broken()) return is_not_json();
     return judge();
   }
 
+  std::optional<Error>& error() { return error_; }
+
  private:
-  Result<void> read_member(std::string_view name) {
+  bool fails(ErrorCode code, std::string message) {
+    error_ = Error{code, std::move(message), 0};
+    return false;
+  }
+  bool fails(std::string message) { return fails(ErrorCode::invalid_argument, std::move(message)); }
+  bool fails_about(Member member, Error error) {
+    error_ = about(member, std::move(error)).value();
+    return false;
+  }
+  bool is_not_json() {
+    error_ = not_json(json_, shape_.example).value();
+    return false;
+  }
+
+  bool read_member(std::string_view name) {
     std::size_t member = 0;
     while (member < kMembers && kTable[member].name != name) ++member;
     if (member == kMembers || (shape_.known & bit(static_cast<Member>(member))) == 0) return unknown(name);
     if ((seen_ & bit(static_cast<Member>(member))) != 0) {
-      return wrong(in_double_quotes(name) + " is given twice; give it once");
+      return fails(in_double_quotes(name) + " is given twice; give it once");
     }
     seen_ |= bit(static_cast<Member>(member));
     return read_value(static_cast<Member>(member));
   }
 
-  Result<void> read_value(Member member) {
+  bool read_value(Member member) {
     switch (member) {
       case kCost:
         return read_cost();
@@ -133,95 +149,103 @@ class Reader {
         return read_attributes(member, item_.entries);
       case kAlgorithm: {
         std::string_view name;
-        if (auto read = read_text(member, name); !read) return read;
+        if (!read_text(member, name)) return false;
         auto algorithm = parse_algorithm(name);
-        if (!algorithm) return about(member, std::move(algorithm.error()));
+        if (!algorithm) return fails_about(member, std::move(algorithm.error()));
         item_.algorithm = *algorithm;
-        return {};
+        return true;
       }
       default:
         return read_text(member, item_.*kTable[member].text);
     }
   }
 
-  Result<void> wrong_type(Member member) {
+  bool wrong_type(Member member) {
     const std::string found = json_.found();
-    if (json_.is_broken()) return not_json(json_, shape_.example);
-    return wrong(in_double_quotes(kTable[member].name)
+    if (json_.is_broken()) return is_not_json();
+    return fails(in_double_quotes(kTable[member].name)
                      .append(" must be ")
                      .append(kTable[member].wanted)
                      .append(", found ")
                      .append(found));
   }
 
-  Result<void> read_text(Member member, std::string_view& text) {
+  bool read_text(Member member, std::string_view& text) {
     if (json_.next() != '"') return wrong_type(member);
-    if (!json_.read_text(text)) return not_json(json_, shape_.example);
-    return {};
+    if (!json_.read_text(text)) return is_not_json();
+    return true;
   }
 
-  Result<void> read_cost() {
+  // 3.0 is as whole as 3, and some clients know no other numbers.
+  static std::string_view without_zeros(std::string_view number) {
+    const std::size_t dot = number.find('.');
+    if (dot == number.npos || number.find_first_not_of('0', dot + 1) != number.npos) return number;
+    return number.substr(0, dot);
+  }
+
+  bool read_cost() {
     const char first = json_.next();
     if (first != '-' && (first < '0' || first > '9')) return wrong_type(kCost);
     const std::size_t begin = json_.at();
     std::string_view number;
-    if (!json_.read_number(number)) return not_json(json_, shape_.example);
+    if (!json_.read_number(number)) return is_not_json();
+    number = without_zeros(number);
     if (number.find_first_of(".eE") != number.npos) {
       json_.go_back(begin);
       return wrong_type(kCost);
     }
     const auto value = whole_number(number);
     if (!value) {
-      return fail(ErrorCode::out_of_range, "\"cost\" is " + std::string(number.substr(0, 40)) +
-                                               ", beyond 2^53 (9007199254740992) in either direction");
+      return fails(ErrorCode::out_of_range, "\"cost\" is " + std::string(number.substr(0, 40)) +
+                                                ", beyond 2^53 (9007199254740992) in either direction");
     }
-    if (auto error = refuse_cost(*value)) return about(kCost, std::move(*error));
+    if (auto error = refuse_cost(*value)) return fails_about(kCost, std::move(*error));
     item_.cost = *value;
-    return {};
+    return true;
   }
 
-  Result<void> read_attributes(Member member, std::vector<Attribute>& attributes) {
+  bool read_attributes(Member member, std::vector<Attribute>& attributes) {
     if (json_.next() != '{') return wrong_type(member);
     json_.take('{');
     bool is_first = true;
     Attribute attribute;
     while (json_.next_member(attribute.name, is_first)) {
       if (attributes.size() == kJsonAttributesMax) {
-        return fail(ErrorCode::out_of_range, in_double_quotes(kTable[member].name) + " has more than " +
-                                                 std::to_string(kJsonAttributesMax) + " members");
+        return fails(ErrorCode::out_of_range, in_double_quotes(kTable[member].name) + " has more than " +
+                                                  std::to_string(kJsonAttributesMax) + " members");
       }
-      if (auto read = read_text(member, attribute.value); !read) return read;
+      if (!read_text(member, attribute.value)) return false;
       attributes.push_back(attribute);
     }
-    if (json_.is_broken()) return not_json(json_, shape_.example);
-    return {};
+    if (json_.is_broken()) return is_not_json();
+    return true;
   }
 
-  Result<void> unknown(std::string_view name) const {
+  bool unknown(std::string_view name) {
     std::vector<std::string_view> known;
     for (std::size_t member = 0; member < kMembers; ++member) {
       if ((shape_.known & bit(static_cast<Member>(member))) != 0) known.push_back(kTable[member].name);
     }
     std::string message = "unknown member " + in_quotes(name) + "; ";
     const std::string_view meant = nearest(name, known);
-    if (!meant.empty()) return wrong(message.append("did you mean ").append(in_double_quotes(meant)).append("?"));
+    if (!meant.empty()) return fails(message.append("did you mean ").append(in_double_quotes(meant)).append("?"));
     message += "known are";
     for (const std::string_view one : known) message.append(" ").append(in_double_quotes(one));
-    return wrong(std::move(message));
+    return fails(std::move(message));
   }
 
-  Result<void> missing(Member member) const {
-    return wrong(in_double_quotes(kTable[member].name) + " is missing; the body must be an object such as " +
+  bool missing(Member member) {
+    return fails(in_double_quotes(kTable[member].name) + " is missing; the body must be an object such as " +
                  std::string(shape_.example));
   }
 
   // What the members say together.
-  Result<void> judge() {
+  bool judge() {
     const Members of_rules = seen_ & kOfRules;
     if (of_rules != 0 && (seen_ & (bit(kKey) | bit(kLimit) | bit(kAlgorithm))) != 0) {
       std::size_t first = kUser;
       while ((of_rules & bit(static_cast<Member>(first))) == 0) ++first;
-      return wrong(in_double_quotes(kTable[first].name) +
+      return fails(in_double_quotes(kTable[first].name) +
                    " is for the rules, \"key\" and \"limit\" do without them; give one or the other");
     }
     item_.by_rules = of_rules != 0;
@@ -231,22 +255,23 @@ class Reader {
       if ((needed & ~seen_ & bit(member)) != 0) return missing(member);
     }
     if ((seen_ & bit(kKey)) != 0) {
-      if (auto error = refuse_key(item_.key)) return about(kKey, std::move(*error));
+      if (auto error = refuse_key(item_.key)) return fails_about(kKey, std::move(*error));
     }
     if ((seen_ & bit(kId)) != 0) return judge_id();
-    return {};
+    return true;
   }
 
-  Result<void> judge_id() const {
-    if (!item_.id.empty() && item_.id.size() <= kIdBytesMax) return {};
-    return fail(ErrorCode::out_of_range,
-                "\"id\" has " + std::to_string(item_.id.size()) + " bytes; give 1 to " + std::to_string(kIdBytesMax));
+  bool judge_id() {
+    if (!item_.id.empty() && item_.id.size() <= kIdBytesMax) return true;
+    return fails(ErrorCode::out_of_range,
+                 "\"id\" has " + std::to_string(item_.id.size()) + " bytes; give 1 to " + std::to_string(kIdBytesMax));
   }
 
   JsonReader& json_;
   const Shape& shape_;
   CheckItem& item_;
   Members seen_ = 0;
+  std::optional<Error> error_;
 };
 
 constexpr std::string_view kListExample = R"({"checks":[{"key":"user:42","limit":"100/minute"}]})";
@@ -283,7 +308,8 @@ Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& ite
   if (json.at_end()) {
     return wrong("the body is empty; send an object such as " + std::string(wanted.example));
   }
-  if (auto read = Reader(json, wanted, item).read(); !read) return read;
+  Reader reader(json, wanted, item);
+  if (!reader.read()) return fail(*std::move(reader.error()));
   if (json.at_end()) return {};
   return wrong("after the object there is more, from byte " + std::to_string(json.at() + 1) + " on; send one object");
 }
@@ -343,10 +369,10 @@ Result<bool> CheckList::next(CheckItem& item, std::optional<Error>& wrong) {
   json_.next();
   place_ = json_.at();
   wrong.reset();
-  auto read = Reader(json_, kShapes[0], item).read();
-  if (read) return true;
+  Reader reader(json_, kShapes[0], item);
+  if (reader.read()) return true;
   if (json_.is_broken()) return broken();
-  wrong = std::move(read.error());
+  wrong = std::move(reader.error());
   json_.go_back(place_);
   if (!json_.skip_value()) return broken();
   return true;

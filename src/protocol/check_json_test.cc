@@ -67,8 +67,12 @@ TEST(CheckJson, TakesACostOfAnySignUpTo2To53) {
   }
 }
 
+TEST(CheckJson, TakesAWholeNumberThatIsWrittenWithAPoint) {
+  EXPECT_EQ(Read(R"({"key":"u","limit":"1/s","cost":3087.00})").item.cost, 3087);
+}
+
 TEST(CheckJson, RefusesACostThatIsNoWholeNumber) {
-  for (const char* cost : {"1.5", "1.0", "1e3", "-0.1"}) {
+  for (const char* cost : {"1.5", "1.01", "1e3", "-0.1", "1.0e1"}) {
     expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}",
                 {"\"cost\" must be a whole number", "found the number", cost});
   }

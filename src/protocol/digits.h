@@ -1,20 +1,56 @@
-// Whole numbers as decimal digits, appended without a text in between.
+// Whole numbers as decimal digits, and short texts around them, without a text in between.
 //
-// Pure; any thread. Tested by headers_test.cc.
+// Pure; any thread. Tested by headers_test.cc and problem_test.cc.
 #pragma once
 
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
 
 namespace weir {
 
+// Where characters are put, one behind the other: room that the caller knows to be enough.
+class Pen {
+ public:
+  explicit Pen(char* at) : at_(at) {}
+
+  void put(std::string_view text) {
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
+  // At most 20 characters.
+  void put_digits(std::int64_t value) {
+    std::uint64_t rest = static_cast<std::uint64_t>(value);
+    if (value < 0) {
+      *at_++ = '-';
+      rest = 0 - rest;
+    }
+    char* end = at_ + digits_of(rest);
+    at_ = end;
+    do {
+      *--end = static_cast<char>('0' + rest % 10);
+      rest /= 10;
+    } while (rest > 0);
+  }
+  char* at() const { return at_; }
+
+ private:
+  static std::size_t digits_of(std::uint64_t value) {
+    std::size_t digits = 1;
+    for (; value >= 10'000; value /= 10'000) digits += 4;
+    return digits + (value >= 1000 ? 3 : value >= 100 ? 2 : value >= 10 ? 1 : 0);
+  }
+
+  char* at_;
+};
+
 inline void append_digits(std::string& out, std::int64_t value) {
-  std::array<char, 20> digits;
-  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  char digits[20];
+  Pen pen(digits);
+  pen.put_digits(value);
+  out.append(digits, static_cast<std::size_t>(pen.at() - digits));
 }
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -29,28 +30,41 @@ bool is_token(char c) { return kToken[static_cast<unsigned char>(c)]; }
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// Whether one of eight bytes may be a control character; never wrong when it says no.
-bool may_have_control(const char* at) {
+// Of eight bytes the highest bit of each that may be a control character; the first that is marked is one, or a tab.
+std::uint64_t marked_controls(const char* at) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
   const std::uint64_t below = (word - kOnes * 0x20) & ~word;
   const std::uint64_t changed = word ^ (kOnes * 0x7f);
-  return ((below | ((changed - kOnes) & ~changed)) & (kOnes * 0x80)) != 0;
+  return (below | ((changed - kOnes) & ~changed)) & (kOnes * 0x80);
 }
 
-// The first control character from `at` on, but a tab; the end if there is none.
-std::size_t find_control(std::string_view text, std::size_t at) {
-  while (at + 8 <= text.size()) {
-    if (may_have_control(text.data() + at)) {
-      for (std::size_t i = at; i < at + 8; ++i) {
-        if (is_control(text[i])) return i;
-      }
+// The first control character from `from` on, but a tab; the end if there is none.
+std::size_t find_control(std::string_view text, std::size_t from) {
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const char* at = begin + from;
+  while (end - at >= 8) {
+    const std::uint64_t marked = marked_controls(at);
+    if (marked == 0) {
+      at += 8;
+      continue;
     }
-    at += 8;
+    if constexpr (std::endian::native == std::endian::little) at += std::countr_zero(marked) / 8;
+    if (is_control(*at)) break;
+    ++at;
   }
-  while (at < text.size() && !is_control(text[at])) ++at;
-  return at;
+  while (at < end && !is_control(*at)) ++at;
+  return static_cast<std::size_t>(at - begin);
+}
+
+// The first byte from `from` on that is in no name.
+std::size_t find_name_end(std::string_view text, std::size_t from) {
+  const char* at = text.data() + from;
+  const char* const end = text.data() + text.size();
+  while (at < end && is_token(*at)) ++at;
+  return static_cast<std::size_t>(at - text.data());
 }
 
 HttpRead refuse(HttpRefusal& refusal, int status, std::string_view title, std::string detail) {
@@ -134,8 +148,7 @@ std::string_view trimmed(std::string_view value) {
 // One field from the cursor on, or the empty line at the end: then it has no name.
 HttpRead read_field(Cursor& cursor, Attribute& field, HttpRefusal& refusal) {
   const std::size_t begin = cursor.at;
-  std::size_t name_end = begin;
-  while (name_end < cursor.text.size() && is_token(cursor.text[name_end])) ++name_end;
+  const std::size_t name_end = find_name_end(cursor.text, begin);
   std::size_t end = 0;
   const HttpRead read = cursor.line_end(name_end, end);
   if (read == HttpRead::refused) return refuse(refusal, "in the header " + std::string(kBadLine));
@@ -248,8 +261,13 @@ HttpRead more(const Cursor& cursor, HttpRefusal& refusal) {
 }  // namespace
 
 bool equals_ignoring_case(std::string_view text, std::string_view in_small_letters) {
-  return text.size() == in_small_letters.size() &&
-         std::equal(text.begin(), text.end(), in_small_letters.begin(), [](char a, char b) { return lower(a) == b; });
+  if (text.size() != in_small_letters.size()) return false;
+  const char* const a = text.data();
+  const char* const b = in_small_letters.data();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (lower(a[i]) != b[i]) return false;
+  }
+  return true;
 }
 
 std::string_view field_of(const std::vector<Attribute>& fields, std::string_view name) {

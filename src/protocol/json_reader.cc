@@ -46,25 +46,28 @@ bool JsonReader::take(char c) {
   return true;
 }
 
+bool JsonReader::skip_plain() {
+  const char* at = input_.data() + at_;
+  const char* const end = input_.data() + input_.size();
+  while (at < end && kPlain[static_cast<unsigned char>(*at)]) ++at;
+  at_ = static_cast<std::size_t>(at - input_.data());
+  return at < end;
+}
+
 bool JsonReader::read_text(std::string_view& text) {
   if (!take('"')) return broken("a text in double quotes is expected");
   const std::size_t begin = at_;
-  while (at_ < input_.size()) {
+  while (skip_plain()) {
     const char c = input_[at_];
-    if (kPlain[static_cast<unsigned char>(c)]) {
-      ++at_;
-    } else if (c == '"') {
+    if (c == '"') {
       text = input_.substr(begin, at_++ - begin);
       return true;
-    } else if (c == '\\') {
-      return read_escaped(begin, text);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      return broken("a text has a control character");
-    } else {
-      const std::size_t length = utf8_length(input_.substr(at_));
-      if (length == 0) return broken("a text is not UTF-8");
-      at_ += length;
     }
+    if (c == '\\') return read_escaped(begin, text);
+    if (static_cast<unsigned char>(c) < 0x20) return broken("a text has a control character");
+    const std::size_t length = utf8_length(input_.substr(at_));
+    if (length == 0) return broken("a text is not UTF-8");
+    at_ += length;
   }
   return broken("a text does not end");
 }

@@ -53,6 +53,7 @@ class JsonReader {
   bool broken(std::string_view why);
   bool skip_word(std::string_view word);
   bool skip_digits();
+  bool skip_plain();
   bool read_escaped(std::size_t begin, std::string_view& text);
   bool read_escape(std::string& out);
   bool read_unicode(std::string& out);

@@ -1,7 +1,6 @@
 // JSON bodies. See problem.h.
 #include "protocol/problem.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,6 +24,20 @@ void append_escaped_ascii(std::string& out, char c) {
   } else {
     out.push_back(c);
   }
+}
+
+// At most 27 characters.
+void put_seconds(Pen& pen, Micros wait) {
+  if (wait == kNever) return pen.put("null");
+  const std::int64_t us = wait.count() < 0 ? 0 : wait.count();
+  pen.put_digits(us / kMicrosPerSecond);
+  std::int64_t rest = us % kMicrosPerSecond;
+  if (rest == 0) return;
+  char places[7] = {'.'};
+  for (std::size_t i = 6; i > 0; --i, rest /= 10) places[i] = static_cast<char>('0' + rest % 10);
+  std::size_t size = 7;
+  while (places[size - 1] == '0') --size;
+  pen.put({places, size});
 }
 
 }  // namespace
@@ -55,32 +68,26 @@ void append_json_text(std::string& out, std::string_view text) {
 }
 
 void append_json_seconds(std::string& out, Micros wait) {
-  if (wait == kNever) {
-    out.append("null");
-    return;
-  }
-  const std::int64_t us = wait.count() < 0 ? 0 : wait.count();
-  append_digits(out, us / kMicrosPerSecond);
-  std::int64_t rest = us % kMicrosPerSecond;
-  if (rest == 0) return;
-  std::array<char, 7> places{'.', '0', '0', '0', '0', '0', '0'};
-  std::size_t size = places.size();
-  for (std::size_t i = size - 1; i > 0; --i, rest /= 10) places[i] = static_cast<char>('0' + rest % 10);
-  while (places[size - 1] == '0') --size;
-  out.append(places.data(), size);
+  char text[32];
+  Pen pen(text);
+  put_seconds(pen, wait);
+  out.append(text, static_cast<std::size_t>(pen.at() - text));
 }
 
 void append_decision_members(std::string& out, const Decision& decision) {
-  out.append(decision.allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":");
-  append_digits(out, decision.limit);
-  out.append(",\"remaining\":");
-  append_digits(out, decision.remaining);
-  out.append(",\"reset_after\":");
-  append_json_seconds(out, decision.reset_after);
-  out.append(",\"retry_after\":");
-  append_json_seconds(out, decision.retry_after);
-  out.append(",\"delay\":");
-  append_json_seconds(out, decision.delay);
+  char text[256];  // names of some 80 characters, two numbers of 20, three of 27
+  Pen pen(text);
+  pen.put(decision.allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":");
+  pen.put_digits(decision.limit);
+  pen.put(",\"remaining\":");
+  pen.put_digits(decision.remaining);
+  pen.put(",\"reset_after\":");
+  put_seconds(pen, decision.reset_after);
+  pen.put(",\"retry_after\":");
+  put_seconds(pen, decision.retry_after);
+  pen.put(",\"delay\":");
+  put_seconds(pen, decision.delay);
+  out.append(text, static_cast<std::size_t>(pen.at() - text));
 }
 
 std::string problem_body(const Problem& problem) {

@@ -52,7 +52,7 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
     write_refusal(service.answer, request.error());
     return HttpNext::answer;
   }
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   Answer& answer = service.by_rules;
   if (service.gate == nullptr) {
     answer = {};

@@ -39,7 +39,7 @@ HttpNext refuse(HttpService& service, const Error& error) {
 }
 
 HttpNext check_by_rules(const CheckItem& item, Charging charging, HttpService& service) {
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   if (auto asked = ask_rules(item, charging, service); !asked) return refuse(service, asked.error());
   write_check(service.answer, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
   return HttpNext::answer;
@@ -134,7 +134,7 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
     work.pending.cost = item.cost;
     return HttpNext::ask;
   }
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   const auto decision = ask_limiter(item, **limit, *charging, service);
   if (!decision) return refuse(service, decision.error());
   const LimitAnswer told = nameless(**limit, item.cost, *decision);

@@ -20,6 +20,20 @@ HttpNext refuse(HttpService& service, const Error& error) {
   return HttpNext::answer;
 }
 
+// As read_item(), but nobody reserves or settles for less than nothing.
+Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& service) {
+  if (auto read = read_item(call, shape, service); !read) return read;
+  if (service.item.cost >= 0) return {};
+  return fail(ErrorCode::out_of_range, "\"cost\" is " + std::to_string(service.item.cost) + "; here it is 0 or more");
+}
+
+// A reservation that the request is sound for can only be refused because its id is taken.
+HttpNext refuse_reservation(HttpService& service, const Error& error) {
+  if (error.code != ErrorCode::invalid_argument) return refuse(service, error);
+  write_problem(service.answer, 409, "Open already", error.message);
+  return HttpNext::answer;
+}
+
 Error no_rules() {
   return {ErrorCode::invalid_argument,
           "there are no rules to reserve by: start the server with --config weir.yaml, or give \"key\" and \"limit\"",
@@ -44,7 +58,7 @@ std::string_view id_name_of(bool allowed) { return allowed ? "reservation" : "";
 HttpNext reserve_by_rules(const CheckItem& item, HttpService& service, Micros now) {
   if (service.gate == nullptr) return refuse(service, no_rules());
   auto reserved = service.gate->reserve(item.request(), {.id = item.id});
-  if (!reserved) return refuse(service, reserved.error());
+  if (!reserved) return refuse_reservation(service, reserved.error());
   service.by_rules = std::move(reserved->answer);
   return write_rules(service, id_name_of(service.by_rules.allowed), reserved->id, now);
 }
@@ -61,9 +75,9 @@ HttpNext settle_by_rules(const CheckItem& item, Settling settling, HttpService& 
 }
 
 HttpNext settle(const HttpCall& call, HttpService& service, Settling settling) {
-  if (auto read = read_item(call, CheckShape::settle, service); !read) return refuse(service, read.error());
+  if (auto read = read_spent(call, CheckShape::settle, service); !read) return refuse(service, read.error());
   const CheckItem& item = service.item;
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   if (item.by_rules) return settle_by_rules(item, settling, service, now);
   const auto limit = inline_limit(item, WantedLimit::rate, service);
   if (!limit) return refuse(service, limit.error());
@@ -89,15 +103,15 @@ std::string random_id() {
 }  // namespace
 
 HttpNext reserve_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  if (auto read = read_item(call, CheckShape::check, service); !read) return refuse(service, read.error());
+  if (auto read = read_spent(call, CheckShape::check, service); !read) return refuse(service, read.error());
   const CheckItem& item = service.item;
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   if (item.by_rules) return reserve_by_rules(item, service, now);
   const auto limit = inline_limit(item, WantedLimit::rate, service);
   if (!limit) return refuse(service, limit.error());
   const Charge charge{item.key, *limit, item.cost};
   const auto reserved = service.limiter.reserve({&charge, 1}, {.id = item.id});
-  if (!reserved) return refuse(service, reserved.error());
+  if (!reserved) return refuse_reservation(service, reserved.error());
   const LimitAnswer told = nameless(**limit, item.cost, reserved->verdict.decisions.front());
   return write_limit(service, told, id_name_of(reserved->verdict.allowed), reserved->id, now);
 }
@@ -116,7 +130,7 @@ HttpNext acquire_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto limit = inline_limit(item, WantedLimit::in_flight, service);
   if (!limit) return refuse(service, limit.error());
   const std::string id = item.id.empty() ? random_id() : std::string(item.id);
-  const Micros now = service.limiter.now();
+  const Micros now = service.now;
   const auto decision = service.limiter.acquire(item.key, id, **limit, item.cost);
   if (!decision) return refuse(service, decision.error());
   return write_limit(service, nameless(**limit, item.cost, *decision), decision->allowed ? "id" : "", id, now);

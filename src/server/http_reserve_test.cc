@@ -39,6 +39,9 @@ TEST_F(HttpReserve, SettlesForWhatItCost) {
 TEST_F(HttpReserve, CancelsByAnIdOfTheCallersOwn) {
   const std::string order = R"({"id":"order-7","key":"u","limit":"10/minute","cost":8})";
   EXPECT_EQ(member(post("/v1/reserve", order), "reservation"), "order-7");
+  const std::string twice = post("/v1/reserve", order);
+  EXPECT_EQ(status(twice), 409) << twice;
+  EXPECT_TRUE(has(twice, "settle it, or take another id"));
   EXPECT_EQ(status(post("/v1/cancel", order)), 200);
   EXPECT_EQ(remaining("u"), 10);
   EXPECT_EQ(status(post("/v1/cancel", order)), 404);
@@ -88,6 +91,9 @@ TEST_F(HttpReserve, AcquiresAndReleases) {
 TEST_F(HttpReserve, TellsWhatIsWrong) {
   EXPECT_TRUE(has(post("/v1/acquire", R"({"key":"jobs","limit":"2/minute"})"), "20 concurrent"));
   EXPECT_TRUE(has(post("/v1/reserve", R"({"key":"jobs","limit":"2 concurrent"})"), "/v1/acquire"));
+  for (const char* path : {"/v1/reserve", "/v1/commit", "/v1/cancel"}) {
+    EXPECT_TRUE(has(post(path, R"({"id":"7","key":"jobs","limit":"2/minute","cost":-1})"), "here it is 0 or more"));
+  }
   EXPECT_TRUE(has(post("/v1/release", R"({"key":"jobs"})"), "\\\"id\\\" is missing"));
   EXPECT_TRUE(has(post("/v1/commit", R"({"key":"jobs","limit":"2/minute"})"), "\\\"id\\\" is missing"));
   for (const char* path : {"/v1/reserve", "/v1/commit", "/v1/cancel", "/v1/acquire", "/v1/release"}) {

@@ -52,6 +52,7 @@ struct HttpService {
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   InlineLimits limits{};
 
+  Micros now{0};  // when the request at hand was read
   // Room for one request.
   HttpAnswer answer{};
   Answer by_rules{};

@@ -44,6 +44,8 @@ std::string_view status_line(int status) {
       return "HTTP/1.1 405 Method Not Allowed\r\n";
     case 408:
       return "HTTP/1.1 408 Request Timeout\r\n";
+    case 409:
+      return "HTTP/1.1 409 Conflict\r\n";
     case 413:
       return "HTTP/1.1 413 Payload Too Large\r\n";
     case 429:
@@ -71,8 +73,7 @@ void append_status(std::string& out, int status) {
 }
 
 // One text serves all answers of a second.
-void append_date(std::string& out, HttpService& service) {
-  const Micros now = service.limiter.now();
+void append_date(std::string& out, HttpService& service, Micros now) {
   const std::int64_t second = now.count() / 1'000'000;
   if (second != service.date_second) {
     service.date_second = second;
@@ -81,9 +82,10 @@ void append_date(std::string& out, HttpService& service) {
   out.append(service.date);
 }
 
-void append_answer(std::string& out, const HttpAnswer& answer, const Framing& framing, HttpService& service) {
+void append_answer(std::string& out, const HttpAnswer& answer, const Framing& framing, HttpService& service,
+                   Micros now) {
   append_status(out, answer.status);
-  append_date(out, service);
+  append_date(out, service, now);
   if (!answer.content_type.empty()) out.append("Content-Type: ").append(answer.content_type).append("\r\n");
   append_digits(out.append("Content-Length: "), static_cast<std::int64_t>(answer.body.size()));
   out.append("\r\n").append(answer.fields);
@@ -160,7 +162,7 @@ class HttpSession final : public Session {
     service_.answer.clear();
     answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
     forget_request();
-    return send(output) == Connection::close;
+    return send(output, turn.now()) == Connection::close;
   }
 
   Micros due() const override { return is_holding_ ? due_ : kNever; }
@@ -178,7 +180,7 @@ class HttpSession final : public Session {
   void give_up(GiveUp why, std::string& output) override {
     service_.answer.clear();
     write_last_words(service_.answer, why);
-    append_answer(output, service_.answer, {Connection::close}, service_);
+    append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
     forget_request();  // what was read of the body is of no use any more
   }
 
@@ -203,7 +205,7 @@ class HttpSession final : public Session {
   Step refuse(const HttpRefusal& refusal, std::string& output, Progress& progress) {
     service_.answer.clear();
     write_problem(service_.answer, refusal.status, refusal.title, refusal.detail);
-    append_answer(output, service_.answer, {Connection::close}, service_);
+    append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
     progress.close = true;
     forget_request();
     return Step::done;
@@ -320,14 +322,14 @@ class HttpSession final : public Session {
         forget_request();
         return Step::done;
     }
-    progress.close = send(output) == Connection::close;
+    progress.close = send(output, service_.now) == Connection::close;
     forget_request();
     return Step::done;
   }
 
-  Connection send(std::string& output) {
+  Connection send(std::string& output, Micros now) {
     if (is_draining_) framing_.connection = Connection::close;
-    append_answer(output, service_.answer, framing_, service_);
+    append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
     return framing_.connection;
   }
@@ -340,7 +342,7 @@ class HttpSession final : public Session {
   void hold() {
     is_holding_ = true;
     ++service_.holds;
-    due_ = service_.limiter.now() + work_.delay;
+    due_ = service_.now + work_.delay;
     held_answer_ = service_.answer;
     held_head_.assign(head_.method.data(), head_.size);
   }
@@ -351,7 +353,7 @@ class HttpSession final : public Session {
     service_.answer = std::move(held_answer_);
     held_answer_ = {};
     held_head_ = std::string();
-    closes_next_ = send(output) == Connection::close;
+    closes_next_ = send(output, service_.limiter.now()) == Connection::close;
   }
 
   void forget_request() {

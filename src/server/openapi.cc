@@ -1,4 +1,579 @@
+// The OpenAPI document, the one definition of it. See openapi.h.
+//
+// Patterns are narrower than what is taken, so that whatever they allow is sound; the grammar of limits is told in
+// weir/quota.h. tests/server/schemathesis.sh holds the server to it.
 #include "server/openapi.h"
+
 namespace weir {
-std::string_view openapi_document() { return "{}"; }
+
+std::string_view openapi_document() {
+  return R"json({
+ "openapi": "3.1.0",
+ "info": {
+  "title": "Weir", "version": "0.1.0", "summary": "A rate limiter: may this request pass?",
+  "description": "Header fields tell the limits, in the forms that the policy names; shown are the default ones."},
+ "paths": {
+  "/v1/check": {
+   "post": {
+    "summary": "May it pass?", "operationId": "check",
+    "parameters": [
+     {
+      "name": "peek", "in": "query", "allowEmptyValue": true, "schema": {"type": "boolean", "default": false},
+      "description": "Tells what would be answered, and charges nothing."},
+     {
+      "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
+      "description": "The same as the member `id`: that of a request that was allowed is not charged again."}],
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Check"}}}},
+    "responses": {
+     "200": {"$ref": "#/components/responses/Allowed"}, "429": {"$ref": "#/components/responses/Denied"},
+     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/checks": {
+   "post": {
+    "summary": "Many checks at once, each decided on its own", "operationId": "checks",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Checks"}}}},
+    "responses": {
+     "200": {
+      "description": "One answer for each, in order.",
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}},
+     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/reserve": {
+   "post": {
+    "summary": "Takes what something may cost", "operationId": "reserve",
+    "parameters": [
+     {
+      "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
+      "description": "The same as the member `id`: that of a request that was allowed is not charged again."}],
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Reserve"}}}},
+    "responses": {
+     "200": {"$ref": "#/components/responses/Allowed"}, "409": {"$ref": "#/components/responses/Open"},
+     "429": {"$ref": "#/components/responses/Denied"}, "400": {"$ref": "#/components/responses/Bad"},
+     "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/commit": {
+   "post": {
+    "summary": "Settles a reservation for what it did cost", "operationId": "commit",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Settle"}}}},
+    "responses": {
+     "200": {
+      "description": "It is settled.",
+      "headers": {
+       "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
+       "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
+       "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
+       "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
+       "RateLimit": {"$ref": "#/components/headers/RateLimit"}},
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
+     "404": {"$ref": "#/components/responses/NotFound"}, "400": {"$ref": "#/components/responses/Bad"},
+     "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/cancel": {
+   "post": {
+    "summary": "Gives a reservation back", "operationId": "cancel",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Settle"}}}},
+    "responses": {
+     "200": {
+      "description": "It is settled.",
+      "headers": {
+       "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
+       "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
+       "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
+       "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
+       "RateLimit": {"$ref": "#/components/headers/RateLimit"}},
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
+     "404": {"$ref": "#/components/responses/NotFound"}, "400": {"$ref": "#/components/responses/Bad"},
+     "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/acquire": {
+   "post": {
+    "summary": "Takes permits until they are released, or lapse", "operationId": "acquire",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Acquire"}}}},
+    "responses": {
+     "200": {"$ref": "#/components/responses/Allowed"}, "429": {"$ref": "#/components/responses/Denied"},
+     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/release": {
+   "post": {
+    "summary": "Gives permits back", "operationId": "release",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Release"}}}},
+    "responses": {
+     "200": {
+      "description": "Whether they were held.",
+      "content": {
+       "application/json": {
+        "schema": {"type": "object", "required": ["released"], "properties": {"released": {"type": "boolean"}}}}}},
+     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/keys": {
+   "delete": {
+    "summary": "Forgets a key that checks bring along, under every algorithm", "operationId": "resetKey",
+    "parameters": [
+     {
+      "name": "key", "in": "query", "required": true,
+      "schema": {"type": "string", "minLength": 1, "maxLength": 4096}}],
+    "responses": {
+     "200": {
+      "description": "Whether there was anything to forget.",
+      "content": {
+       "application/json": {
+        "schema": {"type": "object", "required": ["reset"], "properties": {"reset": {"type": "boolean"}}}}}},
+     "400": {"$ref": "#/components/responses/Bad"}, "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/v1/keys/{rule}": {
+   "delete": {
+    "summary": "Forgets what a rule has counted for these attributes", "operationId": "resetRule",
+    "description": "Named ones are header.NAME and entry.NAME. All that the rule counts by must be given.",
+    "parameters": [
+     {
+      "name": "rule", "in": "path", "required": true, "schema": {"type": "string", "minLength": 1, "maxLength": 64}},
+     {
+      "name": "user", "in": "query", "schema": {"type": "string"},
+      "description": "who asks, as the caller has found out"},
+     {"name": "api_key", "in": "query", "schema": {"type": "string"}, "description": "counted by its hash"},
+     {
+      "name": "ip", "in": "query", "schema": {"type": "string"},
+      "description": "the address of the peer; who is behind a trusted proxy is found in the headers"},
+     {"name": "tenant", "in": "query", "schema": {"type": "string"}, "description": "whom the user belongs to"},
+     {"name": "plan", "in": "query", "schema": {"type": "string"}, "description": "what has been paid for"},
+     {"name": "method", "in": "query", "schema": {"type": "string"}, "description": "GET"},
+     {"name": "host", "in": "query", "schema": {"type": "string"}, "description": "api.example.com"},
+     {
+      "name": "path", "in": "query", "schema": {"type": "string"},
+      "description": "with its query, as the client sent it"}],
+    "responses": {
+     "200": {
+      "description": "Whether there was anything to forget.",
+      "content": {
+       "application/json": {
+        "schema": {"type": "object", "required": ["reset"], "properties": {"reset": {"type": "boolean"}}}}}},
+     "400": {"$ref": "#/components/responses/Bad"}, "404": {"$ref": "#/components/responses/NotFound"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/auth": {
+   "parameters": [
+    {"$ref": "#/components/parameters/X-Forwarded-Uri"}, {"$ref": "#/components/parameters/X-Forwarded-Method"},
+    {"$ref": "#/components/parameters/X-Forwarded-Host"}, {"$ref": "#/components/parameters/X-Forwarded-For"},
+    {"$ref": "#/components/parameters/X-API-Key"}],
+   "get": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_get",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "put": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_put",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "post": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_post",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "delete": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_delete",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "options": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_options",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "head": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_head",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "patch": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_patch",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "trace": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_trace",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/auth/{path}": {
+   "parameters": [
+    {
+     "name": "path", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[a-z0-9_-]{1,40}$"}},
+    {"$ref": "#/components/parameters/X-Forwarded-Uri"}, {"$ref": "#/components/parameters/X-Forwarded-Method"},
+    {"$ref": "#/components/parameters/X-Forwarded-Host"}, {"$ref": "#/components/parameters/X-Forwarded-For"},
+    {"$ref": "#/components/parameters/X-API-Key"}],
+   "get": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_get_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "put": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_put_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "post": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_post_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "delete": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_delete_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "options": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_options_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "head": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_head_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "patch": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_patch_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}},
+   "trace": {
+    "summary": "May the request that a proxy received pass?", "operationId": "auth_trace_below",
+    "responses": {
+     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
+     "503": {"$ref": "#/components/responses/Busy"}}}},
+  "/": {
+   "get": {
+    "summary": "How to ask", "operationId": "welcome",
+    "responses": {
+     "200": {"description": "A page of text.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/livez": {
+   "get": {
+    "summary": "Whether the server is up", "operationId": "livez",
+    "responses": {"200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/healthcheck": {
+   "get": {
+    "summary": "The same, as Envoy's rate limit service has it", "operationId": "healthcheck",
+    "responses": {"200": {"description": "`OK`", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/openapi.json": {
+   "get": {
+    "summary": "This document", "operationId": "openapi",
+    "responses": {
+     "200": {"description": "OpenAPI 3.1", "content": {"application/json": {"schema": {"type": "object"}}}}}}}},
+ "components": {
+  "schemas": {
+   "Id": {"type": "string", "minLength": 1, "maxLength": 64},
+   "Key": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "what is counted under"},
+   "Rate": {
+    "type": "string", "pattern": "^(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,2})?(ms|s|min|h|day)$",
+    "examples": ["100/min", "5/10s"]},
+   "Burst": {
+    "type": "string", "pattern": "^[1-9][0-9]{0,3}/(s|min|h|day) burst [1-9][0-9]{0,3}$",
+    "examples": ["10/s burst 50"]},
+   "Calendar": {
+    "type": "string", "pattern": "^(0|[1-9][0-9]{0,5})/calendar_(day|week|month|year)( UTC)?$",
+    "examples": ["1000/calendar_month UTC"]},
+   "InFlight": {
+    "type": "string", "pattern": "^(0|[1-9][0-9]{0,2}) concurrent( for [1-9][0-9]{0,2}(s|min))?$",
+    "examples": ["20 concurrent", "20 concurrent for 5min"]},
+   "Cost": {
+    "type": "integer", "minimum": -9007199254740992, "maximum": 9007199254740992, "default": 1,
+    "description": "permits; 0 asks only, negative gives back"},
+   "Spent": {
+    "type": "integer", "minimum": 0, "maximum": 9007199254740992, "default": 1, "description": "permits"},
+   "User": {"type": "string", "description": "who asks, as the caller has found out"},
+   "Api_key": {"type": "string", "description": "counted by its hash"},
+   "Ip": {
+    "type": "string",
+    "description": "the address of the peer; who is behind a trusted proxy is found in the headers",
+    "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]},
+   "Tenant": {"type": "string", "description": "whom the user belongs to"},
+   "Plan": {"type": "string", "description": "what has been paid for"},
+   "Method": {"type": "string", "description": "GET"},
+   "Host": {"type": "string", "description": "api.example.com"},
+   "Path": {"type": "string", "description": "with its query, as the client sent it", "maxLength": 8192},
+   "Headers": {
+    "type": "object", "maxProperties": 256, "additionalProperties": {"type": "string"},
+    "description": "of the request, by name"},
+   "Entries": {
+    "type": "object", "maxProperties": 256, "additionalProperties": {"type": "string"},
+    "description": "anything else that rules look at, by name"},
+   "Check": {
+    "description": "A key and a limit of its own, or what is known of a request, by which the rules decide.",
+    "anyOf": [
+     {
+      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
+       "algorithm": {
+        "enum": [
+         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/Cost"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
+       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/Cost"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
+       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/Cost"},
+       "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "additionalProperties": false,
+      "anyOf": [
+       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
+       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
+       {"required": ["headers"]}, {"required": ["entries"]}],
+      "properties": {
+       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
+       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
+       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
+       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
+       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
+       "cost": {"$ref": "#/components/schemas/Cost"}, "id": {"$ref": "#/components/schemas/Id"}}}]},
+   "Checks": {
+    "anyOf": [
+     {
+      "type": "object", "required": ["checks"], "additionalProperties": false,
+      "properties": {"checks": {"$ref": "#/components/schemas/CheckItems"}}},
+     {"$ref": "#/components/schemas/CheckItems"}]},
+   "CheckItems": {
+    "type": "array",
+    "description": "10,000 at most, each like the body of /v1/check. A wrong one is told so in its place."},
+   "Reserve": {
+    "description": "What it may cost; `id` is the caller's own, or one is made.",
+    "anyOf": [
+     {
+      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
+       "algorithm": {
+        "enum": [
+         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
+       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
+       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/Spent"},
+       "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "additionalProperties": false,
+      "anyOf": [
+       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
+       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
+       {"required": ["headers"]}, {"required": ["entries"]}],
+      "properties": {
+       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
+       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
+       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
+       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
+       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
+       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}}]},
+   "Settle": {
+    "description": "The `id` of the reservation, the same key and limit or the same attributes, and what it did cost.",
+    "anyOf": [
+     {
+      "type": "object", "required": ["key", "limit", "id"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
+       "algorithm": {
+        "enum": [
+         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit", "id"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
+       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit", "id"], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
+       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/Spent"},
+       "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "additionalProperties": false, "required": ["id"],
+      "anyOf": [
+       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
+       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
+       {"required": ["headers"]}, {"required": ["entries"]}],
+      "properties": {
+       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
+       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
+       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
+       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
+       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
+       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}}]},
+   "Acquire": {
+    "type": "object", "required": ["key", "limit"], "additionalProperties": false,
+    "properties": {
+     "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/InFlight"},
+     "cost": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 1, "description": "permits"},
+     "id": {"$ref": "#/components/schemas/Id"}}},
+   "Release": {
+    "type": "object", "required": ["key", "id"], "additionalProperties": false,
+    "properties": {"key": {"$ref": "#/components/schemas/Key"}, "id": {"$ref": "#/components/schemas/Id"}}},
+   "RuleLimit": {
+    "type": "object",
+    "required": ["rule", "window", "allowed", "limit", "remaining", "reset_after", "retry_after", "delay"],
+    "properties": {
+     "rule": {"type": "string"},
+     "window": {"type": "string", "description": "the limit that binds, as it was written"},
+     "allowed": {"type": "boolean"},
+     "limit": {
+      "type": "integer", "minimum": 0, "description": "a bucket's capacity, else the permits of a period"},
+     "remaining": {"type": "integer", "minimum": 0, "description": "the largest cost that would pass now"},
+     "reset_after": {
+      "type": "number", "minimum": 0, "description": "seconds until, without traffic, all permits are back"},
+     "retry_after": {
+      "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
+     "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"}}},
+   "Decision": {
+    "type": "object", "required": ["allowed"],
+    "description": "Numbers are those of the limit that binds, if one does; `rule` to `limits` are told by the rules.",
+    "properties": {
+     "allowed": {"type": "boolean"},
+     "limit": {
+      "type": "integer", "minimum": 0, "description": "a bucket's capacity, else the permits of a period"},
+     "remaining": {"type": "integer", "minimum": 0, "description": "the largest cost that would pass now"},
+     "reset_after": {
+      "type": "number", "minimum": 0, "description": "seconds until, without traffic, all permits are back"},
+     "retry_after": {
+      "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
+     "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
+     "rule": {"type": "string"},
+     "window": {"type": "string", "description": "the limit that binds, as it was written"},
+     "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing"]},
+     "limits": {
+      "type": "array", "items": {"$ref": "#/components/schemas/RuleLimit"},
+      "description": "every limit that the rules named, in their order"},
+     "reservation": {"$ref": "#/components/schemas/Id"}, "id": {"$ref": "#/components/schemas/Id"}}},
+   "Problem": {
+    "type": "object", "required": ["type", "title", "status", "detail"], "description": "RFC 9457",
+    "properties": {
+     "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"},
+     "detail": {"type": "string"}}},
+   "Denial": {
+    "allOf": [
+     {"$ref": "#/components/schemas/Problem"}, {"$ref": "#/components/schemas/Decision"},
+     {
+      "type": "object", "required": ["error", "message"],
+      "properties": {
+       "error": {"const": "Rate limit exceeded"},
+       "message": {"type": "string", "examples": ["Try again in 12 seconds"]},
+       "violated-policies": {"type": "array", "items": {"type": "string"}}}}]},
+   "Answers": {
+    "type": "object", "required": ["answers"],
+    "properties": {
+     "answers": {
+      "type": "array",
+      "items": {
+       "anyOf": [
+        {"$ref": "#/components/schemas/Decision"},
+        {
+         "type": "object", "required": ["error", "detail"],
+         "properties": {"error": {"type": "string"}, "detail": {"type": "string"}}}]}}}}},
+  "headers": {
+   "X-RateLimit-Limit": {"schema": {"type": "integer"}}, "X-RateLimit-Remaining": {"schema": {"type": "integer"}},
+   "X-RateLimit-Reset": {"description": "a Unix time in seconds", "schema": {"type": "integer"}},
+   "RateLimit-Policy": {
+    "description": "draft-ietf-httpapi-ratelimit-headers: every limit",
+    "schema": {"type": "string", "examples": ["\"login: 5/5min\";q=5;w=300"]}},
+   "RateLimit": {
+    "description": "the limit that binds",
+    "schema": {"type": "string", "examples": ["\"login: 5/5min\";r=4;t=300"]}},
+   "Retry-After": {
+    "description": "seconds, rounded up; never 0; none if it can never pass",
+    "schema": {"type": "integer", "minimum": 1}},
+   "X-Weir-Status": {
+    "description": "what was decided, whatever the status of a denial",
+    "schema": {"type": "integer", "enum": [200, 429]}}},
+  "responses": {
+   "Allowed": {
+    "description": "It passes, and is charged.",
+    "headers": {
+     "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
+     "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
+     "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
+     "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
+     "RateLimit": {"$ref": "#/components/headers/RateLimit"}},
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
+   "Denied": {
+    "description": "Not now. Nothing is charged.",
+    "headers": {
+     "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
+     "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
+     "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
+     "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
+     "RateLimit": {"$ref": "#/components/headers/RateLimit"},
+     "Retry-After": {"$ref": "#/components/headers/Retry-After"}},
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Denial"}}}},
+   "Bad": {
+    "description": "The request is wrong, and told how. Nothing is charged.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
+   "Open": {
+    "description": "A reservation of this id is open already.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
+   "NotFound": {
+    "description": "There is no such thing, or not any more.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
+   "TooLarge": {
+    "description": "More than 1 MiB (4 MiB of /v1/checks), or more than 10,000 checks.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
+   "Busy": {
+    "description": "There is no room for another key, or something that is needed cannot be had.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    "headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}},
+   "Passes": {
+    "description": "It passes; the body is empty. May be held back until a leaky bucket's turn.",
+    "headers": {
+     "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
+     "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
+     "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
+     "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
+     "RateLimit": {"$ref": "#/components/headers/RateLimit"},
+     "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"}}},
+   "DoesNotPass": {
+    "description": "It does not pass (429, or what the policy says), or two fields contradict each other (400).",
+    "headers": {
+     "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
+     "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
+     "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
+     "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
+     "RateLimit": {"$ref": "#/components/headers/RateLimit"},
+     "Retry-After": {"$ref": "#/components/headers/Retry-After"},
+     "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"}},
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}},
+  "parameters": {
+   "X-Forwarded-Uri": {
+    "name": "X-Forwarded-Uri", "in": "header", "schema": {"type": "string", "pattern": "^/[!-~]{0,100}$"},
+    "description": "path and query of the original request; X-Original-URI and X-Original-URL, too"},
+   "X-Forwarded-Method": {
+    "name": "X-Forwarded-Method", "in": "header", "schema": {"type": "string", "pattern": "^[A-Z]{1,20}$"},
+    "description": "X-Original-Method, too"},
+   "X-Forwarded-Host": {
+    "name": "X-Forwarded-Host", "in": "header", "schema": {"type": "string", "pattern": "^[a-z0-9.-]{1,60}$"},
+    "description": "without it, Host"},
+   "X-Forwarded-For": {
+    "name": "X-Forwarded-For", "in": "header", "schema": {"type": "string", "pattern": "^[0-9.]{7,15}$"},
+    "description": "believed if the policy trusts the peer"},
+   "X-API-Key": {
+    "name": "X-API-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,60}$"},
+    "description": "the request's api_key. A made-up key is a client of its own: have a rule per ip, too."}}}}
+)json";
+}
+
 }  // namespace weir
