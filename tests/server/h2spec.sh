@@ -6,9 +6,9 @@ provide h2spec
 
 start_server
 
-# A call that is none is answered at once and with HEADERS alone. So there is no DATA to see; the stream is closed before
-# the frames come that should be wrong on it, as late ones often are, and those are ignored; and a thousand streams
-# are never open together. Other protocols are told in words that they have come to the wrong port.
+# A call that is none is answered at once and with HEADERS alone. So there is no DATA to see; the stream is closed
+# before the frames come that should be wrong on it, as late ones often are, and those are ignored; and a thousand
+# streams are never open together. Other protocols are told in words that they have come to the wrong port.
 cat >"$work/may_fail" <<'CASES'
 generic/2 Sends a PRIORITY frame on half-closed (remote) stream
 generic/2 Sends a WINDOW_UPDATE frame on half-closed (remote) stream
