@@ -10,12 +10,15 @@ rules:
   - {name: address, per: ip, limit: 100/minute}
   - {name: search, match: {path: /api/search}, per: user, limit: 5/minute}
 YAML
+# Forward-auth takes any method, for which OpenAPI 3.1 has no word.
+printf '[[operations]]\ninclude-path-regex = "^/auth"\nchecks.unsupported_method.enabled = false\n' >"$work/tester.toml"
 start_server --config "$work/weir.yaml"
 seed=${WEIR_SEED:-7}
 echo "seed $seed"
 cd "$work" || exit 1
-PYTHONPATH=$schemathesis_path timeout 120 "$python" -m schemathesis.cli run "$http/openapi.json" --seed "$seed" \
-  --max-examples 40 --phases examples,coverage,fuzzing --workers 2 --request-timeout 10 --generation-database none \
+PYTHONPATH=$schemathesis_path timeout 120 "$python" -m schemathesis.cli --config-file "$work/tester.toml" \
+  run "$http/openapi.json" --seed "$seed" \
+  --max-examples 40 --phases examples,coverage,fuzzing --workers 1 --request-timeout 10 --generation-database none \
   >"$work/said" 2>&1
 is "schemathesis finds nothing" 0 $?
 [ "$failures" == 0 ] || cat "$work/said"
