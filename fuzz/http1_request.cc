@@ -1,7 +1,7 @@
 // HTTP in any pieces: a session that is fed byte by byte, or in pieces that the input picks, answers as one that is fed
 // all at once.
 //
-// The first byte is the size of the pieces. Both sessions have a limiter of their own, on a clock that stands.
+// The first byte is the size of the pieces. Both sessions have a server of their own, on clocks that show the same.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,15 +27,24 @@ struct Heard {
   bool is_closed = false;
 };
 
-Heard talk(std::string_view bytes, std::size_t piece) {
-  const auto clock = std::make_shared<weir::ManualClock>(weir::Micros{1'000'000});
+// A server that nobody else talks to.
+struct World {
+  World() {
+    if (!gate.apply(*weir::parse_policy(kRules, "rules"))) std::abort();
+  }
+
+  std::shared_ptr<weir::ManualClock> clock = std::make_shared<weir::ManualClock>(weir::Micros{1'000'000});
   weir::Limiter limiter{weir::LimiterOptions{.clock = clock, .keys = 64, .sweeping = weir::Sweeping::by_hand}};
-  weir::Gate gate(limiter);
-  static const weir::Policy policy = *weir::parse_policy(kRules, "rules");
-  if (!gate.apply(policy)) std::abort();
+  weir::Gate gate{limiter};
   weir::HttpService service{limiter, &gate};
-  const auto session = weir::make_http_session(service, "192.0.2.1");
-  weir::SessionPlayer player(*session, limiter);
+};
+
+Heard talk(World& world, std::string_view bytes, std::size_t piece) {
+  world.clock->advance(weir::Micros{86'400'000'000});  // what was spent before is back
+  while (!world.limiter.sweep()) {
+  }
+  const auto session = weir::make_http_session(world.service, "192.0.2.1");
+  weir::SessionPlayer player(*session, world.limiter);
   Heard heard;
   while (!bytes.empty() && !heard.is_closed) {
     const std::size_t size = std::min(piece, bytes.size());
@@ -64,8 +73,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0 || size > 20'000) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (bytes.find("acquire") != bytes.npos || bytes.find("reserve") != bytes.npos) return 0;  // their ids are random
-  const Heard whole = talk(bytes, bytes.size());
-  const Heard pieces = talk(bytes, 1 + data[0] % 64);
+  static World one, other;
+  const Heard whole = talk(one, bytes, bytes.size());
+  const Heard pieces = talk(other, bytes, 1 + data[0] % 64);
   if (whole.is_closed != pieces.is_closed) std::abort();
   if (without_invitations(whole.answers) != without_invitations(pieces.answers)) std::abort();
   return 0;
