@@ -53,6 +53,14 @@ Rival rival(const Subject& subject, double (*figure)(const load::Outcome&)) {
   return {subject.name(), subject.median_of(figure)};
 }
 
+// How many checks there are: by the clock on the wall, and by the time that the server had of its core. Others who are
+// busy on the machine slow the first most for who is fastest, since it takes server and load at the same time.
+void add_speed(Report& report, const Subject& ours, const Subject& theirs, Bar bar) {
+  report.add({"checks", ours.median_of(checks_per_second), "/s", rival(theirs, checks_per_second), bar});
+  report.add({"checks in a second of its core", ours.median_of(checks_per_core_second), "/s",
+              rival(theirs, checks_per_core_second), bar});
+}
+
 void cold(Report& report, const Scale& scale) {
   const Shape shape{.connections = 50, .depth = 50, .keys = scale.keys};
   const Process weir = start_weir({.keys = scale.keys * 6 / 5});
@@ -66,12 +74,9 @@ void cold(Report& report, const Scale& scale) {
   script.resp(gcra_command(load_gcra(scripted)));
   alternate(std::vector{&ours, &script, &incr}, scale.rounds, scale.seconds);
 
-  const double figure = ours.median_of(checks_per_second);
   report.begin("RESP, 50 connections, pipeline 50, " + std::to_string(scale.keys) + " cold keys, one server core");
-  report.add({"checks", figure, "/s", rival(script, checks_per_second), at_least(30)});
-  report.add({"checks", figure, "/s", rival(incr, checks_per_second), at_least(4)});
-  report.add(
-      {"processor time of a check", ours.median_of(server_us_per_check), "us", rival(incr, server_us_per_check)});
+  add_speed(report, ours, script, at_least(30));
+  add_speed(report, ours, incr, at_least(4));
 }
 
 void pipeline_1(Report& report, const Scale& scale) {
@@ -82,9 +87,7 @@ void pipeline_1(Report& report, const Scale& scale) {
   alternate(std::vector{&ours.resp(kThrottle), &most.resp(kThrottle)}, scale.rounds, scale.seconds);
 
   report.begin("RESP, 50 connections, pipeline 1, one server core");
-  report.add({"checks", ours.median_of(checks_per_second), "/s", rival(most, checks_per_second), at_least(0.9)});
-  report.add(
-      {"processor time of a check", ours.median_of(server_us_per_check), "us", rival(most, server_us_per_check)});
+  add_speed(report, ours, most, at_least(0.9));
 }
 
 void round_trip(Report& report, const Scale& scale) {
@@ -109,9 +112,7 @@ void grpc(Report& report, const Scale& scale) {
   alternate(std::vector{&ours.grpc(), &theirs.grpc()}, scale.rounds, scale.seconds);
 
   report.begin("gRPC, Envoy's rate limit service, 16 connections x 32 streams, one server core");
-  report.add({"checks", ours.median_of(checks_per_second), "/s", rival(theirs, checks_per_second), at_least(4.5)});
-  report.add(
-      {"processor time of a check", ours.median_of(server_us_per_check), "us", rival(theirs, server_us_per_check)});
+  add_speed(report, ours, theirs, at_least(4.5));
 }
 
 void http(Report& report, const Scale& scale) {

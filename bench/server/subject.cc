@@ -89,6 +89,9 @@ void alternate(std::span<Subject* const> subjects, int rounds, double seconds) {
 }
 
 double checks_per_second(const load::Outcome& outcome) { return outcome.checks_per_second(); }
+double checks_per_core_second(const load::Outcome& outcome) {
+  return 1e9 / outcome.server_ns_per_check().value_or(1e9);
+}
 double p50_us(const load::Outcome& outcome) { return static_cast<double>(outcome.times.percentile(50'000)) / 1e3; }
 double p99_us(const load::Outcome& outcome) { return static_cast<double>(outcome.times.percentile(99'000)) / 1e3; }
 double server_us_per_check(const load::Outcome& outcome) { return outcome.server_ns_per_check().value_or(0) / 1e3; }

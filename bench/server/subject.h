@@ -60,6 +60,7 @@ void alternate(std::span<Subject* const> subjects, int rounds, double seconds);
 
 // Figures of a round.
 double checks_per_second(const load::Outcome& outcome);
+double checks_per_core_second(const load::Outcome& outcome);  // of the time that the server ran
 double p50_us(const load::Outcome& outcome);
 double p99_us(const load::Outcome& outcome);
 double server_us_per_check(const load::Outcome& outcome);

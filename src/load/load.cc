@@ -129,6 +129,35 @@ void add_up(const Workers& workers, Outcome& outcome) {
   }
 }
 
+// Their threads begin and end here.
+Result<Outcome> run_workers(const Workers& workers, const Options& options) {
+  Moment from = look(workers, options.pid);
+  Worker::Times times;
+  times.start_ns = read_stopwatch().count();
+  times.measure_ns = times.start_ns + options.warmup.count();
+  times.end_ns = times.measure_ns + options.duration.count();
+  std::vector<std::jthread> threads;
+  for (const auto& worker : workers) threads.emplace_back([&worker, &times] { worker->run(times); });
+
+  if (options.warmup.count() > 0) {
+    sleep_until(times.measure_ns, workers);
+    from = look(workers, options.pid);
+  }
+  Result<void> ended;
+  if (options.each_key_once) {
+    ended = wait_for_all(workers);
+  } else {
+    sleep_until(times.end_ns, workers);
+  }
+  const Moment to = look(workers, options.pid);
+  if (options.rate == 0 || any_failed(workers)) {  // a schedule is followed to its last answer
+    for (const auto& worker : workers) worker->stop();
+  }
+  threads.clear();
+  if (!ended) return fail(ended.error());
+  return difference(from, to, options);
+}
+
 }  // namespace
 
 std::optional<double> Outcome::server_ns_per_check() const {
@@ -142,32 +171,13 @@ Result<Outcome> run_load(const Options& options) {
   if (options.pid > 0 && !process_cpu_ns(options.pid)) {
     return fail(ErrorCode::not_found, "there is no process " + std::to_string(options.pid));
   }
-  Worker::Times times;
-  times.start_ns = read_stopwatch().count();
-  times.measure_ns = times.start_ns + options.warmup.count();
-  times.end_ns = times.measure_ns + options.duration.count();
-  std::vector<std::jthread> threads;
-  for (const auto& worker : *workers) threads.emplace_back([&worker, &times] { worker->run(times); });
-
-  sleep_until(times.measure_ns, *workers);
-  const Moment from = look(*workers, options.pid);
-  Result<void> ended;
-  if (options.each_key_once) {
-    ended = wait_for_all(*workers);
-  } else {
-    sleep_until(times.end_ns, *workers);
-  }
-  Outcome outcome = difference(from, look(*workers, options.pid), options);
-  if (options.rate == 0 || any_failed(*workers)) {  // a schedule is followed to its last answer
-    for (const auto& worker : *workers) worker->stop();
-  }
-  threads.clear();
+  auto outcome = run_workers(*workers, options);
   for (const auto& worker : *workers) {
     if (worker->error()) return fail(*worker->error());
   }
-  if (!ended) return fail(ended.error());
-  add_up(*workers, outcome);
-  if (outcome.checks == 0) return fail(ErrorCode::unavailable, "no answer came from " + to_string(options.target));
+  if (!outcome) return outcome;
+  add_up(*workers, *outcome);
+  if (outcome->checks == 0) return fail(ErrorCode::unavailable, "no answer came from " + to_string(options.target));
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-// See connection.h.
+// Sockets are read once a turn and written once a turn; epoll tells when there is more. See connection.h.
 #include "server/connection.h"
 
 #include <linux/sockios.h>
@@ -215,7 +215,7 @@ void Connection::on_due(Micros now) {
     session_->wake(now, out_);
     if (!was_holding || session_->is_holding()) return;
     since_ = all_.tick;
-    go_on();
+    if (!is_closing_ && takes_input()) consume();  // though nothing may have come: the session may want to close
   });
 }
 

@@ -438,7 +438,7 @@ void GrpcSession::answer_questions(GrpcCall& call) {
   if (call.is_finished) return;
   call.in.erase(0, used);
   held_ -= used;
-  if (message.state == GrpcMessage::State::complete) return;  // later
+  if (call.out.size() - call.sent >= kAnswersAhead) return;  // later
   if (message.state != GrpcMessage::State::need_more) {
     GrpcOutcome refused = refuse_grpc_message(message);
     return finish(call, refused.status, std::move(refused.message));

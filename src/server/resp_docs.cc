@@ -16,6 +16,7 @@ struct Argument {
   std::string_view type;
   std::string_view token;  // the word that stands before it; empty: none
   std::uint8_t flags = 0;
+  std::span<const Argument> inner{};  // of a block: what it is made of
 };
 
 struct Entry {
@@ -35,8 +36,8 @@ constexpr Argument kGcra[] = {{"key", "key", "", 0},
                               {"tokens-per-period", "integer", "", 0},
                               {"period", "double", "", 0},
                               {"count", "integer", "TOKENS", kOptional}};
-constexpr Argument kCheck[] = {{"field", "string", "", kMultiple},
-                               {"value", "string", "", kMultiple},
+constexpr Argument kPair[] = {{"field", "string", "", 0}, {"value", "string", "", 0}};
+constexpr Argument kCheck[] = {{"pair", "block", "", kMultiple, kPair},
                                {"id", "string", "ID", kOptional},
                                {"peek", "pure-token", "PEEK", kOptional}};
 constexpr Argument kLimit[] = {{"key", "key", "", 0},
@@ -45,9 +46,7 @@ constexpr Argument kLimit[] = {{"key", "key", "", 0},
                                {"algorithm", "string", "ALGORITHM", kOptional},
                                {"id", "string", "ID", kOptional},
                                {"peek", "pure-token", "PEEK", kOptional}};
-constexpr Argument kReset[] = {{"key-or-rule", "string", "", 0},
-                               {"field", "string", "", kOptional | kMultiple},
-                               {"value", "string", "", kOptional | kMultiple}};
+constexpr Argument kReset[] = {{"key-or-rule", "string", "", 0}, {"pair", "block", "", kOptional | kMultiple, kPair}};
 constexpr Argument kDel[] = {{"key", "key", "", kMultiple}};
 
 constexpr Entry kEntries[] = {
@@ -73,12 +72,18 @@ void write_pair(std::string_view name, std::string_view value, resp::Writer& out
   out.bulk(value);
 }
 
-void write_argument(const Argument& argument, resp::Writer& out) {
-  out.map(2u + (argument.token.empty() ? 0u : 1u) + (argument.flags == 0 ? 0u : 1u));
-  write_pair("name", argument.name, out);
-  write_pair("type", argument.type, out);
-  if (!argument.token.empty()) write_pair("token", argument.token, out);
-  if (argument.flags != 0) write_flags(argument.flags, out);
+void write_arguments(std::span<const Argument> arguments, resp::Writer& out) {
+  out.bulk("arguments");
+  out.array(arguments.size());
+  for (const Argument& argument : arguments) {
+    const bool has_token = !argument.token.empty(), has_flags = argument.flags != 0, is_block = !argument.inner.empty();
+    out.map(2u + (has_token ? 1u : 0u) + (has_flags ? 1u : 0u) + (is_block ? 1u : 0u));
+    write_pair("name", argument.name, out);
+    write_pair("type", argument.type, out);
+    if (has_token) write_pair("token", argument.token, out);
+    if (has_flags) write_flags(argument.flags, out);
+    if (is_block) write_arguments(argument.inner, out);
+  }
 }
 
 }  // namespace
@@ -96,9 +101,7 @@ bool write_docs(std::string_view name, std::string_view version, resp::Writer& o
   write_pair("since", version, out);
   write_pair("group", "rate_limit", out);
   write_pair("complexity", entry->complexity, out);
-  out.bulk("arguments");
-  out.array(entry->arguments.size());
-  for (const Argument& argument : entry->arguments) write_argument(argument, out);
+  write_arguments(entry->arguments, out);
   return true;
 }
 

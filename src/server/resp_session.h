@@ -12,7 +12,7 @@
 
 namespace weir {
 
-// `service` outlives the session; `id` is the connection's, for CLIENT ID.
+// `service` outlives the session, which stays until what it asked is decided; `id` is the connection's, for CLIENT ID.
 std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id);
 
 }  // namespace weir

@@ -200,7 +200,7 @@ TEST_F(RespSessionTest, AnswersChecksBeforeItEndsForGarbage) {
   EXPECT_TRUE(progress.close);
 }
 
-// Two connections of a loop, both with checks in one turn, and a third that leaves before it is decided.
+// Two connections of a loop, both with checks in one turn, and a third that leaves before it is answered.
 TEST_F(RespSessionTest, SharesATurnWithOthers) {
   const auto other = make_resp_session(service, 78);
   auto third = make_resp_session(service, 79);
@@ -211,8 +211,8 @@ TEST_F(RespSessionTest, SharesATurnWithOthers) {
   EXPECT_TRUE(third->consume(check, turn, out_third).asked);
   EXPECT_TRUE(other->consume(check + check, turn, out_other).asked);
   EXPECT_EQ(turn.asked(), 4u);
-  third.reset();
   turn.decide();
+  third.reset();
   session->settle(turn, out);
   other->settle(turn, out_other);
   EXPECT_EQ(out, "*5\r\n:0\r\n:3\r\n:2\r\n:-1\r\n:60\r\n+PONG\r\n");

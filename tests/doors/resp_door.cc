@@ -1,4 +1,6 @@
 // RESP: WEIR.LIMIT, whose times are milliseconds, rounded up. See door.h.
+//
+// The reply is read by hand, as the flat array that RESP2 has for a map.
 #include <map>
 
 #include "door.h"

@@ -37,7 +37,8 @@ is "CL.THROTTLE user123 15 30 60" "0 16 15 -1 2" "$(redis cl.throttle user123 15
 is "CL.THROTTLE with one permit" "0 1 0 -1 2000" "$(redis cl.throttle single 0 1 2000)"
 has "and the next is limited" "1 1 0 " "$(redis cl.throttle single 0 1 2000)"
 is "a pipe of commands" "PONG 0 6 5 -1 100 PONG" "$(printf 'PING\nCL.THROTTLE piped 5 1 100\nPING\n' | redis)"
-has "interactive redis-cli asks for COMMAND DOCS" "cl.throttle" "$(printf 'COMMAND DOCS\r\nQUIT\r\n' | raw "$resp_port")"
+has "redis-cli, if interactive, asks for COMMAND DOCS" cl.throttle \
+  "$(printf 'COMMAND DOCS\r\nQUIT\r\n' | raw "$resp_port")"
 
 # 40 permits that do not come back for a while; two clients ask for 30 each, at the same time.
 for client in 1 2; do

@@ -70,9 +70,13 @@ statuses() {
   done | paste -sd' '
 }
 
+# is_stopped PID: each of its threads; a signal takes its time where processors are busy.
+is_stopped() { ! grep -L '^State:.T' /proc/"$1"/task/*/status | grep -q .; }
+
 # while_frozen PORT PATH: the status of a request while weir accepts connections and answers nobody.
 while_frozen() {
   kill -STOP "$pid"
+  until_true 10 is_stopped "$pid"
   local begin=${EPOCHREALTIME/./} status
   status=$(statuses 1 "$1" "$2")
   [ $((${EPOCHREALTIME/./} - begin)) -lt 3000000 ] || status+=" but late"

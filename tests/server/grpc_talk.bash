@@ -11,7 +11,8 @@ YAML
 # talk MODE: each of its lines counts as one of ours.
 talk() {
   start_server --config "$work/weir.yaml"
-  "$python" "$(dirname "${BASH_SOURCE[0]}")/grpc_clients.py" "$grpc_port" "$1" >"$work/talk" 2>"$work/err_talk"
+  "$python" "$(dirname "${BASH_SOURCE[0]}")/grpc_clients.py" "$grpc_port" "$pid" "$1" \
+    >"$work/talk" 2>"$work/err_talk"
   is "the talk ended well" 0 $?
   cat "$work/talk"
   failures=$((failures + $(grep -c '^FAIL' "$work/talk")))

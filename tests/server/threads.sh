@@ -1,8 +1,9 @@
 # Several loops, one limit: whichever of them is asked, through whichever door, exactly as many pass as may.
+# The kernel deals the connections out among the loops, so that all of them are asked.
 source "$(dirname "$0")/lib.bash"
 start_server --threads 4
 
-# Sixteen clients at once, over connections that the kernel deals out among the loops.
+# Sixteen clients at once.
 asked=$(seq 16 | xargs -P 16 -I{} bash -c "
   for i in \$(seq 50); do echo 'WEIR.LIMIT shared 500/day ALGORITHM fixed_window'; done |
     timeout 60 redis-cli -p $resp_port | grep -A1 '^allowed' | grep -c '^1'" | awk '{sum += $1} END {print sum}')

@@ -1,4 +1,5 @@
-# Unix sockets: every door can be one; the files go when the server stops, and one that was left behind is replaced.
+# Unix sockets: every door can be one. Their files go when the server stops; one that a killed server left behind is
+# replaced, and one that is served is not.
 source "$(dirname "$0")/lib.bash"
 start_on_paths() {
   "$program" serve --http "unix:$work/http" --grpc "unix:$work/grpc" --resp "unix:$work/resp" \
@@ -17,7 +18,8 @@ is "the redis-cli line works" "0 16 15 -1 2" "$(eval "timeout 20 $redis_line" | 
 is "the admin port answers" ok "$(curl -s -m 20 --unix-socket "$work/admin" http://weir/livez)"
 
 # Several loops accept from one socket; all of them answer.
-is "many connections are served" 40 "$(seq 40 | xargs -P 8 -I{} timeout 20 redis-cli -s "$work/resp" ping | grep -c PONG)"
+pongs=$(seq 40 | xargs -P 8 -I{} timeout 20 redis-cli -s "$work/resp" ping | grep -c PONG)
+is "many connections are served" 40 "$pongs"
 
 out=$(timeout 20 "$program" serve --http off --grpc off --resp "unix:$work/resp" --admin off 2>&1)
 is "a second server is refused: exit code" 1 $?

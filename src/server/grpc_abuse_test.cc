@@ -1,0 +1,142 @@
+// What a hostile or careless client can do to a gRPC session: nothing grows without bound, nobody else is cut off.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "grpc_client.h"
+#include "grpc_fixture.h"
+#include "server/grpc_session.h"
+
+namespace weir::test {
+namespace {
+
+class GrpcAbuseTest : public GrpcTest {
+ protected:
+  // Calls that are begun and then cancelled. False once the connection has ended.
+  bool cancel_calls(std::size_t count) {
+    while (count > 0 && !client->progress.close) {
+      std::vector<std::int32_t> streams;
+      for (std::size_t i = 0; i < 500 && count > 0; ++i, --count) {
+        streams.push_back(client->begin(GrpcClient::usual(kShouldRateLimit), std::string(1, 0)));
+      }
+      client->exchange();
+      for (const std::int32_t stream : streams) {
+        nghttp2_submit_rst_stream(client->http2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
+      }
+      client->exchange();
+      client->heard.clear();
+      client->said.clear();
+    }
+    return !client->progress.close;
+  }
+};
+
+TEST_F(GrpcAbuseTest, KeepsAGatewayWhoseCallsTimeOutInThousands) {
+  EXPECT_TRUE(cancel_calls(15'000));
+  EXPECT_EQ(client->call(kHealthCheck, "").status(), "0");
+  EXPECT_EQ(session->held(), 0u);
+}
+
+TEST_F(GrpcAbuseTest, CutsOffWhoResetsWithoutEnd) { EXPECT_FALSE(cancel_calls(200'000)); }
+
+TEST_F(GrpcAbuseTest, BoundsTheCallsOfAConnection) {
+  client->exchange();
+  EXPECT_EQ(nghttp2_session_get_remote_settings(client->http2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS), kGrpcCallsMax);
+}
+
+TEST_F(GrpcAbuseTest, BoundsTheBytesOfUnfinishedRequests) {
+  client->exchange();
+  std::string head("\0\0\x10\0\0", 5);
+  std::vector<std::int32_t> streams;
+  for (int i = 0; i < 10; ++i) {
+    streams.push_back(client->begin(GrpcClient::usual(kShouldRateLimit), head + std::string(700'000, 'x')));
+    client->exchange();
+    EXPECT_LE(session->held(), kGrpcHeldMax);
+  }
+  EXPECT_EQ(client->heard[streams.front()].status(), "none");
+  EXPECT_EQ(client->heard[streams.back()].status(), "8");
+  EXPECT_EQ(client->call(kHealthCheck, "").status(), "0");
+}
+
+TEST_F(GrpcAbuseTest, BoundsAnswersThatNobodyTakes) {
+  connect(0);
+  client->takes = false;
+  std::string question = framed(
+                  "\x1a\x24"
+                  "envoy/service/ratelimit/v3/rls.proto"),
+              questions;
+  for (int i = 0; i < 1'000; ++i) questions += question;
+  for (int i = 0; i < 200; ++i) {
+    client->begin(GrpcClient::usual(kReflection), questions);
+    client->exchange();
+    ASSERT_LE(session->held(), kGrpcHeldMax + 2 * questions.size());
+  }
+}
+
+TEST_F(GrpcAbuseTest, AnswersAFloodOfQuestionsInTheEnd) {
+  std::string question = framed(
+                  "\x1a\x24"
+                  "envoy/service/ratelimit/v3/rls.proto"),
+              questions;
+  for (int i = 0; i < 500; ++i) questions += question;
+  const std::int32_t stream = client->begin(GrpcClient::usual(kReflection), questions, true);
+  for (int i = 0; i < 100 && !client->heard[stream].is_closed; ++i) client->exchange();
+  EXPECT_EQ(client->heard[stream].messages().size(), 500u);
+  EXPECT_EQ(client->heard[stream].status(), "0");
+}
+
+TEST_F(GrpcAbuseTest, PausesWhenItsAnswersPileUp) {
+  client->exchange();
+  std::string request;
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 500; ++i) client->begin(GrpcClient::usual(kHealthList), framed(""), true);
+    const std::uint8_t* data = nullptr;
+    for (ssize_t size = 0; (size = nghttp2_session_mem_send(client->http2, &data)) > 0;) {
+      request.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
+    }
+    Turn turn(limiter);
+    std::string output(kOutputMax, 'x');
+    const Progress stopped = session->consume(request, turn, output);
+    EXPECT_TRUE(stopped.full);
+    EXPECT_EQ(output.size(), kOutputMax) << "nothing is added";
+    output.clear();
+    std::size_t consumed = stopped.consumed;
+    while (consumed < request.size()) {
+      const Progress progress = session->consume(std::string_view(request).substr(consumed), turn, output);
+      ASSERT_FALSE(progress.close);
+      consumed += progress.consumed;
+    }
+    request.clear();
+    client->hear(output);
+  }
+  client->exchange();
+  std::size_t answered = 0;
+  for (const auto& [stream, heard] : client->heard) answered += heard.status() == "0" ? 1u : 0u;
+  EXPECT_EQ(answered, 20'000u);
+}
+
+TEST_F(GrpcAbuseTest, EndsAConnectionThatBreaksHttp2) {
+  client->exchange();
+  const std::string oversized = std::string("\xff\xff\xff\x00\x00\x00\x00\x00\x01", 9);
+  EXPECT_TRUE(client->player.feed(oversized).close);
+  client->hear(client->player.take());
+  EXPECT_EQ(client->goaways.size(), 1u);
+}
+
+TEST_F(GrpcAbuseTest, EndsAFloodOfSettings) {
+  client->exchange();
+  std::string flood;
+  for (int i = 0; i < 200'000; ++i) flood += std::string("\0\0\0\x04\0\0\0\0\0", 9);
+  const Progress progress = client->player.feed(flood);
+  EXPECT_TRUE(progress.close || progress.full);
+  EXPECT_LE(client->player.output.size(), 2 * kOutputMax);
+}
+
+TEST_F(GrpcAbuseTest, WaitsForAHeaderThatIsNotComplete) {
+  client->exchange();
+  const std::string begun("\0\0\1\x01\0\0\0\0\1\x83", 10);  // HEADERS without END_HEADERS
+  EXPECT_EQ(client->player.feed(begun).phase, Phase::header);
+}
+
+}  // namespace
+}  // namespace weir::test

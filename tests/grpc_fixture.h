@@ -1,0 +1,72 @@
+// A gRPC session with a client before it and rules behind it; the clock stands still.
+//
+// Fixture of src/server/grpc_session_test.cc and grpc_abuse_test.cc. One thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "grpc_client.h"
+#include "server/grpc_session.h"
+
+namespace weir::test {
+
+inline const std::string kShouldRateLimit = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+inline const std::string kHealthCheck = "/grpc.health.v1.Health/Check";
+inline const std::string kHealthList = "/grpc.health.v1.Health/List";
+inline const std::string kHealthWatch = "/grpc.health.v1.Health/Watch";
+inline const std::string kReflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+// Domain `edge`, one descriptor, remote_address=10.0.0.1.
+inline const std::string kOneAddress =
+    "\x0a\x04"
+    "edge"
+    "\x12\x1c\x0a\x1a\x0a\x0e"
+    "remote_address"
+    "\x12\x08"
+    "10.0.0.1";
+
+class GrpcTest : public testing::Test {
+ protected:
+  static constexpr Micros kStart{1'789'992'000'000'000};
+
+  void use(std::string_view text) {
+    const auto policy = parse_policy(text, "test.yaml");
+    ASSERT_TRUE(policy) << policy.error().message;
+    ASSERT_TRUE(gate.apply(*policy, Force::yes));
+  }
+
+  // Another connection in place of this one.
+  void connect(std::int32_t window = 65'535) {
+    client.reset();
+    session = make_grpc_session(service);
+    client = std::make_unique<GrpcClient>(*session, limiter, window);
+  }
+
+  // The clock is set to so long after the start, and the session woken.
+  void wake_at(Micros after) {
+    clock->set(kStart + after);
+    session->wake(kStart + after, client->player.output);
+    client->exchange();
+  }
+
+  // All that another connection is answered to these bytes; it must end.
+  std::string talk(std::string_view bytes) {
+    const auto another = make_grpc_session(service);
+    SessionPlayer player(*another, limiter);
+    EXPECT_TRUE(player.feed(bytes).close);
+    return player.take();
+  }
+
+  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kStart);
+  Limiter limiter{LimiterOptions{.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand}};
+  Gate gate{limiter};
+  GrpcService service{limiter, &gate};
+  std::unique_ptr<Session> session = make_grpc_session(service);
+  std::unique_ptr<GrpcClient> client = std::make_unique<GrpcClient>(*session, limiter);
+};
+
+}  // namespace weir::test
