@@ -10,21 +10,17 @@ rules:
   - {name: address, per: ip, limit: 1000000/minute}
   - {name: search, match: {path: /api/search}, per: user, limit: 5/minute}
 YAML
-# Forward-auth takes any method, also those that no document can list. And a limit may be well formed and yet more than
-# an algorithm can count, which is no matter of a schema: so what the schema allows may be refused, if it is said how.
-cat >"$work/schemathesis.toml" <<'TOML'
-[checks]
-positive_data_acceptance.enabled = false
-[[operations]]
-include-path-regex = "^/auth"
-checks.unsupported_method.enabled = false
-TOML
+# Forward-auth takes any method, for which OpenAPI 3.1 has no word.
+printf '[[operations]]\ninclude-path-regex = "^/auth"\nchecks.unsupported_method.enabled = false\n' >"$work/tester.toml"
 start_server --config "$work/weir.yaml"
 seed=${WEIR_SEED:-7}
 echo "seed $seed"
-(cd "$work" && PYTHONPATH=$schemathesis_path timeout 200 "$python" -m schemathesis.cli run "$http/openapi.json" \
-  --seed "$seed" --max-examples 12 --phases examples,coverage,fuzzing --no-color --request-timeout 10 \
-  --generation-database none) >"$work/said" 2>&1
+cd "$work" || exit 1
+PYTHONPATH=$schemathesis_path timeout 120 "$python" -m schemathesis.cli --config-file "$work/tester.toml" \
+  run "$http/openapi.json" --seed "$seed" \
+  --max-examples 20 --phases examples,coverage,fuzzing --workers 1 --request-timeout 10 --generation-database none \
+  --no-color \
+  >"$work/said" 2>&1
 is "schemathesis finds nothing" 0 $?
 [ "$failures" == 0 ] || cat "$work/said"
 grep -A1 '^Test cases:' "$work/said"
