@@ -120,11 +120,6 @@ std::string layer_of_include(const std::string& path, const std::string& name, c
   return layer_of("src/" + name);
 }
 
-bool may_use_boost(std::string_view path) {
-  return starts_with(path, "src/server/") || path == "src/main.cc" || starts_with(path, "bench/") ||
-         starts_with(path, "tests/server/") || (starts_with(path, "src/protocol/") && path.find("json") != path.npos);
-}
-
 // What kind of outside `#include <name>` reaches; empty for the plain standard library.
 std::string outside_of(const std::string& name) {
   if (kSocketHeaders.count(name) > 0) return "sockets";
@@ -135,15 +130,6 @@ std::string outside_of(const std::string& name) {
 }
 
 void check_outside(const File& file, std::size_t line, const std::string& name, Findings& findings) {
-  if (starts_with(name, "boost/")) {
-    if (!may_use_boost(file.path)) {
-      findings.push_back({file.path, line,
-                          "<" + name +
-                              ">: Boost is slow to compile and stays in src/server, "
-                              "src/protocol/*json* and src/main.cc; move this code there"});
-    }
-    return;
-  }
   const std::string layer = layer_of(file.path), outside = outside_of(name);
   if (layer.empty() || outside.empty() || is_test(file.path)) return;
   if (starts_with(name, "tl/")) {

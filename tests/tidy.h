@@ -27,7 +27,7 @@ struct Finding {
 using Findings = std::vector<Finding>;
 using Paths = std::set<std::string>;
 
-// Who may include whom, and which folder may know of files, sockets, Boost or another library. `known` holds the
+// Who may include whom, and which folder may know of files, sockets or a library. `known` holds the
 // paths of all files: it tells a neighbour from a file in src/.
 Findings check_layers(const File& file, const Paths& known);
 

@@ -175,15 +175,6 @@ TEST(TidyRules, EveryOtherLayerKeepsItsRow) {
   EXPECT_EQ(layers("src/algorithm/a.h", "// #include \"store/b.h\"\n/* \n#include \"store/b.h\"\n*/\n"), "");
 }
 
-TEST(TidyRules, BoostStaysInItsFiles) {
-  const std::string asio = "#include <boost/asio.hpp>\n";
-  EXPECT_EQ(layers("src/server/a.cc", asio) + layers("src/main.cc", asio) + layers("src/protocol/json.cc", asio), "");
-  for (const char* path :
-       {"src/protocol/http.cc", "src/limiter.cc", "include/weir/a.h", "tests/a_test.cc", "fuzz/a.cc"}) {
-    EXPECT_TRUE(says(layers(path, asio), "Boost")) << path;
-  }
-}
-
 TEST(TidyRules, TheTimeIsReadInOneFile) {
   for (const char* line : {"auto t = std::chrono::steady_clock::now();", "using C = std::chrono::system_clock;",
                            "clock_gettime(CLOCK_MONOTONIC, &t);", "gettimeofday(&t, nullptr);",
