@@ -56,7 +56,7 @@ Result<std::vector<Parameter>> parse_query(std::string_view query) {
       return fail(ErrorCode::out_of_range,
                   "the query has more than " + std::to_string(kQueryParametersMax) + " parameters");
     }
-    parameters.push_back({*std::move(name), *std::move(value), equals != part.npos});
+    parameters.push_back({*std::move(name), *std::move(value)});
   }
   return parameters;
 }

@@ -19,7 +19,6 @@ inline constexpr std::size_t kQueryParametersMax = 100;
 struct Parameter {
   std::string name;
   std::string value;
-  bool has_value = false;  // `?peek` has none, `?peek=` an empty one
 };
 
 struct Target {

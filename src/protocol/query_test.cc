@@ -32,8 +32,8 @@ TEST(Query, ReadsParametersInOrder) {
   ASSERT_TRUE(parameters);
   ASSERT_EQ(parameters->size(), 4u);
   EXPECT_EQ((*parameters)[0].value, "1");
-  EXPECT_FALSE((*parameters)[1].has_value);
-  EXPECT_TRUE((*parameters)[2].has_value);
+  EXPECT_EQ((*parameters)[1].name, "b");
+  EXPECT_EQ((*parameters)[2].value, "");
   EXPECT_EQ((*parameters)[3].name, "a");
   EXPECT_EQ((*parameters)[3].value, "x=y=z");
   EXPECT_TRUE(parse_query("")->empty());

@@ -49,7 +49,7 @@ void deny(Answer& answer, LimitAnswer& limit) {
 HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork& work) {
   const auto request = original_request(call.method, call.target, call.fields, call.peer);
   if (!request) {
-    write_refusal(service.answer, request.error());
+    write_refusal(service, request.error());
     return HttpNext::answer;
   }
   const Micros now = service.now;
@@ -59,7 +59,7 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
     return write_allowed(service, now);
   }
   if (auto asked = service.gate->check(service.gate->rules(), *request, answer); !asked) {
-    write_refusal(service.answer, asked.error());
+    write_refusal(service, asked.error());
     return HttpNext::answer;
   }
   if (!answer.allowed) return write_denied(service, now);

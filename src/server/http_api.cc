@@ -125,6 +125,7 @@ std::size_t body_max(std::string_view target) {
 HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work) {
   service.answer.clear();
   service.now = service.limiter.now();
+  service.refusal = 400;
   const std::string_view path = split_target(call.target).path;
   if (service.face == HttpFace::checks && is_forward_auth(path)) return forward_auth_route(call, service, work);
   const Route* const route = find_route(service.face, path);

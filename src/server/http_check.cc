@@ -24,7 +24,7 @@ Result<Charging> charging_of(std::string_view query) {
       return fail(ErrorCode::invalid_argument,
                   "unknown parameter " + in_quotes(parameter.name) + "; the only one here is peek");
     }
-    if (!parameter.has_value || parameter.value == "true" || parameter.value == "1") {
+    if (parameter.value.empty() || parameter.value == "true" || parameter.value == "1") {
       charging = Charging::peeks;
     } else if (parameter.value != "false" && parameter.value != "0") {
       return fail(ErrorCode::invalid_argument, "peek is true or false, found " + in_quotes(parameter.value));
@@ -34,7 +34,7 @@ Result<Charging> charging_of(std::string_view query) {
 }
 
 HttpNext refuse(HttpService& service, const Error& error) {
-  write_refusal(service.answer, error);
+  write_refusal(service, error);
   return HttpNext::answer;
 }
 
@@ -47,7 +47,8 @@ HttpNext check_by_rules(const CheckItem& item, Charging charging, HttpService& s
 
 }  // namespace
 
-void write_refusal(HttpAnswer& out, const Error& error) {
+void write_refusal(HttpService& service, const Error& error) {
+  HttpAnswer& out = service.answer;
   switch (error.code) {
     case ErrorCode::exhausted:
       out.add("Retry-After", "1");
@@ -59,7 +60,7 @@ void write_refusal(HttpAnswer& out, const Error& error) {
     case ErrorCode::not_found:
       break;
   }
-  write_problem(out, 400, "Bad request", error.message);
+  write_problem(out, service.refusal, service.refusal == 409 ? "Conflict" : "Bad request", error.message);
 }
 
 Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service) {
@@ -74,6 +75,7 @@ Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& serv
                                                " bytes; give 1 to " + std::to_string(kIdBytesMax));
     }
     if (!item.id.empty() && item.id != field.value) {
+      service.refusal = 409;
       return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) + ", but the id is " +
                                                    in_quotes(item.id) + "; give one");
     }
@@ -143,7 +145,7 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
 }
 
 void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service) {
-  if (!decision) return write_refusal(service.answer, decision.error());
+  if (!decision) return write_refusal(service, decision.error());
   const LimitAnswer told = nameless(pending.limit, pending.cost, *decision);
   write_check(service.answer, {.by_limit = &told}, {}, now);
 }

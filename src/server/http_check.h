@@ -14,8 +14,8 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work
 // The answer to what check_route() left to the turn.
 void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service);
 
-// The error of a request, as a problem document.
-void write_refusal(HttpAnswer& out, const Error& error);
+// The error of a request, as a problem document with the status of HttpService::refusal, or one that suits it better.
+void write_refusal(HttpService& service, const Error& error);
 
 // What the check brings along, compiled; concurrency is refused, or is all that is taken.
 enum class WantedLimit : std::uint8_t { rate, in_flight };

@@ -42,7 +42,7 @@ TEST_F(HttpCheck, KeepsAKeyOfABodyThatCameInPieces) {
 }
 
 TEST_F(HttpCheck, PeeksWithoutACharge) {
-  for (const char* query : {"?peek", "?peek=true", "?peek=1"}) {
+  for (const char* query : {"?peek", "?peek=", "?peek=true", "?peek=1"}) {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(has(check(kTwice, query), "\"allowed\":true,\"limit\":2,\"remaining\":2"));
   }
   EXPECT_EQ(limiter.size(), 0u);
@@ -69,7 +69,7 @@ TEST_F(HttpCheck, ChargesARequestThatIsSentTwiceOnce) {
 TEST_F(HttpCheck, RefusesTwoIdsAndBadOnes) {
   const std::string with_id = R"({"key":"u","limit":"2/minute","id":"a"})";
   EXPECT_TRUE(has(check(with_id, "", "Idempotency-Key: b\r\n"), "Idempotency-Key is 'b', but the id is 'a'"));
-  EXPECT_EQ(status(check(with_id, "", "Idempotency-Key: b\r\n")), 400);
+  EXPECT_EQ(status(check(with_id, "", "Idempotency-Key: b\r\n")), 409);
   EXPECT_EQ(status(check(with_id, "", "idempotency-key: a\r\n")), 200);
   EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key: " + std::string(65, 'i') + "\r\n")), 400);
   EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key:\r\n")), 400);

@@ -91,7 +91,7 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork&) {
     if (service.reads.size() == kChecksMax && read.error().code == ErrorCode::out_of_range) {
       write_problem(answer, 413, "Too many checks", read.error().message);
     } else {
-      write_refusal(answer, read.error());
+      write_refusal(service, read.error());
     }
     return HttpNext::answer;
   }

@@ -34,7 +34,7 @@ HttpNext refuse(HttpService& service, const Error& error) {
   if (error.code == ErrorCode::not_found) {
     write_problem(service.answer, 404, "Not found", error.message);
   } else {
-    write_refusal(service.answer, error);
+    write_refusal(service, error);
   }
   return HttpNext::answer;
 }
@@ -112,6 +112,7 @@ HttpNext reset_rule_route(const HttpCall& call, HttpService& service, HttpWork&)
   if (service.gate == nullptr) {
     return refuse(service, {ErrorCode::not_found, "there are no rules; start the server with --config weir.yaml", 0});
   }
+  service.refusal = 409;  // what can be wrong now is that the rule counts by something else
   return answer(service, service.gate->reset(*rule, request));
 }
 

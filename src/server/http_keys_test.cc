@@ -53,11 +53,14 @@ TEST_F(HttpKeys, TellsWhatIsWrong) {
   EXPECT_TRUE(has(remove("/v1/keys/login?usr=1"), "did you mean user?"));
   for (const char* target :
        {"/v1/keys", "/v1/keys?kye=1", "/v1/keys?key=", "/v1/keys?key=a&key=b", "/v1/keys/", "/v1/keys/%zz",
-        "/v1/keys/login?ip=%2", "/v1/keys/login", "/v1/keys/login?header.=1", "/v1/keys/login?ip=1.2.3.4&ip=1.2.3.5"}) {
+        "/v1/keys/login?ip=%2", "/v1/keys/login?header.=1", "/v1/keys/login?ip=1.2.3.4&ip=1.2.3.5"}) {
     const std::string answer = remove(target);
     EXPECT_EQ(status(answer), 400) << target << answer;
     EXPECT_EQ(field(answer, "Content-Type"), "application/problem+json");
   }
+  const std::string lacking = remove("/v1/keys/login?user=42");
+  EXPECT_EQ(status(lacking), 409);
+  EXPECT_TRUE(has(lacking, "counts by ip, which this request lacks")) << lacking;
   EXPECT_EQ(field(send(request("GET", "/v1/keys/login")), "Allow"), "DELETE");
 }
 

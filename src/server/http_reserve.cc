@@ -15,23 +15,24 @@ HttpNext refuse(HttpService& service, const Error& error) {
   if (error.code == ErrorCode::not_found) {
     write_problem(service.answer, 404, "Not found", error.message);
   } else {
-    write_refusal(service.answer, error);
+    write_refusal(service, error);
   }
   return HttpNext::answer;
 }
 
-// As read_item(), but nobody reserves or settles for less than nothing.
+// As read_item(), but nobody reserves or settles for less than nothing, or for more than there can be.
 Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& service) {
   if (auto read = read_item(call, shape, service); !read) return read;
-  if (service.item.cost >= 0) return {};
-  return fail(ErrorCode::out_of_range, "\"cost\" is " + std::to_string(service.item.cost) + "; here it is 0 or more");
+  if (service.item.cost >= 0 && service.item.cost <= kPermitsMax) return {};
+  return fail(ErrorCode::out_of_range,
+              "\"cost\" is " + std::to_string(service.item.cost) + "; here it is 0 to " + std::to_string(kPermitsMax));
 }
 
-// A reservation that the request is sound for can only be refused because its id is taken.
+// What is wrong with a reservation whose request is sound: its id is taken.
 HttpNext refuse_reservation(HttpService& service, const Error& error) {
   if (error.code != ErrorCode::invalid_argument) return refuse(service, error);
-  write_problem(service.answer, 409, "Open already", error.message);
-  return HttpNext::answer;
+  service.refusal = 409;
+  return refuse(service, error);
 }
 
 Error no_rules() {

@@ -52,7 +52,8 @@ struct HttpService {
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   InlineLimits limits{};
 
-  Micros now{0};  // when the request at hand was read
+  Micros now{0};      // when the request at hand was read
+  int refusal = 400;  // the status of what is wrong with it
   // Room for one request.
   HttpAnswer answer{};
   Answer by_rules{};
