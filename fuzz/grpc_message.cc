@@ -1,4 +1,6 @@
 // gRPC's framing: cut anywhere, the same messages come out; a timeout and a text of an error stay within their bounds.
+//
+// What was read is framed again, and must be the bytes that it came from.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -40,8 +40,8 @@ void decide(const RlsRequest& request) {
   static const bool applied = static_cast<bool>(gate.apply(*parse_policy(
       "rules: [{name: a, per: user, limit: 3/second}, {name: b, per: ip, limit: 5/minute burst 9}]", "fuzz")));
   require(applied);
-  static RlsService service(limiter, &gate);
-  const auto decided = service.decide(request);
+  static RlsService service(limiter);
+  const auto decided = service.decide(request, &gate);
   if (!decided) return require(!decided.error().message.empty());
   const RlsResponse& response = **decided;
   require(response.overall_code != RlsCode::unknown && response.statuses.size() == request.descriptors.size());

@@ -129,23 +129,52 @@ void add_number(pbf_writer& writer, std::uint32_t tag, std::uint64_t value) {
   if (value != 0) writer.add_uint64(tag, value);
 }
 
-// A message of one number; it is there even if that is 0, which protozero's own submessages would not be.
-void add_wrapped(pbf_writer& writer, std::uint32_t tag, std::uint64_t value) {
-  if (value == 0) return writer.add_message(tag, "", 0);
-  pbf_writer(writer, tag).add_uint64(1, value);
+// A message within another, by whatever `add` writes into it. It is there even if that is nothing, which protozero's
+// own submessages would not be.
+template <class Add>
+void add_message(pbf_writer& writer, std::string& bytes, std::uint32_t tag, Add add) {
+  const std::size_t before = bytes.size();
+  {
+    pbf_writer message(writer, tag);
+    add(message);
+  }
+  if (bytes.size() == before) writer.add_message(tag, "", 0);
 }
 
-void add_status(pbf_writer& response, const RlsStatus& status) {
+void add_status(pbf_writer& response, std::string& bytes, const RlsStatus& status) {
   pbf_writer out(response, 2);
   out.add_enum(1, static_cast<std::int32_t>(status.code));
   if (status.current_limit) {
-    pbf_writer limit(out, 2);
-    add_number(limit, 1, status.current_limit->requests_per_unit);
-    add_number(limit, 2, static_cast<std::uint64_t>(status.current_limit->unit));
-    add_text(limit, 3, status.current_limit->name);
+    add_message(out, bytes, 2, [&](pbf_writer& limit) {
+      add_number(limit, 1, status.current_limit->requests_per_unit);
+      add_number(limit, 2, static_cast<std::uint64_t>(status.current_limit->unit));
+      add_text(limit, 3, status.current_limit->name);
+    });
   }
   add_number(out, 3, status.limit_remaining);
-  if (status.seconds_until_reset) add_wrapped(out, 4, static_cast<std::uint64_t>(*status.seconds_until_reset));
+  if (status.seconds_until_reset) {
+    add_message(out, bytes, 4, [&](pbf_writer& duration) {
+      add_number(duration, 1, static_cast<std::uint64_t>(*status.seconds_until_reset));
+    });
+  }
+}
+
+void add_descriptor(pbf_writer& out, std::string& bytes, const RlsRequest& request, const RlsDescriptor& descriptor) {
+  for (const Attribute& entry : request.entries_of(descriptor)) {
+    pbf_writer pair(out, 1);
+    pair.add_bytes(1, entry.name.data(), entry.name.size());
+    add_text(pair, 2, entry.value);
+  }
+  if (descriptor.limit) {
+    add_message(out, bytes, 2, [&](pbf_writer& limit) {
+      add_number(limit, 1, descriptor.limit->requests_per_unit);
+      add_number(limit, 2, static_cast<std::uint64_t>(descriptor.limit->unit));
+    });
+  }
+  if (descriptor.hits_addend) {
+    add_message(out, bytes, 3, [&](pbf_writer& value) { add_number(value, 1, *descriptor.hits_addend); });
+  }
+  if (descriptor.is_negative_hits) out.add_bool(4, true);
 }
 
 // A member of a Struct: an entry of a map, whose value is a message of one field.
@@ -209,7 +238,7 @@ Result<void> read_rls_request(std::string_view message, RlsRequest& out) {
 void append_rls_response(const RlsResponse& response, std::string& out) {
   pbf_writer writer(out);
   writer.add_enum(1, static_cast<std::int32_t>(response.overall_code));
-  for (const RlsStatus& status : response.statuses) add_status(writer, status);
+  for (const RlsStatus& status : response.statuses) add_status(writer, out, status);
   for (const RlsHeader& header : response.response_headers) {
     pbf_writer added(writer, 3);
     added.add_bytes(1, header.key.data(), header.key.size());
@@ -223,19 +252,7 @@ void append_rls_request(const RlsRequest& request, std::string& out) {
   pbf_writer writer(out);
   add_text(writer, 1, request.domain);
   for (const RlsDescriptor& descriptor : request.descriptors) {
-    pbf_writer added(writer, 2);
-    for (const Attribute& entry : request.entries_of(descriptor)) {
-      pbf_writer pair(added, 1);
-      pair.add_bytes(1, entry.name.data(), entry.name.size());
-      add_text(pair, 2, entry.value);
-    }
-    if (descriptor.limit) {
-      pbf_writer limit(added, 2);
-      add_number(limit, 1, descriptor.limit->requests_per_unit);
-      add_number(limit, 2, static_cast<std::uint64_t>(descriptor.limit->unit));
-    }
-    if (descriptor.hits_addend) add_wrapped(added, 3, *descriptor.hits_addend);
-    if (descriptor.is_negative_hits) added.add_bool(4, true);
+    add_message(writer, out, 2, [&](pbf_writer& added) { add_descriptor(added, out, request, descriptor); });
   }
   add_number(writer, 3, request.hits_addend);
 }

@@ -87,6 +87,13 @@ TEST_F(RlsRequests, GiveHitsBack) {
   EXPECT_EQ(again(), "0a0164120e0a060a016b1201761a0208032001");
 }
 
+TEST_F(RlsRequests, AreWrittenWithMessagesThatAreEmpty) {
+  for (const std::string_view empty : {"1200", "12021200", "12021a00"}) {
+    read(empty);
+    EXPECT_EQ(again(), empty);
+  }
+}
+
 TEST_F(RlsRequests, NameTheirDomainAsAnEntryEvenIfItComesLast) {
   read(
       "12080a060a016b120176"

@@ -1,4 +1,6 @@
 // What a hostile or careless client can do to a gRPC session: nothing grows without bound, nobody else is cut off.
+//
+// Beside grpc_session_test.cc, which holds the conversations of those who mean well.
 #include <gtest/gtest.h>
 
 #include <string>

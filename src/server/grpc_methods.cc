@@ -75,7 +75,7 @@ GrpcOutcome GrpcMethods::should_rate_limit(std::string_view message, std::string
     if (read.error().code == ErrorCode::invalid_argument) return unreadable(read.error());
     return {GrpcStatus::resource_exhausted, std::move(read.error().message)};
   }
-  auto decided = rls_.decide(request_);
+  auto decided = rls_.decide(request_, gate_);
   if (!decided) return {decided.error().status, std::move(decided.error().message)};
   append_rls_response(**decided, out);
   return {};

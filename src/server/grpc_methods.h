@@ -35,7 +35,7 @@ struct GrpcOutcome {
 // What the methods need. Limiter and gate outlive it; without a gate there are no rules.
 class GrpcMethods {
  public:
-  GrpcMethods(Limiter& limiter, Gate* gate) : rls_(limiter, gate) {}
+  GrpcMethods(Limiter& limiter, Gate* gate) : gate_(gate), rls_(limiter) {}
 
   // Appends the answer, framed, to `out`; if it fails, nothing.
   GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);
@@ -43,6 +43,7 @@ class GrpcMethods {
  private:
   GrpcOutcome should_rate_limit(std::string_view message, std::string& out);
 
+  Gate* gate_;
   RlsService rls_;
   RlsRequest request_;
   Reflection reflection_;

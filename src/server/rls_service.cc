@@ -126,7 +126,8 @@ std::size_t RlsService::Views::add(const Request& request) {
   return requests.size() - 1;
 }
 
-tl::expected<const RlsResponse*, RlsError> RlsService::decide(const RlsRequest& request) {
+tl::expected<const RlsResponse*, RlsError> RlsService::decide(const RlsRequest& request, Gate* gate) {
+  gate_ = gate;
   if (auto ready = prepare(request); !ready) return tl::unexpected<RlsError>(std::move(ready.error()));
   if (auto answered = answer_all(); !answered) return refuse(answered.error());
   respond();

@@ -1,7 +1,7 @@
 // Envoy's rate limit service by the rules: one call is one request, and its descriptors are views of it.
 //
-//   weir::RlsService service(limiter, &gate);
-//   auto decided = service.decide(request);            // of gRPC, or of POST /json
+//   weir::RlsService service(limiter);
+//   auto decided = service.decide(request, &gate);     // of gRPC, or of POST /json
 //   if (!decided) return status(decided.error().status, decided.error().message);
 //
 // All that the descriptors are charged to is taken or nothing is, and a limit that two of them meet is charged once. An
@@ -32,13 +32,12 @@ struct RlsError {
 
 class RlsService {
  public:
-  // Both outlive it; without a gate there are no rules.
-  RlsService(Limiter& limiter, Gate* gate) : limiter_(limiter), gate_(gate) {}
+  explicit RlsService(Limiter& limiter) : limiter_(limiter) {}  // which outlives it
   RlsService(const RlsService&) = delete;
   RlsService& operator=(const RlsService&) = delete;
 
-  // The response is valid until the next call.
-  tl::expected<const RlsResponse*, RlsError> decide(const RlsRequest& request);
+  // Without a gate there are no rules. The response is valid until the next call.
+  tl::expected<const RlsResponse*, RlsError> decide(const RlsRequest& request, Gate* gate);
 
  private:
   // What becomes of a descriptor.
@@ -90,7 +89,7 @@ class RlsService {
   void tell_denial(const Told& told, Micros now);
 
   Limiter& limiter_;
-  Gate* gate_;
+  Gate* gate_ = nullptr;  // of this call
   std::vector<Part> parts_;
   Views charged_, questions_;
   std::deque<Override> overrides_;  // stays where it is, and only grows

@@ -28,13 +28,13 @@ class RlsServiceTest : public GateTest {
   }
   const RlsResponse& decide() {
     request.end();
-    const auto decided = service->decide(request);
+    const auto decided = service.decide(request, rules);
     EXPECT_TRUE(decided) << decided.error().message;
     return decided ? **decided : nothing;
   }
   RlsError refusal() {
     request.end();
-    const auto decided = service->decide(request);
+    const auto decided = service.decide(request, rules);
     return decided ? RlsError{GrpcStatus::ok, ""} : decided.error();
   }
   RlsCode ask(const Pairs& entries) {
@@ -49,7 +49,8 @@ class RlsServiceTest : public GateTest {
     return "none";
   }
 
-  std::unique_ptr<RlsService> service = std::make_unique<RlsService>(limiter, &gate);
+  RlsService service{limiter};
+  Gate* rules = &gate;
   RlsRequest request;
   RlsResponse nothing;
 };
@@ -136,7 +137,7 @@ TEST_F(RlsServiceTest, TakesTheHitsOfTheDescriptorBeforeThoseOfTheRequest) {
   add({{"user", "b"}});
   request.hits_addend = 3;
   EXPECT_EQ(decide().statuses[0].limit_remaining, 93u);
-  EXPECT_EQ(service->decide(request).value()->statuses[1].limit_remaining, 94u);
+  EXPECT_EQ(service.decide(request, rules).value()->statuses[1].limit_remaining, 94u);
   begin();
   RlsDescriptor& back = add({{"user", "a"}});
   back.hits_addend = 10;
@@ -157,7 +158,7 @@ TEST_F(RlsServiceTest, AsksOnlyWhenThereAreNoHits) {
   begin();
   add({{"user", "u"}}).hits_addend = 0;
   EXPECT_EQ(decide().overall_code, kOver);
-  EXPECT_EQ(header(*service->decide(request).value(), "retry-after"), "60");
+  EXPECT_EQ(header(*service.decide(request, rules).value(), "retry-after"), "60");
 }
 
 TEST_F(RlsServiceTest, ChargesNobodyIfAQuestionIsDenied) {
@@ -225,7 +226,7 @@ TEST_F(RlsServiceTest, ChargesOverridesAndRulesTogether) {
 
 TEST_F(RlsServiceTest, PassesEverythingWithoutRules) {
   EXPECT_EQ(ask({{"user", "u"}}), kOk);
-  service = std::make_unique<RlsService>(limiter, nullptr);
+  rules = nullptr;
   begin();
   add({{"user", "u"}});
   add({{"user", "u"}}).limit = RlsOverride{1, RlsUnit::minute};
