@@ -1,6 +1,7 @@
 // POST /v1/check. See http_check.h.
 #include "server/http_check.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -73,6 +74,10 @@ Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& serv
     if (field.value.empty() || field.value.size() > kIdBytesMax) {
       return fail(ErrorCode::out_of_range, "Idempotency-Key has " + std::to_string(field.value.size()) +
                                                " bytes; give 1 to " + std::to_string(kIdBytesMax));
+    }
+    if (!std::ranges::all_of(field.value, [](char c) { return c > ' ' && c <= '~'; })) {
+      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) +
+                                                   "; give visible ASCII without blanks, such as 7f3a-order-8");
     }
     if (!item.id.empty() && item.id != field.value) {
       service.refusal = 409;

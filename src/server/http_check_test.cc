@@ -73,6 +73,8 @@ TEST_F(HttpCheck, RefusesTwoIdsAndBadOnes) {
   EXPECT_EQ(status(check(with_id, "", "idempotency-key: a\r\n")), 200);
   EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key: " + std::string(65, 'i') + "\r\n")), 400);
   EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key:\r\n")), 400);
+  EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key: order 8\r\n")), 400);
+  EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key: \xc3\xa4\r\n")), 400);
   EXPECT_EQ(limiter.peek("u", *compile("2/minute"))->remaining, 1) << "only one was charged";
 }
 
