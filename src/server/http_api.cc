@@ -14,6 +14,7 @@
 #include "server/http_check.h"
 #include "server/http_keys.h"
 #include "server/http_reserve.h"
+#include "server/http_rls.h"
 #include "server/openapi.h"
 
 namespace weir {
@@ -69,6 +70,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"/v1/cancel", "POST", "POST", cancel_route},
     {"/v1/acquire", "POST", "POST", acquire_route},
     {"/v1/release", "POST", "POST", release_route},
+    {"/json", "POST", "POST", rls_route},
     {"/v1/keys", "DELETE", "DELETE", reset_key_route},
     {"/", "GET", "GET, HEAD", welcome},
     {"/livez", "GET", "GET, HEAD", livez},

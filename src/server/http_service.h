@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +15,9 @@
 
 #include "protocol/check_answer.h"
 #include "protocol/check_json.h"
+#include "protocol/rls_json.h"
 #include "server/inline_limits.h"
+#include "server/rls_service.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/request.h"
@@ -63,6 +66,8 @@ struct HttpService {
   std::vector<Charge> charges{};
   std::vector<Result<Decision>> decisions{};
   std::vector<Error> errors{};
+  RlsJsonRequest rls_request{};
+  std::unique_ptr<RlsService> rls{};  // made when it is asked for
 
   // Of all connections of the loop.
   std::size_t holds = 0;  // answers that are held back

@@ -252,6 +252,25 @@ std::string_view openapi_document() {
    "get": {
     "summary": "Whether the server is up", "operationId": "livez",
     "responses": {"200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/readyz": {
+   "get": {
+    "summary": "Whether to send requests", "operationId": "readyz",
+    "responses": {
+     "200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}},
+     "503": {"description": "It is stopping.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/json": {
+   "post": {
+    "summary": "Envoy's rate limit service in protobuf's JSON", "operationId": "rls",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsRequest"}}}},
+    "responses": {
+     "200": {
+      "description": "It passes.",
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
+     "429": {
+      "description": "It does not.",
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
+     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"}}}},
   "/healthcheck": {
    "get": {
     "summary": "The same, as Envoy's rate limit service has it", "operationId": "healthcheck",
@@ -473,6 +492,24 @@ std::string_view openapi_document() {
        "error": {"const": "Rate limit exceeded"},
        "message": {"type": "string", "examples": ["Try again in 12 seconds"]},
        "violated-policies": {"type": "array", "items": {"type": "string"}}}}]},
+   "RlsRequest": {
+    "type": "object", "required": ["domain", "descriptors"], "additionalProperties": false,
+    "description": "envoy.service.ratelimit.v3.RateLimitRequest",
+    "properties": {
+     "domain": {"type": "string", "minLength": 1},
+     "descriptors": {
+      "type": "array", "minItems": 1, "maxItems": 64,
+      "items": {
+       "type": "object", "required": ["entries"], "additionalProperties": false,
+       "properties": {
+        "entries": {
+         "type": "array", "minItems": 1, "maxItems": 64,
+         "items": {
+          "type": "object", "required": ["key"], "additionalProperties": false,
+          "properties": {"key": {"type": "string", "minLength": 1}, "value": {"type": ["string", "null"]}}}}}}}}},
+   "RlsResponse": {
+    "type": "object", "required": ["overallCode"],
+    "properties": {"overallCode": {"enum": ["OK", "OVER_LIMIT"]}, "statuses": {"type": "array"}}},
    "Answers": {
     "type": "object", "required": ["answers"],
     "properties": {
