@@ -1,4 +1,6 @@
-// The Date field of HTTP. See headers.h.
+// The Date field of HTTP, in the one form that a server may send. See headers.h.
+//
+// Apart from the other fields, because it knows nothing of limits. Tested by headers_test.cc.
 #include <array>
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Targets and queries.
+// Targets and queries: how they are split, decoded and bounded.
 #include "protocol/query.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Forward-auth. See forward_auth.h.
+// Forward-auth by the rules, and the queue of a leaky bucket. See forward_auth.h.
 #include "server/forward_auth.h"
 
 #include <algorithm>

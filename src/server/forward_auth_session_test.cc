@@ -1,4 +1,6 @@
 // Forward-auth: what each proxy sends, how it is answered, and answers that are held back until their turn.
+//
+// The bytes are those that the proxies were seen to send, or that their sources say.
 #include "server/forward_auth.h"
 
 #include "server/http_client.h"

@@ -1,4 +1,4 @@
-// Resets. See http_keys.h.
+// Resets, by the attributes in the query of the target. See http_keys.h.
 #include "server/http_keys.h"
 
 #include <algorithm>

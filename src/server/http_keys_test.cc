@@ -1,4 +1,4 @@
-// Resets over HTTP.
+// Resets over HTTP: what is forgotten, and what is told who asks wrongly.
 #include "server/http_keys.h"
 
 #include "server/http_client.h"

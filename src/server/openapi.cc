@@ -157,43 +157,44 @@ std::string_view openapi_document() {
     {"$ref": "#/components/parameters/X-Forwarded-Uri"}, {"$ref": "#/components/parameters/X-Forwarded-Method"},
     {"$ref": "#/components/parameters/X-Forwarded-Host"}, {"$ref": "#/components/parameters/X-Forwarded-For"},
     {"$ref": "#/components/parameters/X-API-Key"}],
+   "summary": "May the request that a proxy received pass? Any method will do.",
    "get": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_get",
+    "operationId": "auth_get",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "put": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_put",
+    "operationId": "auth_put",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "post": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_post",
+    "operationId": "auth_post",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "delete": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_delete",
+    "operationId": "auth_delete",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "options": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_options",
+    "operationId": "auth_options",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "head": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_head",
+    "operationId": "auth_head",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "patch": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_patch",
+    "operationId": "auth_patch",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "trace": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_trace",
+    "operationId": "auth_trace",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}}},
@@ -203,43 +204,14 @@ std::string_view openapi_document() {
     {"$ref": "#/components/parameters/X-Forwarded-Uri"}, {"$ref": "#/components/parameters/X-Forwarded-Method"},
     {"$ref": "#/components/parameters/X-Forwarded-Host"}, {"$ref": "#/components/parameters/X-Forwarded-For"},
     {"$ref": "#/components/parameters/X-API-Key"}],
+   "summary": "May the request that a proxy received pass? Any method will do.",
    "get": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_get_below",
-    "responses": {
-     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
-     "503": {"$ref": "#/components/responses/Busy"}}},
-   "put": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_put_below",
+    "operationId": "auth_get_below",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}},
    "post": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_post_below",
-    "responses": {
-     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
-     "503": {"$ref": "#/components/responses/Busy"}}},
-   "delete": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_delete_below",
-    "responses": {
-     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
-     "503": {"$ref": "#/components/responses/Busy"}}},
-   "options": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_options_below",
-    "responses": {
-     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
-     "503": {"$ref": "#/components/responses/Busy"}}},
-   "head": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_head_below",
-    "responses": {
-     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
-     "503": {"$ref": "#/components/responses/Busy"}}},
-   "patch": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_patch_below",
-    "responses": {
-     "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
-     "503": {"$ref": "#/components/responses/Busy"}}},
-   "trace": {
-    "summary": "May the request that a proxy received pass?", "operationId": "auth_trace_below",
+    "operationId": "auth_post_below",
     "responses": {
      "200": {"$ref": "#/components/responses/Passes"}, "4XX": {"$ref": "#/components/responses/DoesNotPass"},
      "503": {"$ref": "#/components/responses/Busy"}}}},
@@ -252,6 +224,25 @@ std::string_view openapi_document() {
    "get": {
     "summary": "Whether the server is up", "operationId": "livez",
     "responses": {"200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/readyz": {
+   "get": {
+    "summary": "Whether to send requests", "operationId": "readyz",
+    "responses": {
+     "200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}},
+     "503": {"description": "It is stopping.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+  "/json": {
+   "post": {
+    "summary": "Envoy's rate limit service in protobuf's JSON", "operationId": "rls",
+    "requestBody": {
+     "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsRequest"}}}},
+    "responses": {
+     "200": {
+      "description": "It passes.",
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
+     "429": {
+      "description": "It does not.",
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
+     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"}}}},
   "/healthcheck": {
    "get": {
     "summary": "The same, as Envoy's rate limit service has it", "operationId": "healthcheck",
@@ -473,6 +464,24 @@ std::string_view openapi_document() {
        "error": {"const": "Rate limit exceeded"},
        "message": {"type": "string", "examples": ["Try again in 12 seconds"]},
        "violated-policies": {"type": "array", "items": {"type": "string"}}}}]},
+   "RlsRequest": {
+    "type": "object", "required": ["domain", "descriptors"], "additionalProperties": false,
+    "description": "envoy.service.ratelimit.v3.RateLimitRequest",
+    "properties": {
+     "domain": {"type": "string", "minLength": 1},
+     "descriptors": {
+      "type": "array", "minItems": 1, "maxItems": 64,
+      "items": {
+       "type": "object", "additionalProperties": false,
+       "properties": {
+        "entries": {
+         "type": ["array", "null"], "maxItems": 64,
+         "items": {
+          "type": "object", "additionalProperties": false,
+          "properties": {"key": {"type": ["string", "null"]}, "value": {"type": ["string", "null"]}}}}}}}}},
+   "RlsResponse": {
+    "type": "object", "required": ["overallCode"],
+    "properties": {"overallCode": {"enum": ["OK", "OVER_LIMIT"]}, "statuses": {"type": "array"}}},
    "Answers": {
     "type": "object", "required": ["answers"],
     "properties": {
