@@ -49,6 +49,8 @@ class Gate {
   std::shared_ptr<const Rulebook> rules() const noexcept;
   // What was last applied.
   Policy policy() const;
+  // How it wants answers to be worded; the default if there is none.
+  AnswerStyle answer_style() const noexcept;
 
   // check()
   //

@@ -44,6 +44,11 @@ Policy Gate::policy() const {
   return book == nullptr ? Policy{} : book->policy();
 }
 
+AnswerStyle Gate::answer_style() const noexcept {
+  const auto book = impl_->rules.load();
+  return book == nullptr ? AnswerStyle{} : book->policy().answers;
+}
+
 Result<Answer> Gate::check(const Request& request) noexcept {
   return guarded([&]() -> Result<Answer> {
     Answer answer;

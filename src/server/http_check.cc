@@ -145,14 +145,14 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
   const auto decision = ask_limiter(item, **limit, *charging, service);
   if (!decision) return refuse(service, decision.error());
   const LimitAnswer told = nameless(**limit, item.cost, *decision);
-  write_check(service.answer, {.by_limit = &told}, {}, now);
+  write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
   return HttpNext::answer;
 }
 
 void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service) {
   if (!decision) return write_refusal(service, decision.error());
   const LimitAnswer told = nameless(pending.limit, pending.cost, *decision);
-  write_check(service.answer, {.by_limit = &told}, {}, now);
+  write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
 }
 
 }  // namespace weir

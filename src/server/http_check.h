@@ -31,6 +31,11 @@ inline const AnswerStyle& style_of(const Answer& answer) {
   return answer.style != nullptr ? *answer.style : kDefault;
 }
 
+// Of a check that no rule decides: as the policy in force has it, all the same.
+inline AnswerStyle style_in_force(const HttpService& service) {
+  return service.gate == nullptr ? AnswerStyle{} : service.gate->answer_style();
+}
+
 // The parsed body in HttpService::item, its id taken from the field Idempotency-Key if it has none.
 Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service);
 

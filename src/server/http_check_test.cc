@@ -126,6 +126,10 @@ TEST_F(HttpCheck, SpeaksAsThePolicySays) {
   EXPECT_EQ(field(first, "RateLimit-Policy"), "1;w=60");
   EXPECT_EQ(field(first, "X-RateLimit-Limit"), "absent");
   EXPECT_EQ(field(check(R"({"user":"42"})"), "Retry-After"), "absent");
+  const std::string inline_answer = check(kTwice);
+  EXPECT_TRUE(has(inline_answer, "RateLimit-Limit: 2\r\n"))
+      << "a limit of its own is answered alike: " << inline_answer;
+  EXPECT_FALSE(has(inline_answer, "X-RateLimit-Limit")) << inline_answer;
 }
 
 TEST_F(HttpCheck, SaysThatThereAreNoRules) {

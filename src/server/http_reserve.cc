@@ -49,7 +49,7 @@ HttpNext write_rules(HttpService& service, std::string_view id_name, std::string
 
 HttpNext write_limit(HttpService& service, const LimitAnswer& told, std::string_view id_name, std::string_view id,
                      Micros now) {
-  write_check(service.answer, {.by_limit = &told, .id_name = id_name, .id = id}, {}, now);
+  write_check(service.answer, {.by_limit = &told, .id_name = id_name, .id = id}, style_in_force(service), now);
   return HttpNext::answer;
 }
 
