@@ -21,10 +21,12 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{16} << 10;
 // A stream of questions is answered no further while so many bytes of answers are not taken.
 constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
-// What a client that was refused may send all the same.
+// What a client of plain HTTP may send before it is answered. Twice as much ends its request, answer or not.
 constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
+constexpr std::string_view kSpeaksGrpc =
+    "This port speaks gRPC: POST with application/grpc. Plain HTTP has a port of its own; there, ask /v1/check.\n";
 
 constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
 
@@ -85,6 +87,12 @@ class GrpcSession final : public Session {
   int reset(const GrpcCall& call) {
     return nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, call.stream, NGHTTP2_NO_ERROR);
   }
+  static nghttp2_data_provider answer_of(GrpcCall& call) {
+    nghttp2_data_provider provider{};
+    provider.source.ptr = &call;
+    provider.read_callback = on_read;
+    return provider;
+  }
   static ssize_t on_read(nghttp2_session*, std::int32_t, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags,
                          nghttp2_data_source* source, void* self);
   ssize_t read_answer(GrpcCall& call, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags);
@@ -95,7 +103,8 @@ class GrpcSession final : public Session {
   }
   void forget(GrpcCall* call);
   void start(GrpcCall& call);
-  void refuse_http(GrpcCall& call, std::string_view status, nghttp2_nv more);
+  int take_surplus(GrpcCall& call, std::size_t size);
+  void refuse_http(GrpcCall& call);
   void take_messages(GrpcCall& call);
   void answer_questions(GrpcCall& call);
   void end_request(GrpcCall& call);
@@ -239,9 +248,8 @@ void GrpcSession::set_deadlines() {
   const Micros now = service_.limiter.now();
   for (GrpcCall* call = open_; call != nullptr && !call->is_dated; call = call->next) {
     call->is_dated = true;
-    if (call->is_finished && !call->is_foreign) continue;
-    const bool is_short = call->is_pending || call->is_foreign;
-    const Micros wait = is_short ? std::min(call->head.timeout, kGrpcPatience) : call->head.timeout;
+    if (call->is_finished) continue;
+    const Micros wait = call->is_pending ? std::min(call->head.timeout, kGrpcPatience) : call->head.timeout;
     call->deadline = wait == kNever ? kNever : now + wait;
     earliest_ = std::min(earliest_, call->deadline);
   }
@@ -256,9 +264,9 @@ void GrpcSession::wake(Micros now, std::string& output) {
   earliest_ = kNever;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
-    if (call->is_finished && !call->is_foreign) continue;
+    if (call->is_finished) continue;
     if (call->is_foreign && call->deadline <= now) {
-      reset(*call);
+      refuse_http(*call);
     } else if (call->deadline <= now) {
       finish(*call, GrpcStatus::deadline_exceeded, "the deadline has passed");
     } else {
@@ -276,7 +284,6 @@ void GrpcSession::drain(std::string& output) {
   final_due_ = service_.limiter.now() + kGrpcDrainNotice;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
-    if (call->is_foreign) reset(*call);
     if (is_stream(call->head.method) && !call->is_pending && !call->is_finished) dismiss(*call);
   }
   nghttp2_submit_shutdown_notice(http2_);
@@ -336,10 +343,7 @@ int GrpcSession::on_header(const nghttp2_frame* frame, std::string_view name, st
 
 int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   GrpcCall* call = call_of(stream);
-  if (call != nullptr && call->is_foreign) {
-    call->surplus += data.size();
-    return call->surplus > kSurplusMax ? reset(*call) : 0;
-  }
+  if (call != nullptr && call->is_foreign) return take_surplus(*call, data.size());
   if (call == nullptr || call->is_finished) return 0;
   if (call->head.method == GrpcMethod::health_watch && !call->is_pending) return 0;
   if (held_ + data.size() > kGrpcHeldMax) {
@@ -368,13 +372,13 @@ int GrpcSession::on_frame(const nghttp2_frame* frame) {
   return 0;
 }
 
-// Whoever was answered before the end of its request need not send the rest. Clients of plain HTTP may send a little
-// more: some take a reset for an error, answer or not.
+// Whoever was answered before the end of its request need not send the rest.
 int GrpcSession::on_sent(const nghttp2_frame* frame) {
   const nghttp2_frame_hd& head = head_of(frame);
-  if (head.type != NGHTTP2_HEADERS || !has_flag(frame, NGHTTP2_FLAG_END_STREAM)) return 0;
+  if (head.type != NGHTTP2_HEADERS && head.type != NGHTTP2_DATA) return 0;
+  if (!has_flag(frame, NGHTTP2_FLAG_END_STREAM)) return 0;
   const GrpcCall* call = call_of(head.stream_id);
-  if (call == nullptr || call->has_request_end || call->is_foreign) return 0;
+  if (call == nullptr || call->has_request_end) return 0;
   return reset(*call);
 }
 
@@ -395,8 +399,8 @@ void GrpcSession::forget(GrpcCall* call) {
 // Its header fields are complete.
 void GrpcSession::start(GrpcCall& call) {
   const GrpcHead& head = call.head;
-  if (!head.is_post) return refuse_http(call, "405", field("allow", "POST"));
-  if (!head.is_grpc) return refuse_http(call, "415", field("accept", "application/grpc"));
+  call.is_foreign = !head.is_post || !head.is_grpc;
+  if (call.is_foreign) return;
   if (auto refused = refuse_grpc_head(head)) return finish(call, refused->status, std::move(refused->message));
   if (head.method != GrpcMethod::reflection) return;
   call.is_pending = false;
@@ -404,13 +408,28 @@ void GrpcSession::start(GrpcCall& call) {
   if (is_draining_) dismiss(call);
 }
 
-// An answer of HTTP only, for those who do not speak gRPC.
-void GrpcSession::refuse_http(GrpcCall& call, std::string_view status, nghttp2_nv more) {
-  call.is_answering = call.is_finished = call.is_foreign = true;
+// An answer of HTTP only, for those who do not speak gRPC. It waits for the end of the request: some clients take a
+// reset for an error, answer or not.
+void GrpcSession::refuse_http(GrpcCall& call) {
+  call.is_answering = call.is_finished = true;
   if (std::exchange(call.is_pending, false)) --pending_;
   ++answered_;
-  const std::array fields = {field(":status", status), more};
-  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), nullptr);
+  const std::array fields = {
+      field(":status", call.head.is_post ? "415" : "405"),
+      call.head.is_post ? field("accept", "application/grpc") : field("allow", "POST"),
+      field("content-type", "text/plain; charset=utf-8"),
+  };
+  call.out = call.head.is_head ? std::string_view() : kSpeaksGrpc;
+  held_ += call.out.size();
+  const nghttp2_data_provider provider = answer_of(call);
+  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), call.out.empty() ? nullptr : &provider);
+}
+
+int GrpcSession::take_surplus(GrpcCall& call, std::size_t size) {
+  call.surplus += size;
+  if (call.surplus > 2 * kSurplusMax) return reset(call);
+  if (call.surplus > kSurplusMax && !call.is_finished) refuse_http(call);
+  return 0;
 }
 
 void GrpcSession::take_messages(GrpcCall& call) {
@@ -449,6 +468,7 @@ void GrpcSession::answer_questions(GrpcCall& call) {
 }
 
 void GrpcSession::end_request(GrpcCall& call) {
+  if (call.is_foreign) return refuse_http(call);
   if (call.head.method == GrpcMethod::reflection) return answer_questions(call);
   if (!call.is_pending) return;  // of trailers after the end
   const GrpcMessage message = read_grpc_message(call.in);
@@ -484,9 +504,7 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
 void GrpcSession::open_response(GrpcCall& call) {
   if (std::exchange(call.is_answering, true)) return;
   const std::array fields = {field(":status", "200"), field("content-type", "application/grpc")};
-  nghttp2_data_provider provider{};
-  provider.source.ptr = &call;
-  provider.read_callback = on_read;
+  const nghttp2_data_provider provider = answer_of(call);
   nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), &provider);
 }
 
@@ -551,7 +569,9 @@ ssize_t GrpcSession::read_answer(GrpcCall& call, std::uint8_t* buffer, std::size
   if (call.head.method == GrpcMethod::reflection && !call.is_finished) answer_questions(call);
   if (!call.out.empty()) return static_cast<ssize_t>(part);
   if (call.is_finished) {
-    *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (call.is_foreign) return static_cast<ssize_t>(part);
+    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
     submit_trailers(call);
     return static_cast<ssize_t>(part);
   }

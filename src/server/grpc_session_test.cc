@@ -130,31 +130,64 @@ TEST_F(GrpcTest, RefusesPlainHttpInItsOwnWords) {
     const std::int32_t stream = client->begin(fields, "{}", true);
     client->exchange();
     EXPECT_EQ(client->heard[stream].fields.at(":status"), "415") << type;
+    EXPECT_EQ(client->heard[stream].fields.at("accept"), "application/grpc") << type;
     EXPECT_EQ(client->heard[stream].status(), "none");
   }
-  Fields fields = GrpcClient::usual(kHealthCheck);
-  fields[0].second = "GET";
-  const std::int32_t stream = client->begin(fields, "", true);
-  client->exchange();
-  EXPECT_EQ(client->heard[stream].fields.at(":status"), "405");
-  EXPECT_EQ(client->heard[stream].fields.at("allow"), "POST");
+  for (const std::string method : {"GET", "HEAD"}) {
+    Fields fields = GrpcClient::usual(kHealthCheck);
+    fields[0].second = method;
+    const std::int32_t stream = client->begin(fields, "", true);
+    client->exchange();
+    const Heard& heard = client->heard[stream];
+    EXPECT_EQ(heard.fields.at(":status"), "405");
+    EXPECT_EQ(heard.fields.at("allow"), "POST");
+    EXPECT_EQ(heard.fields.at("content-type"), "text/plain; charset=utf-8");
+    EXPECT_EQ(heard.body.find("/v1/check") != std::string::npos, method == "GET") << "HEAD is answered without a body";
+    EXPECT_TRUE(heard.is_closed);
+    EXPECT_EQ(heard.headers, 1u);
+  }
+  EXPECT_EQ(session->held(), 0u);
 }
 
-TEST_F(GrpcTest, LetsARefusedHttpClientFinishButNotForEver) {
+TEST_F(GrpcTest, RefusesPlainHttpWhenItsRequestEndsAndDoesNotWaitForEver) {
   Fields fields = GrpcClient::usual("/");
   fields.back().second = "text/plain";
   const std::int32_t polite = client->begin(fields, "x"), endless = client->begin(fields, "x"),
                      silent = client->begin(fields, "x");
   client->exchange();
+  for (const std::int32_t stream : {polite, endless, silent}) EXPECT_EQ(client->heard[stream].headers, 0u);
+  EXPECT_EQ(client->progress.phase, Phase::body);
   client->send(polite, "the end", true);
   client->send(endless, std::string(70'000, 'x'), false);
   client->exchange();
   EXPECT_TRUE(client->heard[polite].is_closed);
   EXPECT_TRUE(client->heard[endless].is_closed);
   EXPECT_FALSE(client->heard[silent].is_closed);
+  EXPECT_EQ(session->held(), 0u) << "what they send is not kept";
   wake_at(kGrpcPatience);
   EXPECT_TRUE(client->heard[silent].is_closed);
-  for (const std::int32_t stream : {polite, endless, silent}) EXPECT_EQ(client->heard[stream].error, 0u);
+  for (const std::int32_t stream : {polite, endless, silent}) {
+    EXPECT_EQ(client->heard[stream].error, 0u);
+    EXPECT_EQ(client->heard[stream].fields.at(":status"), "415");
+    EXPECT_NE(client->heard[stream].body, "");
+  }
+  EXPECT_EQ(client->answered, 2u) << "and one when the session was woken";
+  EXPECT_EQ(session->due(), kNever);
+}
+
+TEST_F(GrpcTest, EndsAPlainRequestThatGoesOnAndTakesNoAnswer) {
+  connect(0);
+  client->takes = false;
+  Fields fields = GrpcClient::usual("/");
+  fields.back().second = "text/plain";
+  const std::int32_t stream = client->begin(fields, std::string(100'000, 'x'));
+  client->exchange();
+  EXPECT_EQ(client->heard[stream].fields.at(":status"), "415");
+  EXPECT_FALSE(client->heard[stream].is_closed);
+  client->send(stream, std::string(100'000, 'x'), false);
+  client->exchange();
+  EXPECT_TRUE(client->heard[stream].is_closed);
+  EXPECT_EQ(session->held(), 0u);
 }
 
 TEST_F(GrpcTest, StopsAClientThatSendsOnAfterItsAnswer) {
