@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "server/grpc_greeting.h"
+#include "server/grpc_past.h"
 
 namespace weir {
 namespace {
@@ -70,6 +71,7 @@ class GrpcSession final : public Session {
  private:
   void begin();
   Progress greet(std::string_view input, std::string& output);
+  ssize_t receive(std::string_view piece);
   bool send(std::string& output);
   void set_deadlines();
   Phase phase() const;
@@ -128,6 +130,7 @@ class GrpcSession final : public Session {
   std::size_t answered_ = 0;  // since consume() began
   Micros earliest_ = kNever;  // no deadline is earlier
   Micros final_due_ = kNever;
+  GrpcPast past_;
   std::int32_t header_of_ = 0;  // the stream whose header fields are coming
   bool is_greeted_ = false;
   bool is_broken_ = false;  // nothing more can be said
@@ -200,7 +203,7 @@ Progress GrpcSession::consume(std::string_view input, Turn&, std::string& output
   is_broken_ = is_broken_ || !send(output);
   while (!is_broken_ && output.size() < kOutputMax && progress.consumed < input.size()) {
     const std::string_view piece = input.substr(progress.consumed, kPiece);
-    const ssize_t used = nghttp2_session_mem_recv(http2_, bytes_of(piece), piece.size());
+    const ssize_t used = receive(piece);
     if (used >= 0) progress.consumed += static_cast<std::size_t>(used);
     is_broken_ = !send(output) || used < 0;
   }
@@ -212,6 +215,15 @@ Progress GrpcSession::consume(std::string_view input, Turn&, std::string& output
   progress.answered = answered_;
   progress.phase = phase();
   return progress;
+}
+
+// How much of it was used; negative if the connection is to end.
+ssize_t GrpcSession::receive(std::string_view piece) {
+  const GrpcPast::Fault fault = past_.watch(piece);
+  if (fault == GrpcPast::Fault::none) return nghttp2_session_mem_recv(http2_, bytes_of(piece), piece.size());
+  const bool has_ended = fault == GrpcPast::Fault::ended;
+  nghttp2_session_terminate_session(http2_, has_ended ? NGHTTP2_STREAM_CLOSED : NGHTTP2_PROTOCOL_ERROR);
+  return -1;
 }
 
 Progress GrpcSession::greet(std::string_view input, std::string& output) {

@@ -400,7 +400,10 @@ TEST_F(GrpcTest, SendsThoseWhoTookTheWrongDoorAway) {
   EXPECT_NE(http.find("Content-Length: " + std::to_string(http.size() - body) + "\r\n"), std::string::npos) << http;
   EXPECT_TRUE(talk("POST /v1/check HTTP/1.1\r\n").starts_with("HTTP/1.1 400 "));
   EXPECT_TRUE(talk("*1\r\n$4\r\nPING\r\n").starts_with("-ERR "));
-  EXPECT_TRUE(talk("PING\r\n").starts_with("-ERR "));
+  for (const char* typed : {"PING\r\n", "ping\n", "Client list\r\n"}) {
+    EXPECT_TRUE(talk(typed).starts_with("-ERR ")) << typed;
+  }
+  EXPECT_EQ(talk("INVALID CONNECTION PREFACE\r\n\r\n"), "") << "words of no protocol";
   EXPECT_EQ(talk(std::string("\x16\x03\x01\x02\x00\x01", 6)), "");
   EXPECT_EQ(talk("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"), "");
   EXPECT_EQ(talk(std::string(24, 'x')), "");
