@@ -26,8 +26,6 @@ constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
 constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
-constexpr std::string_view kSpeaksGrpc =
-    "This port speaks gRPC: POST with application/grpc. Plain HTTP has a port of its own; there, ask /v1/check.\n";
 
 constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
 
@@ -47,7 +45,6 @@ std::string_view text(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-const nghttp2_frame_hd& head_of(const nghttp2_frame* frame) { return frame->hd; }
 bool has_flag(const nghttp2_frame* frame, std::uint8_t flag) { return (frame->hd.flags & flag) != 0; }
 
 class GrpcSession final : public Session {
@@ -116,6 +113,7 @@ class GrpcSession final : public Session {
   void submit_trailers(GrpcCall& call);
   void resume(GrpcCall& call);
   void dismiss(GrpcCall& call);
+  void expire(GrpcCall& call);
   void drop_input(GrpcCall& call) {
     held_ -= call.in.size();
     call.in.clear();
@@ -260,8 +258,9 @@ void GrpcSession::set_deadlines() {
   const Micros now = service_.limiter.now();
   for (GrpcCall* call = open_; call != nullptr && !call->is_dated; call = call->next) {
     call->is_dated = true;
-    if (call->is_finished) continue;
-    const Micros wait = call->is_pending ? std::min(call->head.timeout, kGrpcPatience) : call->head.timeout;
+    if (call->is_finished && !call->is_foreign) continue;
+    const Micros most = call->is_pending || call->is_foreign ? kGrpcPatience : kNever;
+    const Micros wait = std::min(call->head.timeout, most);
     call->deadline = wait == kNever ? kNever : now + wait;
     earliest_ = std::min(earliest_, call->deadline);
   }
@@ -276,17 +275,21 @@ void GrpcSession::wake(Micros now, std::string& output) {
   earliest_ = kNever;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
-    if (call->is_finished) continue;
-    if (call->is_foreign && call->deadline <= now) {
-      refuse_http(*call);
-    } else if (call->deadline <= now) {
-      finish(*call, GrpcStatus::deadline_exceeded, "the deadline has passed");
+    if (call->is_finished && !call->is_foreign) continue;
+    if (call->deadline <= now) {
+      expire(*call);
     } else {
       earliest_ = std::min(earliest_, call->deadline);
     }
   }
   if (is_draining_ && !is_final_ && now >= final_due_) say_goodbye();
   is_broken_ = is_broken_ || !send(output);
+}
+
+void GrpcSession::expire(GrpcCall& call) {
+  if (!call.is_foreign) return finish(call, GrpcStatus::deadline_exceeded, "the deadline has passed");
+  if (!call.is_finished) return refuse_http(call);
+  reset(call);
 }
 
 // First a notice, which every client has heard once it has answered a ping; then the last GOAWAY, after which no call
@@ -315,8 +318,8 @@ void GrpcSession::dismiss(GrpcCall& call) {
 
 void GrpcSession::say_goodbye() {
   is_final_ = true;
-  nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_), NGHTTP2_NO_ERROR,
-                        nullptr, 0);
+  const std::int32_t last = nghttp2_session_get_last_proc_stream_id(http2_);
+  nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
 }
 
 bool GrpcSession::is_drained() const {
@@ -337,7 +340,7 @@ void GrpcSession::give_up(GiveUp why, std::string& output) {
 int GrpcSession::on_begin_headers(const nghttp2_frame* frame) {
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
   GrpcCall* call = service_.calls.take();
-  call->stream = head_of(frame).stream_id;
+  call->stream = frame->hd.stream_id;
   call->next = open_;
   if (open_ != nullptr) open_->before = call;
   open_ = call;
@@ -349,7 +352,7 @@ int GrpcSession::on_begin_headers(const nghttp2_frame* frame) {
 
 int GrpcSession::on_header(const nghttp2_frame* frame, std::string_view name, std::string_view value) {
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-  if (GrpcCall* call = call_of(head_of(frame).stream_id)) read_grpc_field(name, value, call->head);
+  if (GrpcCall* call = call_of(frame->hd.stream_id)) read_grpc_field(name, value, call->head);
   return 0;
 }
 
@@ -369,7 +372,7 @@ int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
 }
 
 int GrpcSession::on_frame(const nghttp2_frame* frame) {
-  const nghttp2_frame_hd& head = head_of(frame);
+  const nghttp2_frame_hd& head = frame->hd;
   if (head.type == NGHTTP2_PING) {
     if (has_flag(frame, NGHTTP2_FLAG_ACK) && is_draining_ && !is_final_) say_goodbye();
     return 0;
@@ -384,13 +387,12 @@ int GrpcSession::on_frame(const nghttp2_frame* frame) {
   return 0;
 }
 
-// Whoever was answered before the end of its request need not send the rest.
+// Whoever was answered before the end of its request need not send the rest. A client of plain HTTP in the midst of
+// sending would lose the answer by a reset that comes with it; it has until twice kSurplusMax.
 int GrpcSession::on_sent(const nghttp2_frame* frame) {
-  const nghttp2_frame_hd& head = head_of(frame);
-  if (head.type != NGHTTP2_HEADERS && head.type != NGHTTP2_DATA) return 0;
   if (!has_flag(frame, NGHTTP2_FLAG_END_STREAM)) return 0;
-  const GrpcCall* call = call_of(head.stream_id);
-  if (call == nullptr || call->has_request_end) return 0;
+  const GrpcCall* call = call_of(frame->hd.stream_id);
+  if (call == nullptr || call->has_request_end || call->surplus > kSurplusMax) return 0;
   return reset(*call);
 }
 
@@ -420,17 +422,15 @@ void GrpcSession::start(GrpcCall& call) {
   if (is_draining_) dismiss(call);
 }
 
-// An answer of HTTP only, for those who do not speak gRPC. It waits for the end of the request: some clients take a
-// reset for an error, answer or not.
+// An answer of HTTP only, for those who do not speak gRPC. It waits for the end of the request, if that comes soon.
 void GrpcSession::refuse_http(GrpcCall& call) {
   call.is_answering = call.is_finished = true;
   if (std::exchange(call.is_pending, false)) --pending_;
   ++answered_;
-  const std::array fields = {
-      field(":status", call.head.is_post ? "415" : "405"),
-      call.head.is_post ? field("accept", "application/grpc") : field("allow", "POST"),
-      field("content-type", "text/plain; charset=utf-8"),
-  };
+  const bool is_post = call.head.is_post;
+  const std::array fields = {field(":status", is_post ? "415" : "405"),
+                             is_post ? field("accept", "application/grpc") : field("allow", "POST"),
+                             field("content-type", "text/plain; charset=utf-8")};
   call.out = call.head.is_head ? std::string_view() : kSpeaksGrpc;
   held_ += call.out.size();
   const nghttp2_data_provider provider = answer_of(call);
