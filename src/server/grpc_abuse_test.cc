@@ -125,6 +125,27 @@ TEST_F(GrpcAbuseTest, EndsAConnectionThatBreaksHttp2) {
   EXPECT_EQ(client->goaways.size(), 1u);
 }
 
+TEST_F(GrpcAbuseTest, EndsAConnectionThatGoesOnWithStreamsThatAreOver) {
+  const std::string late("\0\0\1\0\0\0\0\0\1x", 10), left_out("\0\0\1\x01\x05\0\0\0\3\x83", 10);
+  for (const std::string& frame : {late, left_out}) {
+    connect();
+    client->call(kHealthCheck, "");
+    nghttp2_session_set_next_stream_id(client->http2, 5);
+    EXPECT_EQ(client->call(kHealthCheck, "").status(), "0");
+    EXPECT_TRUE(client->player.feed(frame).close);
+    client->hear(client->player.take());
+    EXPECT_EQ(client->goaways, std::vector<std::int32_t>{5});
+  }
+}
+
+TEST_F(GrpcAbuseTest, PassesOverWhatComesForACallThatItReset) {
+  const std::int32_t stream = client->begin(GrpcClient::usual("/no.Such/Method"), "abc");
+  client->exchange();
+  ASSERT_TRUE(client->heard[stream].is_closed);
+  EXPECT_FALSE(client->player.feed(std::string("\0\0\1\0\1\0\0\0\1x", 10)).close);
+  EXPECT_EQ(client->call(kHealthCheck, "").status(), "0");
+}
+
 TEST_F(GrpcAbuseTest, EndsAFloodOfSettings) {
   client->exchange();
   std::string flood;

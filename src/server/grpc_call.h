@@ -24,7 +24,7 @@ struct GrpcCall {
   std::string in{};   // of the request: what is not answered yet
   std::string out{};  // messages, from `sent` on
   std::size_t sent = 0;
-  std::size_t surplus = 0;  // what came after it was refused
+  std::size_t surplus = 0;  // what came of a request that is refused in any case
   Micros deadline = kNever;
   GrpcStatus status = GrpcStatus::ok;  // of the trailers
   std::string message{};               // of the same
@@ -34,7 +34,7 @@ struct GrpcCall {
   bool is_answering = false;     // its response has begun
   bool is_finished = false;      // after `out` come the trailers
   bool is_waiting = false;       // HTTP/2 has nothing to send until it is told that there is more
-  bool is_foreign = false;       // refused in terms of HTTP
+  bool is_foreign = false;       // to be refused in terms of HTTP
   bool has_request_end = false;  // the client sends no more
 
   GrpcCall* next = nullptr;  // among those of its connection

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "server/resp_call.h"
+
 namespace weir {
 namespace {
 
@@ -18,13 +20,11 @@ constexpr std::array<std::string_view, 9> kMethods = {"GET ",     "POST ",  "HEA
 
 bool is_printable(char c) { return c >= 0x20 && c < 0x7f; }
 
-// Redis's framing begins with a star; words that people type end with a line.
+// Redis's framing begins with a star; people type the name of a command and what belongs to it in a line.
 bool is_redis(std::string_view input) {
   if (input.front() == '*') return true;
   const std::size_t end = input.find('\n');
-  if (end == input.npos || input.substr(0, end).find("HTTP/") != input.npos) return false;
-  const std::string_view line = input.substr(0, end > 0 && input[end - 1] == '\r' ? end - 1 : end);
-  return !line.empty() && std::ranges::all_of(line, is_printable);
+  return end != input.npos && find_command(input.substr(0, input.find_first_of(" \r\n"))) != nullptr;
 }
 
 }  // namespace

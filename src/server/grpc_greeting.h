@@ -10,6 +10,10 @@ namespace weir {
 
 inline constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+// What plain HTTP/2 is answered.
+inline constexpr std::string_view kSpeaksGrpc =
+    "This port speaks gRPC: POST with application/grpc. Plain HTTP has a port of its own; there, ask /v1/check.\n";
+
 struct Greeting {
   enum class State : std::uint8_t { http2, need_more, foreign };
   State state = State::need_more;

@@ -23,6 +23,7 @@ void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& ou
     if (out.method == GrpcMethod::none) out.unknown_path = value.substr(0, kPathShown + 1);
   } else if (name == ":method") {
     out.is_post = value == "POST";
+    out.is_head = value == "HEAD";
   } else if (name == "content-type") {
     out.is_grpc = is_grpc_type(value);
   } else if (name == "grpc-timeout") {

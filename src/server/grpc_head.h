@@ -22,6 +22,7 @@ struct GrpcHead {
   Micros timeout = kNever;
   std::size_t bytes = 0;  // of the fields, as HTTP/2 counts them
   bool is_post = false;
+  bool is_head = false;     // HTTP's, whose answers have no body
   bool is_grpc = false;     // by its content-type
   bool is_encoded = false;  // its messages may be compressed
   bool has_bad_timeout = false;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "server/grpc_greeting.h"
+#include "server/grpc_past.h"
 
 namespace weir {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{16} << 10;
 // A stream of questions is answered no further while so many bytes of answers are not taken.
 constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
-// What a client that was refused may send all the same.
+// What a client of plain HTTP may send before it is answered. Twice as much ends its request, answer or not.
 constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
@@ -44,7 +45,6 @@ std::string_view text(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-const nghttp2_frame_hd& head_of(const nghttp2_frame* frame) { return frame->hd; }
 bool has_flag(const nghttp2_frame* frame, std::uint8_t flag) { return (frame->hd.flags & flag) != 0; }
 
 class GrpcSession final : public Session {
@@ -68,6 +68,7 @@ class GrpcSession final : public Session {
  private:
   void begin();
   Progress greet(std::string_view input, std::string& output);
+  ssize_t receive(std::string_view piece);
   bool send(std::string& output);
   void set_deadlines();
   Phase phase() const;
@@ -85,6 +86,12 @@ class GrpcSession final : public Session {
   int reset(const GrpcCall& call) {
     return nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, call.stream, NGHTTP2_NO_ERROR);
   }
+  static nghttp2_data_provider answer_of(GrpcCall& call) {
+    nghttp2_data_provider provider{};
+    provider.source.ptr = &call;
+    provider.read_callback = on_read;
+    return provider;
+  }
   static ssize_t on_read(nghttp2_session*, std::int32_t, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags,
                          nghttp2_data_source* source, void* self);
   ssize_t read_answer(GrpcCall& call, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags);
@@ -95,7 +102,8 @@ class GrpcSession final : public Session {
   }
   void forget(GrpcCall* call);
   void start(GrpcCall& call);
-  void refuse_http(GrpcCall& call, std::string_view status, nghttp2_nv more);
+  int take_surplus(GrpcCall& call, std::size_t size);
+  void refuse_http(GrpcCall& call);
   void take_messages(GrpcCall& call);
   void answer_questions(GrpcCall& call);
   void end_request(GrpcCall& call);
@@ -105,6 +113,7 @@ class GrpcSession final : public Session {
   void submit_trailers(GrpcCall& call);
   void resume(GrpcCall& call);
   void dismiss(GrpcCall& call);
+  void expire(GrpcCall& call);
   void drop_input(GrpcCall& call) {
     held_ -= call.in.size();
     call.in.clear();
@@ -119,6 +128,7 @@ class GrpcSession final : public Session {
   std::size_t answered_ = 0;  // since consume() began
   Micros earliest_ = kNever;  // no deadline is earlier
   Micros final_due_ = kNever;
+  GrpcPast past_;
   std::int32_t header_of_ = 0;  // the stream whose header fields are coming
   bool is_greeted_ = false;
   bool is_broken_ = false;  // nothing more can be said
@@ -191,7 +201,7 @@ Progress GrpcSession::consume(std::string_view input, Turn&, std::string& output
   is_broken_ = is_broken_ || !send(output);
   while (!is_broken_ && output.size() < kOutputMax && progress.consumed < input.size()) {
     const std::string_view piece = input.substr(progress.consumed, kPiece);
-    const ssize_t used = nghttp2_session_mem_recv(http2_, bytes_of(piece), piece.size());
+    const ssize_t used = receive(piece);
     if (used >= 0) progress.consumed += static_cast<std::size_t>(used);
     is_broken_ = !send(output) || used < 0;
   }
@@ -203,6 +213,15 @@ Progress GrpcSession::consume(std::string_view input, Turn&, std::string& output
   progress.answered = answered_;
   progress.phase = phase();
   return progress;
+}
+
+// How much of it was used; negative if the connection is to end.
+ssize_t GrpcSession::receive(std::string_view piece) {
+  const GrpcPast::Fault fault = past_.watch(piece);
+  if (fault == GrpcPast::Fault::none) return nghttp2_session_mem_recv(http2_, bytes_of(piece), piece.size());
+  const bool has_ended = fault == GrpcPast::Fault::ended;
+  nghttp2_session_terminate_session(http2_, has_ended ? NGHTTP2_STREAM_CLOSED : NGHTTP2_PROTOCOL_ERROR);
+  return -1;
 }
 
 Progress GrpcSession::greet(std::string_view input, std::string& output) {
@@ -240,8 +259,8 @@ void GrpcSession::set_deadlines() {
   for (GrpcCall* call = open_; call != nullptr && !call->is_dated; call = call->next) {
     call->is_dated = true;
     if (call->is_finished && !call->is_foreign) continue;
-    const bool is_short = call->is_pending || call->is_foreign;
-    const Micros wait = is_short ? std::min(call->head.timeout, kGrpcPatience) : call->head.timeout;
+    const Micros most = call->is_pending || call->is_foreign ? kGrpcPatience : kNever;
+    const Micros wait = std::min(call->head.timeout, most);
     call->deadline = wait == kNever ? kNever : now + wait;
     earliest_ = std::min(earliest_, call->deadline);
   }
@@ -257,16 +276,20 @@ void GrpcSession::wake(Micros now, std::string& output) {
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
     if (call->is_finished && !call->is_foreign) continue;
-    if (call->is_foreign && call->deadline <= now) {
-      reset(*call);
-    } else if (call->deadline <= now) {
-      finish(*call, GrpcStatus::deadline_exceeded, "the deadline has passed");
+    if (call->deadline <= now) {
+      expire(*call);
     } else {
       earliest_ = std::min(earliest_, call->deadline);
     }
   }
   if (is_draining_ && !is_final_ && now >= final_due_) say_goodbye();
   is_broken_ = is_broken_ || !send(output);
+}
+
+void GrpcSession::expire(GrpcCall& call) {
+  if (!call.is_foreign) return finish(call, GrpcStatus::deadline_exceeded, "the deadline has passed");
+  if (!call.is_finished) return refuse_http(call);
+  reset(call);
 }
 
 // First a notice, which every client has heard once it has answered a ping; then the last GOAWAY, after which no call
@@ -276,7 +299,6 @@ void GrpcSession::drain(std::string& output) {
   final_due_ = service_.limiter.now() + kGrpcDrainNotice;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
-    if (call->is_foreign) reset(*call);
     if (is_stream(call->head.method) && !call->is_pending && !call->is_finished) dismiss(*call);
   }
   nghttp2_submit_shutdown_notice(http2_);
@@ -296,8 +318,8 @@ void GrpcSession::dismiss(GrpcCall& call) {
 
 void GrpcSession::say_goodbye() {
   is_final_ = true;
-  nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_), NGHTTP2_NO_ERROR,
-                        nullptr, 0);
+  const std::int32_t last = nghttp2_session_get_last_proc_stream_id(http2_);
+  nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
 }
 
 bool GrpcSession::is_drained() const {
@@ -318,7 +340,7 @@ void GrpcSession::give_up(GiveUp why, std::string& output) {
 int GrpcSession::on_begin_headers(const nghttp2_frame* frame) {
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
   GrpcCall* call = service_.calls.take();
-  call->stream = head_of(frame).stream_id;
+  call->stream = frame->hd.stream_id;
   call->next = open_;
   if (open_ != nullptr) open_->before = call;
   open_ = call;
@@ -330,16 +352,13 @@ int GrpcSession::on_begin_headers(const nghttp2_frame* frame) {
 
 int GrpcSession::on_header(const nghttp2_frame* frame, std::string_view name, std::string_view value) {
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-  if (GrpcCall* call = call_of(head_of(frame).stream_id)) read_grpc_field(name, value, call->head);
+  if (GrpcCall* call = call_of(frame->hd.stream_id)) read_grpc_field(name, value, call->head);
   return 0;
 }
 
 int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   GrpcCall* call = call_of(stream);
-  if (call != nullptr && call->is_foreign) {
-    call->surplus += data.size();
-    return call->surplus > kSurplusMax ? reset(*call) : 0;
-  }
+  if (call != nullptr && call->is_foreign) return take_surplus(*call, data.size());
   if (call == nullptr || call->is_finished) return 0;
   if (call->head.method == GrpcMethod::health_watch && !call->is_pending) return 0;
   if (held_ + data.size() > kGrpcHeldMax) {
@@ -353,7 +372,7 @@ int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
 }
 
 int GrpcSession::on_frame(const nghttp2_frame* frame) {
-  const nghttp2_frame_hd& head = head_of(frame);
+  const nghttp2_frame_hd& head = frame->hd;
   if (head.type == NGHTTP2_PING) {
     if (has_flag(frame, NGHTTP2_FLAG_ACK) && is_draining_ && !is_final_) say_goodbye();
     return 0;
@@ -368,13 +387,12 @@ int GrpcSession::on_frame(const nghttp2_frame* frame) {
   return 0;
 }
 
-// Whoever was answered before the end of its request need not send the rest. Clients of plain HTTP may send a little
-// more: some take a reset for an error, answer or not.
+// Whoever was answered before the end of its request need not send the rest. A client of plain HTTP in the midst of
+// sending would lose the answer by a reset that comes with it; it has until twice kSurplusMax.
 int GrpcSession::on_sent(const nghttp2_frame* frame) {
-  const nghttp2_frame_hd& head = head_of(frame);
-  if (head.type != NGHTTP2_HEADERS || !has_flag(frame, NGHTTP2_FLAG_END_STREAM)) return 0;
-  const GrpcCall* call = call_of(head.stream_id);
-  if (call == nullptr || call->has_request_end || call->is_foreign) return 0;
+  if (!has_flag(frame, NGHTTP2_FLAG_END_STREAM)) return 0;
+  const GrpcCall* call = call_of(frame->hd.stream_id);
+  if (call == nullptr || call->has_request_end || call->surplus > kSurplusMax) return 0;
   return reset(*call);
 }
 
@@ -395,8 +413,8 @@ void GrpcSession::forget(GrpcCall* call) {
 // Its header fields are complete.
 void GrpcSession::start(GrpcCall& call) {
   const GrpcHead& head = call.head;
-  if (!head.is_post) return refuse_http(call, "405", field("allow", "POST"));
-  if (!head.is_grpc) return refuse_http(call, "415", field("accept", "application/grpc"));
+  call.is_foreign = !head.is_post || !head.is_grpc;
+  if (call.is_foreign) return;
   if (auto refused = refuse_grpc_head(head)) return finish(call, refused->status, std::move(refused->message));
   if (head.method != GrpcMethod::reflection) return;
   call.is_pending = false;
@@ -404,13 +422,26 @@ void GrpcSession::start(GrpcCall& call) {
   if (is_draining_) dismiss(call);
 }
 
-// An answer of HTTP only, for those who do not speak gRPC.
-void GrpcSession::refuse_http(GrpcCall& call, std::string_view status, nghttp2_nv more) {
-  call.is_answering = call.is_finished = call.is_foreign = true;
+// An answer of HTTP only, for those who do not speak gRPC. It waits for the end of the request, if that comes soon.
+void GrpcSession::refuse_http(GrpcCall& call) {
+  call.is_answering = call.is_finished = true;
   if (std::exchange(call.is_pending, false)) --pending_;
   ++answered_;
-  const std::array fields = {field(":status", status), more};
-  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), nullptr);
+  const bool is_post = call.head.is_post;
+  const std::array fields = {field(":status", is_post ? "415" : "405"),
+                             is_post ? field("accept", "application/grpc") : field("allow", "POST"),
+                             field("content-type", "text/plain; charset=utf-8")};
+  call.out = call.head.is_head ? std::string_view() : kSpeaksGrpc;
+  held_ += call.out.size();
+  const nghttp2_data_provider provider = answer_of(call);
+  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), call.out.empty() ? nullptr : &provider);
+}
+
+int GrpcSession::take_surplus(GrpcCall& call, std::size_t size) {
+  call.surplus += size;
+  if (call.surplus > 2 * kSurplusMax) return reset(call);
+  if (call.surplus > kSurplusMax && !call.is_finished) refuse_http(call);
+  return 0;
 }
 
 void GrpcSession::take_messages(GrpcCall& call) {
@@ -449,6 +480,7 @@ void GrpcSession::answer_questions(GrpcCall& call) {
 }
 
 void GrpcSession::end_request(GrpcCall& call) {
+  if (call.is_foreign) return refuse_http(call);
   if (call.head.method == GrpcMethod::reflection) return answer_questions(call);
   if (!call.is_pending) return;  // of trailers after the end
   const GrpcMessage message = read_grpc_message(call.in);
@@ -484,9 +516,7 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
 void GrpcSession::open_response(GrpcCall& call) {
   if (std::exchange(call.is_answering, true)) return;
   const std::array fields = {field(":status", "200"), field("content-type", "application/grpc")};
-  nghttp2_data_provider provider{};
-  provider.source.ptr = &call;
-  provider.read_callback = on_read;
+  const nghttp2_data_provider provider = answer_of(call);
   nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), &provider);
 }
 
@@ -551,7 +581,9 @@ ssize_t GrpcSession::read_answer(GrpcCall& call, std::uint8_t* buffer, std::size
   if (call.head.method == GrpcMethod::reflection && !call.is_finished) answer_questions(call);
   if (!call.out.empty()) return static_cast<ssize_t>(part);
   if (call.is_finished) {
-    *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (call.is_foreign) return static_cast<ssize_t>(part);
+    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
     submit_trailers(call);
     return static_cast<ssize_t>(part);
   }

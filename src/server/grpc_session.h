@@ -3,7 +3,8 @@
 // Envoy's rate limit service, health and reflection; grpc_methods.h says what they answer. Calls are decided where they
 // end, within consume(). What a client can make a connection hold is bounded: so many calls at once, so many bytes of
 // header fields and of messages, so many bytes in all; what goes beyond gets RESOURCE_EXHAUSTED. A request that is not
-// complete when its grpc-timeout passes, or kGrpcPatience, gets DEADLINE_EXCEEDED. Tested by grpc_session_test.cc,
+// complete when its grpc-timeout passes, or kGrpcPatience, gets DEADLINE_EXCEEDED. Plain HTTP is refused
+// with a text, once its request has ended or has gone on for too long. Tested by grpc_session_test.cc,
 // grpc_abuse_test.cc and fuzz/h2_session.cc.
 #pragma once
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -130,31 +131,83 @@ TEST_F(GrpcTest, RefusesPlainHttpInItsOwnWords) {
     const std::int32_t stream = client->begin(fields, "{}", true);
     client->exchange();
     EXPECT_EQ(client->heard[stream].fields.at(":status"), "415") << type;
+    EXPECT_EQ(client->heard[stream].fields.at("accept"), "application/grpc") << type;
     EXPECT_EQ(client->heard[stream].status(), "none");
   }
-  Fields fields = GrpcClient::usual(kHealthCheck);
-  fields[0].second = "GET";
-  const std::int32_t stream = client->begin(fields, "", true);
-  client->exchange();
-  EXPECT_EQ(client->heard[stream].fields.at(":status"), "405");
-  EXPECT_EQ(client->heard[stream].fields.at("allow"), "POST");
+  for (const std::string method : {"GET", "HEAD"}) {
+    Fields fields = GrpcClient::usual(kHealthCheck);
+    fields[0].second = method;
+    const std::int32_t stream = client->begin(fields, "", true);
+    client->exchange();
+    const Heard& heard = client->heard[stream];
+    EXPECT_EQ(heard.fields.at(":status"), "405");
+    EXPECT_EQ(heard.fields.at("allow"), "POST");
+    EXPECT_EQ(heard.fields.at("content-type"), "text/plain; charset=utf-8");
+    EXPECT_EQ(heard.body.find("/v1/check") != std::string::npos, method == "GET") << "HEAD is answered without a body";
+    EXPECT_TRUE(heard.is_closed);
+    EXPECT_EQ(heard.headers, 1u);
+  }
+  EXPECT_EQ(session->held(), 0u);
 }
 
-TEST_F(GrpcTest, LetsARefusedHttpClientFinishButNotForEver) {
+TEST_F(GrpcTest, RefusesPlainHttpWhenItsRequestEndsAndDoesNotWaitForEver) {
   Fields fields = GrpcClient::usual("/");
   fields.back().second = "text/plain";
-  const std::int32_t polite = client->begin(fields, "x"), endless = client->begin(fields, "x"),
-                     silent = client->begin(fields, "x");
+  const std::int32_t polite = client->begin(fields, "x"), silent = client->begin(fields, "x");
   client->exchange();
+  for (const std::int32_t stream : {polite, silent}) EXPECT_EQ(client->heard[stream].headers, 0u);
+  EXPECT_EQ(client->progress.phase, Phase::body);
   client->send(polite, "the end", true);
-  client->send(endless, std::string(70'000, 'x'), false);
   client->exchange();
   EXPECT_TRUE(client->heard[polite].is_closed);
-  EXPECT_TRUE(client->heard[endless].is_closed);
   EXPECT_FALSE(client->heard[silent].is_closed);
+  EXPECT_EQ(client->answered, 1u);
   wake_at(kGrpcPatience);
   EXPECT_TRUE(client->heard[silent].is_closed);
-  for (const std::int32_t stream : {polite, endless, silent}) EXPECT_EQ(client->heard[stream].error, 0u);
+  for (const std::int32_t stream : {polite, silent}) {
+    EXPECT_EQ(client->heard[stream].error, 0u);
+    EXPECT_EQ(client->heard[stream].fields.at(":status"), "415");
+    EXPECT_NE(client->heard[stream].body, "");
+  }
+  EXPECT_EQ(session->due(), kNever);
+}
+
+TEST_F(GrpcTest, RefusesALongPlainRequestWithinItAndLaterEndsIt) {
+  Fields fields = GrpcClient::usual("/");
+  fields.back().second = "text/plain";
+  std::array<std::int32_t, 3> streams{};
+  for (std::int32_t& stream : streams) stream = client->begin(fields, std::string(66'000, 'x'));
+  client->exchange();
+  for (const std::int32_t stream : streams) {
+    EXPECT_NE(client->heard[stream].body, "");
+    EXPECT_FALSE(client->heard[stream].is_closed) << "some lose an answer that comes with a reset";
+  }
+  EXPECT_EQ(session->held(), 0u) << "what they send is not kept";
+  client->send(streams[0], "the end", true);
+  client->send(streams[1], std::string(66'000, 'x'), false);
+  client->exchange();
+  EXPECT_TRUE(client->heard[streams[0]].is_closed);
+  EXPECT_TRUE(client->heard[streams[1]].is_closed);
+  EXPECT_FALSE(client->heard[streams[2]].is_closed);
+  wake_at(kGrpcPatience);
+  EXPECT_TRUE(client->heard[streams[2]].is_closed);
+  for (const std::int32_t stream : streams) EXPECT_EQ(client->heard[stream].error, 0u);
+  EXPECT_EQ(session->due(), kNever);
+}
+
+TEST_F(GrpcTest, EndsAPlainRequestThatGoesOnAndTakesNoAnswer) {
+  connect(0);
+  client->takes = false;
+  Fields fields = GrpcClient::usual("/");
+  fields.back().second = "text/plain";
+  const std::int32_t stream = client->begin(fields, std::string(100'000, 'x'));
+  client->exchange();
+  EXPECT_EQ(client->heard[stream].fields.at(":status"), "415");
+  EXPECT_FALSE(client->heard[stream].is_closed);
+  client->send(stream, std::string(100'000, 'x'), false);
+  client->exchange();
+  EXPECT_TRUE(client->heard[stream].is_closed);
+  EXPECT_EQ(session->held(), 0u);
 }
 
 TEST_F(GrpcTest, StopsAClientThatSendsOnAfterItsAnswer) {
@@ -367,7 +420,10 @@ TEST_F(GrpcTest, SendsThoseWhoTookTheWrongDoorAway) {
   EXPECT_NE(http.find("Content-Length: " + std::to_string(http.size() - body) + "\r\n"), std::string::npos) << http;
   EXPECT_TRUE(talk("POST /v1/check HTTP/1.1\r\n").starts_with("HTTP/1.1 400 "));
   EXPECT_TRUE(talk("*1\r\n$4\r\nPING\r\n").starts_with("-ERR "));
-  EXPECT_TRUE(talk("PING\r\n").starts_with("-ERR "));
+  for (const char* typed : {"PING\r\n", "ping\n", "Client list\r\n"}) {
+    EXPECT_TRUE(talk(typed).starts_with("-ERR ")) << typed;
+  }
+  EXPECT_EQ(talk("INVALID CONNECTION PREFACE\r\n\r\n"), "") << "words of no protocol";
   EXPECT_EQ(talk(std::string("\x16\x03\x01\x02\x00\x01", 6)), "");
   EXPECT_EQ(talk("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"), "");
   EXPECT_EQ(talk(std::string(24, 'x')), "");

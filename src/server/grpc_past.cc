@@ -1,0 +1,56 @@
+// Reads the heads of HTTP/2's frames. See grpc_past.h.
+#include "server/grpc_past.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir {
+namespace {
+
+constexpr std::uint8_t kData = 0, kHeaders = 1, kReset = 3;  // types
+constexpr std::uint8_t kEndStream = 1;                       // a flag
+
+std::uint32_t number(const std::uint8_t* bytes, std::size_t size) {
+  std::uint32_t out = 0;
+  for (std::size_t i = 0; i < size; ++i) out = out << 8 | bytes[i];
+  return out;
+}
+
+}  // namespace
+
+GrpcPast::Fault GrpcPast::watch(std::string_view piece) {
+  for (;;) {
+    const std::size_t passed = std::min(payload_, piece.size());
+    payload_ -= passed;
+    piece.remove_prefix(passed);
+    const std::size_t part = std::min(kHead - have_, piece.size());
+    std::memcpy(head_.data() + have_, piece.data(), part);
+    have_ += part;
+    piece.remove_prefix(part);
+    if (have_ < kHead) return Fault::none;
+    have_ = 0;
+    payload_ = number(head_.data(), 3);
+    const auto stream = static_cast<std::int32_t>(number(head_.data() + 5, 4) & 0x7fff'ffffu);
+    if (const Fault fault = judge(head_[3], head_[4], stream); fault != Fault::none) return fault;
+  }
+}
+
+GrpcPast::Fault GrpcPast::judge(std::uint8_t type, std::uint8_t flags, std::int32_t stream) {
+  if (type == kReset) end(stream);
+  if ((type != kData && type != kHeaders) || stream == 0) return Fault::none;
+  if (stream >= gap_begin_ && stream < gap_end_) return Fault::left_out;
+  if (std::ranges::find(ended_, stream) != ended_.end()) return Fault::ended;
+  if (type == kHeaders && stream > last_) begin(stream);
+  if ((flags & kEndStream) != 0) end(stream);
+  return Fault::none;
+}
+
+void GrpcPast::begin(std::int32_t stream) {
+  if (stream - 2 > last_) {
+    gap_begin_ = last_ + 2;
+    gap_end_ = stream;
+  }
+  last_ = stream;
+}
+
+}  // namespace weir
