@@ -69,6 +69,7 @@ void Connection::receive() {
   }
   if (is_closing_) return;  // what comes after the last answer is read and dropped
   const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
+  if (!in_.empty() || !rest_.empty()) keep_rest();  // also of a reading before, within this turn
   if (in_.empty()) {
     all_.room.keep(bytes.size());
     rest_ = bytes;
@@ -99,9 +100,17 @@ void Connection::settle() {
 }
 
 void Connection::go_on() {
-  guarded([this] {
-    if (!is_closing_ && !rest_.empty() && takes_input()) consume();
-  });
+  guarded([this] { consume_rest(); });
+}
+
+// What is left may have to wait until the client has taken its answers; then finish() goes on with it.
+void Connection::consume_rest() {
+  if (is_closing_ || rest_.empty() || session_->is_holding()) return;
+  if (out_.size() - sent_ >= kOutputMax) {
+    is_full_ = true;
+  } else if (!is_full_) {
+    consume();
+  }
 }
 
 bool Connection::finish() {
@@ -210,20 +219,33 @@ void Connection::on_tick() {
 
 void Connection::on_due(Micros now) {
   guarded([&] {
+    if (is_closing_ || asked_) return;  // it stays due
     const bool was_holding = session_->is_holding();
     if (!has_output()) written_ = all_.tick;
     session_->wake(now, out_);
-    if (!was_holding || session_->is_holding()) return;
-    since_ = all_.tick;
-    if (!is_closing_ && takes_input()) consume();  // though nothing may have come: the session may want to close
+    after_hold(was_holding);
   });
+}
+
+// Though nothing may have come: the session may want to write or to close.
+void Connection::after_hold(bool was_holding) {
+  if (session_->is_holding()) return;
+  if (was_holding) since_ = all_.tick;
+  if (out_.size() - sent_ >= kOutputMax) {
+    is_full_ = true;
+  } else {
+    consume();
+  }
 }
 
 void Connection::drain() {
   guarded([this] {
     is_draining_ = true;
+    if (is_closing_) return;
+    const bool was_holding = session_->is_holding();
     if (!has_output()) written_ = all_.tick;
     session_->drain(out_);
+    after_hold(was_holding);
     receive();
   });
 }

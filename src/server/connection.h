@@ -87,6 +87,8 @@ class Connection {
   void guarded(Step step);
   void receive();
   void consume();
+  void consume_rest();
+  void after_hold(bool was_holding);
   void give_up(GiveUp why);
   void flush();
   void keep_rest();

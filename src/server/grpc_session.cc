@@ -345,6 +345,7 @@ int GrpcSession::on_begin_headers(const nghttp2_frame* frame) {
   if (open_ != nullptr) open_->before = call;
   open_ = call;
   ++pending_;
+  held_ += kGrpcCallBytes;
   header_of_ = call->stream;
   nghttp2_session_set_stream_user_data(http2_, call->stream, call);
   return 0;
@@ -406,7 +407,7 @@ void GrpcSession::forget(GrpcCall* call) {
   (call->before == nullptr ? open_ : call->before->next) = call->next;
   if (call->next != nullptr) call->next->before = call->before;
   if (call->is_pending) --pending_;
-  held_ -= call->in.size() + call->out.size() - call->sent;
+  held_ -= kGrpcCallBytes + call->in.size() + call->out.size() - call->sent;
   service_.calls.give(call);
 }
 

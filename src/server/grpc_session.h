@@ -22,6 +22,7 @@ namespace weir {
 
 inline constexpr std::uint32_t kGrpcCallsMax = 1'000;              // at once, of a connection
 inline constexpr std::size_t kGrpcHeldMax = std::size_t{4} << 20;  // of all its calls
+inline constexpr std::size_t kGrpcCallBytes = 700;                 // that an open call takes, here and in nghttp2
 inline constexpr Micros kGrpcPatience{30'000'000};
 inline constexpr Micros kGrpcDrainNotice{1'000'000};  // a client that does not answer a ping has so long
 

@@ -27,6 +27,7 @@ constexpr std::uint32_t kDrainMax = 10;         // seconds that a drain may take
 constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
 constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
 constexpr int kAcceptsMax = 64;                 // in a row
+constexpr int kBacklogMax = 4'096;              // of a listener: the kernel's own bound
 constexpr Micros kAcceptRest{100'000};          // when descriptors have run out
 constexpr std::int64_t kTickSeconds = 1;
 
@@ -254,9 +255,9 @@ class EpollLoop final : public Loop {
     }
   }
 
-  void accept(Listener& listener) {
+  void accept(Listener& listener, int most = kAcceptsMax) {
     if (!listener.socket) return;
-    for (int i = 0; i < kAcceptsMax; ++i) {
+    for (int i = 0; i < most; ++i) {
       sockaddr_storage peer{};
       socklen_t size = sizeof peer;
       Descriptor socket(
@@ -332,7 +333,7 @@ class EpollLoop final : public Loop {
     stopping_since_ = all_.tick;
     finish_turn();
     for (Listener& listener : listeners_) {
-      accept(listener);  // who has connected is served, though nobody else is let in
+      accept(listener, kBacklogMax);  // who has connected is served, though nobody else is let in
       listener.socket.close();
       listener.rests_until = Micros{0};
     }

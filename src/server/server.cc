@@ -5,6 +5,7 @@
 #include "server/server.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <atomic>
@@ -82,12 +83,24 @@ class Signals {
   Descriptor out_, in_;
 };
 
+// The file of a unix socket. Another server may have put its own in the same place.
+struct SocketFile {
+  static SocketFile at(const std::string& path) {
+    struct stat about {};
+    if (::stat(path.c_str(), &about) != 0) return {path, 0, 0};
+    return {path, about.st_dev, about.st_ino};
+  }
+
+  std::string path;
+  dev_t device = 0;
+  ino_t number = 0;
+  friend bool operator==(const SocketFile&, const SocketFile&) = default;
+};
+
 class ThreadedServer final : public Server {
  public:
   ThreadedServer(ServerOptions options, Limiter& limiter) : options_(std::move(options)), limiter_(limiter) {}
-  ~ThreadedServer() override {
-    for (const std::string& path : paths_) ::unlink(path.c_str());
-  }
+  ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
     for (std::size_t i = 0; i < options_.threads; ++i) {
@@ -153,7 +166,7 @@ class ThreadedServer final : public Server {
     auto listening = listen_on(*wanted, option, loops_.size());
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
-    if (wanted->is_unix()) paths_.push_back(wanted->path);
+    if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       Services& services = *services_[i];
       Descriptor socket = i < listening->sockets.size() ? std::move(listening->sockets[i])
@@ -173,7 +186,15 @@ class ThreadedServer final : public Server {
   void on_signal(int signal) {
     if (signal == SIGHUP) return options_.on_hangup();
     stopping_ = true;
+    remove_paths();  // now: later, they may be another server's
     for (const auto& loop : loops_) loop->stop();
+  }
+
+  void remove_paths() {
+    for (const SocketFile& file : paths_) {
+      if (SocketFile::at(file.path) == file) ::unlink(file.path.c_str());
+    }
+    paths_.clear();
   }
 
   ServerOptions options_;
@@ -183,8 +204,8 @@ class ThreadedServer final : public Server {
   std::atomic<bool> stopping_{false};
   std::array<DoorState, kDoors> doors_{};
   std::atomic<std::int64_t> last_id_{0};
-  std::vector<std::string> paths_;  // of unix sockets
-  int shared_socket_ = -1;          // of the door that is being opened
+  std::vector<SocketFile> paths_;
+  int shared_socket_ = -1;  // of the door that is being opened
   std::vector<std::unique_ptr<Services>> services_;
   std::vector<std::unique_ptr<Loop>> loops_;  // the last: sessions end before what they use
 };

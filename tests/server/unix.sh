@@ -33,4 +33,22 @@ is "the next one replaces them" PONG "$(timeout 20 redis-cli -s "$work/resp" pin
 kill -TERM "$pid"
 wait "$pid"
 is "a stopped one takes them away" "" "$(find "$work" -type s)"
+
+# While one still finishes what it has begun, the next one takes the place, and keeps it.
+start_on_paths
+old=$pid
+python3 -c 'import socket, sys, time
+half = socket.socket(socket.AF_UNIX)
+half.connect(sys.argv[1])
+half.sendall(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+time.sleep(20)' "$work/http" &
+half=$!
+sleep 0.3
+kill -TERM "$old"
+until_true 10 test ! -S "$work/resp"
+start_on_paths
+is "the old one is still there" yes "$(kill -0 "$old" && echo yes)"
+kill "$half"
+wait "$old"
+is "the successor keeps its sockets" PONG "$(timeout 20 redis-cli -s "$work/resp" ping)"
 finish
