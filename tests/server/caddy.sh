@@ -20,6 +20,13 @@ limited "denied" "$(via "$long" /a)" 5
 is "another address is another client" "200 200 200 200 200 429" "$(statuses 6 "$long" /a --interface 127.0.0.2)"
 is "nobody claims another address" 429 "$(statuses 1 "$long" /a -H 'X-Forwarded-For: 192.0.2.7')"
 is "nor another path" 429 "$(statuses 1 "$long" /a -H 'X-Forwarded-Uri: /health' -H 'X-Forwarded-Method: OPTIONS')"
+for length in 7000 9000 33000 60000; do
+  answer=$(statuses 1 "$long" "/$(printf 'x%.0s' $(seq "$length"))")
+  is "a URL of $length bytes is not let past" yes "$([[ "$answer" =~ ^4 ]] && echo yes || echo "no: $answer")"
+done
+printf 'X-Long: %0100000d' 0 >"$work/long.txt"
+answer=$(statuses 10 "$long" /a -H "@$work/long.txt")
+is "nor a long header" "" "$(tr ' ' '\n' <<<"$answer" | grep -v '^4')"
 answer=$(via "$long" '/health?user=x&path=/a')
 has "what is skipped passes, whatever its query" "app GET /health?user=x&path=/a" "$answer"
 
