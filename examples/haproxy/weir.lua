@@ -1,7 +1,9 @@
 -- The action `lua.weir` of haproxy.cfg: asks Weir whether a request may pass.
 --
--- A denial becomes the client's answer as Weir wrote it: 429, Retry-After, RateLimit and its body. Otherwise the
--- headers are left in variables, for http-after-response. Where Weir is, and what to do without it, says haproxy.cfg.
+-- A denial becomes the client's answer as Weir wrote it: 429, Retry-After, RateLimit and its body. So does any other
+-- answer of 4xx: a request that Weir cannot take (431, for a long URL) must not pass for that. What passes has the
+-- headers left in variables, for http-after-response. Weir is away if it answers 5xx or nothing; where it is, and what
+-- to do without it, says haproxy.cfg.
 local url = os.getenv("WEIR_URL")
 local when_away = os.getenv("WEIR_AWAY")
 
@@ -49,7 +51,7 @@ core.register_action("weir", { "http-req" }, function(txn)
             local values = answer.headers[name]
             if values then txn:set_var(variable, values[0]) end
         end
-    elseif status == 429 then
+    elseif status > 0 and status < 500 then
         refuse(txn, status, answer)
     elseif when_away == "closed" then
         refuse(txn, 503, {})

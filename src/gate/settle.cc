@@ -11,7 +11,7 @@
 #include "gate/binding.h"
 #include "gate/gate_impl.h"
 #include "nearest.h"
-#include "policy/sha256.h"
+#include "sha256.h"
 
 namespace weir {
 namespace {

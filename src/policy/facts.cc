@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "nearest.h"
-#include "policy/sha256.h"
+#include "sha256.h"
 
 namespace weir {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policy/sha256.h"
+#include "sha256.h"
 #include "weir/result.h"
 
 namespace weir {

@@ -10,7 +10,7 @@
 #include "policy/flow.h"
 #include "policy/ip_address.h"
 #include "policy/path_pattern.h"
-#include "policy/sha256.h"
+#include "sha256.h"
 
 namespace weir {
 namespace {

@@ -6,7 +6,7 @@
 #include "nearest.h"
 #include "policy/dimension.h"
 #include "policy/rulebook.h"
-#include "policy/sha256.h"
+#include "sha256.h"
 
 namespace weir {
 std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {

@@ -6,9 +6,9 @@
 //
 // All that the descriptors are charged to is taken or nothing is, and a limit that two of them meet is charged once. An
 // entry fills the attribute of its name (remote_address is the ip) and can be matched as an entry; so can `domain`. A
-// descriptor with a limit of its own is held by that one instead of the rules: a fixed window for its domain and
-// entries. One with 0 hits asks only, and denies if a further hit would not pass; then nobody is charged. Used again
-// for its room; belongs to one loop and its thread. Tested by rls_service_test.cc.
+// descriptor with a limit of its own is held by that one instead of the rules: a fixed window for its domain,
+// entries and limit. One with 0 hits asks only, and denies if a further hit would not pass; then nobody is charged.
+// Used again for its room; belongs to one loop and its thread. Tested by rls_service_test.cc.
 #pragma once
 
 #include <cstddef>

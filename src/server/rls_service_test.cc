@@ -307,10 +307,40 @@ TEST_F(RlsServiceTest, RefusesWhatItCannotCharge) {
   begin();
   add({{"a", "b"}}).hits_addend = std::uint64_t{1} << 60;
   EXPECT_EQ(refusal().status, GrpcStatus::invalid_argument);
-  begin();
-  const std::string large(5'000, 'x');
-  add({{"a", large}}).limit = RlsOverride{5, RlsUnit::hour};
-  EXPECT_EQ(refusal().status, GrpcStatus::invalid_argument);
+}
+
+TEST_F(RlsServiceTest, CountsALongDescriptorUnderItsOwnLimit) {
+  for (const char last : {'y', 'z'}) {
+    const std::string large = std::string(5'000, 'x') + last;
+    for (const RlsCode code : {kOk, kOver}) {
+      begin();
+      add({{"a", large}}).limit = RlsOverride{1, RlsUnit::hour};
+      EXPECT_EQ(decide().overall_code, code) << "an error would let it pass; " << last;
+    }
+  }
+}
+
+TEST_F(RlsServiceTest, CountsTheSameEntriesOnceForEachLimitTheyBring) {
+  for (const RlsCode code : {kOk, kOk, kOver}) {
+    begin();
+    add({{"user", "u"}}).limit = RlsOverride{2, RlsUnit::hour};
+    add({{"user", "u"}}).limit = RlsOverride{9, RlsUnit::hour};
+    add({{"user", "u"}}).limit = RlsOverride{9, RlsUnit::day};
+    const RlsResponse& response = decide();
+    ASSERT_EQ(response.statuses.size(), 3u);
+    EXPECT_EQ(response.overall_code, code);
+    EXPECT_EQ(response.statuses[0].code, code);
+    EXPECT_EQ(response.statuses[1].code, kOk);
+    EXPECT_EQ(response.statuses[2].code, kOk);
+  }
+}
+
+TEST_F(RlsServiceTest, TakesTheFirstOfSeveralEntriesThatSaysSomething) {
+  use_rules("  - {name: users, per: user, limit: 1/minute}");
+  EXPECT_EQ(ask({{"user", "u1"}, {"user", ""}}), kOk);
+  EXPECT_EQ(ask({{"user", "u1"}}), kOver) << "it was charged to u1";
+  EXPECT_EQ(ask({{"user", ""}, {"user", "u1"}}), kOver);
+  EXPECT_EQ(ask({{"user", "u1"}, {"user", "u2"}}), kOver) << "a second user is not another one";
 }
 
 TEST_F(RlsServiceTest, HoldsALongPathByItsBeginning) {

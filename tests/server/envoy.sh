@@ -88,6 +88,10 @@ is "ext_authz: another address is another client" "200 200" "$(statuses 2 "$fron
 is "ext_authz: nobody claims another address" 429 \
   "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-For: 192.0.2.7')"
 is "ext_authz: nor another path" 429 "$(statuses 1 "$front" /a "${from[@]}" -H 'X-Forwarded-Uri: /health')"
+answer=$(for length in 7000 9000 33000 50000; do
+  statuses 1 "$front" "/$(printf 'x%.0s' $(seq "$length"))" "${from[@]}"
+done)
+is "ext_authz: a long URL is not let past" "" "$(grep -v '^4' <<<"$answer")"
 is "ext_authz: what is skipped, is never denied" "200 200" "$(statuses 2 "$front" /health "${from[@]}")"
 answer=$(via "$front" '/api/login?next=%2F' "${from[@]}" -d user=me)
 passed "ext_authz, a POST" "$answer" 3 2

@@ -21,6 +21,13 @@ is "nor another path" 429 "$(statuses 1 "$front" /a -H 'X-Forwarded-Uri: /health
 is "the query is no part of the path" 429 "$(statuses 1 "$front" '/a?b=c')"
 is "what is skipped, is never denied" "200 200 200 200 200 200" "$(statuses 6 "$front" /health)"
 
+# A long URL is refused by HAProxy or Weir, or counted as any other; it never passes for its length.
+for length in 7000 9000 12000 14500 15000 15300 16000 33000 40000; do
+  long=$(printf 'x%.0s' $(seq "$length"))
+  status=$(statuses 1 "$front" "/$long")
+  is "a URL of $length bytes is not let past" yes "$([[ "$status" =~ ^4 ]] && echo yes || echo "no: $status")"
+done
+
 # --- methods and bodies -----------------------------------------------------------------------------------------------
 from=(--interface 127.0.0.3)
 answer=$(via "$front" '/api/login?next=%2F' "${from[@]}" -d user=me)
@@ -33,6 +40,15 @@ has "and one in chunks" "app POST /api/login 300000" \
   "$(via "$front" /api/login "${from[@]}" -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.txt")"
 limited "the fourth POST" "$(via "$front" /api/login "${from[@]}" -d user=me)" 3
 has "the application's own errors are left alone" "HTTP/1.1 403" "$(via "$front" /forbidden "${from[@]}")"
+
+# --- weir refuses -----------------------------------------------------------------------------------------------------
+stop "$gateway_pid"
+sed -i '/WEIR_URL/s#/auth#/none#' "$work/haproxy/haproxy.cfg"
+run_haproxy
+is "what weir answers with another 4xx is not let past" "404 404" "$(statuses 2 "$front" /b --interface 127.0.0.9)"
+stop "$gateway_pid"
+sed -i '/WEIR_URL/s#/none#/auth#' "$work/haproxy/haproxy.cfg"
+run_haproxy
 
 # --- weir away --------------------------------------------------------------------------------------------------------
 is "weir frozen: a request passes in time" 200 "$(while_frozen "$front" /a)"

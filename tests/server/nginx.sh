@@ -36,6 +36,9 @@ limited "denied" "$(via "$front" /a)" 5
 is "another address is another client" "200 200 200 200 200 429" "$(statuses 6 "$front" /a --interface 127.0.0.2)"
 is "nobody claims another address" 429 "$(statuses 1 "$front" /a -H 'X-Forwarded-For: 192.0.2.7')"
 is "the query is no part of the path" 429 "$(statuses 1 "$front" '/a?b=c')"
+long=$(printf 'x%.0s' $(seq 7000))
+answer=$(statuses 1 "$front" /a -H "A: $long" -H "B: $long" -H "C: $long" -H "D: $long")
+is "a request too large for weir is not let past" yes "$([[ "$answer" =~ ^[45] ]] && echo yes || echo "no: $answer")"
 is "what is skipped, is never denied" "200 200 200 200 200 200" "$(statuses 6 "$front" /health)"
 
 # --- methods and bodies -----------------------------------------------------------------------------------------------

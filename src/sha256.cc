@@ -1,5 +1,5 @@
 // See sha256.h. The names of the variables are those of the standard, section 6.2.
-#include "policy/sha256.h"
+#include "sha256.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

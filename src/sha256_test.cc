@@ -1,7 +1,7 @@
 // SHA-256 against the vectors of FIPS 180-4, and against what sha256sum says of the lengths where the padding turns.
 //
 // Each is computed in both ways, with the processor's own instructions and without.
-#include "policy/sha256.h"
+#include "sha256.h"
 
 #include <gtest/gtest.h>
 
