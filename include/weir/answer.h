@@ -27,6 +27,25 @@ enum class Why : std::uint8_t {
   missing,  // a rule requires an attribute that the request lacks
 };
 
+// The word that answers say it by.
+constexpr std::string_view to_string(Why why) {
+  switch (why) {
+    case Why::within:
+      return "within";
+    case Why::no_rule:
+      return "no_rule";
+    case Why::skipped:
+      return "skipped";
+    case Why::exempt:
+      return "exempt";
+    case Why::limited:
+      return "limited";
+    case Why::missing:
+      break;
+  }
+  return "missing";
+}
+
 struct LimitAnswer {
   std::string_view name;  // the rule and the window: `steps: 100/minute`
   std::string_view rule;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gate/binding.h"
+#include "algorithm/binding.h"
 #include "gate/gate_impl.h"
 #include "nearest.h"
 #include "sha256.h"

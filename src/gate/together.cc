@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/binding.h"
 #include "few.h"
-#include "gate/binding.h"
 #include "gate/gate_impl.h"
 
 namespace weir {

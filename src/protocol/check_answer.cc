@@ -48,24 +48,6 @@ void begin_denied(std::string& body, int status, std::string detail, std::string
   body.push_back(',');
 }
 
-std::string_view reason_of(Why why) {
-  switch (why) {
-    case Why::within:
-      return "within";
-    case Why::no_rule:
-      return "no_rule";
-    case Why::skipped:
-      return "skipped";
-    case Why::exempt:
-      return "exempt";
-    case Why::limited:
-      return "limited";
-    case Why::missing:
-      break;
-  }
-  return "missing";
-}
-
 // The binding limit, with the wait that the client is told.
 Decision told(const Answer& answer) {
   Decision decision = answer.limits[answer.binding].decision;
@@ -92,7 +74,7 @@ void append_rules(std::string& out, const Answer& answer) {
       append_json_text(out, answer.rule);
     }
   }
-  out.append(",\"reason\":\"").append(reason_of(answer.why)).append("\",\"limits\":[");
+  out.append(",\"reason\":\"").append(to_string(answer.why)).append("\",\"limits\":[");
   for (std::size_t i = 0; i < answer.limits.size(); ++i) {
     out.append(i > 0 ? ",{" : "{");
     append_names(out, answer.limits[i]);

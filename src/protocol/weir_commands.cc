@@ -133,24 +133,6 @@ std::int64_t millis_ceil(Micros wait) {
   return wait.count() / 1000 + (wait.count() % 1000 > 0 ? 1 : 0);
 }
 
-std::string_view to_text(Why why) {
-  switch (why) {
-    case Why::within:
-      return "within";
-    case Why::no_rule:
-      return "no_rule";
-    case Why::skipped:
-      return "skipped";
-    case Why::exempt:
-      return "exempt";
-    case Why::limited:
-      return "limited";
-    case Why::missing:
-      break;
-  }
-  return "missing";
-}
-
 struct Told {
   bool allowed = false;
   std::string_view reason;
@@ -247,7 +229,7 @@ Result<LimitCheck> parse_limit_check(std::span<const std::string_view> words) {
 void write_answer(const Answer& answer, resp::Writer& out) {
   const LimitAnswer* const binding = answer.binding_limit();
   write_told({.allowed = answer.allowed,
-              .reason = to_text(answer.why),
+              .reason = to_string(answer.why),
               .rule = answer.rule,
               .decision = binding != nullptr ? &binding->decision : nullptr,
               .retry_after = answer.retry_after},

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "algorithm/binding.h"
+
 namespace weir {
 namespace {
 
@@ -27,18 +29,6 @@ std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
 bool is_same(const Charge& a, const Charge& b) {
   return a.limit == b.limit && a.key.size() == b.key.size() &&
          (a.key.empty() || (a.key.back() == b.key.back() && a.key == b.key));
-}
-
-// The denial with the longest wait, else the limit with the smallest part left.
-std::size_t binding_of(std::span<const Decision> decisions, bool allowed) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < decisions.size(); ++i) {
-    const Decision &a = decisions[i], &b = decisions[best];
-    const bool tighter =
-        allowed ? Wide{a.remaining} * b.limit < Wide{b.remaining} * a.limit : a.retry_after > b.retry_after;
-    if (tighter) best = i;
-  }
-  return best;
 }
 
 // What a reservation of this key is remembered by; lengths first, since both parts come from outside.
