@@ -6,7 +6,8 @@ provide caddy
 
 start_app
 cp "$source_dir/examples/caddy/weir.yaml" "$work/weir.yaml"
-echo '  - {name: queue, match: {path: /queue}, per: ip, limit: 10/s burst 50, algorithm: leaky_bucket}' >>"$work/weir.yaml"
+echo '  - {name: queue, match: {path: /queue}, per: ip, limit: 10/s burst 50, algorithm: leaky_bucket}' \
+  >>"$work/weir.yaml"
 start_server --config "$work/weir.yaml"
 free_port long short
 place caddy "$long" "$short"
