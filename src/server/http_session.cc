@@ -138,7 +138,7 @@ class HttpSession final : public Session {
     --service_.holds;
     HttpRefusal ignored;
     if (read_head(held_head_, head_, ignored) != HttpRead::done) return;
-    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, service_);
+    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, held_rules_, service_);
   }
 
   Progress consume(std::string_view input, Turn& turn, std::string& output) override {
@@ -344,6 +344,7 @@ class HttpSession final : public Session {
     ++service_.holds;
     due_ = service_.now + work_.delay;
     held_answer_ = service_.answer;
+    held_rules_ = service_.by_rules.rules;
     held_head_.assign(head_.method.data(), head_.size);
   }
 
@@ -353,6 +354,7 @@ class HttpSession final : public Session {
     service_.answer = std::move(held_answer_);
     held_answer_ = {};
     held_head_ = std::string();
+    held_rules_.reset();
     closes_next_ = send(output, service_.limiter.now()) == Connection::close;
   }
 
@@ -383,6 +385,7 @@ class HttpSession final : public Session {
   Micros due_ = kNever;
   HttpAnswer held_answer_;
   std::string held_head_;
+  std::shared_ptr<const Rulebook> held_rules_;  // that charged for it
 };
 
 }  // namespace
