@@ -54,6 +54,8 @@ TEST_F(HttpChecks, AreDecidedInOrderWhateverTheyBring) {
   };
   EXPECT_EQ(allowed(once + "," + plain), "tf");
   EXPECT_EQ(allowed(plain + "," + R"({"key":"o","limit":"1/hour","id":"x2"})" + "," + plain), "tff");
+  const std::string two = R"({"key":"o","limit":"2/hour"})";
+  EXPECT_EQ(allowed(two + R"(,{"key":"o","limit":"2/hour","id":"x3"},)" + two), "ttf");
   EXPECT_EQ(allowed(plain + R"(,{"wrong":1},)" + plain + R"(,{"user":"1"},)" + R"({"key":"p","limit":"1/hour"})"),
             "tftt");
 }
