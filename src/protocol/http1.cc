@@ -307,6 +307,10 @@ HttpRefusal body_too_large(std::size_t body_max) {
 
 HttpRead ChunkedBody::read_size(std::string_view line, std::size_t body_max, std::size_t so_far, HttpRefusal& refusal) {
   const std::string_view digits = line.substr(0, line.find_first_of("; \t"));
+  const std::size_t behind = line.find_first_not_of(" \t", digits.size());
+  if (behind != line.npos && line[behind] != ';') {
+    return refuse(refusal, "behind the size of a chunk there is more than an extension: " + in_quotes(line));
+  }
   std::size_t size = 0;
   for (const char c : digits) {
     const char low = lower(c);

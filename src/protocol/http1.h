@@ -16,7 +16,7 @@
 
 namespace weir {
 
-inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;  // of a head, a chunk's extension, a trailer
+inline constexpr std::size_t kHttpHeaderMax = std::size_t{32} << 10;  // of a head, a chunk's extension, a trailer
 inline constexpr std::size_t kHttpFieldsMax = 100;
 
 enum class HttpBody : std::uint8_t { none, sized, chunked };

@@ -84,7 +84,7 @@ TEST(Http1, RefusesWhatCouldBeReadInTwoWays) {
 TEST(Http1, BoundsAHeadExactly) {
   const std::string longest = with("X: " + std::string(kHttpHeaderMax - with("X: \r\n").size(), 'x') + "\r\n");
   ASSERT_EQ(longest.size(), kHttpHeaderMax);
-  EXPECT_EQ(told(longest), "done 8192");
+  EXPECT_EQ(told(longest), "done 32768");
   const std::string longer = with("X: " + std::string(kHttpHeaderMax - with("X: \r\n").size() + 1, 'x') + "\r\n");
   EXPECT_EQ(told(longer).substr(0, 4), "431 ");
   std::string fields;
@@ -94,15 +94,15 @@ TEST(Http1, BoundsAHeadExactly) {
 }
 
 TEST(Http1, SaysOfNoPartWhatItDoesNotSayOfAll) {
+  const std::string too_much(kHttpHeaderMax + 800, 'x');
   for (const std::string& bytes :
        {with("X: a\r\nTransfer-Encoding: gzip, chunked\r\n"),
         with("X: a\x01"
              "b\r\n\x02"),
         with("X y\r\nZ : \r\n"), std::string("GET / HTTP/2.0\r\n\x01"), std::string("PRI * HTTP/2.0\r\n\r\n"),
-        with(std::string(9000, 'x')), std::string(9000, 'x'), with("X: " + std::string(9000, 'x') + "\x01"),
-        with("A:b\r\n")}) {
+        with(too_much), too_much, with("X: " + too_much + "\x01"), with("A:b\r\n")}) {
     const std::string all = told(bytes);
-    for (std::size_t size = 1; size < bytes.size(); ++size) {
+    for (std::size_t size = 1; size<bytes.size(); size += size> 200 && size < kHttpHeaderMax - 50 ? 97 : 1) {
       const std::string part = told(std::string_view(bytes).substr(0, size));
       ASSERT_TRUE(part == "more" || part == all) << size << " of\n" << bytes << "\n" << part << "\n" << all;
     }
@@ -161,15 +161,17 @@ TEST(Http1, JoinsChunksHoweverTheyCome) {
 
 TEST(Http1, RefusesChunksThatAreNone) {
   for (const char* bytes : {"\r\n", "x\r\n", "-1\r\n", "0x1\r\n", "3\nabc", "3\r\nabcd\r\n", "3\r\nabc\n", ";x\r\n",
-                            "ffffffffffffffffff\r\n", "0\r\nno field\r\n", "0\r\n: x\r\n", "1\r\r"}) {
+                            "ffffffffffffffffff\r\n", "0\r\nno field\r\n", "0\r\n: x\r\n", "1\r\r",
+                            "5 anything\r\nabcde\r\n", "5\t6\r\n", "5 6;x\r\n"}) {
     for (const std::size_t step : {std::size_t{1}, std::size_t{100}}) EXPECT_EQ(join(bytes, step).told, "400") << bytes;
   }
+  for (const char* blanks : {"1 \r\n", "1\t;x\r\n", "1 ; x=y\r\n"}) EXPECT_EQ(join(blanks, 1).told, "more") << blanks;
   EXPECT_EQ(join("64\r\n", 1).told, "more");
   EXPECT_EQ(join("65\r\n", 1).told, "413");
   EXPECT_EQ(join("64\r\n" + std::string(100, 'x') + "\r\n1\r\n", 7).told, "413");
-  EXPECT_EQ(join("1;" + std::string(9000, 'x'), 50).told, "431");
+  EXPECT_EQ(join("1;" + std::string(kHttpHeaderMax, 'x'), 50).told, "431");
   std::string trailer = "0\r\n";
-  for (int i = 0; i < 1000; ++i) trailer += "X-T: 123456\r\n";
+  for (int i = 0; i < 3000; ++i) trailer += "X-T: 123456\r\n";
   EXPECT_EQ(join(trailer, 50).told, "431");
 }
 

@@ -66,7 +66,7 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
   LimitAnswer* const queue = slowest(answer);
   if (queue == nullptr) return write_allowed(service, now);
   if (queue->decision.delay > style_of(answer).hold_max || service.holds >= kHoldsMax) {
-    give_back_turn(call, service);
+    give_back_turn(call, answer.rules, service);
     deny(answer, *queue);
     return write_denied(service, now);
   }
@@ -75,12 +75,12 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
   return HttpNext::hold;
 }
 
-void give_back_turn(const HttpCall& call, HttpService& service) {
+void give_back_turn(const HttpCall& call, const std::shared_ptr<const Rulebook>& rules, HttpService& service) {
   auto request = original_request(call.method, call.target, call.fields, call.peer);
   if (!request || service.gate == nullptr) return;
   request->cost = -request->cost;
   Answer ignored;
-  (void)service.gate->check(service.gate->rules(), *request, ignored);
+  (void)service.gate->check(rules, *request, ignored);
 }
 
 }  // namespace weir

@@ -5,13 +5,15 @@
 // are held already, its place is given back and it is denied. Tested by forward_auth_session_test.cc.
 #pragma once
 
+#include <memory>
+
 #include "server/http_service.h"
 
 namespace weir {
 
 HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork& work);
 
-// Gives back what the call was charged: its client has left while the answer was held.
-void give_back_turn(const HttpCall& call, HttpService& service);
+// Gives back what the call was charged by these rules: its client has left while the answer was held.
+void give_back_turn(const HttpCall& call, const std::shared_ptr<const Rulebook>& rules, HttpService& service);
 
 }  // namespace weir

@@ -192,6 +192,18 @@ TEST_F(ForwardAuthSession, GivesThePlaceOfAClientBackThatLeaves) {
   }
 }
 
+TEST_F(ForwardAuthSession, GivesBackByTheRulesThatCharged) {
+  use_rules(kQueue);
+  ask();
+  EXPECT_EQ(ask(), "");
+  gate->apply(parse_policy("rules:\n  - {name: other, per: ip, limit: 1/hour}\n", "test.yaml").value(), Force::yes)
+      .value();
+  disconnect();
+  gate->apply(parse_policy(kQueue, "test.yaml").value(), Force::yes).value();
+  EXPECT_EQ(ask(), "");
+  EXPECT_EQ(session->due(), clock->now() + Micros{1'000'000}) << "the one that left gave its place back";
+}
+
 TEST_F(ForwardAuthSession, ReleasesWhatIsHeldWhenTheServerStops) {
   use_rules(kQueue);
   ask();

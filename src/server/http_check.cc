@@ -8,6 +8,7 @@
 #include "nearest.h"
 #include "protocol/http1.h"
 #include "protocol/query.h"
+#include "server/bound_id.h"
 
 namespace weir {
 namespace {
@@ -112,7 +113,8 @@ Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& se
   if (charging == Charging::charges && item.id.empty()) {
     return service.gate->check(service.gate->rules(), request, service.by_rules);
   }
-  auto answer = charging == Charging::peeks ? service.gate->peek(request) : service.gate->check_once(item.id, request);
+  auto answer = charging == Charging::peeks ? service.gate->peek(request)
+                                            : service.gate->check_once(bound_id(item.id, request), request);
   if (!answer) return fail(std::move(answer.error()));
   service.by_rules = *std::move(answer);
   return {};
@@ -122,7 +124,7 @@ Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging
   if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
   if (item.id.empty()) return service.limiter.check(item.key, limit, item.cost);
   const Charge charge{item.key, &limit, item.cost};
-  const auto verdict = service.limiter.check_once(item.id, {&charge, 1});
+  const auto verdict = service.limiter.check_once(bound_id(item.id, item.key, limit.algorithm), {&charge, 1});
   if (!verdict) return fail(verdict.error());
   return verdict->decisions.front();
 }

@@ -1,12 +1,17 @@
 // POST /v1/checks: many checks in one request, each decided on its own. See http_check.h.
 //
-// The whole body is read first, and nothing is charged if it cannot be. Those with a limit of their own are then
-// decided together, which is what makes this fast; the others are read again, one by one, as they are answered.
+// The whole body is read first, and nothing is charged if it cannot be. Those with a limit of their own are decided
+// together, as many as stand behind each other, which is what makes this fast; the others are read again, one by one,
+// as they are answered. If those are many, the loop would be held up: then the body is kept and answered in pieces.
+#include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "protocol/http1.h"
 #include "protocol/problem.h"
 #include "server/http_check.h"
 
@@ -69,11 +74,8 @@ void append_decided(std::string& out, const Result<Decision>& decision) {
   append_decision_members(out, *decision);
 }
 
-void decide_later(std::string& out, CheckList& list, std::size_t place, HttpService& service) {
-  std::optional<Error> wrong;
-  list.go_back(place);
-  if (!list.next(service.item, wrong).value_or(false)) return;  // it was read before
-  const CheckItem& item = service.item;
+// At once, on its own.
+void decide(std::string& out, const CheckItem& item, HttpService& service) {
   if (item.by_rules) {
     if (auto asked = ask_rules(item, Charging::charges, service); !asked) return append_error(out, asked.error());
     return append_check(out, {.by_rules = &service.by_rules});
@@ -83,27 +85,38 @@ void decide_later(std::string& out, CheckList& list, std::size_t place, HttpServ
   append_decided(out, ask_limiter(item, **limit, Charging::charges, service));
 }
 
-}  // namespace
+void decide_later(std::string& out, CheckList& list, std::size_t place, HttpService& service) {
+  std::optional<Error> wrong;
+  list.go_back(place);
+  if (!list.next(service.item, wrong).value_or(false)) return;  // it was read before
+  decide(out, service.item, service);
+}
 
-HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  HttpAnswer& answer = service.answer;
-  if (auto read = read_all(call.body, service); !read) {
-    if (service.reads.size() == kChecksMax && read.error().code == ErrorCode::out_of_range) {
-      write_problem(answer, 413, "Too many checks", read.error().message);
-    } else {
-      write_refusal(service, read.error());
-    }
-    return HttpNext::answer;
-  }
-  service.limiter.check_many(service.charges, service.decisions);
-  CheckList list(call.body, service.texts);
-  std::string& out = answer.body;
-  out.append("{\"answers\":[");
-  for (const ReadCheck& read : service.reads) {
-    out.append("{");
+// The charges from this read on, up to the next that is decided on its own: what stands behind that comes after it.
+void decide_run(HttpService& service, std::size_t from) {
+  const auto reads = std::span(service.reads).subspan(from);
+  const auto end = std::ranges::find(reads, ReadCheck::Kind::later, &ReadCheck::kind);
+  const auto count =
+      std::count_if(reads.begin(), end, [](const ReadCheck& read) { return read.kind == ReadCheck::Kind::charge; });
+  const auto run = std::span(service.charges).subspan(reads.front().place, static_cast<std::size_t>(count));
+  service.limiter.check_many(run, service.decisions);
+}
+
+void answer_all(std::string_view body, HttpService& service) {
+  CheckList list(body, service.texts);
+  std::string& out = service.answer.body;
+  std::size_t run_begin = 0, run_end = 0;  // of the charges that are decided
+  for (std::size_t i = 0; i < service.reads.size(); ++i) {
+    const ReadCheck& read = service.reads[i];
+    out.append(i == 0 ? "{" : ",{");
     switch (read.kind) {
       case ReadCheck::Kind::charge:
-        append_decided(out, service.decisions[read.place]);
+        if (read.place >= run_end) {
+          decide_run(service, i);
+          run_begin = read.place;
+          run_end = run_begin + service.decisions.size();
+        }
+        append_decided(out, service.decisions[read.place - run_begin]);
         break;
       case ReadCheck::Kind::later:
         decide_later(out, list, read.place, service);
@@ -112,10 +125,65 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork&) {
         append_error(out, service.errors[read.place]);
         break;
     }
-    out.append("},");
+    out.append("}");
   }
-  if (!service.reads.empty()) out.pop_back();
-  out.append("]}\n");
+}
+
+constexpr std::string_view kBegin = "{\"answers\":[";
+constexpr std::string_view kEnd = "]}\n";
+
+bool are_many(const HttpService& service) {
+  return std::ranges::count(service.reads, ReadCheck::Kind::later, &ReadCheck::kind) >
+         static_cast<std::ptrdiff_t>(kChecksAtOnce);
+}
+
+}  // namespace
+
+ChecksInPieces::ChecksInPieces(std::string_view body) : body_(body), answer_(kBegin) {}
+
+bool ChecksInPieces::go_on(HttpService& service) {
+  service.limits.begin_request();
+  std::optional<Error> wrong;
+  for (std::size_t i = 0; i < kChecksAtOnce; ++i) {
+    texts_.clear();
+    if (!list_.next(service.item, wrong).value_or(false)) {
+      answer_.append(kEnd);
+      return false;
+    }
+    answer_.append(std::exchange(is_first_, false) ? "{" : ",{");
+    if (wrong) {
+      append_error(answer_, *wrong);
+    } else {
+      decide(answer_, service.item, service);
+    }
+    answer_.append("}");
+  }
+  return true;
+}
+
+HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work) {
+  HttpAnswer& answer = service.answer;
+  const auto has_id = [](const Attribute& field) { return equals_ignoring_case(field.name, "idempotency-key"); };
+  if (std::ranges::any_of(call.fields, has_id)) {
+    write_problem(answer, 400, "Bad request",
+                  "Idempotency-Key is of one check, these are many: give each check an \"id\" of its own");
+    return HttpNext::answer;
+  }
+  if (auto read = read_all(call.body, service); !read) {
+    if (service.reads.size() == kChecksMax && read.error().code == ErrorCode::out_of_range) {
+      write_problem(answer, 413, "Too many checks", read.error().message);
+    } else {
+      write_refusal(service, read.error());
+    }
+    return HttpNext::answer;
+  }
+  if (are_many(service)) {
+    work.pieces = std::make_unique<ChecksInPieces>(call.body);
+    return HttpNext::pieces;
+  }
+  answer.body.append(kBegin);
+  answer_all(call.body, service);
+  answer.body.append(kEnd);
   return HttpNext::answer;
 }
 

@@ -40,6 +40,96 @@ TEST_F(HttpChecks, AreAnsweredInOrder) {
   EXPECT_TRUE(text.ends_with("}]}\n"));
 }
 
+TEST_F(HttpChecks, AreDecidedInOrderWhateverTheyBring) {
+  use_rules("rules:\n  - {name: each, per: user, limit: 1/minute}\n");
+  const std::string plain = R"({"key":"o","limit":"1/hour"})", once = R"({"key":"o","limit":"1/hour","id":"x1"})";
+  const auto allowed = [&](const std::string& list) {
+    std::string told;
+    const std::string text = body(checks("[" + list + "]"));
+    const std::string_view part = "{\"allowed\":";
+    for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
+      told += text[at + part.size()];
+    limiter.reset("o").value();
+    return told;
+  };
+  EXPECT_EQ(allowed(once + "," + plain), "tf");
+  EXPECT_EQ(allowed(plain + "," + R"({"key":"o","limit":"1/hour","id":"x2"})" + "," + plain), "tff");
+  const std::string two = R"({"key":"o","limit":"2/hour"})";
+  EXPECT_EQ(allowed(two + R"(,{"key":"o","limit":"2/hour","id":"x3"},)" + two), "ttf");
+  EXPECT_EQ(allowed(plain + R"(,{"wrong":1},)" + plain + R"(,{"user":"1"},)" + R"({"key":"p","limit":"1/hour"})"),
+            "tftt");
+}
+
+TEST_F(HttpChecks, HaveNoIdempotencyKeyInCommon) {
+  const std::string answer = post("/v1/checks", R"([{"key":"a","limit":"5/minute"}])", "Idempotency-Key: 7\r\n");
+  EXPECT_EQ(status(answer), 400);
+  EXPECT_TRUE(has(answer, R"(give each check an \"id\" of its own)")) << answer;
+  EXPECT_EQ(limiter.size(), 0u);
+}
+
+constexpr std::string_view kEach = "rules:\n  - {name: each, per: user, limit: 3/hour, algorithm: sliding_log}\n";
+
+// Of user 1, by the rules, and one that is wrong at the end.
+std::string many_checks(std::size_t count) {
+  std::string list = "[";
+  for (std::size_t i = 1; i < count; ++i) list += R"({"user":"1"},)";
+  return list + R"({"wrong":"\u0041"}])";
+}
+
+TEST_F(HttpChecks, AreAnsweredInPiecesIfTheyTakeLong) {
+  use_rules(kEach);
+  EXPECT_TRUE(has(checks(many_checks(kChecksAtOnce + 1)), "200 OK")) << "few enough for one piece";
+  const std::string list = many_checks(kChecksMax);
+  const std::string bytes = request("POST", "/v1/checks", list) + request("GET", "/livez");
+  EXPECT_EQ(send(bytes), "");
+  int pieces = 0;
+  while (session->is_holding()) {
+    ASSERT_EQ(session->due(), Micros{0});
+    ASSERT_GE(session->held(), list.size());
+    ASSERT_EQ(player->output, "");
+    session->wake(clock->now(), player->output);
+    ASSERT_LT(++pieces, 100);
+  }
+  EXPECT_GE(pieces, 20);
+  EXPECT_EQ(session->due(), kNever);
+  EXPECT_EQ(session->held(), 0u);
+  const std::string answer = player->take();
+  EXPECT_EQ(status(answer), 200);
+  EXPECT_EQ(field(answer, "Content-Length"), std::to_string(body(answer).size()));
+  EXPECT_TRUE(answer.ends_with("\"}]}\n")) << answer.substr(answer.size() - 100);
+  EXPECT_TRUE(has(answer, "{\"answers\":[{\"allowed\":")) << answer.substr(0, 500);
+  std::size_t count = 0;
+  for (std::size_t at = answer.find("{\"allowed"); at != answer.npos; at = answer.find("{\"allowed", at + 1)) ++count;
+  EXPECT_EQ(count, kChecksMax - 1);
+  EXPECT_TRUE(has(send(""), "ok\n")) << "and then what was pipelined behind it";
+}
+
+TEST_F(HttpChecks, AreFinishedAtOnceWhenTheServerStops) {
+  use_rules(kEach);
+  EXPECT_EQ(checks(many_checks(3000)), "");
+  session->wake(clock->now(), player->output);
+  session->drain(player->output);
+  EXPECT_FALSE(session->is_holding());
+  const std::string answer = player->take();
+  EXPECT_EQ(status(answer), 200);
+  EXPECT_EQ(field(answer, "Connection"), "close");
+  send("");
+  EXPECT_TRUE(progress.close);
+}
+
+TEST_F(HttpChecks, EndWithTheirClient) {
+  use_rules(kEach);
+  EXPECT_EQ(checks(many_checks(3000)), "");
+  disconnect();
+  EXPECT_EQ(limiter.size(), 0u) << "nothing was decided yet";
+  EXPECT_EQ(checks(many_checks(3000)), "");
+  session->wake(clock->now(), player->output);
+  session->give_up(GiveUp::no_room, player->output);
+  EXPECT_FALSE(session->is_holding());
+  EXPECT_EQ(status(player->take()), 503);
+  EXPECT_EQ(service.holds, 0u);
+}
+
 TEST_F(HttpChecks, MayBeABareArrayOrNone) {
   EXPECT_TRUE(has(checks(R"([{"key":"a","limit":"5/minute"}])"), R"({"answers":[{"allowed":true,)"));
   EXPECT_EQ(body(checks("[]")), "{\"answers\":[]}\n");

@@ -27,7 +27,8 @@ namespace weir {
 inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
 inline constexpr std::size_t kHttpChecksBodyMax = std::size_t{4} << 20;  // of /v1/checks, which are many
 inline constexpr std::size_t kChecksMax = 10'000;
-inline constexpr std::size_t kHoldsMax = 10'000;  // answers that a loop holds back at once
+inline constexpr std::size_t kChecksAtOnce = 500;  // of those that take long, before others have their turn
+inline constexpr std::size_t kHoldsMax = 10'000;   // answers that a loop holds back at once
 
 // A request; views, good until it is answered.
 struct HttpCall {
@@ -87,11 +88,33 @@ enum class HttpNext : std::uint8_t {
   answer,  // it is in HttpService::answer
   ask,     // the turn, for the pending check
   hold,    // the answer, for as long as HttpWork says
+  pieces,  // HttpWork::pieces makes it, one piece in each turn of the loop
+};
+
+// Many checks that take long, decided in their order and in pieces. It was found before that the body can be read.
+class ChecksInPieces {
+ public:
+  explicit ChecksInPieces(std::string_view body);
+  ChecksInPieces(const ChecksInPieces&) = delete;
+  ChecksInPieces& operator=(const ChecksInPieces&) = delete;
+
+  // Decides the next ones. False if that was all: then the answer is complete.
+  bool go_on(HttpService& service);
+  std::string& answer() { return answer_; }
+  std::size_t held() const { return body_.size() + answer_.size(); }
+
+ private:
+  std::string body_;
+  JsonTexts texts_{};
+  CheckList list_{body_, texts_};
+  std::string answer_;
+  bool is_first_ = true;
 };
 
 struct HttpWork {
   PendingCheck pending{};
   Micros delay{0};
+  std::unique_ptr<ChecksInPieces> pieces{};
 };
 
 }  // namespace weir

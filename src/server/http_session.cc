@@ -138,13 +138,13 @@ class HttpSession final : public Session {
     --service_.holds;
     HttpRefusal ignored;
     if (read_head(held_head_, head_, ignored) != HttpRead::done) return;
-    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, service_);
+    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, held_rules_, service_);
   }
 
   Progress consume(std::string_view input, Turn& turn, std::string& output) override {
     Progress progress;
     progress.close = closes_next_;
-    while (progress.consumed < input.size() && !progress.close && !progress.asked && !is_holding_) {
+    while (progress.consumed < input.size() && !progress.close && !progress.asked && !is_holding()) {
       if (output.size() >= kOutputMax) {
         progress.full = true;
         break;
@@ -165,15 +165,17 @@ class HttpSession final : public Session {
     return send(output, turn.now()) == Connection::close;
   }
 
-  Micros due() const override { return is_holding_ ? due_ : kNever; }
-  bool is_holding() const override { return is_holding_; }
+  Micros due() const override { return work_.pieces ? Micros{0} : is_holding_ ? due_ : kNever; }
+  bool is_holding() const override { return is_holding_ || work_.pieces; }
 
   void wake(Micros now, std::string& output) override {
+    if (work_.pieces && !work_.pieces->go_on(service_)) send_pieces(output);
     if (is_holding_ && now >= due_) release(output);
   }
 
   void drain(std::string& output) override {
     is_draining_ = true;
+    while (work_.pieces) wake(Micros{0}, output);
     if (is_holding_) release(output);
   }
 
@@ -181,10 +183,13 @@ class HttpSession final : public Session {
     service_.answer.clear();
     write_last_words(service_.answer, why);
     append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
+    work_.pieces.reset();
     forget_request();  // what was read of the body is of no use any more
   }
 
-  std::size_t held() const override { return gathered_.size() + body_.size() + held_head_.size(); }
+  std::size_t held() const override {
+    return gathered_.size() + body_.size() + held_head_.size() + (work_.pieces ? work_.pieces->held() : 0);
+  }
 
  private:
   enum class State : std::uint8_t { head, sized, chunked };
@@ -321,6 +326,9 @@ class HttpSession final : public Session {
         hold();
         forget_request();
         return Step::done;
+      case HttpNext::pieces:  // the first comes with the next turn of the loop: reading the body was work enough
+        forget_request();
+        return Step::done;
     }
     progress.close = send(output, service_.now) == Connection::close;
     forget_request();
@@ -344,6 +352,7 @@ class HttpSession final : public Session {
     ++service_.holds;
     due_ = service_.now + work_.delay;
     held_answer_ = service_.answer;
+    held_rules_ = service_.by_rules.rules;
     held_head_.assign(head_.method.data(), head_.size);
   }
 
@@ -353,6 +362,14 @@ class HttpSession final : public Session {
     service_.answer = std::move(held_answer_);
     held_answer_ = {};
     held_head_ = std::string();
+    held_rules_.reset();
+    closes_next_ = send(output, service_.limiter.now()) == Connection::close;
+  }
+
+  void send_pieces(std::string& output) {
+    service_.answer.clear();
+    service_.answer.body = std::move(work_.pieces->answer());
+    work_.pieces.reset();
     closes_next_ = send(output, service_.limiter.now()) == Connection::close;
   }
 
@@ -383,6 +400,7 @@ class HttpSession final : public Session {
   Micros due_ = kNever;
   HttpAnswer held_answer_;
   std::string held_head_;
+  std::shared_ptr<const Rulebook> held_rules_;  // that charged for it
 };
 
 }  // namespace

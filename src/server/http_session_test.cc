@@ -220,7 +220,7 @@ TEST_F(HttpSessionTest, InvitesTheBodyOnce) {
 }
 
 TEST_F(HttpSessionTest, BoundsHeaderAndBody) {
-  std::string answer = say("GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(9000, 'x') + "\r\n\r\n");
+  std::string answer = say("GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(kHttpHeaderMax, 'x') + "\r\n\r\n");
   EXPECT_EQ(status(answer), "HTTP/1.1 431 Request Header Fields Too Large") << answer;
   EXPECT_TRUE(progress.close);
   session = make_http_session(service);

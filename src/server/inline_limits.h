@@ -2,8 +2,9 @@
 // compiling a calendar limit reads the zone's file, for which no request should wait.
 //
 // A wrong text is remembered too, since finding the nearest right one is work; a zone that could not be read is not,
-// because the next request may find its file. Bounded: when it is full, it starts anew, between two requests. Belongs
-// to one loop and its thread. Tested by http_session_test.cc.
+// because the next request may find its file. Bounded: a text that is too long to be a limit is refused and not kept,
+// and when it is full, it starts anew, between two requests. Belongs to one loop and its thread. Tested by
+// inline_limits_test.cc.
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@ namespace weir {
 class InlineLimits {
  public:
   static constexpr std::size_t kMost = 1'024;
+  static constexpr std::size_t kBytesMax = 256;  // of a text
 
   // What compile() gave before is void.
   void begin_request() {
@@ -33,13 +35,14 @@ class InlineLimits {
 
   // Good until the next request begins, or, if it is an error, until the next call.
   const Result<Limit>& compile(std::string_view text, std::optional<Algorithm> algorithm) {
+    if (text.size() > kBytesMax) return passing_ = too_long(text.size());
     const std::size_t kind = algorithm ? 1 + static_cast<std::size_t>(*algorithm) : 0;
     if (last_ != nullptr && last_kind_ == kind && last_->first == text) return last_->second;
     Limits& limits = limits_[kind];
     auto found = limits.find(text);
     if (found == limits.end()) {
       auto limit = weir::compile(text, algorithm);
-      if (!limit && limit.error().code == ErrorCode::unavailable) return unavailable_ = std::move(limit);
+      if (!limit && limit.error().code == ErrorCode::unavailable) return passing_ = std::move(limit);
       found = limits.emplace(text, std::move(limit)).first;
       ++size_;
     }
@@ -51,6 +54,11 @@ class InlineLimits {
   std::size_t size() const { return size_; }
 
  private:
+  static Result<Limit> too_long(std::size_t size) {
+    return fail(ErrorCode::out_of_range,
+                "a limit has at most " + std::to_string(kBytesMax) + " bytes, this one has " + std::to_string(size));
+  }
+
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
@@ -61,7 +69,7 @@ class InlineLimits {
   std::size_t size_ = 0;
   const Limits::value_type* last_ = nullptr;
   std::size_t last_kind_ = 0;
-  Result<Limit> unavailable_{};
+  Result<Limit> passing_{};  // an error that is not remembered
 };
 
 }  // namespace weir

@@ -22,7 +22,7 @@ std::string_view openapi_document() {
       "description": "Tells what would be answered, and charges nothing."},
      {
       "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
-      "description": "The same as the member `id`: that of a request that was allowed is not charged again."}],
+      "description": "As the member `id`. It counts with the key, or request, it came with: a retry is not charged."}],
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Check"}}}},
     "responses": {
@@ -32,6 +32,7 @@ std::string_view openapi_document() {
   "/v1/checks": {
    "post": {
     "summary": "Many checks at once, each decided on its own", "operationId": "checks",
+    "description": "Decided in their order. A retry is free by an `id` of each check; Idempotency-Key is refused.",
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Checks"}}}},
     "responses": {

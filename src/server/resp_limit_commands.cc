@@ -8,6 +8,7 @@
 
 #include "protocol/throttle.h"
 #include "protocol/weir_commands.h"
+#include "server/bound_id.h"
 #include "server/resp_call.h"
 
 namespace weir {
@@ -95,7 +96,7 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
     if (!decision) return void(reply_error(call, decision.error()));
     return write_decision(*decision, call.out);
   }
-  const auto verdict = limiter.check_once(*check.id, {&charge, 1});
+  const auto verdict = limiter.check_once(bound_id(*check.id, charge.key, charge.limit->algorithm), {&charge, 1});
   if (!verdict) return void(reply_error(call, verdict.error()));
   write_decision(verdict->binding_decision(), call.out);
 }
@@ -158,7 +159,7 @@ AfterCommand run_weir_check(const Call& call) {
   Gate* const gate = gate_or_error(call);
   if (gate == nullptr) return AfterCommand::go_on;
   const auto answer = check->is_peek ? gate->peek(check->request)
-                      : check->id    ? gate->check_once(*check->id, check->request)
+                      : check->id    ? gate->check_once(bound_id(*check->id, check->request), check->request)
                                      : gate->check(check->request);
   if (!answer) return reply_error(call, answer.error());
   write_answer(*answer, call.out);

@@ -54,6 +54,12 @@ TEST_F(RespSessionTest, WordsThrottleErrors) {
   EXPECT_EQ(throttle(0, "k 0 1 1"), "0 1 0 -1 1 ");                    // and nothing was charged
 }
 
+TEST_F(RespSessionTest, RefusesALimitThatIsTooLongToBeOne) {
+  const std::string quota(100'000, '1');
+  EXPECT_EQ(call({"WEIR.LIMIT", "k", quota}), "-ERR a limit has at most 256 bytes, this one has 100000\r\n");
+  EXPECT_EQ(service.quotas.size(), 0u);
+}
+
 TEST_F(RespSessionTest, ThrottlesAsThrottlecrabDoes) {
   const auto crab = [&](std::int64_t ms) {
     at(ms);

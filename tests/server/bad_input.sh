@@ -35,7 +35,7 @@ answer=$(post "@$work/mebibyte" -H 'Content-Type: text/plain')
 is "a mebibyte of nonsense" 400 "$(code "$answer")"
 cat "$work/mebibyte" "$work/mebibyte" >"$work/two_mebibytes"
 is "a body beyond the bound" 413 "$(code "$(post "@$work/two_mebibytes" -H 'Expect:')")"
-answer=$(curl -s -i -m 20 "$http/" -H "X-Long: $(head -c 9000 "$work/mebibyte")")
+answer=$(curl -s -i -m 20 "$http/" -H "X-Long: $(head -c 40000 "$work/mebibyte")")
 is "a header beyond the bound" 431 "$(code "$answer")"
 answer=$(curl -s -i -m 20 "$http/v1/check" | tr -d '\r')
 is "GET on a check" 405 "$(code "$answer")"

@@ -1,0 +1,85 @@
+// Ids that are bound to what they charge: no two the same, none too long, and what that means at the doors.
+#include "server/bound_id.h"
+
+#include <set>
+#include <string>
+
+#include "server/http_client.h"
+#include "server/resp_session_fixture.h"
+
+namespace weir {
+namespace {
+
+TEST(BoundIds, AreHashedAsSipHashHasIt) {
+  EXPECT_EQ(hash_128(""), (std::array<std::uint64_t, 2>{0xe6a825ba047f81a3u, 0x930255c71472f66du}));
+}
+
+TEST(BoundIds, DifferInWhateverIsCharged) {
+  const std::string large(100, 'x');
+  std::set<std::string> ids;
+  const auto is_new = [&](const std::string& id) { return id.size() <= kRequestIdBytesMax && ids.insert(id).second; };
+  for (const std::string& tail : {std::string(), large}) {
+    EXPECT_TRUE(is_new(bound_id("1", "a" + tail, Algorithm::token_bucket)));
+    EXPECT_TRUE(is_new(bound_id("1", "b" + tail, Algorithm::token_bucket)));
+    EXPECT_TRUE(is_new(bound_id("1a", tail + "b", Algorithm::token_bucket)));
+    EXPECT_TRUE(is_new(bound_id("1", "a" + tail, Algorithm::sliding_log)));
+    EXPECT_TRUE(is_new(bound_id("1", Request{.user = "a", .path = tail})));
+    EXPECT_TRUE(is_new(bound_id("1", Request{.api_key = "a", .path = tail})));
+    EXPECT_TRUE(is_new(bound_id("1", Request{.user = "a", .method = "GET", .path = tail})));
+    const Attribute entry{"a", "b"};
+    EXPECT_TRUE(is_new(bound_id("1", Request{.user = "a", .path = tail, .entries = {&entry, 1}})));
+  }
+  EXPECT_EQ(bound_id("1", Request{.user = "a", .cost = 1}), bound_id("1", Request{.user = "a", .cost = 2}));
+}
+
+TEST(BoundIds, StayWhatTheyAreIfTheyAreNone) {
+  for (const std::string& id : {std::string(), std::string(65, 'i')}) {
+    EXPECT_EQ(bound_id(id, "a", Algorithm::sliding_log), id);
+    EXPECT_EQ(bound_id(id, Request{.user = "a"}), id);
+  }
+}
+
+class BoundIdsHttp : public HttpClient {};
+
+TEST_F(BoundIdsHttp, FreeNoRequestOfAnotherKey) {
+  const auto check = [&](const char* key) {
+    return status(post("/v1/check", R"({"key":")" + std::string(key) + R"(","limit":"1/hour","id":"7"})"));
+  };
+  EXPECT_EQ(status(post("/v1/check", R"({"key":"b","limit":"1/hour"})")), 200);
+  EXPECT_EQ(check("a"), 200);
+  EXPECT_EQ(check("a"), 200) << "sent again";
+  EXPECT_EQ(check("b"), 429) << "the id came with another key";
+}
+
+TEST_F(BoundIdsHttp, FreeNoRequestOfAnotherUser) {
+  use_rules("rules:\n  - {name: each, per: user, limit: 1/hour}\n");
+  const auto check = [&](const char* user) {
+    return status(post("/v1/check", R"({"user":")" + std::string(user) + R"("})", "Idempotency-Key: 7\r\n"));
+  };
+  EXPECT_EQ(status(post("/v1/check", R"({"user":"b"})")), 200);
+  EXPECT_EQ(check("a"), 200);
+  EXPECT_EQ(check("a"), 200) << "sent again";
+  EXPECT_EQ(check("b"), 429) << "the id came with another user";
+}
+
+class BoundIdsResp : public RespSessionTest {};
+
+TEST_F(BoundIdsResp, FreeNoRequestOfAnother) {
+  gate.apply(parse_policy("rules:\n  - {name: each, per: user, limit: 1/hour}\n", "test.yaml").value()).value();
+  const auto is_allowed = [&](const std::vector<std::string_view>& words) {
+    const std::string told = flat(call(words));
+    EXPECT_TRUE(told.starts_with("allowed ")) << told;
+    return told.starts_with("allowed 1");
+  };
+  EXPECT_TRUE(is_allowed({"WEIR.LIMIT", "b", "1/hour"}));
+  EXPECT_TRUE(is_allowed({"WEIR.LIMIT", "a", "1/hour", "ID", "7"}));
+  EXPECT_TRUE(is_allowed({"WEIR.LIMIT", "a", "1/hour", "ID", "7"}));
+  EXPECT_FALSE(is_allowed({"WEIR.LIMIT", "b", "1/hour", "ID", "7"}));
+  EXPECT_TRUE(is_allowed({"WEIR.CHECK", "user", "b"}));
+  EXPECT_TRUE(is_allowed({"WEIR.CHECK", "user", "a", "ID", "7"}));
+  EXPECT_TRUE(is_allowed({"WEIR.CHECK", "user", "a", "ID", "7"}));
+  EXPECT_FALSE(is_allowed({"WEIR.CHECK", "user", "b", "ID", "7"}));
+}
+
+}  // namespace
+}  // namespace weir
