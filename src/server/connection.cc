@@ -47,7 +47,8 @@ std::uint32_t Connection::interest() const {
   if (has_output()) events |= EPOLLOUT;
   if (has_ended_) return events;
   if (is_closing_ || takes_input()) events |= EPOLLIN;
-  if (session_->is_holding()) events |= EPOLLRDHUP;
+  // Who has been told all that it will hear may hang up; who waits for a place gives it up. Work in pieces goes on.
+  if (session_->is_holding() && session_->due() > Micros{0}) events |= EPOLLRDHUP;
   return events;
 }
 

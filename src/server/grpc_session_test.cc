@@ -182,7 +182,7 @@ TEST_F(GrpcTest, RefusesALongPlainRequestWithinItAndLaterEndsIt) {
     EXPECT_NE(client->heard[stream].body, "");
     EXPECT_FALSE(client->heard[stream].is_closed) << "some lose an answer that comes with a reset";
   }
-  EXPECT_EQ(session->held(), 0u) << "what they send is not kept";
+  EXPECT_EQ(session->held(), 3 * kGrpcCallBytes) << "what they send is not kept";
   client->send(streams[0], "the end", true);
   client->send(streams[1], std::string(66'000, 'x'), false);
   client->exchange();
@@ -254,7 +254,7 @@ TEST_F(GrpcTest, HasNoDeadlineForACallThatIsAnswered) {
 TEST_F(GrpcTest, ForgetsACallThatIsCancelled) {
   const std::int32_t stream = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 10));
   client->exchange();
-  EXPECT_EQ(session->held(), 10u);
+  EXPECT_EQ(session->held(), kGrpcCallBytes + 10);
   nghttp2_submit_rst_stream(client->http2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
   client->exchange();
   EXPECT_EQ(session->held(), 0u);

@@ -1,13 +1,51 @@
 // The OpenAPI document, the one definition of it. See openapi.h.
 //
-// Patterns are narrower than what is taken, so that whatever they allow is sound; the grammar of limits is told in
-// weir/quota.h. tests/server/schemathesis.sh holds the server to it.
+// What is checked, reserved and settled is told alike but for its cost and whether an id is needed: that part stands
+// once, with marks between @ that are filled in. Patterns are narrower than what is taken, so that whatever they allow
+// is sound; the grammar of limits is told in weir/quota.h. tests/server/schemathesis.sh holds the server to it.
 #include "server/openapi.h"
 
-namespace weir {
+#include <string>
 
-std::string_view openapi_document() {
-  return R"json({
+namespace weir {
+namespace {
+
+constexpr std::string_view kKinds = R"json(
+     {
+      "type": "object", "required": ["key", "limit"@id@], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
+       "algorithm": {
+        "enum": [
+         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/@cost@"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit"@id@], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
+       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
+       "cost": {"$ref": "#/components/schemas/@cost@"}, "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "required": ["key", "limit"@id@], "additionalProperties": false,
+      "properties": {
+       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
+       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/@cost@"},
+       "id": {"$ref": "#/components/schemas/Id"}}},
+     {
+      "type": "object", "additionalProperties": false, "required": [@only id@],
+      "anyOf": [
+       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
+       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
+       {"required": ["headers"]}, {"required": ["entries"]}],
+      "properties": {
+       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
+       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
+       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
+       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
+       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
+       "cost": {"$ref": "#/components/schemas/@cost@"}, "id": {"$ref": "#/components/schemas/Id"}}})json";
+
+constexpr std::string_view kDocument = R"json({
  "openapi": "3.1.0",
  "info": {
   "title": "Weir", "version": "0.1.0", "summary": "A rate limiter: may this request pass?",
@@ -292,40 +330,7 @@ std::string_view openapi_document() {
     "description": "anything else that rules look at, by name"},
    "Check": {
     "description": "A key and a limit of its own, or what is known of a request, by which the rules decide.",
-    "anyOf": [
-     {
-      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
-       "algorithm": {
-        "enum": [
-         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
-       "cost": {"$ref": "#/components/schemas/Cost"}, "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
-       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
-       "cost": {"$ref": "#/components/schemas/Cost"}, "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
-       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/Cost"},
-       "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "additionalProperties": false,
-      "anyOf": [
-       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
-       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
-       {"required": ["headers"]}, {"required": ["entries"]}],
-      "properties": {
-       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
-       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
-       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
-       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
-       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
-       "cost": {"$ref": "#/components/schemas/Cost"}, "id": {"$ref": "#/components/schemas/Id"}}}]},
+    "anyOf": [@Cost@]},
    "Checks": {
     "anyOf": [
      {
@@ -337,76 +342,10 @@ std::string_view openapi_document() {
     "description": "10,000 at most, each like the body of /v1/check. A wrong one is told so in its place."},
    "Reserve": {
     "description": "What it may cost; `id` is the caller's own, or one is made.",
-    "anyOf": [
-     {
-      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
-       "algorithm": {
-        "enum": [
-         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
-       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
-       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
-       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "required": ["key", "limit"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
-       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/Spent"},
-       "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "additionalProperties": false,
-      "anyOf": [
-       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
-       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
-       {"required": ["headers"]}, {"required": ["entries"]}],
-      "properties": {
-       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
-       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
-       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
-       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
-       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
-       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}}]},
+    "anyOf": [@Spent@]},
    "Settle": {
     "description": "The `id` of the reservation, the same key and limit or the same attributes, and what it did cost.",
-    "anyOf": [
-     {
-      "type": "object", "required": ["key", "limit", "id"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Rate"},
-       "algorithm": {
-        "enum": [
-         "fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter"]},
-       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "required": ["key", "limit", "id"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Burst"},
-       "algorithm": {"enum": ["token_bucket", "leaky_bucket", "leaky_meter"]},
-       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "required": ["key", "limit", "id"], "additionalProperties": false,
-      "properties": {
-       "key": {"$ref": "#/components/schemas/Key"}, "limit": {"$ref": "#/components/schemas/Calendar"},
-       "algorithm": {"enum": ["fixed_window"]}, "cost": {"$ref": "#/components/schemas/Spent"},
-       "id": {"$ref": "#/components/schemas/Id"}}},
-     {
-      "type": "object", "additionalProperties": false, "required": ["id"],
-      "anyOf": [
-       {"required": ["user"]}, {"required": ["api_key"]}, {"required": ["ip"]}, {"required": ["tenant"]},
-       {"required": ["plan"]}, {"required": ["method"]}, {"required": ["host"]}, {"required": ["path"]},
-       {"required": ["headers"]}, {"required": ["entries"]}],
-      "properties": {
-       "user": {"$ref": "#/components/schemas/User"}, "api_key": {"$ref": "#/components/schemas/Api_key"},
-       "ip": {"$ref": "#/components/schemas/Ip"}, "tenant": {"$ref": "#/components/schemas/Tenant"},
-       "plan": {"$ref": "#/components/schemas/Plan"}, "method": {"$ref": "#/components/schemas/Method"},
-       "host": {"$ref": "#/components/schemas/Host"}, "path": {"$ref": "#/components/schemas/Path"},
-       "headers": {"$ref": "#/components/schemas/Headers"}, "entries": {"$ref": "#/components/schemas/Entries"},
-       "cost": {"$ref": "#/components/schemas/Spent"}, "id": {"$ref": "#/components/schemas/Id"}}}]},
+    "anyOf": [@Spent with id@]},
    "Acquire": {
     "type": "object", "required": ["key", "limit"], "additionalProperties": false,
     "properties": {
@@ -584,6 +523,36 @@ std::string_view openapi_document() {
     "name": "X-API-Key", "in": "header", "schema": {"type": "string"},
     "description": "the request's api_key. A made-up key is a client of its own: have a rule per ip, too."}}}}
 )json";
+
+void fill_in(std::string& text, std::string_view mark, std::string_view with) {
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + with.size())) {
+    text.replace(at, mark.size(), with);
+  }
+}
+
+enum class Id : bool { may_be, must_be };
+
+std::string kinds_of(std::string_view cost, Id id) {
+  std::string text(kKinds);
+  fill_in(text, "@cost@", cost);
+  fill_in(text, "@only id@", id == Id::must_be ? "\"id\"" : "");
+  fill_in(text, "@id@", id == Id::must_be ? ", \"id\"" : "");
+  return text;
+}
+
+std::string put_together() {
+  std::string text(kDocument);
+  fill_in(text, "@Cost@", kinds_of("Cost", Id::may_be));
+  fill_in(text, "@Spent@", kinds_of("Spent", Id::may_be));
+  fill_in(text, "@Spent with id@", kinds_of("Spent", Id::must_be));
+  return text;
+}
+
+}  // namespace
+
+std::string_view openapi_document() {
+  static const std::string kText = put_together();
+  return kText;
 }
 
 }  // namespace weir
