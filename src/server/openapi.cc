@@ -281,7 +281,12 @@ constexpr std::string_view kDocument = R"json({
      "429": {
       "description": "It does not.",
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
-     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"}}}},
+     "400": {
+      "description": "The request is wrong, and told how.",
+      "content": {
+       "text/plain": {"schema": {"type": "string"}},
+       "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
+     "413": {"$ref": "#/components/responses/TooLarge"}}}},
   "/healthcheck": {
    "get": {
     "summary": "The same, as Envoy's rate limit service has it", "operationId": "healthcheck",
