@@ -205,11 +205,12 @@ TEST_F(RespSessionTest, SharesATurnWithOthers) {
   const auto other = make_resp_session(service, 78);
   auto third = make_resp_session(service, 79);
   const std::string check = "*5\r\n$4\r\nGCRA\r\n$1\r\nk\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n60\r\n*1\r\n$4\r\nPING\r\n";
+  const std::string two_checks = check + check;
   Turn turn(limiter);
   std::string out, out_other, out_third;
   EXPECT_TRUE(session->consume(check, turn, out).asked);
   EXPECT_TRUE(third->consume(check, turn, out_third).asked);
-  EXPECT_TRUE(other->consume(check + check, turn, out_other).asked);
+  EXPECT_TRUE(other->consume(two_checks, turn, out_other).asked);
   EXPECT_EQ(turn.asked(), 4u);
   turn.decide();
   third.reset();
