@@ -8,12 +8,12 @@
 #include <exception>
 #include <new>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "algorithm/limit.h"
 #include "find_calendar.h"
+#include "random_id.h"
 #include "store/memory_store.h"
 #include "sweeper.h"
 #include "wait_queue.h"
@@ -87,18 +87,6 @@ std::optional<Error> refuse_negative(std::span<const Charge> charges) {
     }
   }
   return {};
-}
-
-// 128 random bits: nobody guesses another's reservation, and no two are the same.
-std::string random_id() {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::random_device random;
-  std::string id;
-  for (int word = 0; word < 4; ++word) {
-    std::uint32_t bits = random();
-    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id += kDigits[bits & 15];
-  }
-  return id;
 }
 
 }  // namespace

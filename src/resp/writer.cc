@@ -6,13 +6,6 @@
 namespace weir::resp {
 namespace {
 
-void append_integer(std::string& out, std::int64_t value) {
-  char digits[24];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
-  (void)error;  // 24 bytes hold every 64-bit integer
-  out.append(digits, end);
-}
-
 // Most numbers of a reply have few digits; 20 bytes hold every 64-bit integer.
 char* put_integer(char* at, std::int64_t value) {
   if (value >= 0 && value < 100) {
@@ -21,6 +14,11 @@ char* put_integer(char* at, std::int64_t value) {
     return at + 1;
   }
   return std::to_chars(at, at + 20, value).ptr;
+}
+
+void append_integer(std::string& out, std::int64_t value) {
+  char digits[20];
+  out.append(digits, put_integer(digits, value));
 }
 
 // A cut must not leave half a UTF-8 character behind.

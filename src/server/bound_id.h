@@ -2,13 +2,11 @@
 // was used for somebody must not free a request of somebody else.
 //
 // What is bound is written behind each other with lengths, so that no two are the same text. If that is too long for an
-// id, a hash of 128 bits stands for it. It is the same in every run: ids outlive a restart. Reservations keep theirs,
+// id, a hash stands for it. It is the same in every run: ids outlive a restart. Reservations keep theirs,
 // which their clients are told. What is no id stays as it is, and the limiter says what is wrong with it. Pure; any
 // thread. Tested by bound_id_test.cc.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,8 +20,5 @@ std::string bound_id(std::string_view id, std::string_view key, Algorithm algori
 
 // Of a check by the rules. Headers and the cost are not bound: they may differ when a request is sent again.
 std::string bound_id(std::string_view id, const Request& request);
-
-// SipHash-2-4 of 128 bits, its key the bytes 0 to 15.
-std::array<std::uint64_t, 2> hash_128(std::string_view text);
 
 }  // namespace weir

@@ -50,8 +50,7 @@ class Connection {
 
   // What happens to it. After each of these comes finish(), before that the rounds of settle() and go_on().
   void on_readable();
-  void on_writable() {}  // finish() writes
-  void on_gone();        // the peer has left, or something is wrong with the socket
+  void on_gone();  // the peer has left, or something is wrong with the socket
   void on_tick();
   void on_due(Micros now);
   void drain();

@@ -2,10 +2,10 @@
 #include "server/http_reserve.h"
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <utility>
 
+#include "random_id.h"
 #include "server/http_check.h"
 
 namespace weir {
@@ -87,18 +87,6 @@ HttpNext settle(const HttpCall& call, HttpService& service, Settling settling) {
                                                     : service.limiter.cancel(item.id, {&charge, 1});
   if (!verdict) return refuse(service, verdict.error());
   return write_limit(service, nameless(**limit, item.cost, verdict->decisions.front()), {}, {}, now);
-}
-
-// 128 bits that nobody guesses: whoever knows the id of a permit can release it.
-std::string random_id() {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::random_device device;
-  std::string id;
-  for (int word = 0; word < 4; ++word) {
-    std::uint32_t bits = device();
-    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id.push_back(kHex[bits & 15]);
-  }
-  return id;
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 # node-redis and ioredis; each without a password and with one. Limits refill slowly enough for a slow machine.
 # What a machine does not have is skipped, by its name.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/fetch.bash"
 clients=$(cd "$(dirname "$0")" && pwd)/clients
-cache=${WEIR_CACHE:-$2/build/cache}
 npm_stamp=npm-redis-6-ioredis-6
 usage='ERR Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]'
 
@@ -91,16 +91,9 @@ else
 fi
 
 # node-redis and ioredis, from npm, once.
+install_npm() { timeout 120 npm install --no-audit --no-fund --silent "$@"; }
 fetch_npm() {
-  [ -d "$cache/$npm_stamp" ] && return
-  command -v node >/dev/null && command -v npm >/dev/null || return
-  mkdir -p "$cache"
-  local making
-  making=$(mktemp -d "$cache/$npm_stamp.XXXXXX")
-  (cd "$making" && timeout 120 npm install --no-audit --no-fund --silent redis@6 ioredis@6) >"$work/npm.log" 2>&1 &&
-    mv -T "$making" "$cache/$npm_stamp" 2>>"$work/npm.log"
-  rm -rf "$making"
-  [ -d "$cache/$npm_stamp" ]
+  command -v node >/dev/null && command -v npm >/dev/null && fetch_once "$npm_stamp" install_npm redis@6 ioredis@6
 }
 
 node_facts="ping: PONG

@@ -1,0 +1,24 @@
+// An id that nobody guesses: 128 random bits, as 32 small digits.
+//
+// Whoever knows the id of a reservation or of a permit can settle or release it. Any thread. Tested through
+// limiter_test.cc and server/http_reserve_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+namespace weir {
+
+inline std::string random_id() {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::random_device random;
+  std::string id;
+  for (int word = 0; word < 4; ++word) {
+    std::uint32_t bits = random();
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id += kDigits[bits & 15];
+  }
+  return id;
+}
+
+}  // namespace weir
