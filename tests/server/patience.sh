@@ -59,7 +59,7 @@ limited=$work/limited
 printf '#!/bin/bash\nulimit -n 40\nexec "%s" "$@"\n' "$program" >"$limited"
 chmod +x "$limited"
 unlimited=$program program=$limited
-start_server
+start_server --threads 1 # each loop accepts for itself, so only of one it can be said who came first
 program=$unlimited
 for i in $(seq 60); do
   exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port" && crowd[i]=$socket
