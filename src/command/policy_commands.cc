@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "command/config_file.h"
+#include "admin/config_file.h"
 #include "nearest.h"
 #include "protocol/explain_text.h"
 #include "weir/gate.h"

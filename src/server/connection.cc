@@ -21,8 +21,14 @@ void free_memory(std::string& buffer) { std::string().swap(buffer); }
 
 }  // namespace
 
-Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all)
-    : socket_(std::move(socket)), session_(std::move(session)), patience_(patience), all_(all), since_(all.tick) {}
+Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all,
+                       DoorCounts& counts)
+    : socket_(std::move(socket)),
+      session_(std::move(session)),
+      patience_(patience),
+      all_(all),
+      counts_(counts),
+      since_(all.tick) {}
 
 Connection::~Connection() { all_.held -= held_; }
 
@@ -70,6 +76,7 @@ void Connection::receive() {
   }
   if (is_closing_) return;  // what comes after the last answer is read and dropped
   const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
+  counts_.bytes_in.add(bytes.size());
   if (!in_.empty() || !rest_.empty()) keep_rest();  // also of a reading before, within this turn
   if (in_.empty()) {
     all_.room.keep(bytes.size());
@@ -86,6 +93,7 @@ void Connection::consume() {
   if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
   const Progress progress = session_->consume(rest_, all_.turn, out_);
   rest_.remove_prefix(progress.consumed);
+  counts_.requests.add(progress.answered);
   if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
   phase_ = progress.phase;
   is_full_ = progress.full;
@@ -129,6 +137,7 @@ bool Connection::finish() {
     end_if_drained();
     if (!is_dead() && has_ended_ && !has_output()) die();
     if (is_dead() || !is_growing_too_much() || is_closing_) return;
+    counts_.refuse(Refused::buffers);
     give_up(GiveUp::no_room);
     flush();
   });
@@ -186,6 +195,7 @@ void Connection::flush() {
     }
     if (size < 0) return die();
     sent_ += static_cast<std::size_t>(size);
+    counts_.bytes_out.add(static_cast<std::size_t>(size));
     written_ = all_.tick;
     spoke_last_ = is_draining_;
   }
@@ -268,7 +278,10 @@ void Connection::watch_patience() {
   }
   if (has_output()) {
     if (is_taking()) written_ = all_.tick;
-    if (all_.tick - written_ > kWriteStallMax) die();
+    if (all_.tick - written_ > kWriteStallMax) {
+      counts_.refuse(Refused::unread);
+      die();
+    }
     return;
   }
   if (session_->is_holding()) return;
@@ -277,6 +290,7 @@ void Connection::watch_patience() {
                                                        : patience_.body;
   if (most == 0 || all_.tick - since_ <= most) return;
   if (phase_ == Phase::idle) return die();
+  counts_.refuse(Refused::slow);
   give_up(GiveUp::too_slow);
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/counts.h"
 #include "server/descriptor.h"
 #include "server/room.h"
 #include "server/session.h"
@@ -41,7 +42,7 @@ struct Shared {
 
 class Connection {
  public:
-  Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all);
+  Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all, DoorCounts& counts);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -102,6 +103,7 @@ class Connection {
   std::unique_ptr<Session> session_;
   Patience patience_;
   Shared& all_;
+  DoorCounts& counts_;
   std::string in_;         // what was left over from turns before
   std::string_view rest_;  // what the session has not consumed: of the room while a turn lasts, else all of in_
   std::string out_;        // what is to be written, from sent_ on

@@ -25,7 +25,7 @@ class Connections : public testing::Test {
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
     client = Descriptor(ends[1]);
-    connection = std::make_unique<Connection>(Descriptor(ends[0]), std::move(session), Patience{}, all);
+    connection = std::make_unique<Connection>(Descriptor(ends[0]), std::move(session), Patience{}, all, counts);
   }
 
   // One turn of a loop, in which this connection may be readable.
@@ -88,6 +88,7 @@ class Connections : public testing::Test {
   HttpService http{.limiter = limiter};
   RespService resp{.limiter = limiter};
   Shared all{limiter};
+  DoorCounts counts;
   Descriptor client;
   std::unique_ptr<Connection> connection;
 

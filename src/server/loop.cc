@@ -40,7 +40,7 @@ struct Watched {
 struct Client : Watched {
   Client(Descriptor socket, std::unique_ptr<Session> session, const Door& door, Shared& all)
       : Watched{Kind::connection},
-        connection(std::move(socket), std::move(session), door.patience, all),
+        connection(std::move(socket), std::move(session), door.patience, all, *door.counts),
         count(door.state->open) {
     ++count;
   }
@@ -103,6 +103,8 @@ class EpollLoop final : public Loop {
     let_in(listeners_.back());
   }
 
+  LoopCounts& counts() override { return counts_; }
+
   void stop() override {
     ++stops_;
     const std::uint64_t one = 1;
@@ -114,6 +116,7 @@ class EpollLoop final : public Loop {
     while (!left_) {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
+      counts_.turns.add();
       for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
       wake_due();
       finish_turn();
@@ -295,8 +298,10 @@ class EpollLoop final : public Loop {
   }
 
   void place(const Door& door, Descriptor socket, std::string peer) {
+    door.counts->accepted.add();
     auto session = door.make_session(std::move(peer));
     const std::size_t open = door.state->open.load();
+    if (open >= door.connections_max) door.counts->refuse(Refused::connections);
     if (open >= door.connections_max + kRefusedMax) {
       std::string last_words;
       session->give_up(GiveUp::too_crowded, last_words);
@@ -317,6 +322,7 @@ class EpollLoop final : public Loop {
     std::uint64_t ticks = 0;
     if (read(ticks_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
     all_.tick += ticks;
+    counts_.ticks.add(ticks);
     finish_turn();  // nobody is between a question and its answer
     for (Client& client : clients_) {
       client.connection.on_tick();
@@ -351,6 +357,7 @@ class EpollLoop final : public Loop {
   }
 
   Limiter& limiter_;
+  LoopCounts counts_;
   Shared all_;
   Descriptor epoll_, ticks_, wakes_;
   std::list<Listener> listeners_;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "server/connection.h"
+#include "server/counts.h"
 #include "server/descriptor.h"
 #include "weir/limiter.h"
 
@@ -29,6 +30,7 @@ struct Door {
   Patience patience{};
   std::function<std::unique_ptr<Session>(std::string peer)> make_session;  // `peer` is the client's address
   DoorState* state = nullptr;
+  DoorCounts* counts = nullptr;  // this loop's
   std::size_t connections_max = 0;
 };
 
@@ -46,6 +48,8 @@ class Loop {
   // Before run().
   virtual void open(Descriptor listening, Door door) = 0;
   virtual Stopped run() = 0;
+  // What it counts; read from any thread.
+  virtual LoopCounts& counts() = 0;
   // From any thread: finish what is in flight and end; again: end now.
   virtual void stop() = 0;
 

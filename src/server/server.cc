@@ -28,7 +28,6 @@ namespace {
 constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
 constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
 constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
-constexpr std::size_t kDoors = 4;
 
 // What the sessions of one loop work with.
 struct Services {
@@ -178,6 +177,7 @@ class ThreadedServer final : public Server {
                        .make_session = [make_session, &services](
                                            std::string peer) { return make_session(services, std::move(peer)); },
                        .state = &doors_[number],
+                       .counts = &loops_[i]->counts().doors[number],
                        .connections_max = options_.connections_max});
     }
     return {};

@@ -1,5 +1,5 @@
 // Reads a config file within its bounds. See config_file.h.
-#include "command/config_file.h"
+#include "admin/config_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 // Reloads a config. See reloader.h.
-#include "command/reloader.h"
+#include "admin/reloader.h"
 
 #include <cstdio>
 
-#include "command/config_file.h"
+#include "admin/config_file.h"
 
 namespace weir {
 

@@ -1,0 +1,47 @@
+// The words of `weir state`. See state_command.h; the work is in state.cc.
+#include "command/state_command.h"
+
+#include <cstdio>
+
+#include "command/complain.h"
+
+namespace weir {
+
+const char* const kStateExamples =
+    "  weir state inspect state.weir                    how full it is, under which limits; also while in use\n"
+    "  weir state export state.weir | jq .remaining     a line of JSON for each live key; keys appear as hashes\n"
+    "  weir state resize state.weir --keys 5000000      made anew with other room; whoever uses it must stop first\n"
+    "\n";
+
+StateCommand::StateCommand(CLI::App& app) {
+  state_ = app.add_subcommand("state", "Look into a state file, or change its size");
+  state_->require_subcommand(1);
+  inspect_ = state_->add_subcommand("inspect", "How full it is, and under which limits");
+  export_ = state_->add_subcommand("export", "A line of JSON for each live key");
+  resize_ = state_->add_subcommand("resize", "Make it anew with other room; nobody may be using it");
+  for (CLI::App* one : {inspect_, export_, resize_}) {
+    one->add_option("FILE", file_, "The state file")->required();
+  }
+  resize_->add_option("--keys", size_.keys, "Room for so many live keys")
+      ->type_name("N")
+      ->check(whole_number_to(1'000'000'000));
+  resize_
+      ->add_option("--memory", size_.memory_bytes,
+                   "Bytes of the whole; what the keys leave is for logs and permits in flight")
+      ->type_name("BYTES")
+      ->check(whole_number_to(kMemoryMax));
+}
+
+std::optional<int> StateCommand::run() {
+  if (!*state_) return std::nullopt;
+  if (*export_) {
+    const auto exported = export_state(file_, stdout);
+    return exported ? 0 : complain(exported.error().message, kCouldNot);
+  }
+  const auto text = *inspect_ ? inspect_state(file_) : resize_state(file_, size_);
+  if (!text) return complain(text.error().message, kCouldNot);
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+}  // namespace weir

@@ -1,0 +1,81 @@
+// Putting a server together. See serve_command.h.
+#include "program/serve_command.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "admin/reloader.h"
+#include "command/complain.h"
+#include "program/announce.h"
+#include "weir/gate.h"
+#include "weir/limiter.h"
+
+namespace weir {
+
+const char* const kServeExamples =
+    "  weir serve                              HTTP on 8080, gRPC on 8081, Redis clients on 6380; this machine only\n"
+    "  weir serve --http :9000 --grpc off      on other ports, :0 picks a free one; or not at all\n"
+    "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
+    "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
+    "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
+    "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
+    "\n";
+
+namespace {
+
+// Many systems give a process 1,024 descriptors and let it have more when it asks.
+void ask_for_descriptors(std::size_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+ServeCommand::ServeCommand(CLI::App& app) {
+  serve_ = app.add_subcommand("serve", "Answer checks over HTTP, gRPC and RESP until SIGTERM");
+  doors_.add(*serve_);
+  store_.add(*serve_);
+  serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
+  serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
+  bounds_.add(*serve_);
+}
+
+Result<ServerOptions> ServeCommand::server_options() const {
+  ServerOptions options;
+  options.version = WEIR_VERSION;
+  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); });
+  if (!filled) return fail(filled.error());
+  return options;
+}
+
+int ServeCommand::run() {
+  auto wanted = server_options();
+  if (!wanted) return complain(wanted.error().message, kCouldNot);
+  ServerOptions& options = *wanted;
+  ask_for_descriptors(descriptors_wanted(options));
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
+
+  auto limiter_options = store_.limiter_options();
+  if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
+  auto limiter = open_limiter(*std::move(limiter_options));
+  if (!limiter) return complain(limiter.error().message, kCouldNot);
+  Gate gate(*limiter);
+  Reloader reloader(gate, config_, force_ ? Force::yes : Force::no);
+  if (!config_.empty()) {
+    if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);
+    options.gate = &gate;
+    options.on_hangup = [&reloader] { reloader.reload(); };
+  }
+  auto server = make_server(std::move(options), *limiter);
+  if (!server) return complain(server.error().message, kCouldNot);
+  announce(**server, {store_.state, config_, gate.policy().rules.size()});
+  if ((*server)->run() == Stopped::drained) return 0;
+  return complain("stopped before every request in flight was answered", kCouldNot);
+}
+
+}  // namespace weir

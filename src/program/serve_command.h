@@ -1,0 +1,37 @@
+// `weir serve`: the limiter, the rules and the server of one process, from the flags until the last answer.
+//
+// Flags stand in groups, each with a file of its own: add() names them, fill() puts them where the server wants them.
+// Exit codes: 0 stopped in peace, 1 it could not be done or not all was answered. Tested by tests/server/*.sh.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "program/bound_options.h"
+#include "program/door_options.h"
+#include "program/store_options.h"
+
+namespace weir {
+
+extern const char* const kServeExamples;
+
+class ServeCommand {
+ public:
+  explicit ServeCommand(CLI::App& app);
+
+  // The exit code.
+  int run();
+
+ private:
+  Result<ServerOptions> server_options() const;
+
+  CLI::App* serve_ = nullptr;
+  DoorOptions doors_;
+  StoreOptions store_;
+  BoundOptions bounds_;
+  std::string config_;
+  bool force_ = false;
+};
+
+}  // namespace weir

@@ -1,0 +1,25 @@
+// Where counts are kept and how many of them, as flags of `weir serve`.
+//
+// Plain values. One thread. Tested by tests/server/cli.sh and survive.sh there.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+
+#include "weir/limiter.h"
+
+namespace weir {
+
+struct StoreOptions {
+  std::string store = "memory";
+  std::uint64_t keys = 0;
+  std::uint64_t memory = 0;
+  std::string state{};
+
+  void add(CLI::App& app);
+  Result<LimiterOptions> limiter_options() const;
+};
+
+}  // namespace weir
