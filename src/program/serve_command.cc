@@ -21,6 +21,7 @@ const char* const kServeExamples =
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
+    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
 
@@ -43,12 +44,17 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
   serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
   bounds_.add(*serve_);
+  tls_.add(*serve_);
+  peers_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); });
+  const auto filled = doors_.fill(options)
+                          .and_then([&] { return bounds_.fill(options); })
+                          .and_then([&] { return tls_.fill(options); })
+                          .and_then([&] { return peers_.fill(options); });
   if (!filled) return fail(filled.error());
   return options;
 }
@@ -71,9 +77,10 @@ int ServeCommand::run() {
     options.gate = &gate;
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
+  const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, config_, gate.policy().rules.size()});
+  announce(**server, {store_.state, config_, gate.policy().rules.size(), asks_clients});
   if ((*server)->run() == Stopped::drained) return 0;
   return complain("stopped before every request in flight was answered", kCouldNot);
 }

@@ -10,7 +10,9 @@
 
 #include "program/bound_options.h"
 #include "program/door_options.h"
+#include "program/peer_options.h"
 #include "program/store_options.h"
+#include "program/tls_options.h"
 
 namespace weir {
 
@@ -30,6 +32,8 @@ class ServeCommand {
   DoorOptions doors_;
   StoreOptions store_;
   BoundOptions bounds_;
+  TlsFlags tls_;
+  PeerFlags peers_;
   std::string config_;
   bool force_ = false;
 };
