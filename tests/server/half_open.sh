@@ -25,13 +25,13 @@ start_server --keepalive 0 --threads 1
 never=$resp_port
 start_server --keepalive 1 --threads 1
 exec 5<>"/dev/tcp/127.0.0.1/$never" 6<>"/dev/tcp/127.0.0.1/$resp_port" 7<>"/dev/tcp/127.0.0.1/$resp_port"
-exec 8<>"/dev/tcp/127.0.0.1/$http_port"
+exec 8<>"/dev/tcp/127.0.0.1/$http_port" 9<>"/dev/tcp/127.0.0.1/$grpc_port"
 for socket in 5 6 7; do
   printf 'PING\r\n' >&"$socket"
   read -r -t 10 answer <&"$socket"
   is "connection $socket" "+PONG" "${answer%$'\r'}"
 done
-is "three at the server that asks" "2 1" "$(open_at "$resp_port") $(open_at "$http_port")"
+is "four at the server that asks" "2 1 1" "$(open_at "$resp_port") $(open_at "$http_port") $(open_at "$grpc_port")"
 
 # What vanishes is known by the client's ports; 7 stays.
 port_of() {
@@ -45,36 +45,25 @@ table inet trial {
   chain lost {
     type filter hook input priority 0;
     tcp sport { $lost } drop
-    tcp dport { $lost } drop
+    tcp dport { $lost, $(port_of 9) } drop
   }
 }
 NFT
 is "the firewall is in place" 0 $?
-printf 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n' >&8  # never arrives
+# No keepalive is sent while something is on its way; that nobody confirms it for as long ends the connection as well.
+printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0' >&9
 begin=$SECONDS
 until_true 30 has_open "$resp_port" 1
 is "the one that vanished is noticed, the silent one stays" 1 "$(open_at "$resp_port")"
 until_true 30 has_open "$http_port" 0
 is "on the other door, too" 0 "$(open_at "$http_port")"
+until_true 30 has_open "$grpc_port" 0
+is "so is one that does not confirm what it is sent" 0 "$(open_at "$grpc_port")"
 echo "after $((SECONDS - begin)) s"
 is "who does not ask, does not know" 1 "$(open_at "$never")"
 printf 'PING\r\n' >&7
 read -r -t 10 answer <&7
 is "the silent one is served" "+PONG" "${answer%$'\r'}"
 
-# An answer on its way that nobody confirms: no keepalive is sent then, the user timeout ends it.
-exec 9<>"/dev/tcp/127.0.0.1/$resp_port"
-port=$(port_of 9)
-nft -f - <<NFT
-table inet trial {
-  chain unconfirmed {
-    type filter hook input priority 0;
-    tcp dport $port drop
-  }
-}
-NFT
-printf 'PING\r\n' >&9
-until_true 30 has_open "$resp_port" 1
-is "an answer that nobody confirms ends its connection" 1 "$(open_at "$resp_port")"
 still_answers "after all"
 finish

@@ -43,7 +43,8 @@ is "one of a proxy that the rules trust is" 99 "$(left "${v1/192.0.2.1/10.9.1.1}
 is "UNKNOWN is the proxy itself" 99 "$(left 'PROXY UNKNOWN\r\n')"
 is "so is LOCAL" 98 "$(left "$signature"'\x20\0\0\0')"
 for wrong in '' 'PROXY TCP4 192.0.2.1 192.0.2.9 56324\r\n' 'proxy TCP4 192.0.2.1 192.0.2.9 1 2\r\n' \
-  "$signature"'\x31\x11\0\x0c\xc0\0\2\1\xc0\0\2\x09\xdc\4\1\xbb' "$signature"'\x21\x11\0\x0b\xc0\0\2\1\xc0\0\2\x09\xdc\4\1' \
+  "$signature"'\x31\x11\0\x0c\xc0\0\2\1\xc0\0\2\x09\xdc\4\1\xbb' \
+  "$signature"'\x21\x11\0\x0b\xc0\0\2\1\xc0\0\2\x09\xdc\4\1' \
   "$signature"'\x20\0\xff\xff'; do
   is "no header: ${wrong:0:60}" "" "$(left "$wrong")"
 done
@@ -98,7 +99,9 @@ listen resp
   server weir 127.0.0.1:$resp_port send-proxy-v2 proxy-v2-options crc32c,unique-id
 CFG
 start_gateway "$front" "$haproxy" -db -f "$work/haproxy.cfg"
-through() { curl -s -i -m 10 --interface "$2" "http://127.0.0.1:$1/auth" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'; }
+through() {
+  curl -s -i -m 10 --interface "$2" "http://127.0.0.1:$1/auth" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
+}
 is "HAProxy's version 2" "99 98" "$(through "$front" 127.0.0.7) $(through "$front" 127.0.0.7)"
 is "and version 1: the same client" 97 "$(through "$front_v1" 127.0.0.7)"
 is "another client is another" 99 "$(through "$front" 127.0.0.8)"

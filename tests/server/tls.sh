@@ -2,7 +2,7 @@
 # while connections are open. Inside nothing is different: what comes out is what comes out in the plain.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/tls.bash"
-source "$(dirname "$0")/fetch.bash"
+source "$(dirname "$0")/gateway.bash"
 authority ca
 authority other_ca
 certificate ca server
@@ -45,6 +45,16 @@ refuses "a key without its certificate" "--tls-key needs --tls-cert" --tls-key "
 refuses "doors without a certificate" "--tls needs --tls-cert" --tls http
 refuses "a door that is none" "'htp' is no door; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
 refuses "a unix socket with TLS" "leave its door out" "${tls[@]}" --tls http --http "unix:$work/http.sock"
+
+# --- what the page shows ---------------------------------------------------------------------------------------------
+# The example of docs/operate.md, on this run's ports.
+free_port shown_http shown_resp
+mkdir "$work/shown"
+example=$(sed -n '/^## TLS/,/^## Stop/p' "$2/docs/operate.md" | sed -n '/^```sh$/,/^```$/p' | grep -v '^```' |
+  sed -e "s#^weir serve#'$program' serve --http :$shown_http --grpc off --resp :$shown_resp --admin off#" \
+    -e "s/8080/$shown_http/; s/6380/$shown_resp/" -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
+is "the example of the page" "ok PONG" \
+  "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null | paste -sd' ')"
 
 # --- four doors ------------------------------------------------------------------------------------------------------
 start_server "${tls[@]}"

@@ -56,7 +56,7 @@ def large():
 
 
 def checks():
-    body = json.dumps({"checks": [{"key": f"user:{i}", "limit": "10/minute"} for i in range(10_000)]})
+    body = json.dumps({"checks": [{"key": f"tls:{i}", "limit": "10/minute"} for i in range(10_000)]})
     connection = http.client.HTTPSConnection("127.0.0.1", http_port, timeout=30, context=context)
     connection.request("POST", "/v1/checks", body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
