@@ -45,12 +45,15 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
   bounds_.add(*serve_);
   log_.add(*serve_);
+  life_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); });
+  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); }).and_then([&] {
+    return life_.fill(options);
+  });
   if (!filled) return fail(filled.error());
   return options;
 }

@@ -10,6 +10,7 @@
 
 #include "program/bound_options.h"
 #include "program/door_options.h"
+#include "program/life_options.h"
 #include "program/log_options.h"
 #include "program/store_options.h"
 
@@ -32,6 +33,7 @@ class ServeCommand {
   StoreOptions store_;
   BoundOptions bounds_;
   LogOptions log_;
+  LifeOptions life_;
   std::string config_;
   bool force_ = false;
 };
