@@ -22,6 +22,7 @@ const char* const kServeExamples =
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
+    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
 
@@ -46,15 +47,17 @@ ServeCommand::ServeCommand(CLI::App& app) {
   bounds_.add(*serve_);
   log_.add(*serve_);
   life_.add(*serve_);
+  tls_.add(*serve_);
+  peers_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); }).and_then([&] {
-    return life_.fill(options);
-  });
-  if (!filled) return fail(filled.error());
+  for (const auto& filled : {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options),
+                             peers_.fill(options)}) {
+    if (!filled) return fail(filled.error());
+  }
   return options;
 }
 
@@ -78,9 +81,10 @@ int ServeCommand::run() {
     options.gate = &gate;
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
+  const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, config_, gate.policy().rules.size()});
+  announce(**server, {store_.state, config_, gate.policy().rules.size(), asks_clients});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

@@ -12,7 +12,9 @@
 #include "program/door_options.h"
 #include "program/life_options.h"
 #include "program/log_options.h"
+#include "program/peer_options.h"
 #include "program/store_options.h"
+#include "program/tls_options.h"
 
 namespace weir {
 
@@ -34,6 +36,8 @@ class ServeCommand {
   BoundOptions bounds_;
   LogOptions log_;
   LifeOptions life_;
+  TlsFlags tls_;
+  PeerFlags peers_;
   std::string config_;
   bool force_ = false;
 };

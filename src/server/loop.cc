@@ -301,7 +301,8 @@ class EpollLoop final : public Loop {
 
   void place(const Door& door, Descriptor socket, std::string peer) {
     door.counts->accepted.add();
-    auto session = door.make_session(std::move(peer));
+    if (!door.entrance.admits(peer)) return door.counts->refuse(Refused::proxy);
+    auto session = door.entrance.is_open() ? door.make_session(std::move(peer)) : make_no_session();
     const std::size_t open = door.state->open.load();
     if (open >= door.connections_max) door.counts->refuse(Refused::connections);
     if (open >= door.connections_max + kRefusedMax) {
@@ -314,6 +315,10 @@ class EpollLoop final : public Loop {
     Client& client = clients_.back();
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
+    if (!door.entrance.is_open()) {
+      connection.begin_with(
+          std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), connection.descriptor()));
+    }
     if (open >= door.connections_max) connection.refuse(GiveUp::too_crowded);
     connection.notes.watched = EPOLLIN;
     add(connection.descriptor(), EPOLLIN, client);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/certificate_watch.h"
 #include "server/grpc_session.h"
 #include "server/http_session.h"
 #include "server/listener.h"
@@ -71,7 +72,8 @@ struct SocketFile {
 
 class ThreadedServer final : public Server {
  public:
-  ThreadedServer(ServerOptions options, Limiter& limiter) : options_(std::move(options)), limiter_(limiter) {}
+  ThreadedServer(ServerOptions options, Limiter& limiter)
+      : options_(std::move(options)), proxies_(options_.peers.proxies), limiter_(limiter) {}
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
@@ -81,9 +83,14 @@ class ThreadedServer final : public Server {
       loops_.push_back(*std::move(loop));
       services_.push_back(std::make_unique<Services>(options_, limiter_, ending_));
     }
+    if (options_.tls.is_on()) {
+      auto certificates = load_certificates(options_.tls);
+      if (!certificates) return fail(std::move(certificates.error()));
+      certificates_ = *std::move(certificates);
+    }
     if (auto opened = open_doors(); !opened) return opened;
-    const bool is_opened = options_.on_hangup ? signals_.open({SIGTERM, SIGINT, SIGHUP})
-                                              : signals_.open({SIGTERM, SIGINT});
+    const bool is_opened = options_.on_hangup || certificates_ ? signals_.open({SIGTERM, SIGINT, SIGHUP})
+                                                               : signals_.open({SIGTERM, SIGINT});
     if (!is_opened) {
       return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
     }
@@ -92,7 +99,14 @@ class ThreadedServer final : public Server {
 
   const ServerAddresses& addresses() const override { return addresses_; }
 
+  void reload_certificates() override {
+    if (certificates_) certificates_->reload();
+  }
+  TlsStatus tls_status() const override { return certificates_ ? certificates_->status() : TlsStatus{}; }
+
   Stopped run() override {
+    std::optional<CertificateWatch> watch;
+    if (certificates_) watch.emplace(*certificates_);
     std::vector<Stopped> ends(loops_.size(), Stopped::drained);
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
@@ -115,7 +129,7 @@ class ThreadedServer final : public Server {
   }
 
  private:
-  using MakeSession = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
+  using MakeSessionOf = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
 
   Result<void> open_doors() {
     const auto http = [](Services& services, std::string peer) {
@@ -133,8 +147,10 @@ class ThreadedServer final : public Server {
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
-                         std::string_view option, Patience patience, const MakeSession& make_session) {
+                         std::string_view option, Patience patience, const MakeSessionOf& make_session) {
     if (!wanted) return {};
+    const Entrance entrance = entrance_of(number, *wanted);
+    addresses_.tls[number] = entrance.tls != nullptr;
     auto listening = listen_on(*wanted, option, loops_.size());
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
@@ -145,10 +161,12 @@ class ThreadedServer final : public Server {
                                                         : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
       if (i == 0) shared_socket_ = socket.get();
+      keep_alive(socket.get(), options_.peers.keepalive);
       loops_[i]->open(std::move(socket),
                       {.patience = patience,
                        .make_session = [make_session, &services](
                                            std::string peer) { return make_session(services, std::move(peer)); },
+                       .entrance = entrance,
                        .state = &doors_[number],
                        .counts = &loops_[i]->counts().doors[number],
                        .connections_max = options_.connections_max});
@@ -156,11 +174,24 @@ class ThreadedServer final : public Server {
     return {};
   }
 
+  Entrance entrance_of(std::size_t door, const Address& address) const {
+    constexpr std::array<TlsInside, kDoors> kInside = {TlsInside::http1, TlsInside::h2, TlsInside::redis,
+                                                       TlsInside::http1};
+    const bool is_secret = options_.tls.doors[door] && !address.is_unix();
+    return {.proxies = options_.peers.proxied[door] ? &proxies_ : nullptr,
+            .tls = is_secret ? certificates_.get() : nullptr,
+            .inside = kInside[door]};
+  }
+
   // A time that is not of day.
   static Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
 
   void on_signal(int signal) {
-    if (signal == SIGHUP) return options_.on_hangup();
+    if (signal == SIGHUP) {
+      reload_certificates();
+      if (options_.on_hangup) options_.on_hangup();
+      return;
+    }
     if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
     ending_.stopping = ending_.leaving = true;
     ask(Wish::tell);
@@ -193,6 +224,8 @@ class ThreadedServer final : public Server {
   }
 
   ServerOptions options_;
+  const IpSet proxies_;
+  std::unique_ptr<TlsCertificates> certificates_;
   Limiter& limiter_;
   ServerAddresses addresses_;
   Signals signals_;

@@ -7,6 +7,7 @@
 // All members belong to one thread. Tested by tests/server/*.sh.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 
 #include "server/address.h"
 #include "server/loop.h"
+#include "server/tls.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
@@ -37,11 +39,14 @@ struct ServerOptions {
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
   LifeSettings life{};
-  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
+  std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
+  TlsOptions tls{};
+  PeerOptions peers{};
 };
 
 struct ServerAddresses {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};
+  std::array<bool, kDoors> tls{};  // which speak it
 };
 
 // How many descriptors it takes to serve as many connections as may be.
@@ -55,6 +60,9 @@ class Server {
   // Serves until SIGTERM or SIGINT. After SIGTERM it goes on for a while, so that load balancers see that it is not
   // ready; then it stops accepting and finishes what is in flight. A second signal ends it at once.
   virtual Stopped run() = 0;
+  // Any thread: puts the certificate in force that is in its files now; one that is no good changes nothing.
+  virtual void reload_certificates() = 0;
+  virtual TlsStatus tls_status() const = 0;
 
  protected:
   Server() = default;
