@@ -21,6 +21,7 @@ const char* const kServeExamples =
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
+    "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
 
@@ -43,6 +44,7 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
   serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
   bounds_.add(*serve_);
+  settings_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
@@ -54,14 +56,15 @@ Result<ServerOptions> ServeCommand::server_options() const {
 }
 
 int ServeCommand::run() {
+  if (const auto set = settings_.apply(*serve_); !set) return complain(set.error().message, kNotUnderstood);
   auto wanted = server_options();
-  if (!wanted) return complain(wanted.error().message, kCouldNot);
+  if (!wanted) return complain(settings_.with_place(wanted.error().message), kCouldNot);
   ServerOptions& options = *wanted;
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
 
   auto limiter_options = store_.limiter_options();
-  if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
+  if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   Gate gate(*limiter);

@@ -10,6 +10,7 @@
 
 #include "program/bound_options.h"
 #include "program/door_options.h"
+#include "program/settings_file.h"
 #include "program/store_options.h"
 
 namespace weir {
@@ -30,6 +31,7 @@ class ServeCommand {
   DoorOptions doors_;
   StoreOptions store_;
   BoundOptions bounds_;
+  SettingsFile settings_;
   std::string config_;
   bool force_ = false;
 };
