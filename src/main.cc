@@ -5,15 +5,17 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "command/bench_command.h"
+#include "command/command_tree.h"
 #include "command/complain.h"
+#include "command/describe_commands.h"
 #include "command/policy_commands.h"
 #include "command/state_command.h"
 #include "nearest.h"
@@ -36,32 +38,45 @@ constexpr const char* kIntroduction =
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
 
+// What one types, by command; without a name, of all of them. Empty for those that need none.
+std::string_view examples_of(std::string_view command) {
+  constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
+      {"serve", &weir::kServeExamples},       {"state", &weir::kStateExamples},
+      {"validate", &weir::kValidateExamples}, {"explain", &weir::kExplainExamples},
+      {"schema", &weir::kSchemaExamples},     {"bench", &weir::kBenchExamples},
+      {"manual", &weir::kManualExamples},     {"completion", &weir::kCompletionExamples},
+  };
+  for (const auto& [name, examples] : kExamples) {
+    if (command == name) return *examples;
+  }
+  if (!command.empty()) return {};
+  const std::string_view all = kIntroduction;
+  return all.substr(all.find("\n\n") + 2);
+}
+
 // The help of a command begins with what one types.
 class ExamplesFirst final : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
-    constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-        {"serve", &weir::kServeExamples},       {"state", &weir::kStateExamples},
-        {"validate", &weir::kValidateExamples}, {"explain", &weir::kExplainExamples},
-        {"schema", &weir::kSchemaExamples},     {"bench", &weir::kBenchExamples}};
-    for (const auto& [name, examples] : kExamples) {
-      if (app->get_name() == name) return *examples + CLI::Formatter::make_description(app);
-    }
-    return CLI::Formatter::make_description(app);
+    if (app->get_parent() == nullptr) return CLI::Formatter::make_description(app);
+    return std::string(examples_of(app->get_name())) + CLI::Formatter::make_description(app);
   }
 };
 
-constexpr std::array<std::string_view, 8> kCommands = {"serve", "validate", "explain", "schema",
-                                                       "bench", "state",    "version", "help"};
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names = {"help"};
+  for (const CLI::App* command : weir::commands_of(app)) names.push_back(command->get_name());
+  return names;
+}
 
 int print_version() {
   std::puts("weir " WEIR_VERSION);
   return 0;
 }
 
-int unknown_command(std::string_view word) {
+int unknown_command(std::string_view word, const std::vector<std::string>& known) {
   std::string message = "there is no command " + weir::in_quotes(word) + ". ";
-  const std::string_view meant = weir::nearest(word, kCommands);
+  const std::string_view meant = weir::nearest(word, known);
   if (meant.empty()) {
     message += "See weir --help";
   } else {
@@ -82,6 +97,7 @@ int main(int argc, char** argv) try {
   weir::PolicyCommands policy_commands(app);
   weir::BenchCommand bench_command(app);
   weir::StateCommand state_command(app);
+  weir::DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
 
   const std::string_view first = argc < 2 ? "help" : argv[1];
@@ -89,7 +105,8 @@ int main(int argc, char** argv) try {
     std::fputs(app.help().c_str(), stdout);
     return 0;
   }
-  if (!first.starts_with('-') && std::ranges::find(kCommands, first) == kCommands.end()) return unknown_command(first);
+  const auto known = command_names(app);
+  if (!first.starts_with('-') && std::ranges::find(known, first) == known.end()) return unknown_command(first, known);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -102,6 +119,7 @@ int main(int argc, char** argv) try {
   if (const auto exit_code = state_command.run()) return *exit_code;
   if (const auto exit_code = policy_commands.run()) return *exit_code;
   if (const auto exit_code = bench_command.run()) return *exit_code;
+  if (const auto exit_code = describe_commands.run()) return *exit_code;
   return serve_command.run();
 } catch (const std::exception& exception) {
   return weir::complain(exception.what(), weir::kCouldNot);

@@ -23,6 +23,7 @@ const char* const kServeExamples =
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
     "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
+    "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
 
@@ -49,6 +50,7 @@ ServeCommand::ServeCommand(CLI::App& app) {
   life_.add(*serve_);
   tls_.add(*serve_);
   peers_.add(*serve_);
+  settings_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
@@ -62,8 +64,9 @@ Result<ServerOptions> ServeCommand::server_options() const {
 }
 
 int ServeCommand::run() {
+  if (const auto set = settings_.apply(*serve_); !set) return complain(set.error().message, kNotUnderstood);
   auto wanted = server_options();
-  if (!wanted) return complain(wanted.error().message, kCouldNot);
+  if (!wanted) return complain(settings_.with_place(wanted.error().message), kCouldNot);
   ServerOptions& options = *wanted;
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
@@ -71,7 +74,7 @@ int ServeCommand::run() {
   const LogWriter log_writer(log_.format);
 
   auto limiter_options = store_.limiter_options();
-  if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
+  if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   Gate gate(*limiter);

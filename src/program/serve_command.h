@@ -13,6 +13,7 @@
 #include "program/life_options.h"
 #include "program/log_options.h"
 #include "program/peer_options.h"
+#include "program/settings_file.h"
 #include "program/store_options.h"
 #include "program/tls_options.h"
 
@@ -38,6 +39,7 @@ class ServeCommand {
   LifeOptions life_;
   TlsFlags tls_;
   PeerFlags peers_;
+  SettingsFile settings_;
   std::string config_;
   bool force_ = false;
 };
