@@ -8,14 +8,20 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "command/bench_command.h"
+#include "command/check_command.h"
 #include "command/complain.h"
+#include "command/doctor_command.h"
+#include "command/keys_command.h"
 #include "command/policy_commands.h"
+#include "command/rules_command.h"
 #include "command/state_command.h"
+#include "command/top_command.h"
 #include "nearest.h"
 #include "program/serve_command.h"
 
@@ -32,6 +38,8 @@ constexpr const char* kIntroduction =
     "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
+    "  weir top                                     watch a running server: rates, rules, who is busiest\n"
+    "  weir doctor                                  what is not well with it, and what to do\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
@@ -43,7 +51,10 @@ class ExamplesFirst final : public CLI::Formatter {
     constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
         {"serve", &weir::kServeExamples},       {"state", &weir::kStateExamples},
         {"validate", &weir::kValidateExamples}, {"explain", &weir::kExplainExamples},
-        {"schema", &weir::kSchemaExamples},     {"bench", &weir::kBenchExamples}};
+        {"schema", &weir::kSchemaExamples},     {"bench", &weir::kBenchExamples},
+        {"check", &weir::kCheckExamples},       {"keys", &weir::kKeysExamples},
+        {"rules", &weir::kRulesExamples},       {"top", &weir::kTopExamples},
+        {"doctor", &weir::kDoctorExamples}};
     for (const auto& [name, examples] : kExamples) {
       if (app->get_name() == name) return *examples + CLI::Formatter::make_description(app);
     }
@@ -51,8 +62,9 @@ class ExamplesFirst final : public CLI::Formatter {
   }
 };
 
-constexpr std::array<std::string_view, 8> kCommands = {"serve", "validate", "explain", "schema",
-                                                       "bench", "state",    "version", "help"};
+constexpr std::array<std::string_view, 13> kCommands = {"serve",  "check",    "keys",    "rules",  "top",
+                                                        "doctor", "validate", "explain", "schema", "bench",
+                                                        "state",  "version",  "help"};
 
 int print_version() {
   std::puts("weir " WEIR_VERSION);
@@ -82,6 +94,11 @@ int main(int argc, char** argv) try {
   weir::PolicyCommands policy_commands(app);
   weir::BenchCommand bench_command(app);
   weir::StateCommand state_command(app);
+  weir::CheckCommand check_command(app);
+  weir::KeysCommand keys_command(app);
+  weir::RulesCommand rules_command(app);
+  weir::TopCommand top_command(app);
+  weir::DoctorCommand doctor_command(app, WEIR_VERSION);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
 
   const std::string_view first = argc < 2 ? "help" : argv[1];
@@ -99,10 +116,14 @@ int main(int argc, char** argv) try {
     return weir::complain(std::string(error.what()) + ". See weir " + command + "--help", weir::kNotUnderstood);
   }
   if (*version_command) return print_version();
-  if (const auto exit_code = state_command.run()) return *exit_code;
-  if (const auto exit_code = policy_commands.run()) return *exit_code;
-  if (const auto exit_code = bench_command.run()) return *exit_code;
-  return serve_command.run();
+  const auto first_given = [](auto&... commands) {
+    std::optional<int> exit_code;
+    static_cast<void>(((exit_code = commands.run()) || ...));
+    return exit_code;
+  };
+  const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
+                                     rules_command, top_command, doctor_command);
+  return exit_code ? *exit_code : serve_command.run();
 } catch (const std::exception& exception) {
   return weir::complain(exception.what(), weir::kCouldNot);
 }
