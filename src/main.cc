@@ -7,17 +7,23 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "command/bench_command.h"
+#include "command/check_command.h"
 #include "command/command_tree.h"
 #include "command/complain.h"
 #include "command/describe_commands.h"
+#include "command/doctor_command.h"
+#include "command/keys_command.h"
 #include "command/policy_commands.h"
+#include "command/rules_command.h"
 #include "command/state_command.h"
+#include "command/top_command.h"
 #include "nearest.h"
 #include "program/serve_command.h"
 
@@ -34,6 +40,8 @@ constexpr const char* kIntroduction =
     "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
+    "  weir top                                     watch a running server: rates, rules, who is busiest\n"
+    "  weir doctor                                  what is not well with it, and what to do\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
@@ -41,10 +49,13 @@ constexpr const char* kIntroduction =
 // What one types, by command; without a name, of all of them. Empty for those that need none.
 std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-      {"serve", &weir::kServeExamples},       {"state", &weir::kStateExamples},
-      {"validate", &weir::kValidateExamples}, {"explain", &weir::kExplainExamples},
-      {"schema", &weir::kSchemaExamples},     {"bench", &weir::kBenchExamples},
-      {"manual", &weir::kManualExamples},     {"completion", &weir::kCompletionExamples},
+      {"serve", &weir::kServeExamples},           {"state", &weir::kStateExamples},
+      {"validate", &weir::kValidateExamples},     {"explain", &weir::kExplainExamples},
+      {"schema", &weir::kSchemaExamples},         {"bench", &weir::kBenchExamples},
+      {"check", &weir::kCheckExamples},           {"keys", &weir::kKeysExamples},
+      {"rules", &weir::kRulesExamples},           {"top", &weir::kTopExamples},
+      {"doctor", &weir::kDoctorExamples},         {"manual", &weir::kManualExamples},
+      {"completion", &weir::kCompletionExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;
@@ -58,7 +69,8 @@ std::string_view examples_of(std::string_view command) {
 class ExamplesFirst final : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
-    if (app->get_parent() == nullptr) return CLI::Formatter::make_description(app);
+    if (app->get_parent() == nullptr || app->get_parent()->get_parent() != nullptr)
+      return CLI::Formatter::make_description(app);
     return std::string(examples_of(app->get_name())) + CLI::Formatter::make_description(app);
   }
 };
@@ -97,6 +109,11 @@ int main(int argc, char** argv) try {
   weir::PolicyCommands policy_commands(app);
   weir::BenchCommand bench_command(app);
   weir::StateCommand state_command(app);
+  weir::CheckCommand check_command(app);
+  weir::KeysCommand keys_command(app);
+  weir::RulesCommand rules_command(app);
+  weir::TopCommand top_command(app);
+  weir::DoctorCommand doctor_command(app, WEIR_VERSION);
   weir::DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
 
@@ -116,11 +133,14 @@ int main(int argc, char** argv) try {
     return weir::complain(std::string(error.what()) + ". See weir " + command + "--help", weir::kNotUnderstood);
   }
   if (*version_command) return print_version();
-  if (const auto exit_code = state_command.run()) return *exit_code;
-  if (const auto exit_code = policy_commands.run()) return *exit_code;
-  if (const auto exit_code = bench_command.run()) return *exit_code;
-  if (const auto exit_code = describe_commands.run()) return *exit_code;
-  return serve_command.run();
+  const auto first_given = [](auto&... commands) {
+    std::optional<int> exit_code;
+    static_cast<void>(((exit_code = commands.run()) || ...));
+    return exit_code;
+  };
+  const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
+                                     rules_command, top_command, doctor_command, describe_commands);
+  return exit_code ? *exit_code : serve_command.run();
 } catch (const std::exception& exception) {
   return weir::complain(exception.what(), weir::kCouldNot);
 }

@@ -44,8 +44,7 @@ struct Ending {
 struct Services {
   Services(const ServerOptions& options, Limiter& limiter, const Ending& ending)
       : http{.limiter = limiter, .gate = options.gate, .stopping = &ending.stopping, .leaving = &ending.leaving},
-        admin{
-            .limiter = limiter, .face = HttpFace::admin, .stopping = &ending.stopping, .leaving = &ending.leaving},
+        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &ending.stopping, .leaving = &ending.leaving},
         grpc(limiter, options.gate),
         resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {
     grpc.stopping = &ending.stopping;
