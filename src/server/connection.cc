@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
+constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
 constexpr std::uint32_t kPreludeMax = 10;
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
@@ -129,6 +130,7 @@ void Connection::receive() {
     has_ended_ = true;
     return;
   }
+  has_spoken_ = true;
   if (is_closing_) return;  // what comes after the last answer is read and dropped
   const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
   counts_.bytes_in.add(bytes.size());
@@ -222,6 +224,7 @@ void Connection::drop_input() {
 // Whoever was told something last is given the time to read it.
 void Connection::end_if_drained() {
   if (!is_draining_ || is_closing_ || is_full_ || is_midway() || !session_->is_drained()) return;
+  if (!has_spoken_ && !has_ended_ && all_.tick - since_ <= kFreshMax) return;
   is_closing_ = true;
   if (has_output()) return;
   if (spoke_last_) return linger();
@@ -312,6 +315,14 @@ void Connection::after_hold(bool was_holding) {
   } else {
     consume();
   }
+}
+
+void Connection::tell_watchers() {
+  guarded([this] {
+    if (is_closing_ || prelude_) return;
+    if (!has_output()) written_ = all_.tick;
+    session_->tell_watchers(out_);
+  });
 }
 
 void Connection::drain() {

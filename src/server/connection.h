@@ -60,6 +60,7 @@ class Connection {
   void on_gone();  // the peer has left, or something is wrong with the socket
   void on_tick();
   void on_due(Micros now);
+  void tell_watchers();
   void drain();
   void refuse(GiveUp why);
 
@@ -129,6 +130,7 @@ class Connection {
   int queued_ = 0;             // bytes that the kernel held for the client at the last look
   Phase phase_ = Phase::idle;
   bool asked_ = false;
+  bool has_spoken_ = false;  // the client has sent something
   bool is_full_ = false;     // the session waits for room in out_
   bool is_closing_ = false;  // after out_ is written
   bool is_lingering_ = false;

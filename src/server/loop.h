@@ -1,6 +1,6 @@
 // An event loop: what arrives on all its connections in one turn is read, decided together, and answered.
 //
-// One thread each; only stop() may be called from elsewhere. A tick each second serves all time-outs, so that a
+// One thread each; only ask() may be called from elsewhere. A tick each second serves all time-outs, so that a
 // connection costs no timer; answers that are held back have a calendar of their own. When file descriptors run out,
 // accepting rests for a moment instead of spinning. Tested by tests/server/*.sh.
 #pragma once
@@ -40,6 +40,15 @@ enum class Stopped : std::uint8_t {
   forced,   // by a second signal, or because the drain took too long
 };
 
+// What is asked of a loop, each more than the one before.
+enum class Wish : std::uint8_t {
+  serve,
+  tell,   // who watches the server's health that it will stop
+  shut,   // its doors: nobody is let in any more, who has connected is served
+  drain,  // and end, once what is in flight is answered
+  leave,  // now
+};
+
 class Loop {
  public:
   // Connections beyond the bound that are told so in peace; closing at once could throw the answer away.
@@ -51,8 +60,8 @@ class Loop {
   virtual Stopped run() = 0;
   // What it counts; read from any thread.
   virtual LoopCounts& counts() = 0;
-  // From any thread: finish what is in flight and end; again: end now.
-  virtual void stop() = 0;
+  // From any thread. To ask for less than before changes nothing.
+  virtual void ask(Wish wish) = 0;
 
  protected:
   Loop() = default;

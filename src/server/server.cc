@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string_view>
@@ -22,6 +24,8 @@
 #include "server/http_session.h"
 #include "server/listener.h"
 #include "server/resp_session.h"
+#include "server/signals.h"
+#include "weir/clock.h"
 
 namespace weir {
 namespace {
@@ -30,57 +34,25 @@ constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
 constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
 constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
 
+// What the sessions of all loops are told of the end.
+struct Ending {
+  std::atomic<bool> stopping{false};  // the server is: nobody should send more
+  std::atomic<bool> leaving{false};   // this process is: connections should move on
+};
+
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping)
-      : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
-        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
+  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending)
+      : http{.limiter = limiter, .gate = options.gate, .stopping = &ending.stopping, .leaving = &ending.leaving},
+        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &ending.stopping, .leaving = &ending.leaving},
         grpc(limiter, options.gate),
-        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
+        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {
+    grpc.stopping = &ending.stopping;
+  }
 
   HttpService http, admin;
   GrpcService grpc;
   RespService resp;
-};
-
-// Signals as bytes in a pipe, for whoever waits; a byte 0 is put there by hand. One at a time in a process.
-class Signals {
- public:
-  bool open(bool with_hangup) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-    out_ = Descriptor(ends[0]);
-    in_ = Descriptor(ends[1]);
-    write_end = in_.get();
-    struct sigaction action {};
-    action.sa_handler = [](int signal) {
-      const int before = errno;
-      tell(signal);
-      errno = before;
-    };
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGTERM, &action, nullptr);
-    sigaction(SIGINT, &action, nullptr);
-    if (with_hangup) sigaction(SIGHUP, &action, nullptr);
-    return true;
-  }
-
-  static void tell(int signal) {
-    const char byte = static_cast<char>(signal);
-    [[maybe_unused]] const ssize_t told = write(write_end, &byte, 1);
-  }
-
-  // Waits for the next one.
-  int next() const {
-    char signal = 0;
-    while (read(out_.get(), &signal, 1) != 1) {
-    }
-    return signal;
-  }
-
- private:
-  static inline std::atomic<int> write_end{-1};
-  Descriptor out_, in_;
 };
 
 // The file of a unix socket. Another server may have put its own in the same place.
@@ -108,7 +80,7 @@ class ThreadedServer final : public Server {
       auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_));
     }
     if (options_.tls.is_on()) {
       auto certificates = load_certificates(options_.tls);
@@ -116,7 +88,9 @@ class ThreadedServer final : public Server {
       certificates_ = *std::move(certificates);
     }
     if (auto opened = open_doors(); !opened) return opened;
-    if (!signals_.open(options_.on_hangup || certificates_)) {
+    const bool is_opened = options_.on_hangup || certificates_ ? signals_.open({SIGTERM, SIGINT, SIGHUP})
+                                                               : signals_.open({SIGTERM, SIGINT});
+    if (!is_opened) {
       return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
     }
     return {};
@@ -141,12 +115,10 @@ class ThreadedServer final : public Server {
       });
     }
     for (std::size_t running = loops_.size(); running > 0;) {
-      const int signal = signals_.next();
-      if (signal == 0) {
-        --running;
-      } else {
-        on_signal(signal);
-      }
+      const int signal = signals_.next(std::min(drain_at_, leave_at_) - stopwatch(), -1);
+      if (signal == 0) --running;
+      if (signal > 0) on_signal(signal);
+      on_time();
     }
     for (std::thread& thread : threads) thread.join();
     for (const Stopped end : ends) {
@@ -210,15 +182,37 @@ class ThreadedServer final : public Server {
             .inside = kInside[door]};
   }
 
+  // A time that is not of day.
+  static Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
+
   void on_signal(int signal) {
     if (signal == SIGHUP) {
       reload_certificates();
       if (options_.on_hangup) options_.on_hangup();
       return;
     }
-    stopping_ = true;
-    remove_paths();  // now: later, they may be another server's
-    for (const auto& loop : loops_) loop->stop();
+    if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
+    ending_.stopping = ending_.leaving = true;
+    ask(Wish::tell);
+    drain_at_ = stopwatch() + (signal == SIGTERM ? options_.life.drain_delay : Micros{0});
+  }
+
+  void on_time() {
+    const Micros now = stopwatch();
+    if (now >= drain_at_) {
+      drain_at_ = kNever;
+      leave_at_ = now + options_.life.drain_max;
+      remove_paths();  // now: later, they may be another server's
+      ask(Wish::drain);
+    }
+    if (now >= leave_at_) {
+      leave_at_ = kNever;
+      ask(Wish::leave);
+    }
+  }
+
+  void ask(Wish wish) {
+    for (const auto& loop : loops_) loop->ask(wish);
   }
 
   void remove_paths() {
@@ -234,7 +228,10 @@ class ThreadedServer final : public Server {
   Limiter& limiter_;
   ServerAddresses addresses_;
   Signals signals_;
-  std::atomic<bool> stopping_{false};
+  Ending ending_;
+  bool is_stopping_ = false;
+  Micros drain_at_ = kNever;
+  Micros leave_at_ = kNever;
   std::array<DoorState, kDoors> doors_{};
   std::atomic<std::int64_t> last_id_{0};
   std::vector<SocketFile> paths_;
