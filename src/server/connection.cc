@@ -17,6 +17,7 @@ constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
 constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
 constexpr std::uint32_t kPreludeMax = 10;
+constexpr std::size_t kPreludesMax = 16;  // of a turn; epoll tells the others again
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
 // An assignment of {} would keep the capacity.
@@ -64,7 +65,11 @@ std::uint32_t Connection::interest() const {
 
 void Connection::on_readable() {
   guarded([this] {
-    if (prelude_) prepare();
+    if (prelude_) {
+      if (all_.preludes >= kPreludesMax) return;
+      ++all_.preludes;
+      prepare();
+    }
     if (!prelude_ && !is_dead()) receive();
   });
 }
@@ -95,6 +100,7 @@ void Connection::prepare() {
 void Connection::give_up_prelude() {
   const std::unique_ptr<Prelude> prelude = std::move(prelude_);
   if (!prelude->has_begun()) return die();
+  prelude->log_failure();
   counts_.refuse(prelude->why());
   is_closing_ = true;
   written_ = all_.tick;

@@ -41,6 +41,7 @@ struct Shared {
   std::uint64_t tick = 0;    // seconds since the loop began
   std::size_t held = 0;      // bytes in the buffers of all connections
   std::size_t held_max = 0;  // beyond it, none may grow that holds more than a little
+  std::size_t preludes = 0;  // of this turn, in which those who are served already are not to wait for many handshakes
 };
 
 class Connection {

@@ -43,6 +43,7 @@ class Connections : public testing::Test {
       }
     } while (connection->finish());
     all.room.clear();
+    all.preludes = 0;
   }
 
   // Sends all of it, while the connection reads what it wants to.

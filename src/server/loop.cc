@@ -118,6 +118,7 @@ class EpollLoop final : public Loop {
     while (!left_) {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
+      all_.preludes = 0;
       counts_.turns.add();
       for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
       wake_due();

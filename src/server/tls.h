@@ -60,6 +60,8 @@ class TlsStream {
   // The client sends no more, or what it sent is no good; of the latter nothing more can be sent either.
   virtual bool has_ended() const = 0;
   virtual bool has_failed() const = 0;
+  // Why; in OpenSSL's words.
+  virtual std::string_view failure() const = 0;
 
  protected:
   TlsStream() = default;

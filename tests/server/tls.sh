@@ -57,7 +57,7 @@ is "the example of the page" "ok PONG" \
   "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null | paste -sd' ')"
 
 # --- four doors ------------------------------------------------------------------------------------------------------
-start_server "${tls[@]}"
+start_server "${tls[@]}" --log-level debug
 announced=$(cat "$work/out0")
 has "announced: https" "http  https://127.0.0.1:$http_port" "$announced"
 has "announced: rediss" "resp  rediss://127.0.0.1:$resp_port" "$announced"
@@ -101,6 +101,12 @@ has "plain HTTP is told" "This port speaks TLS; write https://." "$(curl -s -i -
 has "a plain Redis client is told" "-ERR this port speaks TLS" "$(printf 'PING\r\n' | raw "$resp_port")"
 is "plain HTTP/2 is closed" "" "$(printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' | raw "$grpc_port")"
 is "garbage in a handshake is closed" "" "$(printf '\x16\x03\x01\x00\x05hello' | raw "$http_port" | tr -dc a-z)"
+
+for why in "unsupported protocol" "no shared cipher" "no application protocol" "h2 was not agreed on" \
+  "the client does not speak TLS"; do
+  until_true 5 grep -q "a TLS handshake failed.*$why" "$work/err0"
+  has "the log at level debug knows why: $why" "$why" "$(grep "a TLS handshake failed" "$work/err0")"
+done
 
 # --- as in the plain -------------------------------------------------------------------------------------------------
 is "20,000 commands, 10,000 checks, and a client that takes its answers late" "equal" \
