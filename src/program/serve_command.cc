@@ -43,6 +43,7 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
   serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
   bounds_.add(*serve_);
+  usage_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
@@ -64,7 +65,8 @@ int ServeCommand::run() {
   if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
-  Gate gate(*limiter);
+  Gate gate(*limiter, usage_.gate_options());
+  options.counting = &gate;
   Reloader reloader(gate, config_, force_ ? Force::yes : Force::no);
   if (!config_.empty()) {
     if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);

@@ -11,6 +11,7 @@
 #include "program/bound_options.h"
 #include "program/door_options.h"
 #include "program/store_options.h"
+#include "program/usage_options.h"
 
 namespace weir {
 
@@ -30,6 +31,7 @@ class ServeCommand {
   DoorOptions doors_;
   StoreOptions store_;
   BoundOptions bounds_;
+  UsageOptions usage_;
   std::string config_;
   bool force_ = false;
 };

@@ -16,6 +16,7 @@
 
 #include "server/address.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
@@ -31,6 +32,8 @@ struct ServerOptions {
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
   std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
+  Gate* counting = nullptr;           // counts what is decided, by rules or not; outlives the server; null: nobody does
+  MetricsHooks metrics{};             // what /metrics asks other parts of the program
 };
 
 struct ServerAddresses {

@@ -76,6 +76,7 @@ provide() {
   case $1 in
     nginx) from_debian nginx nginx usr/sbin/nginx nginx ;;
     caddy) from_debian caddy caddy usr/bin/caddy caddy ;;
+    promtool) from_debian prometheus promtool usr/bin/promtool prometheus ;;
     haproxy)
       from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
       ;;
