@@ -51,6 +51,7 @@ ServeCommand::ServeCommand(CLI::App& app) {
   tls_.add(*serve_);
   peers_.add(*serve_);
   settings_.add(*serve_);
+  usage_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
@@ -77,7 +78,8 @@ int ServeCommand::run() {
   if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
-  Gate gate(*limiter);
+  Gate gate(*limiter, usage_.gate_options());
+  options.counting = &gate;
   Reloader reloader(gate, config_, force_ ? Force::yes : Force::no);
   if (!config_.empty()) {
     if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);

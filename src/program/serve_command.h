@@ -16,6 +16,7 @@
 #include "program/settings_file.h"
 #include "program/store_options.h"
 #include "program/tls_options.h"
+#include "program/usage_options.h"
 
 namespace weir {
 
@@ -40,6 +41,7 @@ class ServeCommand {
   TlsFlags tls_;
   PeerFlags peers_;
   SettingsFile settings_;
+  UsageOptions usage_;
   std::string config_;
   bool force_ = false;
 };

@@ -34,7 +34,7 @@ struct Patience {
 
 // What the connections of a loop share.
 struct Shared {
-  explicit Shared(Limiter& limiter) : turn(limiter) {}
+  explicit Shared(Limiter& limiter, Gate* counting = nullptr) : turn(limiter, counting) {}
 
   Turn turn;
   Room room;

@@ -9,6 +9,7 @@
 
 #include "nearest.h"
 #include "protocol/forward_auth.h"
+#include "protocol/http1.h"
 #include "protocol/query.h"
 #include "server/forward_auth.h"
 #include "server/http_check.h"
@@ -52,9 +53,18 @@ HttpNext readyz(const HttpCall&, HttpService& service, HttpWork&) {
   return text(service, "stopping\n");
 }
 HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&) {
-  return text(
-      service,
-      "This is the port from which weir is looked after. GET /livez: it is up. GET /readyz: send it requests.\n");
+  return text(service,
+              "This is the port from which weir is looked after. GET /livez: it is up. GET /readyz: send it requests.\n"
+              "GET /metrics: its numbers, as Prometheus reads them.\n");
+}
+HttpNext metrics(const HttpCall& call, HttpService& service, HttpWork&) {
+  if (service.metrics == nullptr) return text(service, "");
+  std::string_view accept;
+  for (const Attribute& field : call.fields) {
+    if (equals_ignoring_case(field.name, "accept")) accept = field.value;
+  }
+  const MetricsFormat format = metrics_format(accept);
+  return text(service, metrics_page(*service.metrics, format), content_type(format));
 }
 // As Envoy's reference service answers it.
 HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "OK"); }
@@ -82,6 +92,7 @@ constexpr auto kAdminRoutes = std::to_array<Route>({
     {"/", "GET", "GET, HEAD", admin_welcome},
     {"/livez", "GET", "GET, HEAD", livez},
     {"/readyz", "GET", "GET, HEAD", readyz},
+    {"/metrics", "GET", "GET, HEAD", metrics},
 });
 constexpr Route kResetRule = {"/v1/keys/{rule}", "DELETE", "DELETE", reset_rule_route};
 

@@ -120,13 +120,23 @@ Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& se
   return {};
 }
 
-Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service) {
-  if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
-  if (item.id.empty()) return service.limiter.check(item.key, limit, item.cost);
-  const Charge charge{item.key, &limit, item.cost};
-  const auto verdict = service.limiter.check_once(bound_id(item.id, item.key, limit.algorithm), {&charge, 1});
+namespace {
+
+Result<Decision> charge_once(const Charge& charge, std::string_view id, Limiter& limiter) {
+  if (id.empty()) return limiter.check(charge.key, *charge.limit, charge.cost);
+  const auto verdict = limiter.check_once(bound_id(id, charge.key, charge.limit->algorithm), {&charge, 1});
   if (!verdict) return fail(verdict.error());
   return verdict->decisions.front();
+}
+
+}  // namespace
+
+Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service) {
+  if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
+  const Charge charge{item.key, &limit, item.cost};
+  auto decision = charge_once(charge, item.id, service.limiter);
+  if (service.counting != nullptr) service.counting->count_inline({&charge, 1}, {&decision, 1}, service.now);
+  return decision;
 }
 
 HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work) {

@@ -99,7 +99,8 @@ void decide_run(HttpService& service, std::size_t from) {
   const auto count =
       std::count_if(reads.begin(), end, [](const ReadCheck& read) { return read.kind == ReadCheck::Kind::charge; });
   const auto run = std::span(service.charges).subspan(reads.front().place, static_cast<std::size_t>(count));
-  service.limiter.check_many(run, service.decisions);
+  const Micros now = service.limiter.check_many(run, service.decisions);
+  if (service.counting != nullptr) service.counting->count_inline(run, service.decisions, now);
 }
 
 void answer_all(std::string_view body, HttpService& service) {

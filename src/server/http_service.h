@@ -17,6 +17,7 @@
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
 #include "server/inline_limits.h"
+#include "server/metrics.h"
 #include "server/rls_service.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -55,6 +56,8 @@ struct HttpService {
   HttpFace face = HttpFace::checks;
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   const std::atomic<bool>* leaving = nullptr;   // whether an answer is the last of its connection, so that it moves on
+  Gate* counting = nullptr;                     // counts limits that clients bring along; null: nobody does
+  const MetricsSources* metrics = nullptr;      // what the admin port shows; null: nothing
   InlineLimits limits{};
 
   Micros now{0};      // when the request at hand was read

@@ -80,7 +80,7 @@ std::string text_of(const sockaddr_storage& address) {
 
 class EpollLoop final : public Loop {
  public:
-  EpollLoop(Limiter& limiter, std::size_t buffers_max) : limiter_(limiter), all_(limiter) {
+  EpollLoop(Limiter& limiter, std::size_t buffers_max, Gate* counting) : limiter_(limiter), all_(limiter, counting) {
     all_.held_max = buffers_max;
   }
 
@@ -119,10 +119,12 @@ class EpollLoop final : public Loop {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
       counts_.turns.add();
+      const Micros began = all_.turn.now();
       for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
       wake_due();
       finish_turn();
       graveyard_.clear();  // no event of this round points there any more
+      count_time(began);
       if (is_stopping_ && clients_.empty()) leave(Stopped::drained);
     }
     return *left_;
@@ -204,6 +206,18 @@ class EpollLoop final : public Loop {
       finishing_.clear();
     }
     all_.room.clear();
+  }
+
+  // A request takes as long as the turn that it is answered in.
+  void count_time(Micros began) {
+    std::optional<std::int64_t> took;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      DoorCounts& door = counts_.doors[i];
+      const std::uint64_t before = std::exchange(timed_[i], door.requests.get());
+      if (timed_[i] == before) continue;
+      if (!took) took = (limiter_.now() - began).count();
+      door.seconds.add(*took, timed_[i] - before);
+    }
   }
 
   void decide() {
@@ -378,6 +392,7 @@ class EpollLoop final : public Loop {
 
   Limiter& limiter_;
   LoopCounts counts_;
+  std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
   Shared all_;
   Descriptor epoll_, ticks_, wakes_;
   std::list<Listener> listeners_;
@@ -393,8 +408,8 @@ class EpollLoop final : public Loop {
 
 }  // namespace
 
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max) {
-  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max);
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max, Gate* counting) {
+  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max, counting);
   if (!loop->prepare()) {
     return fail(ErrorCode::unavailable, std::string("cannot start a loop: ") + std::strerror(errno));
   }

@@ -69,7 +69,8 @@ class Loop {
   Loop& operator=(const Loop&) = default;
 };
 
-// `buffers_max`: bytes of unfinished requests and unread answers, of all its connections. The limiter outlives it.
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max);
+// `buffers_max`: bytes of unfinished requests and unread answers, of all its connections. The limiter outlives it, and
+// so does the gate that counts what is decided by limits that clients bring along; null: nobody counts.
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max, Gate* counting = nullptr);
 
 }  // namespace weir

@@ -98,7 +98,10 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
   }
   const auto verdict = limiter.check_once(bound_id(*check.id, charge.key, charge.limit->algorithm), {&charge, 1});
   if (!verdict) return void(reply_error(call, verdict.error()));
-  write_decision(verdict->binding_decision(), call.out);
+  const Result<Decision> decision = verdict->binding_decision();
+  Gate* const counting = call.service.counting;
+  if (counting != nullptr) counting->count_inline({&charge, 1}, {&decision, 1}, limiter.now());
+  write_decision(*decision, call.out);
 }
 
 Gate* gate_or_error(const Call& call) {

@@ -35,9 +35,10 @@ struct LastCommand {
 
 struct RespService {
   Limiter& limiter;
-  Gate* gate = nullptr;    // null: there are no rules
-  std::string version{};   // of the server
-  std::string password{};  // empty: everybody may come in
+  Gate* gate = nullptr;      // null: there are no rules
+  std::string version{};     // of the server
+  std::string password{};    // empty: everybody may come in
+  Gate* counting = nullptr;  // counts limits that clients bring along; null: nobody does
 
   InlineLimits quotas{};
   RespLimits limits{};

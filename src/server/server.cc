@@ -42,11 +42,23 @@ struct Ending {
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending)
-      : http{.limiter = limiter, .gate = options.gate, .stopping = &ending.stopping, .leaving = &ending.leaving},
-        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &ending.stopping, .leaving = &ending.leaving},
+  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, const MetricsSources& metrics)
+      : http{.limiter = limiter,
+             .gate = options.gate,
+             .stopping = &ending.stopping,
+             .leaving = &ending.leaving,
+             .counting = options.counting},
+        admin{.limiter = limiter,
+              .face = HttpFace::admin,
+              .stopping = &ending.stopping,
+              .leaving = &ending.leaving,
+              .metrics = &metrics},
         grpc(limiter, options.gate),
-        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {
+        resp{.limiter = limiter,
+             .gate = options.gate,
+             .version = options.version,
+             .password = options.password,
+             .counting = options.counting} {
     grpc.stopping = &ending.stopping;
   }
 
@@ -72,15 +84,24 @@ struct SocketFile {
 class ThreadedServer final : public Server {
  public:
   ThreadedServer(ServerOptions options, Limiter& limiter)
-      : options_(std::move(options)), proxies_(options_.peers.proxies), limiter_(limiter) {}
+      : options_(std::move(options)),
+        proxies_(options_.peers.proxies),
+        limiter_(limiter),
+        metrics_{.limiter = &limiter,
+                 .gate = options_.counting,
+                 .version = options_.version,
+                 .connections_max = options_.connections_max,
+                 .started = limiter.now(),
+                 .hooks = options_.metrics} {}
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
     for (std::size_t i = 0; i < options_.threads; ++i) {
-      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
+      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads, options_.counting);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_, metrics_));
+      metrics_.loops.push_back(&loops_.back()->counts());
     }
     if (options_.tls.is_on()) {
       auto certificates = load_certificates(options_.tls);
@@ -153,6 +174,7 @@ class ThreadedServer final : public Server {
     auto listening = listen_on(*wanted, option, loops_.size());
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
+    metrics_.open[number] = &doors_[number].open;
     if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       Services& services = *services_[i];
@@ -233,6 +255,7 @@ class ThreadedServer final : public Server {
   Micros drain_at_ = kNever;
   Micros leave_at_ = kNever;
   std::array<DoorState, kDoors> doors_{};
+  MetricsSources metrics_;
   std::atomic<std::int64_t> last_id_{0};
   std::vector<SocketFile> paths_;
   int shared_socket_ = -1;  // of the door that is being opened

@@ -17,6 +17,7 @@
 
 #include "server/address.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 #include "server/tls.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -42,6 +43,8 @@ struct ServerOptions {
   std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
   TlsOptions tls{};
   PeerOptions peers{};
+  Gate* counting = nullptr;           // counts what is decided, by rules or not; outlives the server; null: nobody does
+  MetricsHooks metrics{};             // what /metrics asks other parts of the program
 };
 
 struct ServerAddresses {

@@ -12,13 +12,16 @@
 #include <cstddef>
 #include <vector>
 
+#include "weir/gate.h"
 #include "weir/limiter.h"
 
 namespace weir {
 
 class Turn {
  public:
-  explicit Turn(Limiter& limiter) : limiter_(limiter), now_(limiter.now()) {}
+  // What is decided is counted by the gate; null: nowhere.
+  explicit Turn(Limiter& limiter, Gate* counting = nullptr)
+      : limiter_(limiter), counting_(counting), now_(limiter.now()) {}
 
   // The place of its answer.
   std::size_t ask(const Charge& charge) {
@@ -27,7 +30,10 @@ class Turn {
   }
   std::size_t asked() const { return charges_.size(); }
 
-  void decide() { now_ = limiter_.check_many(charges_, answers_); }
+  void decide() {
+    now_ = limiter_.check_many(charges_, answers_);
+    if (counting_ != nullptr) counting_->count_inline(charges_, answers_, now_);
+  }
 
   // After decide().
   const Result<Decision>& answer(std::size_t place) const { return answers_[place]; }
@@ -40,6 +46,7 @@ class Turn {
 
  private:
   Limiter& limiter_;
+  Gate* const counting_;
   Micros now_;
   std::vector<Charge> charges_;
   std::vector<Result<Decision>> answers_;
