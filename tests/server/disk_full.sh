@@ -12,9 +12,11 @@ fi
 source "$(dirname "$0")/lib.bash"
 disk=$work/disk
 mkdir "$disk"
-mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount_err" || { echo "skip  cannot mount a tmpfs: $(cat "$work/mount_err")"; exit 0; }
+mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount_err" ||
+  { echo "skip  cannot mount a tmpfs: $(cat "$work/mount_err")"; exit 0; }
 
-timeout 20 "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 --state "$disk/state" --keys 100000 >"$work/refused" 2>&1
+timeout 20 "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 --state "$disk/state" --keys 100000 \
+  >"$work/refused" 2>&1
 is "no room for the state: exit code" 1 $?
 is "one line" 1 "$(wc -l <"$work/refused")"
 has "that names the file" "$disk/state: the disk is full" "$(cat "$work/refused")"
@@ -33,7 +35,8 @@ spend() { # KEY TIMES
 is "a state with room: seven of ten" 7 "$(spend user:42 7)"
 dd if=/dev/zero of="$disk/filler" bs=64k 2>/dev/null
 is "the disk is full now" 0 "$(df --output=avail "$disk" | tail -1 | tr -d ' ')"
-out=$(timeout 60 "$program" bench --json --resp ":$resp_port" --each-key --keys 100000 --command 'CL.THROTTLE {key} 9 10 86400')
+out=$(timeout 60 "$program" bench --json --resp ":$resp_port" --each-key --keys 100000 \
+  --command 'CL.THROTTLE {key} 9 10 86400')
 is "100,000 new keys on a full disk: all answered, no errors" "100000 0" \
   "$(sed -n 's/.*"checks": \([0-9]*\),.*"errors": \([0-9]*\).*/\1 \2/p' <<<"$out")"
 is "three are left" 3 "$(spend user:42 7)"

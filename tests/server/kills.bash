@@ -6,7 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 kills() {
   local seed=${WEIR_SEED:-$RANDOM$RANDOM}
   echo "      seed $seed"
-  timeout 1800 python3 "$(dirname "${BASH_SOURCE[0]}")/kills.py" "$program" "$work/state" "$1" "$seed" >"$work/said" 2>&1
+  timeout 1800 python3 "$(dirname "${BASH_SOURCE[0]}")/kills.py" "$program" "$work/state" "$1" "$seed" \
+    >"$work/said" 2>&1
   is "$1 times kill -9 under load" 0 $?
   sed 's/^/      /' "$work/said"
   is "what was told stays true" 0 "$(grep -c '^failed' "$work/said")"
