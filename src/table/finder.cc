@@ -56,6 +56,10 @@ void Finder::consider(Unit& unit, const Word& word, std::uint64_t passed, std::i
                       std::span<const Name> own, Candidate& best) {
   SlotReader::Pulse pulse{.lapsed = true};
   if (word.tag != 0) {
+    if (best.looks <= 0 && best.unit != nullptr) return;
+    const bool is_in_slot = reader_.is_in_slot(word);
+    if (best.looks <= 0 && !is_in_slot) return;
+    best.looks -= is_in_slot ? 1 : kLooksAtBlock;
     pulse = reader_.pulse(word, now);
     if (!pulse.lapsed && (pulse.protected_ || (best.unit != nullptr && pulse.fraction >= best.fraction))) return;
     for (const Name& name : own) {
@@ -63,7 +67,7 @@ void Finder::consider(Unit& unit, const Word& word, std::uint64_t passed, std::i
     }
   }
   if (changes.find(region_.number_of(unit)) != nullptr) return;
-  best = {&unit, word, passed, pulse.fraction, !pulse.lapsed};
+  best = {&unit, word, passed, pulse.fraction, !pulse.lapsed, best.looks};
 }
 
 }  // namespace weir::table

@@ -71,6 +71,9 @@ class SlotReader {
   };
   Pulse pulse(const Word& slot, std::int64_t now);
 
+  // Whether that is told by the slot itself; else its block must be read.
+  bool is_in_slot(const Word& slot) { return is_ticket(limit_of(slot.tag)) || known_in_slot(slot) != nullptr; }
+
   // The permits that are forgotten with this slot.
   std::int64_t spent(const Word& slot, std::int64_t now);
 
