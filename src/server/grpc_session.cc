@@ -1,6 +1,6 @@
 // gRPC over HTTP/2, by nghttp2. See grpc_session.h.
 //
-// The one file that sees nghttp2. It is fed what arrived and calls back; what it wants to send is taken from it after
+// With grpc_fields.h, all that sees nghttp2. It is fed what arrived and calls back; what it wants to send is taken from it after
 // each piece. Nothing may be thrown through it. A call is the user data of its stream, and is gone once that is closed.
 #include "server/grpc_session.h"
 
@@ -12,6 +12,7 @@
 #include <exception>
 #include <utility>
 
+#include "server/grpc_fields.h"
 #include "server/grpc_greeting.h"
 #include "server/grpc_past.h"
 
@@ -27,26 +28,6 @@ constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
 
-constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
-
-std::uint8_t* bytes_of(std::string_view text) {
-  return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
-}
-
-// Of literals, which nghttp2 need not copy; `copied` is for what does not last.
-nghttp2_nv field(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), kNoCopy};
-}
-nghttp2_nv copied(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
-}
-
-std::string_view text(const std::uint8_t* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
-}
-
-bool has_flag(const nghttp2_frame* frame, std::uint8_t flag) { return (frame->hd.flags & flag) != 0; }
-
 class GrpcSession final : public Session {
  public:
   explicit GrpcSession(GrpcService& service) : service_(service) { begin(); }
@@ -60,6 +41,7 @@ class GrpcSession final : public Session {
   Progress consume(std::string_view input, Turn& turn, std::string& output) override;
   Micros due() const override { return std::min(earliest_, is_final_ ? kNever : final_due_); }
   void wake(Micros now, std::string& output) override;
+  void tell_watchers(std::string& output) override;
   void drain(std::string& output) override;
   bool is_drained() const override;
   void give_up(GiveUp why, std::string& output) override;
@@ -112,13 +94,18 @@ class GrpcSession final : public Session {
   void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);
   void resume(GrpcCall& call);
+  void tell_health(GrpcCall& call);
   void dismiss(GrpcCall& call);
   void expire(GrpcCall& call);
   void drop_input(GrpcCall& call) {
     held_ -= call.in.size();
     call.in.clear();
   }
-  ServingStatus serving() const { return is_draining_ ? ServingStatus::not_serving : ServingStatus::serving; }
+  // Whoever has handed over drains too, and the server goes on.
+  ServingStatus serving() const {
+    const bool is_stopping = service_.stopping == nullptr ? is_draining_ : service_.stopping->load();
+    return is_stopping ? ServingStatus::not_serving : ServingStatus::serving;
+  }
 
   GrpcService& service_;
   nghttp2_session* http2_ = nullptr;
@@ -306,13 +293,24 @@ void GrpcSession::drain(std::string& output) {
   is_broken_ = is_broken_ || !send(output);
 }
 
+void GrpcSession::tell_watchers(std::string& output) {
+  for (GrpcCall* call = open_; call != nullptr; call = call->next) {
+    if (call->head.method != GrpcMethod::health_watch || call->is_pending || call->is_finished) continue;
+    tell_health(*call);
+    resume(*call);
+  }
+  is_broken_ = is_broken_ || !send(output);
+}
+
+void GrpcSession::tell_health(GrpcCall& call) {
+  const std::size_t before = call.out.size();
+  service_.methods.run(call.head.method, {}, serving(), call.out);
+  held_ += call.out.size() - before;
+}
+
 // Ends a stream that would go on for ever: whoever watches is told that the server no longer serves.
 void GrpcSession::dismiss(GrpcCall& call) {
-  if (call.head.method == GrpcMethod::health_watch) {
-    const std::size_t before = call.out.size();
-    service_.methods.run(call.head.method, {}, ServingStatus::not_serving, call.out);
-    held_ += call.out.size() - before;
-  }
+  if (call.head.method == GrpcMethod::health_watch && serving() == ServingStatus::not_serving) tell_health(call);
   finish(call, GrpcStatus::unavailable, std::string(kShuttingDown));
 }
 

@@ -195,6 +195,8 @@ class HttpSession final : public Session {
   enum class State : std::uint8_t { head, sized, chunked };
   enum class Step : std::uint8_t { done, waits };
 
+  bool is_leaving() const { return is_draining_ || (service_.leaving != nullptr && service_.leaving->load()); }
+
   Step take_step(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
     switch (state_) {
       case State::head:
@@ -234,7 +236,7 @@ class HttpSession final : public Session {
 
   // The head is there; where it ends the body begins.
   Step begin_request(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
-    framing_ = {head_.keeps_alive && !is_draining_ ? Connection::keep : Connection::close, head_.is_http10,
+    framing_ = {head_.keeps_alive && !is_leaving() ? Connection::keep : Connection::close, head_.is_http10,
                 head_.method == "HEAD"};
     excuse_body();
     if (head_.body == HttpBody::sized && head_.body_size > body_max(head_.target)) {
@@ -336,7 +338,7 @@ class HttpSession final : public Session {
   }
 
   Connection send(std::string& output, Micros now) {
-    if (is_draining_) framing_.connection = Connection::close;
+    if (is_leaving()) framing_.connection = Connection::close;
     append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
     return framing_.connection;

@@ -46,7 +46,8 @@ class Finder {
   //
   // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
   // for one of its keys at the cost of another.
-  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own);
+  // Nobody is looked for who has spent less than `enough`, of 2^20: what the newcomer is about to spend itself.
+  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint32_t enough = 0);
 
  private:
   struct Candidate {
@@ -56,6 +57,9 @@ class Finder {
     std::uint32_t fraction = 0;
     bool alive = true;
     int looks = kLooksMax;  // left
+    std::uint32_t enough = 0;
+
+    bool is_found() const { return unit != nullptr && (!alive || fraction <= enough); }
   };
   // To look at a key that lives in a block costs as much as some that live in their slots.
   static constexpr int kLooksMax = 64, kLooksAtBlock = 8;

@@ -51,6 +51,9 @@ struct Content {
   TableCell cell;
 };
 
+// The part of a limit that a cost is, of 2^20; 0 for what gives back.
+std::uint32_t part_spent(const Limit& limit, std::int64_t cost);
+
 class SlotReader {
  public:
   SlotReader(Actor& actor, Registry& registry) : actor_(actor), registry_(registry) {}
