@@ -12,7 +12,6 @@
 namespace weir {
 namespace {
 
-constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
@@ -45,7 +44,7 @@ void Connection::guarded(Step step) {
 }
 
 bool Connection::takes_input() const {
-  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < kOutputMax;
+  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < all_.bounds.output_max;
 }
 
 std::uint32_t Connection::interest() const {
@@ -115,7 +114,7 @@ void Connection::go_on() {
 // What is left may have to wait until the client has taken its answers; then finish() goes on with it.
 void Connection::consume_rest() {
   if (is_closing_ || rest_.empty() || session_->is_holding()) return;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else if (!is_full_) {
     consume();
@@ -242,7 +241,7 @@ void Connection::on_due(Micros now) {
 void Connection::after_hold(bool was_holding) {
   if (session_->is_holding()) return;
   if (was_holding) since_ = all_.tick;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else {
     consume();
@@ -278,7 +277,7 @@ void Connection::watch_patience() {
   }
   if (has_output()) {
     if (is_taking()) written_ = all_.tick;
-    if (all_.tick - written_ > kWriteStallMax) {
+    if (all_.tick - written_ > all_.bounds.write_seconds) {
       counts_.refuse(Refused::unread);
       die();
     }

@@ -26,6 +26,8 @@ namespace {
 constexpr std::uint32_t kDrainMax = 10;         // seconds that a drain may take
 constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
 constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
+constexpr std::size_t kEventsMin = 256;         // after so many, what was read is decided
+constexpr std::size_t kEventsMax = 16'384;      // of a turn
 constexpr int kAcceptsMax = 64;                 // in a row
 constexpr int kBacklogMax = 4'096;              // of a listener: the kernel's own bound
 constexpr Micros kAcceptRest{100'000};          // when descriptors have run out
@@ -80,7 +82,8 @@ std::string text_of(const sockaddr_storage& address) {
 
 class EpollLoop final : public Loop {
  public:
-  EpollLoop(Limiter& limiter, std::size_t buffers_max) : limiter_(limiter), all_(limiter) {
+  EpollLoop(Limiter& limiter, std::size_t buffers_max, const Bounds& bounds)
+      : limiter_(limiter), all_(limiter, bounds) {
     all_.held_max = buffers_max;
   }
 
@@ -112,14 +115,21 @@ class EpollLoop final : public Loop {
   }
 
   Stopped run() override {
-    std::array<epoll_event, 256> events;
+    std::vector<epoll_event> events(kEventsMin);
     while (!left_) {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
+      all_.overload.begin_turn(all_.turn.now());
+      all_.turn.set_shedding(false);
       counts_.turns.add();
-      for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
+      for (int i = 0; i < count; ++i) {
+        if (i > 0 && i % static_cast<int>(kEventsMin) == 0) finish_turn();
+        dispatch(events[static_cast<std::size_t>(i)]);
+      }
       wake_due();
       finish_turn();
+      all_.overload.end_turn(limiter_.now());
+      if (count == static_cast<int>(events.size())) events.resize(std::min(2 * events.size(), kEventsMax));
       graveyard_.clear();  // no event of this round points there any more
       if (is_stopping_ && clients_.empty()) leave(Stopped::drained);
     }
@@ -174,9 +184,18 @@ class EpollLoop final : public Loop {
       connection.on_gone();
     } else if ((events & EPOLLIN) != 0) {
       if (all_.room.is_low() || all_.turn.asked() >= kAskedMax) finish_turn();
+      look_at_the_clock();
       connection.on_readable();
     }
     touch(client);
+  }
+
+  // Once a connection, and only while the loop is behind.
+  bool look_at_the_clock() {
+    if (!all_.overload.is_on()) return false;
+    const bool sheds = all_.overload.sheds(limiter_.now());
+    all_.turn.set_shedding(sheds);
+    return sheds;
   }
 
   // Whatever happened to a connection, the turn's end looks at it.
@@ -301,10 +320,13 @@ class EpollLoop final : public Loop {
     door.counts->accepted.add();
     auto session = door.make_session(std::move(peer));
     const std::size_t open = door.state->open.load();
-    if (open >= door.connections_max) door.counts->refuse(Refused::connections);
+    const bool is_crowded = open >= door.connections_max;
+    const bool is_turned_away = is_crowded || (door.is_sheddable && look_at_the_clock());
+    const GiveUp why = is_crowded ? GiveUp::too_crowded : GiveUp::too_busy;
+    if (is_turned_away) door.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
     if (open >= door.connections_max + kRefusedMax) {
       std::string last_words;
-      session->give_up(GiveUp::too_crowded, last_words);
+      session->give_up(why, last_words);
       send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);
       return;
     }
@@ -312,7 +334,7 @@ class EpollLoop final : public Loop {
     Client& client = clients_.back();
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
-    if (open >= door.connections_max) connection.refuse(GiveUp::too_crowded);
+    if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
     add(connection.descriptor(), EPOLLIN, client);
     touch(client);
@@ -374,8 +396,8 @@ class EpollLoop final : public Loop {
 
 }  // namespace
 
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max) {
-  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max);
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max, const Bounds& bounds) {
+  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max, bounds);
   if (!loop->prepare()) {
     return fail(ErrorCode::unavailable, std::string("cannot start a loop: ") + std::strerror(errno));
   }

@@ -32,6 +32,7 @@ struct Door {
   DoorState* state = nullptr;
   DoorCounts* counts = nullptr;  // this loop's
   std::size_t connections_max = 0;
+  bool is_sheddable = true;  // its clients can be answered without a decision, or turned away, when there is no time
 };
 
 enum class Stopped : std::uint8_t {
@@ -60,6 +61,6 @@ class Loop {
 };
 
 // `buffers_max`: bytes of unfinished requests and unread answers, of all its connections. The limiter outlives it.
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max);
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max, const Bounds& bounds = {});
 
 }  // namespace weir

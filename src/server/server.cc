@@ -25,17 +25,23 @@
 namespace weir {
 namespace {
 
-constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
-constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
-constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
-
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping)
-      : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
-        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
-        grpc(limiter, options.gate),
-        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
+  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping, LoopCounts& counts)
+      : http{.limiter = limiter,
+             .gate = options.gate,
+             .stopping = &stopping,
+             .bounds = {options.bounds, &counts.doors[0]}},
+        admin{.limiter = limiter,
+              .face = HttpFace::admin,
+              .stopping = &stopping,
+              .bounds = {options.bounds, &counts.doors[3]}},
+        grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
+        resp{.limiter = limiter,
+             .gate = options.gate,
+             .version = options.version,
+             .password = options.password,
+             .bounds = {options.bounds, &counts.doors[2]}} {}
 
   HttpService http, admin;
   GrpcService grpc;
@@ -103,10 +109,10 @@ class ThreadedServer final : public Server {
 
   Result<void> prepare() {
     for (std::size_t i = 0; i < options_.threads; ++i) {
-      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
+      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads, options_.bounds);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_, loops_.back()->counts()));
     }
     if (auto opened = open_doors(); !opened) return opened;
     if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
@@ -153,10 +159,11 @@ class ThreadedServer final : public Server {
     const auto admin = [](Services& services, std::string peer) {
       return make_http_session(services.admin, std::move(peer));
     };
-    return open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http)
-        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", kGrpcPatiences, grpc); })
-        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", kRespPatience, resp); })
-        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", kHttpPatience, admin); });
+    const Patience patience = options_.bounds.http_patience(), others = options_.bounds.other_patience();
+    return open_door(0, options_.http, addresses_.http, "--http", patience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", others, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", others, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", patience, admin); });
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
@@ -178,7 +185,8 @@ class ThreadedServer final : public Server {
                                            std::string peer) { return make_session(services, std::move(peer)); },
                        .state = &doors_[number],
                        .counts = &loops_[i]->counts().doors[number],
-                       .connections_max = options_.connections_max});
+                       .connections_max = options_.connections_max,
+                       .is_sheddable = number != static_cast<std::size_t>(DoorName::admin)});
     }
     return {};
   }
