@@ -90,7 +90,9 @@ void Connection::receive() {
 // Lets the session work on what is left over from before and what is new.
 void Connection::consume() {
   if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
+  const std::size_t before = out_.size();
   const Progress progress = session_->consume(rest_, all_.turn, out_);
+  all_.unwritten += out_.size() - before;
   rest_.remove_prefix(progress.consumed);
   counts_.requests.add(progress.answered);
   if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
@@ -211,6 +213,14 @@ bool Connection::is_taking() {
   return queued < std::exchange(queued_, queued);
 }
 
+// The kernel would keep what is not taken, megabytes of it, for as long as the client likes.
+void Connection::cut_off() {
+  const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  counts_.refuse(Refused::unread);
+  die();
+}
+
 // Closing at once would throw away answers that the client has not read while it still sends.
 void Connection::linger() {
   if (has_ended_) return die();
@@ -272,15 +282,13 @@ void Connection::watch_patience() {
   }
   if (is_lingering_) {
     if (is_taking()) since_ = all_.tick;
-    if (all_.tick - since_ > kLingerMax) die();
+    if (queued_ > 0 && all_.tick - since_ > all_.bounds.write_seconds) return cut_off();
+    if (queued_ == 0 && all_.tick - since_ > kLingerMax) die();
     return;
   }
   if (has_output()) {
     if (is_taking()) written_ = all_.tick;
-    if (all_.tick - written_ > all_.bounds.write_seconds) {
-      counts_.refuse(Refused::unread);
-      die();
-    }
+    if (all_.tick - written_ > all_.bounds.write_seconds) cut_off();
     return;
   }
   if (session_->is_holding()) return;

@@ -26,15 +26,16 @@ namespace weir {
 
 // What the connections of a loop share.
 struct Shared {
-  Shared(Limiter& limiter, const Bounds& with) : turn(limiter), bounds(with), overload(with.shed_after) {}
+  explicit Shared(Limiter& limiter, const Bounds& with = {}) : turn(limiter), bounds(with), overload(with.shed_after) {}
 
   Turn turn;
   Room room;
   const Bounds bounds;
   Overload overload;
-  std::uint64_t tick = 0;    // seconds since the loop began
-  std::size_t held = 0;      // bytes in the buffers of all connections
-  std::size_t held_max = 0;  // beyond it, none may grow that holds more than a little
+  std::uint64_t tick = 0;     // seconds since the loop began
+  std::size_t held = 0;       // bytes in the buffers of all connections
+  std::size_t held_max = 0;   // beyond it, none may grow that holds more than a little
+  std::size_t unwritten = 0;  // bytes of answers since somebody could write: a turn must not gather too many
 };
 
 class Connection {
@@ -80,6 +81,7 @@ class Connection {
   bool takes_input() const;
 
   void die() { socket_.close(); }
+  void cut_off();
   template <class Step>
   void guarded(Step step);
   void receive();

@@ -28,9 +28,10 @@ constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a fa
 constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
 constexpr std::size_t kEventsMin = 256;         // after so many, what was read is decided
 constexpr std::size_t kEventsMax = 16'384;      // of a turn
-constexpr int kAcceptsMax = 64;                 // in a row
-constexpr int kBacklogMax = 4'096;              // of a listener: the kernel's own bound
-constexpr Micros kAcceptRest{100'000};          // when descriptors have run out
+constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // of a turn's answers: then they are written
+constexpr int kAcceptsMax = 64;                              // in a row
+constexpr int kBacklogMax = 4'096;                           // of a listener: the kernel's own bound
+constexpr Micros kAcceptRest{100'000};                       // when descriptors have run out
 constexpr std::int64_t kTickSeconds = 1;
 
 // What epoll's events point to.
@@ -102,6 +103,9 @@ class EpollLoop final : public Loop {
   }
 
   void open(Descriptor listening, Door door) override {
+    // What it accepts has it too: the kernel keeps no more for a client than we do.
+    const auto unsent_max = static_cast<int>(all_.bounds.output_max);
+    setsockopt(listening.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
     listeners_.emplace_back(std::move(listening), std::move(door));
     let_in(listeners_.back());
   }
@@ -183,7 +187,7 @@ class EpollLoop final : public Loop {
     if ((events & EPOLLERR) != 0 || has_hung_up || left_while_held) {
       connection.on_gone();
     } else if ((events & EPOLLIN) != 0) {
-      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax) finish_turn();
+      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax || all_.unwritten >= kUnwrittenMax) finish_turn();
       look_at_the_clock();
       connection.on_readable();
     }
@@ -220,6 +224,7 @@ class EpollLoop final : public Loop {
       }
       finishing_.clear();
     }
+    all_.unwritten = 0;
     all_.room.clear();
   }
 
@@ -321,7 +326,8 @@ class EpollLoop final : public Loop {
     auto session = door.make_session(std::move(peer));
     const std::size_t open = door.state->open.load();
     const bool is_crowded = open >= door.connections_max;
-    const bool is_turned_away = is_crowded || (door.is_sheddable && look_at_the_clock());
+    const bool may_turn_away = door.is_sheddable && all_.bounds.on_overload == OnOverload::deny;
+    const bool is_turned_away = is_crowded || (may_turn_away && look_at_the_clock());
     const GiveUp why = is_crowded ? GiveUp::too_crowded : GiveUp::too_busy;
     if (is_turned_away) door.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
     if (open >= door.connections_max + kRefusedMax) {

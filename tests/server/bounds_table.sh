@@ -3,9 +3,9 @@
 source "$(dirname "$0")/lib.bash"
 table=$(sed -n '/^## Bounds and overload/,/^## /p' "$2/docs/operate.md" |
   sed -n 's/^| `\(--[a-z-]*\)` | \([a-z0-9]*\) |.*/\1 \2/p' | sort)
-# `--flag UNIT [DEFAULT] …` of the group of bounds
+# `--flag UNIT=DEFAULT …` of the group of bounds
 flags=$("$program" serve --help | sed -n '/^Bounds:/,/^[A-Za-z].*:$/p' |
-  sed -n 's/^  *\(--[a-z-]*\) [A-Z]* *\[\([a-z0-9]*\)\].*/\1 \2/p' | sort)
+  sed -n 's/^  *\(--[a-z-]*\) [^ =]*=\([a-z0-9]*\).*/\1 \2/p' | sort)
 is "the table names every bound, and each default" "$flags" "$table"
 is "there are as many as there are" 20 "$(wc -l <<<"$flags")"
 
