@@ -17,8 +17,8 @@
 #include "protocol/json_reader.h"
 #include "weir/quota.h"
 #include "weir/request.h"
-#include "weir/verdict.h"
 #include "weir/result.h"
+#include "weir/verdict.h"
 
 namespace weir {
 

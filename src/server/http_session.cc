@@ -230,7 +230,8 @@ class HttpSession final : public Session {
       return Step::done;
     }
     const std::size_t looked_at = std::exchange(looked_at_, rest.size());
-    if (looked_at > 0 && rest.size() < service_.bounds.http.header_max && !may_end_line(rest.substr(looked_at - 1))) return Step::waits;
+    if (looked_at > 0 && rest.size() < service_.bounds.http.header_max && !may_end_line(rest.substr(looked_at - 1)))
+      return Step::waits;
     HttpRefusal refusal;
     const HttpRead read = read_head(rest, head_, refusal, service_.bounds.http);
     if (read == HttpRead::need_more) return Step::waits;
@@ -294,7 +295,8 @@ class HttpSession final : public Session {
     const bool is_first = body_.empty() && !is_invited_;
     std::size_t consumed = 0;
     HttpRefusal refusal;
-    const HttpRead read = chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal, service_.bounds.http.header_max);
+    const HttpRead read =
+        chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal, service_.bounds.http.header_max);
     progress.consumed += consumed;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
     if (read == HttpRead::need_more) {
@@ -314,7 +316,8 @@ class HttpSession final : public Session {
 
   Step answer_gathered(bool has_body_behind_head, Turn& turn, std::string& output, Progress& progress) {
     HttpRefusal refusal;
-    if (read_head(gathered_, head_, refusal, service_.bounds.http) != HttpRead::done) return refuse(refusal, output, progress);
+    if (read_head(gathered_, head_, refusal, service_.bounds.http) != HttpRead::done)
+      return refuse(refusal, output, progress);
     const std::string_view body = has_body_behind_head ? std::string_view(gathered_).substr(head_.size) : body_;
     return answer(body, turn, output, progress);
   }
