@@ -181,7 +181,7 @@ TEST_F(GrpcAbuseTest, CountsEachWhoGoesTooFar) {
   };
   const std::string preface(kHttp2Preface);
   std::string pings, headers =
-                         "\x83\x86\x04\x01/\x0f\x10\x10"
+                         "\x83\x86\x01\x01x\x04\x01/\x0f\x10\x10"
                          "application/grpc";
   for (int i = 0; i < 20'000; ++i) pings += std::string("\0\0\x08\x06\0\0\0\0\0pppppppp", 17);
   EXPECT_TRUE(say(preface + std::string("\0\0\0\4\0\0\0\0\0", 9) + pings));
