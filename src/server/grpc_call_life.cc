@@ -16,16 +16,6 @@ namespace {
 constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
 
-constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
-
-// Of literals, which nghttp2 need not copy; `copied` is for what does not last.
-nghttp2_nv field(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), kNoCopy};
-}
-nghttp2_nv copied(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
-}
-
 }  // namespace
 
 void GrpcSession::expire(GrpcCall& call) {
@@ -34,13 +24,15 @@ void GrpcSession::expire(GrpcCall& call) {
   reset(call);
 }
 
+void GrpcSession::tell_health(GrpcCall& call) {
+  const std::size_t before = call.out.size();
+  service_.methods.run(call.head.method, {}, serving(), call.out);
+  held_ += call.out.size() - before;
+}
+
 // Ends a stream that would go on for ever: whoever watches is told that the server no longer serves.
 void GrpcSession::dismiss(GrpcCall& call) {
-  if (call.head.method == GrpcMethod::health_watch) {
-    const std::size_t before = call.out.size();
-    service_.methods.run(call.head.method, {}, ServingStatus::not_serving, call.out);
-    held_ += call.out.size() - before;
-  }
+  if (call.head.method == GrpcMethod::health_watch && serving() == ServingStatus::not_serving) tell_health(call);
   finish(call, GrpcStatus::unavailable, std::string(kShuttingDown));
 }
 

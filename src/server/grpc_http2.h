@@ -2,7 +2,7 @@
 //
 // grpc_session.cc is the connection: what is fed to nghttp2, what it calls back, what it wants to send.
 // grpc_call_life.cc is a call from its header fields to its trailers. A call is the user data of its stream, and is
-// gone once that is closed. Nobody else includes this or nghttp2. One thread. Tested by grpc_session_test.cc and
+// gone once that is closed. With grpc_fields.h, all that sees nghttp2. One thread. Tested by grpc_session_test.cc and
 // grpc_abuse_test.cc.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "server/grpc_allowance.h"
+#include "server/grpc_fields.h"
 #include "server/grpc_past.h"
 #include "server/grpc_session.h"
 
@@ -22,10 +23,6 @@ namespace weir {
 
 // What a client of plain HTTP may send before it is answered. Twice as much ends its request, answer or not.
 inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
-
-inline std::uint8_t* bytes_of(std::string_view text) {
-  return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
-}
 
 class GrpcSession final : public Session {
  public:
@@ -42,6 +39,7 @@ class GrpcSession final : public Session {
   Progress consume(std::string_view input, Turn& turn, std::string& output) override;
   Micros due() const override { return std::min(earliest_, is_final_ ? kNever : final_due_); }
   void wake(Micros now, std::string& output) override;
+  void tell_watchers(std::string& output) override;
   void drain(std::string& output) override;
   bool is_drained() const override;
   void give_up(GiveUp why, std::string& output) override;
@@ -99,13 +97,18 @@ class GrpcSession final : public Session {
   void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);
   void resume(GrpcCall& call);
+  void tell_health(GrpcCall& call);
   void dismiss(GrpcCall& call);
   void expire(GrpcCall& call);
   void drop_input(GrpcCall& call) {
     held_ -= call.in.size();
     call.in.clear();
   }
-  ServingStatus serving() const { return is_draining_ ? ServingStatus::not_serving : ServingStatus::serving; }
+  // Whoever has handed over drains too, and the server goes on.
+  ServingStatus serving() const {
+    const bool is_stopping = service_.stopping == nullptr ? is_draining_ : service_.stopping->load();
+    return is_stopping ? ServingStatus::not_serving : ServingStatus::serving;
+  }
 
   GrpcService& service_;
   nghttp2_session* http2_ = nullptr;

@@ -20,12 +20,6 @@ constexpr std::size_t kPiece = std::size_t{16} << 10;
 constexpr std::size_t kHeaderTimes = 4;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 
-std::string_view text(const std::uint8_t* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
-}
-
-bool has_flag(const nghttp2_frame* frame, std::uint8_t flag) { return (frame->hd.flags & flag) != 0; }
-
 }  // namespace
 
 // The C functions behind the members; an exception becomes the end of the connection.
@@ -205,6 +199,15 @@ void GrpcSession::drain(std::string& output) {
   }
   nghttp2_submit_shutdown_notice(http2_);
   nghttp2_submit_ping(http2_, NGHTTP2_FLAG_NONE, nullptr);
+  is_broken_ = is_broken_ || !send(output);
+}
+
+void GrpcSession::tell_watchers(std::string& output) {
+  for (GrpcCall* call = open_; call != nullptr; call = call->next) {
+    if (call->head.method != GrpcMethod::health_watch || call->is_pending || call->is_finished) continue;
+    tell_health(*call);
+    resume(*call);
+  }
   is_broken_ = is_broken_ || !send(output);
 }
 

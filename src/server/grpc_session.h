@@ -9,6 +9,7 @@
 // grpc_abuse_test.cc and fuzz/h2_session.cc.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,7 @@ struct GrpcService {
   const DoorBounds bounds;
   GrpcMethods methods;
   GrpcCalls calls{};
+  const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is when it drains
 };
 
 // `service` outlives the session.

@@ -51,6 +51,7 @@ struct HttpService {
   Gate* gate = nullptr;  // null: there are no rules
   HttpFace face = HttpFace::checks;
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
+  const std::atomic<bool>* leaving = nullptr;   // whether an answer is the last of its connection, so that it moves on
   DoorBounds bounds{};
   InlineLimits limits{};
 

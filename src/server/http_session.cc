@@ -199,6 +199,8 @@ class HttpSession final : public Session {
   enum class State : std::uint8_t { head, sized, chunked };
   enum class Step : std::uint8_t { done, waits };
 
+  bool is_leaving() const { return is_draining_ || (service_.leaving != nullptr && service_.leaving->load()); }
+
   Step take_step(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
     switch (state_) {
       case State::head:
@@ -242,7 +244,7 @@ class HttpSession final : public Session {
 
   // The head is there; where it ends the body begins.
   Step begin_request(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
-    framing_ = {head_.keeps_alive && !is_draining_ ? Connection::keep : Connection::close, head_.is_http10,
+    framing_ = {head_.keeps_alive && !is_leaving() ? Connection::keep : Connection::close, head_.is_http10,
                 head_.method == "HEAD"};
     excuse_body();
     const std::size_t body_bytes_max = body_max(head_.target, service_.bounds);
@@ -348,7 +350,7 @@ class HttpSession final : public Session {
   }
 
   Connection send(std::string& output, Micros now) {
-    if (is_draining_) framing_.connection = Connection::close;
+    if (is_leaving()) framing_.connection = Connection::close;
     append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
     return framing_.connection;

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <list>
 #include <optional>
@@ -20,10 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "log.h"
+
 namespace weir {
 namespace {
 
-constexpr std::uint32_t kDrainMax = 10;         // seconds that a drain may take
 constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
 constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
 constexpr std::size_t kEventsMin = 256;         // after so many, what was read is decided
@@ -98,7 +98,7 @@ class EpollLoop final : public Loop {
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);
     watch(ticks_.get(), [this] { on_tick(); });
-    watch(wakes_.get(), [this] { on_stop(); });
+    watch(wakes_.get(), [this] { on_wish(); });
     return true;
   }
 
@@ -112,8 +112,10 @@ class EpollLoop final : public Loop {
 
   LoopCounts& counts() override { return counts_; }
 
-  void stop() override {
-    ++stops_;
+  void ask(Wish wish) override {
+    Wish before = wish_.load();
+    while (before < wish && !wish_.compare_exchange_weak(before, wish)) {
+    }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t told = write(wakes_.get(), &one, sizeof one);
   }
@@ -304,8 +306,8 @@ class EpollLoop final : public Loop {
     const std::int64_t before = listener.door.state->told_us.exchange(now.count());
     if (now.count() - before > kQuietMin) {
       const bool has_too_few = error == EMFILE || error == ENFILE;
-      std::fprintf(stderr, "weir: cannot accept connections: %s.%s\n", std::strerror(error),
-                   has_too_few ? " Raise `ulimit -n`." : "");
+      log(LogLevel::error, std::string("cannot accept connections: ") + std::strerror(error) +
+                               (has_too_few ? ". Raise `ulimit -n`." : "."));
     }
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
     listener.rests_until = now + kAcceptRest;
@@ -323,7 +325,8 @@ class EpollLoop final : public Loop {
 
   void place(const Door& door, Descriptor socket, std::string peer) {
     door.counts->accepted.add();
-    auto session = door.make_session(std::move(peer));
+    if (!door.entrance.admits(peer)) return door.counts->refuse(Refused::proxy);
+    auto session = door.entrance.is_open() ? door.make_session(std::move(peer)) : make_no_session();
     const std::size_t open = door.state->open.load();
     const bool is_crowded = open >= door.connections_max;
     const bool may_turn_away = door.is_sheddable && all_.bounds.on_overload == OnOverload::deny;
@@ -340,6 +343,10 @@ class EpollLoop final : public Loop {
     Client& client = clients_.back();
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
+    if (!door.entrance.is_open()) {
+      connection.begin_with(
+          std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), connection.descriptor()));
+    }
     if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
     add(connection.descriptor(), EPOLLIN, client);
@@ -349,33 +356,46 @@ class EpollLoop final : public Loop {
   void on_tick() {
     std::uint64_t ticks = 0;
     if (read(ticks_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
-    all_.tick += ticks;
+    all_.tick += 1;  // clients are not blamed for seconds in which the server was stopped or stuck
     counts_.ticks.add(ticks);
     finish_turn();  // nobody is between a question and its answer
     for (Client& client : clients_) {
       client.connection.on_tick();
       touch(client);
     }
-    if (is_stopping_ && all_.tick - stopping_since_ > kDrainMax) leave(Stopped::forced);
   }
 
-  void on_stop() {
+  void on_wish() {
     std::uint64_t times = 0;
     [[maybe_unused]] const ssize_t told = read(wakes_.get(), &times, sizeof times);
-    if (stops_ > 1) return leave(Stopped::forced);
-    if (std::exchange(is_stopping_, true)) return;
-    stopping_since_ = all_.tick;
+    const Wish wish = wish_.load();
+    if (wish == Wish::leave) return leave(clients_.empty() ? Stopped::drained : Stopped::forced);
     finish_turn();
+    if (wish == Wish::tell) for_each_client([](Connection& connection) { connection.tell_watchers(); });
+    if (wish >= Wish::shut) shut();
+    if (wish < Wish::drain || std::exchange(is_stopping_, true)) return;
+    for_each_client([](Connection& connection) { connection.drain(); });
+  }
+
+  // Others may hold the same sockets. So they are first watched no more: whoever connects from then on wakes one of
+  // those others, and whoever has connected before is let in here.
+  void shut() {
     for (Listener& listener : listeners_) {
-      accept(listener, kBacklogMax);  // who has connected is served, though nobody else is let in
+      if (!listener.socket) continue;
+      if (listener.rests_until == Micros{0}) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
+      accept(listener, kBacklogMax);
       listener.socket.close();
       listener.rests_until = Micros{0};
     }
+  }
+
+  template <class Step>
+  void for_each_client(Step step) {
     std::vector<Client*> all;
     for (Client& client : clients_) all.push_back(&client);
     for (Client* client : all) {
       if (all_.room.is_low()) finish_turn();
-      client->connection.drain();
+      step(client->connection);
       touch(*client);
     }
   }
@@ -394,9 +414,8 @@ class EpollLoop final : public Loop {
   std::list<Client> graveyard_;  // dead ones, until the round of events that may name them is over
   std::vector<Client*> touched_, finishing_, asking_, settling_;
   std::set<std::pair<Micros, Client*>> due_;
-  std::atomic<int> stops_{0};
+  std::atomic<Wish> wish_{Wish::serve};
   bool is_stopping_ = false;
-  std::uint64_t stopping_since_ = 0;
   std::optional<Stopped> left_{};
 };
 

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string_view>
@@ -17,75 +19,48 @@
 #include <utility>
 #include <vector>
 
+#include "server/certificate_watch.h"
 #include "server/grpc_session.h"
 #include "server/http_session.h"
 #include "server/listener.h"
 #include "server/resp_session.h"
+#include "server/signals.h"
+#include "weir/clock.h"
 
 namespace weir {
 namespace {
 
+// What the sessions of all loops are told of the end.
+struct Ending {
+  std::atomic<bool> stopping{false};  // the server is: nobody should send more
+  std::atomic<bool> leaving{false};   // this process is: connections should move on
+};
+
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping, LoopCounts& counts)
+  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, LoopCounts& counts)
       : http{.limiter = limiter,
              .gate = options.gate,
-             .stopping = &stopping,
+             .stopping = &ending.stopping,
+             .leaving = &ending.leaving,
              .bounds = {options.bounds, &counts.doors[0]}},
         admin{.limiter = limiter,
               .face = HttpFace::admin,
-              .stopping = &stopping,
+              .stopping = &ending.stopping,
+              .leaving = &ending.leaving,
               .bounds = {options.bounds, &counts.doors[3]}},
         grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
         resp{.limiter = limiter,
              .gate = options.gate,
              .version = options.version,
              .password = options.password,
-             .bounds = {options.bounds, &counts.doors[2]}} {}
+             .bounds = {options.bounds, &counts.doors[2]}} {
+    grpc.stopping = &ending.stopping;
+  }
 
   HttpService http, admin;
   GrpcService grpc;
   RespService resp;
-};
-
-// Signals as bytes in a pipe, for whoever waits; a byte 0 is put there by hand. One at a time in a process.
-class Signals {
- public:
-  bool open(bool with_hangup) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-    out_ = Descriptor(ends[0]);
-    in_ = Descriptor(ends[1]);
-    write_end = in_.get();
-    struct sigaction action {};
-    action.sa_handler = [](int signal) {
-      const int before = errno;
-      tell(signal);
-      errno = before;
-    };
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGTERM, &action, nullptr);
-    sigaction(SIGINT, &action, nullptr);
-    if (with_hangup) sigaction(SIGHUP, &action, nullptr);
-    return true;
-  }
-
-  static void tell(int signal) {
-    const char byte = static_cast<char>(signal);
-    [[maybe_unused]] const ssize_t told = write(write_end, &byte, 1);
-  }
-
-  // Waits for the next one.
-  int next() const {
-    char signal = 0;
-    while (read(out_.get(), &signal, 1) != 1) {
-    }
-    return signal;
-  }
-
- private:
-  static inline std::atomic<int> write_end{-1};
-  Descriptor out_, in_;
 };
 
 // The file of a unix socket. Another server may have put its own in the same place.
@@ -104,7 +79,8 @@ struct SocketFile {
 
 class ThreadedServer final : public Server {
  public:
-  ThreadedServer(ServerOptions options, Limiter& limiter) : options_(std::move(options)), limiter_(limiter) {}
+  ThreadedServer(ServerOptions options, Limiter& limiter)
+      : options_(std::move(options)), proxies_(options_.peers.proxies), limiter_(limiter) {}
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
@@ -112,10 +88,17 @@ class ThreadedServer final : public Server {
       auto loop = make_loop(limiter_, options_.buffers_max / options_.threads, options_.bounds);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_, loops_.back()->counts()));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_, loops_.back()->counts()));
+    }
+    if (options_.tls.is_on()) {
+      auto certificates = load_certificates(options_.tls);
+      if (!certificates) return fail(std::move(certificates.error()));
+      certificates_ = *std::move(certificates);
     }
     if (auto opened = open_doors(); !opened) return opened;
-    if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
+    const bool is_opened = options_.on_hangup || certificates_ ? signals_.open({SIGTERM, SIGINT, SIGHUP})
+                                                               : signals_.open({SIGTERM, SIGINT});
+    if (!is_opened) {
       return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
     }
     return {};
@@ -123,7 +106,14 @@ class ThreadedServer final : public Server {
 
   const ServerAddresses& addresses() const override { return addresses_; }
 
+  void reload_certificates() override {
+    if (certificates_) certificates_->reload();
+  }
+  TlsStatus tls_status() const override { return certificates_ ? certificates_->status() : TlsStatus{}; }
+
   Stopped run() override {
+    std::optional<CertificateWatch> watch;
+    if (certificates_) watch.emplace(*certificates_);
     std::vector<Stopped> ends(loops_.size(), Stopped::drained);
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
@@ -133,12 +123,10 @@ class ThreadedServer final : public Server {
       });
     }
     for (std::size_t running = loops_.size(); running > 0;) {
-      const int signal = signals_.next();
-      if (signal == 0) {
-        --running;
-      } else {
-        on_signal(signal);
-      }
+      const int signal = signals_.next(std::min(drain_at_, leave_at_) - stopwatch(), -1);
+      if (signal == 0) --running;
+      if (signal > 0) on_signal(signal);
+      on_time();
     }
     for (std::thread& thread : threads) thread.join();
     for (const Stopped end : ends) {
@@ -148,7 +136,7 @@ class ThreadedServer final : public Server {
   }
 
  private:
-  using MakeSession = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
+  using MakeSessionOf = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
 
   Result<void> open_doors() {
     const auto http = [](Services& services, std::string peer) {
@@ -167,8 +155,10 @@ class ThreadedServer final : public Server {
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
-                         std::string_view option, Patience patience, const MakeSession& make_session) {
+                         std::string_view option, Patience patience, const MakeSessionOf& make_session) {
     if (!wanted) return {};
+    const Entrance entrance = entrance_of(number, *wanted);
+    addresses_.tls[number] = entrance.tls != nullptr;
     auto listening = listen_on(*wanted, option, loops_.size());
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
@@ -179,10 +169,12 @@ class ThreadedServer final : public Server {
                                                         : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
       if (i == 0) shared_socket_ = socket.get();
+      keep_alive(socket.get(), options_.peers.keepalive);
       loops_[i]->open(std::move(socket),
                       {.patience = patience,
                        .make_session = [make_session, &services](
                                            std::string peer) { return make_session(services, std::move(peer)); },
+                       .entrance = entrance,
                        .state = &doors_[number],
                        .counts = &loops_[i]->counts().doors[number],
                        .connections_max = options_.connections_max,
@@ -191,11 +183,46 @@ class ThreadedServer final : public Server {
     return {};
   }
 
+  Entrance entrance_of(std::size_t door, const Address& address) const {
+    constexpr std::array<TlsInside, kDoors> kInside = {TlsInside::http1, TlsInside::h2, TlsInside::redis,
+                                                       TlsInside::http1};
+    const bool is_secret = options_.tls.doors[door] && !address.is_unix();
+    return {.proxies = options_.peers.proxied[door] ? &proxies_ : nullptr,
+            .tls = is_secret ? certificates_.get() : nullptr,
+            .inside = kInside[door]};
+  }
+
+  // A time that is not of day.
+  static Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
+
   void on_signal(int signal) {
-    if (signal == SIGHUP) return options_.on_hangup();
-    stopping_ = true;
-    remove_paths();  // now: later, they may be another server's
-    for (const auto& loop : loops_) loop->stop();
+    if (signal == SIGHUP) {
+      reload_certificates();
+      if (options_.on_hangup) options_.on_hangup();
+      return;
+    }
+    if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
+    ending_.stopping = ending_.leaving = true;
+    ask(Wish::tell);
+    drain_at_ = stopwatch() + (signal == SIGTERM ? options_.life.drain_delay : Micros{0});
+  }
+
+  void on_time() {
+    const Micros now = stopwatch();
+    if (now >= drain_at_) {
+      drain_at_ = kNever;
+      leave_at_ = now + options_.life.drain_max;
+      remove_paths();  // now: later, they may be another server's
+      ask(Wish::drain);
+    }
+    if (now >= leave_at_) {
+      leave_at_ = kNever;
+      ask(Wish::leave);
+    }
+  }
+
+  void ask(Wish wish) {
+    for (const auto& loop : loops_) loop->ask(wish);
   }
 
   void remove_paths() {
@@ -206,10 +233,15 @@ class ThreadedServer final : public Server {
   }
 
   ServerOptions options_;
+  const IpSet proxies_;
+  std::unique_ptr<TlsCertificates> certificates_;
   Limiter& limiter_;
   ServerAddresses addresses_;
   Signals signals_;
-  std::atomic<bool> stopping_{false};
+  Ending ending_;
+  bool is_stopping_ = false;
+  Micros drain_at_ = kNever;
+  Micros leave_at_ = kNever;
   std::array<DoorState, kDoors> doors_{};
   std::atomic<std::int64_t> last_id_{0};
   std::vector<SocketFile> paths_;

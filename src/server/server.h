@@ -7,6 +7,7 @@
 // All members belong to one thread. Tested by tests/server/*.sh.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,11 +18,18 @@
 #include "server/address.h"
 #include "server/bounds.h"
 #include "server/loop.h"
+#include "server/tls.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
 
 namespace weir {
+
+// How it ends.
+struct LifeSettings {
+  Micros drain_delay{2'000'000};  // after SIGTERM: it is not ready, and goes on
+  Micros drain_max{10'000'000};   // then, to finish what is in flight
+};
 
 struct ServerOptions {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};  // none: that door stays shut
@@ -32,11 +40,15 @@ struct ServerOptions {
   std::string version;
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
-  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
+  LifeSettings life{};
+  std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
+  TlsOptions tls{};
+  PeerOptions peers{};
 };
 
 struct ServerAddresses {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};
+  std::array<bool, kDoors> tls{};  // which speak it
 };
 
 // How many descriptors it takes to serve as many connections as may be.
@@ -47,8 +59,12 @@ class Server {
   virtual ~Server() = default;
   // Where its doors really are: port 0 has become a port.
   virtual const ServerAddresses& addresses() const = 0;
-  // Serves until SIGTERM or SIGINT, then stops accepting and finishes what is in flight.
+  // Serves until SIGTERM or SIGINT. After SIGTERM it goes on for a while, so that load balancers see that it is not
+  // ready; then it stops accepting and finishes what is in flight. A second signal ends it at once.
   virtual Stopped run() = 0;
+  // Any thread: puts the certificate in force that is in its files now; one that is no good changes nothing.
+  virtual void reload_certificates() = 0;
+  virtual TlsStatus tls_status() const = 0;
 
  protected:
   Server() = default;

@@ -55,6 +55,8 @@ class Session {
   // An answer is held back until wake(): nothing is read, and a client that leaves gives up its place.
   virtual bool is_holding() const { return false; }
 
+  // The server will stop soon, and goes on until then: whoever watches its health is told.
+  virtual void tell_watchers(std::string&) {}
   // The server is stopping: what is answered from now on says so, where the protocol can; what is held is released.
   virtual void drain(std::string& output) = 0;
   // Whether, when draining, the connection may end between two requests.
