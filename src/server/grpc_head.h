@@ -15,8 +15,6 @@
 
 namespace weir {
 
-inline constexpr std::size_t kGrpcHeaderMax = std::size_t{16} << 10;
-
 struct GrpcHead {
   GrpcMethod method = GrpcMethod::none;
   Micros timeout = kNever;
@@ -30,15 +28,19 @@ struct GrpcHead {
 };
 
 void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out);
+// Only its size, as HTTP/2 counts it.
+inline void count_grpc_field(std::string_view name, std::string_view value, GrpcHead& out) {
+  out.bytes += name.size() + value.size() + 32;
+}
 
 // refuse_grpc_head()
 //
 // Nothing if the call may go on. Whether it is POST and gRPC at all is asked before.
-std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head);
+std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t header_max);
 
 // refuse_grpc_message()
 //
 // Of a message that is neither complete nor incomplete.
-GrpcOutcome refuse_grpc_message(const GrpcMessage& message);
+GrpcOutcome refuse_grpc_message(const GrpcMessage& message, std::size_t length_max);
 
 }  // namespace weir

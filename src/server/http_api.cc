@@ -131,8 +131,8 @@ void write_wrong_method(HttpAnswer& out, const Route& route, std::string_view me
 
 }  // namespace
 
-std::size_t body_max(std::string_view target) {
-  return split_target(target).path == "/v1/checks" ? kHttpChecksBodyMax : kHttpBodyMax;
+std::size_t body_max(std::string_view target, const Bounds& bounds) {
+  return split_target(target).path == "/v1/checks" ? bounds.checks_body_max() : bounds.body_max;
 }
 
 HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work) {

@@ -69,7 +69,10 @@ Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& serv
   service.texts.clear();
   service.limits.begin_request();
   CheckItem& item = service.item;
-  if (auto read = parse_check(call.body, shape, item, service.texts); !read) return read;
+  if (auto read = parse_check(call.body, shape, item, service.texts, service.bounds.key_max); !read) {
+    note_key(service);
+    return read;
+  }
   for (const Attribute& field : call.fields) {
     if (!equals_ignoring_case(field.name, "idempotency-key")) continue;
     if (field.value.empty() || field.value.size() > kIdBytesMax) {

@@ -46,17 +46,18 @@ Result<void> read_all(std::string_view body, HttpService& service) {
   service.errors.clear();
   service.texts.clear();
   service.limits.begin_request();
-  CheckList list(body, service.texts);
+  CheckList list(body, service.texts, service.bounds.key_max);
   std::optional<Error> wrong;
   while (true) {
     const auto more = list.next(service.item, wrong);
     if (!more) return fail(more.error());
     if (!*more) return {};
-    if (service.reads.size() == kChecksMax) {
-      return fail(ErrorCode::out_of_range,
-                  "there are more than " + std::to_string(kChecksMax) + " checks; send them in several requests");
+    if (service.reads.size() == service.bounds.checks_max) {
+      return fail(ErrorCode::out_of_range, "there are more than " + std::to_string(service.bounds.checks_max) +
+                                               " checks; send them in several requests");
     }
     if (wrong) {
+      note_key(service);
       note_wrong(service, *std::move(wrong));
     } else {
       note(service, list.place());
@@ -140,7 +141,8 @@ bool are_many(const HttpService& service) {
 
 }  // namespace
 
-ChecksInPieces::ChecksInPieces(std::string_view body) : body_(body), answer_(kBegin) {}
+ChecksInPieces::ChecksInPieces(std::string_view body, std::size_t key_max)
+    : body_(body), list_(body_, texts_, key_max), answer_(kBegin) {}
 
 bool ChecksInPieces::go_on(HttpService& service) {
   service.limits.begin_request();
@@ -171,7 +173,8 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work
     return HttpNext::answer;
   }
   if (auto read = read_all(call.body, service); !read) {
-    if (service.reads.size() == kChecksMax && read.error().code == ErrorCode::out_of_range) {
+    if (service.reads.size() == service.bounds.checks_max && read.error().code == ErrorCode::out_of_range) {
+      service.bounds.refuse(Refused::body);
       write_problem(answer, 413, "Too many checks", read.error().message);
     } else {
       write_refusal(service, read.error());
@@ -179,7 +182,7 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work
     return HttpNext::answer;
   }
   if (are_many(service)) {
-    work.pieces = std::make_unique<ChecksInPieces>(call.body);
+    work.pieces = std::make_unique<ChecksInPieces>(call.body, service.bounds.key_max);
     return HttpNext::pieces;
   }
   answer.body.append(kBegin);

@@ -16,6 +16,7 @@
 #include "protocol/check_answer.h"
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
+#include "server/bounds.h"
 #include "server/inline_limits.h"
 #include "server/metrics.h"
 #include "server/rls_service.h"
@@ -25,11 +26,7 @@
 
 namespace weir {
 
-inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
-inline constexpr std::size_t kHttpChecksBodyMax = std::size_t{4} << 20;  // of /v1/checks, which are many
-inline constexpr std::size_t kChecksMax = 10'000;
 inline constexpr std::size_t kChecksAtOnce = 500;  // of those that take long, before others have their turn
-inline constexpr std::size_t kHoldsMax = 10'000;   // answers that a loop holds back at once
 
 // A request; views, good until it is answered.
 struct HttpCall {
@@ -58,6 +55,7 @@ struct HttpService {
   const std::atomic<bool>* leaving = nullptr;   // whether an answer is the last of its connection, so that it moves on
   Gate* counting = nullptr;                     // counts limits that clients bring along; null: nobody does
   const MetricsSources* metrics = nullptr;      // what the admin port shows; null: nothing
+  DoorBounds bounds{};
   InlineLimits limits{};
 
   Micros now{0};      // when the request at hand was read
@@ -98,7 +96,7 @@ enum class HttpNext : std::uint8_t {
 // Many checks that take long, decided in their order and in pieces. It was found before that the body can be read.
 class ChecksInPieces {
  public:
-  explicit ChecksInPieces(std::string_view body);
+  ChecksInPieces(std::string_view body, std::size_t key_max);
   ChecksInPieces(const ChecksInPieces&) = delete;
   ChecksInPieces& operator=(const ChecksInPieces&) = delete;
 
@@ -110,7 +108,7 @@ class ChecksInPieces {
  private:
   std::string body_;
   JsonTexts texts_{};
-  CheckList list_{body_, texts_};
+  CheckList list_;
   std::string answer_;
   bool is_first_ = true;
 };

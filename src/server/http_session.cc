@@ -14,6 +14,7 @@
 #include "server/forward_auth.h"
 #include "server/http_api.h"
 #include "server/http_check.h"
+#include "server/shed.h"
 
 namespace weir {
 namespace {
@@ -109,6 +110,9 @@ void write_last_words(HttpAnswer& out, GiveUp why) {
     case GiveUp::too_crowded:
       detail = "too many connections are open; try again shortly";
       break;
+    case GiveUp::too_busy:
+      detail = kOverloaded;
+      break;
   }
   out.add("Retry-After", "1");
   write_problem(out, 503, "Busy", detail);
@@ -137,7 +141,7 @@ class HttpSession final : public Session {
     if (!is_holding_) return;
     --service_.holds;
     HttpRefusal ignored;
-    if (read_head(held_head_, head_, ignored) != HttpRead::done) return;
+    if (read_head(held_head_, head_, ignored, service_.bounds.http) != HttpRead::done) return;
     give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, held_rules_, service_);
   }
 
@@ -145,7 +149,7 @@ class HttpSession final : public Session {
     Progress progress;
     progress.close = closes_next_;
     while (progress.consumed < input.size() && !progress.close && !progress.asked && !is_holding()) {
-      if (output.size() >= kOutputMax) {
+      if (output.size() >= service_.bounds.output_max) {
         progress.full = true;
         break;
       }
@@ -210,6 +214,9 @@ class HttpSession final : public Session {
   }
 
   Step refuse(const HttpRefusal& refusal, std::string& output, Progress& progress) {
+    service_.bounds.refuse(refusal.status == 431   ? Refused::header
+                           : refusal.status == 413 ? Refused::body
+                                                   : Refused::malformed);
     service_.answer.clear();
     write_problem(service_.answer, refusal.status, refusal.title, refusal.detail);
     append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
@@ -225,9 +232,10 @@ class HttpSession final : public Session {
       return Step::done;
     }
     const std::size_t looked_at = std::exchange(looked_at_, rest.size());
-    if (looked_at > 0 && rest.size() < kHttpHeaderMax && !may_end_line(rest.substr(looked_at - 1))) return Step::waits;
+    if (looked_at > 0 && rest.size() < service_.bounds.http.header_max && !may_end_line(rest.substr(looked_at - 1)))
+      return Step::waits;
     HttpRefusal refusal;
-    const HttpRead read = read_head(rest, head_, refusal);
+    const HttpRead read = read_head(rest, head_, refusal, service_.bounds.http);
     if (read == HttpRead::need_more) return Step::waits;
     looked_at_ = 0;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
@@ -239,8 +247,9 @@ class HttpSession final : public Session {
     framing_ = {head_.keeps_alive && !is_leaving() ? Connection::keep : Connection::close, head_.is_http10,
                 head_.method == "HEAD"};
     excuse_body();
-    if (head_.body == HttpBody::sized && head_.body_size > body_max(head_.target)) {
-      return refuse(body_too_large(body_max(head_.target)), output, progress);
+    const std::size_t body_bytes_max = body_max(head_.target, service_.bounds);
+    if (head_.body == HttpBody::sized && head_.body_size > body_bytes_max) {
+      return refuse(body_too_large(body_bytes_max), output, progress);
     }
     if (head_.body == HttpBody::chunked) {
       gathered_.assign(rest.substr(0, head_.size));
@@ -288,7 +297,8 @@ class HttpSession final : public Session {
     const bool is_first = body_.empty() && !is_invited_;
     std::size_t consumed = 0;
     HttpRefusal refusal;
-    const HttpRead read = chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal);
+    const HttpRead read =
+        chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal, service_.bounds.http.header_max);
     progress.consumed += consumed;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
     if (read == HttpRead::need_more) {
@@ -303,12 +313,13 @@ class HttpSession final : public Session {
   std::size_t body_max_of_gathered() {
     const std::string_view line(gathered_);
     const std::size_t begin = line.find(' ') + 1;
-    return body_max(line.substr(begin, line.find(' ', begin) - begin));
+    return body_max(line.substr(begin, line.find(' ', begin) - begin), service_.bounds);
   }
 
   Step answer_gathered(bool has_body_behind_head, Turn& turn, std::string& output, Progress& progress) {
     HttpRefusal refusal;
-    if (read_head(gathered_, head_, refusal) != HttpRead::done) return refuse(refusal, output, progress);
+    if (read_head(gathered_, head_, refusal, service_.bounds.http) != HttpRead::done)
+      return refuse(refusal, output, progress);
     const std::string_view body = has_body_behind_head ? std::string_view(gathered_).substr(head_.size) : body_;
     return answer(body, turn, output, progress);
   }
@@ -316,7 +327,8 @@ class HttpSession final : public Session {
   Step answer(std::string_view body, Turn& turn, std::string& output, Progress& progress) {
     ++progress.answered;
     const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
-    switch (answer_call(call, service_, work_)) {
+    const bool is_shed = turn.sheds() && shed_http(call, service_);
+    switch (is_shed ? HttpNext::answer : answer_call(call, service_, work_)) {
       case HttpNext::answer:
         break;
       case HttpNext::ask:

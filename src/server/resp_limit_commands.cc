@@ -170,7 +170,12 @@ AfterCommand run_weir_check(const Call& call) {
 }
 
 AfterCommand run_weir_reset(const Call& call) {
-  return call.args.size() == 2 ? reply_flag(call, call.service.limiter.reset(call.args[1])) : reset_rule(call);
+  if (call.args.size() > 2) return reset_rule(call);
+  if (auto error = refuse_key(call.args[1], call.service.bounds.key_max)) {
+    if (!call.service.bounds.has_room_for(call.args[1])) call.service.bounds.refuse(Refused::key);
+    return reply_error(call, *error);
+  }
+  return reply_flag(call, call.service.limiter.reset(call.args[1]));
 }
 
 AfterCommand run_del(const Call& call) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "server/bounds.h"
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
 #include "weir/gate.h"
@@ -39,6 +40,7 @@ struct RespService {
   std::string version{};     // of the server
   std::string password{};    // empty: everybody may come in
   Gate* counting = nullptr;  // counts limits that clients bring along; null: nobody does
+  DoorBounds bounds{};
 
   InlineLimits quotas{};
   RespLimits limits{};

@@ -30,10 +30,6 @@
 namespace weir {
 namespace {
 
-constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
-constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
-constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
-
 // What the sessions of all loops are told of the end.
 struct Ending {
   std::atomic<bool> stopping{false};  // the server is: nobody should send more
@@ -42,24 +38,24 @@ struct Ending {
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, const MetricsSources& metrics)
-      : http{.limiter = limiter,
-             .gate = options.gate,
-             .stopping = &ending.stopping,
-             .leaving = &ending.leaving,
-             .counting = options.counting},
-        admin{.limiter = limiter,
-              .face = HttpFace::admin,
-              .stopping = &ending.stopping,
-              .leaving = &ending.leaving,
-              .metrics = &metrics},
-        grpc(limiter, options.gate),
-        resp{.limiter = limiter,
-             .gate = options.gate,
-             .version = options.version,
-             .password = options.password,
-             .counting = options.counting} {
+  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, const MetricsSources& metrics,
+           LoopCounts& counts)
+      : http{.limiter = limiter, .gate = options.gate},
+        admin{.limiter = limiter, .face = HttpFace::admin},
+        grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
+        resp{.limiter = limiter, .gate = options.gate} {
+    for (HttpService* one : {&http, &admin}) {
+      one->stopping = &ending.stopping;
+      one->leaving = &ending.leaving;
+    }
+    http.counting = resp.counting = options.counting;
+    http.bounds = {options.bounds, &counts.doors[0]};
+    resp.bounds = {options.bounds, &counts.doors[2]};
+    admin.bounds = {options.bounds, &counts.doors[3]};
+    admin.metrics = &metrics;
     grpc.stopping = &ending.stopping;
+    resp.version = options.version;
+    resp.password = options.password;
   }
 
   HttpService http, admin;
@@ -97,11 +93,14 @@ class ThreadedServer final : public Server {
 
   Result<void> prepare() {
     for (std::size_t i = 0; i < options_.threads; ++i) {
-      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads, options_.counting);
+      auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
+                                       .bounds = options_.bounds,
+                                       .counting = options_.counting});
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_, metrics_));
-      metrics_.loops.push_back(&loops_.back()->counts());
+      LoopCounts& counts = loops_.back()->counts();
+      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_, metrics_, counts));
+      metrics_.loops.push_back(&counts);
     }
     if (options_.tls.is_on()) {
       auto certificates = load_certificates(options_.tls);
@@ -160,10 +159,11 @@ class ThreadedServer final : public Server {
     const auto admin = [](Services& services, std::string peer) {
       return make_http_session(services.admin, std::move(peer));
     };
-    return open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http)
-        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", kGrpcPatiences, grpc); })
-        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", kRespPatience, resp); })
-        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", kHttpPatience, admin); });
+    const Patience patience = options_.bounds.http_patience(), others = options_.bounds.other_patience();
+    return open_door(0, options_.http, addresses_.http, "--http", patience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", others, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", others, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", patience, admin); });
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
@@ -190,7 +190,8 @@ class ThreadedServer final : public Server {
                        .entrance = entrance,
                        .state = &doors_[number],
                        .counts = &loops_[i]->counts().doors[number],
-                       .connections_max = options_.connections_max});
+                       .connections_max = options_.connections_max,
+                       .is_sheddable = number != static_cast<std::size_t>(DoorName::admin)});
     }
     return {};
   }

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "server/address.h"
+#include "server/bounds.h"
 #include "server/loop.h"
 #include "server/metrics.h"
 #include "server/tls.h"
@@ -36,6 +37,7 @@ struct ServerOptions {
   std::size_t threads = 1;
   std::size_t connections_max = 10'000;              // of each door, so that one cannot starve another
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
+  Bounds bounds{};                                   // on what one client may send and leave unread
   std::string version;
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none

@@ -44,10 +44,15 @@ class Turn {
 
   void clear() { charges_.clear(); }
 
+  // Whether what comes up now is answered without a decision, since there is no time for one: see overload.h.
+  bool sheds() const { return sheds_; }
+  void set_shedding(bool sheds) { sheds_ = sheds; }
+
  private:
   Limiter& limiter_;
   Gate* const counting_;
   Micros now_;
+  bool sheds_ = false;
   std::vector<Charge> charges_;
   std::vector<Result<Decision>> answers_;
 };
