@@ -6,14 +6,17 @@
 #include <CLI/CLI.hpp>
 
 #include "log.h"
+#include "server/server.h"
 
 namespace weir {
 
 struct LogOptions {
   LogFormat format = LogFormat::text;
   LogLevel level = LogLevel::info;
+  DenialLogOptions denials{};
 
   void add(CLI::App& app);
+  Result<void> fill(ServerOptions& options) const;
 };
 
 }  // namespace weir

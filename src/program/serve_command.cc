@@ -50,7 +50,8 @@ ServeCommand::ServeCommand(CLI::App& app) {
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); });
+  const auto filled =
+      doors_.fill(options).and_then([&] { return bounds_.fill(options); }).and_then([&] { return log_.fill(options); });
   if (!filled) return fail(filled.error());
   return options;
 }

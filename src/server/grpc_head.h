@@ -27,6 +27,7 @@ struct GrpcHead {
   bool is_encoded = false;  // its messages may be compressed
   bool has_bad_timeout = false;
   std::string unknown_path{};  // the beginning of it
+  std::string request_id{};    // the client's, empty if it gave none
 };
 
 void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out);

@@ -1,10 +1,9 @@
 // gRPC over HTTP/2, by nghttp2. See grpc_session.h.
 //
-// The one file that sees nghttp2. It is fed what arrived and calls back; what it wants to send is taken from it after
-// each piece. Nothing may be thrown through it. A call is the user data of its stream, and is gone once that is closed.
+// The one file that sees nghttp2, with http2_fields.h. It is fed what arrived and calls back; what it wants to send is
+// taken from it after each piece. Nothing may be thrown through it. A call is the user data of its stream, and is gone
+// once that is closed.
 #include "server/grpc_session.h"
-
-#include <nghttp2/nghttp2.h>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +11,10 @@
 #include <exception>
 #include <utility>
 
+#include "protocol/request_id.h"
 #include "server/grpc_greeting.h"
 #include "server/grpc_past.h"
+#include "server/http2_fields.h"
 
 namespace weir {
 namespace {
@@ -26,26 +27,6 @@ constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
 constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
-
-constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
-
-std::uint8_t* bytes_of(std::string_view text) {
-  return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
-}
-
-// Of literals, which nghttp2 need not copy; `copied` is for what does not last.
-nghttp2_nv field(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), kNoCopy};
-}
-nghttp2_nv copied(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
-}
-
-std::string_view text(const std::uint8_t* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
-}
-
-bool has_flag(const nghttp2_frame* frame, std::uint8_t flag) { return (frame->hd.flags & flag) != 0; }
 
 class GrpcSession final : public Session {
  public:
@@ -492,6 +473,7 @@ void GrpcSession::end_request(GrpcCall& call) {
 
 void GrpcSession::run(GrpcCall& call, std::string_view message) {
   const std::size_t before = call.out.size();
+  service_.methods.denials().request_id = call.head.request_id;
   GrpcOutcome outcome = service_.methods.run(call.head.method, message, serving(), call.out);
   held_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
@@ -516,9 +498,11 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
 
 void GrpcSession::open_response(GrpcCall& call) {
   if (std::exchange(call.is_answering, true)) return;
-  const std::array fields = {field(":status", "200"), field("content-type", "application/grpc")};
+  const std::string& id = call.head.request_id;
+  const std::array fields = {field(":status", "200"), field("content-type", "application/grpc"),
+                             copied(kRequestIdField, id)};
   const nghttp2_data_provider provider = answer_of(call);
-  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), &provider);
+  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size() - (id.empty() ? 1 : 0), &provider);
 }
 
 // The status is the last thing to be told: behind the messages, or alone, if there are none.

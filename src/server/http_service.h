@@ -16,6 +16,7 @@
 #include "protocol/check_answer.h"
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
+#include "server/denial_log.h"
 #include "server/inline_limits.h"
 #include "server/rls_service.h"
 #include "weir/gate.h"
@@ -54,6 +55,7 @@ struct HttpService {
   Gate* gate = nullptr;  // null: there are no rules
   HttpFace face = HttpFace::checks;
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
+  DoorDenials denials{};
   InlineLimits limits{};
 
   Micros now{0};      // when the request at hand was read

@@ -11,6 +11,7 @@
 #include "protocol/digits.h"
 #include "protocol/forward_auth.h"
 #include "protocol/query.h"
+#include "protocol/request_id.h"
 #include "server/forward_auth.h"
 #include "server/http_api.h"
 #include "server/http_check.h"
@@ -27,6 +28,14 @@ struct Framing {
   bool is_http10 = false;
   bool is_head = false;
 };
+
+// Read from the requests that have it, and given back with the answer.
+std::string_view request_id_in(std::span<const Attribute> fields) {
+  for (const Attribute& field : fields) {
+    if (equals_ignoring_case(field.name, kRequestIdField)) return request_id_or_none(field.value);
+  }
+  return {};
+}
 
 std::string_view status_line(int status) {
   switch (status) {
@@ -160,6 +169,7 @@ class HttpSession final : public Session {
 
   bool settle(Turn& turn, std::string& output) override {
     service_.answer.clear();
+    service_.denials.request_id = request_id_;
     answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
     forget_request();
     return send(output, turn.now()) == Connection::close;
@@ -169,6 +179,7 @@ class HttpSession final : public Session {
   bool is_holding() const override { return is_holding_ || work_.pieces; }
 
   void wake(Micros now, std::string& output) override {
+    service_.denials.request_id = request_id_;
     if (work_.pieces && !work_.pieces->go_on(service_)) send_pieces(output);
     if (is_holding_ && now >= due_) release(output);
   }
@@ -314,6 +325,8 @@ class HttpSession final : public Session {
   Step answer(std::string_view body, Turn& turn, std::string& output, Progress& progress) {
     ++progress.answered;
     const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
+    request_id_ = request_id_in(head_.fields);
+    service_.denials.request_id = request_id_;
     switch (answer_call(call, service_, work_)) {
       case HttpNext::answer:
         break;
@@ -337,6 +350,7 @@ class HttpSession final : public Session {
 
   Connection send(std::string& output, Micros now) {
     if (is_draining_) framing_.connection = Connection::close;
+    if (!request_id_.empty()) service_.answer.add("X-Request-Id", request_id_);
     append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
     return framing_.connection;
@@ -386,6 +400,7 @@ class HttpSession final : public Session {
   State state_ = State::head;
   HttpHead head_;  // its views are good within one call only
   Framing framing_;
+  std::string request_id_;
   HttpWork work_;
   std::size_t place_ = 0;      // in the turn
   std::size_t looked_at_ = 0;  // of a head that is not all there

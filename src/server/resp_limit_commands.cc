@@ -98,6 +98,7 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
   }
   const auto verdict = limiter.check_once(bound_id(*check.id, charge.key, charge.limit->algorithm), {&charge, 1});
   if (!verdict) return void(reply_error(call, verdict.error()));
+  call.service.denials.note(limiter.now(), charge.key, verdict->binding_decision());
   write_decision(verdict->binding_decision(), call.out);
 }
 
@@ -162,6 +163,9 @@ AfterCommand run_weir_check(const Call& call) {
                       : check->id    ? gate->check_once(bound_id(*check->id, check->request), check->request)
                                      : gate->check(check->request);
   if (!answer) return reply_error(call, answer.error());
+  if (!answer->allowed && !check->is_peek) {
+    call.service.denials.note(call.service.limiter.now(), *answer, check->request);
+  }
   write_answer(*answer, call.out);
   return AfterCommand::go_on;
 }

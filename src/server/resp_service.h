@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "server/denial_log.h"
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
 #include "weir/gate.h"
@@ -38,6 +39,7 @@ struct RespService {
   Gate* gate = nullptr;    // null: there are no rules
   std::string version{};   // of the server
   std::string password{};  // empty: everybody may come in
+  DoorDenials denials{};
 
   InlineLimits quotas{};
   RespLimits limits{};

@@ -31,11 +31,20 @@ constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gate
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping)
-      : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
+  Services(const ServerOptions& options, Limiter& limiter, DenialLog& denials, const std::atomic<bool>& stopping)
+      : http{.limiter = limiter,
+             .gate = options.gate,
+             .stopping = &stopping,
+             .denials = {&denials, options.gate, "http"}},
         admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
         grpc(limiter, options.gate),
-        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
+        resp{.limiter = limiter,
+             .gate = options.gate,
+             .version = options.version,
+             .password = options.password,
+             .denials = {&denials, options.gate, "resp"}} {
+    grpc.methods.denials() = {&denials, options.gate, "grpc"};
+  }
 
   HttpService http, admin;
   GrpcService grpc;
@@ -98,7 +107,8 @@ struct SocketFile {
 
 class ThreadedServer final : public Server {
  public:
-  ThreadedServer(ServerOptions options, Limiter& limiter) : options_(std::move(options)), limiter_(limiter) {}
+  ThreadedServer(ServerOptions options, Limiter& limiter)
+      : options_(std::move(options)), limiter_(limiter), denials_(options_.denials, limiter) {}
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
@@ -106,7 +116,7 @@ class ThreadedServer final : public Server {
       auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, denials_, stopping_));
     }
     if (auto opened = open_doors(); !opened) return opened;
     if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
@@ -199,6 +209,7 @@ class ThreadedServer final : public Server {
 
   ServerOptions options_;
   Limiter& limiter_;
+  DenialLog denials_;
   ServerAddresses addresses_;
   Signals signals_;
   std::atomic<bool> stopping_{false};

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "server/address.h"
+#include "server/denial_log.h"
 #include "server/loop.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -30,6 +31,7 @@ struct ServerOptions {
   std::string version;
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
+  DenialLogOptions denials{};
   std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
 };
 
