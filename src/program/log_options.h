@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+
 #include "log.h"
 #include "server/server.h"
 
@@ -14,6 +16,8 @@ struct LogOptions {
   LogFormat format = LogFormat::text;
   LogLevel level = LogLevel::info;
   DenialLogOptions denials{};
+  std::string traces{};  // where to, empty: nowhere
+  double traces_sample = 0;
 
   void add(CLI::App& app);
   Result<void> fill(ServerOptions& options) const;

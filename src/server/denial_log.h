@@ -91,21 +91,35 @@ class DenialLog {
   std::thread watcher_;  // tells the rest when silence follows
 };
 
-// What a door of a loop notes by. Without a log it does nothing.
+// What a request came to, for whoever traces it.
+struct DecidedRule {
+  std::string rule{};  // empty: a limit that the client brought along, or none at all
+  bool is_denied = false;
+  bool is_decided = false;
+};
+
+// What a door of a loop notes by: all that it decides, though only denials are told. Without a log it does nothing.
 struct DoorDenials {
   DenialLog* log = nullptr;
   Gate* gate = nullptr;
   std::string_view protocol{};
-  std::string_view request_id{};  // of the request at hand
+  std::string_view request_id{};   // of the request at hand
+  DecidedRule* decided = nullptr;  // of the same, if it is traced
 
   void note(Micros now, const Answer& answer, const Request& request) const {
+    if (decided != nullptr) *decided = {std::string(rule_of(answer)), !answer.allowed, true};
     if (!answer.allowed && log != nullptr && log->takes(now)) write(answer, request);
   }
   void note(Micros now, std::string_view key, const Decision& decision) const {
+    if (decided != nullptr) *decided = {{}, !decision.allowed, true};
     if (!decision.allowed && log != nullptr && log->takes(now)) write(key, decision);
   }
 
  private:
+  static std::string_view rule_of(const Answer& answer) {
+    const LimitAnswer* const limit = answer.binding_limit();
+    return answer.rule.empty() && limit != nullptr ? limit->rule : answer.rule;
+  }
   void write(const Answer& answer, const Request& request) const;
   void write(std::string_view key, const Decision& decision) const;
 };

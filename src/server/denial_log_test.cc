@@ -19,7 +19,7 @@ class DenialLogTest : public ::testing::Test {
   ~DenialLogTest() override { set_log_level(LogLevel::info); }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{1'000'000'000});
-  Limiter limiter_ = *open_limiter({.keys = 100, .clock = clock_});
+  Limiter limiter_{LimiterOptions{clock_, 100}};
 };
 
 TEST_F(DenialLogTest, TakesSoManyOfEachSecond) {

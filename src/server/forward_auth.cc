@@ -17,8 +17,7 @@ HttpNext write_allowed(HttpService& service, Micros now) {
   return HttpNext::answer;
 }
 
-HttpNext write_denied(HttpService& service, const Request& request, Micros now) {
-  service.denials.note(now, service.by_rules, request);
+HttpNext write_denied(HttpService& service, Micros now) {
   const AnswerStyle& style = style_of(service.by_rules);
   write_check(service.answer, {.by_rules = &service.by_rules}, style, now, style.deny_status);
   service.answer.fields.append("X-Weir-Status: 429\r\n");
@@ -63,13 +62,15 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
     write_refusal(service, asked.error());
     return HttpNext::answer;
   }
-  if (!answer.allowed) return write_denied(service, *request, now);
+  service.denials.note(now, answer, *request);
+  if (!answer.allowed) return write_denied(service, now);
   LimitAnswer* const queue = slowest(answer);
   if (queue == nullptr) return write_allowed(service, now);
   if (queue->decision.delay > style_of(answer).hold_max || service.holds >= kHoldsMax) {
     give_back_turn(call, answer.rules, service);
     deny(answer, *queue);
-    return write_denied(service, *request, now);
+    service.denials.note(now, answer, *request);
+    return write_denied(service, now);
   }
   work.delay = queue->decision.delay;
   write_allowed(service, now);

@@ -35,6 +35,8 @@ void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& ou
     out.is_encoded = value != "identity";
   } else if (name == kRequestIdField) {
     out.request_id = request_id_or_none(value);
+  } else if (name == kTraceParentField) {
+    out.trace = parse_trace_parent(value);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "server/grpc_greeting.h"
 #include "server/grpc_past.h"
 #include "server/http2_fields.h"
+#include "server/traced_request.h"
 
 namespace weir {
 namespace {
@@ -89,6 +90,7 @@ class GrpcSession final : public Session {
   void answer_questions(GrpcCall& call);
   void end_request(GrpcCall& call);
   void run(GrpcCall& call, std::string_view message);
+  GrpcOutcome decide(const GrpcCall& call, std::string_view message, std::string& out);
   void open_response(GrpcCall& call);
   void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);
@@ -473,8 +475,7 @@ void GrpcSession::end_request(GrpcCall& call) {
 
 void GrpcSession::run(GrpcCall& call, std::string_view message) {
   const std::size_t before = call.out.size();
-  service_.methods.denials().request_id = call.head.request_id;
-  GrpcOutcome outcome = service_.methods.run(call.head.method, message, serving(), call.out);
+  GrpcOutcome outcome = decide(call, message, call.out);
   held_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
   if (held_ > kGrpcHeldMax) {
@@ -494,6 +495,23 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
   if (call.head.method == GrpcMethod::health_watch && is_draining_) {
     finish(call, GrpcStatus::unavailable, std::string(kShuttingDown));
   }
+}
+
+GrpcOutcome GrpcSession::decide(const GrpcCall& call, std::string_view message, std::string& out) {
+  DoorDenials& denials = service_.methods.denials();
+  denials.request_id = call.head.request_id;
+  TracedRequest traced;
+  if (service_.traces != nullptr && call.head.method == GrpcMethod::should_rate_limit) {
+    traced.span = service_.traces->begin(call.head.trace);
+  }
+  if (!traced.span) return service_.methods.run(call.head.method, message, serving(), out);
+  denials.decided = &traced.decided;
+  traced.span->start = service_.limiter.now();
+  GrpcOutcome outcome = service_.methods.run(call.head.method, message, serving(), out);
+  denials.decided = nullptr;
+  tell_rate_limit_call(*traced.span, outcome.status);
+  traced.end(*service_.traces, service_.limiter.now());
+  return outcome;
 }
 
 void GrpcSession::open_response(GrpcCall& call) {

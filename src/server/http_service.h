@@ -19,6 +19,7 @@
 #include "server/denial_log.h"
 #include "server/inline_limits.h"
 #include "server/rls_service.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/request.h"
@@ -56,10 +57,12 @@ struct HttpService {
   HttpFace face = HttpFace::checks;
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   DoorDenials denials{};
+  Traces* traces = nullptr;  // null: nothing is traced
   InlineLimits limits{};
 
-  Micros now{0};      // when the request at hand was read
-  int refusal = 400;  // the status of what is wrong with it
+  Micros now{0};             // when the request at hand was read
+  int refusal = 400;         // the status of what is wrong with it
+  std::string_view route{};  // where it led to; empty: nowhere
   // Room for one request.
   HttpAnswer answer{};
   Answer by_rules{};

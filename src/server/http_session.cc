@@ -15,6 +15,7 @@
 #include "server/forward_auth.h"
 #include "server/http_api.h"
 #include "server/http_check.h"
+#include "server/traced_request.h"
 
 namespace weir {
 namespace {
@@ -29,12 +30,9 @@ struct Framing {
   bool is_head = false;
 };
 
-// Read from the requests that have it, and given back with the answer.
-std::string_view request_id_in(std::span<const Attribute> fields) {
-  for (const Attribute& field : fields) {
-    if (equals_ignoring_case(field.name, kRequestIdField)) return request_id_or_none(field.value);
-  }
-  return {};
+// Probes and the like are not traced.
+bool is_traced(std::string_view route) {
+  return route.starts_with("/v1/") || route == kForwardAuthPath || route == "/json";
 }
 
 std::string_view status_line(int status) {
@@ -169,7 +167,7 @@ class HttpSession final : public Session {
 
   bool settle(Turn& turn, std::string& output) override {
     service_.answer.clear();
-    service_.denials.request_id = request_id_;
+    take_up();
     answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
     forget_request();
     return send(output, turn.now()) == Connection::close;
@@ -179,7 +177,7 @@ class HttpSession final : public Session {
   bool is_holding() const override { return is_holding_ || work_.pieces; }
 
   void wake(Micros now, std::string& output) override {
-    service_.denials.request_id = request_id_;
+    take_up();
     if (work_.pieces && !work_.pieces->go_on(service_)) send_pieces(output);
     if (is_holding_ && now >= due_) release(output);
   }
@@ -325,9 +323,12 @@ class HttpSession final : public Session {
   Step answer(std::string_view body, Turn& turn, std::string& output, Progress& progress) {
     ++progress.answered;
     const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
-    request_id_ = request_id_in(head_.fields);
-    service_.denials.request_id = request_id_;
-    switch (answer_call(call, service_, work_)) {
+    request_id_ = request_id_or_none(field_of(head_.fields, kRequestIdField));
+    if (service_.traces != nullptr) traced_.begin(*service_.traces, field_of(head_.fields, kTraceParentField));
+    take_up();
+    const HttpNext next = answer_call(call, service_, work_);
+    if (traced_.span) begin_span();
+    switch (next) {
       case HttpNext::answer:
         break;
       case HttpNext::ask:
@@ -348,7 +349,20 @@ class HttpSession final : public Session {
     return Step::done;
   }
 
+  // What is noted from now on is of this request.
+  void take_up() {
+    service_.denials.request_id = request_id_;
+    service_.denials.decided = traced_.span ? &traced_.decided : nullptr;
+  }
+
+  void begin_span() {
+    if (!is_traced(service_.route)) return traced_.span.reset();
+    tell_http(*traced_.span, head_.method, service_.route);
+    traced_.span->start = service_.now;
+  }
+
   Connection send(std::string& output, Micros now) {
+    if (traced_.span) traced_.end_http(*service_.traces, service_.answer.status, now);
     if (is_draining_) framing_.connection = Connection::close;
     if (!request_id_.empty()) service_.answer.add("X-Request-Id", request_id_);
     append_answer(output, service_.answer, framing_, service_, now);
@@ -401,6 +415,7 @@ class HttpSession final : public Session {
   HttpHead head_;  // its views are good within one call only
   Framing framing_;
   std::string request_id_;
+  TracedRequest traced_;
   HttpWork work_;
   std::size_t place_ = 0;      // in the turn
   std::size_t looked_at_ = 0;  // of a head that is not all there

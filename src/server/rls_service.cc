@@ -299,9 +299,8 @@ void RlsService::respond() {
   if (binding.part == nullptr) return;
   const Micros now = limiter_.now();
   if (binding.limit != nullptr) tell_client(binding, now);
-  if (!binding.is_over) return;
-  tell_denial(binding, now);
-  note_denial(binding, now);
+  if (binding.is_over) tell_denial(binding, now);
+  note(binding, now);
 }
 
 void RlsService::add_status(const Told& told) {
@@ -376,7 +375,7 @@ void RlsService::tell_denial(const Told& told, Micros now) {
   response_.response_headers.push_back({"content-type", http_.content_type});
 }
 
-void RlsService::note_denial(const Told& told, Micros now) const {
+void RlsService::note(const Told& told, Micros now) const {
   if (told.part->is_override) {
     const Override& own = overrides_[told.part->place];
     return denials.note(now, own.key, own.answer.decision);

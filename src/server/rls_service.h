@@ -90,7 +90,7 @@ class RlsService {
   void add_fields();
   const AnswerStyle& style_of(const Told& told) const;
   void tell_denial(const Told& told, Micros now);
-  void note_denial(const Told& told, Micros now) const;
+  void note(const Told& told, Micros now) const;
 
   Limiter& limiter_;
   Gate* gate_ = nullptr;  // of this call

@@ -31,11 +31,13 @@ constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gate
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, DenialLog& denials, const std::atomic<bool>& stopping)
+  Services(const ServerOptions& options, Limiter& limiter, DenialLog& denials, Traces* traces,
+           const std::atomic<bool>& stopping)
       : http{.limiter = limiter,
              .gate = options.gate,
              .stopping = &stopping,
-             .denials = {&denials, options.gate, "http"}},
+             .denials = {&denials, options.gate, "http"},
+             .traces = traces},
         admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
         grpc(limiter, options.gate),
         resp{.limiter = limiter,
@@ -43,6 +45,7 @@ struct Services {
              .version = options.version,
              .password = options.password,
              .denials = {&denials, options.gate, "resp"}} {
+    grpc.traces = traces;
     grpc.methods.denials() = {&denials, options.gate, "grpc"};
   }
 
@@ -112,11 +115,13 @@ class ThreadedServer final : public Server {
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
+    if (!options_.traces.host.empty()) traces_.emplace(options_.traces);
     for (std::size_t i = 0; i < options_.threads; ++i) {
       auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, denials_, stopping_));
+      services_.push_back(
+          std::make_unique<Services>(options_, limiter_, denials_, traces_ ? &*traces_ : nullptr, stopping_));
     }
     if (auto opened = open_doors(); !opened) return opened;
     if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
@@ -210,6 +215,7 @@ class ThreadedServer final : public Server {
   ServerOptions options_;
   Limiter& limiter_;
   DenialLog denials_;
+  std::optional<Traces> traces_;
   ServerAddresses addresses_;
   Signals signals_;
   std::atomic<bool> stopping_{false};

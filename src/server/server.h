@@ -17,6 +17,7 @@
 #include "server/address.h"
 #include "server/denial_log.h"
 #include "server/loop.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
@@ -32,6 +33,7 @@ struct ServerOptions {
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
   DenialLogOptions denials{};
+  TraceOptions traces{};
   std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
 };
 
