@@ -90,7 +90,7 @@ class GrpcSession final : public Session {
   void answer_questions(GrpcCall& call);
   void end_request(GrpcCall& call);
   void run(GrpcCall& call, std::string_view message);
-  GrpcOutcome decide(const GrpcCall& call, std::string_view message, std::string& out);
+  GrpcOutcome decide(GrpcCall& call, std::string_view message);
   void open_response(GrpcCall& call);
   void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);
@@ -475,7 +475,7 @@ void GrpcSession::end_request(GrpcCall& call) {
 
 void GrpcSession::run(GrpcCall& call, std::string_view message) {
   const std::size_t before = call.out.size();
-  GrpcOutcome outcome = decide(call, message, call.out);
+  GrpcOutcome outcome = decide(call, message);
   held_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
   if (held_ > kGrpcHeldMax) {
@@ -497,21 +497,12 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
   }
 }
 
-GrpcOutcome GrpcSession::decide(const GrpcCall& call, std::string_view message, std::string& out) {
+GrpcOutcome GrpcSession::decide(GrpcCall& call, std::string_view message) {
   DoorDenials& denials = service_.methods.denials();
   denials.request_id = call.head.request_id;
-  TracedRequest traced;
-  if (service_.traces != nullptr && call.head.method == GrpcMethod::should_rate_limit) {
-    traced.span = service_.traces->begin(call.head.trace);
-  }
-  if (!traced.span) return service_.methods.run(call.head.method, message, serving(), out);
-  denials.decided = &traced.decided;
-  traced.span->start = service_.limiter.now();
-  GrpcOutcome outcome = service_.methods.run(call.head.method, message, serving(), out);
-  denials.decided = nullptr;
-  tell_rate_limit_call(*traced.span, outcome.status);
-  traced.end(*service_.traces, service_.limiter.now());
-  return outcome;
+  const auto run = [&] { return service_.methods.run(call.head.method, message, serving(), call.out); };
+  if (service_.traces == nullptr || call.head.method != GrpcMethod::should_rate_limit) return run();
+  return trace_call(*service_.traces, call.head.trace, denials, service_.limiter, run);
 }
 
 void GrpcSession::open_response(GrpcCall& call) {

@@ -66,4 +66,19 @@ inline void tell_rate_limit_call(TraceSpan& span, GrpcStatus status) {
                   status == GrpcStatus::deadline_exceeded;
 }
 
+// Runs a call of the rate limit service, which answers with a GrpcOutcome.
+template <class Run>
+auto trace_call(Traces& traces, const std::optional<TraceParent>& parent, DoorDenials& denials, const Limiter& limiter,
+                const Run& run) {
+  TracedRequest traced{.span = traces.begin(parent)};
+  if (!traced.span) return run();
+  denials.decided = &traced.decided;
+  traced.span->start = limiter.now();
+  auto outcome = run();
+  denials.decided = nullptr;
+  tell_rate_limit_call(*traced.span, outcome.status);
+  traced.end(traces, limiter.now());
+  return outcome;
+}
+
 }  // namespace weir
