@@ -58,7 +58,7 @@ Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
   for (const auto& filled :
-       {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options), peers_.fill(options)}) {
+       {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options), peers_.fill(options), log_.fill(options)}) {
     if (!filled) return fail(filled.error());
   }
   return options;

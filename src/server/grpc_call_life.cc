@@ -6,7 +6,9 @@
 #include <exception>
 #include <utility>
 
+#include "protocol/request_id.h"
 #include "server/grpc_http2.h"
+#include "server/traced_request.h"
 #include "server/shed.h"
 
 namespace weir {
@@ -155,7 +157,7 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
     service_.bounds.refuse(Refused::overload);
     append_shed_rls(service_.bounds.on_overload, call.out);
   } else {
-    outcome = service_.methods.run(call.head.method, message, serving(), call.out);
+    outcome = decide(call, message);
   }
   held_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
@@ -179,11 +181,21 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
   }
 }
 
+GrpcOutcome GrpcSession::decide(GrpcCall& call, std::string_view message) {
+  DoorDenials& denials = service_.methods.denials();
+  denials.request_id = call.head.request_id;
+  const auto run = [&] { return service_.methods.run(call.head.method, message, serving(), call.out); };
+  if (service_.traces == nullptr || call.head.method != GrpcMethod::should_rate_limit) return run();
+  return trace_call(*service_.traces, call.head.trace, denials, service_.limiter, run);
+}
+
 void GrpcSession::open_response(GrpcCall& call) {
   if (std::exchange(call.is_answering, true)) return;
-  const std::array fields = {field(":status", "200"), field("content-type", "application/grpc")};
+  const std::string& id = call.head.request_id;
+  const std::array fields = {field(":status", "200"), field("content-type", "application/grpc"),
+                             copied(kRequestIdField, id)};
   const nghttp2_data_provider provider = answer_of(call);
-  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), &provider);
+  nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size() - (id.empty() ? 1 : 0), &provider);
 }
 
 // The status is the last thing to be told: behind the messages, or alone, if there are none.

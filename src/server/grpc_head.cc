@@ -2,6 +2,7 @@
 #include "server/grpc_head.h"
 
 #include "nearest.h"
+#include "protocol/request_id.h"
 
 namespace weir {
 namespace {
@@ -32,6 +33,10 @@ void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& ou
     out.has_bad_timeout = !timeout;
   } else if (name == "grpc-encoding") {
     out.is_encoded = value != "identity";
+  } else if (name == kRequestIdField) {
+    out.request_id = request_id_or_none(value);
+  } else if (name == kTraceParentField) {
+    out.trace = parse_trace_parent(value);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "protocol/grpc_message.h"
+#include "protocol/trace_parent.h"
 #include "server/grpc_methods.h"
 #include "weir/verdict.h"
 
@@ -25,6 +26,8 @@ struct GrpcHead {
   bool is_encoded = false;  // its messages may be compressed
   bool has_bad_timeout = false;
   std::string unknown_path{};  // the beginning of it
+  std::string request_id{};    // the client's, empty if it gave none
+  std::optional<TraceParent> trace{};
 };
 
 void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out);

@@ -93,6 +93,7 @@ class GrpcSession final : public Session {
   void answer_questions(GrpcCall& call);
   void end_request(GrpcCall& call);
   void run(GrpcCall& call, std::string_view message);
+  GrpcOutcome decide(GrpcCall& call, std::string_view message);
   void open_response(GrpcCall& call);
   void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);

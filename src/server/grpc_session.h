@@ -18,6 +18,7 @@
 #include "server/grpc_call.h"
 #include "server/grpc_methods.h"
 #include "server/session.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -38,6 +39,7 @@ struct GrpcService {
   GrpcMethods methods;
   GrpcCalls calls{};
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is when it drains
+  Traces* traces = nullptr;                     // null: nothing is traced
 };
 
 // `service` outlives the session.

@@ -139,13 +139,18 @@ HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work)
   service.answer.clear();
   service.now = service.limiter.now();
   service.refusal = 400;
+  service.route = {};
   const std::string_view path = split_target(call.target).path;
-  if (service.face == HttpFace::checks && is_forward_auth(path)) return forward_auth_route(call, service, work);
+  if (service.face == HttpFace::checks && is_forward_auth(path)) {
+    service.route = kForwardAuthPath;
+    return forward_auth_route(call, service, work);
+  }
   const Route* const route = find_route(service.face, path);
   if (route == nullptr) {
     write_unknown_path(service.answer, service.face, path);
     return HttpNext::answer;
   }
+  service.route = route->path;
   const bool is_head = call.method == "HEAD" && route->method == "GET";
   if (call.method == route->method || is_head) return route->answer(call, service, work);
   write_wrong_method(service.answer, *route, call.method);

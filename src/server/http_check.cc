@@ -43,6 +43,7 @@ HttpNext refuse(HttpService& service, const Error& error) {
 HttpNext check_by_rules(const CheckItem& item, Charging charging, HttpService& service) {
   const Micros now = service.now;
   if (auto asked = ask_rules(item, charging, service); !asked) return refuse(service, asked.error());
+  if (charging == Charging::charges) service.denials.note(now, service.by_rules, item.request());
   write_check(service.answer, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
   return HttpNext::answer;
 }
@@ -159,6 +160,7 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
   const Micros now = service.now;
   const auto decision = ask_limiter(item, **limit, *charging, service);
   if (!decision) return refuse(service, decision.error());
+  if (*charging == Charging::charges) service.denials.note(now, item.key, *decision);
   const LimitAnswer told = nameless(**limit, item.cost, *decision);
   write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
   return HttpNext::answer;
@@ -166,6 +168,7 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
 
 void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service) {
   if (!decision) return write_refusal(service, decision.error());
+  service.denials.note(now, pending.key, *decision);
   const LimitAnswer told = nameless(pending.limit, pending.cost, *decision);
   write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
 }

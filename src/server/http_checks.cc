@@ -70,8 +70,9 @@ void append_error(std::string& out, const Error& error) {
   append_json_text(out.append("\",\"detail\":"), error.message);
 }
 
-void append_decided(std::string& out, const Result<Decision>& decision) {
+void append_decided(std::string& out, std::string_view key, const Result<Decision>& decision, HttpService& service) {
   if (!decision) return append_error(out, decision.error());
+  service.denials.note(service.now, key, *decision);
   append_decision_members(out, *decision);
 }
 
@@ -79,11 +80,12 @@ void append_decided(std::string& out, const Result<Decision>& decision) {
 void decide(std::string& out, const CheckItem& item, HttpService& service) {
   if (item.by_rules) {
     if (auto asked = ask_rules(item, Charging::charges, service); !asked) return append_error(out, asked.error());
+    service.denials.note(service.now, service.by_rules, item.request());
     return append_check(out, {.by_rules = &service.by_rules});
   }
   const auto limit = inline_limit(item, WantedLimit::rate, service);
   if (!limit) return append_error(out, limit.error());
-  append_decided(out, ask_limiter(item, **limit, Charging::charges, service));
+  append_decided(out, item.key, ask_limiter(item, **limit, Charging::charges, service), service);
 }
 
 void decide_later(std::string& out, CheckList& list, std::size_t place, HttpService& service) {
@@ -118,7 +120,7 @@ void answer_all(std::string_view body, HttpService& service) {
           run_begin = read.place;
           run_end = run_begin + service.decisions.size();
         }
-        append_decided(out, service.decisions[read.place - run_begin]);
+        append_decided(out, service.charges[read.place].key, service.decisions[read.place - run_begin], service);
         break;
       case ReadCheck::Kind::later:
         decide_later(out, list, read.place, service);
@@ -146,6 +148,7 @@ ChecksInPieces::ChecksInPieces(std::string_view body, std::size_t key_max)
 
 bool ChecksInPieces::go_on(HttpService& service) {
   service.limits.begin_request();
+  service.now = service.limiter.now();
   std::optional<Error> wrong;
   for (std::size_t i = 0; i < kChecksAtOnce; ++i) {
     texts_.clear();

@@ -17,9 +17,11 @@
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
 #include "server/bounds.h"
+#include "server/denial_log.h"
 #include "server/inline_limits.h"
 #include "server/metrics.h"
 #include "server/rls_service.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/request.h"
@@ -56,10 +58,13 @@ struct HttpService {
   Gate* counting = nullptr;                     // counts limits that clients bring along; null: nobody does
   const MetricsSources* metrics = nullptr;      // what the admin port shows; null: nothing
   DoorBounds bounds{};
+  DoorDenials denials{};
+  Traces* traces = nullptr;  // null: nothing is traced
   InlineLimits limits{};
 
-  Micros now{0};      // when the request at hand was read
-  int refusal = 400;  // the status of what is wrong with it
+  Micros now{0};             // when the request at hand was read
+  int refusal = 400;         // the status of what is wrong with it
+  std::string_view route{};  // where it led to; empty: nowhere
   // Room for one request.
   HttpAnswer answer{};
   Answer by_rules{};

@@ -11,10 +11,12 @@
 #include "protocol/digits.h"
 #include "protocol/forward_auth.h"
 #include "protocol/query.h"
+#include "protocol/request_id.h"
 #include "server/forward_auth.h"
 #include "server/http_api.h"
 #include "server/http_check.h"
 #include "server/shed.h"
+#include "server/traced_request.h"
 
 namespace weir {
 namespace {
@@ -28,6 +30,11 @@ struct Framing {
   bool is_http10 = false;
   bool is_head = false;
 };
+
+// Probes and the like are not traced.
+bool is_traced(std::string_view route) {
+  return route.starts_with("/v1/") || route == kForwardAuthPath || route == "/json";
+}
 
 std::string_view status_line(int status) {
   switch (status) {
@@ -164,6 +171,7 @@ class HttpSession final : public Session {
 
   bool settle(Turn& turn, std::string& output) override {
     service_.answer.clear();
+    take_up();
     answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
     forget_request();
     return send(output, turn.now()) == Connection::close;
@@ -173,6 +181,7 @@ class HttpSession final : public Session {
   bool is_holding() const override { return is_holding_ || work_.pieces; }
 
   void wake(Micros now, std::string& output) override {
+    take_up();
     if (work_.pieces && !work_.pieces->go_on(service_)) send_pieces(output);
     if (is_holding_ && now >= due_) release(output);
   }
@@ -327,8 +336,13 @@ class HttpSession final : public Session {
   Step answer(std::string_view body, Turn& turn, std::string& output, Progress& progress) {
     ++progress.answered;
     const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
+    request_id_ = request_id_or_none(field_of(head_.fields, kRequestIdField));
+    if (service_.traces != nullptr) traced_.begin(*service_.traces, field_of(head_.fields, kTraceParentField));
+    take_up();
     const bool is_shed = turn.sheds() && shed_http(call, service_);
-    switch (is_shed ? HttpNext::answer : answer_call(call, service_, work_)) {
+    const HttpNext next = is_shed ? HttpNext::answer : answer_call(call, service_, work_);
+    if (traced_.span) begin_span();
+    switch (next) {
       case HttpNext::answer:
         break;
       case HttpNext::ask:
@@ -349,8 +363,22 @@ class HttpSession final : public Session {
     return Step::done;
   }
 
+  // What is noted from now on is of this request.
+  void take_up() {
+    service_.denials.request_id = request_id_;
+    service_.denials.decided = traced_.span ? &traced_.decided : nullptr;
+  }
+
+  void begin_span() {
+    if (!is_traced(service_.route)) return traced_.span.reset();
+    tell_http(*traced_.span, head_.method, service_.route);
+    traced_.span->start = service_.now;
+  }
+
   Connection send(std::string& output, Micros now) {
+    if (traced_.span) traced_.end_http(*service_.traces, service_.answer.status, now);
     if (is_leaving()) framing_.connection = Connection::close;
+    if (!request_id_.empty()) service_.answer.add("X-Request-Id", request_id_);
     append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
     return framing_.connection;
@@ -400,6 +428,8 @@ class HttpSession final : public Session {
   State state_ = State::head;
   HttpHead head_;  // its views are good within one call only
   Framing framing_;
+  std::string request_id_;
+  TracedRequest traced_;
   HttpWork work_;
   std::size_t place_ = 0;      // in the turn
   std::size_t looked_at_ = 0;  // of a head that is not all there

@@ -101,6 +101,7 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
   const Result<Decision> decision = verdict->binding_decision();
   Gate* const counting = call.service.counting;
   if (counting != nullptr) counting->count_inline({&charge, 1}, {&decision, 1}, limiter.now());
+  call.service.denials.note(limiter.now(), charge.key, *decision);
   write_decision(*decision, call.out);
 }
 
@@ -165,6 +166,9 @@ AfterCommand run_weir_check(const Call& call) {
                       : check->id    ? gate->check_once(bound_id(*check->id, check->request), check->request)
                                      : gate->check(check->request);
   if (!answer) return reply_error(call, answer.error());
+  if (!answer->allowed && !check->is_peek) {
+    call.service.denials.note(call.service.limiter.now(), *answer, check->request);
+  }
   write_answer(*answer, call.out);
   return AfterCommand::go_on;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/bounds.h"
+  DoorDenials denials{};
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
 #include "weir/gate.h"
@@ -41,6 +42,7 @@ struct RespService {
   std::string password{};    // empty: everybody may come in
   Gate* counting = nullptr;  // counts limits that clients bring along; null: nobody does
   DoorBounds bounds{};
+  DoorDenials denials{};
 
   InlineLimits quotas{};
   RespLimits limits{};

@@ -85,6 +85,7 @@ class RespSession final : public Session {
         output.append(service_.texts, text, step.at - text);
         text = step.at;
       } else if (const auto& decision = turn.answer(step.at); decision) {
+        service_.denials.note(turn.now(), turn.asked_for(step.at).key, *decision);
         write_reply(step.kind, *decision, out);
       } else {
         out.error("ERR " + decision.error().message);

@@ -36,26 +36,37 @@ struct Ending {
   std::atomic<bool> leaving{false};   // this process is: connections should move on
 };
 
+// What the sessions of all loops share.
+struct ForAllLoops {
+  Ending ending{};
+  DenialLog denials;
+  std::optional<Traces> traces{};
+  MetricsSources metrics;
+};
+
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, const MetricsSources& metrics,
-           LoopCounts& counts)
+  Services(const ServerOptions& options, Limiter& limiter, const ForAllLoops& all, LoopCounts& counts)
       : http{.limiter = limiter, .gate = options.gate},
         admin{.limiter = limiter, .face = HttpFace::admin},
         grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
         resp{.limiter = limiter, .gate = options.gate} {
     for (HttpService* one : {&http, &admin}) {
-      one->stopping = &ending.stopping;
-      one->leaving = &ending.leaving;
+      one->stopping = &all.ending.stopping;
+      one->leaving = &all.ending.leaving;
     }
     http.counting = resp.counting = options.counting;
     http.bounds = {options.bounds, &counts.doors[0]};
     resp.bounds = {options.bounds, &counts.doors[2]};
     admin.bounds = {options.bounds, &counts.doors[3]};
-    admin.metrics = &metrics;
-    grpc.stopping = &ending.stopping;
+    admin.metrics = &all.metrics;
+    grpc.stopping = &all.ending.stopping;
     resp.version = options.version;
     resp.password = options.password;
+    http.denials = {&all.denials, options.gate, "http"};
+    resp.denials = {&all.denials, options.gate, "resp"};
+    grpc.methods.denials() = {&all.denials, options.gate, "grpc"};
+    http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
   }
 
   HttpService http, admin;
@@ -83,15 +94,17 @@ class ThreadedServer final : public Server {
       : options_(std::move(options)),
         proxies_(options_.peers.proxies),
         limiter_(limiter),
-        metrics_{.limiter = &limiter,
-                 .gate = options_.counting,
-                 .version = options_.version,
-                 .connections_max = options_.connections_max,
-                 .started = limiter.now(),
-                 .hooks = options_.metrics} {}
+        all_{.denials = DenialLog(options_.denials, limiter),
+             .metrics = {.limiter = &limiter,
+                         .gate = options_.counting,
+                         .version = options_.version,
+                         .connections_max = options_.connections_max,
+                         .started = limiter.now(),
+                         .hooks = options_.metrics}} {}
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
+    if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
     for (std::size_t i = 0; i < options_.threads; ++i) {
       auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
                                        .bounds = options_.bounds,
@@ -99,8 +112,8 @@ class ThreadedServer final : public Server {
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
       LoopCounts& counts = loops_.back()->counts();
-      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_, metrics_, counts));
-      metrics_.loops.push_back(&counts);
+      services_.push_back(std::make_unique<Services>(options_, limiter_, all_, counts));
+      all_.metrics.loops.push_back(&counts);
     }
     if (options_.tls.is_on()) {
       auto certificates = load_certificates(options_.tls);
@@ -174,7 +187,7 @@ class ThreadedServer final : public Server {
     auto listening = listen_on(*wanted, option, loops_.size());
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
-    metrics_.open[number] = &doors_[number].open;
+    all_.metrics.open[number] = &doors_[number].open;
     if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       Services& services = *services_[i];
@@ -215,7 +228,7 @@ class ThreadedServer final : public Server {
       return;
     }
     if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
-    ending_.stopping = ending_.leaving = true;
+    all_.ending.stopping = all_.ending.leaving = true;
     ask(Wish::tell);
     drain_at_ = stopwatch() + (signal == SIGTERM ? options_.life.drain_delay : Micros{0});
   }
@@ -251,12 +264,11 @@ class ThreadedServer final : public Server {
   Limiter& limiter_;
   ServerAddresses addresses_;
   Signals signals_;
-  Ending ending_;
+  ForAllLoops all_;
   bool is_stopping_ = false;
   Micros drain_at_ = kNever;
   Micros leave_at_ = kNever;
   std::array<DoorState, kDoors> doors_{};
-  MetricsSources metrics_;
   std::atomic<std::int64_t> last_id_{0};
   std::vector<SocketFile> paths_;
   int shared_socket_ = -1;  // of the door that is being opened

@@ -17,9 +17,11 @@
 
 #include "server/address.h"
 #include "server/bounds.h"
+#include "server/denial_log.h"
 #include "server/loop.h"
 #include "server/metrics.h"
 #include "server/tls.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
@@ -47,6 +49,8 @@ struct ServerOptions {
   PeerOptions peers{};
   Gate* counting = nullptr;           // counts what is decided, by rules or not; outlives the server; null: nobody does
   MetricsHooks metrics{};             // what /metrics asks other parts of the program
+  DenialLogOptions denials{};
+  TraceOptions traces{};
 };
 
 struct ServerAddresses {

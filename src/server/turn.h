@@ -29,6 +29,7 @@ class Turn {
     return charges_.size() - 1;
   }
   std::size_t asked() const { return charges_.size(); }
+  const Charge& asked_for(std::size_t place) const { return charges_[place]; }
 
   void decide() {
     now_ = limiter_.check_many(charges_, answers_);
