@@ -57,8 +57,8 @@ ServeCommand::ServeCommand(CLI::App& app) {
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  for (const auto& filled :
-       {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options), peers_.fill(options), log_.fill(options)}) {
+  for (const auto& filled : {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options),
+                             peers_.fill(options), log_.fill(options)}) {
     if (!filled) return fail(filled.error());
   }
   return options;

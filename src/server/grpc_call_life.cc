@@ -8,8 +8,8 @@
 
 #include "protocol/request_id.h"
 #include "server/grpc_http2.h"
-#include "server/traced_request.h"
 #include "server/shed.h"
+#include "server/traced_request.h"
 
 namespace weir {
 namespace {

@@ -41,14 +41,14 @@ struct ServerOptions {
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
   Bounds bounds{};                                   // on what one client may send and leave unread
   std::string version;
-  std::string password{};             // that Redis clients must give; empty: none
-  Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
+  std::string password{};  // that Redis clients must give; empty: none
+  Gate* gate = nullptr;    // the rules, which outlive the server; null: there are none
   LifeSettings life{};
   std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
   TlsOptions tls{};
   PeerOptions peers{};
-  Gate* counting = nullptr;           // counts what is decided, by rules or not; outlives the server; null: nobody does
-  MetricsHooks metrics{};             // what /metrics asks other parts of the program
+  Gate* counting = nullptr;  // counts what is decided, by rules or not; outlives the server; null: nobody does
+  MetricsHooks metrics{};    // what /metrics asks other parts of the program
   DenialLogOptions denials{};
   TraceOptions traces{};
 };
