@@ -41,7 +41,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"public", "limiter.h", "nearest.h", "sha256.h", "random_id.h", "policy", "plans", "store", "table", "algorithm"}},
     {"protocol", {"public", "nearest.h", "resp"}},
     {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
-    {"admin", {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol"}},
+    {"admin",
+     {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol", "policy"}},
     {"server",
      {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "resp", "protocol", "admin",
       "simulator"}},
@@ -68,6 +69,7 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"command", {"io", "library"}},
     {"program", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
+    {"src/admin/file_watch.cc", {"sockets"}},  // poll(), on what inotify says
     {"src/policy/yaml.cc", {"library"}},  // the one file that sees yaml-cpp
     {"src/algorithm/limit.cc", {"io"}},   // assertion_failed() tells stderr before it stops the program
 };
