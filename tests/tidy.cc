@@ -19,8 +19,8 @@ constexpr std::size_t kHeadWordsMin = 8;
 constexpr std::size_t kBodyWordsMin = 4;
 
 // The layers, and what each may include beside itself. "public" is include/weir without limiter.h, which is a layer of
-// its own, as is gate.h; so are nearest.h, the words of error messages, few.h, sha256.h, random_id.h and log.h, which
-// need nothing. "src" are the other files directly in src/, of which limiter.cc is the heart.
+// its own, as is gate.h; so are nearest.h, the words of error messages, few.h, sha256.h and random_id.h, which need nothing,
+// and log.h. "src" are the other files directly in src/, of which limiter.cc is the heart.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"public", {}},
     {"limiter.h", {"public"}},
@@ -29,7 +29,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"few.h", {}},
     {"sha256.h", {}},
     {"random_id.h", {}},
-    {"log.h", {}},
+    {"log.h", {"public", "protocol"}},
     {"algorithm", {"public", "nearest.h"}},
     {"table", {"public", "algorithm", "few.h"}},
     {"policy", {"public", "algorithm", "nearest.h", "few.h", "sha256.h"}},
@@ -121,7 +121,7 @@ std::string layer_of(std::string_view path) {
   if (path == "src/nearest.h") return "nearest.h";
   if (path == "src/few.h") return "few.h";
   if (path == "src/random_id.h") return "random_id.h";
-  if (path == "src/log.h" || path == "src/log.cc") return "log.h";
+  if (starts_with(path, "src/log.") || starts_with(path, "src/log_")) return "log.h";
   if (path == "src/sha256.h" || path == "src/sha256.cc") return "sha256.h";
   if (!starts_with(path, "src/")) return "";
   path.remove_prefix(4);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "admin/config_file.h"
-#include "log.h"
 #include "sha256.h"
 
 namespace weir {
@@ -58,7 +57,8 @@ Result<void> Control::start() {
 Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const {
   const Overlay overlay = overlay_of(changes, limiter_.now());
   Next next;
-  next.log_level = overlay.log_level != nullptr ? overlay.log_level->value : options_.log_level;
+  next.log_level = options_.log_level;
+  if (overlay.log_level != nullptr) next.log_level = log_level_of(overlay.log_level->value).value_or(next.log_level);
   if (!has_rules()) return next;
   if (overlay.bans.size() > kBansMax) {
     return fail(ErrorCode::out_of_range, "more than " + std::to_string(kBansMax) +
@@ -157,7 +157,7 @@ void Control::tick() {
 }
 
 void Control::tell(const Next& next, bool is_changed) {
-  if (options_.set_log_level) options_.set_log_level(next.log_level);
+  set_log_level(next.log_level);
   const std::size_t active = active_changes();
   const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());
   const std::string hash = is_changed ? hex(sha256(to_yaml(next.policy))) : std::string();

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,6 +21,7 @@
 #include "admin/change.h"
 #include "admin/journal.h"
 #include "admin/overlay.h"
+#include "log.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/policy.h"
@@ -36,8 +36,7 @@ struct ControlOptions {
   std::string file{};       // the config; empty: there are no rules
   Force force = Force::no;  // whether a reload may go beyond max_change
   std::string changes{};    // the journal; empty: changes end with the process
-  std::string log_level = "info";                          // as it was started with
-  std::function<void(std::string_view)> set_log_level{};  // empty: it cannot be changed
+  LogLevel log_level = LogLevel::info;  // as it was started with
 };
 
 // A change that was made, and what it did to the rules.
@@ -63,7 +62,7 @@ struct ControlStatus {
   bool kill_switch = false;
   std::size_t changes_active = 0;
   std::uint64_t file_waits_for = 0;  // the change of kind policy that lies over the file; 0: none
-  std::string log_level{};
+  LogLevel log_level = LogLevel::info;
   std::string changes_file{};
 };
 
@@ -110,7 +109,7 @@ class Control {
   // `lasts`: until it ends by itself; nothing: it does not.
   Result<Made> set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts, const Author& by);
   Result<Made> set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by);
-  Result<Made> set_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by);
+  Result<Made> change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by);
   // Its rule is called `ban-ID`.
   Result<Change> ban(const Request& request, Micros lasts, const Author& by);
   // Only so that it is known.
@@ -128,7 +127,7 @@ class Control {
  private:
   struct Next {
     Policy policy{};
-    std::string log_level{};
+    LogLevel log_level = LogLevel::info;
   };
 
   Result<void> refuse_without_rules() const;

@@ -1,10 +1,8 @@
 // The changes that people ask for, one function each. See control.h.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "admin/control.h"
-#include "log.h"
 #include "nearest.h"
 #include "policy/dimension.h"
 
@@ -114,10 +112,9 @@ Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, cons
   return make(std::move(change));
 }
 
-Result<Made> Control::set_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by) {
-  constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warn", "error"};
+Result<Made> Control::change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by) {
   const std::lock_guard lock(changing_);
-  if (std::ranges::find(kLevels, level) == kLevels.end()) {
+  if (!log_level_of(level)) {
     return fail(ErrorCode::invalid_argument, "level " + in_quotes(level) + " is none of debug, info, warn and error");
   }
   Change change{.by = by, .kind = ChangeKind::log_level, .value = std::string(level)};

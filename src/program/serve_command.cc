@@ -9,6 +9,7 @@
 
 #include "admin/reloader.h"
 #include "command/complain.h"
+#include "log.h"
 #include "program/announce.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -43,6 +44,7 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
   serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
   bounds_.add(*serve_);
+  log_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
@@ -59,6 +61,8 @@ int ServeCommand::run() {
   ServerOptions& options = *wanted;
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
+  set_log_level(log_.level);
+  const LogWriter log_writer(log_.format);
 
   auto limiter_options = store_.limiter_options();
   if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
@@ -75,7 +79,8 @@ int ServeCommand::run() {
   if (!server) return complain(server.error().message, kCouldNot);
   announce(**server, {store_.state, config_, gate.policy().rules.size()});
   if ((*server)->run() == Stopped::drained) return 0;
-  return complain("stopped before every request in flight was answered", kCouldNot);
+  log(LogLevel::error, "stopped before every request in flight was answered");
+  return kCouldNot;
 }
 
 }  // namespace weir

@@ -10,6 +10,7 @@
 
 #include "program/bound_options.h"
 #include "program/door_options.h"
+#include "program/log_options.h"
 #include "program/store_options.h"
 
 namespace weir {
@@ -30,6 +31,7 @@ class ServeCommand {
   DoorOptions doors_;
   StoreOptions store_;
   BoundOptions bounds_;
+  LogOptions log_;
   std::string config_;
   bool force_ = false;
 };

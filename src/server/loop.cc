@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <list>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "log.h"
 
 namespace weir {
 namespace {
@@ -280,8 +281,8 @@ class EpollLoop final : public Loop {
     const std::int64_t before = listener.door.state->told_us.exchange(now.count());
     if (now.count() - before > kQuietMin) {
       const bool has_too_few = error == EMFILE || error == ENFILE;
-      std::fprintf(stderr, "weir: cannot accept connections: %s.%s\n", std::strerror(error),
-                   has_too_few ? " Raise `ulimit -n`." : "");
+      log(LogLevel::error, std::string("cannot accept connections: ") + std::strerror(error) +
+                               (has_too_few ? ". Raise `ulimit -n`." : "."));
     }
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
     listener.rests_until = now + kAcceptRest;
