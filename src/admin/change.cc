@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "policy/dimension.h"
 #include "protocol/json_reader.h"
@@ -16,7 +15,7 @@ namespace {
 constexpr std::string_view kCheck = ",\"check\":\"";
 constexpr std::size_t kCheckDigits = 16;
 
-std::string check_of(std::string_view text) { return hex(std::span(sha256(text)).first(kCheckDigits / 2)); }
+std::string check_of(std::string_view text) { return hex(sha256(text)).substr(0, kCheckDigits); }
 
 tl::unexpected<Error> damaged(std::string why) { return fail(ErrorCode::invalid_argument, std::move(why)); }
 
@@ -110,7 +109,8 @@ std::string to_line(const Change& change) {
 Result<Change> parse_line(std::string_view line) {
   const std::size_t at = line.rfind(kCheck);
   if (at == line.npos) return damaged("it does not end as a line does");
-  if (line.substr(at + kCheck.size()) != check_of(line.substr(0, at)) + "\"}") return damaged("its check does not hold");
+  if (line.substr(at + kCheck.size()) != check_of(line.substr(0, at)) + "\"}")
+    return damaged("its check does not hold");
   JsonTexts texts;
   JsonReader json(line, texts);
   Change change;

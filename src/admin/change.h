@@ -1,7 +1,8 @@
 // One change that somebody made while the server ran, and the line of the journal that keeps it.
 //
 //   {"id":7,"at":"2026-11-16T07:00:00Z","who":"alice","from":"127.0.0.1","kind":"mode","what":"rule login: off",
-//    "reason":"incident 12","until":null,"undoes":null,"rule":"login","value":"off","text":"","check":"5d41402abc4b2a76"}
+//    "reason":"incident
+//    12","until":null,"undoes":null,"rule":"login","value":"off","text":"","check":"5d41402abc4b2a76"}
 //
 // The last member is the beginning of the SHA-256 of all before it: a line that was damaged is known. Do not change
 // what is written: files outlive programs. Plain values; any thread. Tested by change_test.cc.

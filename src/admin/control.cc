@@ -38,7 +38,8 @@ Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
 Result<void> Control::start() {
   const std::lock_guard lock(changing_);
   if (auto opened = journal_.open(options_.changes); !opened) return opened;
-  if (!journal_.dropped().empty()) log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
+  if (!journal_.dropped().empty())
+    log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
   if (has_rules()) {
     const auto text = read_config(options_.file);
     if (!text) return fail(text.error());
@@ -189,8 +190,7 @@ void Control::tell_reload(const Result<std::vector<std::string>>& result, Micros
     log(LogLevel::warn, "the file is good, and waits until the policy that was applied over it is undone",
         {{"file", options_.file}, {"change", std::to_string(waits_for)}});
   } else {
-    log(LogLevel::info, "the file is in force",
-        {{"file", options_.file}, {"changes", first_of(*result)}});
+    log(LogLevel::info, "the file is in force", {{"file", options_.file}, {"changes", first_of(*result)}});
   }
 }
 

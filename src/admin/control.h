@@ -33,9 +33,9 @@ namespace weir {
 inline constexpr std::size_t kBansMax = 1'000;  // that hold at once
 
 struct ControlOptions {
-  std::string file{};       // the config; empty: there are no rules
-  Force force = Force::no;  // whether a reload may go beyond max_change
-  std::string changes{};    // the journal; empty: changes end with the process
+  std::string file{};                   // the config; empty: there are no rules
+  Force force = Force::no;              // whether a reload may go beyond max_change
+  std::string changes{};                // the journal; empty: changes end with the process
   LogLevel log_level = LogLevel::info;  // as it was started with
 };
 
@@ -68,9 +68,9 @@ struct ControlStatus {
 
 struct Validation {
   bool ok = false;
-  std::string error{};                   // every one, a line each, with its place
-  std::vector<std::string> changes{};    // what it would change
-  std::vector<std::string> refused{};    // what of it goes beyond max_change
+  std::string error{};                 // every one, a line each, with its place
+  std::vector<std::string> changes{};  // what it would change
+  std::vector<std::string> refused{};  // what of it goes beyond max_change
   std::vector<std::string> warnings{};
 };
 

@@ -60,7 +60,10 @@ Result<Made> Control::make(Change change) {
   auto installed = install(*next);
   if (!installed) return fail(std::move(installed.error()));
   log(LogLevel::info, "changed",
-      {{"id", std::to_string(change.id)}, {"what", change.what}, {"who", change.by.who}, {"from", change.by.from},
+      {{"id", std::to_string(change.id)},
+       {"what", change.what},
+       {"who", change.by.who},
+       {"from", change.by.from},
        {"reason", change.by.reason}});
   return Made{change.id, *std::move(installed)};
 }
@@ -155,7 +158,8 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
   std::size_t at = changes.size();
   while (at-- > 0) {
     const Change& one = changes[at];
-    if (id ? one.id == *id : standing[at].active && one.kind != ChangeKind::undo && one.kind != ChangeKind::reset) break;
+    if (id ? one.id == *id : standing[at].active && one.kind != ChangeKind::undo && one.kind != ChangeKind::reset)
+      break;
   }
   if (at >= changes.size()) {
     return fail(ErrorCode::not_found, id ? "there is no change " + std::to_string(*id) + " that is still known"
@@ -164,7 +168,8 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
   const Change& target = changes[at];
   if (target.kind == ChangeKind::reset) return conflict("a reset cannot be undone: what was counted is forgotten");
   if (standing[at].undone_by > 0) {
-    return conflict("change " + for_people(target) + ", was undone by change " + std::to_string(standing[at].undone_by));
+    return conflict("change " + for_people(target) + ", was undone by change " +
+                    std::to_string(standing[at].undone_by));
   }
   if (!standing[at].active) return conflict("change " + for_people(target) + ", has ended by itself");
   undoes = target.id;

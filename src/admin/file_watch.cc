@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kQuietMs = 60;    // whoever saves a file does so in several steps
+constexpr int kQuietMs = 60;     // whoever saves a file does so in several steps
 constexpr int kQuietTries = 20;  // but does not go on for ever
 constexpr int kLinksMax = 40;
 
@@ -104,7 +104,8 @@ bool FileWatch::wait(int timeout_ms) {
   std::array<pollfd, 2> wanted = {{{wake_, POLLIN, 0}, {events_, POLLIN, 0}}};
   if (poll(wanted.data(), wanted.size(), timeout_ms) <= 0) return false;
   std::uint64_t ignored = 0;
-  if ((wanted[0].revents & POLLIN) != 0) [[maybe_unused]] const ssize_t got = read(wake_, &ignored, sizeof ignored);
+  if ((wanted[0].revents & POLLIN) != 0) [[maybe_unused]]
+    const ssize_t got = read(wake_, &ignored, sizeof ignored);
   if (!drain()) return false;
   for (int i = 0; i < kQuietTries; ++i) {
     wanted[1].revents = 0;

@@ -116,8 +116,8 @@ Result<void> Journal::take_lines(const std::string& text) {
     }
     if (end + 1 == text.size()) break;  // the last one: as good as half written
     return fail(ErrorCode::invalid_argument,
-                path_ + ':' + std::to_string(number) + ": the line is damaged: " +
-                    (change ? "its id does not rise" : change.error().message) +
+                path_ + ':' + std::to_string(number) +
+                    ": the line is damaged: " + (change ? "its id does not rise" : change.error().message) +
                     "; remove the line, and the change is undone, or the file, and all changes are");
   }
   if (begin < text.size()) {
@@ -131,7 +131,8 @@ Result<void> Journal::take_lines(const std::string& text) {
 }
 
 Journal::Name Journal::name_is() const {
-  struct stat mine {}, named {};
+  struct stat mine {
+  }, named{};
   if (stat(path_.c_str(), &named) != 0) return Name::gone;
   const bool is_ours = fstat(file_, &mine) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
   return is_ours ? Name::ours : Name::another;
@@ -205,7 +206,8 @@ Journal::Kept Journal::worth_keeping(Micros now) const {
   const auto rules = [&](const Change& change) {
     const auto mode = overlay.modes.find(change.rule);
     return &change == overlay.policy || &change == overlay.kill_switch || &change == overlay.log_level ||
-           (mode != overlay.modes.end() && mode->second == &change) || std::ranges::find(overlay.bans, &change) != overlay.bans.end();
+           (mode != overlay.modes.end() && mode->second == &change) ||
+           std::ranges::find(overlay.bans, &change) != overlay.bans.end();
   };
   std::size_t first = changes_.size(), bytes = 0;
   while (first > 0 && changes_.size() - first < kLinesKept) {

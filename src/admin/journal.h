@@ -1,9 +1,9 @@
 // The file that changes are kept in: a line each, appended, on the disk before the change is in force.
 //
-// A process that is killed while it writes leaves half a line, which is dropped when the file is opened again; any other
-// damage is refused, with its place, because a change that somebody relies on would be gone in silence. Several
-// processes may have the file open, as while one takes over from another: who appends holds a lock, and reads first what
-// others have written. Without a path all is kept in memory. One thread at a time. Tested by journal_test.cc.
+// A process that is killed while it writes leaves half a line, which is dropped when the file is opened again; any
+// other damage is refused, with its place, because a change that somebody relies on would be gone in silence. Several
+// processes may have the file open, as while one takes over from another: who appends holds a lock, and reads first
+// what others have written. Without a path all is kept in memory. One thread at a time. Tested by journal_test.cc.
 #pragma once
 
 #include <sys/types.h>

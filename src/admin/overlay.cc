@@ -67,14 +67,15 @@ Result<Match> banned(const Request& request) {
     if (value.empty()) continue;
     if (auto added = add_condition(match, one.kind, {}, value); !added) return fail(std::move(added.error()));
   }
-  for (const auto& [kind, attributes] : {std::pair{AttributeKind::header, request.headers},
-                                         std::pair{AttributeKind::entry, request.entries}}) {
+  for (const auto& [kind, attributes] :
+       {std::pair{AttributeKind::header, request.headers}, std::pair{AttributeKind::entry, request.entries}}) {
     for (const Attribute& one : attributes) {
       const std::string name = kind == AttributeKind::header ? lower(one.name) : std::string(one.name);
       if (auto added = add_condition(match, kind, name, one.value); !added) return fail(std::move(added.error()));
     }
   }
-  if (match.all.empty()) return wrong("name whom to ban: \"ip\", \"user\", \"api_key\" or another attribute of requests");
+  if (match.all.empty())
+    return wrong("name whom to ban: \"ip\", \"user\", \"api_key\" or another attribute of requests");
   return match;
 }
 

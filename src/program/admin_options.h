@@ -1,4 +1,5 @@
-// How the server is looked after, as flags of `weir serve`: the rules' file, the changes over it, and who may make them.
+// How the server is looked after, as flags of `weir serve`: the rules' file, the changes over it, and who may make
+// them.
 //
 // Plain values. One thread. Tested by tests/server/admin.sh and hostile_admin.sh there.
 #pragma once

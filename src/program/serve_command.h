@@ -6,8 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <string>
-
+#include "program/admin_options.h"
 #include "program/bound_options.h"
 #include "program/door_options.h"
 #include "program/log_options.h"
@@ -32,8 +31,7 @@ class ServeCommand {
   StoreOptions store_;
   BoundOptions bounds_;
   LogOptions log_;
-  std::string config_;
-  bool force_ = false;
+  AdminOptions admin_;
 };
 
 }  // namespace weir

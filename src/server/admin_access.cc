@@ -81,7 +81,8 @@ std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCa
   }
   const auto origin = field(call, "origin");
   if (origin && !is_our_origin(*origin, host)) {
-    return AdminRefusal{403, "Forbidden", "pages of other sites may not use the admin port, nor may " + in_quotes(*origin)};
+    return AdminRefusal{403, "Forbidden",
+                        "pages of other sites may not use the admin port, nor may " + in_quotes(*origin)};
   }
   if (!access.token.empty() && !has_token(access, call)) {
     return AdminRefusal{401, "Unauthorized", "send Authorization: Bearer TOKEN, with what --admin-token-file holds"};

@@ -15,9 +15,9 @@
 namespace weir {
 
 struct AdminAccess {
-  std::string token{};                // empty: none is asked for
+  std::string token{};               // empty: none is asked for
   std::vector<std::string> hosts{};  // names that the port may be called by
-  bool any_host = false;              // as on a unix socket, which no browser reaches
+  bool any_host = false;             // as on a unix socket, which no browser reaches
 };
 
 struct AdminRefusal {

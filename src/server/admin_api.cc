@@ -2,6 +2,7 @@
 #include "server/admin_api.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include "nearest.h"
@@ -13,22 +14,29 @@
 namespace weir {
 namespace {
 
+constexpr Micros kRefusedDelay{250'000};  // whoever guesses tokens has time
 constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz", "/metrics"};
 
 }  // namespace
 
-std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path, HttpService& service) {
+std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path, HttpService& service, HttpWork& work) {
   HttpAnswer& out = service.answer;
   out.add("Cache-Control", "no-store");
   out.add("X-Content-Type-Options", "nosniff");
   out.add("Content-Security-Policy", "default-src 'none'");
-  if (service.admin == nullptr || std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return {};
+  if (std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return {};
+  if (service.admin == nullptr || service.admin->control == nullptr) {
+    if (path == "/") return {};
+    write_problem(out, 404, "Not found", "nothing can be looked after here; try GET / for help");
+    return HttpNext::answer;
+  }
   const auto refusal = refuse_admin(service.admin->access, call);
   if (!refusal) return {};
   write_problem(out, refusal->status, refusal->title, refusal->detail);
   if (refusal->status != 401) return HttpNext::answer;
   ++service.admin->refused;
   out.add("WWW-Authenticate", "Bearer realm=\"weir\"");
+  work.delay = kRefusedDelay;
   return HttpNext::hold;
 }
 
@@ -68,8 +76,8 @@ Result<Author> author_of(const HttpCall& call, const AdminBody& body) {
     if (!equals_ignoring_case(field.name, "x-weir-who")) continue;
     const bool is_printable = std::ranges::all_of(field.value, [](char c) { return c >= ' ' && c <= '~'; });
     if (field.value.empty() || field.value.size() > kWhoMax || !is_printable) {
-      return fail(ErrorCode::invalid_argument, "X-Weir-Who is " + in_quotes(field.value) +
-                                                   "; give a name of 1 to 64 printable letters");
+      return fail(ErrorCode::invalid_argument,
+                  "X-Weir-Who is " + in_quotes(field.value) + "; give a name of 1 to 64 printable letters");
     }
     author.who = field.value;
   }
@@ -81,6 +89,13 @@ Result<std::optional<Micros>> lasting_of(const AdminBody& body) {
   auto lasts = parse_lasting(body.text("for"));
   if (!lasts) return fail(lasts.error().code, "\"for\": " + lasts.error().message);
   return *lasts;
+}
+
+Result<std::size_t> count_of(std::string_view text, std::size_t most) {
+  std::size_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error == std::errc{} && end == text.data() + text.size() && n > 0) return std::min(n, most);
+  return fail(ErrorCode::invalid_argument, "n is " + in_quotes(text) + "; give a whole number from 1 on");
 }
 
 HttpNext answer_made(HttpService& service, const Result<Made>& made) {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "admin/change.h"
+#include "admin/control.h"
 #include "server/admin_body.h"
 #include "server/http_service.h"
 
@@ -16,7 +16,7 @@ namespace weir {
 // guard_admin()
 //
 // Who may not is answered here. What is answered later carries the fields that every answer of the port has.
-std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path, HttpService& service);
+std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path, HttpService& service, HttpWork& work);
 
 HttpNext status_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext policy_route(const HttpCall& call, HttpService& service, HttpWork& work);
@@ -43,6 +43,8 @@ Result<Author> author_of(const HttpCall& call, const AdminBody& body);
 Result<std::optional<Micros>> lasting_of(const AdminBody& body);
 // {"id":…,"changes":[…]}
 HttpNext answer_made(HttpService& service, const Result<Made>& made);
+// A parameter of a query that says how many are wanted.
+Result<std::size_t> count_of(std::string_view text, std::size_t most);
 std::string time_or_null(Micros time);  // as JSON; 0 is null
 
 }  // namespace weir

@@ -1,6 +1,8 @@
 // Single keys: explained, reset, banned; and who comes most. See admin_api.h.
 #include <array>
+#include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "nearest.h"
 #include "protocol/explain_text.h"
@@ -8,6 +10,7 @@
 #include "protocol/query.h"
 #include "server/admin_api.h"
 #include "server/admin_service.h"
+#include "sha256.h"
 
 namespace weir {
 namespace {
@@ -30,6 +33,30 @@ Result<Request> request_of(const std::string& attributes, HttpService& service) 
   if (service.item.by_rules) return service.item.request();
   return fail(ErrorCode::invalid_argument,
               "rules look at attributes such as \"user\", \"ip\" and \"path\"; \"key\" and \"limit\" do without them");
+}
+
+// For the journal. An API key is shown by its hash, as everywhere.
+std::string for_people(const CheckItem& item) {
+  std::string out;
+  const std::string key = item.api_key.empty() ? "" : "sha256:" + hex(sha256(item.api_key));
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<std::string_view, std::string_view>>{{"user", item.user},
+                                                                            {"api_key", key},
+                                                                            {"ip", item.ip},
+                                                                            {"tenant", item.tenant},
+                                                                            {"plan", item.plan},
+                                                                            {"method", item.method},
+                                                                            {"host", item.host},
+                                                                            {"path", item.path}}) {
+    if (!value.empty()) out.append(out.empty() ? "" : ", ").append(name).append(" ").append(value.substr(0, 200));
+  }
+  for (const auto* attributes : {&item.headers, &item.entries}) {
+    for (const Attribute& one : *attributes) {
+      if (out.size() > kReasonMax) return out;
+      out.append(out.empty() ? "" : ", ").append(one.name.substr(0, 100)).append(" ").append(one.value.substr(0, 200));
+    }
+  }
+  return out;
 }
 
 Result<void> needs_rules(const HttpService& service) {
@@ -64,11 +91,55 @@ HttpNext reset_route(const HttpCall& call, HttpService& service, HttpWork&) {
   if (const auto rules = needs_rules(service); !rules) return refuse_change(service, rules.error());
   const auto reset = control.gate().reset(body->text("rule"), *request);
   if (!reset) return refuse_change(service, reset.error());
-  const std::string what = "reset " + std::string(body->text("rule")) + ' ' + without_secrets(*request);
+  const std::string what =
+      "reset " + std::string(body->text("rule")) + ": " + (has_none ? "all" : for_people(service.item));
   if (const auto noted = control.note_reset(body->text("rule"), what, *author); !noted) {
     return refuse_change(service, noted.error());
   }
   service.answer.body = *reset ? "{\"reset\":true}\n" : "{\"reset\":false}\n";
+  return HttpNext::answer;
+}
+
+HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork&) {
+  constexpr std::size_t kMost = 1'000;
+  TopBy by = TopBy::hits;
+  std::string rule;
+  std::size_t n = 20;
+  const auto parameters = parse_query(split_target(call.target).query);
+  if (!parameters) return refuse_body(service, parameters.error());
+  for (const Parameter& parameter : *parameters) {
+    if (parameter.name == "rule") {
+      rule = parameter.value;
+    } else if (parameter.name == "by" && (parameter.value == "hits" || parameter.value == "denied")) {
+      by = parameter.value == "hits" ? TopBy::hits : TopBy::denied;
+    } else if (parameter.name == "n") {
+      const auto count = count_of(parameter.value, kMost);
+      if (!count) return refuse_body(service, count.error());
+      n = *count;
+    } else {
+      return refuse_body(service, {ErrorCode::invalid_argument,
+                                   "known are by=hits or by=denied, rule=NAME and n=20, not " +
+                                       in_quotes(parameter.name + '=' + parameter.value),
+                                   0});
+    }
+  }
+  const Gate& gate = service.admin->control->gate();
+  JsonWriter json(service.answer.body);
+  json.begin_object();
+  json.number("seconds", static_cast<std::uint64_t>(gate.top_keys_cover().count() / 1'000'000));
+  json.begin_array("keys");
+  for (const TopKey& one : gate.top_keys(by, rule, n)) {
+    json.begin_object();
+    json.text("rule", one.rule);
+    json.text("key", one.key);
+    json.number("hits", one.hits);
+    json.number("denied", one.denied);
+    json.number("error", one.error);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  service.answer.body += '\n';
   return HttpNext::answer;
 }
 

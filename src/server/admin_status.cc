@@ -1,15 +1,13 @@
-// GET /admin/v1/status, and the rules with what they have counted; who comes most. See admin_api.h.
-#include <algorithm>
-#include <charconv>
-#include <string>
+// The server as it stands, and its rules with what they have counted. See admin_api.h.
 #include <unistd.h>
 
-#include "nearest.h"
+#include <map>
+#include <string>
+#include <string_view>
+
 #include "protocol/json_writer.h"
-#include "protocol/query.h"
 #include "server/admin_api.h"
 #include "server/admin_service.h"
-#include "server/admin_usage.h"
 
 namespace weir {
 namespace {
@@ -53,7 +51,7 @@ void append_doors(JsonWriter& json, const AdminService& admin) {
   json.end_array();
 }
 
-void append_rule(JsonWriter& json, const RuleView& view, const RuleNumbers& numbers) {
+void append_rule(JsonWriter& json, const RuleView& view, const RuleUsage& numbers) {
   const Rule& rule = view.rule;
   std::string per;
   for (const Dimension& one : rule.per) per.append(per.empty() ? "" : ", ").append(to_string(one));
@@ -82,7 +80,7 @@ void append_rule(JsonWriter& json, const RuleView& view, const RuleNumbers& numb
 HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
   const AdminService& admin = *service.admin;
   const ControlStatus status = admin.control->status();
-  const TableNumbers table = table_numbers(service.limiter);
+  const LimiterStats table = service.limiter.stats();
   JsonWriter json(service.answer.body);
   json.begin_object();
   json.text("version", admin.version);
@@ -108,25 +106,19 @@ HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
 }
 
 HttpNext rules_route(const HttpCall&, HttpService& service, HttpWork&) {
-  const auto numbers = rule_numbers(service.admin->control->gate());
+  std::map<std::string, RuleUsage> numbers;
+  for (RuleUsage& one : service.admin->control->gate().usage()) numbers.emplace(one.rule, one);
   JsonWriter json(service.answer.body);
   json.begin_object();
   json.begin_array("rules");
   for (const RuleView& view : service.admin->control->rules()) {
     const auto of_rule = numbers.find(view.rule.name);
-    append_rule(json, view, of_rule == numbers.end() ? RuleNumbers{} : of_rule->second);
+    append_rule(json, view, of_rule == numbers.end() ? RuleUsage{} : of_rule->second);
   }
   json.end_array();
   json.end_object();
   service.answer.body += '\n';
   return HttpNext::answer;
-}
-
-Result<std::size_t> count_of(std::string_view text, std::size_t most) {
-  std::size_t n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error == std::errc{} && end == text.data() + text.size() && n > 0) return std::min(n, most);
-  return fail(ErrorCode::invalid_argument, "n is " + in_quotes(text) + "; give a whole number from 1 on");
 }
 
 }  // namespace weir

@@ -46,6 +46,8 @@ struct ReadCheck {
   std::size_t place = 0;  // of its charge, of its text in the body, of its error
 };
 
+struct AdminService;  // admin_service.h
+
 // The routes that a port has.
 enum class HttpFace : std::uint8_t { checks, admin };
 
@@ -53,6 +55,7 @@ struct HttpService {
   Limiter& limiter;
   Gate* gate = nullptr;  // null: there are no rules
   HttpFace face = HttpFace::checks;
+  AdminService* admin = nullptr;                // of the admin port
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   InlineLimits limits{};
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/admin_service.h"
 #include "server/grpc_session.h"
 #include "server/http_session.h"
 #include "server/listener.h"
@@ -31,9 +32,9 @@ constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gate
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping)
+  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping, AdminService& looked_after)
       : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
-        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &stopping},
+        admin{.limiter = limiter, .face = HttpFace::admin, .admin = &looked_after, .stopping = &stopping},
         grpc(limiter, options.gate),
         resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {}
 
@@ -102,11 +103,12 @@ class ThreadedServer final : public Server {
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
-    for (std::size_t i = 0; i < options_.threads; ++i) {
+    look_after();
+    for (std::size_t i = 0; i < options_.threads + (options_.admin ? 1 : 0); ++i) {
       auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, stopping_, admin_));
     }
     if (auto opened = open_doors(); !opened) return opened;
     if (!signals_.open(static_cast<bool>(options_.on_hangup))) {
@@ -162,25 +164,52 @@ class ThreadedServer final : public Server {
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
                          std::string_view option, Patience patience, const MakeSession& make_session) {
     if (!wanted) return {};
-    auto listening = listen_on(*wanted, option, loops_.size());
+    const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // which has a loop of its own
+    const std::size_t first = is_admin ? options_.threads : 0, loops = is_admin ? 1 : options_.threads;
+    auto listening = listen_on(*wanted, option, loops);
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
     if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
-    for (std::size_t i = 0; i < loops_.size(); ++i) {
-      Services& services = *services_[i];
+    for (std::size_t i = 0; i < loops; ++i) {
+      Services& services = *services_[first + i];
       Descriptor socket = i < listening->sockets.size() ? std::move(listening->sockets[i])
                                                         : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
       if (i == 0) shared_socket_ = socket.get();
-      loops_[i]->open(std::move(socket),
+      loops_[first + i]->open(std::move(socket),
                       {.patience = patience,
                        .make_session = [make_session, &services](
                                            std::string peer) { return make_session(services, std::move(peer)); },
                        .state = &doors_[number],
-                       .counts = &loops_[i]->counts().doors[number],
+                       .counts = &loops_[first + i]->counts().doors[number],
                        .connections_max = options_.connections_max});
     }
     return {};
+  }
+
+  void look_after() {
+    admin_.control = options_.control;
+    admin_.access = options_.admin_access;
+    admin_.access.any_host = options_.admin && options_.admin->is_unix();
+    admin_.version = options_.version;
+    admin_.state = options_.state;
+    admin_.threads = options_.threads;
+    admin_.started = limiter_.now();
+    admin_.doors = [this] { return door_views(); };
+  }
+
+  std::vector<DoorView> door_views() const {
+    const std::array<std::pair<std::string_view, const std::optional<Address>&>, kDoors> doors = {
+        {{"http", addresses_.http}, {"grpc", addresses_.grpc}, {"resp", addresses_.resp}, {"admin", addresses_.admin}}};
+    std::vector<DoorView> views;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      const auto& [name, address] = doors[i];
+      if (!address) continue;
+      DoorView& view = views.emplace_back(
+          DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
+      for (const auto& loop : loops_) view.requests += loop->counts().doors[i].requests.get();
+    }
+    return views;
   }
 
   void on_signal(int signal) {
@@ -206,6 +235,7 @@ class ThreadedServer final : public Server {
   std::atomic<std::int64_t> last_id_{0};
   std::vector<SocketFile> paths_;
   int shared_socket_ = -1;  // of the door that is being opened
+  AdminService admin_;
   std::vector<std::unique_ptr<Services>> services_;
   std::vector<std::unique_ptr<Loop>> loops_;  // the last: sessions end before what they use
 };

@@ -14,7 +14,9 @@
 #include <optional>
 #include <string>
 
+#include "admin/control.h"
 #include "server/address.h"
+#include "server/admin_access.h"
 #include "server/loop.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -30,6 +32,9 @@ struct ServerOptions {
   std::string version;
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
+  Control* control = nullptr;         // what the admin port looks after, which outlives the server, too; null: nothing
+  AdminAccess admin_access{};         // who may
+  std::string state{};                // the file, as it is told to people
   std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
 };
 
