@@ -19,7 +19,7 @@ constexpr std::size_t kHeadWordsMin = 8;
 constexpr std::size_t kBodyWordsMin = 4;
 
 // The layers, and what each may include beside itself. "public" is include/weir without limiter.h, which is a layer of
-// its own, as is gate.h; so are nearest.h, the words of error messages, few.h, space_saving.h, sha256.h and random_id.h,
+// its own, as is gate.h; so are nearest.h, the words of error messages, few.h, space_saving.h, sha256.h, random_id.h,
 // which need nothing, and log.h. "src" are the other files directly in src/, of which limiter.cc is the heart.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"public", {}},
@@ -44,8 +44,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"public", "limiter.h", "nearest.h", "sha256.h", "random_id.h", "policy", "plans", "store", "table", "algorithm"}},
     {"protocol", {"public", "nearest.h", "resp"}},
     {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
-    {"admin",
-     {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol", "policy"}},
+    {"admin", {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol", "policy"}},
     {"server",
      {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "resp", "protocol", "admin",
       "simulator"}},
@@ -73,8 +72,8 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"program", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
     {"src/admin/file_watch.cc", {"sockets"}},  // poll(), on what inotify says
-    {"src/policy/yaml.cc", {"library"}},  // the one file that sees yaml-cpp
-    {"src/algorithm/limit.cc", {"io"}},   // assertion_failed() tells stderr before it stops the program
+    {"src/policy/yaml.cc", {"library"}},       // the one file that sees yaml-cpp
+    {"src/algorithm/limit.cc", {"io"}},        // assertion_failed() tells stderr before it stops the program
 };
 
 const std::set<std::string> kSocketHeaders = {"sys/socket.h", "sys/un.h",     "sys/epoll.h",   "poll.h",

@@ -1,4 +1,6 @@
 // The changes that people ask for, one function each. See control.h.
+//
+// Each ends in make(), which alone writes and puts in force. Tested by control_test.cc.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,6 @@
 // What is told of the rules in force and of the changes. See control.h.
+//
+// Nothing here changes anything. Tested by control_test.cc.
 #include <algorithm>
 
 #include "admin/control.h"

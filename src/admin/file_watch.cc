@@ -112,6 +112,7 @@ bool FileWatch::wait(int timeout_ms) {
     if (poll(&wanted[1], 1, kQuietMs) <= 0) break;
     drain();
   }
+  follow();  // before the file is read: what comes after that is seen
   return true;
 }
 

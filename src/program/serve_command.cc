@@ -49,9 +49,9 @@ ServeCommand::ServeCommand(CLI::App& app) {
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options)
-                          .and_then([&] { return bounds_.fill(options); })
-                          .and_then([&] { return admin_.fill(options); });
+  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); }).and_then([&] {
+    return admin_.fill(options);
+  });
   if (!filled) return fail(filled.error());
   return options;
 }
@@ -83,7 +83,7 @@ int ServeCommand::run() {
   }
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, admin_.config, gate.policy().rules.size()});
+  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), control.status().changes_file});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

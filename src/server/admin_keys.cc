@@ -1,4 +1,6 @@
 // Single keys: explained, reset, banned; and who comes most. See admin_api.h.
+//
+// Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <array>
 #include <initializer_list>
 #include <string>

@@ -1,4 +1,6 @@
 // The policy in force: shown, tried, replaced, read again; what was changed, and back. See admin_api.h.
+//
+// Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <array>
 #include <string>
 

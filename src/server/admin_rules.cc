@@ -1,4 +1,6 @@
 // What is turned on and off: a rule, all of them, the log. See admin_api.h.
+//
+// Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <array>
 #include <string>
 

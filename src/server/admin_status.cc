@@ -1,4 +1,6 @@
 // The server as it stands, and its rules with what they have counted. See admin_api.h.
+//
+// Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <unistd.h>
 
 #include <map>

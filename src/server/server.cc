@@ -32,7 +32,8 @@ constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gate
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping, AdminService& looked_after)
+  Services(const ServerOptions& options, Limiter& limiter, const std::atomic<bool>& stopping,
+           AdminService& looked_after)
       : http{.limiter = limiter, .gate = options.gate, .stopping = &stopping},
         admin{.limiter = limiter, .face = HttpFace::admin, .admin = &looked_after, .stopping = &stopping},
         grpc(limiter, options.gate),
@@ -176,13 +177,13 @@ class ThreadedServer final : public Server {
                                                         : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
       if (i == 0) shared_socket_ = socket.get();
-      loops_[first + i]->open(std::move(socket),
-                      {.patience = patience,
-                       .make_session = [make_session, &services](
-                                           std::string peer) { return make_session(services, std::move(peer)); },
-                       .state = &doors_[number],
-                       .counts = &loops_[first + i]->counts().doors[number],
-                       .connections_max = options_.connections_max});
+      loops_[first + i]->open(
+          std::move(socket), {.patience = patience,
+                              .make_session = [make_session, &services](
+                                                  std::string peer) { return make_session(services, std::move(peer)); },
+                              .state = &doors_[number],
+                              .counts = &loops_[first + i]->counts().doors[number],
+                              .connections_max = options_.connections_max});
     }
     return {};
   }
@@ -205,8 +206,8 @@ class ThreadedServer final : public Server {
     for (std::size_t i = 0; i < kDoors; ++i) {
       const auto& [name, address] = doors[i];
       if (!address) continue;
-      DoorView& view = views.emplace_back(
-          DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
+      DoorView& view =
+          views.emplace_back(DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
       for (const auto& loop : loops_) view.requests += loop->counts().doors[i].requests.get();
     }
     return views;
