@@ -6,8 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <string>
-
+#include "program/admin_options.h"
 #include "program/bound_options.h"
 #include "program/door_options.h"
 #include "program/life_options.h"
@@ -42,8 +41,7 @@ class ServeCommand {
   PeerFlags peers_;
   SettingsFile settings_;
   UsageOptions usage_;
-  std::string config_;
-  bool force_ = false;
+  AdminOptions admin_;
 };
 
 }  // namespace weir

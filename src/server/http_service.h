@@ -46,6 +46,8 @@ struct ReadCheck {
   std::size_t place = 0;  // of its charge, of its text in the body, of its error
 };
 
+struct AdminService;  // admin_service.h
+
 // The routes that a port has.
 enum class HttpFace : std::uint8_t { checks, admin };
 
@@ -53,6 +55,7 @@ struct HttpService {
   Limiter& limiter;
   Gate* gate = nullptr;  // null: there are no rules
   HttpFace face = HttpFace::checks;
+  AdminService* admin = nullptr;                // of the admin port
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   const std::atomic<bool>* leaving = nullptr;   // whether an answer is the last of its connection, so that it moves on
   Gate* counting = nullptr;                     // counts limits that clients bring along; null: nobody does

@@ -56,6 +56,10 @@ std::string_view status_line(int status) {
       return "HTTP/1.1 409 Conflict\r\n";
     case 413:
       return "HTTP/1.1 413 Payload Too Large\r\n";
+    case 415:
+      return "HTTP/1.1 415 Unsupported Media Type\r\n";
+    case 422:
+      return "HTTP/1.1 422 Unprocessable Content\r\n";
     case 429:
       return "HTTP/1.1 429 Too Many Requests\r\n";
     case 431:

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/admin_service.h"
 #include "server/certificate_watch.h"
 #include "server/grpc_session.h"
 #include "server/http_session.h"
@@ -42,11 +43,12 @@ struct ForAllLoops {
   DenialLog denials;
   std::optional<Traces> traces{};
   MetricsSources metrics;
+  AdminService admin{};
 };
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const ForAllLoops& all, LoopCounts& counts)
+  Services(const ServerOptions& options, Limiter& limiter, ForAllLoops& all, LoopCounts& counts)
       : http{.limiter = limiter, .gate = options.gate},
         admin{.limiter = limiter, .face = HttpFace::admin},
         grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
@@ -60,6 +62,7 @@ struct Services {
     resp.bounds = {options.bounds, &counts.doors[2]};
     admin.bounds = {options.bounds, &counts.doors[3]};
     admin.metrics = &all.metrics;
+    admin.admin = &all.admin;
     grpc.stopping = &all.ending.stopping;
     resp.version = options.version;
     resp.password = options.password;
@@ -104,8 +107,9 @@ class ThreadedServer final : public Server {
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
+    look_after();
     if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
-    for (std::size_t i = 0; i < options_.threads; ++i) {
+    for (std::size_t i = 0; i < options_.threads + (options_.admin ? 1 : 0); ++i) {
       auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
                                        .bounds = options_.bounds,
                                        .counting = options_.counting});
@@ -182,31 +186,59 @@ class ThreadedServer final : public Server {
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
                          std::string_view option, Patience patience, const MakeSessionOf& make_session) {
     if (!wanted) return {};
+    const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // which has a loop of its own
+    const std::size_t first = is_admin ? options_.threads : 0, loops = is_admin ? 1 : options_.threads;
     const Entrance entrance = entrance_of(number, *wanted);
     addresses_.tls[number] = entrance.tls != nullptr;
-    auto listening = listen_on(*wanted, option, loops_.size());
+    auto listening = listen_on(*wanted, option, loops);
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
     all_.metrics.open[number] = &doors_[number].open;
     if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
-    for (std::size_t i = 0; i < loops_.size(); ++i) {
-      Services& services = *services_[i];
+    for (std::size_t i = 0; i < loops; ++i) {
+      Services& services = *services_[first + i];
       Descriptor socket = i < listening->sockets.size() ? std::move(listening->sockets[i])
                                                         : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
       if (i == 0) shared_socket_ = socket.get();
       keep_alive(socket.get(), options_.peers.keepalive);
-      loops_[i]->open(std::move(socket),
-                      {.patience = patience,
-                       .make_session = [make_session, &services](
-                                           std::string peer) { return make_session(services, std::move(peer)); },
-                       .entrance = entrance,
-                       .state = &doors_[number],
-                       .counts = &loops_[i]->counts().doors[number],
-                       .connections_max = options_.connections_max,
-                       .is_sheddable = number != static_cast<std::size_t>(DoorName::admin)});
+      Loop& loop = *loops_[first + i];
+      loop.open(std::move(socket),
+                {.patience = patience,
+                 .make_session = [make_session,
+                                  &services](std::string peer) { return make_session(services, std::move(peer)); },
+                 .entrance = entrance,
+                 .state = &doors_[number],
+                 .counts = &loop.counts().doors[number],
+                 .connections_max = options_.connections_max,
+                 .is_sheddable = !is_admin});
     }
     return {};
+  }
+
+  void look_after() {
+    all_.admin.control = options_.control;
+    all_.admin.access = options_.admin_access;
+    all_.admin.access.any_host = options_.admin && options_.admin->is_unix();
+    all_.admin.version = options_.version;
+    all_.admin.state = options_.state;
+    all_.admin.threads = options_.threads;
+    all_.admin.started = limiter_.now();
+    all_.admin.doors = [this] { return door_views(); };
+  }
+
+  std::vector<DoorView> door_views() const {
+    const std::array<std::pair<std::string_view, const std::optional<Address>&>, kDoors> doors = {
+        {{"http", addresses_.http}, {"grpc", addresses_.grpc}, {"resp", addresses_.resp}, {"admin", addresses_.admin}}};
+    std::vector<DoorView> views;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      const auto& [name, address] = doors[i];
+      if (!address) continue;
+      DoorView& view =
+          views.emplace_back(DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
+      for (const auto& loop : loops_) view.requests += loop->counts().doors[i].requests.get();
+    }
+    return views;
   }
 
   Entrance entrance_of(std::size_t door, const Address& address) const {

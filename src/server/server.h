@@ -15,7 +15,9 @@
 #include <optional>
 #include <string>
 
+#include "admin/control.h"
 #include "server/address.h"
+#include "server/admin_access.h"
 #include "server/bounds.h"
 #include "server/denial_log.h"
 #include "server/loop.h"
@@ -51,6 +53,9 @@ struct ServerOptions {
   MetricsHooks metrics{};    // what /metrics asks other parts of the program
   DenialLogOptions denials{};
   TraceOptions traces{};
+  Control* control = nullptr;  // what the admin port looks after, which outlives the server, too; null: nothing
+  AdminAccess admin_access{};  // who may
+  std::string state{};         // the file, as it is told to people
 };
 
 struct ServerAddresses {
