@@ -86,6 +86,16 @@ int ServeCommand::run() {
   Reloader reloader(control, admin_.config, admin_.no_watch ? Watching::off : Watching::on);
   options.control = &control;
   options.state = store_.state;
+  options.metrics.config = [&control] {
+    const ControlStatus status = control.status();
+    return ConfigMetrics{.last_reload_ok = status.last_reload.ok,
+                         .last_success = status.last_ok_at,
+                         .reloads_ok = status.reloads_ok,
+                         .reloads_failed = status.reloads_failed,
+                         .kill_switch = status.kill_switch,
+                         .changes_active = status.changes_active};
+  };
+  options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {
     options.gate = &gate;
     options.on_hangup = [&reloader] { reloader.reload(); };

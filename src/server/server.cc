@@ -108,6 +108,7 @@ class ThreadedServer final : public Server {
 
   Result<void> prepare() {
     look_after();
+    add_metrics();
     if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
     for (std::size_t i = 0; i < options_.threads + (options_.admin ? 1 : 0); ++i) {
       auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
@@ -225,6 +226,17 @@ class ThreadedServer final : public Server {
     all_.admin.threads = options_.threads;
     all_.admin.started = limiter_.now();
     all_.admin.doors = [this] { return door_views(); };
+  }
+
+  // What this server itself has to tell beside its counts.
+  void add_metrics() {
+    MetricsHooks& hooks = all_.metrics.hooks;
+    hooks.denials_logged = [this] { return all_.denials.counts().logged; };
+    hooks.denials_dropped = [this] { return all_.denials.counts().dropped; };
+    hooks.certificate_expiry = [this]() -> std::optional<Micros> {
+      const TlsStatus tls = tls_status();
+      return tls.is_on ? std::optional(Micros{tls.not_after * 1'000'000}) : std::nullopt;
+    };
   }
 
   std::vector<DoorView> door_views() const {
