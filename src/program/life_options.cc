@@ -28,7 +28,8 @@ Result<Micros> read_wait(const char* option, const std::string& text) {
 }  // namespace
 
 void LifeOptions::add(CLI::App& app) {
-  app.add_option("--drain-delay", drain_delay, "After SIGTERM, answer for so long while /readyz says 503; 0: not at all")
+  app.add_option("--drain-delay", drain_delay,
+                 "After SIGTERM, answer for so long while /readyz says 503; 0: not at all")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("--drain-max", drain_max, "Then finish what is in flight, for so long at most")

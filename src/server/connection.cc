@@ -13,7 +13,6 @@
 namespace weir {
 namespace {
 
-constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
 constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
 constexpr std::uint32_t kPreludeMax = 10;
@@ -49,7 +48,7 @@ void Connection::guarded(Step step) {
 }
 
 bool Connection::takes_input() const {
-  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < kOutputMax;
+  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < all_.bounds.output_max;
 }
 
 std::uint32_t Connection::interest() const {
@@ -154,7 +153,9 @@ void Connection::receive() {
 // Lets the session work on what is left over from before and what is new.
 void Connection::consume() {
   if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
+  const std::size_t before = out_.size();
   const Progress progress = session_->consume(rest_, all_.turn, out_);
+  all_.unwritten += out_.size() - before;
   rest_.remove_prefix(progress.consumed);
   counts_.requests.add(progress.answered);
   if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
@@ -178,7 +179,7 @@ void Connection::go_on() {
 // What is left may have to wait until the client has taken its answers; then finish() goes on with it.
 void Connection::consume_rest() {
   if (is_closing_ || rest_.empty() || session_->is_holding()) return;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else if (!is_full_) {
     consume();
@@ -279,6 +280,14 @@ bool Connection::is_taking() {
   return queued < std::exchange(queued_, queued);
 }
 
+// The kernel would keep what is not taken, megabytes of it, for as long as the client likes.
+void Connection::cut_off() {
+  const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  counts_.refuse(Refused::unread);
+  die();
+}
+
 // Closing at once would throw away answers that the client has not read while it still sends.
 void Connection::linger() {
   if (has_ended_) return part();
@@ -316,7 +325,7 @@ void Connection::on_due(Micros now) {
 void Connection::after_hold(bool was_holding) {
   if (session_->is_holding()) return;
   if (was_holding) since_ = all_.tick;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else {
     consume();
@@ -366,7 +375,10 @@ void Connection::watch_patience() {
   }
   if (is_lingering_) {
     if (is_taking()) since_ = all_.tick;
-    if (all_.tick - since_ > kLingerMax) die();
+    const bool is_waited_for = queued_ > 0 && !is_draining_;
+    if (all_.tick - since_ <= (is_waited_for ? all_.bounds.write_seconds : kLingerMax)) return;
+    if (is_waited_for) return cut_off();
+    die();
     return;
   }
   if (prelude_) {
@@ -377,10 +389,7 @@ void Connection::watch_patience() {
   }
   if (waits_to_write()) {
     if (is_taking()) written_ = all_.tick;
-    if (all_.tick - written_ > kWriteStallMax) {
-      counts_.refuse(Refused::unread);
-      die();
-    }
+    if (all_.tick - written_ > all_.bounds.write_seconds) cut_off();
     return;
   }
   if (session_->is_holding()) return;

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/admin_service.h"
 #include "server/certificate_watch.h"
 #include "server/grpc_session.h"
 #include "server/http_session.h"
@@ -30,24 +31,45 @@
 namespace weir {
 namespace {
 
-constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
-constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
-constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
-
 // What the sessions of all loops are told of the end.
 struct Ending {
   std::atomic<bool> stopping{false};  // the server is: nobody should send more
   std::atomic<bool> leaving{false};   // this process is: connections should move on
 };
 
+// What the sessions of all loops share.
+struct ForAllLoops {
+  Ending ending{};
+  DenialLog denials;
+  std::optional<Traces> traces{};
+  MetricsSources metrics;
+  AdminService admin{};
+};
+
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending)
-      : http{.limiter = limiter, .gate = options.gate, .stopping = &ending.stopping, .leaving = &ending.leaving},
-        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &ending.stopping, .leaving = &ending.leaving},
-        grpc(limiter, options.gate),
-        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {
-    grpc.stopping = &ending.stopping;
+  Services(const ServerOptions& options, Limiter& limiter, ForAllLoops& all, LoopCounts& counts)
+      : http{.limiter = limiter, .gate = options.gate},
+        admin{.limiter = limiter, .face = HttpFace::admin},
+        grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
+        resp{.limiter = limiter, .gate = options.gate} {
+    for (HttpService* one : {&http, &admin}) {
+      one->stopping = &all.ending.stopping;
+      one->leaving = &all.ending.leaving;
+    }
+    http.counting = resp.counting = options.counting;
+    http.bounds = {options.bounds, &counts.doors[0]};
+    resp.bounds = {options.bounds, &counts.doors[2]};
+    admin.bounds = {options.bounds, &counts.doors[3]};
+    admin.metrics = &all.metrics;
+    admin.admin = &all.admin;
+    grpc.stopping = &all.ending.stopping;
+    resp.version = options.version;
+    resp.password = options.password;
+    http.denials = {&all.denials, options.gate, "http"};
+    resp.denials = {&all.denials, options.gate, "resp"};
+    grpc.methods.denials() = {&all.denials, options.gate, "grpc"};
+    http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
   }
 
   HttpService http, admin;
@@ -72,15 +94,31 @@ struct SocketFile {
 class ThreadedServer final : public Server {
  public:
   ThreadedServer(ServerOptions options, Limiter& limiter)
-      : options_(std::move(options)), proxies_(options_.peers.proxies), limiter_(limiter) {}
+      : options_(std::move(options)),
+        proxies_(options_.peers.proxies),
+        limiter_(limiter),
+        all_{.denials = DenialLog(options_.denials, limiter),
+             .metrics = {.limiter = &limiter,
+                         .gate = options_.counting,
+                         .version = options_.version,
+                         .connections_max = options_.connections_max,
+                         .started = limiter.now(),
+                         .hooks = options_.metrics}} {}
   ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
-    for (std::size_t i = 0; i < options_.threads; ++i) {
-      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
+    look_after();
+    add_metrics();
+    if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
+    for (std::size_t i = 0; i < options_.threads + (options_.admin ? 1 : 0); ++i) {
+      auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
+                                       .bounds = options_.bounds,
+                                       .counting = options_.counting});
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, ending_));
+      LoopCounts& counts = loops_.back()->counts();
+      services_.push_back(std::make_unique<Services>(options_, limiter_, all_, counts));
+      all_.metrics.loops.push_back(&counts);
     }
     if (options_.tls.is_on()) {
       auto certificates = load_certificates(options_.tls);
@@ -139,38 +177,80 @@ class ThreadedServer final : public Server {
     const auto admin = [](Services& services, std::string peer) {
       return make_http_session(services.admin, std::move(peer));
     };
-    return open_door(0, options_.http, addresses_.http, "--http", kHttpPatience, http)
-        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", kGrpcPatiences, grpc); })
-        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", kRespPatience, resp); })
-        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", kHttpPatience, admin); });
+    const Patience patience = options_.bounds.http_patience(), others = options_.bounds.other_patience();
+    return open_door(0, options_.http, addresses_.http, "--http", patience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", others, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", others, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", patience, admin); });
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
                          std::string_view option, Patience patience, const MakeSessionOf& make_session) {
     if (!wanted) return {};
+    const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // which has a loop of its own
+    const std::size_t first = is_admin ? options_.threads : 0, loops = is_admin ? 1 : options_.threads;
     const Entrance entrance = entrance_of(number, *wanted);
     addresses_.tls[number] = entrance.tls != nullptr;
-    auto listening = listen_on(*wanted, option, loops_.size());
+    auto listening = listen_on(*wanted, option, loops);
     if (!listening) return fail(std::move(listening.error()));
     real = listening->address;
+    all_.metrics.open[number] = &doors_[number].open;
     if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
-    for (std::size_t i = 0; i < loops_.size(); ++i) {
-      Services& services = *services_[i];
+    for (std::size_t i = 0; i < loops; ++i) {
+      Services& services = *services_[first + i];
       Descriptor socket = i < listening->sockets.size() ? std::move(listening->sockets[i])
                                                         : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
       if (i == 0) shared_socket_ = socket.get();
       keep_alive(socket.get(), options_.peers.keepalive);
-      loops_[i]->open(std::move(socket),
-                      {.patience = patience,
-                       .make_session = [make_session, &services](
-                                           std::string peer) { return make_session(services, std::move(peer)); },
-                       .entrance = entrance,
-                       .state = &doors_[number],
-                       .counts = &loops_[i]->counts().doors[number],
-                       .connections_max = options_.connections_max});
+      Loop& loop = *loops_[first + i];
+      loop.open(std::move(socket),
+                {.patience = patience,
+                 .make_session = [make_session,
+                                  &services](std::string peer) { return make_session(services, std::move(peer)); },
+                 .entrance = entrance,
+                 .state = &doors_[number],
+                 .counts = &loop.counts().doors[number],
+                 .connections_max = options_.connections_max,
+                 .is_sheddable = !is_admin});
     }
     return {};
+  }
+
+  void look_after() {
+    all_.admin.control = options_.control;
+    all_.admin.access = options_.admin_access;
+    all_.admin.access.any_host = options_.admin && options_.admin->is_unix();
+    all_.admin.version = options_.version;
+    all_.admin.state = options_.state;
+    all_.admin.threads = options_.threads;
+    all_.admin.started = limiter_.now();
+    all_.admin.doors = [this] { return door_views(); };
+  }
+
+  // What this server itself has to tell beside its counts.
+  void add_metrics() {
+    MetricsHooks& hooks = all_.metrics.hooks;
+    hooks.denials_logged = [this] { return all_.denials.counts().logged; };
+    hooks.denials_dropped = [this] { return all_.denials.counts().dropped; };
+    hooks.certificate_expiry = [this]() -> std::optional<Micros> {
+      const TlsStatus tls = tls_status();
+      return tls.is_on ? std::optional(Micros{tls.not_after * 1'000'000}) : std::nullopt;
+    };
+  }
+
+  std::vector<DoorView> door_views() const {
+    const std::array<std::pair<std::string_view, const std::optional<Address>&>, kDoors> doors = {
+        {{"http", addresses_.http}, {"grpc", addresses_.grpc}, {"resp", addresses_.resp}, {"admin", addresses_.admin}}};
+    std::vector<DoorView> views;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      const auto& [name, address] = doors[i];
+      if (!address) continue;
+      DoorView& view =
+          views.emplace_back(DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
+      for (const auto& loop : loops_) view.requests += loop->counts().doors[i].requests.get();
+    }
+    return views;
   }
 
   Entrance entrance_of(std::size_t door, const Address& address) const {
@@ -192,7 +272,7 @@ class ThreadedServer final : public Server {
       return;
     }
     if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
-    ending_.stopping = ending_.leaving = true;
+    all_.ending.stopping = all_.ending.leaving = true;
     ask(Wish::tell);
     drain_at_ = stopwatch() + (signal == SIGTERM ? options_.life.drain_delay : Micros{0});
   }
@@ -228,7 +308,7 @@ class ThreadedServer final : public Server {
   Limiter& limiter_;
   ServerAddresses addresses_;
   Signals signals_;
-  Ending ending_;
+  ForAllLoops all_;
   bool is_stopping_ = false;
   Micros drain_at_ = kNever;
   Micros leave_at_ = kNever;
