@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "nearest.h"
+#include "weir/duration.h"
 
 namespace weir {
 namespace {
@@ -131,6 +132,19 @@ std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
   text.remove_prefix(at);
   const std::int64_t divisor = std::gcd(value.over, value.under);
   return Ratio{value.over / divisor, value.under / divisor};
+}
+
+Result<Micros> parse_duration(std::string_view text) {
+  std::string_view rest = text;
+  const Ratio count = take_number(rest, Suffix::is_a_unit).value_or(Ratio{1, 1});
+  const Unit* unit = find_unit(rest);
+  constexpr std::int64_t kMost = 86'400'000'000;  // a day
+  if (unit != nullptr && count.over > 0 && count.under > 0 && count.over <= kMost / unit->us * count.under) {
+    const std::int64_t whole = count.over * unit->us;
+    if (whole % count.under == 0) return Micros{whole / count.under};
+  }
+  return fail(ErrorCode::invalid_argument,
+              in_quotes(text) + " is no time of up to a day; write it like 500ms, 5s or 2min");
 }
 
 }  // namespace weir

@@ -10,6 +10,7 @@
 #include "policy/dimension.h"
 #include "policy/fields.h"
 #include "policy/flow.h"
+#include "weir/duration.h"
 
 namespace weir {
 namespace {

@@ -200,16 +200,4 @@ std::string time_text(Micros time) {
          two(clock.minutes().count()) + ':' + two(clock.seconds().count()) + 'Z';
 }
 
-Result<Micros> parse_duration(std::string_view text) {
-  std::string_view rest = text;
-  const Ratio count = take_number(rest, Suffix::is_a_unit).value_or(Ratio{1, 1});
-  const Unit* unit = find_unit(rest);
-  constexpr std::int64_t kMost = 86'400'000'000;  // a day
-  if (unit != nullptr && count.over > 0 && count.under > 0 && count.over <= kMost / unit->us * count.under) {
-    const std::int64_t whole = count.over * unit->us;
-    if (whole % count.under == 0) return Micros{whole / count.under};
-  }
-  return wrong(in_quotes(text) + " is no time of up to a day; write it like 500ms, 5s or 2min");
-}
-
 }  // namespace weir

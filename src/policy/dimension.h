@@ -27,7 +27,4 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 Result<Micros> parse_time(std::string_view text);
 std::string time_text(Micros time);
 
-// `5s`, `2min`, `1h`.
-Result<Micros> parse_duration(std::string_view text);
-
 }  // namespace weir

@@ -101,19 +101,5 @@ TEST(Time, RefusesWhatIsNone) {
   }
 }
 
-TEST(Duration, IsReadInUnitsOfUpToADay) {
-  const std::pair<const char*, std::int64_t> cases[] = {{"5s", 5'000'000},     {"500ms", 500'000},
-                                                        {"2min", 120'000'000}, {"1.5s", 1'500'000},
-                                                        {"h", 3'600'000'000},  {"1day", 86'400'000'000}};
-  for (const auto& [text, us] : cases) {
-    const auto duration = parse_duration(text);
-    ASSERT_TRUE(duration) << text;
-    EXPECT_EQ(duration->count(), us);
-  }
-  for (const char* text : {"", "5", "0s", "2day", "week", "5 parsecs", "99999999999999999h", "-1s"}) {
-    EXPECT_FALSE(parse_duration(text)) << text;
-  }
-}
-
 }  // namespace
 }  // namespace weir

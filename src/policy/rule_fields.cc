@@ -9,6 +9,7 @@
 #include "policy/fields.h"
 #include "policy/flow.h"
 #include "policy/path_pattern.h"
+#include "weir/duration.h"
 
 namespace weir {
 namespace {

@@ -14,7 +14,8 @@ struct Announced {
   std::string state{};   // the file; empty: none
   std::string config{};  // the file; empty: there are no rules
   std::size_t rules = 0;
-  std::string changes{};  // the file; empty: in memory
+  bool asks_clients = false;  // for a certificate
+  std::string changes{};      // the file; empty: in memory
 };
 
 void announce(const Server& server, const Announced& what);

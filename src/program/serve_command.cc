@@ -22,6 +22,8 @@ const char* const kServeExamples =
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
+    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
+    "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
 
@@ -44,21 +46,27 @@ ServeCommand::ServeCommand(CLI::App& app) {
   admin_.add(*serve_);
   bounds_.add(*serve_);
   log_.add(*serve_);
+  life_.add(*serve_);
+  tls_.add(*serve_);
+  peers_.add(*serve_);
+  settings_.add(*serve_);
+  usage_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); }).and_then([&] {
-    return admin_.fill(options);
-  });
-  if (!filled) return fail(filled.error());
+  for (const auto& filled : {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options),
+                             peers_.fill(options), log_.fill(options), admin_.fill(options)}) {
+    if (!filled) return fail(filled.error());
+  }
   return options;
 }
 
 int ServeCommand::run() {
+  if (const auto set = settings_.apply(*serve_); !set) return complain(set.error().message, kNotUnderstood);
   auto wanted = server_options();
-  if (!wanted) return complain(wanted.error().message, kCouldNot);
+  if (!wanted) return complain(settings_.with_place(wanted.error().message), kCouldNot);
   ServerOptions& options = *wanted;
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
@@ -66,10 +74,11 @@ int ServeCommand::run() {
   const LogWriter log_writer(log_.format);
 
   auto limiter_options = store_.limiter_options();
-  if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
+  if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
-  Gate gate(*limiter);
+  Gate gate(*limiter, usage_.gate_options());
+  options.counting = &gate;
   ControlOptions control_options = admin_.control(store_.state);
   control_options.log_level = log_.level;
   Control control(*limiter, gate, std::move(control_options));
@@ -77,13 +86,25 @@ int ServeCommand::run() {
   Reloader reloader(control, admin_.config, admin_.no_watch ? Watching::off : Watching::on);
   options.control = &control;
   options.state = store_.state;
+  options.metrics.config = [&control] {
+    const ControlStatus status = control.status();
+    return ConfigMetrics{.last_reload_ok = status.last_reload.ok,
+                         .last_success = status.last_ok_at,
+                         .reloads_ok = status.reloads_ok,
+                         .reloads_failed = status.reloads_failed,
+                         .kill_switch = status.kill_switch,
+                         .changes_active = status.changes_active};
+  };
+  options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {
     options.gate = &gate;
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
+  const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), control.status().changes_file});
+  announce(**server,
+           {store_.state, admin_.config, gate.policy().rules.size(), asks_clients, control.status().changes_file});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

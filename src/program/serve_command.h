@@ -9,8 +9,13 @@
 #include "program/admin_options.h"
 #include "program/bound_options.h"
 #include "program/door_options.h"
+#include "program/life_options.h"
 #include "program/log_options.h"
+#include "program/peer_options.h"
+#include "program/settings_file.h"
 #include "program/store_options.h"
+#include "program/tls_options.h"
+#include "program/usage_options.h"
 
 namespace weir {
 
@@ -31,6 +36,11 @@ class ServeCommand {
   StoreOptions store_;
   BoundOptions bounds_;
   LogOptions log_;
+  LifeOptions life_;
+  TlsFlags tls_;
+  PeerFlags peers_;
+  SettingsFile settings_;
+  UsageOptions usage_;
   AdminOptions admin_;
 };
 

@@ -6,14 +6,16 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace weir {
 namespace {
 
-constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
+constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
+constexpr std::uint32_t kPreludeMax = 10;
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
 // An assignment of {} would keep the capacity.
@@ -45,12 +47,13 @@ void Connection::guarded(Step step) {
 }
 
 bool Connection::takes_input() const {
-  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < kOutputMax;
+  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < all_.bounds.output_max;
 }
 
 std::uint32_t Connection::interest() const {
+  if (prelude_) return prelude_->wants_write() ? EPOLLOUT : EPOLLIN;
   std::uint32_t events = 0;
-  if (has_output()) events |= EPOLLOUT;
+  if (waits_to_write()) events |= EPOLLOUT;
   if (has_ended_) return events;
   if (is_closing_ || takes_input()) events |= EPOLLIN;
   // Who has been told all that it will hear may hang up; who waits for a place gives it up. Work in pieces goes on.
@@ -59,13 +62,65 @@ std::uint32_t Connection::interest() const {
 }
 
 void Connection::on_readable() {
-  guarded([this] { receive(); });
+  guarded([this] {
+    if (prelude_) prepare();
+    if (!prelude_ && !is_dead()) receive();
+  });
+}
+
+void Connection::begin_with(std::unique_ptr<Prelude> prelude) {
+  prelude_ = std::move(prelude);
+  phase_ = Phase::header;
+}
+
+void Connection::prepare() {
+  switch (prelude_->go_on()) {
+    case Prelude::Step::again:
+      return;
+    case Prelude::Step::failed:
+      return give_up_prelude();
+    case Prelude::Step::done:
+      break;
+  }
+  tls_ = prelude_->stream();
+  session_ = prelude_->make_session();
+  prelude_.reset();
+  phase_ = Phase::idle;
+  since_ = all_.tick;
+  if (is_draining_) session_->drain(out_);
+}
+
+// Whoever came and left without a word is no news. To others there is something to read: an alert, or the words.
+void Connection::give_up_prelude() {
+  const std::unique_ptr<Prelude> prelude = std::move(prelude_);
+  if (!prelude->has_begun()) return die();
+  counts_.refuse(prelude->why());
+  is_closing_ = true;
+  written_ = all_.tick;
+  out_ = prelude->last_words();
+}
+
+// As recv() and send(). What comes after the last answer is dropped as it is.
+ssize_t Connection::read_some(std::span<char> room) {
+  if (!tls_ || is_closing_) return recv(socket_.get(), room.data(), room.size(), 0);
+  const std::size_t size = tls_->receive(room);
+  if (size > 0 || (tls_->has_ended() && !tls_->has_failed())) return static_cast<ssize_t>(size);
+  errno = tls_->has_failed() ? EPROTO : EAGAIN;
+  return -1;
+}
+
+ssize_t Connection::write_some(std::string_view bytes) {
+  if (!tls_) return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const std::size_t size = tls_->send(bytes);
+  if (size > 0) return static_cast<ssize_t>(size);
+  errno = tls_->has_failed() ? EPROTO : EAGAIN;
+  return -1;
 }
 
 void Connection::receive() {
   if (has_ended_ || asked_ || (!is_closing_ && !takes_input())) return;
   const std::span<char> room = all_.room.next();
-  const ssize_t size = recv(socket_.get(), room.data(), room.size(), 0);
+  const ssize_t size = read_some(room);
   if (size < 0) {
     if (errno != EAGAIN && errno != EINTR) die();
     return;
@@ -74,6 +129,7 @@ void Connection::receive() {
     has_ended_ = true;
     return;
   }
+  has_spoken_ = true;
   if (is_closing_) return;  // what comes after the last answer is read and dropped
   const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
   counts_.bytes_in.add(bytes.size());
@@ -91,7 +147,9 @@ void Connection::receive() {
 // Lets the session work on what is left over from before and what is new.
 void Connection::consume() {
   if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
+  const std::size_t before = out_.size();
   const Progress progress = session_->consume(rest_, all_.turn, out_);
+  all_.unwritten += out_.size() - before;
   rest_.remove_prefix(progress.consumed);
   counts_.requests.add(progress.answered);
   if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
@@ -115,7 +173,7 @@ void Connection::go_on() {
 // What is left may have to wait until the client has taken its answers; then finish() goes on with it.
 void Connection::consume_rest() {
   if (is_closing_ || rest_.empty() || session_->is_holding()) return;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else if (!is_full_) {
     consume();
@@ -125,6 +183,8 @@ void Connection::consume_rest() {
 bool Connection::finish() {
   bool goes_on = false;
   guarded([&] {
+    if (prelude_ && prelude_->wants_write()) prepare();
+    if (tls_ && tls_->wants_write()) tls_->go_on();
     flush();
     if (is_dead()) return;
     if (is_full_ && !has_output() && !is_closing_) {
@@ -134,8 +194,9 @@ bool Connection::finish() {
       return;
     }
     keep_rest();
+    if (tls_ && tls_->has_ended() && takes_input()) has_ended_ = true;
     end_if_drained();
-    if (!is_dead() && has_ended_ && !has_output()) die();
+    if (!is_dead() && has_ended_ && !has_output()) part();
     if (is_dead() || !is_growing_too_much() || is_closing_) return;
     counts_.refuse(Refused::buffers);
     give_up(GiveUp::no_room);
@@ -164,10 +225,11 @@ void Connection::drop_input() {
 // Whoever was told something last is given the time to read it.
 void Connection::end_if_drained() {
   if (!is_draining_ || is_closing_ || is_full_ || is_midway() || !session_->is_drained()) return;
+  if (!has_spoken_ && !has_ended_ && all_.tick - since_ <= kFreshMax) return;
   is_closing_ = true;
   if (has_output()) return;
   if (spoke_last_) return linger();
-  die();
+  part();
 }
 
 bool Connection::is_growing_too_much() {
@@ -187,7 +249,7 @@ void Connection::give_up(GiveUp why) {
 
 void Connection::flush() {
   while (has_output()) {
-    const ssize_t size = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+    const ssize_t size = write_some(std::string_view(out_).substr(sent_));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) {
       out_.erase(0, std::exchange(sent_, 0));
@@ -212,14 +274,29 @@ bool Connection::is_taking() {
   return queued < std::exchange(queued_, queued);
 }
 
+// The kernel would keep what is not taken, megabytes of it, for as long as the client likes.
+void Connection::cut_off() {
+  const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  counts_.refuse(Refused::unread);
+  die();
+}
+
 // Closing at once would throw away answers that the client has not read while it still sends.
 void Connection::linger() {
-  if (has_ended_) return die();
+  if (has_ended_) return part();
   if (is_lingering_) return;
+  if (tls_ && tls_->say_goodbye() == TlsStream::Step::again) return;  // finish() comes here again
   shutdown(socket_.get(), SHUT_WR);
   is_lingering_ = true;
   since_ = all_.tick;
   drop_input();
+}
+
+// At an end that both sides know of.
+void Connection::part() {
+  if (tls_) tls_->say_goodbye();
+  die();
 }
 
 void Connection::on_gone() { die(); }
@@ -242,17 +319,26 @@ void Connection::on_due(Micros now) {
 void Connection::after_hold(bool was_holding) {
   if (session_->is_holding()) return;
   if (was_holding) since_ = all_.tick;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else {
     consume();
   }
 }
 
+void Connection::tell_watchers() {
+  guarded([this] {
+    if (is_closing_ || prelude_) return;
+    if (!has_output()) written_ = all_.tick;
+    session_->tell_watchers(out_);
+  });
+}
+
 void Connection::drain() {
   guarded([this] {
+    if (prelude_) drain_prelude();
     is_draining_ = true;
-    if (is_closing_) return;
+    if (is_closing_ || prelude_ || is_dead()) return;
     const bool was_holding = session_->is_holding();
     if (!has_output()) written_ = all_.tick;
     session_->drain(out_);
@@ -261,8 +347,18 @@ void Connection::drain() {
   });
 }
 
+// Whoever has begun to say who it is may end that, and is then served once.
+void Connection::drain_prelude() {
+  prepare();
+  if (prelude_ && !prelude_->has_begun()) die();
+  since_ = all_.tick;
+}
+
 void Connection::refuse(GiveUp why) {
-  guarded([&] { give_up(why); });
+  guarded([&] {
+    if (prelude_) return die();
+    give_up(why);
+  });
 }
 
 void Connection::watch_patience() {
@@ -273,15 +369,21 @@ void Connection::watch_patience() {
   }
   if (is_lingering_) {
     if (is_taking()) since_ = all_.tick;
-    if (all_.tick - since_ > kLingerMax) die();
+    const bool is_waited_for = queued_ > 0 && !is_draining_;
+    if (all_.tick - since_ <= (is_waited_for ? all_.bounds.write_seconds : kLingerMax)) return;
+    if (is_waited_for) return cut_off();
+    die();
     return;
   }
-  if (has_output()) {
+  if (prelude_) {
+    const std::uint32_t most = is_draining_ ? kLingerMax : std::min(patience_.header, kPreludeMax);
+    if (all_.tick - since_ <= most) return;
+    counts_.refuse(Refused::slow);
+    return die();
+  }
+  if (waits_to_write()) {
     if (is_taking()) written_ = all_.tick;
-    if (all_.tick - written_ > kWriteStallMax) {
-      counts_.refuse(Refused::unread);
-      die();
-    }
+    if (all_.tick - written_ > all_.bounds.write_seconds) cut_off();
     return;
   }
   if (session_->is_holding()) return;
@@ -289,7 +391,7 @@ void Connection::watch_patience() {
                              : phase_ == Phase::header ? patience_.header
                                                        : patience_.body;
   if (most == 0 || all_.tick - since_ <= most) return;
-  if (phase_ == Phase::idle) return die();
+  if (phase_ == Phase::idle) return part();
   counts_.refuse(Refused::slow);
   give_up(GiveUp::too_slow);
 }

@@ -2,42 +2,44 @@
 //
 // In each turn a loop lets it read (on_readable()), and if it asks() something of the turn, lets it settle() and
 // go_on() with what it had read, as often as need be; finish() then writes. Patience is counted in the loop's ticks of
-// a second; nothing here reads a clock. A client that does not take its answers is read no further beyond kOutputMax,
+// a second; nothing here reads a clock. A client that does not take its answers is read no further beyond a bound,
 // and cut off if it takes none at all; a slow one is waited for. What all connections hold is counted: beyond the
-// bound, one that holds more than a little and wants more is told so and closed. One thread. Tested by
-// tests/server/*.sh.
+// bound, one that holds more than a little and wants more is told so and closed. What comes before a session (see
+// prelude.h) and TLS cost those that have none of it a look at a null pointer. One thread. Tested by
+// connection_test.cc and tests/server/*.sh.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "server/bounds.h"
 #include "server/counts.h"
 #include "server/descriptor.h"
+#include "server/overload.h"
+#include "server/prelude.h"
 #include "server/room.h"
 #include "server/session.h"
 #include "server/turn.h"
 
 namespace weir {
 
-// How many seconds a connection may stay in a phase; 0 is for ever.
-struct Patience {
-  std::uint32_t idle = 0;
-  std::uint32_t header = 10;
-  std::uint32_t body = 60;
-};
-
 // What the connections of a loop share.
 struct Shared {
-  explicit Shared(Limiter& limiter) : turn(limiter) {}
+  explicit Shared(Limiter& limiter, const Bounds& with = {}, Gate* counting = nullptr)
+      : turn(limiter, counting), bounds(with), overload(with.shed_after) {}
 
   Turn turn;
   Room room;
-  std::uint64_t tick = 0;    // seconds since the loop began
-  std::size_t held = 0;      // bytes in the buffers of all connections
-  std::size_t held_max = 0;  // beyond it, none may grow that holds more than a little
+  const Bounds bounds;
+  Overload overload;
+  std::uint64_t tick = 0;     // seconds since the loop began
+  std::size_t held = 0;       // bytes in the buffers of all connections
+  std::size_t held_max = 0;   // beyond it, none may grow that holds more than a little
+  std::size_t unwritten = 0;  // bytes of answers since somebody could write: a turn must not gather too many
 };
 
 class Connection {
@@ -49,11 +51,15 @@ class Connection {
 
   int descriptor() const { return socket_.get(); }
 
+  // Before anything happens to it: its session is made when this is over.
+  void begin_with(std::unique_ptr<Prelude> prelude);
+
   // What happens to it. After each of these comes finish(), before that the rounds of settle() and go_on().
   void on_readable();
   void on_gone();  // the peer has left, or something is wrong with the socket
   void on_tick();
   void on_due(Micros now);
+  void tell_watchers();
   void drain();
   void refuse(GiveUp why);
 
@@ -79,13 +85,21 @@ class Connection {
 
  private:
   bool has_output() const { return sent_ < out_.size(); }
+  bool waits_to_write() const { return has_output() || (tls_ && tls_->wants_write()); }
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
   bool takes_input() const;
 
   void die() { socket_.close(); }
+  void cut_off();
+  void part();
   template <class Step>
   void guarded(Step step);
   void receive();
+  void prepare();
+  void give_up_prelude();
+  void drain_prelude();
+  ssize_t read_some(std::span<char> room);
+  ssize_t write_some(std::string_view bytes);
   void consume();
   void consume_rest();
   void after_hold(bool was_holding);
@@ -101,6 +115,8 @@ class Connection {
 
   Descriptor socket_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Prelude> prelude_;  // until the session is there
+  std::unique_ptr<TlsStream> tls_;
   Patience patience_;
   Shared& all_;
   DoorCounts& counts_;
@@ -114,6 +130,7 @@ class Connection {
   int queued_ = 0;             // bytes that the kernel held for the client at the last look
   Phase phase_ = Phase::idle;
   bool asked_ = false;
+  bool has_spoken_ = false;  // the client has sent something
   bool is_full_ = false;     // the session waits for room in out_
   bool is_closing_ = false;  // after out_ is written
   bool is_lingering_ = false;

@@ -9,6 +9,7 @@
 
 #include "nearest.h"
 #include "protocol/forward_auth.h"
+#include "protocol/http1.h"
 #include "protocol/query.h"
 #include "server/admin_api.h"
 #include "server/forward_auth.h"
@@ -52,6 +53,15 @@ HttpNext readyz(const HttpCall&, HttpService& service, HttpWork&) {
   service.answer.status = 503;
   return text(service, "stopping\n");
 }
+HttpNext metrics(const HttpCall& call, HttpService& service, HttpWork&) {
+  if (service.metrics == nullptr) return text(service, "");
+  std::string_view accept;
+  for (const Attribute& field : call.fields) {
+    if (equals_ignoring_case(field.name, "accept")) accept = field.value;
+  }
+  const MetricsFormat format = metrics_format(accept);
+  return text(service, metrics_page(*service.metrics, format), content_type(format));
+}
 HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&);
 // As Envoy's reference service answers it.
 HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "OK"); }
@@ -79,6 +89,7 @@ constexpr auto kAdminRoutes = std::to_array<Route>({
     {"/", "GET", "GET, HEAD", admin_welcome},
     {"/livez", "GET", "GET, HEAD", livez},
     {"/readyz", "GET", "GET, HEAD", readyz},
+    {"/metrics", "GET", "GET, HEAD", metrics},
     {"/admin/v1/status", "GET", "GET, HEAD", status_route},
     {"/admin/v1/policy", "GET", "GET, HEAD", policy_route},
     {"/admin/v1/policy/validate", "POST", "POST", validate_route},
@@ -150,16 +161,20 @@ void write_wrong_method(HttpAnswer& out, const Route& route, std::string_view me
 
 }  // namespace
 
-std::size_t body_max(std::string_view target) {
-  return split_target(target).path == "/v1/checks" ? kHttpChecksBodyMax : kHttpBodyMax;
+std::size_t body_max(std::string_view target, const Bounds& bounds) {
+  return split_target(target).path == "/v1/checks" ? bounds.checks_body_max() : bounds.body_max;
 }
 
 HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work) {
   service.answer.clear();
   service.now = service.limiter.now();
   service.refusal = 400;
+  service.route = {};
   const std::string_view path = split_target(call.target).path;
-  if (service.face == HttpFace::checks && is_forward_auth(path)) return forward_auth_route(call, service, work);
+  if (service.face == HttpFace::checks && is_forward_auth(path)) {
+    service.route = kForwardAuthPath;
+    return forward_auth_route(call, service, work);
+  }
   if (service.face == HttpFace::admin) {
     if (const auto refused = guard_admin(call, path, service, work)) return *refused;
   }
@@ -168,6 +183,7 @@ HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work)
     write_unknown_path(service.answer, service.face, path);
     return HttpNext::answer;
   }
+  service.route = route->path;
   if (takes(*route, call.method)) return route->answer(call, service, work);
   write_wrong_method(service.answer, *route, call.method);
   return HttpNext::answer;

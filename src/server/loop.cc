@@ -24,12 +24,14 @@
 namespace weir {
 namespace {
 
-constexpr std::uint32_t kDrainMax = 10;         // seconds that a drain may take
 constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
 constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
-constexpr int kAcceptsMax = 64;                 // in a row
-constexpr int kBacklogMax = 4'096;              // of a listener: the kernel's own bound
-constexpr Micros kAcceptRest{100'000};          // when descriptors have run out
+constexpr std::size_t kEventsMin = 256;         // after so many, what was read is decided
+constexpr std::size_t kEventsMax = 16'384;      // of a turn
+constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // of a turn's answers: then they are written
+constexpr int kAcceptsMax = 64;                              // in a row
+constexpr int kBacklogMax = 4'096;                           // of a listener: the kernel's own bound
+constexpr Micros kAcceptRest{100'000};                       // when descriptors have run out
 constexpr std::int64_t kTickSeconds = 1;
 
 // What epoll's events point to.
@@ -81,8 +83,9 @@ std::string text_of(const sockaddr_storage& address) {
 
 class EpollLoop final : public Loop {
  public:
-  EpollLoop(Limiter& limiter, std::size_t buffers_max) : limiter_(limiter), all_(limiter) {
-    all_.held_max = buffers_max;
+  EpollLoop(Limiter& limiter, const LoopOptions& options)
+      : limiter_(limiter), all_(limiter, options.bounds, options.counting) {
+    all_.held_max = options.buffers_max;
   }
 
   // False, and errno, if the kernel refuses.
@@ -95,33 +98,47 @@ class EpollLoop final : public Loop {
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);
     watch(ticks_.get(), [this] { on_tick(); });
-    watch(wakes_.get(), [this] { on_stop(); });
+    watch(wakes_.get(), [this] { on_wish(); });
     return true;
   }
 
   void open(Descriptor listening, Door door) override {
+    // What it accepts has it too: the kernel keeps no more for a client than we do.
+    const auto unsent_max = static_cast<int>(all_.bounds.output_max);
+    setsockopt(listening.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
     listeners_.emplace_back(std::move(listening), std::move(door));
     let_in(listeners_.back());
   }
 
   LoopCounts& counts() override { return counts_; }
 
-  void stop() override {
-    ++stops_;
+  void ask(Wish wish) override {
+    Wish before = wish_.load();
+    while (before < wish && !wish_.compare_exchange_weak(before, wish)) {
+    }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t told = write(wakes_.get(), &one, sizeof one);
   }
 
   Stopped run() override {
-    std::array<epoll_event, 256> events;
+    std::vector<epoll_event> events(kEventsMin);
     while (!left_) {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
+      all_.overload.begin_turn(all_.turn.now());
+      all_.turn.set_shedding(false);
       counts_.turns.add();
-      for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
+      const Micros began = all_.turn.now();
+      for (int i = 0; i < count; ++i) {
+        if (i > 0 && i % static_cast<int>(kEventsMin) == 0) finish_turn();
+        dispatch(events[static_cast<std::size_t>(i)]);
+      }
       wake_due();
       finish_turn();
+      all_.overload.end_turn(limiter_.now());
+      if (count == static_cast<int>(events.size())) events.resize(std::min(2 * events.size(), kEventsMax));
       graveyard_.clear();  // no event of this round points there any more
+      count_time(began);
       if (is_stopping_ && clients_.empty()) leave(Stopped::drained);
     }
     return *left_;
@@ -174,10 +191,19 @@ class EpollLoop final : public Loop {
     if ((events & EPOLLERR) != 0 || has_hung_up || left_while_held) {
       connection.on_gone();
     } else if ((events & EPOLLIN) != 0) {
-      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax) finish_turn();
+      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax || all_.unwritten >= kUnwrittenMax) finish_turn();
+      look_at_the_clock();
       connection.on_readable();
     }
     touch(client);
+  }
+
+  // Once a connection, and only while the loop is behind.
+  bool look_at_the_clock() {
+    if (!all_.overload.is_on()) return false;
+    const bool sheds = all_.overload.sheds(limiter_.now());
+    all_.turn.set_shedding(sheds);
+    return sheds;
   }
 
   // Whatever happened to a connection, the turn's end looks at it.
@@ -202,7 +228,20 @@ class EpollLoop final : public Loop {
       }
       finishing_.clear();
     }
+    all_.unwritten = 0;
     all_.room.clear();
+  }
+
+  // A request takes as long as the turn that it is answered in.
+  void count_time(Micros began) {
+    std::optional<std::int64_t> took;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      DoorCounts& door = counts_.doors[i];
+      const std::uint64_t before = std::exchange(timed_[i], door.requests.get());
+      if (timed_[i] == before) continue;
+      if (!took) took = (limiter_.now() - began).count();
+      door.seconds.add(*took, timed_[i] - before);
+    }
   }
 
   void decide() {
@@ -300,12 +339,17 @@ class EpollLoop final : public Loop {
 
   void place(const Door& door, Descriptor socket, std::string peer) {
     door.counts->accepted.add();
-    auto session = door.make_session(std::move(peer));
+    if (!door.entrance.admits(peer)) return door.counts->refuse(Refused::proxy);
+    auto session = door.entrance.is_open() ? door.make_session(std::move(peer)) : make_no_session();
     const std::size_t open = door.state->open.load();
-    if (open >= door.connections_max) door.counts->refuse(Refused::connections);
+    const bool is_crowded = open >= door.connections_max;
+    const bool may_turn_away = door.is_sheddable && all_.bounds.on_overload == OnOverload::deny;
+    const bool is_turned_away = is_crowded || (may_turn_away && look_at_the_clock());
+    const GiveUp why = is_crowded ? GiveUp::too_crowded : GiveUp::too_busy;
+    if (is_turned_away) door.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
     if (open >= door.connections_max + kRefusedMax) {
       std::string last_words;
-      session->give_up(GiveUp::too_crowded, last_words);
+      session->give_up(why, last_words);
       send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);
       return;
     }
@@ -313,7 +357,11 @@ class EpollLoop final : public Loop {
     Client& client = clients_.back();
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
-    if (open >= door.connections_max) connection.refuse(GiveUp::too_crowded);
+    if (!door.entrance.is_open()) {
+      connection.begin_with(
+          std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), connection.descriptor()));
+    }
+    if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
     add(connection.descriptor(), EPOLLIN, client);
     touch(client);
@@ -322,33 +370,46 @@ class EpollLoop final : public Loop {
   void on_tick() {
     std::uint64_t ticks = 0;
     if (read(ticks_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
-    all_.tick += ticks;
+    all_.tick += 1;  // clients are not blamed for seconds in which the server was stopped or stuck
     counts_.ticks.add(ticks);
     finish_turn();  // nobody is between a question and its answer
     for (Client& client : clients_) {
       client.connection.on_tick();
       touch(client);
     }
-    if (is_stopping_ && all_.tick - stopping_since_ > kDrainMax) leave(Stopped::forced);
   }
 
-  void on_stop() {
+  void on_wish() {
     std::uint64_t times = 0;
     [[maybe_unused]] const ssize_t told = read(wakes_.get(), &times, sizeof times);
-    if (stops_ > 1) return leave(Stopped::forced);
-    if (std::exchange(is_stopping_, true)) return;
-    stopping_since_ = all_.tick;
+    const Wish wish = wish_.load();
+    if (wish == Wish::leave) return leave(clients_.empty() ? Stopped::drained : Stopped::forced);
     finish_turn();
+    if (wish == Wish::tell) for_each_client([](Connection& connection) { connection.tell_watchers(); });
+    if (wish >= Wish::shut) shut();
+    if (wish < Wish::drain || std::exchange(is_stopping_, true)) return;
+    for_each_client([](Connection& connection) { connection.drain(); });
+  }
+
+  // Others may hold the same sockets. So they are first watched no more: whoever connects from then on wakes one of
+  // those others, and whoever has connected before is let in here.
+  void shut() {
     for (Listener& listener : listeners_) {
-      accept(listener, kBacklogMax);  // who has connected is served, though nobody else is let in
+      if (!listener.socket) continue;
+      if (listener.rests_until == Micros{0}) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
+      accept(listener, kBacklogMax);
       listener.socket.close();
       listener.rests_until = Micros{0};
     }
+  }
+
+  template <class Step>
+  void for_each_client(Step step) {
     std::vector<Client*> all;
     for (Client& client : clients_) all.push_back(&client);
     for (Client* client : all) {
       if (all_.room.is_low()) finish_turn();
-      client->connection.drain();
+      step(client->connection);
       touch(*client);
     }
   }
@@ -359,6 +420,7 @@ class EpollLoop final : public Loop {
 
   Limiter& limiter_;
   LoopCounts counts_;
+  std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
   Shared all_;
   Descriptor epoll_, ticks_, wakes_;
   std::list<Listener> listeners_;
@@ -367,16 +429,15 @@ class EpollLoop final : public Loop {
   std::list<Client> graveyard_;  // dead ones, until the round of events that may name them is over
   std::vector<Client*> touched_, finishing_, asking_, settling_;
   std::set<std::pair<Micros, Client*>> due_;
-  std::atomic<int> stops_{0};
+  std::atomic<Wish> wish_{Wish::serve};
   bool is_stopping_ = false;
-  std::uint64_t stopping_since_ = 0;
   std::optional<Stopped> left_{};
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max) {
-  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max);
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& options) {
+  auto loop = std::make_unique<EpollLoop>(limiter, options);
   if (!loop->prepare()) {
     return fail(ErrorCode::unavailable, std::string("cannot start a loop: ") + std::strerror(errno));
   }

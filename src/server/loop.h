@@ -1,6 +1,6 @@
 // An event loop: what arrives on all its connections in one turn is read, decided together, and answered.
 //
-// One thread each; only stop() may be called from elsewhere. A tick each second serves all time-outs, so that a
+// One thread each; only ask() may be called from elsewhere. A tick each second serves all time-outs, so that a
 // connection costs no timer; answers that are held back have a calendar of their own. When file descriptors run out,
 // accepting rests for a moment instead of spinning. Tested by tests/server/*.sh.
 #pragma once
@@ -28,15 +28,26 @@ struct DoorState {
 // What stands behind a listener.
 struct Door {
   Patience patience{};
-  std::function<std::unique_ptr<Session>(std::string peer)> make_session;  // `peer` is the client's address
+  MakeSession make_session;
+  Entrance entrance{};  // what comes before a session
   DoorState* state = nullptr;
   DoorCounts* counts = nullptr;  // this loop's
   std::size_t connections_max = 0;
+  bool is_sheddable = true;  // its clients can be answered without a decision, or turned away, when there is no time
 };
 
 enum class Stopped : std::uint8_t {
   drained,  // everything in flight was answered
   forced,   // by a second signal, or because the drain took too long
+};
+
+// What is asked of a loop, each more than the one before.
+enum class Wish : std::uint8_t {
+  serve,
+  tell,   // who watches the server's health that it will stop
+  shut,   // its doors: nobody is let in any more, who has connected is served
+  drain,  // and end, once what is in flight is answered
+  leave,  // now
 };
 
 class Loop {
@@ -50,8 +61,8 @@ class Loop {
   virtual Stopped run() = 0;
   // What it counts; read from any thread.
   virtual LoopCounts& counts() = 0;
-  // From any thread: finish what is in flight and end; again: end now.
-  virtual void stop() = 0;
+  // From any thread. To ask for less than before changes nothing.
+  virtual void ask(Wish wish) = 0;
 
  protected:
   Loop() = default;
@@ -59,7 +70,13 @@ class Loop {
   Loop& operator=(const Loop&) = default;
 };
 
-// `buffers_max`: bytes of unfinished requests and unread answers, of all its connections. The limiter outlives it.
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max);
+struct LoopOptions {
+  std::size_t buffers_max = 0;  // bytes of unfinished requests and unread answers, of all its connections
+  Bounds bounds{};
+  Gate* counting = nullptr;  // counts what is decided by limits that clients bring along; null: nobody does
+};
+
+// The limiter and the gate outlive it.
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& options);
 
 }  // namespace weir

@@ -7,6 +7,7 @@
 // All members belong to one thread. Tested by tests/server/*.sh.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,29 +18,49 @@
 #include "admin/control.h"
 #include "server/address.h"
 #include "server/admin_access.h"
+#include "server/bounds.h"
+#include "server/denial_log.h"
 #include "server/loop.h"
+#include "server/metrics.h"
+#include "server/tls.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
 
 namespace weir {
 
+// How it ends.
+struct LifeSettings {
+  Micros drain_delay{2'000'000};  // after SIGTERM: it is not ready, and goes on
+  Micros drain_max{10'000'000};   // then, to finish what is in flight
+};
+
 struct ServerOptions {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};  // none: that door stays shut
   std::size_t threads = 1;
   std::size_t connections_max = 10'000;              // of each door, so that one cannot starve another
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
+  Bounds bounds{};                                   // on what one client may send and leave unread
   std::string version;
-  std::string password{};             // that Redis clients must give; empty: none
-  Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
-  Control* control = nullptr;         // what the admin port looks after, which outlives the server, too; null: nothing
-  AdminAccess admin_access{};         // who may
-  std::string state{};                // the file, as it is told to people
-  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
+  std::string password{};  // that Redis clients must give; empty: none
+  Gate* gate = nullptr;    // the rules, which outlive the server; null: there are none
+  LifeSettings life{};
+  std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
+  TlsOptions tls{};
+  PeerOptions peers{};
+  Gate* counting = nullptr;  // counts what is decided, by rules or not; outlives the server; null: nobody does
+  MetricsHooks metrics{};    // what /metrics asks other parts of the program
+  DenialLogOptions denials{};
+  TraceOptions traces{};
+  Control* control = nullptr;  // what the admin port looks after, which outlives the server, too; null: nothing
+  AdminAccess admin_access{};  // who may
+  std::string state{};         // the file, as it is told to people
 };
 
 struct ServerAddresses {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};
+  std::array<bool, kDoors> tls{};  // which speak it
 };
 
 // How many descriptors it takes to serve as many connections as may be.
@@ -50,8 +71,12 @@ class Server {
   virtual ~Server() = default;
   // Where its doors really are: port 0 has become a port.
   virtual const ServerAddresses& addresses() const = 0;
-  // Serves until SIGTERM or SIGINT, then stops accepting and finishes what is in flight.
+  // Serves until SIGTERM or SIGINT. After SIGTERM it goes on for a while, so that load balancers see that it is not
+  // ready; then it stops accepting and finishes what is in flight. A second signal ends it at once.
   virtual Stopped run() = 0;
+  // Any thread: puts the certificate in force that is in its files now; one that is no good changes nothing.
+  virtual void reload_certificates() = 0;
+  virtual TlsStatus tls_status() const = 0;
 
  protected:
   Server() = default;

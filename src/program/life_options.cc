@@ -1,0 +1,50 @@
+// The flags of its end. See life_options.h.
+#include "program/life_options.h"
+
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
+#include "command/complain.h"
+#include "weir/duration.h"
+
+namespace weir {
+namespace {
+
+// A duration, or whole seconds.
+Result<Micros> read_wait(const char* option, const std::string& text) {
+  constexpr std::int64_t kMostSeconds = 86'400;
+  std::int64_t seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seconds);
+  if (read.ec == std::errc{} && read.ptr == end && seconds >= 0 && seconds <= kMostSeconds) {
+    return Micros{seconds * 1'000'000};
+  }
+  auto wait = parse_duration(text);
+  if (!wait) return fail(wait.error().code, std::string(option) + ": " + wait.error().message);
+  return wait;
+}
+
+}  // namespace
+
+void LifeOptions::add(CLI::App& app) {
+  app.add_option("--drain-delay", drain_delay,
+                 "After SIGTERM, answer for so long while /readyz says 503; 0: not at all")
+      ->type_name("TIME")
+      ->capture_default_str();
+  app.add_option("--drain-max", drain_max, "Then finish what is in flight, for so long at most")
+      ->type_name("TIME")
+      ->capture_default_str();
+}
+
+Result<void> LifeOptions::fill(ServerOptions& options) const {
+  const auto delay = read_wait("--drain-delay", drain_delay);
+  if (!delay) return fail(delay.error());
+  const auto most = read_wait("--drain-max", drain_max);
+  if (!most) return fail(most.error());
+  options.life.drain_delay = *delay;
+  options.life.drain_max = *most;
+  return {};
+}
+
+}  // namespace weir

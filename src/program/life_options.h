@@ -1,0 +1,22 @@
+// How the server ends and is succeeded, as flags of `weir serve`.
+//
+// Plain values. One thread. Tested by tests/server/cli.sh and drain.sh there.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "server/server.h"
+
+namespace weir {
+
+struct LifeOptions {
+  std::string drain_delay = "2s";
+  std::string drain_max = "10s";
+
+  void add(CLI::App& app);
+  Result<void> fill(ServerOptions& options) const;
+};
+
+}  // namespace weir
