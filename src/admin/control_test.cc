@@ -138,6 +138,25 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   EXPECT_TRUE(passes({.user = "m"}));
 }
 
+TEST_F(ControlTest, BansHaveABound) {
+  std::string text;
+  for (std::uint64_t id = 1; id <= kBansMax; ++id) {
+    const std::string rule = "ban-" + std::to_string(id), user = "u" + std::to_string(id);
+    const Micros until = clock->now() + Micros{3'600'000'000};
+    text += to_line({.id = id,
+                     .kind = ChangeKind::ban,
+                     .until = until,
+                     .rule = rule,
+                     .text = *ban_text(rule, {.user = user}, alice, until)});
+  }
+  folder.write("j", text);
+  restart();
+  EXPECT_FALSE(passes({.user = "u1000"}));
+  EXPECT_EQ(control->ban({.user = "m"}, Micros{60'000'000}, alice).error().code, ErrorCode::out_of_range);
+  ASSERT_TRUE(undo(7));
+  EXPECT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
+}
+
 TEST_F(ControlTest, APolicyLiesOverTheFileUntilItIsUndone) {
   const std::string text =
       "rules: [{name: login, match: {path: /login}, per: ip, limit: 3/hour}, {name: api, per: user, limit: 999/hour}]";

@@ -75,13 +75,13 @@ FileWatch::~FileWatch() {
   if (wake_ >= 0) close(wake_);
 }
 
-// The way may lead through other folders than before. A new set of watches is simpler than a changed one.
-void FileWatch::follow() {
-  if (path_.empty()) return;
+// Whether the way leads through other folders than before. A new set of watches is simpler than a changed one.
+bool FileWatch::follow() {
+  if (path_.empty()) return false;
   std::set<std::string> folders = folders_of(path_);
-  if (events_ >= 0 && folders == folders_) return;
+  if (events_ >= 0 && folders == folders_) return false;
   const int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (events < 0) return;
+  if (events < 0) return false;
   for (const std::string& folder : folders) {
     inotify_add_watch(events, folder.c_str(),
                       IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF);
@@ -89,6 +89,7 @@ void FileWatch::follow() {
   if (events_ >= 0) close(events_);
   events_ = events;
   folders_ = std::move(folders);
+  return true;
 }
 
 // Whether there was anything.
@@ -100,13 +101,14 @@ bool FileWatch::drain() const {
 }
 
 bool FileWatch::wait(int timeout_ms) {
-  follow();
+  const bool leads_elsewhere = follow();
   std::array<pollfd, 2> wanted = {{{wake_, POLLIN, 0}, {events_, POLLIN, 0}}};
-  if (poll(wanted.data(), wanted.size(), timeout_ms) <= 0) return false;
-  std::uint64_t ignored = 0;
-  if ((wanted[0].revents & POLLIN) != 0) [[maybe_unused]]
-    const ssize_t got = read(wake_, &ignored, sizeof ignored);
-  if (!drain()) return false;
+  if (!leads_elsewhere) {
+    if (poll(wanted.data(), wanted.size(), timeout_ms) <= 0) return false;
+    std::uint64_t times = 0;
+    if ((wanted[0].revents & POLLIN) != 0 && read(wake_, &times, sizeof times) < 0) return false;
+    if (!drain()) return false;
+  }
   for (int i = 0; i < kQuietTries; ++i) {
     wanted[1].revents = 0;
     if (poll(&wanted[1], 1, kQuietMs) <= 0) break;

@@ -27,7 +27,7 @@ class FileWatch {
   static std::set<std::string> folders_of(const std::string& path);
 
  private:
-  void follow();
+  bool follow();
   bool drain() const;
 
   const std::string path_;

@@ -1,5 +1,6 @@
 # The config is read again by itself, however it is changed: saved, renamed into place, reached by swapped links,
-# removed and made anew; by SIGHUP and the admin port. A damaged one changes nothing, and nobody who asks meanwhile notices.
+# removed and made anew; by SIGHUP and the admin port. A damaged one changes nothing, and nobody who asks meanwhile
+# notices.
 source "$(dirname "$0")/lib.bash"
 
 config() { printf 'rules:\n  - {name: a, per: ip, limit: %s/hour}\n' "$1"; }
