@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/bounds.h"
-  DoorDenials denials{};
+#include "server/denial_log.h"
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
 #include "weir/gate.h"
