@@ -35,6 +35,7 @@ void Reloader::work() {
       for (const std::string& line : applied->lines) std::fprintf(stderr, "weir:   %s\n", line.c_str());
     }
   } while (asked_.fetch_sub(done) > done);
+  if (done_) done_();
 }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,6 +26,8 @@ class Reloader {
 
   // Here and now: for the start, where an error ends the program.
   Result<void> load();
+  // Called by the thread after each reload, good or bad. Before the first.
+  void when_done(std::function<void()> call) { done_ = std::move(call); }
   // By the thread; asked while it is at work, it begins again when it is done.
   void reload();
 
@@ -34,6 +37,7 @@ class Reloader {
   Gate& gate_;
   const std::string file_;
   const Force force_;
+  std::function<void()> done_{};
   std::atomic<int> asked_{0};
   std::jthread thread_;
 };

@@ -53,13 +53,16 @@ Result<ServerOptions> ServeCommand::server_options() const {
     return life_.fill(options);
   });
   if (!filled) return fail(filled.error());
-  return options;
+  return Result<ServerOptions>(std::move(options));
 }
 
 int ServeCommand::run() {
   auto wanted = server_options();
   if (!wanted) return complain(wanted.error().message, kCouldNot);
   ServerOptions& options = *wanted;
+  ServiceManager manager;
+  options.life.manager = &manager;
+  options.life.keeps_state = !store_.state.empty();
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
 
@@ -72,6 +75,7 @@ int ServeCommand::run() {
   if (!config_.empty()) {
     if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);
     options.gate = &gate;
+    reloader.when_done([&manager] { manager.ready(); });
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
   auto server = make_server(std::move(options), *limiter);

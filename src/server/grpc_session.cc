@@ -1,7 +1,8 @@
 // gRPC over HTTP/2, by nghttp2. See grpc_session.h.
 //
-// With grpc_fields.h, all that sees nghttp2. It is fed what arrived and calls back; what it wants to send is taken from it after
-// each piece. Nothing may be thrown through it. A call is the user data of its stream, and is gone once that is closed.
+// With grpc_fields.h, all that sees nghttp2. It is fed what arrived and calls back; what it wants to send is taken from
+// it after each piece. Nothing may be thrown through it. A call is the user data of its stream, and is gone once that
+// is closed.
 #include "server/grpc_session.h"
 
 #include <nghttp2/nghttp2.h>

@@ -15,17 +15,25 @@
 #include <string>
 
 #include "server/address.h"
+#include "server/inheritance.h"
 #include "server/loop.h"
+#include "server/service_manager.h"
+#include "server/successor.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
 
 namespace weir {
 
-// How it ends.
+// How it begins, ends, and is succeeded.
 struct LifeSettings {
-  Micros drain_delay{2'000'000};  // after SIGTERM: it is not ready, and goes on
-  Micros drain_max{10'000'000};   // then, to finish what is in flight
+  Inheritance inherited{};            // sockets to serve on, whatever the addresses below say
+  ServiceManager* manager = nullptr;  // which wants to hear of all this; it outlives the server
+  Micros drain_delay{2'000'000};      // after SIGTERM: it is not ready, and goes on
+  Micros drain_max{10'000'000};       // then, to finish what is in flight
+  Micros upgrade_max{30'000'000};     // for a successor to be ready
+  Succession succession{};
+  bool keeps_state = false;  // a successor would know all counts
 };
 
 struct ServerOptions {
@@ -34,8 +42,8 @@ struct ServerOptions {
   std::size_t connections_max = 10'000;              // of each door, so that one cannot starve another
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
   std::string version;
-  std::string password{};             // that Redis clients must give; empty: none
-  Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
+  std::string password{};  // that Redis clients must give; empty: none
+  Gate* gate = nullptr;    // the rules, which outlive the server; null: there are none
   LifeSettings life{};
   std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
 };
@@ -55,6 +63,9 @@ class Server {
   // Serves until SIGTERM or SIGINT. After SIGTERM it goes on for a while, so that load balancers see that it is not
   // ready; then it stops accepting and finishes what is in flight. A second signal ends it at once.
   virtual Stopped run() = 0;
+  // From any thread, as SIGUSR2 does: starts the program anew, hands it all doors once it is ready, and ends. What
+  // comes of it is told in the log; without success it goes on.
+  virtual void upgrade() = 0;
 
  protected:
   Server() = default;
