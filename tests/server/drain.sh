@@ -1,6 +1,8 @@
 # SIGTERM under load: first it says that it is not ready and goes on, then it lets nobody in and finishes what is in
 # flight. A load balancer that looks at /readyz sees no failure. A second signal ends it at once.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/fetch.bash"
+"$python" -c 'import grpc' 2>/dev/null || missing grpc "has no client here (needs python3-grpcio)"
 here=$2/tests/server
 body='{"key":"load","limit":"1000000/minute"}'
 status_of() { curl -s -m 20 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/$2"; }
@@ -9,7 +11,7 @@ refuses() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 told() { grep -q "$1" "$work/health"; }
 
 start_server
-timeout 60 python3 "$here/watch_health.py" "$grpc_port" >"$work/health" 2>"$work/err_health" &
+timeout 60 "$python" "$here/watch_health.py" "$grpc_port" >"$work/health" 2>"$work/err_health" &
 timeout 60 python3 "$here/new_connections.py" "$http_port" 1000 30 "$body" --keep 20 --ready "$admin_port" \
   >"$work/load" 2>"$work/err_load" &
 load=$!

@@ -2,11 +2,12 @@
 
 new_connections.py PORT RATE SECONDS BODY [--keep N] [--ready PORT]
 
-Every connection that fails is counted by how it failed; the last line tells all counts. Kept connections ask one
-check after the other and make a new connection when the server says that this one ends. With --ready it does as a
-load balancer does: it asks /readyz there, and half a second after a 503 it opens no more connections.
+Every check that fails is counted by how it failed; the last line tells all counts. Kept connections ask one check
+after the other, and are made anew when the server says that one ends. With --ready it does as a load balancer does:
+it asks /readyz there, and half a second after a 503 it opens no more connections.
 """
 import argparse
+import collections
 import errno
 import select
 import socket
@@ -23,110 +24,121 @@ parser.add_argument("--ready", type=int, default=0)
 options = parser.parse_args()
 
 AT_ONCE_MAX = 3000
+REST = 0.01  # seconds between two checks on a kept connection
 PATIENCE = 20  # seconds for the last answers
 body = options.body.encode()
 CHECK = b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+FAILURES = {errno.ECONNREFUSED: "refused", errno.ECONNRESET: "reset", errno.EPIPE: "reset", 0: "closed"}
 
 counts = dict.fromkeys(["asked", "answered", "allowed", "denied", "refused", "reset", "closed", "other", "waiting"], 0)
 epoll = select.epoll()
-open_ones = {}
+clients = {}  # by descriptor
+resting = collections.deque()  # kept ones, with the time to go on
 
 
 class Client:
     def __init__(self, port, request, kept=False, counted=True):
         self.request, self.kept, self.counted = request, kept, counted
-        self.got, self.sent, self.status, self.is_last = b"", False, None, False
+        self.got, self.state, self.status = b"", "connecting", None
         self.socket = socket.socket()
         self.socket.setblocking(False)
         # No connection of ours stays behind: there are more of them than ports.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        if counted:
-            counts["asked"] += 1
+        self.count("asked")
+        clients[self.socket.fileno()] = self
+        epoll.register(self.socket.fileno(), select.EPOLLOUT)
         error = self.socket.connect_ex(("127.0.0.1", port))
         if error not in (0, errno.EINPROGRESS):
             self.fail(error)
-            return
-        open_ones[self.socket.fileno()] = self
-        epoll.register(self.socket.fileno(), select.EPOLLOUT)
+
+    def count(self, what):
+        counts[what] += self.counted
 
     def fail(self, error):
-        how = {errno.ECONNREFUSED: "refused", errno.ECONNRESET: "reset", errno.EPIPE: "reset", None: "closed"}
-        self.end(how.get(error, "other"))
+        if self.state != "resting":  # then it is the server's right to close
+            self.count(FAILURES.get(error, "other"))
+        self.status = self.status or -1
+        self.close()
 
-    def end(self, how):
-        if self.counted:
-            counts[how] += 1
-        self.status = self.status or how
-        open_ones.pop(self.socket.fileno(), None)
+    def close(self):
+        self.state = "over"
+        del clients[self.socket.fileno()]
         self.socket.close()
+
+    def send(self):
+        self.socket.send(self.request)
+        self.state = "waiting"
+        epoll.modify(self.socket.fileno(), select.EPOLLIN)
 
     def on_event(self):
         try:
-            if not self.sent:
+            if self.state == "connecting":
                 error = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                if error:
-                    return self.fail(error)
-                self.socket.send(self.request)
-                self.sent = True
-                epoll.modify(self.socket.fileno(), select.EPOLLIN)
-                return
-            bytes_read = self.socket.recv(65536)
+                return self.fail(error) if error else self.send()
+            arrived = self.socket.recv(65536)
         except BlockingIOError:
-            return
+            return None
         except OSError as error:
             return self.fail(error.errno)
-        if not bytes_read:
-            return self.fail(None)
-        self.got += bytes_read
+        return self.take(arrived) if arrived else self.fail(0)
+
+    def take(self, arrived):
+        self.got += arrived
         head, found, rest = self.got.partition(b"\r\n\r\n")
-        if not found:
-            return
-        size = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        if len(rest) < size:
+        if not found or len(rest) < int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]):
             return
         self.status = int(head.split()[1])
-        self.is_last = b"connection: close" in head.lower()
-        if not self.counted:
-            return self.end("answered")
-        counts["allowed" if self.status == 200 else "denied" if self.status == 429 else "other"] += 1
-        if not self.kept or self.is_last:
-            return self.end("answered")
-        counts["answered"] += 1
-        counts["asked"] += 1
-        self.got, self.sent = b"", False
-        epoll.modify(self.socket.fileno(), select.EPOLLOUT)
+        self.count("answered")
+        self.count({200: "allowed", 429: "denied"}.get(self.status, "other"))
+        if not self.kept or b"connection: close" in head.lower():
+            return self.close()
+        self.got, self.state = b"", "resting"
+        resting.append((time.monotonic() + REST, self))
+
+    def go_on(self):
+        if self.state != "resting":
+            return
+        self.count("asked")
+        try:
+            self.send()
+        except OSError as error:
+            self.state = "waiting"
+            self.fail(error.errno)
+
+
+def serve(wait):
+    for number, _ in epoll.poll(wait):
+        if number in clients:
+            clients[number].on_event()
 
 
 start = now = time.monotonic()
 end = start + options.seconds
-opened, kept, probe, probe_at, unready = 0, [], None, start, None
+opened, kept, probe, probe_at = 0, [], None, start
 while now < end:
     if options.ready and now >= probe_at and (probe is None or probe.status):
-        if probe is not None and probe.status == 503 and unready is None:
-            unready = now
-            end = min(end, now + 0.5)
-        probe, probe_at = Client(options.ready, READY, counted=False), now + 0.05
-    kept = [client for client in kept if client.socket.fileno() >= 0]
+        if probe is not None and probe.status == 503:
+            end, options.ready = min(end, now + 0.5), 0
+        probe, probe_at = Client(options.ready or options.port, READY, counted=False), now + 0.05
+    kept = [client for client in kept if client.state != "over"]
     while len(kept) < options.keep:
         kept.append(Client(options.port, CHECK, kept=True))
-    while opened < (now - start) * options.rate and len(open_ones) < AT_ONCE_MAX:
+    while opened < (now - start) * options.rate and len(clients) < AT_ONCE_MAX:
         Client(options.port, CHECK)
         opened += 1
-    for number, _ in epoll.poll(0.002):
-        client = open_ones.get(number)
-        if client is not None:
-            client.on_event()
+    while resting and resting[0][0] <= now:
+        resting.popleft()[1].go_on()
+    serve(0.002)
     now = time.monotonic()
 
 took = now - start
 for client in kept:
     client.kept = False
-while open_ones and time.monotonic() < now + PATIENCE:
-    for number, _ in epoll.poll(0.1):
-        client = open_ones.get(number)
-        if client is not None:
-            client.on_event()
-counts["waiting"] = sum(client.counted for client in open_ones.values())
+    if client.state == "resting":
+        client.close()
+while clients and time.monotonic() < now + PATIENCE:
+    serve(0.1)
+counts["waiting"] = sum(client.counted for client in clients.values())
 failed = sum(counts[how] for how in ("refused", "reset", "closed", "other", "waiting"))
-print(f"rate={int(counts['asked'] / took)} failed={failed}", *(f"{name}={n}" for name, n in counts.items()))
+print(f"connections_a_second={int(opened / took)} failed={failed}", *(f"{name}={n}" for name, n in counts.items()))

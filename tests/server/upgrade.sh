@@ -29,7 +29,7 @@ real=$program
 program=$work/weir
 ln -s "$real" "$program"
 n=${#server_pids[@]}
-start_server --state "$work/state" --upgrade-max 1s --resp "unix:$work/resp" --drain-delay 0
+start_server --state "$work/state" --upgrade-max 1s --drain-delay 0
 old=$pid
 ln -sf /bin/false "$program"
 failing "one that fails at once" "it ended with exit code 1"
@@ -44,7 +44,7 @@ printf '#!/bin/sh\necho "$@" >%s/started; exec %s "$@"\n' "$work" "$real" >"$wor
 chmod +x "$work/newer"
 ln -sf "$work/newer" "$program"
 
-# Idle connections are ended by the old process in order; the socket's file stays.
+# Idle connections are ended by the old process in order.
 exec {idle}<>"/dev/tcp/127.0.0.1/$http_port"
 printf 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n' >&"$idle"
 IFS= read -r -t 10 -u "$idle" line
@@ -57,11 +57,25 @@ is "the newer program was started" yes "$(until_true 20 test -s "$work/started" 
 wait "$old"
 is "the old one ends well" 0 $?
 has "its client was not cut off" "ok" "$(timeout 5 cat <&"$idle")"
-is "the new one serves" "ok PONG" "$(curl -s -m 20 "$http/livez") $(timeout 20 redis-cli -s "$work/resp" ping)"
+is "the new one serves" "ok PONG" "$(curl -s -m 20 "$http/livez") $(redis ping)"
 out=$(timeout 20 "$real" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off 2>&1)
 is "another on its port is refused as ever" 1 $?
 has "  and told so" "the port is in use" "$out"
 kill -TERM "$pid"
 is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
-is "and takes the socket's file along" no "$([ -e "$work/resp" ] && echo yes || echo no)"
+
+# The file of a unix socket stays while it is handed over, and goes with the last one.
+"$real" serve --http "unix:$work/http" --grpc off --resp off --admin off --state "$work/state" >"$work/out0" 2>&1 &
+pid=$!
+old=$pid
+server_pids+=("$pid")
+until_true 20 is_announced "$work/out0"
+upgrade
+wait "$old"
+is "a unix socket is handed over" "0 ok" "$? $(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+upgrade
+is "and once more" ok "$(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+kill -INT "$pid"
+is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
+is "and takes the socket's file along" no "$([ -e "$work/http" ] && echo yes || echo no)"
 finish
