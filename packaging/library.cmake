@@ -5,6 +5,10 @@
 # weir.map names. Tested by tests/install.sh.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
+# Debian has a folder of libraries for each processor, which CMake takes only when the prefix is /usr from the start.
+if(CMAKE_INSTALL_LIBDIR STREQUAL "lib" AND CMAKE_LIBRARY_ARCHITECTURE AND EXISTS /etc/debian_version)
+  set(CMAKE_INSTALL_LIBDIR "lib/${CMAKE_LIBRARY_ARCHITECTURE}")
+endif()
 
 set(core)
 set(objects)

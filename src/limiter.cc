@@ -16,6 +16,7 @@
 #include "random_id.h"
 #include "store/memory_store.h"
 #include "sweeper.h"
+#include "table/format.h"
 #include "wait_queue.h"
 
 namespace weir {
@@ -232,12 +233,12 @@ Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::
       if (!decision) return fail(std::move(decision.error()));
       decisions[0] = *decision;
       impl_->hurry(charges);
-      return Judgement{decision->allowed, 0};
+      return Judgement{decision->allowed, 0, Micros{now}};
     }
     const auto judged = impl_->store->judge(charges, now, decisions);
     if (!judged) return fail(judged.error());
     impl_->hurry(charges);
-    return Judgement{judged->allowed, judged->binding};
+    return Judgement{judged->allowed, judged->binding, Micros{now}};
   });
 }
 
@@ -409,6 +410,16 @@ Result<Verdict> Limiter::cancel(std::string_view id, std::span<const Charge> res
 
 bool Limiter::sweep() noexcept { return impl_->sweep(); }
 std::size_t Limiter::size() const noexcept { return impl_->store->size(); }
+
+LimiterStats Limiter::stats() const noexcept {
+  table::Table& table = impl_->store->table();
+  const table::Counters counters = table.counters();
+  return {.keys = table.size(),
+          .capacity = table::keys_of(table.pages()),
+          .evicted = counters.evicted,
+          .forgiven = counters.forgiven,
+          .bytes = table.region().bytes()};
+}
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 
 Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept {

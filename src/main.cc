@@ -5,17 +5,25 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "command/bench_command.h"
+#include "command/check_command.h"
+#include "command/command_tree.h"
 #include "command/complain.h"
+#include "command/describe_commands.h"
+#include "command/doctor_command.h"
+#include "command/keys_command.h"
 #include "command/policy_commands.h"
+#include "command/rules_command.h"
 #include "command/state_command.h"
+#include "command/top_command.h"
 #include "nearest.h"
 #include "program/serve_command.h"
 
@@ -32,36 +40,55 @@ constexpr const char* kIntroduction =
     "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
+    "  weir top                                     watch a running server: rates, rules, who is busiest\n"
+    "  weir doctor                                  what is not well with it, and what to do\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
+
+// What one types, by command; without a name, of all of them. Empty for those that need none.
+std::string_view examples_of(std::string_view command) {
+  constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
+      {"serve", &weir::kServeExamples},           {"state", &weir::kStateExamples},
+      {"validate", &weir::kValidateExamples},     {"explain", &weir::kExplainExamples},
+      {"schema", &weir::kSchemaExamples},         {"bench", &weir::kBenchExamples},
+      {"check", &weir::kCheckExamples},           {"keys", &weir::kKeysExamples},
+      {"rules", &weir::kRulesExamples},           {"top", &weir::kTopExamples},
+      {"doctor", &weir::kDoctorExamples},         {"manual", &weir::kManualExamples},
+      {"completion", &weir::kCompletionExamples},
+  };
+  for (const auto& [name, examples] : kExamples) {
+    if (command == name) return *examples;
+  }
+  if (!command.empty()) return {};
+  const std::string_view all = kIntroduction;
+  return all.substr(all.find("\n\n") + 2);
+}
 
 // The help of a command begins with what one types.
 class ExamplesFirst final : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
-    constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-        {"serve", &weir::kServeExamples},       {"state", &weir::kStateExamples},
-        {"validate", &weir::kValidateExamples}, {"explain", &weir::kExplainExamples},
-        {"schema", &weir::kSchemaExamples},     {"bench", &weir::kBenchExamples}};
-    for (const auto& [name, examples] : kExamples) {
-      if (app->get_name() == name) return *examples + CLI::Formatter::make_description(app);
-    }
-    return CLI::Formatter::make_description(app);
+    if (app->get_parent() == nullptr || app->get_parent()->get_parent() != nullptr)
+      return CLI::Formatter::make_description(app);
+    return std::string(examples_of(app->get_name())) + CLI::Formatter::make_description(app);
   }
 };
 
-constexpr std::array<std::string_view, 8> kCommands = {"serve", "validate", "explain", "schema",
-                                                       "bench", "state",    "version", "help"};
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names = {"help"};
+  for (const CLI::App* command : weir::commands_of(app)) names.push_back(command->get_name());
+  return names;
+}
 
 int print_version() {
   std::puts("weir " WEIR_VERSION);
   return 0;
 }
 
-int unknown_command(std::string_view word) {
+int unknown_command(std::string_view word, const std::vector<std::string>& known) {
   std::string message = "there is no command " + weir::in_quotes(word) + ". ";
-  const std::string_view meant = weir::nearest(word, kCommands);
+  const std::string_view meant = weir::nearest(word, known);
   if (meant.empty()) {
     message += "See weir --help";
   } else {
@@ -82,6 +109,12 @@ int main(int argc, char** argv) try {
   weir::PolicyCommands policy_commands(app);
   weir::BenchCommand bench_command(app);
   weir::StateCommand state_command(app);
+  weir::CheckCommand check_command(app);
+  weir::KeysCommand keys_command(app);
+  weir::RulesCommand rules_command(app);
+  weir::TopCommand top_command(app);
+  weir::DoctorCommand doctor_command(app, WEIR_VERSION);
+  weir::DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
 
   const std::string_view first = argc < 2 ? "help" : argv[1];
@@ -89,7 +122,8 @@ int main(int argc, char** argv) try {
     std::fputs(app.help().c_str(), stdout);
     return 0;
   }
-  if (!first.starts_with('-') && std::ranges::find(kCommands, first) == kCommands.end()) return unknown_command(first);
+  const auto known = command_names(app);
+  if (!first.starts_with('-') && std::ranges::find(known, first) == known.end()) return unknown_command(first, known);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -99,10 +133,14 @@ int main(int argc, char** argv) try {
     return weir::complain(std::string(error.what()) + ". See weir " + command + "--help", weir::kNotUnderstood);
   }
   if (*version_command) return print_version();
-  if (const auto exit_code = state_command.run()) return *exit_code;
-  if (const auto exit_code = policy_commands.run()) return *exit_code;
-  if (const auto exit_code = bench_command.run()) return *exit_code;
-  return serve_command.run();
+  const auto first_given = [](auto&... commands) {
+    std::optional<int> exit_code;
+    static_cast<void>(((exit_code = commands.run()) || ...));
+    return exit_code;
+  };
+  const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
+                                     rules_command, top_command, doctor_command, describe_commands);
+  return exit_code ? *exit_code : serve_command.run();
 } catch (const std::exception& exception) {
   return weir::complain(exception.what(), weir::kCouldNot);
 }

@@ -23,6 +23,7 @@
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
+#include "weir/usage.h"
 
 namespace weir {
 
@@ -33,9 +34,13 @@ struct RuleReservation {
   std::string id{};  // for commit() or cancel()
 };
 
+struct GateOptions {
+  KeyNames key_names = KeyNames::plain;
+};
+
 class Gate {
  public:
-  explicit Gate(Limiter& limiter);  // which outlives the gate
+  explicit Gate(Limiter& limiter, const GateOptions& options = {});  // the limiter outlives the gate
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -99,6 +104,25 @@ class Gate {
   //
   // Every rule, why it is about this request or is not, and what it would say. Charges nothing.
   Result<Explanation> explain(const Request& request) noexcept;
+
+  // usage(), other_usage()
+  //
+  // What was decided so far; of every rule in force, in their order.
+  std::vector<RuleUsage> usage() const;
+  OtherUsage other_usage() const;
+
+  // top_keys()
+  //
+  // The n keys of a rule, or of all if it is empty, that are met or denied most now; most first. The time that this
+  // tells of began so long ago: one to two minutes, or less if the gate is younger. So many bytes are held for it.
+  std::vector<TopKey> top_keys(TopBy by, std::string_view rule, std::size_t n) const;
+  Micros top_keys_cover() const;
+  std::size_t top_keys_bytes() const;
+
+  // count_inline()
+  //
+  // Counts what the limiter answered beside the rules, under the name kInlineRule.
+  void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;
 
  private:
   struct Impl;

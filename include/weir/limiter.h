@@ -68,6 +68,14 @@ struct Reservation {
   std::string id{};   // for commit() or cancel()
 };
 
+struct LimiterStats {
+  std::uint64_t keys = 0;      // live ones, as size()
+  std::uint64_t capacity = 0;  // keys that there are places for; beyond some 90 % the next ones push others out
+  std::uint64_t evicted = 0;   // keys that were forgotten before they had recovered
+  std::uint64_t forgiven = 0;  // permits that this gave away
+  std::uint64_t bytes = 0;     // of the whole table
+};
+
 class Limiter {
  public:
   // A limiter without a limit of its own: each call brings one. In memory only: options that name a file, or memory
@@ -185,6 +193,8 @@ class Limiter {
 
   // Live keys, those among them that have lapsed but are not swept yet included.
   std::size_t size() const noexcept;
+  // How full the table is, and what it had to give away; of a file, by all its processes and since it was made.
+  LimiterStats stats() const noexcept;
   // The time that the next decision is made at.
   Micros now() const noexcept;
 
@@ -193,6 +203,7 @@ class Limiter {
   struct Judgement {
     bool allowed = false;
     std::size_t binding = 0;
+    Micros now{0};  // the time that was read
   };
   Result<Judgement> judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept;
 

@@ -171,6 +171,16 @@ std::string to_yaml(const Policy& policy);
 // The JSON Schema (draft 2020-12) of the text, made from the table that the parser reads by.
 std::string policy_schema();
 
+// policy_keys()
+//
+// Every key that a text may have, by where it stands, in the order of that table; for man pages.
+struct PolicyKey {
+  enum class Place { config, rule, match, answers };
+  Place place = Place::config;
+  std::string_view name{}, about{};
+};
+std::vector<PolicyKey> policy_keys();
+
 // review()
 //
 // What is probably not meant, a line each, with its place in the text called `name`: rules that can never match or

@@ -1,9 +1,10 @@
 // Reloads a config. See reloader.h.
 #include "admin/reloader.h"
 
-#include <cstdio>
+#include <string>
 
 #include "admin/config_file.h"
+#include "log.h"
 
 namespace weir {
 
@@ -29,10 +30,10 @@ void Reloader::work() {
     auto policy = load_policy(file_);
     auto applied = policy ? gate_.apply(*std::move(policy), force_) : Result<PolicyChanges>(fail(policy.error()));
     if (!applied) {
-      std::fprintf(stderr, "weir: the rules stay as they were. %s\n", applied.error().message.c_str());
+      log(LogLevel::error, "the rules stay as they were. " + applied.error().message);
     } else {
-      std::fprintf(stderr, "weir: %s is in force, %zu changes\n", file_.c_str(), applied->lines.size());
-      for (const std::string& line : applied->lines) std::fprintf(stderr, "weir:   %s\n", line.c_str());
+      log(LogLevel::info, file_ + " is in force, " + std::to_string(applied->lines.size()) + " changes");
+      for (const std::string& line : applied->lines) log(LogLevel::info, "  " + line);
     }
   } while (asked_.fetch_sub(done) > done);
   if (done_) done_();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "command/complain.h"
 #include "nearest.h"
 
 namespace weir {
@@ -30,11 +31,6 @@ constexpr const char* kCommand = "CL.THROTTLE {key} 1000000 3000000 60 1";
 constexpr const char* kCheck = "{\"key\":\"{key}\",\"limit\":\"50000/second burst 1000000\"}";
 constexpr std::size_t kRespDepth = 50, kHttpDepth = 1, kGrpcDepth = 32;
 constexpr std::uint64_t kBatchMax = 10'000;
-
-int complain(const std::string& message, int exit_code) {
-  std::fprintf(stderr, "weir: %s\n", message.c_str());
-  return exit_code;
-}
 
 std::chrono::nanoseconds nanoseconds_of(double seconds) {
   return std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};

@@ -34,22 +34,6 @@ int complain(const std::string& message) {
   return 1;
 }
 
-// `name: value` or `name=value`.
-bool split(const std::string& text, Attribute& out) {
-  const std::size_t at = text.find_first_of(":=");
-  if (at == 0 || at == text.npos) return false;
-  out = {std::string_view(text).substr(0, at), std::string_view(text).substr(at + 1)};
-  while (out.value.starts_with(' ')) out.value.remove_prefix(1);
-  return true;
-}
-
-bool split_all(const std::vector<std::string>& texts, std::vector<Attribute>& out) {
-  for (const std::string& text : texts) {
-    if (!split(text, out.emplace_back())) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 PolicyCommands::PolicyCommands(CLI::App& app) {
@@ -63,20 +47,7 @@ PolicyCommands::PolicyCommands(CLI::App& app) {
   explain_->add_option("--config", config_, "The config")->type_name("FILE")->capture_default_str();
   explain_->add_option("--state", state_, "What was spent, from this state file; without it, nothing was")
       ->type_name("FILE");
-  const auto text = [this](const char* name, std::string& value, const char* about) {
-    explain_->add_option(name, value, about)->type_name("TEXT");
-  };
-  text("--user", user_, "Who sends it");
-  text("--api-key", api_key_, "The key it is sent with");
-  text("--ip", ip_, "The address it comes from");
-  text("--tenant", tenant_, "The tenant");
-  text("--plan", plan_, "The plan");
-  text("--method", method_, "GET, POST, ...");
-  text("--host", host_, "The host it is for");
-  text("--path", path_, "The path, with its query");
-  explain_->add_option("--header", headers_, "A header field; may be given several times")->type_name("NAME:VALUE");
-  explain_->add_option("--entry", entries_, "A descriptor entry")->type_name("NAME=VALUE");
-  explain_->add_option("--cost", cost_, "What it costs")->type_name("N")->capture_default_str();
+  request_.add(*explain_);
   explain_->add_flag("--json", json_, "As one JSON object");
 
   schema_ = app.add_subcommand("schema", "Print the JSON Schema of a config, for editors");
@@ -110,10 +81,9 @@ int PolicyCommands::validate() const {
   return strict_ && !warnings.empty() ? 1 : 0;
 }
 
-int PolicyCommands::explain() const {
-  std::vector<Attribute> headers, entries;
-  if (!split_all(headers_, headers)) return complain("weir: --header is written like --header x-org:acme") + 1;
-  if (!split_all(entries_, entries)) return complain("weir: --entry is written like --entry remote=acme") + 1;
+int PolicyCommands::explain() {
+  const auto request = request_.request();
+  if (!request) return complain("weir: " + request.error().message) + 1;
   auto policy = load_policy(config_);
   if (!policy) {
     const bool is_away = policy.error().code == ErrorCode::unavailable;
@@ -127,17 +97,7 @@ int PolicyCommands::explain() const {
   Gate gate(*limiter);
   if (const auto applied = gate.apply(*std::move(policy)); !applied)
     return complain("weir: " + applied.error().message);
-  const auto explanation = gate.explain({.user = user_,
-                                         .api_key = api_key_,
-                                         .ip = ip_,
-                                         .tenant = tenant_,
-                                         .plan = plan_,
-                                         .method = method_,
-                                         .host = host_,
-                                         .path = path_,
-                                         .headers = headers,
-                                         .entries = entries,
-                                         .cost = cost_});
+  const auto explanation = gate.explain(*request);
   if (!explanation) return complain("weir: " + explanation.error().message);
   std::fputs((json_ ? to_json(*explanation) : to_text(*explanation)).c_str(), stdout);
   return 0;

@@ -8,7 +8,8 @@
 
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "command/request_flags.h"
 
 namespace weir {
 
@@ -25,7 +26,7 @@ class PolicyCommands {
 
  private:
   int validate() const;
-  int explain() const;
+  int explain();
 
   CLI::App* validate_ = nullptr;
   CLI::App* explain_ = nullptr;
@@ -35,9 +36,7 @@ class PolicyCommands {
   bool force_ = false, strict_ = false;
 
   std::string config_ = "weir.yaml", state_;
-  std::string user_, api_key_, ip_, tenant_, plan_, method_, host_, path_;
-  std::vector<std::string> headers_, entries_;
-  std::int64_t cost_ = 1;
+  RequestFlags request_;
   bool json_ = false;
 };
 

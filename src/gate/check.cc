@@ -110,21 +110,28 @@ Result<void> Gate::Impl::begin(const std::shared_ptr<const Rulebook>& book, cons
 Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer) {
   Bill bill;
   if (auto begun = begin(book, request, bill, answer); !begun) return begun;
+  Micros now{0};
   if (answer.allowed && bill.charges.size() > 0) {
-    if (auto charged = charge(request, bill, answer); !charged) return charged;
+    const auto charged = charge(request, bill, answer);
+    if (!charged) return fail(charged.error());
+    now = *charged;
   }
-  if (!answer.allowed) return charge_denied(bill, answer);
-  ask_shadows(bill, answer, [this](const ShadowBill& shadow) { return limiter.check_all(shadow.charges); });
+  if (answer.allowed) {
+    ask_shadows(bill, answer, [this](const ShadowBill& shadow) { return limiter.check_all(shadow.charges); });
+  } else if (auto counted = charge_denied(bill, answer); !counted) {
+    return counted;
+  }
+  count(request, bill, answer, now);
   return {};
 }
 
-Result<void> Gate::Impl::charge(const Request& request, const Bill& bill, Answer& answer) {
+Result<Micros> Gate::Impl::charge(const Request& request, const Bill& bill, Answer& answer) {
   Few<Decision, kChargesMax> decisions;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) decisions.add();
   const auto judged = limiter.judge(bill.charges.all(), decisions.all());
   if (!judged) return fail(judged.error());
   tell(request, bill, {judged->allowed, judged->binding, decisions.all()}, answer);
-  return {};
+  return judged->now;
 }
 
 Result<void> Gate::Impl::charge_denied(const Bill& bill, const Answer& answer) {

@@ -12,7 +12,7 @@
 
 namespace weir {
 
-Gate::Gate(Limiter& limiter) : impl_(std::make_unique<Impl>(limiter)) {}
+Gate::Gate(Limiter& limiter, const GateOptions& options) : impl_(std::make_unique<Impl>(limiter, options)) {}
 Gate::~Gate() = default;
 
 Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
@@ -21,7 +21,10 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
     // Read as a text would be: a policy that was put together by hand is held to the same checks.
     auto checked = parse_policy(to_yaml(policy), "the policy");
     if (!checked) return fail(std::move(checked.error()));
-    auto book = Rulebook::make(*std::move(checked), [](const Quota& quota) { return compile(quota); });
+    impl_->tally.begin_policy();
+    auto book = Rulebook::make(
+        *std::move(checked), [](const Quota& quota) { return compile(quota); },
+        [this](std::string_view rule) { return impl_->tally.number_of(rule); });
     if (!book) return fail(std::move(book.error()));
     auto in_force = impl_->rules.load();
     PolicyChanges changes;
@@ -50,7 +53,7 @@ AnswerStyle Gate::answer_style() const noexcept {
 }
 
 Result<Answer> Gate::check(const Request& request) noexcept {
-  return guarded([&]() -> Result<Answer> {
+  return impl_->counted([&]() -> Result<Answer> {
     Answer answer;
     if (auto checked = impl_->check(impl_->rules.load(), request, answer); !checked) return fail(checked.error());
     return answer;
@@ -59,7 +62,7 @@ Result<Answer> Gate::check(const Request& request) noexcept {
 
 Result<void> Gate::check(const std::shared_ptr<const Rulebook>& rules, const Request& request,
                          Answer& answer) noexcept {
-  return guarded([&] { return impl_->check(rules, request, answer); });
+  return impl_->counted([&] { return impl_->check(rules, request, answer); });
 }
 
 Result<Answer> Gate::peek(const Request& request) noexcept {
@@ -67,11 +70,11 @@ Result<Answer> Gate::peek(const Request& request) noexcept {
 }
 
 Result<Answer> Gate::check_once(std::string_view id, const Request& request) noexcept {
-  return guarded([&] { return impl_->check_once(id, request); });
+  return impl_->counted([&] { return impl_->check_once(id, request); });
 }
 
 Result<RuleReservation> Gate::reserve(const Request& request, const ReserveOptions& options) noexcept {
-  return guarded([&] { return impl_->reserve(request, options); });
+  return impl_->counted([&] { return impl_->reserve(request, options); });
 }
 
 Result<Answer> Gate::commit(std::string_view id, const Request& request) noexcept {

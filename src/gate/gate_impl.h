@@ -9,20 +9,32 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gate/snapshot.h"
+#include "gate/tally.h"
+#include "gate/watch.h"
 #include "policy/rulebook.h"
+#include "random_id.h"
 #include "weir/gate.h"
 
 namespace weir {
 
 struct Gate::Impl {
-  explicit Impl(Limiter& with) : limiter(with) {}
+  Impl(Limiter& with, const GateOptions& options)
+      : limiter(with), names(options.key_names), name_secret(random_id()), watch(with.now()) {}
 
   Limiter& limiter;
   Snapshot<Rulebook> rules;
   std::mutex applying;  // two changes come one after the other
+  const KeyNames names;
+  const std::string name_secret;
+  Tally tally;
+  Watch watch;
+  class Namer;  // usage.cc
+  template <class F>
+  auto counted(F call) -> decltype(call());
 
   // The bill of a request, and the answer as far as the rules alone can tell it.
   Result<void> begin(const std::shared_ptr<const Rulebook>& book, const Request& request, Bill& bill, Answer& answer);
@@ -32,8 +44,11 @@ struct Gate::Impl {
   template <class Ask>
   void ask_shadows(const Bill& bill, Answer& answer, Ask ask);
 
+  // Counts what was decided; see weir/usage.h. `now` is when, 0 if that was not asked.
+  void count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept;
+
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
-  Result<void> charge(const Request& request, const Bill& bill, Answer& answer);
+  Result<Micros> charge(const Request& request, const Bill& bill, Answer& answer);  // when it was
 
   Result<Answer> peek(const Request& request);
   Result<Answer> check_once(std::string_view id, const Request& request);
@@ -69,6 +84,14 @@ auto guarded(F call) -> decltype(call()) {
   } catch (const std::exception&) {
     return fail(ErrorCode::exhausted, "out of memory");
   }
+}
+
+// The same for what is counted: so is that there was no answer.
+template <class F>
+auto Gate::Impl::counted(F call) -> decltype(call()) {
+  auto result = guarded(std::move(call));
+  if (!result) tally.add(Tally::kFailed, Tally::What::allowed, Micros{0});
+  return result;
 }
 
 template <class Ask>

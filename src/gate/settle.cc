@@ -121,11 +121,12 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
   }
   if (!answer.allowed) {
     if (auto counted = charge_denied(bill, answer); !counted) return fail(counted.error());
-    return answer;
+  } else {
+    ask_shadows(bill, answer, [&](const ShadowBill& shadow) {
+      return limiter.check_once(shadow_id(id, answer.rules->rule(shadow.rule).rule->name), shadow.charges);
+    });
   }
-  ask_shadows(bill, answer, [&](const ShadowBill& shadow) {
-    return limiter.check_once(shadow_id(id, answer.rules->rule(shadow.rule).rule->name), shadow.charges);
-  });
+  count(request, bill, answer, Micros{0});
   return answer;
 }
 
@@ -143,13 +144,14 @@ Result<RuleReservation> Gate::Impl::reserve(const Request& request, const Reserv
   }
   if (!out.answer.allowed) {
     if (auto counted = charge_denied(bill, out.answer); !counted) return fail(counted.error());
-    return out;
+  } else {
+    ask_shadows(bill, out.answer, [&](const ShadowBill& shadow) -> Result<Verdict> {
+      auto reserved = limiter.reserve(shadow.charges, {.id = out.id, .lasts = options.lasts});
+      if (!reserved) return fail(std::move(reserved.error()));
+      return std::move(reserved->verdict);
+    });
   }
-  ask_shadows(bill, out.answer, [&](const ShadowBill& shadow) -> Result<Verdict> {
-    auto reserved = limiter.reserve(shadow.charges, {.id = out.id, .lasts = options.lasts});
-    if (!reserved) return fail(std::move(reserved.error()));
-    return std::move(reserved->verdict);
-  });
+  count(request, bill, out.answer, Micros{0});
   return out;
 }
 

@@ -10,11 +10,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "gate/stripe.h"
 
 namespace weir {
 
@@ -22,7 +22,7 @@ template <class T>
 class Snapshot {
  public:
   std::shared_ptr<const T> load() const {
-    std::atomic<std::uint32_t>& readers = counters_[stripe()].readers;
+    std::atomic<std::uint32_t>& readers = counters_[stripe_of_this_thread()].readers;
     readers.fetch_add(1);  // before the pointer is read, in the order that all threads agree on
     std::shared_ptr<const T> value = current_.load()->value;
     readers.fetch_sub(1, std::memory_order_release);
@@ -39,7 +39,6 @@ class Snapshot {
   }
 
  private:
-  static constexpr unsigned kStripes = 16;
   static constexpr std::uint32_t kAll = (1U << kStripes) - 1;
   struct alignas(64) Counter {
     std::atomic<std::uint32_t> readers{0};
@@ -48,11 +47,6 @@ class Snapshot {
     std::shared_ptr<const T> value;
     std::uint32_t unseen = kAll;  // counters that were not seen at zero since it was replaced
   };
-
-  static unsigned stripe() {
-    const std::size_t thread = std::hash<std::thread::id>{}(std::this_thread::get_id());
-    return static_cast<unsigned>(thread * 0x9e3779b97f4a7c15 >> 60);
-  }
 
   void collect() {
     std::uint32_t at_zero = 0;

@@ -95,6 +95,8 @@ class Gate::Impl::Together {
     } else if (auto counted = charge_denied(); !counted) {
       return fail(counted.error());
     }
+    const Micros now = gate_.limiter.now();
+    for (std::size_t i = 0; i < requests_.size(); ++i) gate_.count(requests_[i], views_[i].bill, answers_[i], now);
     return verdict->allowed;
   }
 
@@ -186,7 +188,7 @@ Result<bool> Gate::check_together(const std::shared_ptr<const Rulebook>& rules, 
                                   std::span<Decision> decisions) noexcept {
   WEIR_ASSERT(answers.size() == requests.size());
   WEIR_ASSERT(decisions.size() == also.size());
-  return guarded([&] { return Impl::Together(*impl_, requests, answers).run(rules, also, decisions); });
+  return impl_->counted([&] { return Impl::Together(*impl_, requests, answers).run(rules, also, decisions); });
 }
 
 }  // namespace weir

@@ -21,6 +21,8 @@ inline constexpr std::size_t kRuleKeyBytesMax = 2'048;
 
 class KeyArena {
  public:
+  static constexpr char kHashed = '\x7f';  // before the hash of a part, where its length would be
+
   // Begins a key, which starts with `prefix`.
   void begin(std::string_view prefix) {
     if (end_ - at_ < static_cast<std::ptrdiff_t>(kRuleKeyBytesMax)) grow();
@@ -44,7 +46,6 @@ class KeyArena {
   }
 
  private:
-  static constexpr char kHashed = '\x7f';
   static constexpr std::size_t kMoreBytes = 4 * kRuleKeyBytesMax;
 
   void long_part(std::string_view bytes) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,7 @@ struct BookRule {
   std::int64_t expires_us = INT64_MAX;
   std::uint32_t first_limit = 0, limits = 0;
   std::uint32_t first_pattern = 0, end_pattern = 0;  // those of its paths
+  std::uint32_t counts = 0;                          // where it is counted what it decides
   Mode mode = Mode::enforce;
   std::uint8_t percent = 100;
   bool otherwise = false;
@@ -117,7 +119,10 @@ class TextStore {
 class Rulebook {
  public:
   // What is wrong was said by the parser already, but for a policy that was put together by hand.
-  static Result<std::shared_ptr<const Rulebook>> make(Policy policy, const Reader::Compile& compile);
+  // `counts_of` says where a rule is counted; nowhere if it is empty.
+  using CountsOf = std::function<std::uint32_t(std::string_view rule)>;
+  static Result<std::shared_ptr<const Rulebook>> make(Policy policy, const Reader::Compile& compile,
+                                                      const CountsOf& counts_of = {});
   Rulebook(const Rulebook&) = delete;
   Rulebook& operator=(const Rulebook&) = delete;
 

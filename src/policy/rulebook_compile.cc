@@ -25,10 +25,12 @@ ForwardedBy forwarded_by(const std::string& header) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Rulebook>> Rulebook::make(Policy policy, const Reader::Compile& compile) {
+Result<std::shared_ptr<const Rulebook>> Rulebook::make(Policy policy, const Reader::Compile& compile,
+                                                       const CountsOf& counts_of) {
   const std::shared_ptr<Rulebook> book(new Rulebook);
   book->policy_ = std::move(policy);
   if (auto made = book->compile(compile); !made) return fail(made.error());
+  for (BookRule& rule : book->rules_) rule.counts = counts_of ? counts_of(rule.rule->name) : 0;
   return book;
 }
 

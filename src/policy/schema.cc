@@ -3,6 +3,7 @@
 // It holds what a schema can hold: names, types, bounds. What a quota or a pattern may be is the parser's to say.
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "policy/fields.h"
 
@@ -33,7 +34,21 @@ std::string object_schema(std::span<const Field<T>> rows, std::string_view requi
   return out + "}}";
 }
 
+template <class T>
+void add_keys(PolicyKey::Place place, std::span<const Field<T>> rows, std::vector<PolicyKey>& out) {
+  for (const Field<T>& row : rows) out.push_back({place, row.name, row.about});
+}
+
 }  // namespace
+
+std::vector<PolicyKey> policy_keys() {
+  std::vector<PolicyKey> out;
+  add_keys(PolicyKey::Place::config, policy_fields(), out);
+  add_keys(PolicyKey::Place::rule, rule_fields(), out);
+  add_keys(PolicyKey::Place::match, match_fields(), out);
+  add_keys(PolicyKey::Place::answers, answer_fields(), out);
+  return out;
+}
 
 std::string policy_schema() {
   std::string out = R"({"$schema":"https://json-schema.org/draft/2020-12/schema",

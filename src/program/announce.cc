@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 
@@ -24,25 +25,38 @@ void announce_door(const char* name, const char* scheme, const std::optional<Add
   std::printf("%-5s %s%s\n", name, address->is_unix() ? "" : scheme, to_string(*address).c_str());
 }
 
-// How curl is told where to go.
-std::string curl(const Address& address) {
+// How a client speaks to a door.
+enum class Speech : std::uint8_t { plain, tls, tls_with_certificate };
+
+// How curl is told where to go. The certificate need not be one for this machine's own address.
+std::string curl(const Address& address, Speech speech) {
   if (address.is_unix()) return "curl -i --unix-socket " + address.path + " http://weir";
-  return "curl -i http://" + to_string(reachable(address));
+  if (speech == Speech::plain) return "curl -i http://" + to_string(reachable(address));
+  const std::string own = speech == Speech::tls ? "" : " --cert CLIENT.pem --key CLIENT.key";
+  return "curl -ik" + own + " https://" + to_string(reachable(address));
 }
 
-std::string redis_cli(const Address& address) {
+std::string redis_cli(const Address& address, Speech speech) {
   if (address.is_unix()) return "redis-cli -s " + address.path;
-  return "redis-cli -h " + reachable(address).host + " -p " + std::to_string(address.port);
+  const std::string where = "-h " + reachable(address).host + " -p " + std::to_string(address.port);
+  if (speech == Speech::plain) return "redis-cli " + where;
+  const std::string own = speech == Speech::tls ? "" : "--cert CLIENT.pem --key CLIENT.key ";
+  return "redis-cli --tls --insecure " + own + where;
 }
 
 }  // namespace
 
 void announce(const Server& server, const Announced& what) {
   const ServerAddresses& doors = server.addresses();
-  announce_door("http", "http://", doors.http);
-  announce_door("grpc", "http://", doors.grpc);
-  announce_door("resp", "redis://", doors.resp);
-  announce_door("admin", "http://", doors.admin);
+  const auto speech = [&](DoorName door) {
+    if (!doors.tls[static_cast<std::size_t>(door)]) return Speech::plain;
+    return what.asks_clients ? Speech::tls_with_certificate : Speech::tls;
+  };
+  const auto scheme = [&](DoorName door) { return speech(door) == Speech::plain ? "http://" : "https://"; };
+  announce_door("http", scheme(DoorName::http), doors.http);
+  announce_door("grpc", scheme(DoorName::grpc), doors.grpc);
+  announce_door("resp", speech(DoorName::resp) == Speech::plain ? "redis://" : "rediss://", doors.resp);
+  announce_door("admin", scheme(DoorName::admin), doors.admin);
   if (!what.state.empty()) std::printf("state %s\n", what.state.c_str());
   if (!what.config.empty()) {
     std::printf("rules %s, %zu of them; kill -HUP %d reads it again\n", what.config.c_str(), what.rules, getpid());
@@ -50,12 +64,14 @@ void announce(const Server& server, const Announced& what) {
   std::printf("\n");
   if (doors.http && !what.config.empty()) {
     std::printf("try   %s/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'\n",
-                curl(*doors.http).c_str());
+                curl(*doors.http, speech(DoorName::http)).c_str());
   }
   if (doors.http) {
-    std::printf("try   %s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n", curl(*doors.http).c_str());
+    std::printf("try   %s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n",
+                curl(*doors.http, speech(DoorName::http)).c_str());
   }
-  if (doors.resp) std::printf("try   %s CL.THROTTLE user:42 15 30 60\n", redis_cli(*doors.resp).c_str());
+  if (doors.resp)
+    std::printf("try   %s CL.THROTTLE user:42 15 30 60\n", redis_cli(*doors.resp, speech(DoorName::resp)).c_str());
   std::printf("ready\n");
   std::fflush(stdout);
 }

@@ -14,6 +14,7 @@ struct Announced {
   std::string state{};   // the file; empty: none
   std::string config{};  // the file; empty: there are no rules
   std::size_t rules = 0;
+  bool asks_clients = false;  // for a certificate
 };
 
 void announce(const Server& server, const Announced& what);

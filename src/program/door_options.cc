@@ -35,7 +35,7 @@ void DoorOptions::add(CLI::App& app) {
   app.add_option("--threads", threads, "How many loops serve, each on a thread of its own")
       ->type_name("N")
       ->check(whole_number_to(256))
-      ->capture_default_str();
+      ->default_str("one for each processor");
   app.add_option("--password-file", password_file, "Redis clients must AUTH with what it holds")->type_name("FILE");
 }
 

@@ -9,6 +9,7 @@
 
 #include "admin/reloader.h"
 #include "command/complain.h"
+#include "log.h"
 #include "program/announce.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -21,6 +22,8 @@ const char* const kServeExamples =
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
+    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
+    "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
     "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
     "\n";
 
@@ -43,31 +46,38 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
   serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
   bounds_.add(*serve_);
+  log_.add(*serve_);
   life_.add(*serve_);
+  tls_.add(*serve_);
+  peers_.add(*serve_);
+  settings_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  const auto filled = doors_.fill(options).and_then([&] { return bounds_.fill(options); }).and_then([&] {
-    return life_.fill(options);
-  });
-  if (!filled) return fail(filled.error());
+  for (const auto& filled :
+       {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options), peers_.fill(options)}) {
+    if (!filled) return fail(filled.error());
+  }
   return Result<ServerOptions>(std::move(options));
 }
 
 int ServeCommand::run() {
+  if (const auto set = settings_.apply(*serve_); !set) return complain(set.error().message, kNotUnderstood);
   auto wanted = server_options();
-  if (!wanted) return complain(wanted.error().message, kCouldNot);
+  if (!wanted) return complain(settings_.with_place(wanted.error().message), kCouldNot);
   ServerOptions& options = *wanted;
   ServiceManager manager;
   options.life.manager = &manager;
   options.life.keeps_state = !store_.state.empty();
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
+  set_log_level(log_.level);
+  const LogWriter log_writer(log_.format);
 
   auto limiter_options = store_.limiter_options();
-  if (!limiter_options) return complain(limiter_options.error().message, kCouldNot);
+  if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   Gate gate(*limiter);
@@ -78,11 +88,13 @@ int ServeCommand::run() {
     reloader.when_done([&manager] { manager.ready(); });
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
+  const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, config_, gate.policy().rules.size()});
+  announce(**server, {store_.state, config_, gate.policy().rules.size(), asks_clients});
   if ((*server)->run() == Stopped::drained) return 0;
-  return complain("stopped before every request in flight was answered", kCouldNot);
+  log(LogLevel::error, "stopped before every request in flight was answered");
+  return kCouldNot;
 }
 
 }  // namespace weir

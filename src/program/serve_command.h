@@ -11,7 +11,11 @@
 #include "program/bound_options.h"
 #include "program/door_options.h"
 #include "program/life_options.h"
+#include "program/log_options.h"
+#include "program/peer_options.h"
+#include "program/settings_file.h"
 #include "program/store_options.h"
+#include "program/tls_options.h"
 
 namespace weir {
 
@@ -31,7 +35,11 @@ class ServeCommand {
   DoorOptions doors_;
   StoreOptions store_;
   BoundOptions bounds_;
+  LogOptions log_;
   LifeOptions life_;
+  TlsFlags tls_;
+  PeerFlags peers_;
+  SettingsFile settings_;
   std::string config_;
   bool force_ = false;
 };

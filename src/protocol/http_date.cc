@@ -1,4 +1,5 @@
-// The Date field of HTTP, in the one form that a server may send. See headers.h.
+// Times as texts: the Date field of HTTP, in the one form that a server may send, and RFC 3339. See headers.h,
+// rfc3339.h.
 //
 // Apart from the other fields, because it knows nothing of limits. Tested by headers_test.cc.
 #include <array>
@@ -6,6 +7,7 @@
 #include <cstdint>
 
 #include "protocol/headers.h"
+#include "protocol/rfc3339.h"
 
 namespace weir {
 namespace {
@@ -13,6 +15,14 @@ namespace {
 void append_two_digits(std::string& out, std::int64_t value) {
   out.push_back(static_cast<char>('0' + value / 10));
   out.push_back(static_cast<char>('0' + value % 10));
+}
+
+void append_time_of_day(std::string& out, std::int64_t second) {
+  append_two_digits(out, second / 3600);
+  out.push_back(':');
+  append_two_digits(out, second / 60 % 60);
+  out.push_back(':');
+  append_two_digits(out, second % 60);
 }
 
 }  // namespace
@@ -30,12 +40,25 @@ std::string http_date(Micros now) {
   append_two_digits(out, static_cast<unsigned>(date.day()));
   out.append(" ").append(kMonths[static_cast<unsigned>(date.month()) - 1]).append(" ");
   out.append(std::to_string(static_cast<int>(date.year()))).append(" ");
-  append_two_digits(out, second / 3600);
-  out.push_back(':');
-  append_two_digits(out, second / 60 % 60);
-  out.push_back(':');
-  append_two_digits(out, second % 60);
+  append_time_of_day(out, second);
   return out.append(" GMT");
+}
+
+std::string rfc3339(Micros time) {
+  const auto days = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date{std::chrono::sys_days{days}};
+  const std::int64_t ms = std::chrono::floor<std::chrono::milliseconds>(time - days).count();
+  std::string out = std::to_string(static_cast<int>(date.year()));
+  out.push_back('-');
+  append_two_digits(out, static_cast<unsigned>(date.month()));
+  out.push_back('-');
+  append_two_digits(out, static_cast<unsigned>(date.day()));
+  out.push_back('T');
+  append_time_of_day(out, ms / 1000);
+  out.push_back('.');
+  out.push_back(static_cast<char>('0' + ms / 100 % 10));
+  append_two_digits(out, ms % 100);
+  return out.append("Z");
 }
 
 }  // namespace weir

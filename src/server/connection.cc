@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
 constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
+constexpr std::uint32_t kPreludeMax = 10;
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
 // An assignment of {} would keep the capacity.
@@ -50,8 +52,9 @@ bool Connection::takes_input() const {
 }
 
 std::uint32_t Connection::interest() const {
+  if (prelude_) return prelude_->wants_write() ? EPOLLOUT : EPOLLIN;
   std::uint32_t events = 0;
-  if (has_output()) events |= EPOLLOUT;
+  if (waits_to_write()) events |= EPOLLOUT;
   if (has_ended_) return events;
   if (is_closing_ || takes_input()) events |= EPOLLIN;
   // Who has been told all that it will hear may hang up; who waits for a place gives it up. Work in pieces goes on.
@@ -60,13 +63,65 @@ std::uint32_t Connection::interest() const {
 }
 
 void Connection::on_readable() {
-  guarded([this] { receive(); });
+  guarded([this] {
+    if (prelude_) prepare();
+    if (!prelude_ && !is_dead()) receive();
+  });
+}
+
+void Connection::begin_with(std::unique_ptr<Prelude> prelude) {
+  prelude_ = std::move(prelude);
+  phase_ = Phase::header;
+}
+
+void Connection::prepare() {
+  switch (prelude_->go_on()) {
+    case Prelude::Step::again:
+      return;
+    case Prelude::Step::failed:
+      return give_up_prelude();
+    case Prelude::Step::done:
+      break;
+  }
+  tls_ = prelude_->stream();
+  session_ = prelude_->make_session();
+  prelude_.reset();
+  phase_ = Phase::idle;
+  since_ = all_.tick;
+  if (is_draining_) session_->drain(out_);
+}
+
+// Whoever came and left without a word is no news. To others there is something to read: an alert, or the words.
+void Connection::give_up_prelude() {
+  const std::unique_ptr<Prelude> prelude = std::move(prelude_);
+  if (!prelude->has_begun()) return die();
+  counts_.refuse(prelude->why());
+  is_closing_ = true;
+  written_ = all_.tick;
+  out_ = prelude->last_words();
+}
+
+// As recv() and send(). What comes after the last answer is dropped as it is.
+ssize_t Connection::read_some(std::span<char> room) {
+  if (!tls_ || is_closing_) return recv(socket_.get(), room.data(), room.size(), 0);
+  const std::size_t size = tls_->receive(room);
+  if (size > 0 || (tls_->has_ended() && !tls_->has_failed())) return static_cast<ssize_t>(size);
+  errno = tls_->has_failed() ? EPROTO : EAGAIN;
+  return -1;
+}
+
+ssize_t Connection::write_some(std::string_view bytes) {
+  if (!tls_) return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const std::size_t size = tls_->send(bytes);
+  if (size > 0) return static_cast<ssize_t>(size);
+  errno = tls_->has_failed() ? EPROTO : EAGAIN;
+  return -1;
 }
 
 void Connection::receive() {
   if (has_ended_ || asked_ || (!is_closing_ && !takes_input())) return;
   const std::span<char> room = all_.room.next();
-  const ssize_t size = recv(socket_.get(), room.data(), room.size(), 0);
+  const ssize_t size = read_some(room);
   if (size < 0) {
     if (errno != EAGAIN && errno != EINTR) die();
     return;
@@ -127,6 +182,8 @@ void Connection::consume_rest() {
 bool Connection::finish() {
   bool goes_on = false;
   guarded([&] {
+    if (prelude_ && prelude_->wants_write()) prepare();
+    if (tls_ && tls_->wants_write()) tls_->go_on();
     flush();
     if (is_dead()) return;
     if (is_full_ && !has_output() && !is_closing_) {
@@ -136,8 +193,9 @@ bool Connection::finish() {
       return;
     }
     keep_rest();
+    if (tls_ && tls_->has_ended() && takes_input()) has_ended_ = true;
     end_if_drained();
-    if (!is_dead() && has_ended_ && !has_output()) die();
+    if (!is_dead() && has_ended_ && !has_output()) part();
     if (is_dead() || !is_growing_too_much() || is_closing_) return;
     counts_.refuse(Refused::buffers);
     give_up(GiveUp::no_room);
@@ -170,7 +228,7 @@ void Connection::end_if_drained() {
   is_closing_ = true;
   if (has_output()) return;
   if (spoke_last_) return linger();
-  die();
+  part();
 }
 
 bool Connection::is_growing_too_much() {
@@ -190,7 +248,7 @@ void Connection::give_up(GiveUp why) {
 
 void Connection::flush() {
   while (has_output()) {
-    const ssize_t size = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+    const ssize_t size = write_some(std::string_view(out_).substr(sent_));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) {
       out_.erase(0, std::exchange(sent_, 0));
@@ -217,12 +275,19 @@ bool Connection::is_taking() {
 
 // Closing at once would throw away answers that the client has not read while it still sends.
 void Connection::linger() {
-  if (has_ended_) return die();
+  if (has_ended_) return part();
   if (is_lingering_) return;
+  if (tls_ && tls_->say_goodbye() == TlsStream::Step::again) return;  // finish() comes here again
   shutdown(socket_.get(), SHUT_WR);
   is_lingering_ = true;
   since_ = all_.tick;
   drop_input();
+}
+
+// At an end that both sides know of.
+void Connection::part() {
+  if (tls_) tls_->say_goodbye();
+  die();
 }
 
 void Connection::on_gone() { die(); }
@@ -254,7 +319,7 @@ void Connection::after_hold(bool was_holding) {
 
 void Connection::tell_watchers() {
   guarded([this] {
-    if (is_closing_) return;
+    if (is_closing_ || prelude_) return;
     if (!has_output()) written_ = all_.tick;
     session_->tell_watchers(out_);
   });
@@ -262,8 +327,9 @@ void Connection::tell_watchers() {
 
 void Connection::drain() {
   guarded([this] {
+    if (prelude_) drain_prelude();
     is_draining_ = true;
-    if (is_closing_) return;
+    if (is_closing_ || prelude_ || is_dead()) return;
     const bool was_holding = session_->is_holding();
     if (!has_output()) written_ = all_.tick;
     session_->drain(out_);
@@ -272,8 +338,18 @@ void Connection::drain() {
   });
 }
 
+// Whoever has begun to say who it is may end that, and is then served once.
+void Connection::drain_prelude() {
+  prepare();
+  if (prelude_ && !prelude_->has_begun()) die();
+  since_ = all_.tick;
+}
+
 void Connection::refuse(GiveUp why) {
-  guarded([&] { give_up(why); });
+  guarded([&] {
+    if (prelude_) return die();
+    give_up(why);
+  });
 }
 
 void Connection::watch_patience() {
@@ -287,7 +363,13 @@ void Connection::watch_patience() {
     if (all_.tick - since_ > kLingerMax) die();
     return;
   }
-  if (has_output()) {
+  if (prelude_) {
+    const std::uint32_t most = is_draining_ ? kLingerMax : std::min(patience_.header, kPreludeMax);
+    if (all_.tick - since_ <= most) return;
+    counts_.refuse(Refused::slow);
+    return die();
+  }
+  if (waits_to_write()) {
     if (is_taking()) written_ = all_.tick;
     if (all_.tick - written_ > kWriteStallMax) {
       counts_.refuse(Refused::unread);
@@ -300,7 +382,7 @@ void Connection::watch_patience() {
                              : phase_ == Phase::header ? patience_.header
                                                        : patience_.body;
   if (most == 0 || all_.tick - since_ <= most) return;
-  if (phase_ == Phase::idle) return die();
+  if (phase_ == Phase::idle) return part();
   counts_.refuse(Refused::slow);
   give_up(GiveUp::too_slow);
 }

@@ -4,18 +4,21 @@
 // go_on() with what it had read, as often as need be; finish() then writes. Patience is counted in the loop's ticks of
 // a second; nothing here reads a clock. A client that does not take its answers is read no further beyond kOutputMax,
 // and cut off if it takes none at all; a slow one is waited for. What all connections hold is counted: beyond the
-// bound, one that holds more than a little and wants more is told so and closed. One thread. Tested by
-// tests/server/*.sh.
+// bound, one that holds more than a little and wants more is told so and closed. What comes before a session (see
+// prelude.h) and TLS cost those that have none of it a look at a null pointer. One thread. Tested by
+// connection_test.cc and tests/server/*.sh.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "server/counts.h"
 #include "server/descriptor.h"
+#include "server/prelude.h"
 #include "server/room.h"
 #include "server/session.h"
 #include "server/turn.h"
@@ -49,6 +52,9 @@ class Connection {
 
   int descriptor() const { return socket_.get(); }
 
+  // Before anything happens to it: its session is made when this is over.
+  void begin_with(std::unique_ptr<Prelude> prelude);
+
   // What happens to it. After each of these comes finish(), before that the rounds of settle() and go_on().
   void on_readable();
   void on_gone();  // the peer has left, or something is wrong with the socket
@@ -80,13 +86,20 @@ class Connection {
 
  private:
   bool has_output() const { return sent_ < out_.size(); }
+  bool waits_to_write() const { return has_output() || (tls_ && tls_->wants_write()); }
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
   bool takes_input() const;
 
   void die() { socket_.close(); }
+  void part();
   template <class Step>
   void guarded(Step step);
   void receive();
+  void prepare();
+  void give_up_prelude();
+  void drain_prelude();
+  ssize_t read_some(std::span<char> room);
+  ssize_t write_some(std::string_view bytes);
   void consume();
   void consume_rest();
   void after_hold(bool was_holding);
@@ -102,6 +115,8 @@ class Connection {
 
   Descriptor socket_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Prelude> prelude_;  // until the session is there
+  std::unique_ptr<TlsStream> tls_;
   Patience patience_;
   Shared& all_;
   DoorCounts& counts_;

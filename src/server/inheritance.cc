@@ -74,6 +74,7 @@ Result<void> look_at(int number) {
 Result<Inheritance> take_inheritance() {
   const std::string pid = take_variable("LISTEN_PID"), count = take_variable("LISTEN_FDS"),
                     names = take_variable("LISTEN_FDNAMES"), succeeds = take_variable("WEIR_SUCCEEDS");
+  unsetenv("LISTEN_PIDFDID");
   Inheritance out;
   if (number_in(pid) != getpid()) return out;  // all of it was meant for somebody else
   const int sockets = number_in(count).value_or(-1);

@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <list>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "log.h"
 
 namespace weir {
 namespace {
@@ -281,8 +282,8 @@ class EpollLoop final : public Loop {
     const std::int64_t before = listener.door.state->told_us.exchange(now.count());
     if (now.count() - before > kQuietMin) {
       const bool has_too_few = error == EMFILE || error == ENFILE;
-      std::fprintf(stderr, "weir: cannot accept connections: %s.%s\n", std::strerror(error),
-                   has_too_few ? " Raise `ulimit -n`." : "");
+      log(LogLevel::error, std::string("cannot accept connections: ") + std::strerror(error) +
+                               (has_too_few ? ". Raise `ulimit -n`." : "."));
     }
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
     listener.rests_until = now + kAcceptRest;
@@ -300,7 +301,8 @@ class EpollLoop final : public Loop {
 
   void place(const Door& door, Descriptor socket, std::string peer) {
     door.counts->accepted.add();
-    auto session = door.make_session(std::move(peer));
+    if (!door.entrance.admits(peer)) return door.counts->refuse(Refused::proxy);
+    auto session = door.entrance.is_open() ? door.make_session(std::move(peer)) : make_no_session();
     const std::size_t open = door.state->open.load();
     if (open >= door.connections_max) door.counts->refuse(Refused::connections);
     if (open >= door.connections_max + kRefusedMax) {
@@ -313,6 +315,10 @@ class EpollLoop final : public Loop {
     Client& client = clients_.back();
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
+    if (!door.entrance.is_open()) {
+      connection.begin_with(
+          std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), connection.descriptor()));
+    }
     if (open >= door.connections_max) connection.refuse(GiveUp::too_crowded);
     connection.notes.watched = EPOLLIN;
     add(connection.descriptor(), EPOLLIN, client);

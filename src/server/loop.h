@@ -28,7 +28,8 @@ struct DoorState {
 // What stands behind a listener.
 struct Door {
   Patience patience{};
-  std::function<std::unique_ptr<Session>(std::string peer)> make_session;  // `peer` is the client's address
+  MakeSession make_session;
+  Entrance entrance{};  // what comes before a session
   DoorState* state = nullptr;
   DoorCounts* counts = nullptr;  // this loop's
   std::size_t connections_max = 0;

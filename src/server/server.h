@@ -7,6 +7,7 @@
 // All members belong to one thread. Tested by tests/server/*.sh.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,26 +16,14 @@
 #include <string>
 
 #include "server/address.h"
-#include "server/inheritance.h"
+#include "server/life.h"
 #include "server/loop.h"
-#include "server/service_manager.h"
-#include "server/successor.h"
+#include "server/tls.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
 
 namespace weir {
-
-// How it begins, ends, and is succeeded.
-struct LifeSettings {
-  Inheritance inherited{};            // sockets to serve on, whatever the addresses below say
-  ServiceManager* manager = nullptr;  // which wants to hear of all this; it outlives the server
-  Micros drain_delay{2'000'000};      // after SIGTERM: it is not ready, and goes on
-  Micros drain_max{10'000'000};       // then, to finish what is in flight
-  Micros upgrade_max{30'000'000};     // for a successor to be ready
-  Succession succession{};
-  bool keeps_state = false;  // a successor would know all counts
-};
 
 struct ServerOptions {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};  // none: that door stays shut
@@ -45,11 +34,14 @@ struct ServerOptions {
   std::string password{};  // that Redis clients must give; empty: none
   Gate* gate = nullptr;    // the rules, which outlive the server; null: there are none
   LifeSettings life{};
-  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
+  std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
+  TlsOptions tls{};
+  PeerOptions peers{};
 };
 
 struct ServerAddresses {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};
+  std::array<bool, kDoors> tls{};  // which speak it
 };
 
 // How many descriptors it takes to serve as many connections as may be.
@@ -66,6 +58,9 @@ class Server {
   // From any thread, as SIGUSR2 does: starts the program anew, hands it all doors once it is ready, and ends. What
   // comes of it is told in the log; without success it goes on.
   virtual void upgrade() = 0;
+  // Any thread: puts the certificate in force that is in its files now; one that is no good changes nothing.
+  virtual void reload_certificates() = 0;
+  virtual TlsStatus tls_status() const = 0;
 
  protected:
   Server() = default;

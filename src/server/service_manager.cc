@@ -60,7 +60,12 @@ void ServiceManager::reloading() {
   send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(now.count()) + "\nSTATUS=Reading the rules again.");
 }
 
-void ServiceManager::stopping() { send("STOPPING=1\nSTATUS=Finishing what is in flight."); }
+void ServiceManager::stopping(Micros most) {
+  constexpr std::int64_t kMore = 5'000'000;
+  send("STOPPING=1\nEXTEND_TIMEOUT_USEC=" + std::to_string(most.count() + kMore) +
+       "\nSTATUS=Finishing what is in flight.");
+}
+
 void ServiceManager::status(std::string_view text) { send("STATUS=" + std::string(text)); }
 void ServiceManager::alive() { send("WATCHDOG=1"); }
 

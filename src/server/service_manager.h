@@ -21,7 +21,8 @@ class ServiceManager {
 
   void ready();
   void reloading();
-  void stopping();
+  // `most`: how long it may take; it is waited for.
+  void stopping(Micros most);
   void status(std::string_view text);
   void alive();
   // That another process is the service now; nothing is sent after it.

@@ -76,6 +76,8 @@ provide() {
   case $1 in
     nginx) from_debian nginx nginx usr/sbin/nginx nginx ;;
     caddy) from_debian caddy caddy usr/bin/caddy caddy ;;
+    zsh) from_debian zsh zsh bin/zsh zsh zsh-common ;;
+    fish) from_debian fish fish usr/bin/fish fish fish-common libpcre2-32-0 ;;
     haproxy)
       from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
       ;;

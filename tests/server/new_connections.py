@@ -12,6 +12,7 @@ import errno
 import select
 import socket
 import struct
+import sys
 import time
 
 parser = argparse.ArgumentParser()
@@ -41,6 +42,7 @@ class Client:
     def __init__(self, port, request, kept=False, counted=True):
         self.request, self.kept, self.counted = request, kept, counted
         self.got, self.state, self.status = b"", "connecting", None
+        self.times = [time.monotonic()]  # of the connection, and of each request
         self.socket = socket.socket()
         self.socket.setblocking(False)
         # No connection of ours stays behind: there are more of them than ports.
@@ -57,7 +59,11 @@ class Client:
 
     def fail(self, error):
         if self.state != "resting":  # then it is the server's right to close
-            self.count(FAILURES.get(error, "other"))
+            how = FAILURES.get(error, "other")
+            self.count(how)
+            ago = [round(time.monotonic() - then, 3) for then in self.times[:1] + self.times[-1:]]
+            if self.counted:
+                print(f"{how} {self.state} kept={self.kept} seconds since connect, request: {ago}", file=sys.stderr)
         self.status = self.status or -1
         self.close()
 
@@ -68,6 +74,7 @@ class Client:
 
     def send(self):
         self.socket.send(self.request)
+        self.times.append(time.monotonic())
         self.state = "waiting"
         epoll.modify(self.socket.fileno(), select.EPOLLIN)
 

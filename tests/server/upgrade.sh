@@ -40,6 +40,18 @@ failing "one that is never ready" "it was not ready in time"
 rm "$program"
 failing "one that is not there" "the program cannot be started: No such file or directory"
 is "nobody is left over" "" "$(successor_of "$old")"
+
+# A stop while a successor starts ends both.
+ln -sf "$work/sleepy" "$program"
+kill -USR2 "$old"
+until_true 20 has_successor "$old"
+sleeper=$(successor_of "$old")
+kill -TERM "$old"
+wait "$old"
+is "a stop while a successor starts" "0 yes" "$? $(has_ended "$sleeper" && echo yes)"
+ln -sf "$real" "$program"
+start_server --state "$work/state" --drain-delay 0
+old=$pid
 printf '#!/bin/sh\necho "$@" >%s/started; exec %s "$@"\n' "$work" "$real" >"$work/newer"
 chmod +x "$work/newer"
 ln -sf "$work/newer" "$program"

@@ -1,6 +1,8 @@
 # Reloads and upgrades under load, for upgrade.sh and upgrade_long.sh: nobody is refused or reset, and one key is
 # admitted exactly as often as it may, by however many processes one after the other.
 
+source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
+
 # successor_of PID: the one that it has started.
 successor_of() { pgrep -P "$1" | head -1; }
 has_successor() { [ -n "$(successor_of "$1")" ]; }
@@ -27,8 +29,13 @@ upgrade_under_load() {
   start_server --state "$work/state" --config "$work/weir.yaml" --threads 2
   first=$pid
   timeout $((seconds + 60)) python3 "$source_dir/tests/server/new_connections.py" "$http_port" "$rate" "$seconds" \
-    "{\"key\":\"shared\",\"limit\":\"$limit/year\",\"algorithm\":\"fixed_window\"}" --keep 10 >"$work/load" &
+    "{\"key\":\"shared\",\"limit\":\"$limit/year\",\"algorithm\":\"fixed_window\"}" --keep 10 >"$work/load" 2>"$work/err_load" &
   load=$!
+  : >"$work/calls"
+  if "$python" -c 'import grpc' 2>/dev/null; then
+    timeout $((seconds + 60)) "$python" "$source_dir/tests/server/watch_health.py" "$grpc_port" calls \
+      $((seconds - 1)) >"$work/calls" &
+  fi
   sleep 1
   for ((i = 1; i <= reloads; ++i)); do
     kill -HUP "$pid"
@@ -39,6 +46,10 @@ upgrade_under_load() {
   load=$(cat "$work/load")
   echo "      $load"
   has "nobody was refused or reset" "failed=0 " "$load"
+  if [ -s "$work/calls" ]; then
+    echo "      gRPC: $(cat "$work/calls")"
+    has "nor was a gRPC client" "failed=0 " "$(cat "$work/calls")"
+  fi
   is "exactly so many passed as may" "allowed=$limit" "$(grep -o 'allowed=[0-9]*' <<<"$load")"
   is "there were so many processes" "$((upgrades + 1))" "$(grep -c '^ready' "$work/out0")"
   is "each rules file was read" "$reloads" "$(grep -c 'in force' "$work/err0")"

@@ -1,0 +1,17 @@
+// What a shell needs to complete a command line of ours: a script for bash, zsh or fish, made from the tree of
+// commands.
+//
+// Pure; any thread. Tested by tests/server/completion.sh, which asks bash itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace weir {
+
+std::string bash_completion(const CLI::App& program);
+std::string zsh_completion(const CLI::App& program);
+std::string fish_completion(const CLI::App& program);
+
+}  // namespace weir

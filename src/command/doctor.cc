@@ -1,0 +1,201 @@
+// One function for each thing that is looked at. See doctor.h.
+#include "command/doctor.h"
+
+#include <charconv>
+#include <cstdio>
+#include <optional>
+
+namespace weir {
+namespace {
+
+using Findings = std::vector<Finding>;
+
+void fine(Findings& out, std::string what) { out.push_back({Finding::Level::fine, std::move(what), {}}); }
+void warn(Findings& out, std::string what, std::string advice) {
+  out.push_back({Finding::Level::warning, std::move(what), std::move(advice)});
+}
+void bad(Findings& out, std::string what, std::string advice) {
+  out.push_back({Finding::Level::failure, std::move(what), std::move(advice)});
+}
+
+std::string percent(double part) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * part);
+  return text;
+}
+
+void look_at_version(const Patient& patient, Findings& out) {
+  const std::string& version = patient.status.at("version").text;
+  if (version == patient.version) return fine(out, "weir " + version + ", process " + patient.status.at("pid").text);
+  warn(out, "the server is weir " + version + ", this program is weir " + patient.version,
+       "after an upgrade, hand over to the new one: kill -USR2 " + patient.status.at("pid").text);
+}
+
+void look_at_switches(const Patient& patient, Findings& out) {
+  if (patient.status.at("kill_switch").is_true) {
+    bad(out, "the kill switch is on: no rule is enforced", "weir rules kill-switch off");
+  }
+  const JsonValue& reload = patient.status.at("policy").at("last_reload");
+  if (!reload.at("error").text.empty()) {
+    bad(out, "the last reload failed: " + reload.at("error").text, "mend the file; weir validate tells every error");
+  }
+  if (!patient.status.at("ready").is_true) bad(out, "it is stopping, or not ready", "see its log");
+}
+
+void look_at_descriptors(const Patient& patient, Findings& out) {
+  double wanted = 64;
+  for (const JsonValue& door : patient.status.at("doors").items) wanted += door.at("connections_max").number();
+  const double most = metric(patient.metrics, "process_max_fds", 0);
+  const std::string figures = std::to_string(static_cast<long long>(most)) + " descriptors for " +
+                              std::to_string(static_cast<long long>(wanted)) + " that its connections may take";
+  if (most >= wanted) return fine(out, figures);
+  warn(out, figures, "raise the limit (ulimit -n, LimitNOFILE=) or lower --connections");
+}
+
+void look_at_clock(const Patient& patient, Findings& out) {
+  if (patient.is_clock_kept) return fine(out, "the clock is kept in time");
+  warn(out, "nothing keeps this machine's clock in time",
+       "run an NTP client: windows by the calendar, Retry-After and several nodes need the time");
+}
+
+void look_at_table(const Patient& patient, Findings& out) {
+  const JsonValue& table = patient.status.at("table");
+  const double fill = table.at("fill").number();
+  const std::string figures = "the table is " + percent(fill) + " full, " + table.at("keys").text + " keys";
+  if (fill < 0.8) {
+    fine(out, figures);
+  } else {
+    warn(out, figures, "more room with --keys or --memory; a state file: weir state resize");
+  }
+  const double forgiven = metric(patient.metrics, "weir_evictions_total", 0);
+  if (forgiven > 0) {
+    warn(out, std::to_string(static_cast<long long>(forgiven)) + " live keys had to go for others",
+         "the table is too small for what comes, or it is a flood of keys: weir top");
+  }
+}
+
+void look_at_state(const Patient& patient, Findings& out) {
+  const std::string& file = patient.status.at("state").text;
+  if (file.empty()) {
+    return warn(out, "there is no state file: a restart forgets all that was spent", "weir serve --state FILE");
+  }
+  const std::string where =
+      "the state is in " + file + (patient.filesystem.empty() ? "" : ", on " + patient.filesystem);
+  if (patient.filesystem.starts_with("nfs") || patient.filesystem == "cifs" || patient.filesystem == "fuse") {
+    return bad(out, where, "a mapped file needs a local disk: move it with the server stopped");
+  }
+  if (patient.filesystem == "tmpfs" || patient.filesystem == "ramfs") {
+    return warn(out, where, "it does not survive a reboot; name a file on a disk if it should");
+  }
+  fine(out, where);
+}
+
+// `10.0.0.0/8` covers 2^24 addresses: the bits that are free.
+std::optional<std::pair<int, bool>> free_bits(const std::string& range) {
+  const std::size_t slash = range.find('/');
+  const bool is_v6 = range.find(':') != range.npos;
+  const int all = is_v6 ? 128 : 32;
+  if (slash == range.npos) return std::pair{0, is_v6};
+  int bits = 0;
+  const auto [end, error] = std::from_chars(range.data() + slash + 1, range.data() + range.size(), bits);
+  if (error != std::errc{}) return std::nullopt;
+  return std::pair{all - bits, is_v6};
+}
+
+void look_at_trust(const Patient& patient, Findings& out) {
+  bool is_wide = false;
+  for (const std::string& range : patient.policy.trusted_proxies) {
+    const auto free = free_bits(range);
+    if (!free) continue;
+    const bool is_all = free->first == (free->second ? 128 : 32);
+    if (is_all) {
+      bad(out, "trusted_proxies covers every address (" + range + "): any client may claim to be any other",
+          "name your proxies only");
+    } else if (free->first > (free->second ? 96 : 24)) {
+      warn(out, "trusted_proxies covers very many addresses (" + range + ")", "name your proxies only");
+    } else {
+      continue;
+    }
+    is_wide = true;
+  }
+  if (!is_wide) fine(out, std::to_string(patient.policy.trusted_proxies.size()) + " ranges of trusted proxies");
+}
+
+void look_at_rules(const Patient& patient, Findings& out) {
+  constexpr std::int64_t kLongEnough = 60;  // seconds that a server was up before silence means something
+  const auto& rules = patient.rules.at("rules").items;
+  if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
+  const bool is_young = patient.status.at("uptime_seconds").whole() < kLongEnough;
+  std::size_t enforced = 0;
+  for (const JsonValue& rule : rules) {
+    const std::string& name = rule.at("name").text;
+    if (rule.at("mode").text == "enforce") ++enforced;
+    if (rule.at("mode").text != rule.at("configured_mode").text) {
+      warn(out, "rule " + name + " was turned to " + rule.at("mode").text + " while running",
+           "weir rules changes tells by whom, weir rules undo takes it back");
+    }
+    if (rule.at("last_hit").text.empty() && rule.at("mode").text != "off" && !is_young) {
+      warn(out, "rule " + name + " was never hit", "does its match mean what you think? weir keys explain tells");
+    }
+  }
+  for (const Rule& rule : patient.policy.rules) {
+    if (rule.expires_at && *rule.expires_at <= patient.now) {
+      warn(out, "rule " + rule.name + " has expired", "take it out of the config, or give it a new expires_at");
+    }
+  }
+  if (enforced == 0) {
+    warn(out, "no rule is enforced", "shadow rules only watch; mode: enforce makes them hold");
+  } else {
+    fine(out, std::to_string(enforced) + " of " + std::to_string(rules.size()) + " rules are enforced");
+  }
+}
+
+void look_at_certificate(const Patient& patient, Findings& out) {
+  const double ends = metric(patient.metrics, "weir_tls_certificate_expiry_timestamp_seconds", 0);
+  if (ends <= 0) return;
+  const double days = (ends - static_cast<double>(patient.now.count()) / 1e6) / 86'400;
+  const std::string left = "the certificate ends in " + std::to_string(static_cast<long long>(days)) + " days";
+  if (days <= 0) return bad(out, "the certificate has ended", "renew it; the server reads the new one by itself");
+  if (days < 14) return warn(out, left, "renew it; the server reads the new one by itself");
+  fine(out, left);
+}
+
+void look_at_doors(const Patient& patient, Findings& out) {
+  for (const JsonValue& door : patient.status.at("doors").items) {
+    const double open = door.at("connections").number(), most = door.at("connections_max").number();
+    if (most > 0 && open > 0.8 * most) {
+      warn(out,
+           door.at("name").text + " has " + door.at("connections").text + " connections of " +
+               door.at("connections_max").text,
+           "raise --connections, or see who holds them");
+    }
+  }
+}
+
+}  // namespace
+
+double metric(std::string_view metrics, std::string_view name, double otherwise) {
+  const std::string line = "\n" + std::string(name) + " ";
+  const std::size_t at = metrics.find(line);
+  if (at == metrics.npos) return otherwise;
+  double value = otherwise;
+  std::from_chars(metrics.data() + at + line.size(), metrics.data() + metrics.size(), value);
+  return value;
+}
+
+std::vector<Finding> examine(const Patient& patient) {
+  Findings out;
+  look_at_version(patient, out);
+  look_at_switches(patient, out);
+  look_at_rules(patient, out);
+  look_at_trust(patient, out);
+  look_at_table(patient, out);
+  look_at_state(patient, out);
+  look_at_descriptors(patient, out);
+  look_at_doors(patient, out);
+  look_at_clock(patient, out);
+  look_at_certificate(patient, out);
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,166 @@
+// The admin API's keys, as words and tables. See keys_command.h.
+#include "command/keys_command.h"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "command/complain.h"
+#include "command/table_text.h"
+#include "protocol/explain_text.h"
+#include "protocol/problem.h"
+#include "weir/explanation.h"
+
+namespace weir {
+
+const char* const kKeysExamples =
+    "  weir keys explain --user 42 --path /api/search         every rule: does it hold this request, what is left\n"
+    "  weir keys reset login --ip 192.0.2.1                   forget what the rule has counted for it\n"
+    "  weir keys ban --ip 192.0.2.1 --for 1h --reason abuse   deny it for a time; weir rules undo ends it\n"
+    "  weir keys top --by denied                              who is denied most, now; weir top shows it live\n"
+    "\n";
+
+namespace {
+
+Micros wait_of(const JsonValue& value) {
+  if (value.kind != JsonValue::Kind::number) return kNever;
+  return Micros{static_cast<std::int64_t>(std::llround(value.number() * 1e6))};
+}
+
+RuleExplanation::State state_of(const JsonValue& value) {
+  RuleExplanation::State state;
+  state.quota = value.at("window").text;
+  state.algorithm = value.at("algorithm").text;
+  state.worst_case = value.at("worst_case").text;
+  state.cost = value.at("cost").whole();
+  state.decision.allowed = value.at("allowed").is_true;
+  state.decision.limit = value.at("limit").whole();
+  state.decision.remaining = value.at("remaining").whole();
+  state.decision.retry_after = wait_of(value.at("retry_after"));
+  state.decision.reset_after = wait_of(value.at("reset_after"));
+  state.decision.delay = wait_of(value.at("delay"));
+  return state;
+}
+
+// As the server wrote it: to_json() of an Explanation.
+Explanation explanation_of(const JsonValue& value) {
+  Explanation explanation;
+  explanation.allowed = value.at("allowed").is_true;
+  explanation.summary = value.at("summary").text;
+  explanation.path = value.at("path").text;
+  explanation.client_ip = value.at("client_ip").text;
+  explanation.binding = value.at("binding").text;
+  for (const JsonValue& one : value.at("rules").items) {
+    RuleExplanation& rule = explanation.rules.emplace_back();
+    rule.rule = one.at("rule").text;
+    rule.applies = one.at("applies").is_true;
+    rule.reason = one.at("reason").text;
+    rule.key = one.at("key").text;
+    for (const JsonValue& limit : one.at("limits").items) rule.limits.push_back(state_of(limit));
+  }
+  return explanation;
+}
+
+std::string member(const char* name, const std::string& value) {
+  if (value.empty()) return {};
+  std::string out = std::string(",\"") + name + "\":";
+  append_json_text(out, value);
+  return out;
+}
+
+}  // namespace
+
+KeysCommand::KeysCommand(CLI::App& app) {
+  keys_ = app.add_subcommand("keys", "Look after single keys of a running server: explain, reset, ban, top");
+  keys_->require_subcommand(1);
+  explain_ = add("explain", "Every rule, why it holds this request or does not, and what is left; charges nothing");
+  reset_ = add("reset", "Forget what a rule has counted for this request's attributes");
+  reset_->add_option("RULE", rule_, "The rule's name")->required();
+  ban_ = add("ban", "Deny requests with these attributes for a time");
+  ban_->add_option("--for", for_, "How long: 10min, 1h, 7d")->type_name("TIME")->capture_default_str();
+  ban_->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
+  for (CLI::App* one : {explain_, reset_, ban_}) request_.add(*one);
+  top_ = add("top", "Who is busiest: bounded and approximate, see docs/operate.md");
+  top_->add_option("--by", by_, "hits or denied")->type_name("WHAT")->check(CLI::IsMember({"hits", "denied"}));
+  top_->add_option("--rule", of_rule_, "Of this rule only")->type_name("NAME");
+  top_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
+}
+
+CLI::App* KeysCommand::add(const char* name, const char* about) {
+  CLI::App* const one = keys_->add_subcommand(name, about);
+  server_.add(*one, "The server's admin port");
+  server_.add_token(*one);
+  one->add_flag("--json", json_, "The server's answer as it is");
+  return one;
+}
+
+std::optional<int> KeysCommand::run() {
+  if (!*keys_) return std::nullopt;
+  const auto text = *explain_ ? explain() : *reset_ ? reset() : *ban_ ? ban() : top();
+  if (!text) {
+    return complain(text.error().message,
+                    text.error().code == ErrorCode::invalid_argument ? kNotUnderstood : kCouldNot);
+  }
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+Result<std::string> KeysCommand::body(const std::string& further) {
+  auto members = request_.json_members();
+  if (!members) return members;
+  if (members->empty()) {
+    return fail(ErrorCode::invalid_argument, "say which: --user 42, --ip 192.0.2.1, --api-key KEY, --path /x, ...");
+  }
+  return "{" + *members + further + "}";
+}
+
+Result<std::string> KeysCommand::explain() {
+  const auto body = this->body({});
+  if (!body) return body;
+  if (json_) {
+    return server_.call("POST", "/admin/v1/keys/explain", *body).map([](const RemoteAnswer& answer) {
+      return answer.body;
+    });
+  }
+  return server_.post("/admin/v1/keys/explain", *body).map([](const JsonValue& answer) {
+    return to_text(explanation_of(answer));
+  });
+}
+
+Result<std::string> KeysCommand::reset() {
+  const auto body = this->body(member("rule", rule_));
+  if (!body) return body;
+  return server_.post("/admin/v1/keys/reset", *body).map([this](const JsonValue& answer) {
+    if (json_) return std::string(answer.at("reset").is_true ? "{\"reset\":true}\n" : "{\"reset\":false}\n");
+    return rule_ + (answer.at("reset").is_true ? ": forgotten\n" : ": there was nothing to forget\n");
+  });
+}
+
+Result<std::string> KeysCommand::ban() {
+  const auto body = this->body(member("for", for_) + member("reason", reason_));
+  if (!body) return body;
+  return server_.post("/admin/v1/keys/ban", *body).map([](const JsonValue& answer) {
+    const std::string& id = answer.at("id").text;
+    return "banned until " + answer.at("until").text + " by the rule " + answer.at("rule").text + "; weir rules undo " +
+           id + " ends it\n";
+  });
+}
+
+Result<std::string> KeysCommand::top() {
+  std::string target = "/admin/v1/top?by=" + by_ + "&n=" + std::to_string(count_);
+  if (!of_rule_.empty()) target += "&rule=" + in_query(of_rule_);
+  if (json_) {
+    return server_.call("GET", target).map([](const RemoteAnswer& answer) { return answer.body; });
+  }
+  return server_.get(target).map([](const JsonValue& answer) {
+    const auto& keys = answer.at("keys").items;
+    if (keys.empty()) return std::string("nobody in the last minutes\n");
+    TableText table({">hits", ">denied", "rule", "key, in the last " + answer.at("seconds").text + " s"});
+    for (const JsonValue& key : keys) {
+      table.add({key.at("hits").text, key.at("denied").text, key.at("rule").text, key.at("key").text});
+    }
+    return table.text();
+  });
+}
+
+}  // namespace weir

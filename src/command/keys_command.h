@@ -1,0 +1,44 @@
+// `weir keys`: looks after single keys of a running server: explain, reset, ban, and the busiest of them.
+//
+// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
+// tests/server/commands.sh.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "command/remote.h"
+#include "command/request_flags.h"
+
+namespace weir {
+
+extern const char* const kKeysExamples;
+
+class KeysCommand {
+ public:
+  explicit KeysCommand(CLI::App& app);
+
+  // The exit code, if this command was given.
+  std::optional<int> run();
+
+ private:
+  CLI::App* add(const char* name, const char* about);
+  Result<std::string> explain();
+  Result<std::string> reset();
+  Result<std::string> ban();
+  Result<std::string> top();
+  // A JSON object of the request's flags and further members, given as text.
+  Result<std::string> body(const std::string& further);
+
+  CLI::App *keys_ = nullptr, *explain_ = nullptr, *reset_ = nullptr, *ban_ = nullptr, *top_ = nullptr;
+  Remote server_{"--admin", "127.0.0.1:8082"};
+  RequestFlags request_;
+  std::string rule_, for_ = "1h", reason_, by_ = "denied", of_rule_;
+  std::uint64_t count_ = 20;
+  bool json_ = false;
+};
+
+}  // namespace weir

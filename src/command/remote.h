@@ -1,0 +1,49 @@
+// A running server, as the commands talk to it: one HTTP call at a time, with a time-out.
+//
+// Blocking; one thread. Tested by tests/server/commands.sh.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <string_view>
+
+#include "protocol/json_value.h"
+#include "weir/result.h"
+
+namespace weir {
+
+struct RemoteAnswer {
+  int status = 0;
+  std::string body{};
+};
+
+class Remote {
+ public:
+  // `option` is the flag that says where the server is: `--admin`.
+  Remote(std::string_view option, std::string address) : option_(option), address_(std::move(address)) {}
+
+  // The flags for it; `--token-file` where the port may want a token.
+  void add(CLI::App& app, const char* about);
+  void add_token(CLI::App& app);
+
+  // Any answer that is HTTP; an error if there is none, with what to do.
+  Result<RemoteAnswer> call(std::string_view method, std::string_view target, std::string_view body = {}) const;
+  // An answer of JSON with a status of 200; else an error with what the server said.
+  Result<JsonValue> get(std::string_view target) const;
+  Result<JsonValue> post(std::string_view target, std::string_view body) const;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  Result<JsonValue> json(std::string_view method, std::string_view target, std::string_view body) const;
+
+  std::string option_;
+  std::string address_;
+  std::string token_file_{};
+};
+
+// Of a query: everything but letters, digits and `-._~` as %XX.
+std::string in_query(std::string_view text);
+
+}  // namespace weir

@@ -1,0 +1,104 @@
+// Flags to a request and to JSON. See request_flags.h.
+#include "command/request_flags.h"
+
+#include <string_view>
+#include <utility>
+
+#include "protocol/problem.h"
+
+namespace weir {
+namespace {
+
+// `name: value` or `name=value`.
+bool split(const std::string& text, Attribute& out) {
+  const std::size_t at = text.find_first_of(":=");
+  if (at == 0 || at == text.npos) return false;
+  out = {std::string_view(text).substr(0, at), std::string_view(text).substr(at + 1)};
+  while (out.value.starts_with(' ')) out.value.remove_prefix(1);
+  return true;
+}
+
+Result<void> split_all(const std::vector<std::string>& texts, std::vector<Attribute>& out, const char* advice) {
+  out.clear();
+  for (const std::string& text : texts) {
+    if (!split(text, out.emplace_back())) return fail(ErrorCode::invalid_argument, advice);
+  }
+  return {};
+}
+
+void append_name(std::string& out, std::string_view name) {
+  if (!out.empty() && out.back() != '{') out += ',';
+  append_json_text(out, name);
+  out += ':';
+}
+
+void append_fields(std::string& out, std::string_view name, const std::vector<Attribute>& fields) {
+  if (fields.empty()) return;
+  append_name(out, name);
+  out += '{';
+  for (const Attribute& field : fields) {
+    append_name(out, field.name);
+    append_json_text(out, field.value);
+  }
+  out += '}';
+}
+
+}  // namespace
+
+void RequestFlags::add(CLI::App& app) {
+  const auto text = [&app](const char* name, std::string& value, const char* about) {
+    app.add_option(name, value, about)->type_name("TEXT");
+  };
+  text("--user", user_, "Who sends it");
+  text("--api-key", api_key_, "The key it is sent with");
+  text("--ip", ip_, "The address it comes from");
+  text("--tenant", tenant_, "The tenant");
+  text("--plan", plan_, "The plan");
+  text("--method", method_, "GET, POST, ...");
+  text("--host", host_, "The host it is for");
+  text("--path", path_, "The path, with its query");
+  app.add_option("--header", headers_, "A header field; may be given several times")->type_name("NAME:VALUE");
+  app.add_option("--entry", entries_, "A descriptor entry")->type_name("NAME=VALUE");
+  app.add_option("--cost", cost_, "What it costs")->type_name("N")->capture_default_str();
+}
+
+Result<Request> RequestFlags::request() {
+  return split_all(headers_, header_fields_, "--header is written like --header x-org:acme")
+      .and_then([&] { return split_all(entries_, entry_fields_, "--entry is written like --entry remote=acme"); })
+      .map([&] {
+        return Request{.user = user_,
+                       .api_key = api_key_,
+                       .ip = ip_,
+                       .tenant = tenant_,
+                       .plan = plan_,
+                       .method = method_,
+                       .host = host_,
+                       .path = path_,
+                       .headers = header_fields_,
+                       .entries = entry_fields_,
+                       .cost = cost_};
+      });
+}
+
+Result<std::string> RequestFlags::json_members() {
+  const auto request = this->request();
+  if (!request) return fail(request.error());
+  std::string out;
+  const std::pair<std::string_view, std::string_view> plain[] = {
+      {"user", request->user}, {"api_key", request->api_key}, {"ip", request->ip},     {"tenant", request->tenant},
+      {"plan", request->plan}, {"method", request->method},   {"host", request->host}, {"path", request->path}};
+  for (const auto& [name, value] : plain) {
+    if (value.empty()) continue;
+    append_name(out, name);
+    append_json_text(out, value);
+  }
+  append_fields(out, "headers", header_fields_);
+  append_fields(out, "entries", entry_fields_);
+  if (cost_ != 1) {
+    append_name(out, "cost");
+    out += std::to_string(cost_);
+  }
+  return out;
+}
+
+}  // namespace weir

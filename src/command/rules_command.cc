@@ -1,0 +1,163 @@
+// The admin API's rules and changes, as words and tables. See rules_command.h.
+#include "command/rules_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "admin/config_file.h"
+#include "command/complain.h"
+#include "command/table_text.h"
+#include "protocol/problem.h"
+
+namespace weir {
+
+const char* const kRulesExamples =
+    "  weir rules list                                       each rule, its mode, and what it has counted\n"
+    "  weir rules mode login shadow --for 10min              it only watches, for a time\n"
+    "  weir rules kill-switch on --reason 'incident 7'       all rules off: everything passes\n"
+    "  weir rules changes                                    who turned what, when, and what still holds\n"
+    "  weir rules undo                                       takes the last change back; undo 7: that one\n"
+    "  weir rules apply new.yaml                             in force over the file, until it is undone\n"
+    "  weir rules reload                                     read the config file again, now\n"
+    "\n";
+
+namespace {
+
+std::string json_text(const std::string& text) {
+  std::string out;
+  append_json_text(out, text);
+  return out;
+}
+
+std::string lines_of(const JsonValue& list) {
+  std::string out;
+  for (const JsonValue& line : list.items) out += "  " + line.text + "\n";
+  return out;
+}
+
+std::string joined(const JsonValue& list) {
+  std::string out;
+  for (const JsonValue& one : list.items) out.append(out.empty() ? "" : ", ").append(one.text);
+  return out;
+}
+
+}  // namespace
+
+RulesCommand::RulesCommand(CLI::App& app) {
+  rules_ = app.add_subcommand("rules", "The rules of a running server: what they count, and what is turned");
+  rules_->require_subcommand(1);
+  list_ = add("list", "Each rule, its mode and its counts");
+  show_ = add("show", "The policy in force, as YAML");
+  mode_ = add("mode", "Turn one rule: enforce, shadow or off");
+  mode_->add_option("RULE", rule_, "The rule's name")->required();
+  mode_->add_option("MODE", to_, "enforce, shadow or off")
+      ->required()
+      ->check(CLI::IsMember({"enforce", "shadow", "off"}));
+  kill_ = add("kill-switch", "All rules off at once, so that everything passes; or on again");
+  kill_->add_option("STATE", to_, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
+  apply_ = add("apply", "Put a policy in force over the config file, until it is undone");
+  apply_->add_option("FILE", file_, "The policy; - is the standard input")->required();
+  apply_->add_flag("--force", force_, "Beyond the policy's max_change");
+  undo_ = add("undo", "Take a change back");
+  undo_->add_option("ID", id_, "Its number; without it, the last that holds")->check(whole_number_to(UINT64_MAX));
+  changes_ = add("changes", "Who turned what, when, and what still holds");
+  changes_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
+  reload_ = add("reload", "Read the config file again");
+  for (CLI::App* one : {mode_, kill_}) {
+    one->add_option("--for", for_, "For so long: 10min, 1h; without it, until it is undone")->type_name("TIME");
+  }
+  for (CLI::App* one : {mode_, kill_, apply_}) {
+    one->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
+  }
+}
+
+CLI::App* RulesCommand::add(const char* name, const char* about) {
+  CLI::App* const one = rules_->add_subcommand(name, about);
+  server_.add(*one, "The server's admin port");
+  server_.add_token(*one);
+  one->add_flag("--json", json_, "The server's answer as it is");
+  return one;
+}
+
+std::optional<int> RulesCommand::run() {
+  if (!*rules_) return std::nullopt;
+  const auto done = [this]() -> Result<std::string> {
+    if (*list_) return list();
+    if (*show_) return show();
+    if (*changes_) return changes();
+    if (*apply_) return apply();
+    if (*mode_) return turn("/admin/v1/rules/mode", "\"rule\":" + json_text(rule_) + ",\"mode\":\"" + to_ + "\"");
+    if (*kill_) return turn("/admin/v1/kill-switch", to_ == "on" ? "\"on\":true" : "\"on\":false");
+    if (*undo_) return turn("/admin/v1/undo", id_ == 0 ? "" : "\"id\":" + std::to_string(id_));
+    return turn("/admin/v1/reload", "");
+  }();
+  if (!done) return complain(done.error().message, kCouldNot);
+  std::fputs(done->c_str(), stdout);
+  return 0;
+}
+
+Result<std::string> RulesCommand::turn(const char* target, std::string members) {
+  for (const auto& [name, value] : {std::pair{"for", &for_}, std::pair{"reason", &reason_}}) {
+    if (value->empty()) continue;
+    members.append(members.empty() ? "\"" : ",\"").append(name).append("\":").append(json_text(*value));
+  }
+  const std::string body = "{" + members + "}";
+  if (json_) {
+    return server_.call("POST", target, body).map([](const RemoteAnswer& answer) { return answer.body; });
+  }
+  return server_.post(target, body).map([](const JsonValue& answer) {
+    std::string out = "done";
+    if (answer.at("id").kind == JsonValue::Kind::number) {
+      const std::string& id = answer.at("id").text;
+      out = "change " + id + " is in force; weir rules undo " + id + " takes it back";
+    }
+    return out + "\n" + lines_of(answer.at("changes"));
+  });
+}
+
+Result<std::string> RulesCommand::apply() {
+  const auto text = read_config(file_);
+  if (!text) return fail(text.error());
+  return turn("/admin/v1/policy/apply",
+              "\"text\":" + json_text(*text) + (force_ ? ",\"force\":true" : ",\"force\":false"));
+}
+
+Result<std::string> RulesCommand::show() {
+  return server_.get("/admin/v1/policy").map([](const JsonValue& answer) { return answer.at("text").text; });
+}
+
+Result<std::string> RulesCommand::list() {
+  if (json_) {
+    return server_.call("GET", "/admin/v1/rules").map([](const RemoteAnswer& answer) { return answer.body; });
+  }
+  return server_.get("/admin/v1/rules").map([](const JsonValue& answer) {
+    TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">in shadow", "last hit"});
+    for (const JsonValue& rule : answer.at("rules").items) {
+      std::string mode = rule.at("mode").text;
+      if (mode != rule.at("configured_mode").text) mode += " (turned)";
+      table.add({rule.at("name").text, mode, rule.at("per").text, joined(rule.at("limits")), rule.at("allowed").text,
+                 rule.at("denied").text, rule.at("shadow_denied").text,
+                 rule.at("last_hit").text.empty() ? "never" : rule.at("last_hit").text});
+    }
+    return table.text();
+  });
+}
+
+Result<std::string> RulesCommand::changes() {
+  const std::string target = "/admin/v1/changes?n=" + std::to_string(count_);
+  if (json_) return server_.call("GET", target).map([](const RemoteAnswer& answer) { return answer.body; });
+  return server_.get(target).map([](const JsonValue& answer) {
+    TableText table({">id", "at", "who", "what", "holds", "reason"});
+    for (const JsonValue& change : answer.at("changes").items) {
+      std::string holds = change.at("active").is_true ? "yes" : "no";
+      if (!change.at("until").text.empty()) holds += ", until " + change.at("until").text;
+      if (change.at("undone_by").whole() > 0) holds += ", undone by " + change.at("undone_by").text;
+      table.add({change.at("id").text, change.at("at").text, change.at("who").text, change.at("what").text, holds,
+                 change.at("reason").text});
+    }
+    return table.rows() == 0 ? std::string("nothing was changed\n") : table.text();
+  });
+}
+
+}  // namespace weir

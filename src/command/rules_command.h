@@ -1,0 +1,43 @@
+// `weir rules`: the rules of a running server: what they count, and what is turned while it runs.
+//
+// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
+// tests/server/commands.sh.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "command/remote.h"
+
+namespace weir {
+
+extern const char* const kRulesExamples;
+
+class RulesCommand {
+ public:
+  explicit RulesCommand(CLI::App& app);
+
+  // The exit code, if this command was given.
+  std::optional<int> run();
+
+ private:
+  CLI::App* add(const char* name, const char* about);
+  Result<std::string> list();
+  Result<std::string> show();
+  Result<std::string> changes();
+  Result<std::string> apply();
+  // Posts a JSON object with the reason and the time added, and tells what came of it.
+  Result<std::string> turn(const char* target, std::string members);
+
+  CLI::App *rules_ = nullptr, *list_ = nullptr, *show_ = nullptr, *mode_ = nullptr, *kill_ = nullptr, *apply_ = nullptr,
+           *undo_ = nullptr, *changes_ = nullptr, *reload_ = nullptr;
+  Remote server_{"--admin", "127.0.0.1:8082"};
+  std::string rule_, to_, for_, reason_, file_;
+  std::uint64_t id_ = 0, count_ = 20;
+  bool force_ = false, json_ = false;
+};
+
+}  // namespace weir

@@ -1,0 +1,71 @@
+// Rows of texts as aligned columns, for people.
+//
+// Bytes that a terminal would act upon are shown as `?`, whoever chose them. One thread. Tested by
+// tests/server/commands.sh.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir {
+
+// Without control characters; what is no ASCII passes as it is.
+inline std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return out;
+}
+
+// How many columns of a terminal it takes, each character taken for one.
+inline std::size_t columns(std::string_view text) {
+  std::size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
+  return count;
+}
+
+class TableText {
+ public:
+  // A head that begins with `>` is over numbers: they end alike.
+  explicit TableText(std::vector<std::string> heads) : rows_{std::move(heads)} {
+    for (std::string& head : rows_[0]) {
+      is_number_.push_back(head.starts_with('>'));
+      if (is_number_.back()) head.erase(0, 1);
+    }
+  }
+
+  void add(std::vector<std::string> row) {
+    row.resize(rows_[0].size());
+    for (std::string& cell : row) cell = printable(cell);
+    rows_.push_back(std::move(row));
+  }
+  std::size_t rows() const { return rows_.size() - 1; }
+
+  std::string text() const {
+    std::vector<std::size_t> widths(rows_[0].size(), 0);
+    for (const auto& row : rows_) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+    }
+    std::string out;
+    for (const auto& row : rows_) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string gap(widths[i] - columns(row[i]), ' ');
+        line += (i > 0 ? "  " : "") + (is_number_[i] ? gap + row[i] : row[i] + gap);
+      }
+      out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<bool> is_number_;
+};
+
+}  // namespace weir

@@ -1,0 +1,58 @@
+// What `weir top` shows: the answers of a server, poll after poll, as rates and one screen of text.
+//
+// Pure: whoever polls brings the time. One thread. Tested by tests/server/top.sh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/json_value.h"
+#include "weir/clock.h"
+
+namespace weir {
+
+// How often something happened, from counts that only grow.
+class Rate {
+ public:
+  void add(std::int64_t count, Micros now);
+  double now() const { return history_.empty() ? 0 : history_.back(); }
+  const std::vector<double>& history() const { return history_; }  // the oldest first, a minute or two of it
+
+ private:
+  std::int64_t last_ = -1;
+  Micros at_{0};
+  std::vector<double> history_;
+};
+
+struct TopAnswers {
+  JsonValue status, rules, keys;  // of /admin/v1/status, /rules and /top
+  std::string problem{};          // why there are none
+};
+
+struct TopSize {
+  std::size_t width = 80, height = 24;
+};
+
+class TopScreen {
+ public:
+  void take(TopAnswers answers, Micros now);
+  // `by` is what the keys are ordered by. Exactly as many lines as there are, none wider than the screen.
+  std::string draw(TopSize size, std::string_view by, bool has_colour) const;
+
+ private:
+  struct Line;
+  std::vector<Line> lines(std::string_view by) const;
+
+  TopAnswers last_;
+  Rate allowed_, denied_;
+  std::map<std::string, Rate> doors_, rule_rates_, rule_denials_;
+};
+
+// ▁▂▃▄▅▆▇█ of the last `width` values, the largest of them at full height.
+std::string sparkline(const std::vector<double>& values, std::size_t width);
+
+}  // namespace weir

@@ -1,0 +1,197 @@
+// What was decided, and for whom: counting it, and telling it. See weir/usage.h and gate_impl.h.
+//
+// One place for every call and every door, so that all count alike.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "few.h"
+#include "gate/gate_impl.h"
+#include "policy/key_name.h"
+#include "sha256.h"
+#include "weir/usage.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kMetMax = 2 * kChargesMax;  // keys of a request that are watched
+
+RuleUsage usage_of(std::string_view rule, const Tally::Counts& counts) {
+  using What = Tally::What;
+  return {.rule = std::string(rule),
+          .allowed = counts[What::allowed],
+          .denied = counts[What::denied],
+          .missing = counts[What::missing],
+          .shadow_allowed = counts[What::shadow_allowed],
+          .shadow_denied = counts[What::shadow_denied],
+          .last_hit = counts.last_hit};
+}
+
+}  // namespace
+
+void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept {
+  using What = Tally::What;
+  if (request.cost <= 0) return;  // it looks, or gives back
+  if (answer.rules == nullptr) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
+  if (answer.why == Why::skipped) return tally.add(Tally::kSkipped, What::allowed, Micros{0});
+  const Rulebook& book = *answer.rules;
+  const bool is_unasked = answer.why == Why::no_rule && bill.shadows.empty();
+  if (is_unasked) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
+  if (now == Micros{0}) now = limiter.now();
+  std::uint32_t decided = UINT32_MAX;  // the rule, by its number in the book
+  switch (answer.why) {
+    case Why::within:
+    case Why::limited:
+      decided = book.limit(bill.limits[answer.binding]).rule;
+      tally.add(book.rule(decided).counts, answer.allowed ? What::allowed : What::denied, now);
+      break;
+    case Why::exempt:
+    case Why::missing:
+      tally.add(book.rule(bill.rule).counts, answer.allowed ? What::allowed : What::missing, now);
+      break;
+    case Why::no_rule:
+    case Why::skipped:
+      tally.add(Tally::kNoRule, What::allowed, Micros{0});
+      break;
+  }
+
+  const std::uint32_t weight = watch.weigh(now);
+  if (weight == 0 && answer.shadows.empty()) return;
+  Few<Watch::Met, kMetMax> met;
+  std::uint32_t before = UINT32_MAX;
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    const BookLimit& limit = book.limit(bill.limits[i]);
+    if (std::exchange(before, limit.rule) == limit.rule) continue;
+    met.add(book.rule(limit.rule).counts, key_body(bill.charges[i].key, limit.suffix),
+            !answer.allowed && limit.rule == decided);
+  }
+  // What was told of rules in shadow stands in their order, limit by limit; one that could not be asked left nothing.
+  std::size_t at = 0;
+  for (const ShadowBill& shadow : bill.shadows) {
+    const BookRule& rule = book.rule(shadow.rule);
+    const bool is_told = at < answer.shadows.size() && answer.shadows[at].name == book.limit(rule.first_limit).name;
+    if (!is_told) continue;
+    bool would_pass = true;
+    for (std::uint32_t i = 0; i < rule.limits; ++i) would_pass = answer.shadows[at++].decision.allowed && would_pass;
+    tally.add(rule.counts, would_pass ? What::shadow_allowed : What::shadow_denied, now);
+    if (met.size() == kMetMax) continue;
+    met.add(rule.counts, key_body(shadow.charges[0].key, book.limit(rule.first_limit).suffix), !would_pass);
+  }
+  if (weight > 0) watch.add(met.all(), weight, now);
+}
+
+void Gate::count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers,
+                        Micros now) noexcept {
+  std::uint64_t allowed = 0, denied = 0;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (charges[i].cost <= 0 || !answers[i]) continue;
+    ++(answers[i]->allowed ? allowed : denied);
+  }
+  if (allowed > 0) impl_->tally.add(Tally::kInline, Tally::What::allowed, now, allowed);
+  if (denied > 0) impl_->tally.add(Tally::kInline, Tally::What::denied, now, denied);
+  impl_->watch.add_many(Tally::kInline, charges, answers, now);
+}
+
+std::vector<RuleUsage> Gate::usage() const {
+  std::vector<RuleUsage> out;
+  const auto book = impl_->rules.load();
+  for (std::uint32_t i = 0; book != nullptr && i < book->size(); ++i) {
+    out.push_back(usage_of(book->rule(i).rule->name, impl_->tally.read(book->rule(i).counts)));
+  }
+  return out;
+}
+
+OtherUsage Gate::other_usage() const {
+  const auto passed = [&](std::uint32_t number) { return impl_->tally.read(number)[Tally::What::allowed]; };
+  return {.no_rule = passed(Tally::kNoRule),
+          .skipped = passed(Tally::kSkipped),
+          .failed = passed(Tally::kFailed),
+          .inline_limits = usage_of(kInlineRule, impl_->tally.read(Tally::kInline))};
+}
+
+Micros Gate::top_keys_cover() const { return impl_->watch.covers(impl_->limiter.now()); }
+std::size_t Gate::top_keys_bytes() const { return impl_->watch.bytes(); }
+
+// Names keys by the rules in force. A key of a rule that has since come to count by something else has no name but its
+// hash.
+class Gate::Impl::Namer {
+ public:
+  Namer(const Impl& gate, std::shared_ptr<const Rulebook> book) : gate_(gate), book_(std::move(book)) {
+    rules_[Tally::kInline] = nullptr;
+    for (std::uint32_t i = 0; book_ != nullptr && i < book_->size(); ++i) {
+      rules_[book_->rule(i).counts] = book_->rule(i).rule;
+    }
+  }
+
+  // Nothing if it is gone.
+  std::optional<std::string_view> rule(std::uint32_t number) const {
+    const auto rule = rules_.find(number);
+    if (rule == rules_.end()) return {};
+    return rule->second == nullptr ? kInlineRule : std::string_view(rule->second->name);
+  }
+
+  std::string key(const Watch::Found& found) const {
+    const Rule* const rule = rules_.at(found.rule);
+    const auto show = [this](std::string_view value) { return shown(value); };
+    std::string name;
+    if (rule != nullptr) name = key_name(found.key, rule->per, book_->policy().identity, show);
+    const bool is_inline = name.empty() && found.rule == Tally::kInline;
+    if (is_inline) name = found.is_cut && gate_.names == KeyNames::hashed ? "" : shown(found.key);
+    if (name.empty()) return hashed(found.key);
+    if (found.is_cut) name += "..." + hashed(std::to_string(found.mark));
+    return name;
+  }
+
+ private:
+  std::string shown(std::string_view value) const {
+    return gate_.names == KeyNames::hashed ? hashed(value) : escaped(value);
+  }
+  std::string hashed(std::string_view value) const {
+    const auto hash = sha256(gate_.name_secret + std::string(value));
+    return '#' + hex(std::span(hash).first(8));
+  }
+
+  const Impl& gate_;
+  const std::shared_ptr<const Rulebook> book_;
+  std::unordered_map<std::uint32_t, const Rule*> rules_;
+};
+
+std::vector<TopKey> Gate::top_keys(TopBy by, std::string_view rule, std::size_t n) const {
+  const Micros now = impl_->limiter.now();
+  const Impl::Namer namer(*impl_, impl_->rules.load());
+  auto found = impl_->watch.find(by, now);
+  std::erase_if(found, [&](const Watch::Found& one) {
+    const auto name = namer.rule(one.rule);
+    return !name || (!rule.empty() && *name != rule);
+  });
+  // What is sure of each: in a crowd of passers-by all have a high count, but hardly any of it is their own.
+  const auto is_more = [](const Watch::Found& a, const Watch::Found& b) {
+    const std::uint64_t sure_a = a.count - a.error, sure_b = b.count - b.error;
+    return std::tie(sure_b, b.count, a.rule, a.key) < std::tie(sure_a, a.count, b.rule, b.key);
+  };
+  n = std::min(n, found.size());
+  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(n), found.end(), is_more);
+  found.resize(n);
+
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> others;
+  for (const Watch::Found& one : impl_->watch.find(by == TopBy::hits ? TopBy::denied : TopBy::hits, now)) {
+    others[{one.rule, one.mark}] = one.count;
+  }
+  std::vector<TopKey> out;
+  for (const Watch::Found& one : found) {
+    const auto other = others.find({one.rule, one.mark});
+    const std::uint64_t count = other == others.end() ? 0 : other->second;
+    TopKey& key = out.emplace_back(TopKey{.rule = std::string(*namer.rule(one.rule)), .key = namer.key(one)});
+    key.hits = by == TopBy::hits ? one.count : std::max(count, one.count);
+    key.denied = by == TopBy::denied ? one.count : std::min(count, one.count);
+    key.error = one.error;
+  }
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,125 @@
+// Reads keys. See key_name.h; Rulebook::append() writes them.
+#include "policy/key_name.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+#include "policy/dimension.h"
+#include "policy/fields.h"
+#include "policy/ip_address.h"
+#include "policy/key_arena.h"
+#include "sha256.h"
+
+namespace weir {
+namespace {
+
+// What stands in a part: bytes, or the hash of bytes that were too many.
+struct Part {
+  std::string_view bytes;
+  bool is_hash = false;
+};
+
+// Takes the next part off; nothing if the key ends before it does.
+std::optional<Part> take_part(std::string_view& rest) {
+  if (rest.empty()) return {};
+  const bool is_hash = rest.front() == KeyArena::kHashed;
+  const std::size_t size = is_hash ? 32 : static_cast<unsigned char>(rest.front());
+  if (rest.size() < size + 1) return {};
+  const Part part{rest.substr(1, size), is_hash};
+  rest.remove_prefix(size + 1);
+  return part;
+}
+
+std::string hex_start(std::string_view bytes) {
+  const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return hex(std::span(from, std::min<std::size_t>(bytes.size(), 8)));
+}
+
+std::string address_text(std::string_view bytes, const Dimension& dimension) {
+  if (bytes.size() != 4 && bytes.size() != 16) return {};
+  IpAddress address{};
+  if (bytes.size() == 4) address.bytes[10] = address.bytes[11] = 0xff;
+  std::ranges::copy(bytes, address.bytes.end() - static_cast<std::ptrdiff_t>(bytes.size()));
+  const unsigned bits = bytes.size() == 4 ? dimension.v4_bits : dimension.v6_bits;
+  return to_string(address) + (bits == bytes.size() * 8 ? "" : '/' + std::to_string(bits));
+}
+
+std::string value_text(const Dimension& dimension, const Part& part, const ShowValue& show) {
+  switch (dimension.kind) {
+    case AttributeKind::path:  // as the policy writes it
+      if (part.bytes.empty()) return "*";
+      return part.is_hash ? "sha256:" + hex_start(part.bytes) : escaped(part.bytes);
+    case AttributeKind::api_key:
+      return show("sha256:" + hex_start(part.bytes));
+    case AttributeKind::ip:
+      return show(address_text(part.bytes, dimension));
+    default:
+      return show(part.is_hash ? "sha256:" + hex_start(part.bytes) : std::string(part.bytes));
+  }
+}
+
+std::string name_of(const Dimension& dimension) {
+  const bool is_plain = dimension.kind == AttributeKind::ip || dimension.name.empty();
+  return is_plain ? std::string(to_string(dimension.kind)) : to_string(dimension);
+}
+
+// Which attribute stood for the identity.
+std::optional<Dimension> take_identity(std::string_view& rest, const std::vector<Dimension>& identity) {
+  if (rest.empty()) return {};
+  Dimension found{.kind = static_cast<AttributeKind>(rest.front())};
+  rest.remove_prefix(1);
+  if (found.kind >= AttributeKind::header) {
+    const auto name = take_part(rest);
+    if (!name) return {};
+    found.name = name->bytes;
+  }
+  const auto same = std::ranges::find_if(
+      identity, [&](const Dimension& one) { return one.kind == found.kind && one.name == found.name; });
+  return same == identity.end() ? found : *same;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view value) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f || c == '\\' || c == ',') {
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string_view key_body(std::string_view key, std::string_view suffix) {
+  key.remove_suffix(std::min(suffix.size(), key.size()));
+  static_cast<void>(take_part(key));
+  return key;
+}
+
+std::string key_name(std::string_view body, const std::vector<Dimension>& per, const std::vector<Dimension>& identity,
+                     const ShowValue& show) {
+  KeyArena arena;
+  arena.begin({});
+  arena.part(print_dimensions(per));
+  if (!body.starts_with(arena.end())) return {};
+  body.remove_prefix(arena.end().size());
+  if (per.empty()) return "all";
+  std::string out;
+  for (const Dimension& wanted : per) {
+    out += out.empty() ? "" : ",";
+    const bool is_identity = wanted.kind == AttributeKind::identity;
+    const auto dimension = is_identity ? take_identity(body, identity) : wanted;
+    const auto part = dimension ? take_part(body) : std::nullopt;
+    if (!part) return out + "...";
+    out += name_of(*dimension) + '=' + value_text(*dimension, *part, show);
+  }
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,42 @@
+// The flags about peers. See peer_options.h.
+#include "program/peer_options.h"
+
+#include "command/complain.h"
+#include "program/door_names.h"
+
+namespace weir {
+
+void PeerFlags::add(CLI::App& app) {
+  app.add_option("--proxy-protocol", proxied,
+                 "Doors whose connections begin with a PROXY header: some of http,grpc,resp")
+      ->type_name("DOORS");
+  app.add_option("--proxy-protocol-from", proxies, "The proxies that send it; others are not let in there")
+      ->type_name("CIDR");
+  app.add_option("--keepalive", keepalive, "Seconds of silence after which a peer is asked whether it lives; 0: never")
+      ->type_name("SECONDS")
+      ->check(whole_number_to(7'200, 0))
+      ->capture_default_str();
+}
+
+Result<void> PeerFlags::fill(ServerOptions& options) const {
+  options.peers.keepalive = static_cast<std::uint32_t>(keepalive);
+  if (proxied.empty() && proxies.empty()) return {};
+  if (proxied.empty()) {
+    return fail(ErrorCode::invalid_argument, "--proxy-protocol-from needs --proxy-protocol, the doors: http,resp");
+  }
+  if (proxies.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--proxy-protocol needs --proxy-protocol-from, the proxies that are believed: 10.0.0.0/8,192.0.2.7");
+  }
+  const auto doors = parse_doors("--proxy-protocol", proxied);
+  if (!doors) return fail(doors.error());
+  options.peers.proxied = *doors;
+  return for_each_part(proxies, [&](std::string_view text) -> Result<void> {
+    const auto range = parse_ip_range(text);
+    if (!range) return fail(range.error().code, "--proxy-protocol-from: " + range.error().message);
+    options.peers.proxies.push_back(*range);
+    return {};
+  });
+}
+
+}  // namespace weir

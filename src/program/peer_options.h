@@ -1,0 +1,24 @@
+// Who a client is behind a proxy, and whether it is still there, as flags of `weir serve`.
+//
+// Plain values. One thread. Tested by tests/server/proxy_protocol.sh and half_open.sh there.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+
+#include "server/server.h"
+
+namespace weir {
+
+struct PeerFlags {
+  std::string proxied{};
+  std::string proxies{};
+  std::uint64_t keepalive = PeerOptions{}.keepalive;
+
+  void add(CLI::App& app);
+  Result<void> fill(ServerOptions& options) const;
+};
+
+}  // namespace weir

@@ -1,0 +1,46 @@
+// The flags of TLS. See tls_options.h.
+#include "program/tls_options.h"
+
+#include "program/door_names.h"
+
+namespace weir {
+
+void TlsFlags::add(CLI::App& app) {
+  app.add_option("--tls-cert", certificate, "Speak TLS and show this certificate, its chain behind it; PEM")
+      ->type_name("FILE");
+  app.add_option("--tls-key", key, "Its private key, without a passphrase; PEM")->type_name("FILE");
+  app.add_option("--tls-client-ca", client_ca, "Clients must show a certificate of one of these authorities; PEM")
+      ->type_name("FILE");
+  app.add_option("--tls", doors, "Which doors speak TLS: some of http,grpc,resp,admin; without it, all on TCP")
+      ->type_name("DOORS");
+}
+
+Result<void> TlsFlags::fill(ServerOptions& options) const {
+  const auto wrong = [](const char* message) { return fail(ErrorCode::invalid_argument, message); };
+  if (certificate.empty() || key.empty()) {
+    if (!certificate.empty()) return wrong("--tls-cert needs --tls-key, the file of its private key");
+    if (!key.empty()) return wrong("--tls-key needs --tls-cert, the file of its certificate");
+    if (!client_ca.empty()) return wrong("--tls-client-ca needs --tls-cert and --tls-key: it is TLS that asks clients");
+    if (!doors.empty()) return wrong("--tls needs --tls-cert and --tls-key, the files of a certificate");
+    return {};
+  }
+  options.tls.certificate = certificate;
+  options.tls.key = key;
+  options.tls.client_ca = client_ca;
+  const std::optional<Address>* const addresses[] = {&options.http, &options.grpc, &options.resp, &options.admin};
+  if (doors.empty()) {
+    for (std::size_t i = 0; i < kDoors; ++i) options.tls.doors[i] = *addresses[i] && !(*addresses[i])->is_unix();
+    return {};
+  }
+  const auto named = parse_doors("--tls", doors);
+  if (!named) return fail(named.error());
+  for (std::size_t i = 0; i < kDoors; ++i) {
+    if ((*named)[i] && *addresses[i] && (*addresses[i])->is_unix()) {
+      return wrong("--tls: a unix socket does not leave this machine and speaks no TLS; leave its door out");
+    }
+  }
+  options.tls.doors = *named;
+  return {};
+}
+
+}  // namespace weir

@@ -1,0 +1,25 @@
+// TLS as flags of `weir serve`: its files, and which doors speak it.
+//
+// Plain values. One thread. Tested by tests/server/tls.sh.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "server/server.h"
+
+namespace weir {
+
+struct TlsFlags {
+  std::string certificate{};
+  std::string key{};
+  std::string client_ca{};
+  std::string doors{};
+
+  void add(CLI::App& app);
+  // After the doors' own flags.
+  Result<void> fill(ServerOptions& options) const;
+};
+
+}  // namespace weir

@@ -1,0 +1,37 @@
+// JSON as a tree, for those who read what a server of ours has answered; requests are read without one.
+//
+//   auto answer = weir::parse_json(body);
+//   if (answer) use(answer->at("policy").at("file").text);
+//
+// What is not there reads as null, whose text is empty and whose number is 0. Depth is bounded as json_reader.h bounds
+// it. Plain values; any thread. Tested by json_value_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir {
+
+struct JsonValue {
+  enum class Kind : std::uint8_t { null, boolean, number, text, array, object };
+
+  Kind kind = Kind::null;
+  bool is_true = false;
+  std::string text{};  // of a text; of a number, as it was written
+  std::vector<JsonValue> items{};
+  std::vector<std::pair<std::string, JsonValue>> members{};
+
+  // The first member of that name.
+  const JsonValue& at(std::string_view name) const;
+  double number() const;
+  std::int64_t whole() const;
+};
+
+Result<JsonValue> parse_json(std::string_view text);
+
+}  // namespace weir

@@ -1,0 +1,36 @@
+// Looks every second whether the files of a certificate have become others, so that a renewal needs nobody.
+//
+// A thread of its own, from the making to the end of this object. Tested by tests/server/tls.sh.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include "server/tls.h"
+
+namespace weir {
+
+class CertificateWatch {
+ public:
+  // `certificates` outlive it.
+  explicit CertificateWatch(TlsCertificates& certificates)
+      : thread_([&certificates](const std::stop_token& stop) { look(certificates, stop); }) {}
+
+ private:
+  static void look(TlsCertificates& certificates, const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any nothing;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) {
+      nothing.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+      if (!stop.stop_requested()) certificates.reload_if_changed();
+    }
+  }
+
+  std::jthread thread_;
+};
+
+}  // namespace weir

@@ -1,0 +1,422 @@
+// TLS by OpenSSL, which is seen here alone. See tls.h.
+//
+// OpenSSL reads no further than the record it works on, and a record always fits the room it is given: so epoll knows
+// of everything that has not been read. Its queue of errors is the thread's, hence cleared before each call.
+#include "server/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "admin/config_file.h"
+#include "log.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kCertificatesMax = 1'000;  // of a file
+
+template <auto Free>
+struct Freer {
+  template <class T>
+  void operator()(T* thing) const {
+    Free(thing);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
+using Context = std::shared_ptr<SSL_CTX>;
+
+// --- one connection --------------------------------------------------------------------------------------------------
+
+class OpenSslStream final : public TlsStream {
+ public:
+  OpenSslStream(SSL* ssl, TlsInside inside) : ssl_(ssl), inside_(inside) {}
+
+  Step handshake() override {
+    ERR_clear_error();
+    const Step step = step_of(SSL_accept(ssl_.get()));
+    if (has_ended_) return Step::failed;
+    if (step != Step::done || inside_ != TlsInside::h2) return step;
+    // HTTP/2 over TLS is agreed on, never guessed.
+    const unsigned char* chosen = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl_.get(), &chosen, &size);
+    return size > 0 ? Step::done : Step::failed;
+  }
+
+  std::size_t receive(std::span<char> room) override {
+    std::size_t total = 0;
+    while (!has_ended_ && room.size() - total >= kRecordMax) {
+      ERR_clear_error();
+      const int size = SSL_read(ssl_.get(), room.data() + total, int_of(room.size() - total));
+      if (step_of(size) != Step::done) break;
+      total += static_cast<std::size_t>(size);
+    }
+    return total;
+  }
+
+  std::size_t send(std::string_view bytes) override {
+    if (has_failed_ || bytes.empty()) return 0;
+    ERR_clear_error();
+    const int size = SSL_write(ssl_.get(), bytes.data(), int_of(bytes.size()));
+    if (size > 0) return static_cast<std::size_t>(size);
+    step_of(size);
+    wants_write_ = false;  // who has something to send waits for that anyway
+    return 0;
+  }
+
+  Step say_goodbye() override {
+    if (has_failed_) return Step::failed;
+    if (has_parted_) return Step::done;
+    is_parting_ = true;
+    ERR_clear_error();
+    const int result = SSL_shutdown(ssl_.get());
+    const Step step = step_of(result == 0 ? 1 : result);  // 0: said; that it is answered need not be waited for
+    has_parted_ = step == Step::done;
+    return step;
+  }
+
+  bool wants_write() const override { return wants_write_; }
+
+  void go_on() override {
+    if (is_parting_) {
+      say_goodbye();
+    } else {
+      ERR_clear_error();
+      step_of(SSL_do_handshake(ssl_.get()));
+    }
+  }
+
+  bool has_ended() const override { return has_ended_; }
+  bool has_failed() const override { return has_failed_; }
+
+ private:
+  static int int_of(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
+
+  Step step_of(int result) {
+    wants_write_ = false;
+    if (result > 0) return Step::done;
+    switch (SSL_get_error(ssl_.get(), result)) {
+      case SSL_ERROR_WANT_WRITE:
+        wants_write_ = true;
+        return Step::again;
+      case SSL_ERROR_WANT_READ:
+        return Step::again;
+      case SSL_ERROR_ZERO_RETURN:
+        has_ended_ = true;
+        return Step::again;
+      default:
+        has_failed_ = has_ended_ = true;
+        return Step::failed;
+    }
+  }
+
+  std::unique_ptr<SSL, Freer<SSL_free>> ssl_;
+  TlsInside inside_;
+  bool is_parting_ = false;
+  bool has_parted_ = false;
+  bool wants_write_ = false;
+  bool has_ended_ = false;
+  bool has_failed_ = false;
+};
+
+// --- what a client may name ------------------------------------------------------------------------------------------
+
+std::string_view name_of(TlsInside inside) {
+  switch (inside) {
+    case TlsInside::http1:
+      return "http/1.1";
+    case TlsInside::h2:
+      return "h2";
+    case TlsInside::redis:
+      break;
+  }
+  return "redis";
+}
+
+// Each stream's door is known by a pointer into this.
+constexpr TlsInside kInsides[] = {TlsInside::http1, TlsInside::h2, TlsInside::redis};
+
+// Called only if the client names protocols.
+int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* names,
+                    unsigned size, void*) {
+  const std::string_view wanted = name_of(*static_cast<const TlsInside*>(SSL_get_app_data(ssl)));
+  for (unsigned at = 0; at < size && names[at] < size - at; at += 1U + names[at]) {
+    const std::string_view name(reinterpret_cast<const char*>(names) + at + 1, names[at]);
+    if (name != wanted) continue;
+    *chosen = names + at + 1;
+    *chosen_size = names[at];
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+// --- files -----------------------------------------------------------------------------------------------------------
+
+tl::unexpected<Error> wrong(const char* option, const std::string& file, const std::string& what) {
+  return fail(ErrorCode::invalid_argument, std::string(option) + ": " + file + " " + what);
+}
+
+Result<Bio> open_pem(const char* option, const std::string& file) {
+  const auto text = read_config(file);
+  if (!text) return fail(text.error().code, std::string(option) + ": " + text.error().message);
+  Bio bio(BIO_new(BIO_s_mem()));
+  if (!bio || BIO_write(bio.get(), text->data(), static_cast<int>(text->size())) < 0) {
+    return wrong(option, file, "cannot be read: there is no memory for it");
+  }
+  return bio;
+}
+
+// A key with a passphrase is no key: nobody is there to type it.
+int no_passphrase(char*, int, int, void*) { return 0; }
+
+Result<std::vector<Certificate>> read_certificates(const char* option, const std::string& file) {
+  auto bio = open_pem(option, file);
+  if (!bio) return fail(bio.error());
+  std::vector<Certificate> found;
+  ERR_clear_error();
+  while (Certificate next{PEM_read_bio_X509(bio->get(), nullptr, no_passphrase, nullptr)}) {
+    found.push_back(std::move(next));
+    if (found.size() > kCertificatesMax) return wrong(option, file, "has more than 1000 certificates; leave some out");
+  }
+  const auto why = ERR_peek_last_error();
+  ERR_clear_error();
+  const bool at_end = ERR_GET_LIB(why) == ERR_LIB_PEM && ERR_GET_REASON(why) == PEM_R_NO_START_LINE;
+  if (!at_end) return wrong(option, file, "has a certificate that cannot be read; write it as PEM, whole");
+  if (found.empty()) return wrong(option, file, "holds no certificate; it begins with -----BEGIN CERTIFICATE-----");
+  return found;
+}
+
+Result<Key> read_key(const std::string& file) {
+  auto bio = open_pem("--tls-key", file);
+  if (!bio) return fail(bio.error());
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(bio->get(), &text);
+  if (std::string_view(text, static_cast<std::size_t>(size)).find("ENCRYPTED") != std::string_view::npos) {
+    return wrong("--tls-key", file,
+                 "has a passphrase, and nobody can type it here; take it off: openssl pkey -in " + file + " -out NEW");
+  }
+  Key key(PEM_read_bio_PrivateKey(bio->get(), nullptr, no_passphrase, nullptr));
+  ERR_clear_error();
+  if (key) return key;
+  return wrong("--tls-key", file, "holds no private key; it begins with -----BEGIN PRIVATE KEY-----");
+}
+
+std::string text_of(const ASN1_TIME* time) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  if (!bio || ASN1_TIME_print(bio.get(), time) != 1) return "a time that cannot be read";
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &text);
+  return {text, static_cast<std::size_t>(size)};
+}
+
+std::int64_t seconds_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  return ASN1_TIME_to_tm(time, &parts) == 1 ? static_cast<std::int64_t>(timegm(&parts)) : 0;
+}
+
+Result<void> check_days(const std::string& file, const X509* leaf) {
+  const ASN1_TIME* const from = X509_get0_notBefore(leaf);
+  const ASN1_TIME* const to = X509_get0_notAfter(leaf);
+  if (X509_cmp_current_time(to) < 0) {
+    return wrong("--tls-cert", file, "has expired, on " + text_of(to) + "; renew it");
+  }
+  if (X509_cmp_current_time(from) > 0) {
+    return wrong("--tls-cert", file, "is good only from " + text_of(from) + " on; look at this machine's clock");
+  }
+  return {};
+}
+
+// --- contexts --------------------------------------------------------------------------------------------------------
+
+// What holds whatever the certificate is.
+Context make_context() {
+  Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  SSL_CTX* const raw = context.get();
+  if (raw == nullptr || SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION) != 1 ||
+      SSL_CTX_set_cipher_list(raw, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    return nullptr;
+  }
+  SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+                               SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // Who comes back brings a ticket along; nothing is kept here.
+  SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(raw, 1);
+  constexpr std::string_view kName = "weir";
+  SSL_CTX_set_session_id_context(raw, reinterpret_cast<const unsigned char*>(kName.data()), kName.size());
+  SSL_CTX_set_alpn_select_cb(raw, choose_protocol, nullptr);
+  return context;
+}
+
+Result<void> use_pair(SSL_CTX* context, const TlsOptions& options, std::int64_t& not_after) {
+  auto chain = read_certificates("--tls-cert", options.certificate);
+  if (!chain) return fail(chain.error());
+  const auto key = read_key(options.key);
+  if (!key) return fail(key.error());
+  X509* const leaf = chain->front().get();
+  if (X509_check_private_key(leaf, key->get()) != 1) {
+    return wrong("--tls-key", options.key,
+                 "does not fit the certificate in " + options.certificate + "; give the two that were made together");
+  }
+  if (auto good = check_days(options.certificate, leaf); !good) return good;
+  if (SSL_CTX_use_certificate(context, leaf) != 1 || SSL_CTX_use_PrivateKey(context, key->get()) != 1) {
+    return wrong("--tls-cert", options.certificate,
+                 std::string("cannot be used: ") + ERR_reason_error_string(ERR_peek_last_error()) +
+                     "; make one with an EC key, or RSA of 2048 bits or more");
+  }
+  for (std::size_t i = 1; i < chain->size(); ++i) {
+    if (SSL_CTX_add1_chain_cert(context, (*chain)[i].get()) != 1) {
+      return wrong("--tls-cert", options.certificate, "has a chain that cannot be used; leave the leaf's issuers only");
+    }
+  }
+  not_after = seconds_of(X509_get0_notAfter(leaf));
+  return {};
+}
+
+Result<void> ask_clients(SSL_CTX* context, const TlsOptions& options) {
+  if (options.client_ca.empty()) return {};
+  const auto authorities = read_certificates("--tls-client-ca", options.client_ca);
+  if (!authorities) return fail(authorities.error());
+  for (const Certificate& authority : *authorities) {
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority.get());
+    SSL_CTX_add_client_CA(context, authority.get());
+  }
+  ERR_clear_error();
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return {};
+}
+
+// A context with its certificates, and when the leaf ends.
+struct Loaded {
+  Context context{};
+  std::int64_t not_after = 0;
+};
+
+Result<Loaded> load(const TlsOptions& options) {
+  Loaded loaded{make_context()};
+  if (!loaded.context) return fail(ErrorCode::unavailable, "OpenSSL cannot be started");
+  return use_pair(loaded.context.get(), options, loaded.not_after)
+      .and_then([&] { return ask_clients(loaded.context.get(), options); })
+      .map([&] { return std::move(loaded); });
+}
+
+// Which files they are now, links followed: what a renewal changes.
+std::string look_at(const TlsOptions& options) {
+  std::string seen;
+  for (const std::string* file : {&options.certificate, &options.key, &options.client_ca}) {
+    struct stat about {};
+    if (file->empty() || ::stat(file->c_str(), &about) != 0) {
+      seen += "none;";
+      continue;
+    }
+    for (const std::int64_t number :
+         {static_cast<std::int64_t>(about.st_dev), static_cast<std::int64_t>(about.st_ino),
+          static_cast<std::int64_t>(about.st_mtim.tv_sec), static_cast<std::int64_t>(about.st_mtim.tv_nsec),
+          static_cast<std::int64_t>(about.st_size)}) {
+      seen += std::to_string(number) + ';';
+    }
+  }
+  return seen;
+}
+
+class OpenSslCertificates final : public TlsCertificates {
+ public:
+  OpenSslCertificates(TlsOptions options, std::string seen, Loaded loaded)
+      : options_(std::move(options)), seen_(std::move(seen)), looked_(seen_), loaded_(std::move(loaded)) {}
+
+  void reload() override {
+    const std::lock_guard one_at_a_time(reload_mutex_);
+    reload_as(look_at(options_));
+  }
+
+  void reload_if_changed() override {
+    const std::lock_guard one_at_a_time(reload_mutex_);
+    std::string now = look_at(options_);
+    // A key is written after its certificate, or before: what still moves is left alone.
+    const bool rests = now == std::exchange(looked_, now);
+    if (rests && now != seen_) reload_as(std::move(now));
+  }
+
+  std::unique_ptr<TlsStream> open(int socket, TlsInside inside) const override {
+    const Context context = [this] {
+      const std::lock_guard lock(mutex_);
+      return loaded_.context;
+    }();
+    SSL* const ssl = SSL_new(context.get());  // holds the context as long as it lives
+    if (ssl == nullptr) return nullptr;
+    auto stream = std::make_unique<OpenSslStream>(ssl, inside);
+    const auto* const known = std::find(std::begin(kInsides), std::end(kInsides), inside);
+    SSL_set_app_data(ssl, const_cast<TlsInside*>(known));
+    if (SSL_set_fd(ssl, socket) != 1) return nullptr;
+    return stream;
+  }
+
+  TlsStatus status() const override {
+    const std::lock_guard lock(mutex_);
+    TlsStatus status = status_;
+    status.not_after = loaded_.not_after;
+    return status;
+  }
+
+ private:
+  void reload_as(std::string seen) {
+    auto loaded = load(options_);
+    seen_ = std::move(seen);  // what is bad is told once, not every second
+    const std::string until = loaded ? std::to_string(loaded->not_after) : "";
+    {
+      const std::lock_guard lock(mutex_);
+      status_.last_reload_ok = loaded.has_value();
+      ++(loaded ? status_.reloads : status_.failed_reloads);
+      if (loaded) loaded_ = *loaded;
+    }
+    if (loaded) {
+      log(LogLevel::info, "the certificate was read again", {{"file", options_.certificate}, {"not_after", until}});
+    } else {
+      log(LogLevel::error, "the certificate stays as it was", {{"error", loaded.error().message}});
+    }
+  }
+
+  const TlsOptions options_;
+  std::mutex reload_mutex_;   // guards the next two
+  std::string seen_;          // the files, when they were last loaded
+  std::string looked_;        // the files, at the last look
+  mutable std::mutex mutex_;  // guards what follows
+  Loaded loaded_;
+  TlsStatus status_{.is_on = true};
+};
+
+}  // namespace
+
+std::string_view plain_words(TlsInside inside) {
+  switch (inside) {
+    case TlsInside::http1:
+      return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 39\r\nConnection: close\r\n\r\n"
+             "This port speaks TLS; write https://.\r\n";
+    case TlsInside::h2:
+      break;  // a client of HTTP/2 would take words for a broken frame; that the port closes says as much
+    case TlsInside::redis:
+      return "-ERR this port speaks TLS; use rediss:// or redis-cli --tls\r\n";
+  }
+  return "";
+}
+
+Result<std::unique_ptr<TlsCertificates>> load_certificates(TlsOptions options) {
+  std::string seen = look_at(options);  // before: what changes meanwhile is seen later
+  auto loaded = load(options);
+  if (!loaded) return fail(std::move(loaded.error()));
+  return std::make_unique<OpenSslCertificates>(std::move(options), std::move(seen), *std::move(loaded));
+}
+
+}  // namespace weir

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# The packages in a bare Debian: installed by apt, the server started as its unit says, upgraded while it runs, removed,
+# purged; and programs built against the library there. Called with the program and the checkout, after a build.
+#
+# There is no systemd in the root: its part is played by setpriv.
+source=$2
+. "$source/tests/server/lib.bash"
+. "$source/tests/bare_root.bash"
+
+build=$(dirname "$program")
+[ -f "$build/CMakeCache.txt" ] || build=$build/release
+bare_root bare-bookworm
+mkdir -p "$root/packages/old" "$root/packages/new" "$work/again"
+version=$("$program" version | cut -d' ' -f2)
+quietly "packages" bash "$source/packaging/package.sh" "$source" "$build" "$root/packages/old"
+quietly "the same once more" bash "$source/packaging/package.sh" "$source" "$build" "$work/again"
+is "are the same, byte for byte" "" "$(diff -r "$root/packages/old" "$work/again" 2>&1)"
+quietly "of a higher version" bash "$source/packaging/package.sh" "$source" "$build" "$root/packages/new" "$version+1"
+
+quietly "apt's lists" inside apt-get -q update
+quietly "installs" inside sh -c 'apt-get -q -y --no-install-recommends install /packages/old/weir_*.deb'
+is "the program runs" "weir $version" "$(inside weir version)"
+has "it has a user" "weir" "$(inside getent passwd weir)"
+is "whose is the state" "weir:weir 750" "$(inside stat -c '%U:%G %a' /var/lib/weir)"
+is "the service is enabled" /lib/systemd/system/weir.service \
+  "$(readlink "$root/etc/systemd/system/multi-user.target.wants/weir.service")"
+has "man pages" "rate limiter" "$(zcat "$root/usr/share/man/man1/weir.1.gz")"
+
+# Other ports, since others test beside us: a conffile that was changed.
+sed -i -E 's/^(http|grpc|resp|admin) = .*/\1 = 127.0.0.1:0/' "$root/etc/weir/weir.conf"
+
+# start: runs the command line of the unit as its user; sets server and http.
+start() {
+  local line n=${#server_pids[@]}
+  line=$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/weir.service")
+  # shellcheck disable=SC2086
+  "$inside" "$root" setpriv --reuid weir --regid weir --init-groups --no-new-privs $line \
+    >"$work/out$n" 2>"$work/err$n" &
+  server=$!
+  server_pids+=("$server")
+  until_true 20 is_announced "$work/out$n"
+  is "it starts" yes "$(is_announced "$work/out$n" && echo yes || cat "$work/err$n")"
+  http=$(awk '/^http /{print $2}' "$work/out$n")
+}
+spend() { curl -s -o /dev/null -m 20 -w '%{http_code}' "$http/v1/check" -d '{"key":"user:42","limit":"2/day"}'; }
+
+start
+is "it answers by the limit" "200 200 429" "$(spend) $(spend) $(spend)"
+is "as its user" weir "$(inside stat -c %U "/proc/$server")"
+quietly "upgrades" inside sh -c 'dpkg -i /packages/new/weir_*.deb'
+is "to the higher version" "$version+1" "$(inside dpkg-query -W -f '${Version}' weir)"
+is "it ran all the time" 429 "$(spend)"
+is "the conffile is as it was changed" 4 "$(grep -c '127.0.0.1:0' "$root/etc/weir/weir.conf")"
+kill "$server" && wait "$server"
+is "it stops in peace" 0 $?
+start
+is "what was spent stays spent" 429 "$(spend)"
+kill "$server" && wait "$server"
+
+quietly "is removed" inside dpkg -r weir
+is "the program is gone" "" "$(ls "$root/usr/bin/weir" 2>/dev/null)"
+is "state and config are not" 2 "$(find "$root/var/lib/weir/weir.state" "$root/etc/weir/weir.yaml" | wc -l)"
+quietly "is purged" inside dpkg -P weir
+is "nothing is left" "" "$(find "$root"/etc "$root"/var/lib/{weir,systemd} -name '*weir*' 2>/dev/null)"
+
+# The library.
+packages=$root/packages
+bare_root bare-compiler g++,cmake,make,pkgconf
+mv "$packages" "$root/packages"
+cp -r "$source/examples" "$root/examples"
+quietly "apt's lists" inside apt-get -q update
+quietly "the library installs" inside sh -c \
+  'apt-get -q -y --no-install-recommends install /packages/old/libweir*.deb'
+quietly "check.cc by pkg-config" inside sh -c \
+  'g++ -std=c++20 -Wall -Wextra -Werror examples/check.cc $(pkg-config --cflags --libs weir) -o check && ./check'
+quietly "check.c by pkg-config" inside sh -c \
+  'gcc -std=c99 -Wall -Wextra -Werror examples/check.c $(pkg-config --cflags --libs weir) -o check_c && ./check_c'
+quietly "examples by CMake" inside sh -c 'cmake -S examples -B built && cmake --build built'
+quietly "check, by the shared library" inside built/check
+quietly "check_static" inside built/check_static
+quietly "rules" inside built/rules examples/weir.yaml
+quietly "the library is purged" inside dpkg -P libweir-dev libweir0.1
+finish

@@ -1,0 +1,162 @@
+# TLS on all four doors, as other people's clients speak it: what is let in, what is not, and how a certificate changes
+# while connections are open. Inside nothing is different: what comes out is what comes out in the plain.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/tls.bash"
+source "$(dirname "$0")/fetch.bash"
+authority ca
+authority other_ca
+certificate ca server
+certificate ca client
+certificate other_ca stranger
+tls=(--tls-cert "$work/server.pem" --tls-key "$work/server.key")
+
+# --- files that are no good ------------------------------------------------------------------------------------------
+# refuses NAME PART FLAGS...: it does not start, and says why in one line.
+refuses() {
+  local name=$1 part=$2 said
+  shift 2
+  said=$(timeout 20 "$program" serve --grpc off --resp off --admin off "$@" 2>&1 >/dev/null)
+  is "$name: exit code" 1 $?
+  has "$name" "$part" "$said"
+  is "$name: one line" 1 "$(wc -l <<<"$said")"
+}
+certificate ca another
+certificate ca expired -1
+openssl pkey -in "$work/server.key" -aes128 -passout pass:secret -out "$work/locked.key"
+echo nothing >"$work/nothing.pem"
+head -c 300 "$work/server.pem" >"$work/cut.pem"
+mkfifo "$work/fifo"
+refuses "a file that is not there" "$work/none.pem: cannot be opened: No such file" \
+  --tls-cert "$work/none.pem" --tls-key "$work/server.key"
+refuses "no plain file" "is no plain file" --tls-cert "$work/fifo" --tls-key "$work/server.key"
+refuses "no certificate" "nothing.pem holds no certificate; it begins with -----BEGIN CERTIFICATE-----" \
+  --tls-cert "$work/nothing.pem" --tls-key "$work/server.key"
+refuses "half a certificate" "write it as PEM, whole" --tls-cert "$work/cut.pem" --tls-key "$work/server.key"
+refuses "no key" "server.pem holds no private key" --tls-cert "$work/server.pem" --tls-key "$work/server.pem"
+refuses "a key with a passphrase" "take it off: openssl pkey -in $work/locked.key" \
+  --tls-cert "$work/server.pem" --tls-key "$work/locked.key"
+refuses "a key of another certificate" "another.key does not fit the certificate in $work/server.pem" \
+  --tls-cert "$work/server.pem" --tls-key "$work/another.key"
+refuses "an expired certificate" "expired.pem has expired, on " \
+  --tls-cert "$work/expired.pem" --tls-key "$work/expired.key"
+refuses "no authorities" "nothing.pem holds no certificate" "${tls[@]}" --tls-client-ca "$work/nothing.pem"
+refuses "a certificate without its key" "--tls-cert needs --tls-key" --tls-cert "$work/server.pem"
+refuses "a key without its certificate" "--tls-key needs --tls-cert" --tls-key "$work/server.key"
+refuses "doors without a certificate" "--tls needs --tls-cert" --tls http
+refuses "a door that is none" "'htp' is no door; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
+refuses "a unix socket with TLS" "leave its door out" "${tls[@]}" --tls http --http "unix:$work/http.sock"
+
+# --- four doors ------------------------------------------------------------------------------------------------------
+start_server "${tls[@]}"
+announced=$(cat "$work/out0")
+has "announced: https" "http  https://127.0.0.1:$http_port" "$announced"
+has "announced: rediss" "resp  rediss://127.0.0.1:$resp_port" "$announced"
+while read -r line; do
+  is "the announcement's command works: ${line:0:30}" yes \
+    "$(bash -c "$line" 2>/dev/null | grep -Eq '200 OK|15' && echo yes)"
+done < <(sed -n 's/^try   //p' "$work/out0")
+is "HTTP" ok "$(secure_curl "$http/livez")"
+is "HTTP/1.1 is agreed on" 1.1 "$(secure_curl --http2 -w '%{http_version}' -o "$work/body" "$http/livez")"
+is "admin" ok "$(secure_curl "https://127.0.0.1:$admin_port/livez")"
+is "RESP" PONG "$(secure_redis ping)"
+is "gRPC" SERVING "$("$python" - "$grpc_port" "$work/ca.pem" <<'PY' 2>&1 | tail -1
+import sys
+import grpc
+port, ca = sys.argv[1], open(sys.argv[2], "rb").read()
+channel = grpc.secure_channel("127.0.0.1:" + port, grpc.ssl_channel_credentials(ca))
+check = channel.unary_unary("/grpc.health.v1.Health/Check")
+print("SERVING" if check(b"", timeout=10) == b"\x08\x01" else "not")
+PY
+)"
+
+# --- what is not let in ----------------------------------------------------------------------------------------------
+# hello PORT [OPTIONS]: how a handshake ends.
+hello() {
+  local port=$1
+  shift
+  timeout 10 openssl s_client -connect "127.0.0.1:$port" -CAfile "$work/ca.pem" -verify_return_error "$@" \
+    </dev/null 2>&1
+}
+has "TLS 1.3" "TLSv1.3" "$(hello "$http_port" | grep -i '^New')"
+has "TLS 1.2" "TLSv1.2" "$(hello "$http_port" -tls1_2 | grep -i '^New')"
+for version in -tls1 -tls1_1; do
+  has "$version is refused" "alert protocol version" "$(hello "$http_port" "$version" -cipher DEFAULT:@SECLEVEL=0)"
+done
+has "no cipher without forward secrecy" "handshake failure" "$(hello "$http_port" -tls1_2 -cipher AES128-GCM-SHA256)"
+has "gRPC needs h2" "no application protocol" "$(hello "$grpc_port" -alpn http/1.1)"
+is "gRPC needs it named" "" "$(hello "$grpc_port" -tls1_2 -quiet | grep -a SETTINGS)"
+has "a browser's handshake is not a Redis client's" "no application protocol" "$(hello "$resp_port" -alpn http/1.1)"
+has "h2 is not spoken on the HTTP port" "no application protocol" "$(hello "$http_port" -alpn h2)"
+has "plain HTTP is told" "This port speaks TLS; write https://." "$(curl -s -i -m 5 "http://127.0.0.1:$http_port/")"
+has "a plain Redis client is told" "-ERR this port speaks TLS" "$(printf 'PING\r\n' | raw "$resp_port")"
+is "plain HTTP/2 is closed" "" "$(printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' | raw "$grpc_port")"
+is "garbage in a handshake is closed" "" "$(printf '\x16\x03\x01\x00\x05hello' | raw "$http_port" | tr -dc a-z)"
+
+# --- as in the plain -------------------------------------------------------------------------------------------------
+is "20,000 commands, 10,000 checks, and a client that takes its answers late" "equal" \
+  "$("$python" "$(dirname "$0")/tls_equal.py" "$work/ca.pem" "$http_port" "$resp_port" 2>&1 | tail -1)"
+
+# --- a renewal while connections are open ----------------------------------------------------------------------------
+exec 8> >(timeout 60 openssl s_client -quiet -connect "127.0.0.1:$resp_port" >"$work/old" 2>/dev/null)
+said_of_old() { [ "$(tr -d '\r\n' <"$work/old")" == "$1" ]; }
+printf 'PING one\r\n' >&8
+until_true 10 said_of_old '$3one'
+is "a connection before the renewal" '$3one' "$(tr -d '\r\n' <"$work/old")"
+before=$(serial_of "$work/server.pem")
+is "the certificate that is shown" "$before" "$(serial_at "$http_port")"
+certificate ca renewed
+shows() { [ "$(serial_at "$1")" == "$2" ]; }
+renewed=$(serial_of "$work/renewed.pem")
+cp "$work/renewed.key" "$work/server.key"  # in two steps, as it happens
+cp "$work/renewed.pem" "$work/server.pem"
+until_true 10 shows "$http_port" "$renewed"
+for port in "$http_port" "$grpc_port" "$resp_port" "$admin_port"; do
+  is "renewed by itself" "$renewed" "$(serial_at "$port")"
+done
+printf 'PING two\r\n' >&8
+until_true 10 said_of_old '$3one$3two'
+is "the connection from before goes on" '$3one$3two' "$(tr -d '\r\n' <"$work/old")"
+
+cp "$work/nothing.pem" "$work/server.pem"
+until_true 10 grep -q "the certificate stays as it was" "$work/err0"
+has "a broken renewal is told" "server.pem holds no certificate" "$(cat "$work/err0")"
+is "and changes nothing" "$renewed" "$(serial_at "$http_port")"
+certificate ca third
+cp "$work/third.pem" "$work/server.pem"
+cp "$work/third.key" "$work/server.key"
+kill -HUP "$pid"
+until_true 10 shows "$http_port" "$(serial_of "$work/third.pem")"
+is "SIGHUP reads it at once" "$(serial_of "$work/third.pem")" "$(serial_at "$http_port")"
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+printf 'PING three\r\n' >&8
+until_true 10 said_of_old '$3one$3two$5three'
+exec 9<>"/dev/tcp/127.0.0.1/$http_port"  # connected, and silent
+kill -TERM "$pid"
+wait "$pid"
+is "a drain with open TLS connections ends well" 0 $?
+is "and lost nothing" '$3one$3two$5three' "$(tr -d '\r\n' <"$work/old")"
+exec 8>&- 9>&-
+
+# --- certificates of clients -----------------------------------------------------------------------------------------
+certificate ca server
+mkdir "$work/first" "$work/second"
+cp "$work/server.pem" "$work/server.key" "$work/first"
+ln -s first "$work/live"
+start_server --tls-cert "$work/live/server.pem" --tls-key "$work/live/server.key" --tls-client-ca "$work/ca.pem" \
+  --tls http,resp
+is "a client with a certificate" ok "$(secure_curl --cert "$work/client.pem" --key "$work/client.key" "$http/livez")"
+is "a client without" "" "$(secure_curl "$http/livez")"
+is "a client with another's" "" "$(secure_curl --cert "$work/stranger.pem" --key "$work/stranger.key" "$http/livez")"
+is "a Redis client with a certificate" PONG "$(secure_redis --cert "$work/client.pem" --key "$work/client.key" ping)"
+has "a Redis client without" "rror" "$(secure_redis ping)"
+is "a door that was left out is plain" ok "$(curl -s -m 5 "http://127.0.0.1:$admin_port/livez")"
+has "the announcement tells that clients need one" "curl -ik --cert CLIENT.pem --key CLIENT.key https" \
+  "$(cat "$work/out1")"
+certificate ca swapped
+cp "$work/swapped.pem" "$work/second/server.pem"
+cp "$work/swapped.key" "$work/second/server.key"
+ln -sfn second "$work/live"
+until_true 10 shows "$http_port" "$(serial_of "$work/swapped.pem")"
+is "a renewal by a link" "$(serial_of "$work/swapped.pem")" "$(serial_at "$http_port")"
+finish
