@@ -31,6 +31,7 @@ void Reloader::work(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     if (is_asked_.exchange(false)) {
       (void)control_.reload();
+      if (done_) done_();
     } else if (watches_ && (has_happened || turns % kLookEvery == 0)) {
       (void)control_.reload(Reading::if_changed);
     }

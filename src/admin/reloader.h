@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "admin/control.h"
 #include "admin/file_watch.h"
@@ -25,6 +27,8 @@ class Reloader {
   Reloader(const Reloader&) = delete;
   Reloader& operator=(const Reloader&) = delete;
 
+  // Called by the thread after each reload that was asked for, good or bad. Before the first.
+  void when_done(std::function<void()> call) { done_ = std::move(call); }
   // Soon, whether the file has changed or not.
   void reload();
 
@@ -35,6 +39,7 @@ class Reloader {
   const bool watches_;
   FileWatch watch_;
   std::atomic<bool> is_asked_{false};
+  std::function<void()> done_{};
   std::jthread thread_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include "command/complain.h"
@@ -32,18 +33,28 @@ void LifeOptions::add(CLI::App& app) {
                  "After SIGTERM, answer for so long while /readyz says 503; 0: not at all")
       ->type_name("TIME")
       ->capture_default_str();
+  app.add_option("--upgrade-max", upgrade_max, "After SIGUSR2, wait for so long until the successor is ready")
+      ->type_name("TIME")
+      ->capture_default_str();
   app.add_option("--drain-max", drain_max, "Then finish what is in flight, for so long at most")
       ->type_name("TIME")
       ->capture_default_str();
 }
 
 Result<void> LifeOptions::fill(ServerOptions& options) const {
-  const auto delay = read_wait("--drain-delay", drain_delay);
-  if (!delay) return fail(delay.error());
-  const auto most = read_wait("--drain-max", drain_max);
-  if (!most) return fail(most.error());
-  options.life.drain_delay = *delay;
-  options.life.drain_max = *most;
+  const std::tuple<const char*, const std::string&, Micros&> waits[] = {
+      {"--drain-delay", drain_delay, options.life.drain_delay},
+      {"--drain-max", drain_max, options.life.drain_max},
+      {"--upgrade-max", upgrade_max, options.life.upgrade_max}};
+  for (const auto& [option, text, wait] : waits) {
+    const auto read = read_wait(option, text);
+    if (!read) return fail(read.error());
+    wait = *read;
+  }
+  options.life.succession = own_command();
+  auto inherited = take_inheritance();
+  if (!inherited) return fail(std::move(inherited.error()));
+  options.life.inherited = *std::move(inherited);
   return {};
 }
 

@@ -14,6 +14,7 @@ namespace weir {
 struct LifeOptions {
   std::string drain_delay = "2s";
   std::string drain_max = "10s";
+  std::string upgrade_max = "30s";
 
   void add(CLI::App& app);
   Result<void> fill(ServerOptions& options) const;

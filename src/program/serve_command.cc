@@ -60,7 +60,7 @@ Result<ServerOptions> ServeCommand::server_options() const {
                              peers_.fill(options), log_.fill(options), admin_.fill(options)}) {
     if (!filled) return fail(filled.error());
   }
-  return options;
+  return Result<ServerOptions>(std::move(options));
 }
 
 int ServeCommand::run() {
@@ -68,6 +68,9 @@ int ServeCommand::run() {
   auto wanted = server_options();
   if (!wanted) return complain(settings_.with_place(wanted.error().message), kCouldNot);
   ServerOptions& options = *wanted;
+  ServiceManager manager;
+  options.life.manager = &manager;
+  options.life.keeps_state = !store_.state.empty();
   ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
   set_log_level(log_.level);
@@ -98,6 +101,7 @@ int ServeCommand::run() {
   options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {
     options.gate = &gate;
+    reloader.when_done([&manager] { manager.ready(); });
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
   const bool asks_clients = !options.tls.client_ca.empty();

@@ -18,6 +18,8 @@ struct AdminAccess {
   std::string token{};               // empty: none is asked for
   std::vector<std::string> hosts{};  // names that the port may be called by
   bool any_host = false;             // as on a unix socket, which no browser reaches
+
+  bool has_token() const { return !token.empty(); }
 };
 
 struct AdminRefusal {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -326,6 +327,33 @@ TEST_F(GrpcTest, LetsItsHealthBeWatchedUntilItDrains) {
   EXPECT_EQ(client->heard[known].status(), "14");
   EXPECT_TRUE(client->heard[known].is_closed);
   EXPECT_TRUE(session->is_drained());
+}
+
+TEST_F(GrpcTest, TellsThoseWhoWatchBeforeItStopsAndGoesOn) {
+  std::atomic<bool> stopping{false};
+  service.stopping = &stopping;
+  const std::int32_t watch = client->begin(GrpcClient::usual(kHealthWatch), framed(""), true);
+  client->exchange();
+  stopping = true;
+  session->tell_watchers(client->player.output);
+  client->exchange();
+  EXPECT_EQ(client->heard[watch].messages(), (std::vector<std::string>{"\x08\x01", "\x08\x02"}));
+  EXPECT_FALSE(client->heard[watch].is_closed);
+  const std::int32_t check = client->begin(GrpcClient::usual(kHealthCheck), framed(""), true);
+  client->exchange();
+  EXPECT_EQ(client->heard[check].messages(), std::vector<std::string>{"\x08\x02"});
+  EXPECT_EQ(client->heard[check].status(), "0");
+}
+
+TEST_F(GrpcTest, EndsAWatchWithoutAlarmWhenASuccessorServes) {
+  std::atomic<bool> stopping{false};
+  service.stopping = &stopping;
+  const std::int32_t watch = client->begin(GrpcClient::usual(kHealthWatch), framed(""), true);
+  client->exchange();
+  session->drain(client->player.output);
+  client->exchange();
+  EXPECT_EQ(client->heard[watch].messages(), std::vector<std::string>{"\x08\x01"});
+  EXPECT_EQ(client->heard[watch].status(), "14");
 }
 
 TEST_F(GrpcTest, EndsAWatchAtItsDeadline) {

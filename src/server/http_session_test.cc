@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -408,6 +409,24 @@ TEST_F(HttpSessionTest, TellsHowMuchOfAnUnfinishedBodyItHolds) {
   session = make_http_session(service);
   say(bytes);
   EXPECT_LT(session->held(), 100u);
+}
+
+TEST_F(HttpSessionTest, TellsClientsToMoveOnWhileItLeaves) {
+  std::atomic<bool> stopping{false}, leaving{false};
+  service.stopping = &stopping;
+  service.leaving = &leaving;
+  EXPECT_FALSE(has(get("/readyz"), "Connection: close"));
+  leaving = true;  // a successor serves
+  EXPECT_EQ(status(get("/readyz")), "HTTP/1.1 200 OK");
+  EXPECT_TRUE(progress.close);
+  session = make_http_session(service);
+  stopping = true;
+  const std::string answer = get("/readyz");
+  EXPECT_EQ(status(answer), "HTTP/1.1 503 Service Unavailable");
+  EXPECT_TRUE(has(answer, "Connection: close"));
+  session = make_http_session(service);
+  EXPECT_EQ(status(say(post(kOnce))), "HTTP/1.1 200 OK");
+  EXPECT_TRUE(progress.close);
 }
 
 }  // namespace

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -88,16 +91,6 @@ Descriptor bound(const Address& address, Sharing sharing) {
 
 bool start_listening(const Descriptor& socket) { return ::listen(socket.get(), SOMAXCONN) == 0; }
 
-Address real_address(const Descriptor& socket, const Address& wanted) {
-  Address real = wanted;
-  Endpoint endpoint;
-  endpoint.size = sizeof endpoint.bytes;
-  if (wanted.is_unix() || getsockname(socket.get(), endpoint.get(), &endpoint.size) != 0) return real;
-  // Both families have the port at the same place.
-  real.port = ntohs(reinterpret_cast<const sockaddr_in*>(&endpoint.bytes)->sin_port);
-  return real;
-}
-
 // A file that a server left behind when it was killed; one that is served answers.
 bool is_left_behind(const Address& address) {
   struct stat status {};
@@ -119,6 +112,28 @@ Result<Listening> listen_on_path(const Address& address, std::string_view option
 
 }  // namespace
 
+Address address_of(const Descriptor& socket) {
+  Address address;
+  Endpoint endpoint;
+  endpoint.size = sizeof endpoint.bytes;
+  if (getsockname(socket.get(), endpoint.get(), &endpoint.size) != 0) return address;
+  if (endpoint.family() == AF_UNIX) {
+    const char* path = reinterpret_cast<const sockaddr_un*>(&endpoint.bytes)->sun_path;
+    const std::size_t room = endpoint.size - std::min<std::size_t>(endpoint.size, offsetof(sockaddr_un, sun_path));
+    address.path = room == 0 || path[0] == '\0' ? "@" + std::string(path + (room > 0), room - (room > 0))
+                                                : std::string(path, strnlen(path, room));
+    return address;
+  }
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const auto* v4 = reinterpret_cast<const sockaddr_in*>(&endpoint.bytes);
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&endpoint.bytes);
+  const void* bytes = endpoint.family() == AF_INET ? static_cast<const void*>(&v4->sin_addr) : &v6->sin6_addr;
+  inet_ntop(endpoint.family(), bytes, text.data(), text.size());
+  address.host = text.data();
+  address.port = ntohs(v4->sin_port);  // both families have it at the same place
+  return address;
+}
+
 Result<Listening> listen_on(const Address& address, std::string_view option, std::size_t sockets) {
   if (address.is_unix()) return listen_on_path(address, option);
   Listening listening{address, {}};
@@ -127,7 +142,7 @@ Result<Listening> listen_on(const Address& address, std::string_view option, std
     // the kernel chose is free, and chosen here once.
     const Descriptor alone = bound(address, Sharing::alone);
     if (!alone || !start_listening(alone)) return fail(cannot_listen(option, address, errno));
-    listening.address = real_address(alone, address);
+    listening.address.port = address_of(alone).port;
   }
   for (std::size_t i = 0; i < sockets; ++i) {
     Descriptor socket = bound(listening.address, Sharing::among_loops);

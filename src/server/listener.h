@@ -21,6 +21,9 @@ struct Listening {
   std::vector<Descriptor> sockets;  // as many as were asked for; of a unix socket, one
 };
 
+// Where a socket is bound; a unix socket without a file has a path that begins with `@`.
+Address address_of(const Descriptor& socket);
+
 // listen_on()
 //
 // `option` is what a message tells the user to change: `--http`. A port that anybody listens on is refused, another

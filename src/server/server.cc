@@ -1,7 +1,7 @@
-// Doors, threads and signals. See server.h; tested by tests/server/*.sh.
+// Doors and threads. See server.h; tested by tests/server/*.sh.
 //
-// The calling thread waits for signals. Each other has a loop, and in it every door with what its sessions work with:
-// nothing is shared between loops but the limiter, the rules and the counts of open connections.
+// The calling thread looks after the server's life. Each other has a loop, and in it every door with what its sessions
+// work with: nothing is shared between loops but the limiter, the rules and the counts of open connections.
 #include "server/server.h"
 
 #include <fcntl.h>
@@ -14,6 +14,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -22,6 +25,7 @@
 #include "server/admin_service.h"
 #include "server/certificate_watch.h"
 #include "server/grpc_session.h"
+#include "server/held_sockets.h"
 #include "server/http_session.h"
 #include "server/listener.h"
 #include "server/resp_session.h"
@@ -31,15 +35,8 @@
 namespace weir {
 namespace {
 
-// What the sessions of all loops are told of the end.
-struct Ending {
-  std::atomic<bool> stopping{false};  // the server is: nobody should send more
-  std::atomic<bool> leaving{false};   // this process is: connections should move on
-};
-
 // What the sessions of all loops share.
 struct ForAllLoops {
-  Ending ending{};
   DenialLog denials;
   std::optional<Traces> traces{};
   MetricsSources metrics;
@@ -48,14 +45,14 @@ struct ForAllLoops {
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, ForAllLoops& all, LoopCounts& counts)
+  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, ForAllLoops& all, LoopCounts& counts)
       : http{.limiter = limiter, .gate = options.gate},
         admin{.limiter = limiter, .face = HttpFace::admin},
         grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
         resp{.limiter = limiter, .gate = options.gate} {
     for (HttpService* one : {&http, &admin}) {
-      one->stopping = &all.ending.stopping;
-      one->leaving = &all.ending.leaving;
+      one->stopping = &ending.stopping;
+      one->leaving = &ending.leaving;
     }
     http.counting = resp.counting = options.counting;
     http.bounds = {options.bounds, &counts.doors[0]};
@@ -63,7 +60,7 @@ struct Services {
     admin.bounds = {options.bounds, &counts.doors[3]};
     admin.metrics = &all.metrics;
     admin.admin = &all.admin;
-    grpc.stopping = &all.ending.stopping;
+    grpc.stopping = &ending.stopping;
     resp.version = options.version;
     resp.password = options.password;
     http.denials = {&all.denials, options.gate, "http"};
@@ -75,20 +72,6 @@ struct Services {
   HttpService http, admin;
   GrpcService grpc;
   RespService resp;
-};
-
-// The file of a unix socket. Another server may have put its own in the same place.
-struct SocketFile {
-  static SocketFile at(const std::string& path) {
-    struct stat about {};
-    if (::stat(path.c_str(), &about) != 0) return {path, 0, 0};
-    return {path, about.st_dev, about.st_ino};
-  }
-
-  std::string path;
-  dev_t device = 0;
-  ino_t number = 0;
-  friend bool operator==(const SocketFile&, const SocketFile&) = default;
 };
 
 class ThreadedServer final : public Server {
@@ -104,20 +87,19 @@ class ThreadedServer final : public Server {
                          .connections_max = options_.connections_max,
                          .started = limiter.now(),
                          .hooks = options_.metrics}} {}
-  ~ThreadedServer() override { remove_paths(); }
 
   Result<void> prepare() {
     look_after();
     add_metrics();
     if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
-    for (std::size_t i = 0; i < options_.threads + (options_.admin ? 1 : 0); ++i) {
+    for (std::size_t i = 0; i < options_.threads + (has_admin() ? 1 : 0); ++i) {
       auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
                                        .bounds = options_.bounds,
                                        .counting = options_.counting});
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
       LoopCounts& counts = loops_.back()->counts();
-      services_.push_back(std::make_unique<Services>(options_, limiter_, all_, counts));
+      services_.push_back(std::make_unique<Services>(options_, limiter_, life_.ending(), all_, counts));
       all_.metrics.loops.push_back(&counts);
     }
     if (options_.tls.is_on()) {
@@ -126,9 +108,10 @@ class ThreadedServer final : public Server {
       certificates_ = *std::move(certificates);
     }
     if (auto opened = open_doors(); !opened) return opened;
-    const bool is_opened = options_.on_hangup || certificates_ ? signals_.open({SIGTERM, SIGINT, SIGHUP})
-                                                               : signals_.open({SIGTERM, SIGINT});
-    if (!is_opened) {
+    all_.admin.access.any_host = addresses_.admin && addresses_.admin->is_unix();
+    std::function<void()> on_hangup;
+    if (options_.on_hangup || certificates_) on_hangup = [this] { hang_up(); };
+    if (!life_.open(std::move(on_hangup))) {
       return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
     }
     return {};
@@ -136,6 +119,7 @@ class ThreadedServer final : public Server {
 
   const ServerAddresses& addresses() const override { return addresses_; }
 
+  void upgrade() override { Life::upgrade(); }
   void reload_certificates() override {
     if (certificates_) certificates_->reload();
   }
@@ -149,15 +133,10 @@ class ThreadedServer final : public Server {
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       threads.emplace_back([this, &ends, i] {
         ends[i] = loops_[i]->run();
-        Signals::tell(0);
+        Life::tell_loop_ended();
       });
     }
-    for (std::size_t running = loops_.size(); running > 0;) {
-      const int signal = signals_.next(std::min(drain_at_, leave_at_) - stopwatch(), -1);
-      if (signal == 0) --running;
-      if (signal > 0) on_signal(signal);
-      on_time();
-    }
+    life_.run();
     for (std::thread& thread : threads) thread.join();
     for (const Stopped end : ends) {
       if (end == Stopped::forced) return end;
@@ -178,49 +157,76 @@ class ThreadedServer final : public Server {
       return make_http_session(services.admin, std::move(peer));
     };
     const Patience patience = options_.bounds.http_patience(), others = options_.bounds.other_patience();
-    return open_door(0, options_.http, addresses_.http, "--http", patience, http)
-        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, "--grpc", others, grpc); })
-        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, "--resp", others, resp); })
-        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, "--admin", patience, admin); });
+    return open_door(0, options_.http, addresses_.http, patience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, others, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, others, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, patience, admin); });
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
-                         std::string_view option, Patience patience, const MakeSessionOf& make_session) {
-    if (!wanted) return {};
+                         Patience patience, const MakeSessionOf& make_session) {
+    const std::string door(kDoorNames[number]);
     const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // which has a loop of its own
     const std::size_t first = is_admin ? options_.threads : 0, loops = is_admin ? 1 : options_.threads;
-    const Entrance entrance = entrance_of(number, *wanted);
-    addresses_.tls[number] = entrance.tls != nullptr;
-    auto listening = listen_on(*wanted, option, loops);
-    if (!listening) return fail(std::move(listening.error()));
-    real = listening->address;
-    all_.metrics.open[number] = &doors_[number].open;
-    if (wanted->is_unix()) paths_.push_back(SocketFile::at(wanted->path));
-    for (std::size_t i = 0; i < loops; ++i) {
-      Services& services = *services_[first + i];
-      Descriptor socket = i < listening->sockets.size() ? std::move(listening->sockets[i])
-                                                        : Descriptor(fcntl(shared_socket_, F_DUPFD_CLOEXEC, 0));
-      if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
-      if (i == 0) shared_socket_ = socket.get();
-      keep_alive(socket.get(), options_.peers.keepalive);
-      Loop& loop = *loops_[first + i];
-      loop.open(std::move(socket),
-                {.patience = patience,
-                 .make_session = [make_session,
-                                  &services](std::string peer) { return make_session(services, std::move(peer)); },
-                 .entrance = entrance,
-                 .state = &doors_[number],
-                 .counts = &loop.counts().doors[number],
-                 .connections_max = options_.connections_max,
-                 .is_sheddable = !is_admin});
+    std::vector<Descriptor> sockets = take_inherited(door);
+    if (!sockets.empty()) {
+      real = address_of(sockets[0]);
+      if (is_admin && !real->is_loopback() && !options_.admin_access.has_token()) {
+        return fail(ErrorCode::invalid_argument,
+                    "the admin socket was opened at " + to_string(*real) +
+                        ": whoever reaches it rules the server; open it on this machine only, or give "
+                        "--admin-token-file");
+      }
+      if (std::ranges::count(options_.life.inherited.files, door) > 0) sockets_.own_file(door, real->path);
+    } else if (wanted) {
+      auto listening = listen_on(*wanted, "--" + door, loops);
+      if (!listening) return fail(std::move(listening.error()));
+      real = listening->address;
+      sockets = std::move(listening->sockets);
+      if (wanted->is_unix()) sockets_.own_file(door, wanted->path);
+    } else {
+      return {};
     }
+    const Entrance entrance = entrance_of(number, *real);
+    addresses_.tls[number] = entrance.tls != nullptr;
+    all_.metrics.open[number] = &doors_[number].open;
+    // Everybody has a socket, and every socket has somebody: the kernel may let clients wait at any of them.
+    for (std::size_t i = 0; i < std::max(sockets.size(), loops); ++i) {
+      const std::size_t l = first + i % loops;
+      Services& services = *services_[l];
+      Descriptor socket(fcntl(sockets[i % sockets.size()].get(), F_DUPFD_CLOEXEC, 0));
+      if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
+      keep_alive(socket.get(), options_.peers.keepalive);
+      loops_[l]->open(std::move(socket),
+                      {.patience = patience,
+                       .make_session = [make_session, &services](
+                                           std::string peer) { return make_session(services, std::move(peer)); },
+                       .entrance = entrance,
+                       .state = &doors_[number],
+                       .counts = &loops_[l]->counts().doors[number],
+                       .connections_max = options_.connections_max,
+                       .is_sheddable = !is_admin});
+    }
+    sockets_.hold(door, std::move(sockets));
     return {};
+  }
+
+  bool has_admin() const {
+    return options_.admin || std::ranges::any_of(options_.life.inherited.sockets,
+                                                 [](const NamedSocket& given) { return given.door == "admin"; });
+  }
+
+  std::vector<Descriptor> take_inherited(const std::string& door) {
+    std::vector<Descriptor> sockets;
+    for (NamedSocket& given : options_.life.inherited.sockets) {
+      if (given.door == door) sockets.push_back(std::move(given.socket));
+    }
+    return sockets;
   }
 
   void look_after() {
     all_.admin.control = options_.control;
     all_.admin.access = options_.admin_access;
-    all_.admin.access.any_host = options_.admin && options_.admin->is_unix();
     all_.admin.version = options_.version;
     all_.admin.state = options_.state;
     all_.admin.threads = options_.threads;
@@ -262,44 +268,10 @@ class ThreadedServer final : public Server {
             .inside = kInside[door]};
   }
 
-  // A time that is not of day.
-  static Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
-
-  void on_signal(int signal) {
-    if (signal == SIGHUP) {
-      reload_certificates();
-      if (options_.on_hangup) options_.on_hangup();
-      return;
-    }
-    if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
-    all_.ending.stopping = all_.ending.leaving = true;
-    ask(Wish::tell);
-    drain_at_ = stopwatch() + (signal == SIGTERM ? options_.life.drain_delay : Micros{0});
-  }
-
-  void on_time() {
-    const Micros now = stopwatch();
-    if (now >= drain_at_) {
-      drain_at_ = kNever;
-      leave_at_ = now + options_.life.drain_max;
-      remove_paths();  // now: later, they may be another server's
-      ask(Wish::drain);
-    }
-    if (now >= leave_at_) {
-      leave_at_ = kNever;
-      ask(Wish::leave);
-    }
-  }
-
-  void ask(Wish wish) {
-    for (const auto& loop : loops_) loop->ask(wish);
-  }
-
-  void remove_paths() {
-    for (const SocketFile& file : paths_) {
-      if (SocketFile::at(file.path) == file) ::unlink(file.path.c_str());
-    }
-    paths_.clear();
+  void hang_up() {
+    reload_certificates();
+    if (options_.on_hangup) return options_.on_hangup();
+    if (options_.life.manager != nullptr) options_.life.manager->ready();  // there are no rules to be read
   }
 
   ServerOptions options_;
@@ -307,15 +279,11 @@ class ThreadedServer final : public Server {
   std::unique_ptr<TlsCertificates> certificates_;
   Limiter& limiter_;
   ServerAddresses addresses_;
-  Signals signals_;
   ForAllLoops all_;
-  bool is_stopping_ = false;
-  Micros drain_at_ = kNever;
-  Micros leave_at_ = kNever;
   std::array<DoorState, kDoors> doors_{};
   std::atomic<std::int64_t> last_id_{0};
-  std::vector<SocketFile> paths_;
-  int shared_socket_ = -1;  // of the door that is being opened
+  HeldSockets sockets_;
+  Life life_{options_.life, loops_, sockets_};
   std::vector<std::unique_ptr<Services>> services_;
   std::vector<std::unique_ptr<Loop>> loops_;  // the last: sessions end before what they use
 };
@@ -323,7 +291,7 @@ class ThreadedServer final : public Server {
 }  // namespace
 
 std::size_t descriptors_wanted(const ServerOptions& options) {
-  return kDoors * (options.connections_max + Loop::kRefusedMax) + kDoors * options.threads + 64;
+  return kDoors * (options.connections_max + Loop::kRefusedMax) + 2 * kDoors * options.threads + 64;
 }
 
 Result<std::unique_ptr<Server>> make_server(ServerOptions options, Limiter& limiter) {

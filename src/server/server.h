@@ -20,6 +20,7 @@
 #include "server/admin_access.h"
 #include "server/bounds.h"
 #include "server/denial_log.h"
+#include "server/life.h"
 #include "server/loop.h"
 #include "server/metrics.h"
 #include "server/tls.h"
@@ -29,12 +30,6 @@
 #include "weir/result.h"
 
 namespace weir {
-
-// How it ends.
-struct LifeSettings {
-  Micros drain_delay{2'000'000};  // after SIGTERM: it is not ready, and goes on
-  Micros drain_max{10'000'000};   // then, to finish what is in flight
-};
 
 struct ServerOptions {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};  // none: that door stays shut
@@ -74,6 +69,9 @@ class Server {
   // Serves until SIGTERM or SIGINT. After SIGTERM it goes on for a while, so that load balancers see that it is not
   // ready; then it stops accepting and finishes what is in flight. A second signal ends it at once.
   virtual Stopped run() = 0;
+  // From any thread, as SIGUSR2 does: starts the program anew, hands it all doors once it is ready, and ends. What
+  // comes of it is told in the log; without success it goes on.
+  virtual void upgrade() = 0;
   // Any thread: puts the certificate in force that is in its files now; one that is no good changes nothing.
   virtual void reload_certificates() = 0;
   virtual TlsStatus tls_status() const = 0;

@@ -1,7 +1,7 @@
 # Bad input of every kind, on both ports: a clear error each time, and a server that does not mind.
 # Random bytes come from a seed that is printed; WEIR_SEED repeats them. At the end its memory is where it was.
 source "$(dirname "$0")/lib.bash"
-start_server
+start_server --drain-delay 0
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
 echo "seed $seed (WEIR_SEED=$seed repeats it)"
 head -c 1048576 /dev/zero | tr '\0' 'k' >"$work/mebibyte"

@@ -1,7 +1,7 @@
 # Starting and stopping: ports in use, signals, requests in flight.
 # A stop finishes what was begun, closes what is idle, and does not wait when it is told twice.
 source "$(dirname "$0")/lib.bash"
-start_server
+start_server --drain-delay 0
 
 # Addresses that cannot be had: one line, the fix, exit code 1.
 # refused NAME PART ARGUMENTS...
@@ -56,7 +56,7 @@ wait "$pid"
 is "SIGINT, nothing in flight: exit code 0" 0 $?
 
 # A second signal does not wait for a client that never finishes.
-start_server
+start_server --drain-delay 0
 exec {half}<>"/dev/tcp/127.0.0.1/$resp_port"
 printf 'PING\r\n*1\r\n$4\r\nPI' >&"$half"
 IFS= read -r -t 10 -u "$half" line

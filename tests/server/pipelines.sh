@@ -5,7 +5,7 @@ source_dir=$2
 talk() { timeout 200 python3 "$source_dir/tests/server/pipelines.py" "$@" 2>&1; }
 
 for round in 1 2 3; do
-  start_server --config "$source_dir/examples/weir.yaml" --threads 1
+  start_server --config "$source_dir/examples/weir.yaml" --threads 1 --drain-delay 0
   is "a stop while pipelines arrive, round $round" "none was torn" "$(talk "$resp_port" "$http_port" "$pid")"
   wait "$pid"
   is "  and it ends well" 0 $?
@@ -13,7 +13,7 @@ done
 
 # A request behind an answer that is held back: the stop releases the one and lets go of the other.
 printf 'rules: [{name: queue, per: global, limit: 1/s burst 5, algorithm: leaky_bucket}]\n' >"$work/queue.yaml"
-start_server --config "$work/queue.yaml"
+start_server --config "$work/queue.yaml" --drain-delay 0
 exec {held}<>"/dev/tcp/127.0.0.1/$http_port"
 for _ in 1 2 3; do printf 'GET /auth HTTP/1.1\r\nHost: x\r\n\r\n'; done >&"$held"
 IFS= read -r -t 10 -u "$held" line

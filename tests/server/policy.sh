@@ -107,7 +107,7 @@ PY
 is "the schema is one, and every example holds by it" ok "$said"
 
 # --- a server by rules ------------------------------------------------------------------------------------------------
-start_server --config "$work/weir.yaml" --state "$work/state"
+start_server --config "$work/weir.yaml" --state "$work/state" --drain-delay 0
 ask() { curl -s --max-time 20 -o "$work/body" -w '%{http_code}' "$http/v1/check" -d "$1"; }
 login='{"path":"/api/login","method":"POST","ip":"192.0.2.1"}'
 codes=$(for _ in 1 2 3 4 5 6; do ask "$login"; echo; done | uniq -c | tr -s ' \n' ' ')

@@ -29,7 +29,7 @@ for round in 1 2 3; do
   sleep "0.$((round * 2))"
   kill -KILL "$pid"
   wait "$pid" "$client" 2>/dev/null
-  start_server --state "$state"
+  start_server --state "$state" --drain-delay 0
   told=$(cat "$work/told")
   told_all=$((told_all + told))
   left=$(redis cl.throttle "busy:$round" 999999 100 86400 0 | cut -d' ' -f3)
@@ -42,7 +42,7 @@ is "answers were under way" yes "$( ((told_all > 0)) && echo yes)"
 
 # Two servers, one file, one limit; a stopped one is no obstacle.
 first_port=$resp_port first_pid=$pid
-start_server --state "$state"
+start_server --state "$state" --drain-delay 0
 allowed=0
 for ((i = 0; i < 7; ++i)); do
   for port in "$first_port" "$resp_port"; do
@@ -66,7 +66,7 @@ start_server --state "$state"
 is "spent stays spent in the new size" "1 1 1" "$(throttle user:42) $(throttle user:both) $(throttle user:third)"
 
 # Made for so many bytes, all in all.
-start_server --state "$work/fitted" --memory 16000000
+start_server --state "$work/fitted" --memory 16000000 --drain-delay 0
 bytes=$(stat -c %s "$work/fitted")
 is "--memory: no larger than told, and little smaller" 1 "$((bytes <= 16000000 && bytes > 15980000))"
 is "and it counts" 5 "$(spend user:42 5)"

@@ -1,7 +1,7 @@
 # Several loops, one limit: whichever of them is asked, through whichever door, exactly as many pass as may.
 # The kernel deals the connections out among the loops, so that all of them are asked.
 source "$(dirname "$0")/lib.bash"
-start_server --threads 4
+start_server --threads 4 --drain-delay 0
 
 # Sixteen clients at once.
 asked=$(seq 16 | xargs -P 16 -I{} bash -c "

@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.bash"
 start_on_paths() {
   "$program" serve --http "unix:$work/http" --grpc "unix:$work/grpc" --resp "unix:$work/resp" \
-    --admin "unix:$work/admin" "$@" >"$work/out" 2>"$work/err" &
+    --admin "unix:$work/admin" --drain-delay 0 "$@" >"$work/out" 2>"$work/err" &
   pid=$!
   server_pids+=("$pid")
   until_true 20 is_announced "$work/out"
@@ -41,9 +41,10 @@ python3 -c 'import socket, sys, time
 half = socket.socket(socket.AF_UNIX)
 half.connect(sys.argv[1])
 half.sendall(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
-time.sleep(20)' "$work/http" &
+print("half", flush=True)
+time.sleep(20)' "$work/http" >"$work/half" &
 half=$!
-sleep 0.3
+until_true 20 grep -q half "$work/half"
 kill -TERM "$old"
 until_true 10 test ! -S "$work/resp"
 start_on_paths

@@ -1,0 +1,55 @@
+// When to tell a watchdog that all is well: at half of its patience, and only while every loop moves.
+//
+// Loops count seconds, see LoopCounts::ticks; one that has counted none for kStillMax hangs, and then nothing is told
+// until it moves again. Pure, one thread. Tested by heartbeat_test.cc and tests/server/systemd.sh.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+class Heartbeat {
+ public:
+  static constexpr Micros kLook{1'000'000};
+  static constexpr Micros kStillMax{3'000'000};
+
+  // `patience` of the watchdog; 0: there is none.
+  Heartbeat(Micros patience, std::size_t loops) : half_(patience / 2), loops_(loops) {}
+
+  // When to look() next.
+  Micros due() const { return half_ > Micros{0} ? due_ : kNever; }
+
+  // Whether to tell now.
+  bool look(Micros now, std::span<const std::uint64_t> ticks) {
+    if (now < due()) return false;
+    due_ = now + std::min(half_, kLook);
+    bool all_move = true;
+    for (std::size_t i = 0; i < loops_.size(); ++i) {
+      if (ticks[i] != loops_[i].ticks || told_ == Micros{0}) loops_[i] = {ticks[i], now};
+      all_move = all_move && now - loops_[i].since < kStillMax;
+    }
+    if (!all_move || (told_ != Micros{0} && now - told_ < half_)) return false;
+    told_ = now;
+    return true;
+  }
+
+ private:
+  struct Seen {
+    std::uint64_t ticks = 0;
+    Micros since{0};  // when they were first seen
+  };
+
+  Micros half_;
+  Micros due_{0};
+  Micros told_{0};  // 0: never
+  std::vector<Seen> loops_;
+};
+
+}  // namespace weir

@@ -1,0 +1,149 @@
+// One thread that waits for signals and for time to pass. See life.h.
+#include "server/life.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "log.h"
+#include "weir/clock.h"
+
+namespace weir {
+namespace {
+
+// After a successor has taken over: whoever has a connection here may use it once more, and is told that it is the
+// last.
+constexpr Micros kMoveOn{1'000'000};
+
+// A time that is not of day.
+Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
+
+}  // namespace
+
+bool Life::open(std::function<void()> on_hangup) {
+  on_hangup_ = std::move(on_hangup);
+  return on_hangup_ ? signals_.open({SIGTERM, SIGINT, SIGUSR2, SIGHUP}) : signals_.open({SIGTERM, SIGINT, SIGUSR2});
+}
+
+void Life::upgrade() { Signals::tell(SIGUSR2); }
+
+void Life::run() {
+  // A predecessor speaks to the service manager until it has handed over.
+  if (!settings_.inherited.predecessor) manager([](ServiceManager& manager) { manager.ready(); });
+  tell_predecessor(settings_.inherited.predecessor);
+  heartbeat_.emplace(settings_.manager == nullptr ? Micros{0} : settings_.manager->watchdog(), loops_.size());
+  for (std::size_t running = loops_.size(); running > 0;) {
+    const Micros next = std::min({drain_at_, leave_at_, successor_due_, heartbeat_->due()});
+    const int signal = signals_.next(next - stopwatch(), successor_ ? successor_->descriptor() : -1);
+    if (signal == 0) --running;
+    if (signal > 0) on_signal(signal);
+    if (signal == Signals::kOther) hear_successor();
+    on_time();
+  }
+}
+
+void Life::on_signal(int signal) {
+  if (signal == SIGHUP) {
+    manager([](ServiceManager& manager) { manager.reloading(); });
+    return on_hangup_();
+  }
+  if (signal == SIGUSR2) return begin_upgrade();
+  if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
+  if (has_handed_over_) return;  // it is ending already
+  if (successor_) give_up_upgrade("the server is told to stop");
+  stop(signal == SIGTERM ? settings_.drain_delay : Micros{0});
+}
+
+void Life::stop(Micros delay) {
+  manager([&](ServiceManager& manager) { manager.stopping(delay + settings_.drain_max); });
+  ending_.stopping = ending_.leaving = true;
+  ask(Wish::tell);
+  drain_at_ = stopwatch() + delay;
+}
+
+void Life::on_time() {
+  const Micros now = stopwatch();
+  if (now >= drain_at_) {
+    drain_at_ = kNever;
+    leave_at_ = now + settings_.drain_max;
+    sockets_.close();  // now: later, the files may be another server's
+    ask(Wish::drain);
+  }
+  if (now >= leave_at_) {
+    leave_at_ = kNever;
+    ask(Wish::leave);
+  }
+  if (now >= successor_due_) give_up_upgrade("it was not ready in time");
+  if (now >= heartbeat_->due()) {
+    std::vector<std::uint64_t> ticks;
+    for (const auto& loop : loops_) ticks.push_back(loop->counts().ticks.get());
+    if (heartbeat_->look(now, ticks)) manager([](ServiceManager& manager) { manager.alive(); });
+  }
+}
+
+std::string_view Life::why_no_upgrade() const {
+  if (is_stopping_ || has_handed_over_) return "the server is ending";
+  if (successor_) return "one is under way";
+  if (!settings_.keeps_state) {
+    return "all counts would be forgotten, since they are in memory only; start the server with --state FILE";
+  }
+  if (getpid() == 1) return "this is process 1, and whatever runs beside it would end with it; restart the container";
+  return {};
+}
+
+void Life::begin_upgrade() {
+  if (const std::string_view why = why_no_upgrade(); !why.empty()) {
+    return log(LogLevel::error, "no upgrade", {{"reason", why}});
+  }
+  auto started = Successor::start(settings_.succession, sockets_.sockets(), sockets_.doors_with_files());
+  if (!started) return log(LogLevel::error, "no upgrade", {{"reason", started.error().message}});
+  successor_ = *std::move(started);
+  successor_due_ = stopwatch() + settings_.upgrade_max;
+  log(LogLevel::info, "a successor is starting", {{"pid", std::to_string(successor_->pid())}});
+}
+
+void Life::give_up_upgrade(std::string_view why) {
+  successor_due_ = kNever;
+  if (successor_->why().empty()) successor_->end();
+  log(LogLevel::error, "no upgrade, this process goes on", {{"reason", why}});
+  successor_.reset();
+}
+
+void Life::hear_successor() {
+  switch (successor_->hear()) {
+    case Successor::Said::nothing:
+      return;
+    case Successor::Said::failed:
+      return give_up_upgrade(std::string(successor_->why()));
+    case Successor::Said::ready:
+      return hand_over();
+  }
+}
+
+void Life::hand_over() {
+  const pid_t pid = successor_->pid();
+  log(LogLevel::info, "the successor serves; this process finishes what it has begun", {{"pid", std::to_string(pid)}});
+  manager([pid](ServiceManager& manager) { manager.hand_over(pid); });
+  successor_.reset();
+  successor_due_ = kNever;
+  has_handed_over_ = ending_.leaving = true;
+  sockets_.give_away();
+  ask(Wish::shut);
+  drain_at_ = stopwatch() + kMoveOn;
+}
+
+void Life::ask(Wish wish) {
+  for (const auto& loop : loops_) loop->ask(wish);
+}
+
+template <class Tell>
+void Life::manager(Tell tell) {
+  if (settings_.manager != nullptr) tell(*settings_.manager);
+}
+
+}  // namespace weir

@@ -1,0 +1,194 @@
+// fork, exec and what must be right around them. See successor.h.
+#include "server/successor.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace weir {
+namespace {
+
+constexpr int kFirst = 3;
+constexpr std::size_t kPidDigits = 10;
+
+// Where a shell would find it now. A link is followed anew, so that what it points to today is started.
+std::string find_program(const Succession& how) {
+  const std::string& name = how.command.front();
+  if (name.find('/') != name.npos) return name;
+  const char* path = std::getenv("PATH");
+  std::string_view folders = path == nullptr ? "" : path;
+  while (!folders.empty()) {
+    const std::size_t end = std::min(folders.find(':'), folders.size());
+    std::string candidate = std::string(folders.substr(0, end)) + '/' + name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    folders.remove_prefix(std::min(end + 1, folders.size()));
+  }
+  return how.program;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A variable that tells the child its own number, which only the child knows.
+std::string pid_variable(std::string_view name) { return std::string(name) + '=' + std::string(kPidDigits, '0'); }
+
+bool is_named(std::string_view variable, std::string_view name) {
+  return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
+}
+
+// All that the child needs, laid out before the fork.
+struct Plan {
+  std::string program;
+  std::vector<std::string> arguments, variables;
+  std::vector<char*> argv, envp;
+  std::vector<int> descriptors;  // which become 3, 4, ...; the last is the pipe
+  std::vector<char*> pids;       // where the child writes its number
+};
+
+void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& sockets,
+             const std::vector<std::string>& files, int pipe) {
+  plan.program = find_program(how);
+  plan.arguments = how.command;
+  bool has_watchdog = false;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (is_named(*variable, "WATCHDOG_PID")) {
+      has_watchdog = true;
+    } else {
+      plan.variables.emplace_back(*variable);
+    }
+  }
+  std::string names, succeeds = "WEIR_SUCCEEDS=" + std::to_string(kFirst + static_cast<int>(sockets.size()));
+  for (const NamedSocket& socket : sockets) {
+    names += (names.empty() ? "" : ":") + socket.door;
+    plan.descriptors.push_back(socket.socket.get());
+  }
+  plan.descriptors.push_back(pipe);
+  for (const std::string& file : files) succeeds += ':' + file;
+  plan.variables.push_back("LISTEN_FDS=" + std::to_string(sockets.size()));
+  plan.variables.push_back("LISTEN_FDNAMES=" + names);
+  plan.variables.push_back(succeeds);
+  const std::size_t first_pid = plan.variables.size();
+  plan.variables.push_back(pid_variable("LISTEN_PID"));
+  if (has_watchdog) plan.variables.push_back(pid_variable("WATCHDOG_PID"));
+  for (std::size_t i = first_pid; i < plan.variables.size(); ++i) {
+    plan.pids.push_back(plan.variables[i].data() + plan.variables[i].size() - kPidDigits);
+  }
+  plan.argv = pointers_to(plan.arguments);
+  plan.envp = pointers_to(plan.variables);
+}
+
+// In the child of a process with threads: no memory is taken, no lock, nothing but plain calls of the kernel.
+[[noreturn]] void become(const Plan& plan, int pipe) {
+  pid_t pid = getpid();
+  for (std::size_t digit = kPidDigits; digit-- > 0; pid /= 10) {
+    for (char* place : plan.pids) place[digit] = static_cast<char>('0' + pid % 10);
+  }
+  const int end = kFirst + static_cast<int>(plan.descriptors.size());
+  // First out of the way: what lies at 3 may be one of those to be moved.
+  std::array<int, 4'097> copies{};
+  bool is_moved = plan.descriptors.size() <= copies.size();
+  for (std::size_t i = 0; is_moved && i < plan.descriptors.size(); ++i) {
+    copies[i] = fcntl(plan.descriptors[i], F_DUPFD_CLOEXEC, end);
+    is_moved = copies[i] >= 0;
+  }
+  const int report = is_moved ? copies[plan.descriptors.size() - 1] : pipe;
+  for (std::size_t i = 0; is_moved && i < plan.descriptors.size(); ++i) {
+    is_moved = dup2(copies[i], kFirst + static_cast<int>(i)) >= 0;
+  }
+  if (is_moved) {
+    close_range(static_cast<unsigned>(end), UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    execve(plan.program.c_str(), plan.argv.data(), plan.envp.data());
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t told = write(report, &error, sizeof error);
+  _exit(127);
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return "was killed by signal " + std::to_string(WTERMSIG(status));
+  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Result<Successor> Successor::start(const Succession& how, const std::vector<NamedSocket>& sockets,
+                                   const std::vector<std::string>& files) {
+  const auto cannot = [](const std::string& what) {
+    return fail(ErrorCode::unavailable, what + ": " + std::strerror(errno));
+  };
+  std::array<int, 2> ends{};
+  if (how.command.empty() || pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return cannot("cannot make a pipe");
+  Descriptor ours(ends[0]), theirs(ends[1]);
+  Plan plan;
+  lay_out(plan, how, sockets, files, theirs.get());
+  // Our handlers must not run in the child, where they would write into our pipes.
+  sigset_t all{}, before{};
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (int signal = 1; signal < NSIG; ++signal) {
+      struct sigaction action {};
+      if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+      action.sa_handler = SIG_DFL;
+      sigaction(signal, &action, nullptr);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    become(plan, theirs.get());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return cannot("cannot start another process");
+  return Successor(pid, std::move(ours));
+}
+
+Successor::Said Successor::hear() {
+  std::array<char, sizeof(int)> bytes{};
+  const ssize_t size = read(pipe_.get(), bytes.data(), bytes.size());
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Said::nothing;
+  if (size == 1) return Said::ready;
+  if (size == static_cast<ssize_t>(bytes.size())) {
+    int error = 0;
+    std::memcpy(&error, bytes.data(), bytes.size());
+    why_ = std::string("the program cannot be started: ") + std::strerror(error);
+  }
+  end();
+  return Said::failed;
+}
+
+void Successor::end() {
+  kill(pid_, SIGKILL);  // one that is ending by itself keeps its exit code
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (why_.empty()) why_ = "it " + how_it_ended(status);
+}
+
+Succession own_command() {
+  Succession own;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  text += '\0';  // there is one behind each, this is for whoever has none
+  for (std::size_t at = 0; at + 1 < text.size(); at = text.find('\0', at) + 1) own.command.emplace_back(&text[at]);
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (size > 0) own.program.assign(path.data(), static_cast<std::size_t>(size));
+  return own;
+}
+
+}  // namespace weir

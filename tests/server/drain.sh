@@ -1,0 +1,67 @@
+# SIGTERM under load: first it says that it is not ready and goes on, then it lets nobody in and finishes what is in
+# flight. A load balancer that looks at /readyz sees no failure. A second signal ends it at once.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/fetch.bash"
+"$python" -c 'import grpc' 2>/dev/null || missing grpc "has no client here (needs python3-grpcio)"
+here=$2/tests/server
+body='{"key":"load","limit":"1000000/minute"}'
+status_of() { curl -s -m 20 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/$2"; }
+is_unready() { [ "$(status_of "$1" readyz)" == 503 ]; }
+refuses() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+told() { grep -q "$1" "$work/health"; }
+
+start_server
+: >"$work/health"
+timeout 60 "$python" "$here/watch_health.py" "$grpc_port" watch >"$work/health" 2>"$work/err_health" &
+timeout 60 python3 "$here/new_connections.py" "$http_port" 1000 30 "$body" --keep 50 --ready "$admin_port" \
+  >"$work/load" 2>"$work/err_load" &
+load=$!
+is "the watcher hears that it serves" yes "$(until_true 20 told '^SERVING' && echo yes)"
+sleep 1
+is "ready, under load" "200 200" "$(status_of "$http_port" readyz) $(status_of "$admin_port" readyz)"
+kill -TERM "$pid"
+began=$SECONDS
+is "SIGTERM: not ready, at once" "yes yes" \
+  "$(until_true 1 is_unready "$http_port" && echo yes) $(until_true 1 is_unready "$admin_port" && echo yes)"
+is "the watcher hears it" yes "$(until_true 2 told NOT_SERVING && echo yes)"
+answer=$(post "$body")
+has "but checks are answered" "HTTP/1.1 200 OK" "$answer"
+has "each as the last of its connection" "Connection: close" "$answer"
+is "and it is alive" 200 "$(status_of "$http_port" livez)"
+is "then nobody is let in" yes "$(until_true 10 refuses "$http_port" && echo yes)"
+wait "$load"
+load=$(cat "$work/load")
+echo "      $load"
+has "nobody noticed" "failed=0 " "$load"
+is "and there was load" yes "$([[ "$load" =~ answered=[0-9]{3,} ]] && echo yes)"
+wait "$pid"
+is "exit code 0" 0 $?
+is "within ten seconds" yes "$( ((SECONDS - began <= 10)) && echo yes)"
+is "the watcher's stream was ended" UNAVAILABLE "$(until_true 5 told UNAVAILABLE && tail -1 "$work/health")"
+
+# The delay is a setting; SIGINT has none.
+start_server --drain-delay 30s
+began=$SECONDS
+kill -INT "$pid"
+wait "$pid"
+is "SIGINT does not wait" "0 yes" "$? $( ((SECONDS - began < 10)) && echo yes)"
+start_server --drain-delay 30s
+kill -TERM "$pid"
+is "SIGTERM waits" yes "$(until_true 5 is_unready "$http_port" && echo yes)"
+began=$SECONDS
+kill -TERM "$pid"
+wait "$pid"
+is "a second signal does not; nothing was in flight" "0 yes" "$? $( ((SECONDS - began <= 2)) && echo yes)"
+
+# What is in flight is waited for, up to --drain-max.
+start_server --drain-delay 0 --drain-max 1
+exec {half}<>"/dev/tcp/127.0.0.1/$http_port"
+printf 'POST /v1/check HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n' >&"$half"
+IFS= read -r -t 10 -u "$half" _
+kill -TERM "$pid"
+wait "$pid"
+is "a client that never ends its request: exit code" 1 $?
+out=$("$program" serve --drain-delay soon 2>&1)
+is "what is no time is refused: exit code" 1 $?
+has "  and told so" "--drain-delay: 'soon' is no time of up to a day; write it like 500ms, 5s or 2min" "$out"
+finish

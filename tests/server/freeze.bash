@@ -1,0 +1,49 @@
+# A server that stands still for a while, as in a virtual machine that is paused, for freeze.sh and freeze_long.sh.
+# freeze SECONDS
+freeze() {
+  local answer half
+  start_server --drain-delay 0
+  # A request is half there while the server cannot read it.
+  exec {half}<>"/dev/tcp/127.0.0.1/$http_port"
+  printf 'GET /livez HTTP/1.1\r\nHost: x' >&"$half"
+  sleep 0.2
+  kill -STOP "$pid"
+  # Queued meanwhile: 200 checks of 20/s, of which a burst of 5 may pass however long it stood still.
+  timeout 100 python3 - "$resp_port" "$1" "$pid" >"$work/frozen" <<'PYTHON' &
+import os, signal, socket, sys, time
+port, seconds, pid = map(int, sys.argv[1:])
+clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+for client in clients:
+    client.sendall(b"CL.THROTTLE frozen 4 20 1\r\n" * 10)
+time.sleep(seconds)
+woken = time.monotonic()
+os.kill(pid, signal.SIGCONT)
+allowed, first = 0, None
+for client in clients:
+    got = b""
+    client.settimeout(20)
+    while got.count(b"\r\n") < 10 * 6:
+        got += client.recv(65536)
+        first = first or time.monotonic() - woken
+    allowed += got.count(b"*5\r\n:0\r\n")
+most = 5 + 20 * (time.monotonic() - woken) + 1
+print("within its bound" if 5 <= allowed <= most else f"{allowed} passed, {most} may")
+print(f"first answer after {first:.3f} s")
+PYTHON
+  wait $!
+  answer=$(cat "$work/frozen")
+  echo "      $answer"
+  has "no burst beyond the burst" "within its bound" "$answer"
+  is "it is ready" ok "$(curl -s -m 5 "$http/readyz")"
+  printf '\r\n\r\n' >&"$half"
+  IFS= read -r -t 10 -u "$half" line
+  has "who was in the middle of a request is not blamed" "200 OK" "$line"
+  local before after
+  before=$(awk '{print $14 + $15}' "/proc/$pid/stat")
+  sleep 1
+  after=$(awk '{print $14 + $15}' "/proc/$pid/stat")
+  is "and it is quiet: no storm of timers" yes "$( ((after - before < $(getconf CLK_TCK) / 4)) && echo yes)"
+  kill -TERM "$pid"
+  wait "$pid"
+  is "it ends well" 0 $?
+}

@@ -1,0 +1,62 @@
+# Sockets that the server is given: it serves on them whatever its flags say, and refuses those that cannot be doors.
+# What systemd does is done by give_sockets.py, and by systemd's own tool where that is.
+source "$(dirname "$0")/lib.bash"
+source_dir=$2
+
+# activate NAME=KIND... -- ARGUMENTS...: sets pid.
+activate() {
+  local sockets=()
+  while [ "$1" != -- ]; do sockets+=("$1") && shift; done
+  shift
+  : >"$work/out"
+  python3 "$source_dir/tests/server/give_sockets.py" "${sockets[@]}" -- "$program" serve "$@" \
+    >"$work/out" 2>"$work/err" &
+  pid=$!
+  server_pids+=("$pid")
+}
+port_of() { awk "/^$1 /{print \$2; exit}" "$work/err"; }
+
+# More sockets than loops, and fewer: every one is served.
+for threads in 1 3; do
+  activate http=tcp http=tcp resp="unix:$work/resp$threads" admin=tcp -- --grpc off --resp off --threads "$threads"
+  is "$threads threads: it starts" yes "$(until_true 20 is_announced "$work/out" && echo yes)"
+  http=http://127.0.0.1:$(port_of http)
+  has "  it says where it is" "http  $http" "$(cat "$work/out")"
+  answered=0
+  for _ in $(seq 40); do [ "$(curl -s -m 5 "$http/livez")" == ok ] && answered=$((answered + 1)); done
+  is "  every socket of a door is served" 40 "$answered"
+  is "  one in the file system, although the flag says off" PONG "$(timeout 20 redis-cli -s "$work/resp$threads" ping)"
+  is "  the admin door" ok "$(curl -s -m 5 "http://127.0.0.1:$(port_of admin)/livez")"
+  kill -INT "$pid"
+  wait "$pid"
+  is "  it ends" 0 $?
+  is "  and leaves the file to who made it" yes "$([ -S "$work/resp$threads" ] && echo yes)"
+done
+
+# refused NAME PART SOCKETS...
+refused() {
+  local name=$1 part=$2
+  shift 2
+  activate "$@" -- --http :0 --grpc off --resp off --admin off
+  wait "$pid"
+  is "$name: exit code" 1 $?
+  has "$name: says what to do" "$part" "$(cat "$work/err")"
+}
+refused "a datagram socket" "is not a stream; write ListenStream= in its .socket unit" http=udp
+refused "a socket that does not listen" "does not listen; write Accept=no" http=deaf
+refused "a file" "descriptor 4 of LISTEN_FDS is not an open socket" http=tcp grpc=file
+refused "no name" "has no name; write FileDescriptorName=http, grpc, resp or admin" -=tcp
+refused "another name" "is called 'weir.socket'; write FileDescriptorName=" weir.socket=tcp
+refused "an admin door for everybody" "whoever reaches it rules the server" admin=all
+
+# systemd's own tool starts it when the first client comes.
+if command -v systemd-socket-activate >/dev/null; then
+  systemd-socket-activate -l "$work/http" --fdname=http "$program" serve --grpc off --resp off --admin off \
+    >"$work/out" 2>"$work/err" &
+  pid=$!
+  server_pids+=("$pid")
+  until_true 20 test -S "$work/http"
+  is "systemd-socket-activate: the first client is served" ok \
+    "$(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+fi
+finish

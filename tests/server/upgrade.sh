@@ -1,0 +1,93 @@
+# SIGUSR2: the program is started anew and takes over the sockets while the old process finishes. What can go wrong on
+# the way leaves the old one serving.
+source "$(dirname "$0")/lib.bash"
+source_dir=$2
+source "$(dirname "$0")/upgrade_load.bash"
+upgrade_under_load 2000 9 4 2
+kill -TERM "$pid"
+
+# serves WHAT: that the old one does.
+serves() {
+  is "$1: it goes on" "$old yes" "$pid $(kill -0 "$old" && curl -s -m 20 "$http/readyz" >/dev/null && echo yes)"
+}
+# says N PART: the log of the server that was started as number N.
+says() { until_true 20 grep -q "$2" "$work/err$1"; }
+failing() {
+  kill -USR2 "$pid"
+  is "$1: the log says why" yes "$(says "$n" "$2" && echo yes)"
+  serves "$1"
+}
+
+n=${#server_pids[@]}
+start_server
+old=$pid
+failing "without a state file" "start the server with --state FILE"
+kill -TERM "$pid"
+
+# Found anew by its name, whatever lies there now.
+real=$program
+program=$work/weir
+ln -s "$real" "$program"
+n=${#server_pids[@]}
+start_server --state "$work/state" --upgrade-max 1s --drain-delay 0
+old=$pid
+ln -sf /bin/false "$program"
+failing "one that fails at once" "it ended with exit code 1"
+printf '#!/bin/sh\nexec sleep 60\n' >"$work/sleepy"
+chmod +x "$work/sleepy"
+ln -sf "$work/sleepy" "$program"
+failing "one that is never ready" "it was not ready in time"
+rm "$program"
+failing "one that is not there" "the program cannot be started: No such file or directory"
+is "nobody is left over" "" "$(successor_of "$old")"
+
+# A stop while a successor starts ends both.
+ln -sf "$work/sleepy" "$program"
+kill -USR2 "$old"
+until_true 20 has_successor "$old"
+sleeper=$(successor_of "$old")
+kill -TERM "$old"
+wait "$old"
+is "a stop while a successor starts" "0 yes" "$? $(has_ended "$sleeper" && echo yes)"
+ln -sf "$real" "$program"
+start_server --state "$work/state" --drain-delay 0
+old=$pid
+printf '#!/bin/sh\necho "$@" >%s/started; exec %s "$@"\n' "$work" "$real" >"$work/newer"
+chmod +x "$work/newer"
+ln -sf "$work/newer" "$program"
+
+# Idle connections are ended by the old process in order.
+exec {idle}<>"/dev/tcp/127.0.0.1/$http_port"
+printf 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n' >&"$idle"
+IFS= read -r -t 10 -u "$idle" line
+has "a client has a connection" "200 OK" "$line"
+kill -USR2 "$old"
+until_true 20 has_successor "$old"
+pid=$(successor_of "$old")
+server_pids+=("$pid")
+is "the newer program was started" yes "$(until_true 20 test -s "$work/started" && echo yes)"
+wait "$old"
+is "the old one ends well" 0 $?
+has "its client was not cut off" "ok" "$(timeout 5 cat <&"$idle")"
+is "the new one serves" "ok PONG" "$(curl -s -m 20 "$http/livez") $(redis ping)"
+out=$(timeout 20 "$real" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off 2>&1)
+is "another on its port is refused as ever" 1 $?
+has "  and told so" "the port is in use" "$out"
+kill -TERM "$pid"
+is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
+
+# The file of a unix socket stays while it is handed over, and goes with the last one.
+"$real" serve --http "unix:$work/http" --grpc off --resp off --admin off --state "$work/state" >"$work/out0" 2>&1 &
+pid=$!
+old=$pid
+server_pids+=("$pid")
+until_true 20 is_announced "$work/out0"
+upgrade
+wait "$old"
+is "a unix socket is handed over" "0 ok" "$? $(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+upgrade
+is "and once more" ok "$(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+kill -INT "$pid"
+is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
+is "and takes the socket's file along" no "$([ -e "$work/http" ] && echo yes || echo no)"
+finish

@@ -1,0 +1,59 @@
+# Reloads and upgrades under load, for upgrade.sh and upgrade_long.sh: nobody is refused or reset, and one key is
+# admitted exactly as often as it may, by however many processes one after the other.
+
+source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
+
+# successor_of PID: the one that it has started.
+successor_of() { pgrep -P "$1" | head -1; }
+has_successor() { [ -n "$(successor_of "$1")" ]; }
+# Whoever adopted it may not have looked after it yet.
+has_ended() { [ ! -e "/proc/$1" ] || grep -q "^State:.Z" "/proc/$1/status" 2>/dev/null; }
+
+# upgrade: sends SIGUSR2 to $pid, waits until its successor serves and it has gone itself; pid is the successor then.
+upgrade() {
+  local old=$pid announced
+  announced=$(grep -c '^ready' "$work/out0")
+  kill -USR2 "$old"
+  until_true 20 has_successor "$old" || { echo "FAIL  no successor of $old"; return 1; }
+  pid=$(successor_of "$old")
+  server_pids+=("$pid")
+  is_ready_again() { (($(grep -c '^ready' "$work/out0") > announced)); }
+  until_true 20 is_ready_again || { echo "FAIL  $pid was not ready"; return 1; }
+  until_true 20 has_ended "$old" || { echo "FAIL  $old did not go"; return 1; }
+}
+
+# upgrade_under_load RATE SECONDS RELOADS UPGRADES
+upgrade_under_load() {
+  local rate=$1 seconds=$2 reloads=$3 upgrades=$4 limit=$(($1 * $2 / 3)) load first i
+  cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
+  start_server --state "$work/state" --config "$work/weir.yaml" --threads 2
+  first=$pid
+  timeout $((seconds + 60)) python3 "$source_dir/tests/server/new_connections.py" "$http_port" "$rate" "$seconds" \
+    "{\"key\":\"shared\",\"limit\":\"$limit/year\",\"algorithm\":\"fixed_window\"}" --keep 10 >"$work/load" 2>"$work/err_load" &
+  load=$!
+  : >"$work/calls"
+  if "$python" -c 'import grpc' 2>/dev/null; then
+    timeout $((seconds + 60)) "$python" "$source_dir/tests/server/watch_health.py" "$grpc_port" calls \
+      $((seconds - 1)) >"$work/calls" &
+  fi
+  sleep 1
+  for ((i = 1; i <= reloads; ++i)); do
+    kill -HUP "$pid"
+    sleep "$(awk "BEGIN {print ($seconds - 3) / $reloads / 3}")"
+    ((i * upgrades / reloads > (i - 1) * upgrades / reloads)) && upgrade
+  done
+  wait "$load"
+  load=$(cat "$work/load")
+  echo "      $load"
+  has "nobody was refused or reset" "failed=0 " "$load"
+  if [ -s "$work/calls" ]; then
+    echo "      gRPC: $(cat "$work/calls")"
+    has "nor was a gRPC client" "failed=0 " "$(cat "$work/calls")"
+  fi
+  is "exactly so many passed as may" "allowed=$limit" "$(grep -o 'allowed=[0-9]*' <<<"$load")"
+  is "there were so many processes" "$((upgrades + 1))" "$(grep -c '^ready' "$work/out0")"
+  is "each rules file was read" "$reloads" "$(grep -c 'in force' "$work/err0")"
+  wait "$first"
+  is "the first of them ended well" 0 $?
+  is "and so did the others" 0 "$(grep -c 'stopped before' "$work/err0")"
+}
