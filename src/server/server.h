@@ -32,9 +32,9 @@ struct ServerOptions {
   std::string version;
   std::string password{};             // that Redis clients must give; empty: none
   Gate* gate = nullptr;               // the rules, which outlive the server; null: there are none
+  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
   DenialLogOptions denials{};
   TraceOptions traces{};
-  std::function<void()> on_hangup{};  // what SIGHUP does; nothing if it is empty
 };
 
 struct ServerAddresses {
