@@ -19,8 +19,8 @@ constexpr std::size_t kHeadWordsMin = 8;
 constexpr std::size_t kBodyWordsMin = 4;
 
 // The layers, and what each may include beside itself. "public" is include/weir without limiter.h, which is a layer of
-// its own, as is gate.h; so are nearest.h, the words of error messages, few.h, sha256.h, random_id.h, which need nothing, and
-// log.h. "src" are the other files directly in src/, of which limiter.cc is the heart.
+// its own, as is gate.h; so are nearest.h, the words of error messages, few.h, sha256.h, random_id.h, which need
+// nothing, and log.h. "src" are the other files directly in src/, of which limiter.cc is the heart.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"public", {}},
     {"limiter.h", {"public"}},
