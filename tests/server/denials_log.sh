@@ -51,7 +51,8 @@ is "a peek denies nothing" "" "$(curl -s "$http/v1/check?peek=1" -H 'X-Request-I
 sleep 1.1
 curl -s "$http/v1/check" -d '{"key":"k","limit":"1/day"}' -o /dev/null
 curl -s "$http/v1/check" -H 'X-Request-Id: own' -d '{"key":"k","limit":"1/day"}' -o /dev/null
-curl -s "$http/v1/checks" -H 'X-Request-Id: many' -d "{\"checks\":[$ask,{\"key\":\"k\",\"limit\":\"1/day\"}]}" -o /dev/null
+curl -s "$http/v1/checks" -H 'X-Request-Id: many' -o /dev/null \
+  -d "{\"checks\":[$ask,{\"key\":\"k\",\"limit\":\"1/day\"}]}"
 curl -s "$http/auth" -H 'X-Request-Id: auth' -H 'X-Forwarded-For: 192.0.2.1' -o /dev/null
 curl -s "$http/auth" -H 'X-Request-Id: auth' -H 'X-Forwarded-For: 192.0.2.1' -o /dev/null
 redis WEIR.CHECK ip 192.0.2.1 path /login >/dev/null
@@ -89,7 +90,8 @@ err="$work/err1"
 post "$ask" -o /dev/null
 post "$ask" -o /dev/null
 until_true 10 grep -q denied "$err"
-has "--log-keys: keys in clear, as text" "weir: denied protocol=http rule=login quota=1/day retry_after=" "$(cat "$err")"
+has "--log-keys: keys in clear, as text" "weir: denied protocol=http rule=login quota=1/day retry_after=" \
+  "$(cat "$err")"
 has "the rule's key" "192.0.2.1" "$(cat "$err")"
 start_server --config "$work/weir.yaml" --log-denials 0
 for _ in 1 2 3; do post "$ask" -o /dev/null; done
