@@ -98,6 +98,18 @@ raw() {
 
 rss_kib() { awk '/^VmRSS/{print $2}' "/proc/$1/status"; }
 
+# refused PROTOCOL REASON: how many were, by the metrics.
+refused() {
+  curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" |
+    sed -n "s/^weir_refused_total{protocol=\"$1\",reason=\"$2\"} //p"
+}
+# counts_refused NAME PROTOCOL REASON LEAST
+counts_refused() {
+  local count
+  count=$(refused "$2" "$3")
+  is "$1: counted as $3 ($count)" yes "$([ "${count:-0}" -ge "$4" ] && echo yes)"
+}
+
 still_answers() {
   is "$1: RESP still answers" PONG "$(redis ping)"
   is "$1: HTTP still answers" ok "$(curl -s -m 20 "$http/livez")"
