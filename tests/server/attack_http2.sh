@@ -11,5 +11,7 @@ while IFS=$'\t' read -r name ended spent slowest calls failed; do
 done < <(timeout 240 python3 "$(dirname "$0")/attack_http2.py" "$grpc_port" "$pid" 100000 2>&1)
 is "all attacks were made" 16 "$attacks"
 still_answers "after all attacks"
+counts_refused "floods and resets" grpc streams 5
+counts_refused "header bombs" grpc header 1
 is "it said nothing of it" "" "$(cat "$work"/err*)"
 finish

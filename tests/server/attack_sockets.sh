@@ -14,6 +14,7 @@ told=$(attack slow "$slow" "$http_port" "$grpc_port" "$resp_port")
 is "slow: none of $((3 * slow)) is left" 0 "$(value left "$told")"
 for protocol in http grpc resp; do at_most "slow: seconds of $protocol" "$(value $protocol "$told")" 5; done
 echo "      others were asked $(value asked "$told") times, the slowest took $(value slowest_ms "$told") ms"
+for protocol in http grpc resp; do counts_refused slow "$protocol" slow "$slow"; done
 is "slow: others were served all the time" yes "$([ "$(value asked "$told")" -gt 10 ] && echo yes)"
 
 # Twelve who never read, and 4 MiB of memory for all.
@@ -24,6 +25,7 @@ at_most "unread: seconds until then" "$(value seconds "$told")" 20
 most=$(awk '/^VmHWM/{print $2}' "/proc/$pid/status")
 at_most "unread: KiB more than before" $((most - before)) 24576
 still_answers "unread"
+counts_refused unread resp unread 1
 
 # Reset at once.
 told=$(attack leave "$resets" "$pid" "$resp_port")

@@ -20,6 +20,7 @@ wait "$loading"
 told=$(cat "$work/load")
 is "it sheds ($(number errors "$told") requests)" yes "$([ "$(number errors "$told")" -gt 0 ] && echo yes)"
 has "  and says so" "503" "$told"
+counts_refused "shedding" http overload "$(number errors "$told")"
 is "it decides ($(number checks "$told") checks)" yes "$([ "$(number checks "$told")" -gt 10000 ] && echo yes)"
 is "then it decides everything again" yes "$(until_true 10 decides && echo yes)"
 kill "$pid"
