@@ -73,6 +73,7 @@ flood() {
 }
 has "checks go on although nobody reads the log" "\"denied\": $denied, \"errors\": 0, \"unanswered\": 0" "$(flood)"
 still_answers "a full pipe"
+: >"$work/read"
 timeout 60 cat <&"$pipe" >"$work/read" &
 reader=$!
 # The lines that came, and those of which the log says that they did not.

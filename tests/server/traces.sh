@@ -63,10 +63,11 @@ is "the end sends what is queued" 20 "$(spans "$work/all")"
 is "each a trace of its own" 20 "$(grep -o '"trace": "[0-9a-f]*"' "$work/all" | sort -u | wc -l)"
 
 # gRPC, by another's client.
-if python3 -c 'import grpc' 2>/dev/null; then
+python=/usr/bin/python3  # whose packages are Debian's
+if "$python" -c 'import grpc' 2>/dev/null; then
   collect grpc
   start_server --config "$work/weir.yaml" --traces "$collector" --log-format json
-  python3 - "$grpc_port" "$trace" <<'PY'
+  id=$("$python" - "$grpc_port" "$trace" <<'PY'
 import grpc, sys
 def field(number, data): return bytes([number << 3 | 2, len(data)]) + data
 entry = field(1, b"remote_address") + field(2, b"192.0.2.1")
@@ -78,6 +79,8 @@ for span in ("00f067aa0ba902b7", "00f067aa0ba902b8"):
         ("traceparent", "00-" + sys.argv[2] + "-" + span + "-01"), ("x-request-id", "grpc-" + span[-1])))
 print(dict(state.initial_metadata()).get("x-request-id"))
 PY
+  )
+  is "gRPC: the id of a request comes back" grpc-8 "$id"
   until_true 10 has_spans "$work/grpc" 2
   is "gRPC: all as OTLP wants them" 0 "$(grep -c WRONG "$work/grpc")"
   for part in '"name": "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"' '"rpc.grpc.status_code": 0' \
