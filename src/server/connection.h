@@ -38,6 +38,7 @@ struct Shared {
 
   Turn turn;
   Room room;
+  int epoll = -1;            // the loop's, in which each connection is watched
   std::uint64_t tick = 0;    // seconds since the loop began
   std::size_t held = 0;      // bytes in the buffers of all connections
   std::size_t held_max = 0;  // beyond it, none may grow that holds more than a little
@@ -90,7 +91,7 @@ class Connection {
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
   bool takes_input() const;
 
-  void die() { socket_.close(); }
+  void die();
   void part();
   template <class Step>
   void guarded(Step step);
