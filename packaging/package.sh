@@ -9,8 +9,7 @@ version=${4:-$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.t
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-cp -r "$source_dir/packaging/debian" "$source_dir/examples" "$tree/"
-cp "$source_dir"/packaging/systemd/* "$tree/debian/"
+cp -r "$source_dir"/packaging/{debian,systemd} "$source_dir/examples" "$tree/"
 mkdir -p "$tree/etc/weir" "$tree/packages"
 cp "$source_dir"/packaging/weir.{yaml,conf} "$tree/etc/weir/"
 

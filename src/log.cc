@@ -4,6 +4,7 @@
 // while others are ending.
 #include "log.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,15 @@ bool is_journal() {
   return stream == std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
 }
 
+// What is opened next must not be taken for it.
+void open_stderr_if_closed() {
+  if (::fcntl(STDERR_FILENO, F_GETFD) >= 0) return;
+  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0 || nowhere == STDERR_FILENO) return;
+  ::dup2(nowhere, STDERR_FILENO);
+  ::close(nowhere);
+}
+
 class Log {
  public:
   static Log& instance() {
@@ -61,6 +71,7 @@ class Log {
   }
 
   void start(LogFormat format) {
+    open_stderr_if_closed();
     const std::lock_guard lock(mutex_);
     format_ = format == LogFormat::text && is_journal() ? LogFormat::journal : format;
     if (is_stuck_ || has_writer_) return;

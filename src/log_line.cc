@@ -72,11 +72,23 @@ void append_text_field(std::string& out, std::string_view name, std::string_view
   out.push_back('"');
 }
 
+// JSON lets U+0080 to U+009F stand as they are; terminals obey them.
+void escape_controls(std::string& text, std::size_t from) {
+  for (std::size_t at = text.find('\xC2', from); at != text.npos; at = text.find('\xC2', at + 1)) {
+    if (!is_control(std::string_view(text).substr(at, 2))) continue;
+    std::string escaped;
+    append_hex(escaped, std::string_view(text).substr(at + 1, 1));
+    text.replace(at, 2, escaped.replace(0, 2, "\\u00"));
+  }
+}
+
 void append_json_field(std::string& out, std::string_view name, std::string_view value) {
   out.push_back(',');
   append_json_text(out, name);
   out.push_back(':');
+  const std::size_t from = out.size();
   append_json_text(out, value);
+  escape_controls(out, from);
 }
 
 // Escapes make a value up to six times as long: if it has no room, less of it may have.

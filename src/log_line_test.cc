@@ -49,6 +49,7 @@ TEST(LogLine, NobodyForgesALineOrAnEscapeSequence) {
   EXPECT_EQ(line_of(LogFormat::text, "a\nb\xC2\x9B", {{"k", "\x1b\xff\xc3\xa9"}}),
             "weir: a\\x0ab\\xc2\\x9b k=\"\\x1b\\xff\xc3\xa9\"\n");
   EXPECT_EQ(line_of(LogFormat::json, "a\n\xff").substr(48), "\"msg\":\"a\\u000a\xEF\xBF\xBD\"}\n");
+  EXPECT_EQ(line_of(LogFormat::json, "\xC2\x9B\xC2\xA9\xC2\x85").substr(48), "\"msg\":\"\\u009b\xC2\xA9\\u0085\"}\n");
 }
 
 TEST(LogLine, IsNeverTooLong) {

@@ -25,7 +25,7 @@ inline std::uint64_t mark_of(std::string_view key, std::uint64_t secret) {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   };
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-  std::uint64_t mark = fold(secret ^ key.size(), kOdd);
+  std::uint64_t mark = fold(secret ^ 0xd6e8feb86659fd93, key.size() + kOdd);
   for (; !key.empty(); key.remove_prefix(std::min<std::size_t>(key.size(), 8))) {
     std::uint64_t word = 0;
     std::memcpy(&word, key.data(), std::min<std::size_t>(key.size(), 8));

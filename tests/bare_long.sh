@@ -11,9 +11,8 @@ bare_root bare-bookworm
 mkdir "$root/weir"
 (cd "$source" && tar -c --exclude=./build --exclude=./.git --exclude='*.state' .) | tar -x -C "$root/weir"
 if [ -n "${CCACHE_DIR:-}" ]; then
-  mkdir "$root/ccache" && mount --bind "$CCACHE_DIR" "$root/ccache" &&
-    trap 'umount "$root/ccache"; cleanup' EXIT &&
-    export WEIR_INSIDE="CCACHE_DIR=/ccache CCACHE_BASEDIR=/weir CCACHE_NOHASHDIR=1"
+  mkdir "$root/ccache"
+  export CCACHE_DIR WEIR_INSIDE="CCACHE_DIR=/ccache CCACHE_BASEDIR=/weir CCACHE_NOHASHDIR=1"
 fi
 
 "$inside" "$root" sh -c 'cd /weir && exec ./dev serve --http :0 --grpc :0 --resp :0 --admin :0' \

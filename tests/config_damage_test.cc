@@ -18,7 +18,7 @@ class ConfigDamage : public test::GateTest {
  protected:
   void SetUp() override {
     text_ = test::read_file(WEIR_SOURCE_DIR "/examples/weir.yaml");
-    while (text_.size() < 3'800) {  // 4 KiB, as people write them
+    while (text_.size() < 4'096) {  // 4 KiB, as people write them
       const std::string n = std::to_string(text_.size());
       text_ += "  - {name: more-" + n + ", match: {path: '/v1/{id}/" + n +
                "', tenant: [a, b]}, per: [tenant, '{id}'], limit: 9/s}\n";

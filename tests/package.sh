@@ -53,11 +53,12 @@ start_server --settings "$work/root/etc/weir/weir.conf" --config "$work/root/etc
 has "the settings are right" "200 OK" "$(post '{"key":"a","limit":"5/minute"}')"
 
 # The unit, as systemd reads it.
-unit=$work/root/lib/systemd/system/weir.service
+units=$work/root/lib/systemd/system unit=$units/weir.service
 sed "s#^ExecStart=/usr/bin/weir#ExecStart=$program#" "$unit" >"$work/weir.service"
 is "systemd understands the unit" "" "$(systemd-analyze verify --man=no "$work/weir.service" 2>&1 | grep -F weir)"
 echo 'Typo=yes' >>"$work/weir.service"
 has "and would say what it does not" "Typo" "$(systemd-analyze verify --man=no "$work/weir.service" 2>&1)"
+is "and the sockets" "" "$(systemd-analyze verify --man=no "$units"/*.socket 2>&1 | grep 'socket:')"
 security=$(systemd-analyze security --no-pager --offline=yes "$unit" 2>&1 | grep -F 'Overall exposure')
 echo "      $security"
 exposure=$(grep -oE '[0-9]+\.[0-9]' <<<"$security" | tail -n 1)

@@ -46,7 +46,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"public", "limiter.h", "nearest.h", "sha256.h", "random_id.h", "policy", "plans", "store", "table", "algorithm"}},
     {"protocol", {"public", "nearest.h", "ip_address.h", "resp"}},
     {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
-    {"admin", {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol"}},
+    {"admin", {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol", "policy"}},
     {"server",
      {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "ip_address.h", "resp",
       "protocol", "admin", "simulator"}},
@@ -74,6 +74,7 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"command", {"io", "library"}},
     {"program", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
+    {"src/admin/file_watch.cc", {"sockets"}},     // poll(), on what inotify says
     {"src/command/remote.cc", {"sockets"}},       // the commands that ask a running server
     {"src/command/top_command.cc", {"sockets"}},  // poll() of the keyboard
     {"src/policy/yaml.cc", {"library"}},          // the one file that sees yaml-cpp

@@ -33,7 +33,7 @@ inline constexpr std::size_t kKeyBytesMax = 4096;
 // refuse_key()
 //
 // Why nothing can be counted under this key: it is empty, or too long. Nothing if it will do.
-std::optional<Error> refuse_key(std::string_view key);
+std::optional<Error> refuse_key(std::string_view key, std::size_t bytes_max = kKeyBytesMax);
 
 inline constexpr std::size_t kChargesMax = 32;   // of a request
 inline constexpr std::size_t kReservedMax = 16;  // of a reservation

@@ -1,42 +1,42 @@
-// Reloads a config. See reloader.h.
+// The thread's turns. See reloader.h.
 #include "admin/reloader.h"
 
-#include <string>
-
-#include "admin/config_file.h"
-#include "log.h"
-
 namespace weir {
+namespace {
 
-Reloader::~Reloader() = default;  // waits for the thread
+constexpr int kTickMs = 500;
+constexpr int kLookEvery = 4;  // ticks: the file itself is looked at, in case that its folder tells nothing
 
-Result<void> Reloader::load() {
-  auto policy = load_policy(file_);
-  if (!policy) return fail(std::move(policy.error()));
-  auto applied = gate_.apply(*std::move(policy), force_);
-  if (!applied) return fail(std::move(applied.error()));
-  return {};
+}  // namespace
+
+Reloader::Reloader(Control& control, const std::string& file, Watching watching)
+    : control_(control),
+      watches_(watching == Watching::on && !file.empty()),
+      watch_(watches_ ? file : ""),
+      thread_([this](const std::stop_token& stop) { work(stop); }) {}
+
+Reloader::~Reloader() {
+  thread_.request_stop();
+  watch_.wake();
 }
 
 void Reloader::reload() {
-  if (asked_.fetch_add(1) > 0) return;
-  thread_ = std::jthread([this] { work(); });
+  is_asked_ = true;
+  watch_.wake();
 }
 
-void Reloader::work() {
-  int done = 0;
-  do {
-    done = asked_.load();
-    auto policy = load_policy(file_);
-    auto applied = policy ? gate_.apply(*std::move(policy), force_) : Result<PolicyChanges>(fail(policy.error()));
-    if (!applied) {
-      log(LogLevel::error, "the rules stay as they were. " + applied.error().message);
-    } else {
-      log(LogLevel::info, file_ + " is in force, " + std::to_string(applied->lines.size()) + " changes");
-      for (const std::string& line : applied->lines) log(LogLevel::info, "  " + line);
+void Reloader::work(const std::stop_token& stop) {
+  for (int turns = 1; !stop.stop_requested(); ++turns) {
+    const bool has_happened = watch_.wait(kTickMs);
+    if (stop.stop_requested()) return;
+    if (is_asked_.exchange(false)) {
+      (void)control_.reload();
+      if (done_) done_();
+    } else if (watches_ && (has_happened || turns % kLookEvery == 0)) {
+      (void)control_.reload(Reading::if_changed);
     }
-  } while (asked_.fetch_sub(done) > done);
-  if (done_) done_();
+    control_.tick();
+  }
 }
 
 }  // namespace weir

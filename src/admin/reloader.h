@@ -1,44 +1,45 @@
-// Puts a config file in force, again whenever asked, while requests are answered.
+// The thread that looks after what is in force: it reads the config file again when it is asked to or when the file has
+// become another, and ends what is to end by itself.
 //
-// The reading and checking of a large file takes a while, so it is done by a thread of its own; what it finds is told
-// on stderr. A file that is bad or a change that is too large leaves all as it is. Any thread. Tested by
-// tests/server/policy.sh.
+// The reading and checking of a large file takes a while, so nobody else does it. Any thread. Tested by
+// tests/server/policy.sh and reload.sh there.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 
-#include "weir/gate.h"
-#include "weir/result.h"
+#include "admin/control.h"
+#include "admin/file_watch.h"
 
 namespace weir {
 
+enum class Watching : std::uint8_t { on, off };
+
 class Reloader {
  public:
-  Reloader(Gate& gate, std::string file, Force force) : gate_(gate), file_(std::move(file)), force_(force) {}
+  // Of `control`, which outlives it, and has started.
+  Reloader(Control& control, const std::string& file, Watching watching);
   ~Reloader();
   Reloader(const Reloader&) = delete;
   Reloader& operator=(const Reloader&) = delete;
 
-  // Here and now: for the start, where an error ends the program.
-  Result<void> load();
-  // Called by the thread after each reload, good or bad. Before the first.
+  // Called by the thread after each reload that was asked for, good or bad. Before the first.
   void when_done(std::function<void()> call) { done_ = std::move(call); }
-  // By the thread; asked while it is at work, it begins again when it is done.
+  // Soon, whether the file has changed or not.
   void reload();
 
  private:
-  void work();
+  void work(const std::stop_token& stop);
 
-  Gate& gate_;
-  const std::string file_;
-  const Force force_;
+  Control& control_;
+  const bool watches_;
+  FileWatch watch_;
+  std::atomic<bool> is_asked_{false};
   std::function<void()> done_{};
-  std::atomic<int> asked_{0};
   std::jthread thread_;
 };
 

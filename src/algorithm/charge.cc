@@ -7,13 +7,13 @@
 
 namespace weir {
 
-std::optional<Error> refuse_key(std::string_view key) {
+std::optional<Error> refuse_key(std::string_view key, std::size_t bytes_max) {
   if (key.empty()) {
     return Error{ErrorCode::invalid_argument, "the key is empty; name what is to be limited, such as user:42"};
   }
-  if (key.size() <= kKeyBytesMax) return std::nullopt;
+  if (key.size() <= bytes_max) return std::nullopt;
   return Error{ErrorCode::out_of_range, "the key has " + std::to_string(key.size()) + " bytes, at most " +
-                                            std::to_string(kKeyBytesMax) + " are accepted; send a hash of it instead"};
+                                            std::to_string(bytes_max) + " are accepted; send a hash of it instead"};
 }
 
 }  // namespace weir

@@ -97,6 +97,8 @@ class Gate::Impl::Together {
     }
     const Micros now = gate_.limiter.now();
     for (std::size_t i = 0; i < requests_.size(); ++i) gate_.count(requests_[i], views_[i].bill, answers_[i], now);
+    const std::vector<Result<Decision>> beside(decisions.begin(), decisions.end());
+    gate_.count_inline(also, beside, now);
     return verdict->allowed;
   }
 

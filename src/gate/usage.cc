@@ -85,16 +85,21 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   if (weight > 0) watch.add(met.all(), weight, now);
 }
 
-void Gate::count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers,
-                        Micros now) noexcept {
+void Gate::Impl::count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers,
+                              Micros now) noexcept {
   std::uint64_t allowed = 0, denied = 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (charges[i].cost <= 0 || !answers[i]) continue;
     ++(answers[i]->allowed ? allowed : denied);
   }
-  if (allowed > 0) impl_->tally.add(Tally::kInline, Tally::What::allowed, now, allowed);
-  if (denied > 0) impl_->tally.add(Tally::kInline, Tally::What::denied, now, denied);
-  impl_->watch.add_many(Tally::kInline, charges, answers, now);
+  if (allowed > 0) tally.add(Tally::kInline, Tally::What::allowed, now, allowed);
+  if (denied > 0) tally.add(Tally::kInline, Tally::What::denied, now, denied);
+  if (allowed + denied > 0) watch.add_many(Tally::kInline, charges, answers, now);
+}
+
+void Gate::count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers,
+                        Micros now) noexcept {
+  impl_->count_inline(charges, answers, now);
 }
 
 std::vector<RuleUsage> Gate::usage() const {

@@ -59,7 +59,10 @@ void announce(const Server& server, const Announced& what) {
   announce_door("admin", scheme(DoorName::admin), doors.admin);
   if (!what.state.empty()) std::printf("state %s\n", what.state.c_str());
   if (!what.config.empty()) {
-    std::printf("rules %s, %zu of them; kill -HUP %d reads it again\n", what.config.c_str(), what.rules, getpid());
+    std::printf("rules %s, %zu of them; read again when it changes, and by kill -HUP %d\n", what.config.c_str(),
+                what.rules, getpid());
+    const bool is_kept = !what.changes.empty();
+    std::printf("turns %s\n", is_kept ? what.changes.c_str() : "in memory only; --state or --changes FILE keeps them");
   }
   std::printf("\n");
   if (doors.http && !what.config.empty()) {

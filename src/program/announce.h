@@ -15,6 +15,7 @@ struct Announced {
   std::string config{};  // the file; empty: there are no rules
   std::size_t rules = 0;
   bool asks_clients = false;  // for a certificate
+  std::string changes{};      // the file; empty: in memory
 };
 
 void announce(const Server& server, const Announced& what);

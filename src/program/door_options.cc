@@ -29,7 +29,7 @@ void DoorOptions::add(CLI::App& app) {
       ->type_name("ADDR")
       ->capture_default_str();
   app.add_option("--resp", resp, "Where Redis clients are served")->type_name("ADDR")->capture_default_str();
-  app.add_option("--admin", admin, "Where the server itself is looked after; this machine only")
+  app.add_option("--admin", admin, "Where the server itself is looked after; beyond this machine, only with a token")
       ->type_name("ADDR")
       ->capture_default_str();
   app.add_option("--threads", threads, "How many loops serve, each on a thread of its own")
@@ -49,11 +49,6 @@ Result<void> DoorOptions::fill(ServerOptions& options) const {
     auto parsed = door_address(option, text);
     if (!parsed) return fail(std::move(parsed.error()));
     address = *std::move(parsed);
-  }
-  if (options.admin && !options.admin->is_loopback()) {
-    return fail(ErrorCode::invalid_argument,
-                "--admin: whoever reaches the admin port rules the server, so it listens on this machine only; "
-                "write 127.0.0.1:8082, unix:/run/weir-admin.sock or off");
   }
   if (!password_file.empty()) {
     auto password = read_secret(password_file);

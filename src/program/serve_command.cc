@@ -43,21 +43,21 @@ ServeCommand::ServeCommand(CLI::App& app) {
   serve_ = app.add_subcommand("serve", "Answer checks over HTTP, gRPC and RESP until SIGTERM");
   doors_.add(*serve_);
   store_.add(*serve_);
-  serve_->add_option("--config", config_, "Decide by the rules in this file")->type_name("FILE");
-  serve_->add_flag("--force", force_, "A reload may change the rules beyond their max_change");
+  admin_.add(*serve_);
   bounds_.add(*serve_);
   log_.add(*serve_);
   life_.add(*serve_);
   tls_.add(*serve_);
   peers_.add(*serve_);
   settings_.add(*serve_);
+  usage_.add(*serve_);
 }
 
 Result<ServerOptions> ServeCommand::server_options() const {
   ServerOptions options;
   options.version = WEIR_VERSION;
-  for (const auto& filled :
-       {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options), peers_.fill(options)}) {
+  for (const auto& filled : {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options),
+                             peers_.fill(options), log_.fill(options), admin_.fill(options)}) {
     if (!filled) return fail(filled.error());
   }
   return Result<ServerOptions>(std::move(options));
@@ -80,10 +80,26 @@ int ServeCommand::run() {
   if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
-  Gate gate(*limiter);
-  Reloader reloader(gate, config_, force_ ? Force::yes : Force::no);
-  if (!config_.empty()) {
-    if (const auto loaded = reloader.load(); !loaded) return complain(loaded.error().message, kCouldNot);
+  Gate gate(*limiter, usage_.gate_options());
+  options.counting = &gate;
+  ControlOptions control_options = admin_.control(store_.state);
+  control_options.log_level = log_.level;
+  Control control(*limiter, gate, std::move(control_options));
+  if (const auto started = control.start(); !started) return complain(started.error().message, kCouldNot);
+  Reloader reloader(control, admin_.config, admin_.no_watch ? Watching::off : Watching::on);
+  options.control = &control;
+  options.state = store_.state;
+  options.metrics.config = [&control] {
+    const ControlStatus status = control.status();
+    return ConfigMetrics{.last_reload_ok = status.last_reload.ok,
+                         .last_success = status.last_ok_at,
+                         .reloads_ok = status.reloads_ok,
+                         .reloads_failed = status.reloads_failed,
+                         .kill_switch = status.kill_switch,
+                         .changes_active = status.changes_active};
+  };
+  options.metrics.log_dropped = [] { return log_counts().dropped; };
+  if (control.has_rules()) {
     options.gate = &gate;
     reloader.when_done([&manager] { manager.ready(); });
     options.on_hangup = [&reloader] { reloader.reload(); };
@@ -91,7 +107,8 @@ int ServeCommand::run() {
   const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, config_, gate.policy().rules.size(), asks_clients});
+  announce(**server,
+           {store_.state, admin_.config, gate.policy().rules.size(), asks_clients, control.status().changes_file});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

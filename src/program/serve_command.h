@@ -6,8 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <string>
-
+#include "program/admin_options.h"
 #include "program/bound_options.h"
 #include "program/door_options.h"
 #include "program/life_options.h"
@@ -16,6 +15,7 @@
 #include "program/settings_file.h"
 #include "program/store_options.h"
 #include "program/tls_options.h"
+#include "program/usage_options.h"
 
 namespace weir {
 
@@ -40,8 +40,8 @@ class ServeCommand {
   TlsFlags tls_;
   PeerFlags peers_;
   SettingsFile settings_;
-  std::string config_;
-  bool force_ = false;
+  UsageOptions usage_;
+  AdminOptions admin_;
 };
 
 }  // namespace weir

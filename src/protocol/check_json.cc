@@ -91,7 +91,8 @@ tl::unexpected<Error> not_json(const JsonReader& json, std::string_view example)
 // Reads one object. What is wrong with it is told at once; the reader then stands somewhere within.
 class Reader {
  public:
-  Reader(JsonReader& json, const Shape& shape, CheckItem& item) : json_(json), shape_(shape), item_(item) {}
+  Reader(JsonReader& json, const Shape& shape, CheckItem& item, std::size_t key_max)
+      : json_(json), shape_(shape), item_(item), key_max_(key_max) {}
 
   // False if there is an error.
   bool read() {
@@ -255,7 +256,7 @@ class Reader {
       if ((needed & ~seen_ & bit(member)) != 0) return missing(member);
     }
     if ((seen_ & bit(kKey)) != 0) {
-      if (auto error = refuse_key(item_.key)) return fails_about(kKey, std::move(*error));
+      if (auto error = refuse_key(item_.key, key_max_)) return fails_about(kKey, std::move(*error));
     }
     if ((seen_ & bit(kId)) != 0) return judge_id();
     return true;
@@ -270,6 +271,7 @@ class Reader {
   JsonReader& json_;
   const Shape& shape_;
   CheckItem& item_;
+  std::size_t key_max_;
   Members seen_ = 0;
   std::optional<Error> error_;
 };
@@ -302,13 +304,14 @@ void CheckItem::clear() {
   entries.clear();
 }
 
-Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& item, JsonTexts& texts) {
+Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& item, JsonTexts& texts,
+                         std::size_t key_max) {
   const Shape& wanted = kShapes[static_cast<std::size_t>(shape)];
   JsonReader json(body, texts);
   if (json.at_end()) {
     return wrong("the body is empty; send an object such as " + std::string(wanted.example));
   }
-  Reader reader(json, wanted, item);
+  Reader reader(json, wanted, item, key_max);
   if (!reader.read()) return fail(*std::move(reader.error()));
   if (json.at_end()) return {};
   return wrong("after the object there is more, from byte " + std::to_string(json.at() + 1) + " on; send one object");
@@ -369,7 +372,7 @@ Result<bool> CheckList::next(CheckItem& item, std::optional<Error>& wrong) {
   json_.next();
   place_ = json_.at();
   wrong.reset();
-  Reader reader(json_, kShapes[0], item);
+  Reader reader(json_, kShapes[0], item, key_max_);
   if (reader.read()) return true;
   if (json_.is_broken()) return broken();
   wrong = std::move(reader.error());

@@ -18,6 +18,7 @@
 #include "weir/quota.h"
 #include "weir/request.h"
 #include "weir/result.h"
+#include "weir/verdict.h"
 
 namespace weir {
 
@@ -48,12 +49,14 @@ struct CheckItem {
 // parse_check()
 //
 // A body of one object. `item` is used again for its room.
-Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& item, JsonTexts& texts);
+Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& item, JsonTexts& texts,
+                         std::size_t key_max = kKeyBytesMax);
 
 // The body of several checks, {"checks":[...]} or [...], one after the other.
 class CheckList {
  public:
-  CheckList(std::string_view body, JsonTexts& texts) : json_(body, texts) {}
+  CheckList(std::string_view body, JsonTexts& texts, std::size_t key_max = kKeyBytesMax)
+      : json_(body, texts), key_max_(key_max) {}
 
   // next()
   //
@@ -70,6 +73,7 @@ class CheckList {
   tl::unexpected<Error> broken() const;
 
   JsonReader json_;
+  std::size_t key_max_;
   std::size_t place_ = 0;
   bool is_first_ = true;
   bool has_begun_ = false;

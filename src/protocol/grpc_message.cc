@@ -35,7 +35,7 @@ std::int64_t timeout_unit_ns(char unit) {
 
 std::string_view to_string(GrpcStatus status) { return kStatuses[static_cast<std::size_t>(status)]; }
 
-GrpcMessage read_grpc_message(std::string_view bytes) {
+GrpcMessage read_grpc_message(std::string_view bytes, std::size_t length_max) {
   using State = GrpcMessage::State;
   GrpcMessage message;
   if (bytes.empty()) return message;
@@ -44,7 +44,7 @@ GrpcMessage read_grpc_message(std::string_view bytes) {
   message.length = byte_at(bytes, 1) << 24 | byte_at(bytes, 2) << 16 | byte_at(bytes, 3) << 8 | byte_at(bytes, 4);
   if (byte_at(bytes, 0) == 1) {
     message.state = State::compressed;
-  } else if (message.length > kGrpcMessageMax) {
+  } else if (message.length > length_max) {
     message.state = State::too_large;
   } else if (bytes.size() - kGrpcHeadBytes >= message.length) {
     message.state = State::complete;

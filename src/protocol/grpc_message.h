@@ -47,14 +47,14 @@ struct GrpcMessage {
     need_more,
     compressed,  // its flag is 1: nothing was agreed on
     bad_flag,    // its flag is neither 0 nor 1
-    too_large,   // beyond kGrpcMessageMax; known as soon as its head is there
+    too_large,   // known as soon as its head is there
   };
   State state = State::need_more;
   std::string_view payload{};  // if complete: a view of `bytes`
   std::size_t consumed = 0;    // if complete: its head and its payload
   std::uint32_t length = 0;    // once the head is there
 };
-GrpcMessage read_grpc_message(std::string_view bytes);
+GrpcMessage read_grpc_message(std::string_view bytes, std::size_t length_max = kGrpcMessageMax);
 
 // Room for the head of a message that is appended next, and the head itself once it was: end_grpc_message() is given
 // what begin_grpc_message() returned.

@@ -75,10 +75,10 @@ HttpRead refuse(HttpRefusal& refusal, std::string detail) {
   return refuse(refusal, 400, "Bad request", std::move(detail));
 }
 
-HttpRead too_much_header(HttpRefusal& refusal) {
-  return refuse(refusal, 431, "Header too large",
-                "the header, the extension of a chunk or the trailer is larger than " + std::to_string(kHttpHeaderMax) +
-                    " bytes");
+HttpRead too_much_header(std::size_t header_max, HttpRefusal& refusal) {
+  return refuse(
+      refusal, 431, "Header too large",
+      "the header, the extension of a chunk or the trailer is larger than " + std::to_string(header_max) + " bytes");
 }
 
 HttpRead not_http(std::string_view input, HttpRefusal& refusal, std::string_view why) {
@@ -254,8 +254,8 @@ HttpRead take_framing(const Framing& framing, HttpHead& head, HttpRefusal& refus
 }
 
 // What is not there yet will not come within the bound.
-HttpRead more(const Cursor& cursor, HttpRefusal& refusal) {
-  return cursor.text.size() == kHttpHeaderMax ? too_much_header(refusal) : HttpRead::need_more;
+HttpRead more(const Cursor& cursor, std::size_t header_max, HttpRefusal& refusal) {
+  return cursor.text.size() == header_max ? too_much_header(header_max, refusal) : HttpRead::need_more;
 }
 
 }  // namespace
@@ -277,22 +277,22 @@ std::string_view field_of(const std::vector<Attribute>& fields, std::string_view
   return {};
 }
 
-HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal) {
-  Cursor cursor{input.substr(0, kHttpHeaderMax)};
+HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal, const HttpBounds& bounds) {
+  Cursor cursor{input.substr(0, bounds.header_max)};
   HttpRead read = read_request_line(cursor, head, refusal);
-  if (read == HttpRead::need_more) return more(cursor, refusal);
+  if (read == HttpRead::need_more) return more(cursor, bounds.header_max, refusal);
   if (read == HttpRead::refused) return read;
   head.fields.clear();
   Framing framing;
   while (true) {
     Attribute field;
     read = read_field(cursor, field, refusal);
-    if (read == HttpRead::need_more) return more(cursor, refusal);
+    if (read == HttpRead::need_more) return more(cursor, bounds.header_max, refusal);
     if (read == HttpRead::refused) return read;
     if (field.name.empty()) break;
-    if (head.fields.size() == kHttpFieldsMax) {
+    if (head.fields.size() == bounds.fields_max) {
       return refuse(refusal, 431, "Header too large",
-                    "the header has more than " + std::to_string(kHttpFieldsMax) + " fields");
+                    "the header has more than " + std::to_string(bounds.fields_max) + " fields");
     }
     note(field, framing);
     head.fields.push_back(field);
@@ -329,16 +329,16 @@ HttpRead ChunkedBody::read_size(std::string_view line, std::size_t body_max, std
   return HttpRead::done;
 }
 
-HttpRead ChunkedBody::read_trailer(std::string_view line, HttpRefusal& refusal) {
+HttpRead ChunkedBody::read_trailer(std::string_view line, std::size_t header_max, HttpRefusal& refusal) {
   trailer_bytes_ += line.size() + 2;
-  if (trailer_bytes_ > kHttpHeaderMax) return too_much_header(refusal);
+  if (trailer_bytes_ > header_max) return too_much_header(header_max, refusal);
   const auto name_end = std::ranges::find_if_not(line, is_token);
   if (name_end != line.begin() && name_end != line.end() && *name_end == ':') return HttpRead::done;
   return refuse(refusal, "a line of the trailer is no field: " + in_quotes(line));
 }
 
 HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::string& body, std::size_t& consumed,
-                           HttpRefusal& refusal) {
+                           HttpRefusal& refusal, std::size_t header_max) {
   consumed = 0;
   while (true) {
     const std::string_view rest = input.substr(consumed);
@@ -351,11 +351,11 @@ HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::st
       expects_ = Expects::data_end;
       continue;
     }
-    Cursor cursor{rest.substr(0, kHttpHeaderMax)};
+    Cursor cursor{rest.substr(0, header_max)};
     std::size_t end = 0;
     const HttpRead line = cursor.line_end(0, end);
     if (line == HttpRead::refused) return refuse(refusal, "between the chunks " + std::string(kBadLine));
-    if (line == HttpRead::need_more) return more(cursor, refusal);
+    if (line == HttpRead::need_more) return more(cursor, header_max, refusal);
     consumed += cursor.at;
     const std::string_view text = rest.substr(0, end);
     HttpRead read = HttpRead::done;
@@ -367,7 +367,7 @@ HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::st
     } else if (end == 0) {
       return HttpRead::done;
     } else {
-      read = read_trailer(text, refusal);
+      read = read_trailer(text, header_max, refusal);
     }
     if (read != HttpRead::done) return read;
   }

@@ -16,8 +16,14 @@
 
 namespace weir {
 
-inline constexpr std::size_t kHttpHeaderMax = std::size_t{32} << 10;  // of a head, a chunk's extension, a trailer
+inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;
 inline constexpr std::size_t kHttpFieldsMax = 100;
+
+// What a header may be, if nobody says otherwise.
+struct HttpBounds {
+  std::size_t header_max = kHttpHeaderMax;  // bytes of a head, a chunk's extension, a trailer
+  std::size_t fields_max = kHttpFieldsMax;
+};
 
 enum class HttpBody : std::uint8_t { none, sized, chunked };
 enum class HttpRead : std::uint8_t { done, need_more, refused };
@@ -42,7 +48,7 @@ struct HttpRefusal {
 // read_head()
 //
 // A head from the first byte of `input` on; views of it. `head` is used again for its room.
-HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal);
+HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal, const HttpBounds& bounds = {});
 
 HttpRefusal body_too_large(std::size_t body_max);
 
@@ -56,13 +62,13 @@ class ChunkedBody {
  public:
   // Adds to `body` what has come of it, at most `body_max` bytes in all; `consumed` of `input` are done with.
   HttpRead read(std::string_view input, std::size_t body_max, std::string& body, std::size_t& consumed,
-                HttpRefusal& refusal);
+                HttpRefusal& refusal, std::size_t header_max = kHttpHeaderMax);
 
  private:
   enum class Expects : std::uint8_t { size, data, data_end, trailer };
 
   HttpRead read_size(std::string_view line, std::size_t body_max, std::size_t so_far, HttpRefusal& refusal);
-  HttpRead read_trailer(std::string_view line, HttpRefusal& refusal);
+  HttpRead read_trailer(std::string_view line, std::size_t header_max, HttpRefusal& refusal);
 
   Expects expects_ = Expects::size;
   std::size_t left_ = 0;  // of the chunk

@@ -245,4 +245,9 @@ void write_decision(const Decision& decision, resp::Writer& out) {
              out);
 }
 
+void write_overload(bool allowed, Micros retry_after, resp::Writer& out) {
+  write_told({.allowed = allowed, .reason = "overload", .rule = {}, .decision = nullptr, .retry_after = retry_after},
+             out);
+}
+
 }  // namespace weir

@@ -50,5 +50,7 @@ Result<LimitCheck> parse_limit_check(std::span<const std::string_view> words);
 
 void write_answer(const Answer& answer, resp::Writer& out);
 void write_decision(const Decision& decision, resp::Writer& out);
+// Instead of a decision, for which there was no time.
+void write_overload(bool allowed, Micros retry_after, resp::Writer& out);
 
 }  // namespace weir

@@ -26,9 +26,9 @@ std::string not_resp(char first) {
   return "Protocol error: a request begins with '*' or with a command's name, not with a control character";
 }
 
-std::string too_many_args(std::string_view count) {
+std::string too_many_args(std::string_view count, std::size_t args_max) {
   std::string reason = "Protocol error: invalid multibulk length: ";
-  reason.append(count).append(" arguments, at most ").append(std::to_string(kArgsMax)).append(" are accepted");
+  reason.append(count).append(" arguments, at most ").append(std::to_string(args_max)).append(" are accepted");
   return reason;
 }
 
@@ -90,7 +90,7 @@ bool RequestParser::parse_whole(std::string_view input) {
   }
   at_whole_ = static_cast<std::size_t>(at - input.data());
   count_ = count;
-  return at_whole_ <= kRequestMax;
+  return at_whole_ <= bounds_.request_max();
 }
 
 ParsedRequest RequestParser::parse_slowly(std::string_view input) {
@@ -103,14 +103,14 @@ ParsedRequest RequestParser::parse_slowly(std::string_view input) {
 
 // find_line()
 //
-// The line that begins at at_, without its line end. `bad` means longer than kLineMax.
+// The line that begins at at_, without its line end. `bad` means longer than it may be.
 Status RequestParser::find_line(std::string_view input, std::string_view& line) {
   const std::size_t end = input.find('\n', searched_ > at_ ? searched_ : at_);
   if (end == std::string_view::npos) {
     searched_ = input.size();
-    return input.size() - at_ > kLineMax ? Status::bad : Status::need_more;
+    return input.size() - at_ > bounds_.line_max ? Status::bad : Status::need_more;
   }
-  if (end - at_ > kLineMax) return Status::bad;
+  if (end - at_ > bounds_.line_max) return Status::bad;
   line = input.substr(at_, end - at_);
   return Status::done;
 }
@@ -121,17 +121,17 @@ ParsedRequest RequestParser::parse_inline(std::string_view input) {
   std::string_view line;
   const Status found = find_line(input, line);
   if (found == Status::need_more) return {};
-  if (found == Status::bad) return bad("Protocol error: too big inline request");
+  if (found == Status::bad) return too_large("Protocol error: too big inline request");
   const std::size_t consumed = line.size() + 1;
   if (line.find('\0') != std::string_view::npos) return bad("Protocol error: NUL byte in inline request");
 
   unquoted_.clear();
   std::vector<std::size_t> ends;
-  switch (split_inline(line, kArgsMax, unquoted_, ends)) {
+  switch (split_inline(line, bounds_.args_max, unquoted_, ends)) {
     case SplitError::unbalanced_quotes:
       return bad("Protocol error: unbalanced quotes in request");
     case SplitError::too_many_words:
-      return bad(too_many_args("over " + std::to_string(kArgsMax)));
+      return too_large(too_many_args("over " + std::to_string(bounds_.args_max), bounds_.args_max));
     case SplitError::none:
       break;
   }
@@ -149,13 +149,14 @@ ParsedRequest RequestParser::parse_count(std::string_view input) {
   std::string_view line;
   const Status found = find_line(input, line);
   if (found == Status::need_more) return {};
-  if (found == Status::bad) return bad("Protocol error: too big mbulk count string");
+  if (found == Status::bad) return too_large("Protocol error: too big mbulk count string");
   const bool ended = line.ends_with('\r');
   const std::string_view digits = line.substr(1, line.size() - (ended ? 2 : 1));
   const auto count = parse_integer(digits);
   if (!ended || !count) return bad("Protocol error: invalid multibulk length");
-  if (*count > static_cast<std::int64_t>(kArgsMax)) return bad(too_many_args(digits));
-  if (*count > static_cast<std::int64_t>(args_max())) return bad("Protocol error: unauthenticated multibulk length");
+  if (*count > static_cast<std::int64_t>(bounds_.args_max)) return too_large(too_many_args(digits, bounds_.args_max));
+  if (*count > static_cast<std::int64_t>(args_max()))
+    return too_large("Protocol error: unauthenticated multibulk length");
   at_ = line.size() + 1;
   if (*count <= 0) return done(input, at_);
   args_left_ = static_cast<std::size_t>(*count);
@@ -163,7 +164,7 @@ ParsedRequest RequestParser::parse_count(std::string_view input) {
   return parse_bulks(input);
 }
 
-Status RequestParser::read_bulk_header(std::string_view input, std::string& reason) {
+Status RequestParser::read_bulk_header(std::string_view input, std::string& reason, bool& is_too_large) {
   if (at_ == input.size()) return Status::need_more;
   if (input[at_] != '$') {
     reason = expected_dollar(input[at_]);
@@ -171,7 +172,8 @@ Status RequestParser::read_bulk_header(std::string_view input, std::string& reas
   }
   std::string_view line;
   const Status found = find_line(input, line);
-  if (found == Status::bad) reason = "Protocol error: too big bulk count string";
+  is_too_large = found == Status::bad;
+  if (is_too_large) reason = "Protocol error: too big bulk count string";
   if (found != Status::done) return found;
   const bool ended = line.ends_with('\r');
   const auto size = parse_integer(line.substr(1, line.size() - (ended ? 2 : 1)));
@@ -179,9 +181,10 @@ Status RequestParser::read_bulk_header(std::string_view input, std::string& reas
     reason = "Protocol error: invalid bulk length";
     return Status::bad;
   }
-  if (*size > static_cast<std::int64_t>(kBulkMax)) {
+  is_too_large = true;  // if it is wrong from here on
+  if (*size > static_cast<std::int64_t>(bounds_.bulk_max)) {
     reason = "Protocol error: invalid bulk length: " + std::to_string(*size) + " bytes, at most " +
-             std::to_string(kBulkMax) + " are accepted";
+             std::to_string(bounds_.bulk_max) + " are accepted";
     return Status::bad;
   }
   if (*size > static_cast<std::int64_t>(bulk_max())) {
@@ -190,8 +193,9 @@ Status RequestParser::read_bulk_header(std::string_view input, std::string& reas
   }
   bulk_bytes_ = static_cast<std::size_t>(*size);
   at_ += line.size() + 1;
-  if (at_ + bulk_bytes_ + 2 > kRequestMax) {
-    reason = "Protocol error: too big request: at most " + std::to_string(kRequestMax) + " bytes are accepted";
+  if (at_ + bulk_bytes_ + 2 > bounds_.request_max()) {
+    reason =
+        "Protocol error: too big request: at most " + std::to_string(bounds_.request_max()) + " bytes are accepted";
     return Status::bad;
   }
   return Status::done;
@@ -201,9 +205,10 @@ ParsedRequest RequestParser::parse_bulks(std::string_view input) {
   while (args_left_ > 0) {
     if (expect_ == Expect::bulk_header) {
       std::string reason;
-      const Status header = read_bulk_header(input, reason);
+      bool is_too_large = false;
+      const Status header = read_bulk_header(input, reason, is_too_large);
       if (header == Status::need_more) return {};
-      if (header == Status::bad) return bad(std::move(reason));
+      if (header == Status::bad) return is_too_large ? too_large(std::move(reason)) : bad(std::move(reason));
       expect_ = Expect::bulk_bytes;
     }
     const std::size_t end = at_ + bulk_bytes_;
@@ -222,13 +227,19 @@ ParsedRequest RequestParser::done(std::string_view base, std::size_t consumed) {
   if (args_.size() < count_) args_.resize(count_);
   for (std::size_t i = 0; i < count_; ++i) args_[i] = base.substr(parts_[i].begin, parts_[i].size);
   restart();
-  return {Status::done, consumed, {args_.data(), count_}, false, {}};
+  return {.status = Status::done, .consumed = consumed, .args = {args_.data(), count_}};
 }
 
 ParsedRequest RequestParser::bad(std::string reason) {
   restart();
   reason_ = std::move(reason);
-  return {Status::bad, 0, {}, false, reason_};
+  return {.status = Status::bad, .reason = reason_};
+}
+
+ParsedRequest RequestParser::too_large(std::string reason) {
+  ParsedRequest request = bad(std::move(reason));
+  request.is_too_large = true;
+  return request;
 }
 
 void RequestParser::restart() {

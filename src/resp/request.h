@@ -19,7 +19,16 @@ namespace weir::resp {
 inline constexpr std::size_t kArgsMax = 64;
 inline constexpr std::size_t kBulkMax = std::size_t{1} << 20;
 inline constexpr std::size_t kLineMax = std::size_t{64} << 10;
-inline constexpr std::size_t kRequestMax = kBulkMax + kLineMax;
+
+// What a request may be, if nobody says otherwise.
+struct RequestBounds {
+  std::size_t args_max = kArgsMax;
+  std::size_t bulk_max = kBulkMax;
+  std::size_t line_max = kLineMax;
+
+  std::size_t request_max() const { return bulk_max + line_max; }
+};
+
 // Of whoever has not shown the password yet, as Redis has it.
 inline constexpr std::size_t kStrangerArgsMax = 10;
 inline constexpr std::size_t kStrangerBulkMax = 16'384;
@@ -33,15 +42,18 @@ struct ParsedRequest {
   Status status = Status::need_more;
   std::size_t consumed = 0;  // done only
   std::span<const std::string_view> args;
-  bool is_inline = false;   // then the args point into the parser
-  std::string_view reason;  // bad only: the text of the error reply, without its `ERR`; points into the parser
+  bool is_inline = false;     // then the args point into the parser
+  bool is_too_large = false;  // bad only: it is more than may be, not nonsense
+  std::string_view reason;    // bad only: the text of the error reply, without its `ERR`; points into the parser
 };
 
 class RequestParser {
  public:
+  explicit RequestParser(const RequestBounds& bounds = {}) : bounds_(bounds) {}
+
   ParsedRequest parse(std::string_view input) {
     if (expect_ == Expect::request && searched_ == 0 && parse_whole(input)) {
-      return {Status::done, at_whole_, {args_.data(), count_}, false, {}};
+      return {.status = Status::done, .consumed = at_whole_, .args = {args_.data(), count_}};
     }
     return parse_slowly(input);
   }
@@ -62,13 +74,18 @@ class RequestParser {
   ParsedRequest parse_count(std::string_view input);
   ParsedRequest parse_bulks(std::string_view input);
   Status find_line(std::string_view input, std::string_view& line);
-  Status read_bulk_header(std::string_view input, std::string& reason);
+  Status read_bulk_header(std::string_view input, std::string& reason, bool& is_too_large);
   ParsedRequest done(std::string_view base, std::size_t consumed);
   ParsedRequest bad(std::string reason);
+  ParsedRequest too_large(std::string reason);
   void restart();
-  std::size_t args_max() const { return trust_ == Trust::known ? kArgsMax : kStrangerArgsMax; }
-  std::size_t bulk_max() const { return trust_ == Trust::known ? kBulkMax : kStrangerBulkMax; }
+  std::size_t args_max() const { return within(bounds_.args_max, kStrangerArgsMax); }
+  std::size_t bulk_max() const { return within(bounds_.bulk_max, kStrangerBulkMax); }
+  std::size_t within(std::size_t most, std::size_t of_stranger) const {
+    return trust_ == Trust::known || most < of_stranger ? most : of_stranger;
+  }
 
+  RequestBounds bounds_;
   Expect expect_ = Expect::request;
   Trust trust_ = Trust::known;
   std::size_t at_ = 0;          // the first byte that is not understood yet

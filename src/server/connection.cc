@@ -13,10 +13,10 @@
 namespace weir {
 namespace {
 
-constexpr std::uint32_t kWriteStallMax = 10;
 constexpr std::uint32_t kLingerMax = 2;
 constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
 constexpr std::uint32_t kPreludeMax = 10;
+constexpr std::size_t kPreludesMax = 16;  // of a turn; epoll tells the others again
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
 // An assignment of {} would keep the capacity.
@@ -56,7 +56,7 @@ void Connection::guarded(Step step) {
 }
 
 bool Connection::takes_input() const {
-  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < kOutputMax;
+  return !is_full_ && !session_->is_holding() && out_.size() - sent_ < all_.bounds.output_max;
 }
 
 std::uint32_t Connection::interest() const {
@@ -72,7 +72,11 @@ std::uint32_t Connection::interest() const {
 
 void Connection::on_readable() {
   guarded([this] {
-    if (prelude_) prepare();
+    if (prelude_) {
+      if (all_.preludes >= kPreludesMax) return;
+      ++all_.preludes;
+      prepare();
+    }
     if (!prelude_ && !is_dead()) receive();
   });
 }
@@ -103,6 +107,7 @@ void Connection::prepare() {
 void Connection::give_up_prelude() {
   const std::unique_ptr<Prelude> prelude = std::move(prelude_);
   if (!prelude->has_begun()) return die();
+  prelude->log_failure();
   counts_.refuse(prelude->why());
   is_closing_ = true;
   written_ = all_.tick;
@@ -156,7 +161,9 @@ void Connection::receive() {
 // Lets the session work on what is left over from before and what is new.
 void Connection::consume() {
   if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
+  const std::size_t before = out_.size();
   const Progress progress = session_->consume(rest_, all_.turn, out_);
+  all_.unwritten += out_.size() - before;
   rest_.remove_prefix(progress.consumed);
   counts_.requests.add(progress.answered);
   if (progress.answered > 0 || progress.phase != phase_) since_ = all_.tick;
@@ -180,7 +187,7 @@ void Connection::go_on() {
 // What is left may have to wait until the client has taken its answers; then finish() goes on with it.
 void Connection::consume_rest() {
   if (is_closing_ || rest_.empty() || session_->is_holding()) return;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else if (!is_full_) {
     consume();
@@ -281,6 +288,14 @@ bool Connection::is_taking() {
   return queued < std::exchange(queued_, queued);
 }
 
+// The kernel would keep what is not taken, megabytes of it, for as long as the client likes.
+void Connection::cut_off() {
+  const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  counts_.refuse(Refused::unread);
+  die();
+}
+
 // Closing at once would throw away answers that the client has not read while it still sends.
 void Connection::linger() {
   if (has_ended_) return part();
@@ -318,7 +333,7 @@ void Connection::on_due(Micros now) {
 void Connection::after_hold(bool was_holding) {
   if (session_->is_holding()) return;
   if (was_holding) since_ = all_.tick;
-  if (out_.size() - sent_ >= kOutputMax) {
+  if (out_.size() - sent_ >= all_.bounds.output_max) {
     is_full_ = true;
   } else {
     consume();
@@ -368,7 +383,10 @@ void Connection::watch_patience() {
   }
   if (is_lingering_) {
     if (is_taking()) since_ = all_.tick;
-    if (all_.tick - since_ > kLingerMax) die();
+    const bool is_waited_for = queued_ > 0 && !is_draining_;
+    if (all_.tick - since_ <= (is_waited_for ? all_.bounds.write_seconds : kLingerMax)) return;
+    if (is_waited_for) return cut_off();
+    die();
     return;
   }
   if (prelude_) {
@@ -379,10 +397,7 @@ void Connection::watch_patience() {
   }
   if (waits_to_write()) {
     if (is_taking()) written_ = all_.tick;
-    if (all_.tick - written_ > kWriteStallMax) {
-      counts_.refuse(Refused::unread);
-      die();
-    }
+    if (all_.tick - written_ > all_.bounds.write_seconds) cut_off();
     return;
   }
   if (session_->is_holding()) return;

@@ -2,7 +2,7 @@
 //
 // In each turn a loop lets it read (on_readable()), and if it asks() something of the turn, lets it settle() and
 // go_on() with what it had read, as often as need be; finish() then writes. Patience is counted in the loop's ticks of
-// a second; nothing here reads a clock. A client that does not take its answers is read no further beyond kOutputMax,
+// a second; nothing here reads a clock. A client that does not take its answers is read no further beyond a bound,
 // and cut off if it takes none at all; a slow one is waited for. What all connections hold is counted: beyond the
 // bound, one that holds more than a little and wants more is told so and closed. What comes before a session (see
 // prelude.h) and TLS cost those that have none of it a look at a null pointer. One thread. Tested by
@@ -16,8 +16,10 @@
 #include <string>
 #include <string_view>
 
+#include "server/bounds.h"
 #include "server/counts.h"
 #include "server/descriptor.h"
+#include "server/overload.h"
 #include "server/prelude.h"
 #include "server/room.h"
 #include "server/session.h"
@@ -25,23 +27,21 @@
 
 namespace weir {
 
-// How many seconds a connection may stay in a phase; 0 is for ever.
-struct Patience {
-  std::uint32_t idle = 0;
-  std::uint32_t header = 10;
-  std::uint32_t body = 60;
-};
-
 // What the connections of a loop share.
 struct Shared {
-  explicit Shared(Limiter& limiter) : turn(limiter) {}
+  explicit Shared(Limiter& limiter, const Bounds& with = {}, Gate* counting = nullptr)
+      : turn(limiter, counting), bounds(with), overload(with.shed_after) {}
 
   Turn turn;
   Room room;
-  int epoll = -1;            // the loop's, in which each connection is watched
-  std::uint64_t tick = 0;    // seconds since the loop began
-  std::size_t held = 0;      // bytes in the buffers of all connections
-  std::size_t held_max = 0;  // beyond it, none may grow that holds more than a little
+  int epoll = -1;  // the loop's, in which each connection is watched
+  const Bounds bounds;
+  Overload overload;
+  std::uint64_t tick = 0;     // seconds since the loop began
+  std::size_t held = 0;       // bytes in the buffers of all connections
+  std::size_t held_max = 0;   // beyond it, none may grow that holds more than a little
+  std::size_t unwritten = 0;  // bytes of answers since somebody could write: a turn must not gather too many
+  std::size_t preludes = 0;   // of this turn: those who are served already do not wait for many handshakes
 };
 
 class Connection {
@@ -91,7 +91,12 @@ class Connection {
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
   bool takes_input() const;
 
+<<<<<<< HEAD
   void die();
+=======
+  void die() { socket_.close(); }
+  void cut_off();
+>>>>>>> main
   void part();
   template <class Step>
   void guarded(Step step);

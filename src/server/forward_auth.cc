@@ -62,12 +62,16 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
     write_refusal(service, asked.error());
     return HttpNext::answer;
   }
+  service.denials.note(now, answer, *request);
   if (!answer.allowed) return write_denied(service, now);
   LimitAnswer* const queue = slowest(answer);
   if (queue == nullptr) return write_allowed(service, now);
-  if (queue->decision.delay > style_of(answer).hold_max || service.holds >= kHoldsMax) {
+  const bool are_many = service.holds >= service.bounds.holds_max;
+  if (queue->decision.delay > style_of(answer).hold_max || are_many) {
+    if (are_many) service.bounds.refuse(Refused::pipeline);
     give_back_turn(call, answer.rules, service);
     deny(answer, *queue);
+    service.denials.note(now, answer, *request);
     return write_denied(service, now);
   }
   work.delay = queue->decision.delay;

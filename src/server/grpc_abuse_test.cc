@@ -7,7 +7,9 @@
 
 #include "grpc_client.h"
 #include "grpc_fixture.h"
+#include "server/grpc_greeting.h"
 #include "server/grpc_session.h"
+#include "server/session_player.h"
 
 namespace weir::test {
 namespace {
@@ -18,7 +20,7 @@ class GrpcAbuseTest : public GrpcTest {
   bool cancel_calls(std::size_t count) {
     while (count > 0 && !client->progress.close) {
       std::vector<std::int32_t> streams;
-      for (std::size_t i = 0; i < 500 && count > 0; ++i, --count) {
+      for (std::size_t i = 0; i < GrpcBounds{}.calls_max && count > 0; ++i, --count) {
         streams.push_back(client->begin(GrpcClient::usual(kShouldRateLimit), std::string(1, 0)));
       }
       client->exchange();
@@ -43,7 +45,8 @@ TEST_F(GrpcAbuseTest, CutsOffWhoResetsWithoutEnd) { EXPECT_FALSE(cancel_calls(20
 
 TEST_F(GrpcAbuseTest, BoundsTheCallsOfAConnection) {
   client->exchange();
-  EXPECT_EQ(nghttp2_session_get_remote_settings(client->http2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS), kGrpcCallsMax);
+  EXPECT_EQ(nghttp2_session_get_remote_settings(client->http2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
+            GrpcBounds{}.calls_max);
 }
 
 TEST_F(GrpcAbuseTest, BoundsTheBytesOfUnfinishedRequests) {
@@ -90,8 +93,8 @@ TEST_F(GrpcAbuseTest, AnswersAFloodOfQuestionsInTheEnd) {
 TEST_F(GrpcAbuseTest, PausesWhenItsAnswersPileUp) {
   client->exchange();
   std::string request;
-  for (int round = 0; round < 40; ++round) {
-    for (int i = 0; i < 500; ++i) client->begin(GrpcClient::usual(kHealthList), framed(""), true);
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 100; ++i) client->begin(GrpcClient::usual(kHealthList), framed(""), true);
     const std::uint8_t* data = nullptr;
     for (ssize_t size = 0; (size = nghttp2_session_mem_send(client->http2, &data)) > 0;) {
       request.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
@@ -153,6 +156,44 @@ TEST_F(GrpcAbuseTest, EndsAFloodOfSettings) {
   const Progress progress = client->player.feed(flood);
   EXPECT_TRUE(progress.close || progress.full);
   EXPECT_LE(client->player.output.size(), 2 * kOutputMax);
+}
+
+TEST_F(GrpcAbuseTest, KeepsAClientThatUpdatesItsWindowsWithEveryCall) {
+  const std::string update("\0\0\4\x08\0\0\0\0\0\0\0\0\1", 13);
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_EQ(client->call(kHealthCheck, "").status(), "0");
+    for (int n = 0; n < 4; ++n) ASSERT_FALSE(client->player.feed(update).close) << i;
+    client->heard.clear();
+    client->said.clear();
+  }
+}
+
+TEST_F(GrpcAbuseTest, CountsEachWhoGoesTooFar) {
+  DoorCounts counts;
+  DoorBounds bounds;
+  bounds.counts = &counts;
+  GrpcService counted(limiter, &gate, bounds);
+  const auto refused = [&](Refused why) { return counts.refused[static_cast<std::size_t>(why)].get(); };
+  const auto say = [&](const std::string& bytes) {
+    const auto one = make_grpc_session(counted);
+    SessionPlayer player(*one, limiter);
+    return player.feed(bytes).close;
+  };
+  const std::string preface(kHttp2Preface);
+  std::string pings, headers =
+                         "\x83\x86\x01\x01x\x04\x01/\x0f\x10\x10"
+                         "application/grpc";
+  for (int i = 0; i < 20'000; ++i) pings += std::string("\0\0\x08\x06\0\0\0\0\0pppppppp", 17);
+  EXPECT_TRUE(say(preface + std::string("\0\0\0\4\0\0\0\0\0", 9) + pings));
+  EXPECT_EQ(refused(Refused::streams), 1U);
+  for (int i = 0; i < 90; ++i) headers += std::string("\0\4name\x64", 7) + std::string(100, 'v');
+  for (int i = 0; i < 300; ++i) headers += std::string("\x40\4more\x04much", 11);
+  const std::string size{static_cast<char>(headers.size() >> 16), static_cast<char>(headers.size() >> 8),
+                         static_cast<char>(headers.size())};
+  EXPECT_FALSE(say(preface + std::string("\0\0\0\4\0\0\0\0\0", 9) + size + std::string("\1\4\0\0\0\1", 6) + headers));
+  EXPECT_EQ(refused(Refused::header), 1U);
+  EXPECT_TRUE(say("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(refused(Refused::malformed), 1U);
 }
 
 TEST_F(GrpcAbuseTest, WaitsForAHeaderThatIsNotComplete) {

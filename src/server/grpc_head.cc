@@ -2,6 +2,7 @@
 #include "server/grpc_head.h"
 
 #include "nearest.h"
+#include "protocol/request_id.h"
 
 namespace weir {
 namespace {
@@ -17,7 +18,7 @@ bool is_grpc_type(std::string_view type) {
 }  // namespace
 
 void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out) {
-  out.bytes += name.size() + value.size() + 32;
+  count_grpc_field(name, value, out);
   if (name == ":path") {
     out.method = find_grpc_method(value);
     if (out.method == GrpcMethod::none) out.unknown_path = value.substr(0, kPathShown + 1);
@@ -32,13 +33,17 @@ void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& ou
     out.has_bad_timeout = !timeout;
   } else if (name == "grpc-encoding") {
     out.is_encoded = value != "identity";
+  } else if (name == kRequestIdField) {
+    out.request_id = request_id_or_none(value);
+  } else if (name == kTraceParentField) {
+    out.trace = parse_trace_parent(value);
   }
 }
 
-std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head) {
-  if (head.bytes > kGrpcHeaderMax) {
+std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t header_max) {
+  if (head.bytes > header_max) {
     return GrpcOutcome{GrpcStatus::resource_exhausted, "the header fields have " + std::to_string(head.bytes) +
-                                                           " bytes; at most " + std::to_string(kGrpcHeaderMax) +
+                                                           " bytes; at most " + std::to_string(header_max) +
                                                            " are read"};
   }
   if (head.method == GrpcMethod::none) {
@@ -55,13 +60,13 @@ std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head) {
   return std::nullopt;
 }
 
-GrpcOutcome refuse_grpc_message(const GrpcMessage& message) {
+GrpcOutcome refuse_grpc_message(const GrpcMessage& message, std::size_t length_max) {
   switch (message.state) {
     case GrpcMessage::State::compressed:
       return {GrpcStatus::internal, "a message is compressed, though no grpc-encoding was named"};
     case GrpcMessage::State::too_large:
       return {GrpcStatus::resource_exhausted, "the message has " + std::to_string(message.length) + " bytes; at most " +
-                                                  std::to_string(kGrpcMessageMax) + " are read"};
+                                                  std::to_string(length_max) + " are read"};
     case GrpcMessage::State::bad_flag:
     case GrpcMessage::State::complete:
     case GrpcMessage::State::need_more:

@@ -10,12 +10,11 @@
 #include <string_view>
 
 #include "protocol/grpc_message.h"
+#include "protocol/trace_parent.h"
 #include "server/grpc_methods.h"
 #include "weir/verdict.h"
 
 namespace weir {
-
-inline constexpr std::size_t kGrpcHeaderMax = std::size_t{16} << 10;
 
 struct GrpcHead {
   GrpcMethod method = GrpcMethod::none;
@@ -27,18 +26,24 @@ struct GrpcHead {
   bool is_encoded = false;  // its messages may be compressed
   bool has_bad_timeout = false;
   std::string unknown_path{};  // the beginning of it
+  std::string request_id{};    // the client's, empty if it gave none
+  std::optional<TraceParent> trace{};
 };
 
 void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out);
+// Only its size, as HTTP/2 counts it.
+inline void count_grpc_field(std::string_view name, std::string_view value, GrpcHead& out) {
+  out.bytes += name.size() + value.size() + 32;
+}
 
 // refuse_grpc_head()
 //
 // Nothing if the call may go on. Whether it is POST and gRPC at all is asked before.
-std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head);
+std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t header_max);
 
 // refuse_grpc_message()
 //
 // Of a message that is neither complete nor incomplete.
-GrpcOutcome refuse_grpc_message(const GrpcMessage& message);
+GrpcOutcome refuse_grpc_message(const GrpcMessage& message, std::size_t length_max);
 
 }  // namespace weir

@@ -37,6 +37,9 @@ class GrpcMethods {
  public:
   GrpcMethods(Limiter& limiter, Gate* gate) : gate_(gate), rls_(limiter) {}
 
+  // Whose request_id is that of the call at hand.
+  DoorDenials& denials() { return rls_.denials; }
+
   // Appends the answer, framed, to `out`; if it fails, nothing.
   GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);
 

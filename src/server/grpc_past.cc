@@ -7,8 +7,8 @@
 namespace weir {
 namespace {
 
-constexpr std::uint8_t kData = 0, kHeaders = 1, kReset = 3;  // types
-constexpr std::uint8_t kEndStream = 1;                       // a flag
+constexpr std::uint8_t kData = 0, kHeaders = 1, kReset = 3, kContinuation = 9;  // types
+constexpr std::uint8_t kEndStream = 1;                                          // a flag
 
 std::uint32_t number(const std::uint8_t* bytes, std::size_t size) {
   std::uint32_t out = 0;
@@ -36,6 +36,9 @@ GrpcPast::Fault GrpcPast::watch(std::string_view piece) {
 }
 
 GrpcPast::Fault GrpcPast::judge(std::uint8_t type, std::uint8_t flags, std::int32_t stream) {
+  const bool is_small = type == kData && payload_ < kSmall && (flags & kEndStream) == 0;
+  const bool asks = type == kHeaders || type == kReset || type == kContinuation || (type == kData && !is_small);
+  if (!asks) ++idle_frames_;
   if (type == kReset) end(stream);
   if ((type != kData && type != kHeaders) || stream == 0) return Fault::none;
   if (stream >= gap_begin_ && stream < gap_end_) return Fault::left_out;

@@ -9,7 +9,9 @@
 
 #include "nearest.h"
 #include "protocol/forward_auth.h"
+#include "protocol/http1.h"
 #include "protocol/query.h"
+#include "server/admin_api.h"
 #include "server/forward_auth.h"
 #include "server/http_check.h"
 #include "server/http_keys.h"
@@ -51,11 +53,16 @@ HttpNext readyz(const HttpCall&, HttpService& service, HttpWork&) {
   service.answer.status = 503;
   return text(service, "stopping\n");
 }
-HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&) {
-  return text(
-      service,
-      "This is the port from which weir is looked after. GET /livez: it is up. GET /readyz: send it requests.\n");
+HttpNext metrics(const HttpCall& call, HttpService& service, HttpWork&) {
+  if (service.metrics == nullptr) return text(service, "");
+  std::string_view accept;
+  for (const Attribute& field : call.fields) {
+    if (equals_ignoring_case(field.name, "accept")) accept = field.value;
+  }
+  const MetricsFormat format = metrics_format(accept);
+  return text(service, metrics_page(*service.metrics, format), content_type(format));
 }
+HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&);
 // As Envoy's reference service answers it.
 HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "OK"); }
 HttpNext openapi(const HttpCall&, HttpService& service, HttpWork&) {
@@ -82,6 +89,23 @@ constexpr auto kAdminRoutes = std::to_array<Route>({
     {"/", "GET", "GET, HEAD", admin_welcome},
     {"/livez", "GET", "GET, HEAD", livez},
     {"/readyz", "GET", "GET, HEAD", readyz},
+    {"/metrics", "GET", "GET, HEAD", metrics},
+    {"/admin/v1/status", "GET", "GET, HEAD", status_route},
+    {"/admin/v1/policy", "GET", "GET, HEAD", policy_route},
+    {"/admin/v1/policy/validate", "POST", "POST", validate_route},
+    {"/admin/v1/policy/apply", "POST", "POST", apply_route},
+    {"/admin/v1/reload", "POST", "POST", reload_route},
+    {"/admin/v1/undo", "POST", "POST", undo_route},
+    {"/admin/v1/changes", "GET", "GET, HEAD", changes_route},
+    {"/admin/v1/rules", "GET", "GET, HEAD", rules_route},
+    {"/admin/v1/rules/mode", "POST", "POST", mode_route},
+    {"/admin/v1/kill-switch", "POST", "POST", kill_switch_route},
+    {"/admin/v1/keys/explain", "POST", "POST", explain_route},
+    {"/admin/v1/keys/reset", "POST", "POST", reset_route},
+    {"/admin/v1/keys/ban", "POST", "POST", ban_route},
+    {"/admin/v1/top", "GET", "GET, HEAD", top_route},
+    {"/admin/v1/log", "GET", "GET, HEAD, PUT", log_route},
+    {"/admin/v1/log", "PUT", "GET, HEAD, PUT", set_log_route},
 });
 constexpr Route kResetRule = {"/v1/keys/{rule}", "DELETE", "DELETE", reset_rule_route};
 
@@ -90,10 +114,27 @@ std::span<const Route> routes_of(HttpFace face) {
   return kRoutes;
 }
 
-const Route* find_route(HttpFace face, std::string_view path) {
+HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&) {
+  text(service, "This is the port from which weir is looked after.\n\n");
+  for (const Route& route : kAdminRoutes) {
+    service.answer.body.append("  ").append(route.method).append(5 - route.method.size(), ' ').append(route.path);
+    service.answer.body += '\n';
+  }
+  return HttpNext::answer;
+}
+
+bool takes(const Route& route, std::string_view method) {
+  return route.method == method || (method == "HEAD" && route.method == "GET");
+}
+
+// The route of the path and the method; if it has none, that of the path.
+const Route* find_route(HttpFace face, std::string_view path, std::string_view method) {
   const std::span<const Route> routes = routes_of(face);
-  const auto route = std::ranges::find(routes, path, &Route::path);
+  const auto is_it = [&](const Route& route) { return route.path == path && takes(route, method); };
+  const auto route = std::ranges::find_if(routes, is_it);
   if (route != routes.end()) return &*route;
+  const auto other = std::ranges::find(routes, path, &Route::path);
+  if (other != routes.end()) return &*other;
   if (face == HttpFace::admin) return nullptr;
   return path.starts_with("/v1/keys/") ? &kResetRule : nullptr;
 }
@@ -120,23 +161,30 @@ void write_wrong_method(HttpAnswer& out, const Route& route, std::string_view me
 
 }  // namespace
 
-std::size_t body_max(std::string_view target) {
-  return split_target(target).path == "/v1/checks" ? kHttpChecksBodyMax : kHttpBodyMax;
+std::size_t body_max(std::string_view target, const Bounds& bounds) {
+  return split_target(target).path == "/v1/checks" ? bounds.checks_body_max() : bounds.body_max;
 }
 
 HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work) {
   service.answer.clear();
   service.now = service.limiter.now();
   service.refusal = 400;
+  service.route = {};
   const std::string_view path = split_target(call.target).path;
-  if (service.face == HttpFace::checks && is_forward_auth(path)) return forward_auth_route(call, service, work);
-  const Route* const route = find_route(service.face, path);
+  if (service.face == HttpFace::checks && is_forward_auth(path)) {
+    service.route = kForwardAuthPath;
+    return forward_auth_route(call, service, work);
+  }
+  if (service.face == HttpFace::admin) {
+    if (const auto refused = guard_admin(call, path, service, work)) return *refused;
+  }
+  const Route* const route = find_route(service.face, path, call.method);
   if (route == nullptr) {
     write_unknown_path(service.answer, service.face, path);
     return HttpNext::answer;
   }
-  const bool is_head = call.method == "HEAD" && route->method == "GET";
-  if (call.method == route->method || is_head) return route->answer(call, service, work);
+  service.route = route->path;
+  if (takes(*route, call.method)) return route->answer(call, service, work);
   write_wrong_method(service.answer, *route, call.method);
   return HttpNext::answer;
 }

@@ -15,6 +15,6 @@ namespace weir {
 HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work);
 
 // The largest body that is read for this target.
-std::size_t body_max(std::string_view target);
+std::size_t body_max(std::string_view target, const Bounds& bounds);
 
 }  // namespace weir

@@ -43,6 +43,7 @@ HttpNext refuse(HttpService& service, const Error& error) {
 HttpNext check_by_rules(const CheckItem& item, Charging charging, HttpService& service) {
   const Micros now = service.now;
   if (auto asked = ask_rules(item, charging, service); !asked) return refuse(service, asked.error());
+  if (charging == Charging::charges) service.denials.note(now, service.by_rules, item.request());
   write_check(service.answer, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
   return HttpNext::answer;
 }
@@ -69,7 +70,10 @@ Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& serv
   service.texts.clear();
   service.limits.begin_request();
   CheckItem& item = service.item;
-  if (auto read = parse_check(call.body, shape, item, service.texts); !read) return read;
+  if (auto read = parse_check(call.body, shape, item, service.texts, service.bounds.key_max); !read) {
+    note_key(service);
+    return read;
+  }
   for (const Attribute& field : call.fields) {
     if (!equals_ignoring_case(field.name, "idempotency-key")) continue;
     if (field.value.empty() || field.value.size() > kIdBytesMax) {
@@ -120,13 +124,23 @@ Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& se
   return {};
 }
 
-Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service) {
-  if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
-  if (item.id.empty()) return service.limiter.check(item.key, limit, item.cost);
-  const Charge charge{item.key, &limit, item.cost};
-  const auto verdict = service.limiter.check_once(bound_id(item.id, item.key, limit.algorithm), {&charge, 1});
+namespace {
+
+Result<Decision> charge_once(const Charge& charge, std::string_view id, Limiter& limiter) {
+  if (id.empty()) return limiter.check(charge.key, *charge.limit, charge.cost);
+  const auto verdict = limiter.check_once(bound_id(id, charge.key, charge.limit->algorithm), {&charge, 1});
   if (!verdict) return fail(verdict.error());
   return verdict->decisions.front();
+}
+
+}  // namespace
+
+Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service) {
+  if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
+  const Charge charge{item.key, &limit, item.cost};
+  auto decision = charge_once(charge, item.id, service.limiter);
+  if (service.counting != nullptr) service.counting->count_inline({&charge, 1}, {&decision, 1}, service.now);
+  return decision;
 }
 
 HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work) {
@@ -146,6 +160,7 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
   const Micros now = service.now;
   const auto decision = ask_limiter(item, **limit, *charging, service);
   if (!decision) return refuse(service, decision.error());
+  if (*charging == Charging::charges) service.denials.note(now, item.key, *decision);
   const LimitAnswer told = nameless(**limit, item.cost, *decision);
   write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
   return HttpNext::answer;
@@ -153,6 +168,7 @@ HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work)
 
 void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service) {
   if (!decision) return write_refusal(service, decision.error());
+  service.denials.note(now, pending.key, *decision);
   const LimitAnswer told = nameless(pending.limit, pending.cost, *decision);
   write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
 }

@@ -36,6 +36,11 @@ inline AnswerStyle style_in_force(const HttpService& service) {
   return service.gate == nullptr ? AnswerStyle{} : service.gate->answer_style();
 }
 
+// Counts the item that was refused, if that is due to its key.
+inline void note_key(const HttpService& service) {
+  if (!service.bounds.has_room_for(service.item.key)) service.bounds.refuse(Refused::key);
+}
+
 // The parsed body in HttpService::item, its id taken from the field Idempotency-Key if it has none.
 Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service);
 

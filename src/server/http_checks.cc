@@ -46,17 +46,18 @@ Result<void> read_all(std::string_view body, HttpService& service) {
   service.errors.clear();
   service.texts.clear();
   service.limits.begin_request();
-  CheckList list(body, service.texts);
+  CheckList list(body, service.texts, service.bounds.key_max);
   std::optional<Error> wrong;
   while (true) {
     const auto more = list.next(service.item, wrong);
     if (!more) return fail(more.error());
     if (!*more) return {};
-    if (service.reads.size() == kChecksMax) {
-      return fail(ErrorCode::out_of_range,
-                  "there are more than " + std::to_string(kChecksMax) + " checks; send them in several requests");
+    if (service.reads.size() == service.bounds.checks_max) {
+      return fail(ErrorCode::out_of_range, "there are more than " + std::to_string(service.bounds.checks_max) +
+                                               " checks; send them in several requests");
     }
     if (wrong) {
+      note_key(service);
       note_wrong(service, *std::move(wrong));
     } else {
       note(service, list.place());
@@ -69,8 +70,9 @@ void append_error(std::string& out, const Error& error) {
   append_json_text(out.append("\",\"detail\":"), error.message);
 }
 
-void append_decided(std::string& out, const Result<Decision>& decision) {
+void append_decided(std::string& out, std::string_view key, const Result<Decision>& decision, HttpService& service) {
   if (!decision) return append_error(out, decision.error());
+  service.denials.note(service.now, key, *decision);
   append_decision_members(out, *decision);
 }
 
@@ -78,11 +80,12 @@ void append_decided(std::string& out, const Result<Decision>& decision) {
 void decide(std::string& out, const CheckItem& item, HttpService& service) {
   if (item.by_rules) {
     if (auto asked = ask_rules(item, Charging::charges, service); !asked) return append_error(out, asked.error());
+    service.denials.note(service.now, service.by_rules, item.request());
     return append_check(out, {.by_rules = &service.by_rules});
   }
   const auto limit = inline_limit(item, WantedLimit::rate, service);
   if (!limit) return append_error(out, limit.error());
-  append_decided(out, ask_limiter(item, **limit, Charging::charges, service));
+  append_decided(out, item.key, ask_limiter(item, **limit, Charging::charges, service), service);
 }
 
 void decide_later(std::string& out, CheckList& list, std::size_t place, HttpService& service) {
@@ -99,7 +102,8 @@ void decide_run(HttpService& service, std::size_t from) {
   const auto count =
       std::count_if(reads.begin(), end, [](const ReadCheck& read) { return read.kind == ReadCheck::Kind::charge; });
   const auto run = std::span(service.charges).subspan(reads.front().place, static_cast<std::size_t>(count));
-  service.limiter.check_many(run, service.decisions);
+  const Micros now = service.limiter.check_many(run, service.decisions);
+  if (service.counting != nullptr) service.counting->count_inline(run, service.decisions, now);
 }
 
 void answer_all(std::string_view body, HttpService& service) {
@@ -116,7 +120,7 @@ void answer_all(std::string_view body, HttpService& service) {
           run_begin = read.place;
           run_end = run_begin + service.decisions.size();
         }
-        append_decided(out, service.decisions[read.place - run_begin]);
+        append_decided(out, service.charges[read.place].key, service.decisions[read.place - run_begin], service);
         break;
       case ReadCheck::Kind::later:
         decide_later(out, list, read.place, service);
@@ -139,10 +143,12 @@ bool are_many(const HttpService& service) {
 
 }  // namespace
 
-ChecksInPieces::ChecksInPieces(std::string_view body) : body_(body), answer_(kBegin) {}
+ChecksInPieces::ChecksInPieces(std::string_view body, std::size_t key_max)
+    : body_(body), list_(body_, texts_, key_max), answer_(kBegin) {}
 
 bool ChecksInPieces::go_on(HttpService& service) {
   service.limits.begin_request();
+  service.now = service.limiter.now();
   std::optional<Error> wrong;
   for (std::size_t i = 0; i < kChecksAtOnce; ++i) {
     texts_.clear();
@@ -170,7 +176,8 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work
     return HttpNext::answer;
   }
   if (auto read = read_all(call.body, service); !read) {
-    if (service.reads.size() == kChecksMax && read.error().code == ErrorCode::out_of_range) {
+    if (service.reads.size() == service.bounds.checks_max && read.error().code == ErrorCode::out_of_range) {
+      service.bounds.refuse(Refused::body);
       write_problem(answer, 413, "Too many checks", read.error().message);
     } else {
       write_refusal(service, read.error());
@@ -178,7 +185,7 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work
     return HttpNext::answer;
   }
   if (are_many(service)) {
-    work.pieces = std::make_unique<ChecksInPieces>(call.body);
+    work.pieces = std::make_unique<ChecksInPieces>(call.body, service.bounds.key_max);
     return HttpNext::pieces;
   }
   answer.body.append(kBegin);

@@ -178,7 +178,7 @@ TEST_F(HttpChecks, MayHaveALargerBodyThanOthers) {
   std::string list = "[";
   for (int i = 0; i < 1000; ++i) list += R"({"key":")" + key + R"(","limit":"5000/minute"},)";
   list.back() = ']';
-  ASSERT_GT(list.size(), kHttpBodyMax);
+  ASSERT_GT(list.size(), Bounds{}.body_max);
   EXPECT_EQ(status(checks(list)), 200);
   EXPECT_EQ(status(post("/v1/check", list)), 413);
 }

@@ -89,7 +89,10 @@ HttpNext reset_key_route(const HttpCall& call, HttpService& service, HttpWork&) 
                             0});
   }
   const std::string& key = parameters->front().value;
-  if (auto error = refuse_key(key)) return refuse(service, *error);
+  if (auto error = refuse_key(key, service.bounds.key_max)) {
+    if (!service.bounds.has_room_for(key)) service.bounds.refuse(Refused::key);
+    return refuse(service, *error);
+  }
   return answer(service, service.limiter.reset(key));
 }
 

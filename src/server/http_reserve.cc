@@ -61,6 +61,7 @@ HttpNext reserve_by_rules(const CheckItem& item, HttpService& service, Micros no
   auto reserved = service.gate->reserve(item.request(), {.id = item.id});
   if (!reserved) return refuse_reservation(service, reserved.error());
   service.by_rules = std::move(reserved->answer);
+  service.denials.note(now, service.by_rules, item.request());
   return write_rules(service, id_name_of(service.by_rules.allowed), reserved->id, now);
 }
 
@@ -101,6 +102,7 @@ HttpNext reserve_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const Charge charge{item.key, *limit, item.cost};
   const auto reserved = service.limiter.reserve({&charge, 1}, {.id = item.id});
   if (!reserved) return refuse_reservation(service, reserved.error());
+  service.denials.note(now, item.key, reserved->verdict.decisions.front());
   const LimitAnswer told = nameless(**limit, item.cost, reserved->verdict.decisions.front());
   return write_limit(service, told, id_name_of(reserved->verdict.allowed), reserved->id, now);
 }
@@ -122,6 +124,7 @@ HttpNext acquire_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const Micros now = service.now;
   const auto decision = service.limiter.acquire(item.key, id, **limit, item.cost);
   if (!decision) return refuse(service, decision.error());
+  service.denials.note(now, item.key, *decision);
   return write_limit(service, nameless(**limit, item.cost, *decision), decision->allowed ? "id" : "", id, now);
 }
 

@@ -20,6 +20,7 @@ HttpNext refuse(HttpAnswer& out, std::string_view why) {
 HttpNext rls_route(const HttpCall& call, HttpService& service, HttpWork&) {
   HttpAnswer& out = service.answer;
   if (auto read = read_rls_json(call.body, service.rls_json); !read) return refuse(out, read.error().message);
+  service.rls.denials = service.denials;
   const auto decided = service.rls.decide(service.rls_json.request, service.gate);
   if (!decided) return refuse(out, decided.error().message);
   const RlsResponse& response = **decided;

@@ -16,19 +16,19 @@
 #include "protocol/check_answer.h"
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
+#include "server/bounds.h"
+#include "server/denial_log.h"
 #include "server/inline_limits.h"
+#include "server/metrics.h"
 #include "server/rls_service.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/request.h"
 
 namespace weir {
 
-inline constexpr std::size_t kHttpBodyMax = std::size_t{1} << 20;
-inline constexpr std::size_t kHttpChecksBodyMax = std::size_t{4} << 20;  // of /v1/checks, which are many
-inline constexpr std::size_t kChecksMax = 10'000;
 inline constexpr std::size_t kChecksAtOnce = 500;  // of those that take long, before others have their turn
-inline constexpr std::size_t kHoldsMax = 10'000;   // answers that a loop holds back at once
 
 // A request; views, good until it is answered.
 struct HttpCall {
@@ -46,6 +46,8 @@ struct ReadCheck {
   std::size_t place = 0;  // of its charge, of its text in the body, of its error
 };
 
+struct AdminService;  // admin_service.h
+
 // The routes that a port has.
 enum class HttpFace : std::uint8_t { checks, admin };
 
@@ -53,12 +55,19 @@ struct HttpService {
   Limiter& limiter;
   Gate* gate = nullptr;  // null: there are no rules
   HttpFace face = HttpFace::checks;
+  AdminService* admin = nullptr;                // of the admin port
   const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
   const std::atomic<bool>* leaving = nullptr;   // whether an answer is the last of its connection, so that it moves on
+  Gate* counting = nullptr;                     // counts limits that clients bring along; null: nobody does
+  const MetricsSources* metrics = nullptr;      // what the admin port shows; null: nothing
+  DoorBounds bounds{};
+  DoorDenials denials{};
+  Traces* traces = nullptr;  // null: nothing is traced
   InlineLimits limits{};
 
-  Micros now{0};      // when the request at hand was read
-  int refusal = 400;  // the status of what is wrong with it
+  Micros now{0};             // when the request at hand was read
+  int refusal = 400;         // the status of what is wrong with it
+  std::string_view route{};  // where it led to; empty: nowhere
   // Room for one request.
   HttpAnswer answer{};
   Answer by_rules{};
@@ -95,7 +104,7 @@ enum class HttpNext : std::uint8_t {
 // Many checks that take long, decided in their order and in pieces. It was found before that the body can be read.
 class ChecksInPieces {
  public:
-  explicit ChecksInPieces(std::string_view body);
+  ChecksInPieces(std::string_view body, std::size_t key_max);
   ChecksInPieces(const ChecksInPieces&) = delete;
   ChecksInPieces& operator=(const ChecksInPieces&) = delete;
 
@@ -107,7 +116,7 @@ class ChecksInPieces {
  private:
   std::string body_;
   JsonTexts texts_{};
-  CheckList list_{body_, texts_};
+  CheckList list_;
   std::string answer_;
   bool is_first_ = true;
 };

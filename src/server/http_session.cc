@@ -11,9 +11,12 @@
 #include "protocol/digits.h"
 #include "protocol/forward_auth.h"
 #include "protocol/query.h"
+#include "protocol/request_id.h"
 #include "server/forward_auth.h"
 #include "server/http_api.h"
 #include "server/http_check.h"
+#include "server/shed.h"
+#include "server/traced_request.h"
 
 namespace weir {
 namespace {
@@ -27,6 +30,11 @@ struct Framing {
   bool is_http10 = false;
   bool is_head = false;
 };
+
+// Probes and the like are not traced.
+bool is_traced(std::string_view route) {
+  return route.starts_with("/v1/") || route == kForwardAuthPath || route == "/json";
+}
 
 std::string_view status_line(int status) {
   switch (status) {
@@ -48,6 +56,10 @@ std::string_view status_line(int status) {
       return "HTTP/1.1 409 Conflict\r\n";
     case 413:
       return "HTTP/1.1 413 Payload Too Large\r\n";
+    case 415:
+      return "HTTP/1.1 415 Unsupported Media Type\r\n";
+    case 422:
+      return "HTTP/1.1 422 Unprocessable Content\r\n";
     case 429:
       return "HTTP/1.1 429 Too Many Requests\r\n";
     case 431:
@@ -109,6 +121,9 @@ void write_last_words(HttpAnswer& out, GiveUp why) {
     case GiveUp::too_crowded:
       detail = "too many connections are open; try again shortly";
       break;
+    case GiveUp::too_busy:
+      detail = kOverloaded;
+      break;
   }
   out.add("Retry-After", "1");
   write_problem(out, 503, "Busy", detail);
@@ -137,7 +152,7 @@ class HttpSession final : public Session {
     if (!is_holding_) return;
     --service_.holds;
     HttpRefusal ignored;
-    if (read_head(held_head_, head_, ignored) != HttpRead::done) return;
+    if (read_head(held_head_, head_, ignored, service_.bounds.http) != HttpRead::done) return;
     give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, held_rules_, service_);
   }
 
@@ -145,7 +160,7 @@ class HttpSession final : public Session {
     Progress progress;
     progress.close = closes_next_;
     while (progress.consumed < input.size() && !progress.close && !progress.asked && !is_holding()) {
-      if (output.size() >= kOutputMax) {
+      if (output.size() >= service_.bounds.output_max) {
         progress.full = true;
         break;
       }
@@ -160,6 +175,7 @@ class HttpSession final : public Session {
 
   bool settle(Turn& turn, std::string& output) override {
     service_.answer.clear();
+    take_up();
     answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
     forget_request();
     return send(output, turn.now()) == Connection::close;
@@ -169,6 +185,7 @@ class HttpSession final : public Session {
   bool is_holding() const override { return is_holding_ || work_.pieces; }
 
   void wake(Micros now, std::string& output) override {
+    take_up();
     if (work_.pieces && !work_.pieces->go_on(service_)) send_pieces(output);
     if (is_holding_ && now >= due_) release(output);
   }
@@ -210,6 +227,9 @@ class HttpSession final : public Session {
   }
 
   Step refuse(const HttpRefusal& refusal, std::string& output, Progress& progress) {
+    service_.bounds.refuse(refusal.status == 431   ? Refused::header
+                           : refusal.status == 413 ? Refused::body
+                                                   : Refused::malformed);
     service_.answer.clear();
     write_problem(service_.answer, refusal.status, refusal.title, refusal.detail);
     append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
@@ -225,9 +245,10 @@ class HttpSession final : public Session {
       return Step::done;
     }
     const std::size_t looked_at = std::exchange(looked_at_, rest.size());
-    if (looked_at > 0 && rest.size() < kHttpHeaderMax && !may_end_line(rest.substr(looked_at - 1))) return Step::waits;
+    if (looked_at > 0 && rest.size() < service_.bounds.http.header_max && !may_end_line(rest.substr(looked_at - 1)))
+      return Step::waits;
     HttpRefusal refusal;
-    const HttpRead read = read_head(rest, head_, refusal);
+    const HttpRead read = read_head(rest, head_, refusal, service_.bounds.http);
     if (read == HttpRead::need_more) return Step::waits;
     looked_at_ = 0;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
@@ -239,8 +260,9 @@ class HttpSession final : public Session {
     framing_ = {head_.keeps_alive && !is_leaving() ? Connection::keep : Connection::close, head_.is_http10,
                 head_.method == "HEAD"};
     excuse_body();
-    if (head_.body == HttpBody::sized && head_.body_size > body_max(head_.target)) {
-      return refuse(body_too_large(body_max(head_.target)), output, progress);
+    const std::size_t body_bytes_max = body_max(head_.target, service_.bounds);
+    if (head_.body == HttpBody::sized && head_.body_size > body_bytes_max) {
+      return refuse(body_too_large(body_bytes_max), output, progress);
     }
     if (head_.body == HttpBody::chunked) {
       gathered_.assign(rest.substr(0, head_.size));
@@ -288,7 +310,8 @@ class HttpSession final : public Session {
     const bool is_first = body_.empty() && !is_invited_;
     std::size_t consumed = 0;
     HttpRefusal refusal;
-    const HttpRead read = chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal);
+    const HttpRead read =
+        chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal, service_.bounds.http.header_max);
     progress.consumed += consumed;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
     if (read == HttpRead::need_more) {
@@ -303,12 +326,13 @@ class HttpSession final : public Session {
   std::size_t body_max_of_gathered() {
     const std::string_view line(gathered_);
     const std::size_t begin = line.find(' ') + 1;
-    return body_max(line.substr(begin, line.find(' ', begin) - begin));
+    return body_max(line.substr(begin, line.find(' ', begin) - begin), service_.bounds);
   }
 
   Step answer_gathered(bool has_body_behind_head, Turn& turn, std::string& output, Progress& progress) {
     HttpRefusal refusal;
-    if (read_head(gathered_, head_, refusal) != HttpRead::done) return refuse(refusal, output, progress);
+    if (read_head(gathered_, head_, refusal, service_.bounds.http) != HttpRead::done)
+      return refuse(refusal, output, progress);
     const std::string_view body = has_body_behind_head ? std::string_view(gathered_).substr(head_.size) : body_;
     return answer(body, turn, output, progress);
   }
@@ -316,7 +340,13 @@ class HttpSession final : public Session {
   Step answer(std::string_view body, Turn& turn, std::string& output, Progress& progress) {
     ++progress.answered;
     const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
-    switch (answer_call(call, service_, work_)) {
+    request_id_ = request_id_or_none(field_of(head_.fields, kRequestIdField));
+    if (service_.traces != nullptr) traced_.begin(*service_.traces, field_of(head_.fields, kTraceParentField));
+    take_up();
+    const bool is_shed = turn.sheds() && shed_http(call, service_);
+    const HttpNext next = is_shed ? HttpNext::answer : answer_call(call, service_, work_);
+    if (traced_.span) begin_span();
+    switch (next) {
       case HttpNext::answer:
         break;
       case HttpNext::ask:
@@ -337,8 +367,22 @@ class HttpSession final : public Session {
     return Step::done;
   }
 
+  // What is noted from now on is of this request.
+  void take_up() {
+    service_.denials.request_id = request_id_;
+    service_.denials.decided = traced_.span ? &traced_.decided : nullptr;
+  }
+
+  void begin_span() {
+    if (!is_traced(service_.route)) return traced_.span.reset();
+    tell_http(*traced_.span, head_.method, service_.route);
+    traced_.span->start = service_.now;
+  }
+
   Connection send(std::string& output, Micros now) {
+    if (traced_.span) traced_.end_http(*service_.traces, service_.answer.status, now);
     if (is_leaving()) framing_.connection = Connection::close;
+    if (!request_id_.empty()) service_.answer.add("X-Request-Id", request_id_);
     append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
     return framing_.connection;
@@ -388,6 +432,8 @@ class HttpSession final : public Session {
   State state_ = State::head;
   HttpHead head_;  // its views are good within one call only
   Framing framing_;
+  std::string request_id_;
+  TracedRequest traced_;
   HttpWork work_;
   std::size_t place_ = 0;      // in the turn
   std::size_t looked_at_ = 0;  // of a head that is not all there

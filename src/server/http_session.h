@@ -1,6 +1,6 @@
 // An HTTP/1.1 client's conversation: requests in, answers out, in order. See session.h for how it is driven.
 //
-// Keep-alive, pipelining, chunked bodies, Expect: 100-continue; 32 KiB of header, 1 MiB of body. Whatever is not
+// Keep-alive, pipelining, chunked bodies, Expect: 100-continue; header and body within their bounds. Whatever is not
 // HTTP, or could be read in two ways, gets a 400 that says so, and the connection ends. Tested by http_session_test.cc.
 #pragma once
 

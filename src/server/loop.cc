@@ -26,9 +26,12 @@ namespace {
 
 constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
 constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
-constexpr int kAcceptsMax = 64;                 // in a row
-constexpr int kBacklogMax = 4'096;              // of a listener: the kernel's own bound
-constexpr Micros kAcceptRest{100'000};          // when descriptors have run out
+constexpr std::size_t kEventsMin = 256;         // after so many, what was read is decided
+constexpr std::size_t kEventsMax = 16'384;      // of a turn
+constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // of a turn's answers: then they are written
+constexpr int kAcceptsMax = 64;                              // in a row
+constexpr int kBacklogMax = 4'096;                           // of a listener: the kernel's own bound
+constexpr Micros kAcceptRest{100'000};                       // when descriptors have run out
 constexpr std::int64_t kTickSeconds = 1;
 
 // What epoll's events point to.
@@ -80,8 +83,9 @@ std::string text_of(const sockaddr_storage& address) {
 
 class EpollLoop final : public Loop {
  public:
-  EpollLoop(Limiter& limiter, std::size_t buffers_max) : limiter_(limiter), all_(limiter) {
-    all_.held_max = buffers_max;
+  EpollLoop(Limiter& limiter, const LoopOptions& options)
+      : limiter_(limiter), all_(limiter, options.bounds, options.counting) {
+    all_.held_max = options.buffers_max;
   }
 
   // False, and errno, if the kernel refuses.
@@ -100,6 +104,9 @@ class EpollLoop final : public Loop {
   }
 
   void open(Descriptor listening, Door door) override {
+    // What it accepts has it too: the kernel keeps no more for a client than we do.
+    const auto unsent_max = static_cast<int>(all_.bounds.output_max);
+    setsockopt(listening.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
     listeners_.emplace_back(std::move(listening), std::move(door));
     let_in(listeners_.back());
   }
@@ -115,15 +122,25 @@ class EpollLoop final : public Loop {
   }
 
   Stopped run() override {
-    std::array<epoll_event, 256> events;
+    std::vector<epoll_event> events(kEventsMin);
     while (!left_) {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
+      all_.preludes = 0;
+      all_.overload.begin_turn(all_.turn.now());
+      all_.turn.set_shedding(false);
       counts_.turns.add();
-      for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
+      const Micros began = all_.turn.now();
+      for (int i = 0; i < count; ++i) {
+        if (i > 0 && i % static_cast<int>(kEventsMin) == 0) finish_turn();
+        dispatch(events[static_cast<std::size_t>(i)]);
+      }
       wake_due();
       finish_turn();
+      all_.overload.end_turn(limiter_.now());
+      if (count == static_cast<int>(events.size())) events.resize(std::min(2 * events.size(), kEventsMax));
       graveyard_.clear();  // no event of this round points there any more
+      count_time(began);
       if (is_stopping_ && clients_.empty()) leave(Stopped::drained);
     }
     return *left_;
@@ -176,10 +193,19 @@ class EpollLoop final : public Loop {
     if ((events & EPOLLERR) != 0 || has_hung_up || left_while_held) {
       connection.on_gone();
     } else if ((events & EPOLLIN) != 0) {
-      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax) finish_turn();
+      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax || all_.unwritten >= kUnwrittenMax) finish_turn();
+      look_at_the_clock();
       connection.on_readable();
     }
     touch(client);
+  }
+
+  // Once a connection, and only while the loop is behind.
+  bool look_at_the_clock() {
+    if (!all_.overload.is_on()) return false;
+    const bool sheds = all_.overload.sheds(limiter_.now());
+    all_.turn.set_shedding(sheds);
+    return sheds;
   }
 
   // Whatever happened to a connection, the turn's end looks at it.
@@ -204,7 +230,20 @@ class EpollLoop final : public Loop {
       }
       finishing_.clear();
     }
+    all_.unwritten = 0;
     all_.room.clear();
+  }
+
+  // A request takes as long as the turn that it is answered in.
+  void count_time(Micros began) {
+    std::optional<std::int64_t> took;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      DoorCounts& door = counts_.doors[i];
+      const std::uint64_t before = std::exchange(timed_[i], door.requests.get());
+      if (timed_[i] == before) continue;
+      if (!took) took = (limiter_.now() - began).count();
+      door.seconds.add(*took, timed_[i] - before);
+    }
   }
 
   void decide() {
@@ -305,10 +344,14 @@ class EpollLoop final : public Loop {
     if (!door.entrance.admits(peer)) return door.counts->refuse(Refused::proxy);
     auto session = door.entrance.is_open() ? door.make_session(std::move(peer)) : make_no_session();
     const std::size_t open = door.state->open.load();
-    if (open >= door.connections_max) door.counts->refuse(Refused::connections);
+    const bool is_crowded = open >= door.connections_max;
+    const bool may_turn_away = door.is_sheddable && all_.bounds.on_overload == OnOverload::deny;
+    const bool is_turned_away = is_crowded || (may_turn_away && look_at_the_clock());
+    const GiveUp why = is_crowded ? GiveUp::too_crowded : GiveUp::too_busy;
+    if (is_turned_away) door.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
     if (open >= door.connections_max + kRefusedMax) {
       std::string last_words;
-      session->give_up(GiveUp::too_crowded, last_words);
+      session->give_up(why, last_words);
       send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);
       return;
     }
@@ -320,7 +363,7 @@ class EpollLoop final : public Loop {
       connection.begin_with(
           std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), connection.descriptor()));
     }
-    if (open >= door.connections_max) connection.refuse(GiveUp::too_crowded);
+    if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
     add(connection.descriptor(), EPOLLIN, client);
     touch(client);
@@ -379,6 +422,7 @@ class EpollLoop final : public Loop {
 
   Limiter& limiter_;
   LoopCounts counts_;
+  std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
   Shared all_;
   Descriptor epoll_, ticks_, wakes_;
   std::list<Listener> listeners_;
@@ -394,8 +438,8 @@ class EpollLoop final : public Loop {
 
 }  // namespace
 
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max) {
-  auto loop = std::make_unique<EpollLoop>(limiter, buffers_max);
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& options) {
+  auto loop = std::make_unique<EpollLoop>(limiter, options);
   if (!loop->prepare()) {
     return fail(ErrorCode::unavailable, std::string("cannot start a loop: ") + std::strerror(errno));
   }

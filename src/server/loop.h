@@ -33,6 +33,7 @@ struct Door {
   DoorState* state = nullptr;
   DoorCounts* counts = nullptr;  // this loop's
   std::size_t connections_max = 0;
+  bool is_sheddable = true;  // its clients can be answered without a decision, or turned away, when there is no time
 };
 
 enum class Stopped : std::uint8_t {
@@ -69,7 +70,13 @@ class Loop {
   Loop& operator=(const Loop&) = default;
 };
 
-// `buffers_max`: bytes of unfinished requests and unread answers, of all its connections. The limiter outlives it.
-Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, std::size_t buffers_max);
+struct LoopOptions {
+  std::size_t buffers_max = 0;  // bytes of unfinished requests and unread answers, of all its connections
+  Bounds bounds{};
+  Gate* counting = nullptr;  // counts what is decided by limits that clients bring along; null: nobody does
+};
+
+// The limiter and the gate outlive it.
+Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& options);
 
 }  // namespace weir

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "log.h"
 #include "protocol/proxy_header.h"
 
 namespace weir {
@@ -48,6 +49,17 @@ void keep_alive(int listening, std::uint32_t seconds) {
 Prelude::Step Prelude::fail_as(Refused why) {
   why_ = why;
   return Step::failed;
+}
+
+// For whoever wants to know: strangers must not be able to fill the log.
+void Prelude::log_failure() const {
+  if (!is_logged(LogLevel::debug)) return;
+  if (why_ == Refused::proxy) {
+    log(LogLevel::debug, "a connection began without a PROXY header", {{"peer", peer_}});
+  } else {
+    log(LogLevel::debug, "a TLS handshake failed",
+        {{"peer", peer_}, {"error", stream_ ? stream_->failure() : "the client does not speak TLS"}});
+  }
 }
 
 // After a reading that brought nothing.

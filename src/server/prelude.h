@@ -59,6 +59,7 @@ class Prelude {
 
   // When it has failed: why, and what is said in the plain before the connection is closed.
   Refused why() const { return why_; }
+  void log_failure() const;
   std::string_view last_words() const { return last_words_; }
 
   // When it is done.

@@ -28,6 +28,7 @@ enum : std::uint8_t {
   kForAll = 2,   // also for those who have not shown the password
   kHasKey = 4,   // as its first argument
   kHasKeys = 8,  // as all of its arguments
+  kSheds = 16,   // is answered without a decision when there is no time for one
 };
 
 struct RespCommand {

@@ -9,13 +9,14 @@
 
 #include "nearest.h"
 #include "server/resp_call.h"
+#include "server/shed.h"
 
 namespace weir {
 namespace {
 
 constexpr RespCommand kCommands[] = {
     {"auth", 1, 2, run_auth, kForAll | kWaits},
-    {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey},  // it words its own arity error
+    {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey | kSheds},  // it words its own arity error
     {"client", 1, kAnyNumber, run_client, 0},
     {"cluster", 1, kAnyNumber, run_cluster, 0},
     {"command", 0, kAnyNumber, run_command_command, 0},
@@ -23,7 +24,7 @@ constexpr RespCommand kCommands[] = {
     {"dbsize", 0, 0, run_dbsize, kWaits},
     {"del", 1, kAnyNumber, run_del, kWaits | kHasKeys},
     {"echo", 1, 1, run_echo, 0},
-    {"gcra", 4, 6, run_gcra, kHasKey},
+    {"gcra", 4, 6, run_gcra, kHasKey | kSheds},
     {"hello", 0, kAnyNumber, run_hello, kForAll | kWaits},
     {"info", 0, kAnyNumber, run_info, kWaits},
     {"ping", 0, 1, run_ping, 0},
@@ -31,10 +32,10 @@ constexpr RespCommand kCommands[] = {
     {"readonly", 0, 0, run_readonly, 0},
     {"reset", 0, 0, run_reset, kForAll | kWaits},
     {"select", 1, 1, run_select, 0},
-    {"throttle", 4, 5, run_crab_throttle, kHasKey},
+    {"throttle", 4, 5, run_crab_throttle, kHasKey | kSheds},
     {"time", 0, 0, run_time, 0},
-    {"weir.check", 1, kAnyNumber, run_weir_check, kWaits},
-    {"weir.limit", 2, kAnyNumber, run_weir_limit, kHasKey},
+    {"weir.check", 1, kAnyNumber, run_weir_check, kWaits | kSheds},
+    {"weir.limit", 2, kAnyNumber, run_weir_limit, kHasKey | kSheds},
     {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits},
 };
 
@@ -117,6 +118,19 @@ inline const RespCommand* find_again(LastCommand& last, std::string_view name) {
   return found;
 }
 
+// Whether one of its keys is longer than may be, which is replied then.
+inline bool has_long_key(const Call& call, const RespCommand& command) {
+  if ((command.traits & (kHasKey | kHasKeys)) == 0) return false;
+  const std::size_t keys = (command.traits & kHasKeys) != 0 ? call.args.size() - 1 : 1;
+  for (const std::string_view key : call.args.subspan(1).first(std::min(keys, call.args.size() - 1))) {
+    if (call.service.bounds.has_room_for(key)) continue;
+    call.service.bounds.refuse(Refused::key);
+    call.out.error("ERR " + refuse_key(key, call.service.bounds.key_max)->message);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string upper(std::string_view text) {
@@ -154,6 +168,11 @@ AfterCommand run_command(const Call& call) {
     call.out.error("NOAUTH Authentication required.");
     return AfterCommand::go_on;
   }
+  if (call.turn.sheds() && (command->traits & kSheds) != 0) {
+    shed_resp(call, *command);
+    return AfterCommand::go_on;
+  }
+  if (has_long_key(call, *command)) return AfterCommand::go_on;
   if (call.is_waiting && (command->traits & kWaits) != 0) return AfterCommand::wait;
   return command->run(call);
 }

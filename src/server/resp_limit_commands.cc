@@ -98,7 +98,11 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
   }
   const auto verdict = limiter.check_once(bound_id(*check.id, charge.key, charge.limit->algorithm), {&charge, 1});
   if (!verdict) return void(reply_error(call, verdict.error()));
-  write_decision(verdict->binding_decision(), call.out);
+  const Result<Decision> decision = verdict->binding_decision();
+  Gate* const counting = call.service.counting;
+  if (counting != nullptr) counting->count_inline({&charge, 1}, {&decision, 1}, limiter.now());
+  call.service.denials.note(limiter.now(), charge.key, *decision);
+  write_decision(*decision, call.out);
 }
 
 Gate* gate_or_error(const Call& call) {
@@ -162,12 +166,20 @@ AfterCommand run_weir_check(const Call& call) {
                       : check->id    ? gate->check_once(bound_id(*check->id, check->request), check->request)
                                      : gate->check(check->request);
   if (!answer) return reply_error(call, answer.error());
+  if (!answer->allowed && !check->is_peek) {
+    call.service.denials.note(call.service.limiter.now(), *answer, check->request);
+  }
   write_answer(*answer, call.out);
   return AfterCommand::go_on;
 }
 
 AfterCommand run_weir_reset(const Call& call) {
-  return call.args.size() == 2 ? reply_flag(call, call.service.limiter.reset(call.args[1])) : reset_rule(call);
+  if (call.args.size() > 2) return reset_rule(call);
+  if (auto error = refuse_key(call.args[1], call.service.bounds.key_max)) {
+    if (!call.service.bounds.has_room_for(call.args[1])) call.service.bounds.refuse(Refused::key);
+    return reply_error(call, *error);
+  }
+  return reply_flag(call, call.service.limiter.reset(call.args[1]));
 }
 
 AfterCommand run_del(const Call& call) {

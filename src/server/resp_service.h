@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "server/bounds.h"
+#include "server/denial_log.h"
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
 #include "weir/gate.h"
@@ -35,9 +37,12 @@ struct LastCommand {
 
 struct RespService {
   Limiter& limiter;
-  Gate* gate = nullptr;    // null: there are no rules
-  std::string version{};   // of the server
-  std::string password{};  // empty: everybody may come in
+  Gate* gate = nullptr;      // null: there are no rules
+  std::string version{};     // of the server
+  std::string password{};    // empty: everybody may come in
+  Gate* counting = nullptr;  // counts limits that clients bring along; null: nobody does
+  DoorBounds bounds{};
+  DoorDenials denials{};
 
   InlineLimits quotas{};
   RespLimits limits{};

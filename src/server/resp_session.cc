@@ -24,6 +24,8 @@ std::string_view last_words(GiveUp why) {
       return "ERR all connections together hold as much memory as they may; try again shortly";
     case GiveUp::too_crowded:
       return "ERR max number of clients reached";
+    case GiveUp::too_busy:
+      return "ERR there is more to answer than there is time for; try again shortly";
   }
   return "ERR the request was not finished in time";
 }
@@ -43,7 +45,7 @@ void write_reply(RespStep::Kind kind, const Decision& decision, resp::Writer& ou
 
 class RespSession final : public Session {
  public:
-  RespSession(RespService& service, std::int64_t id) : service_(service) {
+  RespSession(RespService& service, std::int64_t id) : service_(service), parser_(service.bounds.resp()) {
     client_.id = id;
     client_.is_known = service.password.empty();
     trust();
@@ -70,7 +72,7 @@ class RespSession final : public Session {
     }
     past_step_ = service_.steps.size();
     progress.asked = is_waiting_;
-    progress.phase = progress.consumed < input.size() ? Phase::body : Phase::idle;
+    progress.phase = phase_of(input.size() - progress.consumed);
     return progress;
   }
 
@@ -83,6 +85,7 @@ class RespSession final : public Session {
         output.append(service_.texts, text, step.at - text);
         text = step.at;
       } else if (const auto& decision = turn.answer(step.at); decision) {
+        service_.denials.note(turn.now(), turn.asked_for(step.at).key, *decision);
         write_reply(step.kind, *decision, out);
       } else {
         out.error("ERR " + decision.error().message);
@@ -101,16 +104,22 @@ class RespSession final : public Session {
   std::size_t held() const override { return 0; }  // a request is read where it lies, in the connection's buffer
 
  private:
+  // What is as small as a header may take no longer than one.
+  Phase phase_of(std::size_t rest) const {
+    if (rest == 0) return Phase::idle;
+    return rest <= service_.bounds.http.header_max ? Phase::header : Phase::body;
+  }
+
   bool is_full(const std::string& output, Progress& progress) const {
     if (is_waiting_) {
       return service_.steps.size() - first_step_ >= kStepsMax || service_.texts.size() - first_text_ >= kTextsMax;
     }
-    progress.full = output.size() >= kOutputMax;
+    progress.full = output.size() >= service_.bounds.output_max;
     return progress.full;
   }
 
   AfterCommand answer(const resp::ParsedRequest& request, Turn& turn, std::string& output) {
-    if (request.status == resp::Status::bad) return refuse(request.reason, output);
+    if (request.status == resp::Status::bad) return refuse(request, output);
     if (request.args.empty()) return AfterCommand::go_on;
     resp::Writer out(is_waiting_ ? service_.texts : output, client_.protocol);
     const AfterCommand after = run_command({.args = request.args,
@@ -130,9 +139,10 @@ class RespSession final : public Session {
     return after;
   }
 
-  AfterCommand refuse(std::string_view reason, std::string& output) {
+  AfterCommand refuse(const resp::ParsedRequest& request, std::string& output) {
     if (is_waiting_) return AfterCommand::wait;  // the next call comes to the same end
-    resp::Writer(output, client_.protocol).error("ERR " + std::string(reason));
+    service_.bounds.refuse(request.is_too_large ? Refused::body : Refused::malformed);
+    resp::Writer(output, client_.protocol).error("ERR " + std::string(request.reason));
     return AfterCommand::close;
   }
 

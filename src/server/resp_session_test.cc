@@ -117,7 +117,7 @@ TEST_F(RespSessionTest, AnswersAPipelineInOrderAndKeepsTheRest) {
   const std::string bytes = "PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n\r\nFOO\r\nPING\r\n*1\r\n$4\r\nPI";
   EXPECT_EQ(say(bytes), "+PONG\r\n$1\r\nx\r\n-ERR unknown command 'FOO', with args beginning with: \r\n+PONG\r\n");
   EXPECT_EQ(left, "*1\r\n$4\r\nPI");
-  EXPECT_EQ(progress.phase, Phase::body);
+  EXPECT_EQ(progress.phase, Phase::header);
   EXPECT_EQ(progress.answered, 5u);
   EXPECT_FALSE(progress.close);
   EXPECT_EQ(say("*1\r\n$4\r\nPING\r\n"), "+PONG\r\n");

@@ -300,6 +300,7 @@ void RlsService::respond() {
   const Micros now = limiter_.now();
   if (binding.limit != nullptr) tell_client(binding, now);
   if (binding.is_over) tell_denial(binding, now);
+  note(binding, now);
 }
 
 void RlsService::add_status(const Told& told) {
@@ -372,6 +373,14 @@ void RlsService::tell_denial(const Told& told, Micros now) {
   write_check(http_, outcome, style_of(told), now);
   response_.raw_body = http_.body;
   response_.response_headers.push_back({"content-type", http_.content_type});
+}
+
+void RlsService::note(const Told& told, Micros now) const {
+  if (told.part->is_override) {
+    const Override& own = overrides_[told.part->place];
+    return denials.note(now, own.key, own.answer.decision);
+  }
+  denials.note(now, answer_of(*told.part), views_of(*told.part).requests[told.part->place]);
 }
 
 }  // namespace weir

@@ -20,6 +20,7 @@
 #include "protocol/check_answer.h"
 #include "protocol/grpc_message.h"
 #include "protocol/rls.h"
+#include "server/denial_log.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -38,6 +39,8 @@ class RlsService {
 
   // Without a gate there are no rules. The response is valid until the next call.
   tl::expected<const RlsResponse*, RlsError> decide(const RlsRequest& request, Gate* gate);
+
+  DoorDenials denials{};  // of the door that asks
 
  private:
   // What becomes of a descriptor.
@@ -87,6 +90,7 @@ class RlsService {
   void add_fields();
   const AnswerStyle& style_of(const Told& told) const;
   void tell_denial(const Told& told, Micros now);
+  void note(const Told& told, Micros now) const;
 
   Limiter& limiter_;
   Gate* gate_ = nullptr;  // of this call

@@ -5,41 +5,68 @@
 #include "server/server.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "server/admin_service.h"
 #include "server/certificate_watch.h"
 #include "server/grpc_session.h"
 #include "server/held_sockets.h"
 #include "server/http_session.h"
 #include "server/listener.h"
 #include "server/resp_session.h"
+#include "server/signals.h"
+#include "weir/clock.h"
 
 namespace weir {
 namespace {
 
-constexpr Patience kHttpPatience{.idle = 60, .header = 10, .body = 60};
-constexpr Patience kRespPatience{.idle = 0, .header = 60, .body = 60};   // pools keep idle connections for hours
-constexpr Patience kGrpcPatiences{.idle = 0, .header = 10, .body = 60};  // gateways keep theirs for days
+// What the sessions of all loops share.
+struct ForAllLoops {
+  DenialLog denials;
+  std::optional<Traces> traces{};
+  MetricsSources metrics;
+  AdminService admin{};
+};
 
 // What the sessions of one loop work with.
 struct Services {
-  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending)
-      : http{.limiter = limiter, .gate = options.gate, .stopping = &ending.stopping, .leaving = &ending.leaving},
-        admin{.limiter = limiter, .face = HttpFace::admin, .stopping = &ending.stopping, .leaving = &ending.leaving},
-        grpc(limiter, options.gate),
-        resp{.limiter = limiter, .gate = options.gate, .version = options.version, .password = options.password} {
+  Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, ForAllLoops& all, LoopCounts& counts)
+      : http{.limiter = limiter, .gate = options.gate},
+        admin{.limiter = limiter, .face = HttpFace::admin},
+        grpc(limiter, options.gate, {options.bounds, &counts.doors[1]}),
+        resp{.limiter = limiter, .gate = options.gate} {
+    for (HttpService* one : {&http, &admin}) {
+      one->stopping = &ending.stopping;
+      one->leaving = &ending.leaving;
+    }
+    http.counting = resp.counting = options.counting;
+    http.bounds = {options.bounds, &counts.doors[0]};
+    resp.bounds = {options.bounds, &counts.doors[2]};
+    admin.bounds = {options.bounds, &counts.doors[3]};
+    admin.metrics = &all.metrics;
+    admin.admin = &all.admin;
     grpc.stopping = &ending.stopping;
+    resp.version = options.version;
+    resp.password = options.password;
+    http.denials = {&all.denials, options.gate, "http"};
+    resp.denials = {&all.denials, options.gate, "resp"};
+    grpc.methods.denials() = {&all.denials, options.gate, "grpc"};
+    http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
   }
 
   HttpService http, admin;
@@ -50,14 +77,30 @@ struct Services {
 class ThreadedServer final : public Server {
  public:
   ThreadedServer(ServerOptions options, Limiter& limiter)
-      : options_(std::move(options)), proxies_(options_.peers.proxies), limiter_(limiter) {}
+      : options_(std::move(options)),
+        proxies_(options_.peers.proxies),
+        limiter_(limiter),
+        all_{.denials = DenialLog(options_.denials, limiter),
+             .metrics = {.limiter = &limiter,
+                         .gate = options_.counting,
+                         .version = options_.version,
+                         .connections_max = options_.connections_max,
+                         .started = limiter.now(),
+                         .hooks = options_.metrics}} {}
 
   Result<void> prepare() {
-    for (std::size_t i = 0; i < options_.threads; ++i) {
-      auto loop = make_loop(limiter_, options_.buffers_max / options_.threads);
+    look_after();
+    add_metrics();
+    if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
+    for (std::size_t i = 0; i < options_.threads + (has_admin() ? 1 : 0); ++i) {
+      auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
+                                       .bounds = options_.bounds,
+                                       .counting = options_.counting});
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
-      services_.push_back(std::make_unique<Services>(options_, limiter_, life_.ending()));
+      LoopCounts& counts = loops_.back()->counts();
+      services_.push_back(std::make_unique<Services>(options_, limiter_, life_.ending(), all_, counts));
+      all_.metrics.loops.push_back(&counts);
     }
     if (options_.tls.is_on()) {
       auto certificates = load_certificates(options_.tls);
@@ -65,6 +108,7 @@ class ThreadedServer final : public Server {
       certificates_ = *std::move(certificates);
     }
     if (auto opened = open_doors(); !opened) return opened;
+    all_.admin.access.any_host = addresses_.admin && addresses_.admin->is_unix();
     std::function<void()> on_hangup;
     if (options_.on_hangup || certificates_) on_hangup = [this] { hang_up(); };
     if (!life_.open(std::move(on_hangup))) {
@@ -112,26 +156,30 @@ class ThreadedServer final : public Server {
     const auto admin = [](Services& services, std::string peer) {
       return make_http_session(services.admin, std::move(peer));
     };
-    return open_door(0, options_.http, addresses_.http, kHttpPatience, http)
-        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, kGrpcPatiences, grpc); })
-        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, kRespPatience, resp); })
-        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, kHttpPatience, admin); });
+    const Patience patience = options_.bounds.http_patience(), others = options_.bounds.other_patience();
+    return open_door(0, options_.http, addresses_.http, patience, http)
+        .and_then([&] { return open_door(1, options_.grpc, addresses_.grpc, others, grpc); })
+        .and_then([&] { return open_door(2, options_.resp, addresses_.resp, others, resp); })
+        .and_then([&] { return open_door(3, options_.admin, addresses_.admin, patience, admin); });
   }
 
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
                          Patience patience, const MakeSessionOf& make_session) {
     const std::string door(kDoorNames[number]);
+    const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // which has a loop of its own
+    const std::size_t first = is_admin ? options_.threads : 0, loops = is_admin ? 1 : options_.threads;
     std::vector<Descriptor> sockets = take_inherited(door);
     if (!sockets.empty()) {
       real = address_of(sockets[0]);
-      if (door == "admin" && !real->is_loopback()) {
+      if (is_admin && !real->is_loopback() && !options_.admin_access.has_token()) {
         return fail(ErrorCode::invalid_argument,
                     "the admin socket was opened at " + to_string(*real) +
-                        ": whoever reaches it rules the server; open it on this machine only");
+                        ": whoever reaches it rules the server; open it on this machine only, or give "
+                        "--admin-token-file");
       }
       if (std::ranges::count(options_.life.inherited.files, door) > 0) sockets_.own_file(door, real->path);
     } else if (wanted) {
-      auto listening = listen_on(*wanted, "--" + door, loops_.size());
+      auto listening = listen_on(*wanted, "--" + door, loops);
       if (!listening) return fail(std::move(listening.error()));
       real = listening->address;
       sockets = std::move(listening->sockets);
@@ -141,9 +189,10 @@ class ThreadedServer final : public Server {
     }
     const Entrance entrance = entrance_of(number, *real);
     addresses_.tls[number] = entrance.tls != nullptr;
+    all_.metrics.open[number] = &doors_[number].open;
     // Everybody has a socket, and every socket has somebody: the kernel may let clients wait at any of them.
-    for (std::size_t i = 0; i < std::max(sockets.size(), loops_.size()); ++i) {
-      const std::size_t l = i % loops_.size();
+    for (std::size_t i = 0; i < std::max(sockets.size(), loops); ++i) {
+      const std::size_t l = first + i % loops;
       Services& services = *services_[l];
       Descriptor socket(fcntl(sockets[i % sockets.size()].get(), F_DUPFD_CLOEXEC, 0));
       if (!socket) return fail(ErrorCode::unavailable, std::string("cannot listen: ") + std::strerror(errno));
@@ -155,10 +204,16 @@ class ThreadedServer final : public Server {
                        .entrance = entrance,
                        .state = &doors_[number],
                        .counts = &loops_[l]->counts().doors[number],
-                       .connections_max = options_.connections_max});
+                       .connections_max = options_.connections_max,
+                       .is_sheddable = !is_admin});
     }
     sockets_.hold(door, std::move(sockets));
     return {};
+  }
+
+  bool has_admin() const {
+    return options_.admin || std::ranges::any_of(options_.life.inherited.sockets,
+                                                 [](const NamedSocket& given) { return given.door == "admin"; });
   }
 
   std::vector<Descriptor> take_inherited(const std::string& door) {
@@ -167,6 +222,41 @@ class ThreadedServer final : public Server {
       if (given.door == door) sockets.push_back(std::move(given.socket));
     }
     return sockets;
+  }
+
+  void look_after() {
+    all_.admin.control = options_.control;
+    all_.admin.access = options_.admin_access;
+    all_.admin.version = options_.version;
+    all_.admin.state = options_.state;
+    all_.admin.threads = options_.threads;
+    all_.admin.started = limiter_.now();
+    all_.admin.doors = [this] { return door_views(); };
+  }
+
+  // What this server itself has to tell beside its counts.
+  void add_metrics() {
+    MetricsHooks& hooks = all_.metrics.hooks;
+    hooks.denials_logged = [this] { return all_.denials.counts().logged; };
+    hooks.denials_dropped = [this] { return all_.denials.counts().dropped; };
+    hooks.certificate_expiry = [this]() -> std::optional<Micros> {
+      const TlsStatus tls = tls_status();
+      return tls.is_on ? std::optional(Micros{tls.not_after * 1'000'000}) : std::nullopt;
+    };
+  }
+
+  std::vector<DoorView> door_views() const {
+    const std::array<std::pair<std::string_view, const std::optional<Address>&>, kDoors> doors = {
+        {{"http", addresses_.http}, {"grpc", addresses_.grpc}, {"resp", addresses_.resp}, {"admin", addresses_.admin}}};
+    std::vector<DoorView> views;
+    for (std::size_t i = 0; i < kDoors; ++i) {
+      const auto& [name, address] = doors[i];
+      if (!address) continue;
+      DoorView& view =
+          views.emplace_back(DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
+      for (const auto& loop : loops_) view.requests += loop->counts().doors[i].requests.get();
+    }
+    return views;
   }
 
   Entrance entrance_of(std::size_t door, const Address& address) const {
@@ -189,6 +279,7 @@ class ThreadedServer final : public Server {
   std::unique_ptr<TlsCertificates> certificates_;
   Limiter& limiter_;
   ServerAddresses addresses_;
+  ForAllLoops all_;
   std::array<DoorState, kDoors> doors_{};
   std::atomic<std::int64_t> last_id_{0};
   HeldSockets sockets_;

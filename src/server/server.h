@@ -15,10 +15,16 @@
 #include <optional>
 #include <string>
 
+#include "admin/control.h"
 #include "server/address.h"
+#include "server/admin_access.h"
+#include "server/bounds.h"
+#include "server/denial_log.h"
 #include "server/life.h"
 #include "server/loop.h"
+#include "server/metrics.h"
 #include "server/tls.h"
+#include "server/traces.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/result.h"
@@ -30,6 +36,7 @@ struct ServerOptions {
   std::size_t threads = 1;
   std::size_t connections_max = 10'000;              // of each door, so that one cannot starve another
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
+  Bounds bounds{};                                   // on what one client may send and leave unread
   std::string version;
   std::string password{};  // that Redis clients must give; empty: none
   Gate* gate = nullptr;    // the rules, which outlive the server; null: there are none
@@ -37,6 +44,13 @@ struct ServerOptions {
   std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
   TlsOptions tls{};
   PeerOptions peers{};
+  Gate* counting = nullptr;  // counts what is decided, by rules or not; outlives the server; null: nobody does
+  MetricsHooks metrics{};    // what /metrics asks other parts of the program
+  DenialLogOptions denials{};
+  TraceOptions traces{};
+  Control* control = nullptr;  // what the admin port looks after, which outlives the server, too; null: nothing
+  AdminAccess admin_access{};  // who may
+  std::string state{};         // the file, as it is told to people
 };
 
 struct ServerAddresses {

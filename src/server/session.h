@@ -11,13 +11,11 @@
 #include <string>
 #include <string_view>
 
+#include "server/bounds.h"
 #include "server/turn.h"
 #include "weir/verdict.h"
 
 namespace weir {
-
-// No session adds to output that is already this long: it stops, and goes on when it is called again.
-inline constexpr std::size_t kOutputMax = std::size_t{1} << 20;
 
 // What a session waits for; the connection has a patience for each.
 enum class Phase : std::uint8_t { idle, header, body };
@@ -27,7 +25,7 @@ struct Progress {
   std::size_t answered = 0;  // requests that were completed
   Phase phase = Phase::idle;
   bool close = false;  // once the output is written
-  bool full = false;   // stopped because of kOutputMax: call again with the rest
+  bool full = false;   // stopped because of Bounds::output_max: call again with the rest
   bool asked = false;  // something of the turn: settle() comes next, then consume() with the rest
 };
 
@@ -36,6 +34,7 @@ enum class GiveUp : std::uint8_t {
   too_slow,     // a request was begun and not finished in time
   no_room,      // what all connections hold in memory is at its bound
   too_crowded,  // as many connections as may be are open
+  too_busy,     // there is no time for those that are open already
 };
 
 class Session {

@@ -52,7 +52,9 @@ class OpenSslStream final : public TlsStream {
     const unsigned char* chosen = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(ssl_.get(), &chosen, &size);
-    return size > 0 ? Step::done : Step::failed;
+    if (size > 0) return Step::done;
+    failure_ = "h2 was not agreed on";
+    return Step::failed;
   }
 
   std::size_t receive(std::span<char> room) override {
@@ -100,6 +102,7 @@ class OpenSslStream final : public TlsStream {
 
   bool has_ended() const override { return has_ended_; }
   bool has_failed() const override { return has_failed_; }
+  std::string_view failure() const override { return failure_; }
 
  private:
   static int int_of(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
@@ -118,12 +121,14 @@ class OpenSslStream final : public TlsStream {
         return Step::again;
       default:
         has_failed_ = has_ended_ = true;
+        if (const char* why = ERR_reason_error_string(ERR_peek_last_error()); why != nullptr) failure_ = why;
         return Step::failed;
     }
   }
 
   std::unique_ptr<SSL, Freer<SSL_free>> ssl_;
   TlsInside inside_;
+  std::string_view failure_ = "the client has left";
   bool is_parting_ = false;
   bool has_parted_ = false;
   bool wants_write_ = false;

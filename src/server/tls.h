@@ -3,7 +3,7 @@
 // The certificate can be loaded again while connections are open: they go on with what they began with, the next ones
 // see the new one, and a pair that is no good leaves the old in force. A stream never waits; it works on a socket that
 // does not block and says what it waits for. TlsCertificates: any thread; a stream: its loop's. OpenSSL is seen in
-// tls.cc alone. Tested by tests/server/tls.sh.
+// tls.cc alone. Tested by tls_test.cc and tests/server/tls.sh.
 #pragma once
 
 #include <array>
@@ -60,6 +60,8 @@ class TlsStream {
   // The client sends no more, or what it sent is no good; of the latter nothing more can be sent either.
   virtual bool has_ended() const = 0;
   virtual bool has_failed() const = 0;
+  // Why; in OpenSSL's words.
+  virtual std::string_view failure() const = 0;
 
  protected:
   TlsStream() = default;

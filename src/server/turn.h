@@ -12,13 +12,16 @@
 #include <cstddef>
 #include <vector>
 
+#include "weir/gate.h"
 #include "weir/limiter.h"
 
 namespace weir {
 
 class Turn {
  public:
-  explicit Turn(Limiter& limiter) : limiter_(limiter), now_(limiter.now()) {}
+  // What is decided is counted by the gate; null: nowhere.
+  explicit Turn(Limiter& limiter, Gate* counting = nullptr)
+      : limiter_(limiter), counting_(counting), now_(limiter.now()) {}
 
   // The place of its answer.
   std::size_t ask(const Charge& charge) {
@@ -26,8 +29,12 @@ class Turn {
     return charges_.size() - 1;
   }
   std::size_t asked() const { return charges_.size(); }
+  const Charge& asked_for(std::size_t place) const { return charges_[place]; }
 
-  void decide() { now_ = limiter_.check_many(charges_, answers_); }
+  void decide() {
+    now_ = limiter_.check_many(charges_, answers_);
+    if (counting_ != nullptr) counting_->count_inline(charges_, answers_, now_);
+  }
 
   // After decide().
   const Result<Decision>& answer(std::size_t place) const { return answers_[place]; }
@@ -38,9 +45,15 @@ class Turn {
 
   void clear() { charges_.clear(); }
 
+  // Whether what comes up now is answered without a decision, since there is no time for one: see overload.h.
+  bool sheds() const { return sheds_; }
+  void set_shedding(bool sheds) { sheds_ = sheds; }
+
  private:
   Limiter& limiter_;
+  Gate* const counting_;
   Micros now_;
+  bool sheds_ = false;
   std::vector<Charge> charges_;
   std::vector<Result<Decision>> answers_;
 };

@@ -4,7 +4,8 @@
 
 namespace weir::table {
 
-Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own) {
+Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
+                   std::uint32_t enough) {
   Page& page = page_of(name);
   if (Unit* unit = match(page.slots[home_line(name.name)], name.name)) {
     const Word word = actor_.read(*unit);
@@ -15,7 +16,7 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
   while (!actor_.is_damaged()) {
     const Word version = actor_.read(page.version);
     Place place{.page = &page, .version = version};
-    Candidate best;
+    Candidate best{.enough = enough};
     if (walk(page, name, version, now, changes, own, place, best)) return place;
     if (!(actor_.read(page.version) == version)) continue;
     place.unit = best.unit;
@@ -34,7 +35,7 @@ bool Finder::walk(Page& page, const Name& name, const Word& version, std::int64_
   bool chain = true;
   std::uint64_t passed = 0;
   std::uint32_t line = home_line(name.name);
-  for (std::uint32_t i = 0; i < kLines && (chain || best.unit == nullptr || best.alive); ++i) {
+  for (std::uint32_t i = 0; i < kLines && (chain || !best.is_found()); ++i) {
     for (Unit& unit : page.slots[line]) {
       const Word word = actor_.read(unit);
       if (chain && word.tag != 0 && name_of(word.tag) == name.name) {
@@ -43,7 +44,7 @@ bool Finder::walk(Page& page, const Name& name, const Word& version, std::int64_
         place.present = true;
         return true;
       }
-      if (best.unit == nullptr || best.alive) consider(unit, word, passed, now, changes, own, best);
+      if (!best.is_found()) consider(unit, word, passed, now, changes, own, best);
     }
     passed |= std::uint64_t{1} << line;
     chain = chain && (version.state >> line & 1) != 0;
@@ -56,6 +57,10 @@ void Finder::consider(Unit& unit, const Word& word, std::uint64_t passed, std::i
                       std::span<const Name> own, Candidate& best) {
   SlotReader::Pulse pulse{.lapsed = true};
   if (word.tag != 0) {
+    if (best.looks <= 0 && best.unit != nullptr) return;
+    const bool is_in_slot = reader_.is_in_slot(word);
+    if (best.looks <= 0 && !is_in_slot) return;
+    best.looks -= is_in_slot ? 1 : kLooksAtBlock;
     pulse = reader_.pulse(word, now);
     if (!pulse.lapsed && (pulse.protected_ || (best.unit != nullptr && pulse.fraction >= best.fraction))) return;
     for (const Name& name : own) {
@@ -63,7 +68,7 @@ void Finder::consider(Unit& unit, const Word& word, std::uint64_t passed, std::i
     }
   }
   if (changes.find(region_.number_of(unit)) != nullptr) return;
-  best = {&unit, word, passed, pulse.fraction, !pulse.lapsed};
+  best = {&unit, word, passed, pulse.fraction, !pulse.lapsed, best.looks, best.enough};
 }
 
 }  // namespace weir::table

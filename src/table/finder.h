@@ -5,7 +5,8 @@
 // marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the version
 // in its own operation, so of two who insert one key, one fails and looks again.
 //
-// Room is, in this order: an empty slot, one that has lapsed, the one with the smallest part spent. If all are spent,
+// Room is, in this order: an empty slot, one that has lapsed, the one with the smallest part spent, of those that it
+// looks at: so many, and no more once there is one to take, for a flood of new keys must not be dear. If all are spent,
 // the page is full. For the one thread of an actor. Tested by tests/store_contract_test.cc and tests/churn_test.cc.
 #pragma once
 
@@ -45,7 +46,8 @@ class Finder {
   //
   // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
   // for one of its keys at the cost of another.
-  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own);
+  // Nobody is looked for who has spent less than `enough`, of 2^20: what the newcomer is about to spend itself.
+  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint32_t enough = 0);
 
  private:
   struct Candidate {
@@ -54,7 +56,14 @@ class Finder {
     std::uint64_t passed = 0;
     std::uint32_t fraction = 0;
     bool alive = true;
+    int looks = kLooksMax;  // left
+    std::uint32_t enough = 0;
+
+    bool is_found() const { return unit != nullptr && (!alive || fraction <= enough); }
   };
+  // To look at a key that lives in a block costs as much as some that live in their slots.
+  static constexpr int kLooksMax = 64, kLooksAtBlock = 8;
+
   bool walk(Page& page, const Name& name, const Word& version, std::int64_t now, Changes& changes,
             std::span<const Name> own, Place& place, Candidate& best);
   void consider(Unit& unit, const Word& word, std::uint64_t passed, std::int64_t now, Changes& changes,

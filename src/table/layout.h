@@ -131,6 +131,7 @@ struct Header {
   std::uint64_t clean;           // a Condition
   alignas(64) std::uint64_t sweep_page, reclaim_page;
   std::uint64_t swept;                     // lapsed keys that the sweep removed
+  std::uint64_t reclaim_at_us;             // nobody looks for lapsed blocks before; 0 in older files
   alignas(64) Unit free_counts[kClasses];  // {changes << 2, blocks that are free}
   std::uint64_t free_hints[kClasses];      // where in its map to look first
   std::uint64_t assemble_hint;             // where to look for pieces that lie beside each other

@@ -189,6 +189,11 @@ std::optional<Block> SlotReader::block_of(const Word& slot) {
   return block_at(slot.state);
 }
 
+std::uint32_t part_spent(const Limit& limit, std::int64_t cost) {
+  if (cost <= 0 || limit.capacity <= 0) return 0;
+  return fraction_of(static_cast<std::uint64_t>(cost), static_cast<std::uint64_t>(limit.capacity));
+}
+
 SlotReader::Pulse SlotReader::pulse(const Word& slot, std::int64_t now) {
   const std::uint32_t number = limit_of(slot.tag);
   if (is_ticket(number)) return {.lapsed = is_ticket_over(number, slot.state, now), .protected_ = false, .fraction = 0};

@@ -51,6 +51,9 @@ struct Content {
   TableCell cell;
 };
 
+// The part of a limit that a cost is, of 2^20; 0 for what gives back.
+std::uint32_t part_spent(const Limit& limit, std::int64_t cost);
+
 class SlotReader {
  public:
   SlotReader(Actor& actor, Registry& registry) : actor_(actor), registry_(registry) {}
@@ -70,6 +73,9 @@ class SlotReader {
     std::uint32_t fraction = 0;  // spent, of 2^20
   };
   Pulse pulse(const Word& slot, std::int64_t now);
+
+  // Whether that is told by the slot itself; else its block must be read.
+  bool is_in_slot(const Word& slot) { return is_ticket(limit_of(slot.tag)) || known_in_slot(slot) != nullptr; }
 
   // The permits that are forgotten with this slot.
   std::int64_t spent(const Word& slot, std::int64_t now);

@@ -9,6 +9,8 @@
 namespace weir::table {
 namespace {
 
+constexpr std::uint64_t kReclaimRest = 5'000;  // some twenty times as long as it takes
+
 // Only one process sweeps at a time; which one may change with every slice.
 class Ownership {
  public:
@@ -71,13 +73,20 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
   if (!is_damaged && passed != version.state) replace(page.version, version, {version.tag + 4, passed});
 }
 
-void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
+bool reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
   constexpr std::uint64_t kPagesAtOnce = 16;  // some tenths of a millisecond
   const Region& region = actor.region();
+  const std::uint64_t left = load(region.header().reclaim_at_us) - static_cast<std::uint64_t>(now);
+  if (left - 1 < kReclaimRest) return false;  // a time further ahead is not one that was noted
   for (std::uint64_t i = 0; i < std::min(kPagesAtOnce, region.pages()); ++i) {
     const std::uint64_t page = __atomic_fetch_add(&region.header().reclaim_page, 1, __ATOMIC_RELAXED) % region.pages();
     sweep_page(actor, reader, region.page(page), now);
   }
+  return true;
+}
+
+void rest_from_reclaiming(const Region& region, std::int64_t now) {
+  store(region.header().reclaim_at_us, static_cast<std::uint64_t>(now) + kReclaimRest);
 }
 
 bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {

@@ -15,7 +15,14 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
 
 // reclaim_blocks()
 //
-// For whoever finds the arena full: sweeps some pages, other ones each time, for blocks of keys that have lapsed.
-void reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now);
+// For whoever finds the arena full: sweeps some pages, other ones each time, for blocks of keys that have lapsed. False
+// while it rests.
+bool reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now);
+
+// rest_from_reclaiming()
+//
+// It was in vain: nobody does it again for a while. Else a flood of keys that are refused would cost the sweep of
+// thousands of slots each.
+void rest_from_reclaiming(const Region& region, std::int64_t now);
 
 }  // namespace weir::table

@@ -127,8 +127,10 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
 bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_class) {
   if (take_block(actor_, place, block_class)) return true;
   if (actor_.is_damaged()) return false;
-  reclaim_blocks(actor_, reader_, now_);
-  return take_block(actor_, place, block_class);
+  if (!reclaim_blocks(actor_, reader_, now_)) return false;
+  if (take_block(actor_, place, block_class)) return true;
+  rest_from_reclaiming(actor_.region(), now_);
+  return false;
 }
 
 Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::State& state) {

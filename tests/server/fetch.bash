@@ -78,6 +78,7 @@ provide() {
     caddy) from_debian caddy caddy usr/bin/caddy caddy ;;
     zsh) from_debian zsh zsh bin/zsh zsh zsh-common ;;
     fish) from_debian fish fish usr/bin/fish fish fish-common libpcre2-32-0 ;;
+    promtool) from_debian prometheus promtool usr/bin/promtool prometheus ;;
     haproxy)
       from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
       ;;

@@ -1,4 +1,5 @@
-# Options from a file: each by its name, the command line before it, and mistakes told with their place.
+# Options from a file: each by its name, the command line before it, and mistakes told with their place. Whatever option
+# `weir serve` has, whoever added it, can stand there.
 source "$(dirname "$0")/lib.bash"
 
 cat >"$work/rules.yaml" <<'YAML'

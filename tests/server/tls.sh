@@ -2,7 +2,7 @@
 # while connections are open. Inside nothing is different: what comes out is what comes out in the plain.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/tls.bash"
-source "$(dirname "$0")/fetch.bash"
+source "$(dirname "$0")/gateway.bash"
 authority ca
 authority other_ca
 certificate ca server
@@ -46,8 +46,18 @@ refuses "doors without a certificate" "--tls needs --tls-cert" --tls http
 refuses "a door that is none" "'htp' is no door; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
 refuses "a unix socket with TLS" "leave its door out" "${tls[@]}" --tls http --http "unix:$work/http.sock"
 
+# --- what the page shows ---------------------------------------------------------------------------------------------
+# The example of docs/operate.md, on this run's ports.
+free_port shown_http shown_resp
+mkdir "$work/shown"
+example=$(sed -n '/^## TLS/,/^## Stop/p' "$2/docs/operate.md" | sed -n '/^```sh$/,/^```$/p' | grep -v '^```' |
+  sed -e "s#^weir serve#'$program' serve --http :$shown_http --grpc off --resp :$shown_resp --admin off#" \
+    -e "s/8080/$shown_http/; s/6380/$shown_resp/" -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
+is "the example of the page" "ok PONG" \
+  "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null | paste -sd' ')"
+
 # --- four doors ------------------------------------------------------------------------------------------------------
-start_server "${tls[@]}"
+start_server "${tls[@]}" --log-level debug
 announced=$(cat "$work/out0")
 has "announced: https" "http  https://127.0.0.1:$http_port" "$announced"
 has "announced: rediss" "resp  rediss://127.0.0.1:$resp_port" "$announced"
@@ -91,6 +101,12 @@ has "plain HTTP is told" "This port speaks TLS; write https://." "$(curl -s -i -
 has "a plain Redis client is told" "-ERR this port speaks TLS" "$(printf 'PING\r\n' | raw "$resp_port")"
 is "plain HTTP/2 is closed" "" "$(printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' | raw "$grpc_port")"
 is "garbage in a handshake is closed" "" "$(printf '\x16\x03\x01\x00\x05hello' | raw "$http_port" | tr -dc a-z)"
+
+for why in "unsupported protocol" "no shared cipher" "no application protocol" "h2 was not agreed on" \
+  "the client does not speak TLS"; do
+  until_true 5 grep -q "a TLS handshake failed.*$why" "$work/err0"
+  has "the log at level debug knows why: $why" "$why" "$(grep "a TLS handshake failed" "$work/err0")"
+done
 
 # --- as in the plain -------------------------------------------------------------------------------------------------
 is "20,000 commands, 10,000 checks, and a client that takes its answers late" "equal" \

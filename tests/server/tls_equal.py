@@ -56,12 +56,12 @@ def large():
 
 
 def checks():
-    body = json.dumps({"checks": [{"key": f"user:{i}", "limit": "10/minute"} for i in range(10_000)]})
+    body = json.dumps({"checks": [{"key": f"tls:{i}", "limit": "10/minute"} for i in range(10_000)]})
     connection = http.client.HTTPSConnection("127.0.0.1", http_port, timeout=30, context=context)
     connection.request("POST", "/v1/checks", body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
-    results = json.loads(answer.read())["results"]
-    return answer.status == 200 and len(results) == 10_000 and all(result["remaining"] == 9 for result in results)
+    answers = json.loads(answer.read())["answers"]
+    return answer.status == 200 and len(answers) == 10_000 and all(result["remaining"] == 9 for result in answers)
 
 
 def small_pieces():

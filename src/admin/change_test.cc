@@ -1,0 +1,50 @@
+// A change comes back from its line as it was, and a line that was damaged anywhere does not come back at all.
+#include "admin/change.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+Change sample() {
+  return {.id = 7,
+          .at = Micros{1'800'000'000'000'000},
+          .by = {.who = "alice", .from = "127.0.0.1", .reason = "incident \"12\"\n<b>"},
+          .kind = ChangeKind::mode,
+          .what = "rule login: off",
+          .until = Micros{1'800'000'600'000'000},
+          .undoes = 0,
+          .rule = "login",
+          .value = "off",
+          .text = "rules:\n  - {name: ü}\n"};
+}
+
+TEST(Change, ComesBackFromItsLine) {
+  std::string line = to_line(sample());
+  ASSERT_TRUE(line.ends_with("\"}\n"));
+  line.pop_back();
+  EXPECT_EQ(line.find('\n'), line.npos);
+  const auto back = parse_line(line);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, sample());
+}
+
+TEST(Change, IsRefusedWithAnyBitOfItsLineTurned) {
+  std::string line = to_line(sample());
+  line.pop_back();
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string other = line;
+      other[i] = static_cast<char>(other[i] ^ 1 << bit);
+      EXPECT_FALSE(parse_line(other)) << i << ' ' << bit;
+    }
+  }
+}
+
+TEST(Change, IsRefusedWhenItIsCut) {
+  const std::string line = to_line(sample());
+  for (std::size_t size = 0; size + 1 < line.size(); ++size) EXPECT_FALSE(parse_line(line.substr(0, size))) << size;
+}
+
+}  // namespace
+}  // namespace weir

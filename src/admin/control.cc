@@ -1,0 +1,197 @@
+// Putting in force: the file, its reloads, and what the changes make of it. See control.h.
+//
+// The changes that people ask for are in control_changes.cc, what is told of it all in control_view.cc.
+#include "admin/control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "admin/config_file.h"
+#include "sha256.h"
+
+namespace weir {
+namespace {
+
+// A log has one line an event.
+std::string on_one_line(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.replace(at, 1, "; ");
+  return text;
+}
+
+std::string first_of(const std::vector<std::string>& lines) {
+  constexpr std::size_t kMost = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) text.append(i > 0 ? "; " : "").append(lines[i]);
+  if (lines.size() > kMost) text += "; and " + std::to_string(lines.size() - kMost) + " more";
+  return text;
+}
+
+}  // namespace
+
+Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
+    : limiter_(limiter), gate_(gate), options_(std::move(options)) {
+  status_.file = options_.file;
+  status_.log_level = options_.log_level;
+  status_.changes_file = options_.changes;
+}
+
+Result<void> Control::start() {
+  const std::lock_guard lock(changing_);
+  if (auto opened = journal_.open(options_.changes); !opened) return opened;
+  if (!journal_.dropped().empty())
+    log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
+  if (has_rules()) {
+    const auto text = read_config(options_.file);
+    if (!text) return fail(text.error());
+    auto policy = parse_policy(*text, options_.file);
+    if (!policy) return fail(std::move(policy.error()));
+    seen_ = hex(sha256(*text));
+    file_ = *std::move(policy);
+  }
+  auto done = refresh();
+  if (!done) return fail(std::move(done.error()));
+  const std::lock_guard told(told_);
+  status_.last_reload.at = status_.last_ok_at = limiter_.now();
+  return {};
+}
+
+Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const {
+  const Overlay overlay = overlay_of(changes, limiter_.now());
+  Next next;
+  next.log_level = options_.log_level;
+  if (overlay.log_level != nullptr) next.log_level = log_level_of(overlay.log_level->value).value_or(next.log_level);
+  if (!has_rules()) return next;
+  if (overlay.bans.size() > kBansMax) {
+    return fail(ErrorCode::out_of_range, "more than " + std::to_string(kBansMax) +
+                                             " bans hold already; end some, or write them into the config");
+  }
+  Policy base;
+  if (overlay.policy != nullptr) {
+    auto parsed = parse_policy(overlay.policy->text, "change " + std::to_string(overlay.policy->id));
+    if (!parsed) return fail(std::move(parsed.error()));
+    base = *std::move(parsed);
+  } else if (file) {
+    base = *file;
+  }
+  auto composed = compose(std::move(base), overlay);
+  if (!composed) return fail(std::move(composed.error()));
+  next.policy = *std::move(composed);
+  return next;
+}
+
+// What a gate would say, without a request that notices.
+Result<void> Control::try_out(const Policy& policy) const {
+  Gate trial(limiter_);
+  auto applied = trial.apply(policy, Force::yes);
+  if (!applied) return fail(std::move(applied.error()));
+  return {};
+}
+
+Result<std::vector<std::string>> Control::install(const Next& next) {
+  std::vector<std::string> lines;
+  bool is_changed = false;
+  if (has_rules()) {
+    is_changed = gate_.rules() == nullptr || !(gate_.policy() == next.policy);
+    if (is_changed) {
+      auto applied = gate_.apply(next.policy, Force::yes);  // the guard has been asked before, about the policy alone
+      if (!applied) return fail(std::move(applied.error()));
+      lines = std::move(applied->lines);
+    }
+  }
+  next_end_ = overlay_of(journal_.changes(), limiter_.now()).next_end;
+  tell(next, is_changed);
+  return lines;
+}
+
+Result<std::vector<std::string>> Control::refresh() {
+  auto next = next_of(journal_.changes(), file_);
+  if (!next) return fail(std::move(next.error()));
+  return install(*next);
+}
+
+Result<std::vector<std::string>> Control::take_file(const std::string& text) {
+  auto policy = parse_policy(text, options_.file);
+  if (!policy) return fail(std::move(policy.error()));
+  const PolicyChanges changes = compare(*file_, *policy);
+  if (!changes.refused.empty() && options_.force == Force::no) {
+    std::string message = "the change is too large to be made without --force:";
+    for (const std::string& line : changes.refused) message += "\n  " + line;
+    return fail(ErrorCode::out_of_range, std::move(message));
+  }
+  if (auto tried = try_out(*policy); !tried) return fail(std::move(tried.error()));
+  auto next = next_of(journal_.changes(), *policy);
+  if (!next) return fail(std::move(next.error()));
+  if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
+  auto installed = install(*next);
+  if (installed) file_ = *std::move(policy);
+  return installed;
+}
+
+Result<std::vector<std::string>> Control::reload(Reading reading) {
+  const std::lock_guard lock(changing_);
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  const auto text = read_config(options_.file);
+  std::string seen = text ? hex(sha256(*text)) : text.error().message;
+  if (reading == Reading::if_changed && seen == seen_) return std::vector<std::string>{};
+  seen_ = std::move(seen);
+  auto result = text ? take_file(*text) : Result<std::vector<std::string>>(fail(text.error()));
+  tell_reload(result, limiter_.now());
+  return result;
+}
+
+void Control::tick() {
+  const std::lock_guard lock(changing_);
+  const auto caught = journal_.catch_up();
+  const std::string error = caught ? "" : caught.error().message;
+  if (error != std::exchange(journal_error_, error) && !error.empty()) {
+    log(LogLevel::error, "changes of others cannot be read", {{"error", error}});
+  }
+  const bool is_over = next_end_ && *next_end_ <= limiter_.now();
+  if (!is_over && !(caught && *caught)) return;
+  const auto done = refresh();
+  if (!done) {
+    next_end_.reset();
+    return log(LogLevel::error, "the rules stay as they were", {{"error", on_one_line(done.error().message)}});
+  }
+  log(LogLevel::info, is_over ? "a change has ended by itself" : "another process has changed the rules",
+      {{"changes", first_of(*done)}});
+}
+
+void Control::tell(const Next& next, bool is_changed) {
+  set_log_level(next.log_level);
+  const std::size_t active = active_changes();
+  const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());
+  const std::string hash = is_changed ? hex(sha256(to_yaml(next.policy))) : std::string();
+  const std::lock_guard told(told_);
+  if (is_changed) {
+    status_.hash = hash;
+    status_.rules = next.policy.rules.size();
+    status_.in_force_since = limiter_.now();
+  }
+  status_.log_level = next.log_level;
+  status_.kill_switch = overlay.kills();
+  status_.changes_active = active;
+  status_.file_waits_for = overlay.policy != nullptr ? overlay.policy->id : 0;
+}
+
+void Control::tell_reload(const Result<std::vector<std::string>>& result, Micros now) {
+  std::uint64_t waits_for = 0;
+  {
+    const std::lock_guard told(told_);
+    status_.last_reload = {static_cast<bool>(result), now, result ? "" : result.error().message};
+    if (result) status_.last_ok_at = now;
+    ++(result ? status_.reloads_ok : status_.reloads_failed);
+    waits_for = status_.file_waits_for;
+  }
+  if (!result) {
+    log(LogLevel::error, "the rules stay as they were",
+        {{"file", options_.file}, {"error", on_one_line(result.error().message)}});
+  } else if (waits_for > 0) {
+    log(LogLevel::warn, "the file is good, and waits until the policy that was applied over it is undone",
+        {{"file", options_.file}, {"change", std::to_string(waits_for)}});
+  } else {
+    log(LogLevel::info, "the file is in force", {{"file", options_.file}, {"changes", first_of(*result)}});
+  }
+}
+
+}  // namespace weir

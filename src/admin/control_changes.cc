@@ -1,0 +1,181 @@
+// The changes that people ask for, one function each. See control.h.
+//
+// Each ends in make(), which alone writes and puts in force. Tested by control_test.cc.
+#include <algorithm>
+#include <utility>
+
+#include "admin/control.h"
+#include "nearest.h"
+#include "policy/dimension.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kSecond{1'000'000};
+
+// As the journal keeps times.
+Micros whole_seconds(Micros time) { return (time + kSecond - Micros{1}) / kSecond * kSecond; }
+
+tl::unexpected<Error> conflict(std::string message) { return fail(ErrorCode::out_of_range, std::move(message)); }
+
+std::string condition_text(const Condition& condition) {
+  std::string text(to_string(condition.kind));
+  if (!condition.name.empty()) text += ' ' + condition.name;
+  for (const std::string& value : condition.any_of) text += ' ' + value;
+  return text;
+}
+
+std::string for_people(const Change& change) { return std::to_string(change.id) + ", " + change.what; }
+
+}  // namespace
+
+Result<Micros> parse_lasting(std::string_view text) {
+  constexpr std::size_t kMost = 32;
+  const auto wrong = [text] {
+    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is no time to last; write it like 10min, 1h or 7days");
+  };
+  if (text.empty() || text.size() > kMost) return wrong();
+  const auto quota = parse_quota("1/" + std::string(text), Algorithm::fixed_window);
+  if (!quota || quota->calendar || quota->burst) return wrong();
+  return std::max(quota->period, kSecond);
+}
+
+Result<void> Control::refuse_without_rules() const {
+  if (has_rules()) return {};
+  return conflict("there are no rules; start the server with --config weir.yaml");
+}
+
+// Tried, kept, in force: in this order.
+Result<Made> Control::make(Change change) {
+  change.at = limiter_.now() / kSecond * kSecond;
+  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  std::vector<Change> changes = journal_.changes();
+  change.id = journal_.next_id();
+  changes.push_back(change);
+  auto next = next_of(changes, file_);
+  if (!next) return fail(std::move(next.error()));
+  const bool has_effect = has_rules() && !(next->policy == gate_.policy());
+  if (has_effect) {
+    if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
+  }
+  if (auto kept = journal_.append(change); !kept) return fail(std::move(kept.error()));
+  auto installed = install(*next);
+  if (!installed) return fail(std::move(installed.error()));
+  log(LogLevel::info, "changed",
+      {{"id", std::to_string(change.id)},
+       {"what", change.what},
+       {"who", change.by.who},
+       {"from", change.by.from},
+       {"reason", change.by.reason}});
+  return Made{change.id, *std::move(installed)};
+}
+
+Result<Made> Control::apply_policy(std::string_view text, Force force, const Author& by) {
+  const std::lock_guard lock(changing_);
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  auto policy = parse_policy(text, "policy");
+  if (!policy) return fail(std::move(policy.error()));
+  const PolicyChanges changes = compare(base(), *policy);
+  if (!changes.refused.empty() && force == Force::no) {
+    std::string message = "the change is too large to be made without \"force\":true:";
+    for (const std::string& line : changes.refused) message += "\n  " + line;
+    return conflict(std::move(message));
+  }
+  const std::string what = "a policy of " + std::to_string(policy->rules.size()) + " rules, over the file";
+  return make({.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
+}
+
+Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts,
+                               const Author& by) {
+  const std::lock_guard lock(changing_);
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  if (!parse_mode(mode)) {
+    return fail(ErrorCode::invalid_argument, "mode " + in_quotes(mode) + " is none of enforce, shadow and off");
+  }
+  const Policy policy = gate_.policy();
+  std::vector<std::string_view> names;
+  for (const Rule& one : policy.rules) names.push_back(one.name);
+  if (std::ranges::find(names, rule) == names.end()) {
+    const std::string_view meant = nearest(rule, names);
+    return fail(ErrorCode::not_found, "there is no rule " + in_quotes(rule, 64) +
+                                          (meant.empty() ? "" : ", did you mean " + std::string(meant) + "?"));
+  }
+  Change change{.by = by, .kind = ChangeKind::mode, .rule = std::string(rule), .value = std::string(mode)};
+  change.what = "rule " + change.rule + ": " + change.value;
+  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
+  return make(std::move(change));
+}
+
+Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by) {
+  const std::lock_guard lock(changing_);
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  Change change{.by = by,
+                .kind = ChangeKind::kill_switch,
+                .what = on ? "all rules off: everything passes" : "the kill switch is off",
+                .value = on ? "on" : "off"};
+  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
+  return make(std::move(change));
+}
+
+Result<Made> Control::change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by) {
+  const std::lock_guard lock(changing_);
+  if (!log_level_of(level)) {
+    return fail(ErrorCode::invalid_argument, "level " + in_quotes(level) + " is none of debug, info, warn and error");
+  }
+  Change change{.by = by, .kind = ChangeKind::log_level, .value = std::string(level)};
+  change.what = "log level " + change.value;
+  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
+  return make(std::move(change));
+}
+
+Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by) {
+  const std::lock_guard lock(changing_);
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  Change change{.by = by, .kind = ChangeKind::ban, .until = whole_seconds(limiter_.now() + lasts)};
+  change.rule = "ban-" + std::to_string(journal_.next_id());
+  auto text = ban_text(change.rule, request, by, *change.until);
+  if (!text) return fail(std::move(text.error()));
+  change.text = *std::move(text);
+  const Policy alone = *parse_policy(change.text, "the ban");
+  for (const Condition& one : alone.rules.front().match.all) {
+    change.what += (change.what.empty() ? "ban " : ", ") + condition_text(one);
+  }
+  auto made = make(change);
+  if (!made) return fail(std::move(made.error()));
+  change.id = made->id;
+  return change;
+}
+
+Result<Made> Control::note_reset(std::string_view rule, const std::string& what, const Author& by) {
+  const std::lock_guard lock(changing_);
+  return make({.by = by, .kind = ChangeKind::reset, .what = what, .rule = std::string(rule)});
+}
+
+Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes) {
+  const std::lock_guard lock(changing_);
+  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  const std::vector<Change>& changes = journal_.changes();
+  const auto standing = standings(changes, limiter_.now());
+  std::size_t at = changes.size();
+  while (at-- > 0) {
+    const Change& one = changes[at];
+    if (id ? one.id == *id : standing[at].active && one.kind != ChangeKind::undo && one.kind != ChangeKind::reset)
+      break;
+  }
+  if (at >= changes.size()) {
+    return fail(ErrorCode::not_found, id ? "there is no change " + std::to_string(*id) + " that is still known"
+                                         : "no change holds, so there is nothing to undo");
+  }
+  const Change& target = changes[at];
+  if (target.kind == ChangeKind::reset) return conflict("a reset cannot be undone: what was counted is forgotten");
+  if (standing[at].undone_by > 0) {
+    return conflict("change " + for_people(target) + ", was undone by change " +
+                    std::to_string(standing[at].undone_by));
+  }
+  if (!standing[at].active) return conflict("change " + for_people(target) + ", has ended by itself");
+  undoes = target.id;
+  return make({.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});
+}
+
+}  // namespace weir

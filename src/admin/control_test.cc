@@ -1,0 +1,308 @@
+// Every kind of change: made, kept, undone, ended by itself; and the file that changes meanwhile.
+#include "admin/control.h"
+
+#include <gtest/gtest.h>
+
+#include "admin/test_folder.h"
+
+namespace weir {
+namespace {
+
+constexpr const char* kRules =
+    "rules:\n"
+    "  - {name: login, match: {path: /login}, per: ip, limit: 2/hour}\n"
+    "  - {name: api, per: user, limit: 1000/hour}\n";
+
+struct ControlTest : testing::Test {
+  void SetUp() override {
+    folder.write("w.yaml", kRules);
+    restart();
+  }
+  void TearDown() override { set_log_level(LogLevel::info); }
+
+  // What a new process would find.
+  void restart() {
+    control.reset();
+    gate = std::make_unique<Gate>(limiter);
+    control = std::make_unique<Control>(limiter, *gate, options);
+    const auto started = control->start();
+    ASSERT_TRUE(started) << started.error().message;
+  }
+  Mode mode_of(const std::string& rule) const {
+    for (const Rule& one : gate->policy().rules) {
+      if (one.name == rule) return one.mode;
+    }
+    ADD_FAILURE() << "there is no rule " << rule;
+    return Mode::off;
+  }
+  bool passes(const Request& request) const {
+    const auto answer = gate->peek(request);
+    EXPECT_TRUE(answer);
+    return answer && answer->allowed;
+  }
+  Result<Made> undo(std::optional<std::uint64_t> id = {}) {
+    std::uint64_t undoes = 0;
+    return control->undo(id, alice, undoes);
+  }
+
+  TestFolder folder;
+  const Author alice{.who = "alice", .from = "127.0.0.1", .reason = "incident 12"};
+  ControlOptions options{.file = folder.at("w.yaml"), .changes = folder.at("j")};
+  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{1'800'000'000'000'000});
+  Limiter limiter{LimiterOptions{clock, 1000}};
+  std::unique_ptr<Gate> gate;
+  std::unique_ptr<Control> control;
+};
+
+TEST_F(ControlTest, AModeIsChangedKeptAndUndone) {
+  const auto made = control->set_mode("login", "off", {}, alice);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->changes, std::vector<std::string>{"changed: login"});
+  EXPECT_EQ(mode_of("login"), Mode::off);
+  restart();
+  EXPECT_EQ(mode_of("login"), Mode::off);
+  EXPECT_EQ(control->status().changes_active, 1U);
+  const auto listed = control->changes(10);
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].change.by, alice);
+  EXPECT_EQ(listed[0].change.what, "rule login: off");
+  EXPECT_TRUE(listed[0].standing.active);
+  const auto rules = control->rules();
+  EXPECT_EQ(rules[0].mode, "off");
+  EXPECT_EQ(rules[0].configured_mode, "enforce");
+  ASSERT_TRUE(undo());
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+  EXPECT_EQ(undo(made->id).error().code, ErrorCode::out_of_range) << "only once";
+  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "nothing holds any more";
+  restart();
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+  EXPECT_EQ(control->changes(10).size(), 2U);
+  ASSERT_TRUE(undo(2)) << "an undoing can be undone";
+  EXPECT_EQ(mode_of("login"), Mode::off);
+}
+
+TEST_F(ControlTest, RefusesRulesAndModesThatAreNone) {
+  const auto made = control->set_mode("logn", "off", {}, alice);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message, "there is no rule 'logn', did you mean login?");
+  EXPECT_FALSE(control->set_mode("login", "on", {}, alice));
+  EXPECT_EQ(folder.read("j"), "");
+}
+
+TEST_F(ControlTest, WhatIsForATimeEndsByItselfAlsoWithoutAProcess) {
+  ASSERT_TRUE(control->set_mode("login", "off", Micros{600'000'000}, alice));
+  clock->advance(Micros{599'000'000});
+  control->tick();
+  EXPECT_EQ(mode_of("login"), Mode::off);
+  clock->advance(Micros{1'000'000});
+  control->tick();
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+  EXPECT_EQ(control->status().changes_active, 0U);
+  EXPECT_FALSE(undo(1));
+
+  ASSERT_TRUE(control->set_kill_switch(true, Micros{5'000'000}, alice));
+  EXPECT_TRUE(control->status().kill_switch);
+  clock->advance(Micros{6'000'000});
+  restart();
+  EXPECT_FALSE(control->status().kill_switch);
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, TheKillSwitchLetsEverythingPass) {
+  ASSERT_TRUE(control->ban({.user = "mallory"}, Micros{3'600'000'000}, alice));
+  EXPECT_FALSE(passes({.user = "mallory"}));
+  ASSERT_TRUE(control->set_kill_switch(true, {}, alice));
+  EXPECT_TRUE(passes({.user = "mallory"}));
+  EXPECT_EQ(mode_of("login"), Mode::off);
+  ASSERT_TRUE(undo());
+  EXPECT_FALSE(passes({.user = "mallory"}));
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
+  const auto ban = control->ban({.ip = "192.0.2.1"}, Micros{3'600'000'000}, alice);
+  ASSERT_TRUE(ban) << ban.error().message;
+  EXPECT_EQ(ban->rule, "ban-1");
+  EXPECT_EQ(ban->what, "ban ip 192.0.2.1");
+  EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
+  EXPECT_TRUE(passes({.ip = "192.0.2.2"}));
+  restart();
+  EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
+  EXPECT_EQ(control->status().rules, 3U);
+  clock->advance(Micros{3'601'000'000});
+  EXPECT_TRUE(passes({.ip = "192.0.2.1"})) << "to the second, whoever ticks";
+  control->tick();
+  EXPECT_EQ(control->status().rules, 2U);
+  ASSERT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
+  ASSERT_TRUE(undo());
+  EXPECT_TRUE(passes({.user = "m"}));
+}
+
+TEST_F(ControlTest, BansHaveABound) {
+  std::string text;
+  for (std::uint64_t id = 1; id <= kBansMax; ++id) {
+    const std::string rule = "ban-" + std::to_string(id), user = "u" + std::to_string(id);
+    const Micros until = clock->now() + Micros{3'600'000'000};
+    text += to_line({.id = id,
+                     .kind = ChangeKind::ban,
+                     .until = until,
+                     .rule = rule,
+                     .text = *ban_text(rule, {.user = user}, alice, until)});
+  }
+  folder.write("j", text);
+  restart();
+  EXPECT_FALSE(passes({.user = "u1000"}));
+  EXPECT_EQ(control->ban({.user = "m"}, Micros{60'000'000}, alice).error().code, ErrorCode::out_of_range);
+  ASSERT_TRUE(undo(7));
+  EXPECT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
+}
+
+TEST_F(ControlTest, APolicyLiesOverTheFileUntilItIsUndone) {
+  const std::string text =
+      "rules: [{name: login, match: {path: /login}, per: ip, limit: 3/hour}, {name: api, per: user, limit: 999/hour}]";
+  const auto made = control->apply_policy(text, Force::no, alice);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(gate->policy().rules[0].limits[0].text, "3/hour");
+  EXPECT_EQ(control->status().file_waits_for, made->id);
+  folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
+  ASSERT_TRUE(control->reload());
+  EXPECT_EQ(gate->policy().rules.size(), 2U) << "the file waits";
+  restart();
+  EXPECT_EQ(gate->policy().rules[0].limits[0].text, "3/hour");
+  ASSERT_TRUE(undo());
+  EXPECT_EQ(gate->policy().rules.size(), 3U) << "and is in force";
+  EXPECT_EQ(control->status().file_waits_for, 0U);
+}
+
+TEST_F(ControlTest, TheGuardHoldsForFilesAndPoliciesAndNotForTheSwitches) {
+  const std::string cut =
+      "rules: [{name: login, match: {path: /login}, per: ip, limit: 2/hour}, {name: api, per: user, limit: 1/hour}]";
+  EXPECT_EQ(control->apply_policy(cut, Force::no, alice).error().code, ErrorCode::out_of_range);
+  folder.write("w.yaml", cut);
+  const auto reloaded = control->reload();
+  ASSERT_FALSE(reloaded);
+  EXPECT_NE(reloaded.error().message.find("cut from 1000/hour to 1/hour"), std::string::npos);
+  EXPECT_FALSE(control->status().last_reload.ok);
+  EXPECT_EQ(control->status().reloads_failed, 1U);
+  EXPECT_TRUE(control->apply_policy(cut, Force::yes, alice));
+  EXPECT_EQ(gate->policy().rules[1].limits[0].text, "1/hour");
+  EXPECT_TRUE(control->set_kill_switch(true, {}, alice));
+  EXPECT_TRUE(control->set_kill_switch(false, {}, alice));
+}
+
+TEST_F(ControlTest, ABadFileChangesNothingAndIsToldWithItsPlace) {
+  ASSERT_TRUE(control->set_mode("login", "shadow", {}, alice));
+  for (const std::string& text :
+       std::vector<std::string>{"", "rules: []", "rules:\n  - {name: a, limt: 1/s}\n", std::string(2 << 20, ' ')}) {
+    folder.write("w.yaml", text);
+    EXPECT_FALSE(control->reload());
+    EXPECT_EQ(mode_of("login"), Mode::shadow);
+  }
+  EXPECT_EQ(control->status().reloads_failed, 4U);
+  folder.write("w.yaml", kRules);
+  ASSERT_TRUE(control->reload());
+  EXPECT_TRUE(control->status().last_reload.ok);
+  EXPECT_EQ(control->status().reloads_ok, 1U);
+  ASSERT_TRUE(control->reload(Reading::if_changed));
+  EXPECT_EQ(control->status().reloads_ok, 1U) << "it is as it was";
+  std::filesystem::remove(folder.at("w.yaml"));
+  EXPECT_FALSE(control->reload(Reading::if_changed));
+  EXPECT_EQ(control->status().reloads_failed, 5U);
+  EXPECT_TRUE(control->reload(Reading::if_changed)) << "gone as before: nothing new to tell";
+  EXPECT_EQ(control->status().reloads_failed, 5U);
+}
+
+TEST_F(ControlTest, AModeOfARuleThatIsGoneWaitsForIt) {
+  folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
+  ASSERT_TRUE(control->reload());
+  ASSERT_TRUE(control->set_mode("more", "off", {}, alice));
+  folder.write("w.yaml", kRules);
+  ASSERT_TRUE(control->reload());
+  const auto listed = control->changes(1);
+  EXPECT_FALSE(listed[0].standing.active);
+  EXPECT_FALSE(listed[0].has_rule);
+  EXPECT_EQ(control->status().changes_active, 0U);
+  folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
+  ASSERT_TRUE(control->reload());
+  EXPECT_EQ(mode_of("more"), Mode::off);
+}
+
+TEST_F(ControlTest, ALogLevelHoldsAndGoesBack) {
+  ASSERT_TRUE(control->change_log_level("debug", Micros{60'000'000}, alice));
+  EXPECT_EQ(log_level(), LogLevel::debug);
+  EXPECT_EQ(control->status().log_level, LogLevel::debug);
+  clock->advance(Micros{61'000'000});
+  control->tick();
+  EXPECT_EQ(log_level(), LogLevel::info);
+  EXPECT_FALSE(control->change_log_level("loud", {}, alice));
+}
+
+TEST_F(ControlTest, AResetIsKnownAndCannotBeUndone) {
+  ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
+  ASSERT_TRUE(control->note_reset("login", "reset login: ip 192.0.2.1", alice));
+  EXPECT_EQ(control->changes(1)[0].change.kind, ChangeKind::reset);
+  EXPECT_FALSE(undo(2));
+  ASSERT_TRUE(undo()) << "the last one that holds something";
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {
+  Gate other_gate(limiter);
+  Control other(limiter, other_gate, options);
+  ASSERT_TRUE(other.start());
+  ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
+  other.tick();
+  EXPECT_EQ(other_gate.policy(), gate->policy());
+  std::uint64_t undoes = 0;
+  ASSERT_TRUE(other.undo({}, alice, undoes));
+  EXPECT_EQ(undoes, 1U);
+  control->tick();
+  EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, ADamagedJournalIsNoReasonToForgetWhatItSaid) {
+  ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
+  ASSERT_TRUE(control->set_mode("api", "off", {}, alice));
+  std::string text = folder.read("j");
+  text[20] = static_cast<char>(text[20] ^ 1);
+  folder.write("j", text);
+  Gate other_gate(limiter);
+  Control other(limiter, other_gate, options);
+  const auto started = other.start();
+  ASSERT_FALSE(started);
+  EXPECT_TRUE(started.error().message.starts_with(folder.at("j") + ":1: the line is damaged"))
+      << started.error().message;
+}
+
+TEST_F(ControlTest, WithoutAConfigThereIsNothingToChangeButTheLog) {
+  options = {};
+  restart();
+  EXPECT_FALSE(control->set_mode("login", "off", {}, alice));
+  EXPECT_FALSE(control->set_kill_switch(true, {}, alice));
+  EXPECT_FALSE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
+  EXPECT_FALSE(control->reload());
+  EXPECT_TRUE(control->change_log_level("warn", {}, alice));
+}
+
+TEST_F(ControlTest, ValidatesWithoutAnEffect) {
+  const auto good = control->validate("rules: [{name: login, match: {path: /login}, per: ip, limit: 1/day}]");
+  EXPECT_TRUE(good.ok);
+  EXPECT_FALSE(good.changes.empty());
+  EXPECT_FALSE(good.refused.empty());
+  const auto bad = control->validate("rules:\n  - {name: a, limt: 1/s}\n");
+  EXPECT_FALSE(bad.ok);
+  EXPECT_TRUE(bad.error.starts_with("policy:2:")) << bad.error;
+  EXPECT_EQ(gate->policy().rules.size(), 2U);
+}
+
+TEST(Lasting, IsReadInUnits) {
+  EXPECT_EQ(parse_lasting("10min")->count(), 600'000'000);
+  EXPECT_EQ(parse_lasting("1h")->count(), 3'600'000'000);
+  EXPECT_EQ(parse_lasting("7d")->count(), 7 * 86'400'000'000);
+  for (const char* text : {"", "soon", "-1h", "0s", "1h burst 5", "calendar_day", "99999999999999y"}) {
+    EXPECT_FALSE(parse_lasting(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace weir

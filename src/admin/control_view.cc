@@ -1,0 +1,96 @@
+// What is told of the rules in force and of the changes. See control.h.
+//
+// Nothing here changes anything. Tested by control_test.cc.
+#include <algorithm>
+
+#include "admin/control.h"
+
+namespace weir {
+namespace {
+
+std::string mode_text(const Rule& rule) {
+  if (rule.mode == Mode::enforce && rule.percent != 100) return std::to_string(rule.percent) + '%';
+  return std::string(to_string(rule.mode));
+}
+
+bool is_there(const Policy& policy, const Change& change) {
+  if (change.kind != ChangeKind::mode) return true;
+  return std::ranges::find(policy.rules, change.rule, &Rule::name) != policy.rules.end();
+}
+
+}  // namespace
+
+ControlStatus Control::status() const {
+  const std::lock_guard told(told_);
+  return status_;
+}
+
+std::string Control::policy_text() const { return has_rules() ? to_yaml(gate_.policy()) : std::string(); }
+
+// Those that rule something now; who has undone or reset something is known, but that holds nothing up.
+std::size_t Control::active_changes() const {
+  const std::vector<Change>& changes = journal_.changes();
+  const auto standing = standings(changes, limiter_.now());
+  const Policy policy = gate_.policy();
+  std::size_t active = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const bool rules = changes[i].kind != ChangeKind::undo && changes[i].kind != ChangeKind::reset;
+    if (rules && standing[i].active && is_there(policy, changes[i])) ++active;
+  }
+  return active;
+}
+
+std::vector<ListedChange> Control::changes(std::size_t n) const {
+  const std::lock_guard lock(changing_);
+  const std::vector<Change>& changes = journal_.changes();
+  const auto standing = standings(changes, limiter_.now());
+  const Policy policy = gate_.policy();
+  std::vector<ListedChange> out;
+  for (std::size_t i = changes.size(); i-- > 0 && out.size() < n;) {
+    ListedChange& one = out.emplace_back(ListedChange{changes[i], standing[i], is_there(policy, changes[i])});
+    one.standing.active = one.standing.active && one.has_rule;
+  }
+  return out;
+}
+
+// Without the changes to single rules.
+Policy Control::base() const {
+  const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());
+  if (overlay.policy != nullptr) {
+    if (auto parsed = parse_policy(overlay.policy->text, "policy")) return *std::move(parsed);
+  }
+  return file_.value_or(Policy{});
+}
+
+std::vector<RuleView> Control::rules() const {
+  const std::lock_guard lock(changing_);
+  const Policy before = base();
+  Policy policy = gate_.policy();
+  std::vector<RuleView> out;
+  for (Rule& rule : policy.rules) {
+    const auto same = std::ranges::find(before.rules, rule.name, &Rule::name);
+    std::string configured = same != before.rules.end() ? mode_text(*same) : std::string(to_string(Mode::enforce));
+    std::string mode = mode_text(rule);
+    out.push_back({std::move(rule), std::move(mode), std::move(configured)});
+  }
+  return out;
+}
+
+Validation Control::validate(std::string_view text) const {
+  Validation out;
+  const auto policy = parse_policy(text, "policy");
+  const auto tried = policy ? try_out(*policy) : Result<void>(fail(policy.error()));
+  if (!tried) {
+    out.error = tried.error().message;
+    return out;
+  }
+  out.ok = true;
+  out.warnings = review(*policy, "policy", limiter_.now());
+  const std::lock_guard lock(changing_);
+  PolicyChanges changes = compare(base(), *policy);
+  out.changes = std::move(changes.lines);
+  out.refused = std::move(changes.refused);
+  return out;
+}
+
+}  // namespace weir

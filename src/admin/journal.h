@@ -1,0 +1,77 @@
+// The file that changes are kept in: a line each, appended, on the disk before the change is in force.
+//
+// A process that is killed while it writes leaves half a line, which is dropped when the file is opened again; any
+// other damage is refused, with its place, because a change that somebody relies on would be gone in silence. Several
+// processes may have the file open, as while one takes over from another: who appends holds a lock, and reads first
+// what others have written. Without a path all is kept in memory. One thread at a time. Tested by journal_test.cc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "admin/change.h"
+#include "weir/result.h"
+
+namespace weir {
+
+class Journal {
+ public:
+  static constexpr std::size_t kLinesMax = 10'000;  // then it is written anew, without what is long over
+  static constexpr std::size_t kLinesKept = 1'000;  // of those that are over
+  static constexpr std::size_t kBytesMax = std::size_t{32} << 20;
+  static constexpr std::size_t kBytesKept = std::size_t{8} << 20;
+  static constexpr std::size_t kFileMax = std::size_t{128} << 20;  // more is no file of ours
+
+  Journal() = default;
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  // Makes the file if it is not there. Empty: in memory.
+  Result<void> open(std::string path);
+
+  // Reads what others have appended. True if there was anything.
+  Result<bool> catch_up();
+
+  // append()
+  //
+  // Gives the change its id, and keeps it. After an error nothing has changed.
+  Result<void> append(Change change);
+
+  // Ids rise.
+  const std::vector<Change>& changes() const { return changes_; }
+  std::uint64_t next_id() const { return changes_.empty() ? 1 : changes_.back().id + 1; }
+  const std::string& path() const { return path_; }
+  const std::string& dropped() const { return dropped_; }  // what was said about half a line; empty: there was none
+
+ private:
+  class Lock;
+  struct Kept {
+    std::vector<Change> changes{};
+    std::string text{};
+  };
+
+  enum class Name : std::uint8_t { ours, another, gone };
+
+  Result<void> reopen();
+  Result<void> read_all();
+  Result<void> take_lines(const std::string& text);
+  Result<void> write_line(const std::string& line);
+  Name name_is() const;
+  bool has_grown() const;
+  Result<void> put_right();
+  Kept worth_keeping(Micros now) const;
+  Result<void> replace(Kept kept);
+
+  std::string path_;
+  int file_ = -1;
+  off_t size_ = 0;  // of the file, as far as it was read
+  std::vector<Change> changes_;
+  std::string dropped_;
+};
+
+}  // namespace weir

@@ -1,0 +1,167 @@
+// What is appended is there after any end of the process, and damage is either dropped, at the end, or told.
+#include "admin/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "admin/test_folder.h"
+#include "seed.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kNow{1'800'000'000'000'000};
+
+Change mode(const std::string& rule, const std::string& value) {
+  return {.at = kNow, .kind = ChangeKind::mode, .what = rule + ": " + value, .rule = rule, .value = value};
+}
+
+struct JournalTest : testing::Test {
+  // A file of `n` changes, and its text.
+  std::string filled(int n) {
+    Journal journal;
+    EXPECT_TRUE(journal.open(folder.at("j")));
+    for (int i = 0; i < n; ++i) EXPECT_TRUE(journal.append(mode("rule-" + std::to_string(i), "off")));
+    return folder.read("j");
+  }
+
+  TestFolder folder;
+};
+
+TEST_F(JournalTest, KeepsWhatIsAppended) {
+  filled(3);
+  Journal again;
+  ASSERT_TRUE(again.open(folder.at("j")));
+  ASSERT_EQ(again.changes().size(), 3U);
+  EXPECT_EQ(again.changes()[2].rule, "rule-2");
+  EXPECT_EQ(again.next_id(), 4U);
+  EXPECT_TRUE(again.dropped().empty());
+}
+
+TEST_F(JournalTest, WithoutAFileIsInMemory) {
+  Journal journal;
+  ASSERT_TRUE(journal.open(""));
+  ASSERT_TRUE(journal.append(mode("a", "off")));
+  EXPECT_EQ(journal.changes().size(), 1U);
+}
+
+TEST_F(JournalTest, CutAnywhereHasTheLinesThatAreWholeAndGoesOn) {
+  const std::string text = filled(3);
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    folder.write("j", text.substr(0, size));
+    const auto whole = static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<long>(size), '\n'));
+    Journal journal;
+    ASSERT_TRUE(journal.open(folder.at("j"))) << size;
+    EXPECT_EQ(journal.changes().size(), whole) << size;
+    const bool is_cut = size > 0 && text[size - 1] != '\n';
+    EXPECT_EQ(journal.dropped().empty(), !is_cut) << size;
+    if (size % 16 != 0) continue;  // to write takes long
+    ASSERT_TRUE(journal.append(mode("next", "off")));
+    Journal again;
+    ASSERT_TRUE(again.open(folder.at("j"))) << size;
+    EXPECT_EQ(again.changes().size(), whole + 1) << size;
+  }
+}
+
+TEST_F(JournalTest, DamagedByAnyBitIsRefusedOrLosesItsLastLineAtMost) {
+  const std::string text = filled(4);
+  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+  auto random = test::seeded();
+  for (int i = 0; i < 500; ++i) {
+    const auto at = static_cast<std::size_t>(test::pick(random, 0, static_cast<std::int64_t>(text.size()) - 1));
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1 << test::pick(random, 0, 7));
+    folder.write("j", damaged);
+    Journal journal;
+    const auto opened = journal.open(folder.at("j"));
+    if (at >= last - 1) {
+      EXPECT_TRUE(!opened || journal.changes().size() >= 2) << at;
+      continue;
+    }
+    ASSERT_FALSE(opened) << at;
+    EXPECT_TRUE(opened.error().message.starts_with(folder.at("j") + ':')) << opened.error().message;
+    EXPECT_NE(opened.error().message.find("remove the line"), std::string::npos);
+    EXPECT_EQ(folder.read("j"), damaged) << "what cannot be used is left as it is";
+  }
+}
+
+TEST_F(JournalTest, IsReadAgainWhenAnotherProcessHasWritten) {
+  Journal one, other;
+  ASSERT_TRUE(one.open(folder.at("j")));
+  ASSERT_TRUE(other.open(folder.at("j")));
+  ASSERT_TRUE(one.append(mode("a", "off")));
+  ASSERT_TRUE(other.append(mode("b", "off")));
+  EXPECT_EQ(other.changes().size(), 2U);
+  EXPECT_EQ(other.changes()[1].id, 2U);
+  EXPECT_FALSE(*other.catch_up());
+  EXPECT_TRUE(*one.catch_up());
+  EXPECT_EQ(one.changes(), other.changes());
+}
+
+TEST_F(JournalTest, IsMadeAnewWhenSomebodyRemovesIt) {
+  Journal journal;
+  ASSERT_TRUE(journal.open(folder.at("j")));
+  ASSERT_TRUE(journal.append(mode("a", "off")));
+  std::filesystem::remove(folder.at("j"));
+  ASSERT_TRUE(journal.append(mode("b", "off")));
+  Journal again;
+  ASSERT_TRUE(again.open(folder.at("j")));
+  EXPECT_EQ(again.changes().size(), 2U);
+}
+
+TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
+  // By hand: ten thousand fsyncs take a while.
+  std::string text;
+  for (std::uint64_t id = 1; id <= Journal::kLinesMax; ++id) {
+    Change change = mode(id == 5 ? "early" : "login", "off");
+    change.id = id;
+    text += to_line(change);
+  }
+  folder.write("j", text);
+  Journal journal, other;
+  ASSERT_TRUE(journal.open(folder.at("j")));
+  ASSERT_TRUE(other.open(folder.at("j")));
+  ASSERT_TRUE(journal.append(mode("login", "shadow")));
+  EXPECT_EQ(journal.changes().size(), Journal::kLinesKept + 1);
+  EXPECT_EQ(journal.changes().front().rule, "early");
+  EXPECT_EQ(journal.changes().back().id, Journal::kLinesMax + 1);
+  EXPECT_TRUE(*other.catch_up());
+  EXPECT_EQ(other.changes(), journal.changes());
+  ASSERT_TRUE(other.append(mode("b", "off")));
+  EXPECT_TRUE(*journal.catch_up());
+  EXPECT_EQ(journal.changes().back().rule, "b");
+}
+
+// As on a full disk: the write fails half way.
+TEST_F(JournalTest, WithoutRoomChangesNothing) {
+  const std::string text = filled(2);
+  Journal journal;
+  ASSERT_TRUE(journal.open(folder.at("j")));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{text.size() + 20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  const auto appended = journal.append(mode("c", "off"));
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(appended);
+  EXPECT_NE(appended.error().message.find("so it is not made"), std::string::npos) << appended.error().message;
+  EXPECT_EQ(journal.changes().size(), 2U);
+  EXPECT_EQ(folder.read("j"), text);
+  EXPECT_TRUE(journal.append(mode("c", "off")));
+  EXPECT_EQ(journal.changes().back().id, 3U);
+}
+
+TEST_F(JournalTest, RefusesWhatIsNoFile) {
+  Journal journal;
+  EXPECT_FALSE(journal.open(folder.at("")));
+  Journal other;
+  EXPECT_FALSE(other.open(folder.at("none/j")));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,168 @@
+// Which changes hold, and what they come to. See overlay.h.
+#include "admin/overlay.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/ip_address.h"
+#include "sha256.h"
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, 3> kModes = {"enforce", "shadow", "off"};
+
+tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
+
+// Who has one address of IPv6 has its whole /64.
+Result<std::string> banned_addresses(std::string_view text) {
+  const auto address = parse_ip(text);
+  if (!address) {
+    auto range = parse_ip_range(text);
+    if (!range) return wrong("\"ip\": " + range.error().message);
+    return to_string(*range);
+  }
+  if (address->is_v4()) return to_string(*address);
+  return to_string(truncated(*address, 32, 64)) + "/64";
+}
+
+// In a condition a `*` stands for anything, and in a path braces do, too: a ban must mean whom it names.
+Result<std::string> banned_value(AttributeKind kind, std::string_view name, std::string_view value) {
+  if (kind == AttributeKind::ip) return banned_addresses(value);
+  if (kind == AttributeKind::api_key) return "sha256:" + hex(sha256(value));
+  if (kind == AttributeKind::path) value = value.substr(0, std::min(value.find_first_of("?#"), value.size()));
+  const std::string_view special = kind == AttributeKind::path ? "*{}" : "*";
+  if (value.find_first_of(special) == value.npos) return std::string(value);
+  return wrong("\"" + std::string(name) + "\": " + in_quotes(value) +
+               " would match more than itself; ban it by another attribute, or by a rule of the config");
+}
+
+struct Named {
+  AttributeKind kind;
+  std::string_view Request::*value;
+};
+constexpr std::array<Named, 8> kNamed = {{{AttributeKind::user, &Request::user},
+                                          {AttributeKind::api_key, &Request::api_key},
+                                          {AttributeKind::ip, &Request::ip},
+                                          {AttributeKind::tenant, &Request::tenant},
+                                          {AttributeKind::plan, &Request::plan},
+                                          {AttributeKind::method, &Request::method},
+                                          {AttributeKind::host, &Request::host},
+                                          {AttributeKind::path, &Request::path}}};
+
+Result<void> add_condition(Match& match, AttributeKind kind, std::string_view name, std::string_view value) {
+  auto wanted = banned_value(kind, name.empty() ? to_string(kind) : name, value);
+  if (!wanted) return fail(std::move(wanted.error()));
+  match.all.push_back({kind, std::string(name), {*std::move(wanted)}});
+  return {};
+}
+
+Result<Match> banned(const Request& request) {
+  Match match;
+  for (const Named& one : kNamed) {
+    const std::string_view value = request.*one.value;
+    if (value.empty()) continue;
+    if (auto added = add_condition(match, one.kind, {}, value); !added) return fail(std::move(added.error()));
+  }
+  for (const auto& [kind, attributes] :
+       {std::pair{AttributeKind::header, request.headers}, std::pair{AttributeKind::entry, request.entries}}) {
+    for (const Attribute& one : attributes) {
+      const std::string name = kind == AttributeKind::header ? lower(one.name) : std::string(one.name);
+      if (auto added = add_condition(match, kind, name, one.value); !added) return fail(std::move(added.error()));
+    }
+  }
+  if (match.all.empty())
+    return wrong("name whom to ban: \"ip\", \"user\", \"api_key\" or another attribute of requests");
+  return match;
+}
+
+}  // namespace
+
+std::optional<Mode> parse_mode(std::string_view text) {
+  const auto* const mode = std::ranges::find(kModes, text);
+  if (mode == kModes.end()) return {};
+  return static_cast<Mode>(mode - kModes.begin());
+}
+
+std::string_view to_string(Mode mode) { return kModes[static_cast<std::size_t>(mode)]; }
+
+std::vector<Standing> standings(std::span<const Change> changes, Micros now) {
+  std::vector<Standing> out(changes.size());
+  for (std::size_t i = changes.size(); i-- > 0;) {
+    const Change& change = changes[i];
+    out[i].active = out[i].undone_by == 0 && (!change.until || *change.until > now);
+    if (!out[i].active || change.kind != ChangeKind::undo) continue;
+    const auto target = std::ranges::lower_bound(changes.first(i), change.undoes, {}, &Change::id);
+    if (target == changes.begin() + static_cast<std::ptrdiff_t>(i) || target->id != change.undoes) continue;
+    out[static_cast<std::size_t>(target - changes.begin())].undone_by = change.id;
+  }
+  return out;
+}
+
+Overlay overlay_of(std::span<const Change> changes, Micros now) {
+  Overlay overlay;
+  const auto standing = standings(changes, now);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const Change& change = changes[i];
+    if (!standing[i].active) continue;
+    if (change.until) overlay.next_end = std::min(*change.until, overlay.next_end.value_or(*change.until));
+    switch (change.kind) {
+      case ChangeKind::policy:
+        overlay.policy = &change;
+        break;
+      case ChangeKind::mode:
+        overlay.modes[change.rule] = &change;
+        break;
+      case ChangeKind::kill_switch:
+        overlay.kill_switch = &change;
+        break;
+      case ChangeKind::ban:
+        overlay.bans.push_back(&change);
+        break;
+      case ChangeKind::log_level:
+        overlay.log_level = &change;
+        break;
+      case ChangeKind::reset:
+      case ChangeKind::undo:
+        break;
+    }
+  }
+  return overlay;
+}
+
+Result<Policy> compose(Policy base, const Overlay& overlay) {
+  for (const Change* ban : overlay.bans) {
+    auto rules = parse_policy(ban->text, "the ban of change " + std::to_string(ban->id));
+    if (!rules) return fail(std::move(rules.error()));
+    for (Rule& rule : rules->rules) base.rules.push_back(std::move(rule));
+  }
+  for (Rule& rule : base.rules) {
+    const auto mode = overlay.modes.find(rule.name);
+    if (mode != overlay.modes.end()) {
+      rule.mode = parse_mode(mode->second->value).value_or(rule.mode);
+      rule.percent = 100;
+    }
+    if (overlay.kills()) rule.mode = Mode::off, rule.percent = 100;
+  }
+  return base;
+}
+
+Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until) {
+  auto match = banned(request);
+  if (!match) return fail(std::move(match.error()));
+  Policy policy;
+  policy.rules.push_back({.name = rule,
+                          .match = *std::move(match),
+                          .limits = {{.quota = *parse_quota("0/second"), .text = "0/second"}},
+                          .owner = by.who,
+                          .reason = by.reason,
+                          .expires_at = until});
+  std::string text = to_yaml(policy);
+  if (auto parsed = parse_policy(text, "the ban"); !parsed) return fail(std::move(parsed.error()));
+  return text;
+}
+
+}  // namespace weir

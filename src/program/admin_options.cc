@@ -1,0 +1,55 @@
+// The admin flags. See admin_options.h.
+#include "program/admin_options.h"
+
+#include <utility>
+
+#include "admin/config_file.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kTokenBytesMin = 16;
+
+}  // namespace
+
+void AdminOptions::add(CLI::App& app) {
+  app.add_option("--config", config, "Decide by the rules in this file")->type_name("FILE");
+  app.add_flag("--force", force, "A reload may change the rules beyond their max_change");
+  app.add_flag("--no-watch", no_watch, "Read the rules again only when told to, not when their file changes");
+  app.add_option("--changes", changes,
+                 "Keep changes made while it runs in this file; STATE.changes if there is a state")
+      ->type_name("FILE");
+  app.add_option("--admin-token-file", token_file, "Whoever uses the admin port must know what it holds")
+      ->type_name("FILE");
+  app.add_option("--admin-host", hosts, "Names by which the admin port may be called, beside localhost and addresses")
+      ->type_name("NAME");
+}
+
+Result<void> AdminOptions::fill(ServerOptions& options) const {
+  if (!token_file.empty()) {
+    auto token = read_secret(token_file);
+    if (!token) return fail(token.error().code, "--admin-token-file: " + token.error().message);
+    if (token->size() < kTokenBytesMin) {
+      return fail(ErrorCode::out_of_range, "--admin-token-file: " + token_file + " holds fewer than 16 bytes; " +
+                                               "openssl rand -hex 32 makes a good one");
+    }
+    options.admin_access.token = *std::move(token);
+  }
+  options.admin_access.hosts = hosts;
+  if (options.admin && !options.admin->is_loopback() && options.admin_access.token.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--admin: whoever reaches the admin port rules the server, so it listens on this machine only: write "
+                "127.0.0.1:8082, unix:/run/weir-admin.sock or off, or give --admin-token-file FILE");
+  }
+  return {};
+}
+
+ControlOptions AdminOptions::control(const std::string& state) const {
+  ControlOptions options;
+  options.file = config;
+  options.force = force ? Force::yes : Force::no;
+  options.changes = !changes.empty() || state.empty() ? changes : state + ".changes";
+  return options;
+}
+
+}  // namespace weir

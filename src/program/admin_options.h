@@ -1,0 +1,32 @@
+// How the server is looked after, as flags of `weir serve`: the rules' file, the changes over it, and who may make
+// them.
+//
+// Plain values. One thread. Tested by tests/server/admin.sh and hostile_admin.sh there.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+#include "admin/control.h"
+#include "server/server.h"
+
+namespace weir {
+
+struct AdminOptions {
+  std::string config{};
+  bool force = false;
+  bool no_watch = false;
+  std::string changes{};
+  std::string token_file{};
+  std::vector<std::string> hosts{};
+
+  void add(CLI::App& app);
+  // After the doors.
+  Result<void> fill(ServerOptions& options) const;
+  // `state` is the state file, beside which changes are kept unless it is said where; empty: there is none.
+  ControlOptions control(const std::string& state) const;
+};
+
+}  // namespace weir

@@ -1,0 +1,97 @@
+// The checks, one after the other. See admin_access.h.
+#include "server/admin_access.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "nearest.h"
+#include "protocol/http1.h"
+#include "sha256.h"
+
+namespace weir {
+namespace {
+
+// The only one of that name; two are as good as none.
+std::optional<std::string_view> field(const HttpCall& call, std::string_view name) {
+  std::optional<std::string_view> found;
+  for (const Attribute& one : call.fields) {
+    if (!equals_ignoring_case(one.name, name)) continue;
+    if (found) return std::string_view();
+    found = one.value;
+  }
+  return found;
+}
+
+bool is_numeric(const std::string& host, int family) {
+  std::array<std::uint8_t, 16> address{};
+  return inet_pton(family, host.c_str(), address.data()) == 1;
+}
+
+bool is_json(std::string_view type) {
+  type = type.substr(0, std::min(type.find(';'), type.size()));
+  while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
+  return equals_ignoring_case(type, kJsonType);
+}
+
+bool has_token(const AdminAccess& access, const HttpCall& call) {
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string_view given = field(call, "authorization").value_or("");
+  if (given.size() <= kScheme.size() || !equals_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return false;
+  return is_same_secret(given.substr(kScheme.size()), access.token);
+}
+
+bool is_our_origin(std::string_view origin, std::string_view host) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (origin.starts_with(scheme) && equals_ignoring_case(origin.substr(scheme.size()), host)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_same_secret(std::string_view given, std::string_view right) {
+  const auto a = sha256(given), b = sha256(right);
+  std::uint8_t difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference = static_cast<std::uint8_t>(difference | (a[i] ^ b[i]));
+  return difference == 0;
+}
+
+bool is_known_host(const AdminAccess& access, std::string_view host) {
+  if (access.any_host) return true;
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    return end != host.npos && is_numeric(std::string(host.substr(1, end - 1)), AF_INET6);
+  }
+  std::string name = lower(host.substr(0, std::min(host.rfind(':'), host.size())));
+  if (name.ends_with('.')) name.pop_back();
+  if (name == "localhost" || is_numeric(name, AF_INET)) return true;
+  return std::ranges::any_of(access.hosts, [&](const std::string& one) { return lower(one) == name; });
+}
+
+std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCall& call) {
+  const std::string_view host = field(call, "host").value_or("");
+  if (!call.target.starts_with('/') || !is_known_host(access, host)) {
+    return AdminRefusal{403, "Forbidden",
+                        "the admin port is called by its address, or as localhost, not as " + in_quotes(host) +
+                            "; --admin-host allows a name"};
+  }
+  const auto origin = field(call, "origin");
+  if (origin && !is_our_origin(*origin, host)) {
+    return AdminRefusal{403, "Forbidden",
+                        "pages of other sites may not use the admin port, nor may " + in_quotes(*origin)};
+  }
+  if (!access.token.empty() && !has_token(access, call)) {
+    return AdminRefusal{401, "Unauthorized", "send Authorization: Bearer TOKEN, with what --admin-token-file holds"};
+  }
+  const bool is_reading = call.method == "GET" || call.method == "HEAD";
+  if (!is_reading && !is_json(field(call, "content-type").value_or(""))) {
+    return AdminRefusal{415, "Unsupported media type", "send JSON, with Content-Type: application/json"};
+  }
+  return {};
+}
+
+}  // namespace weir

@@ -1,0 +1,114 @@
+// What all admin routes share: who may call, who it is, and how errors are worded. See admin_api.h.
+#include "server/admin_api.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "nearest.h"
+#include "protocol/http1.h"
+#include "protocol/json_writer.h"
+#include "protocol/rfc3339.h"
+#include "server/admin_service.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kRefusedDelay{250'000};  // whoever guesses tokens has time
+constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz", "/metrics"};
+
+}  // namespace
+
+std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path, HttpService& service, HttpWork& work) {
+  HttpAnswer& out = service.answer;
+  out.add("Cache-Control", "no-store");
+  out.add("X-Content-Type-Options", "nosniff");
+  out.add("Content-Security-Policy", "default-src 'none'");
+  if (std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return {};
+  if (service.admin == nullptr || service.admin->control == nullptr) {
+    if (path == "/") return {};
+    write_problem(out, 404, "Not found", "nothing can be looked after here; try GET / for help");
+    return HttpNext::answer;
+  }
+  const auto refusal = refuse_admin(service.admin->access, call);
+  if (!refusal) return {};
+  write_problem(out, refusal->status, refusal->title, refusal->detail);
+  if (refusal->status != 401) return HttpNext::answer;
+  ++service.admin->refused;
+  out.add("WWW-Authenticate", "Bearer realm=\"weir\"");
+  work.delay = kRefusedDelay;
+  return HttpNext::hold;
+}
+
+HttpNext refuse_body(HttpService& service, const Error& error) {
+  write_problem(service.answer, 400, "Bad request", error.message);
+  return HttpNext::answer;
+}
+
+HttpNext refuse_change(HttpService& service, const Error& error) {
+  HttpAnswer& out = service.answer;
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+      write_problem(out, 422, "Cannot be done", error.message);
+      break;
+    case ErrorCode::out_of_range:
+      write_problem(out, 409, "Conflict", error.message);
+      break;
+    case ErrorCode::not_found:
+      write_problem(out, 404, "Not found", error.message);
+      break;
+    case ErrorCode::exhausted:
+    case ErrorCode::unavailable:
+      write_problem(out, 503, "Unavailable", error.message);
+      break;
+  }
+  return HttpNext::answer;
+}
+
+Result<Author> author_of(const HttpCall& call, const AdminBody& body) {
+  Author author;
+  author.from = call.peer;
+  author.reason = body.text("reason");
+  if (author.reason.size() > kReasonMax) {
+    return fail(ErrorCode::out_of_range, "\"reason\" has more than " + std::to_string(kReasonMax) + " bytes");
+  }
+  for (const Attribute& field : call.fields) {
+    if (!equals_ignoring_case(field.name, "x-weir-who")) continue;
+    const bool is_printable = std::ranges::all_of(field.value, [](char c) { return c >= ' ' && c <= '~'; });
+    if (field.value.empty() || field.value.size() > kWhoMax || !is_printable) {
+      return fail(ErrorCode::invalid_argument,
+                  "X-Weir-Who is " + in_quotes(field.value) + "; give a name of 1 to 64 printable letters");
+    }
+    author.who = field.value;
+  }
+  return author;
+}
+
+Result<std::optional<Micros>> lasting_of(const AdminBody& body) {
+  if (!body.has("for")) return std::nullopt;
+  auto lasts = parse_lasting(body.text("for"));
+  if (!lasts) return fail(lasts.error().code, "\"for\": " + lasts.error().message);
+  return *lasts;
+}
+
+Result<std::size_t> count_of(std::string_view text, std::size_t most) {
+  std::size_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error == std::errc{} && end == text.data() + text.size() && n > 0) return std::min(n, most);
+  return fail(ErrorCode::invalid_argument, "n is " + in_quotes(text) + "; give a whole number from 1 on");
+}
+
+HttpNext answer_made(HttpService& service, const Result<Made>& made) {
+  if (!made) return refuse_change(service, made.error());
+  JsonWriter json(service.answer.body);
+  json.begin_object();
+  json.number("id", made->id);
+  json.texts("changes", made->changes);
+  json.end_object();
+  service.answer.body += '\n';
+  return HttpNext::answer;
+}
+
+std::string time_or_null(Micros time) { return time == Micros{0} ? "null" : '"' + rfc3339(time) + '"'; }
+
+}  // namespace weir

@@ -1,0 +1,100 @@
+// The admin routes without a socket: what a body may say, how errors are worded, names that an attacker chose.
+#include "server/admin_api.h"
+
+#include <gtest/gtest.h>
+
+#include "protocol/json_reader.h"
+#include "server/admin_service.h"
+#include "server/http_client.h"
+
+namespace weir {
+namespace {
+
+struct AdminApi : HttpClient {
+  void SetUp() override {
+    service.face = HttpFace::admin;
+    service.admin = &admin;
+    admin.control = &control;
+    gate = std::make_unique<Gate>(limiter);
+  }
+  std::string call(std::string_view target, std::string_view body, std::string_view fields = "") {
+    return send("POST " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+                std::string(fields) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+                std::string(body));
+  }
+  std::string get(std::string_view target) {
+    return send("GET " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  }
+  static bool is_json(const std::string& text) {
+    JsonTexts texts;
+    JsonReader json(text, texts);
+    return json.skip_value() && json.at_end();
+  }
+
+  Gate own_gate{limiter};
+  Control control{limiter, own_gate, {}};
+  AdminService admin;
+};
+
+TEST_F(AdminApi, EveryAnswerSaysThatItIsNoPage) {
+  for (const char* path : {"/", "/livez", "/admin/v1/status", "/nowhere"}) {
+    const std::string answer = get(path);
+    EXPECT_EQ(field(answer, "Cache-Control"), "no-store") << path;
+    EXPECT_EQ(field(answer, "X-Content-Type-Options"), "nosniff") << path;
+    EXPECT_EQ(field(answer, "Content-Security-Policy"), "default-src 'none'") << path;
+  }
+  EXPECT_TRUE(has(get("/"), "POST /admin/v1/undo"));
+  EXPECT_TRUE(is_json(body(get("/admin/v1/status"))));
+}
+
+TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
+  EXPECT_EQ(status(call("/admin/v1/kill-switch", "{")), 400);
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", "{}"), "\\\"on\\\" is missing"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":1})"), "\\\"on\\\" must be true or false"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":true,"on":true})"), "is given twice"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":true,"resaon":"x"})"), "did you mean \\\"reason\\\"?"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":true,"for":"soon"})"), "write it like 10min"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", "[]"), "must be a JSON object"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", "{} {}"), "after the object there is more"));
+  EXPECT_EQ(status(call("/admin/v1/kill-switch", R"({"on":true})", "X-Weir-Who: \xFF\r\n")), 400);
+  EXPECT_EQ(status(call("/admin/v1/kill-switch", R"({"on":true})")), 409) << "there are no rules here";
+  EXPECT_EQ(status(call("/admin/v1/undo", "{\"id\":-1}")), 400);
+  EXPECT_EQ(status(call("/admin/v1/undo", "{\"id\":99}")), 404);
+  EXPECT_EQ(status(call("/admin/v1/undo", "")), 404);
+  EXPECT_EQ(status(call("/admin/v1/keys/ban", R"({"for":"1h","key":"a","limit":"1/s"})")), 400);
+  EXPECT_EQ(status(call("/admin/v1/keys/ban", R"({"for":"1h"})")), 400);
+  EXPECT_EQ(status(call("/admin/v1/keys/explain", R"({"usr":"1"})")), 400);
+  EXPECT_EQ(status(get("/admin/v1/changes?n=0")), 400);
+  EXPECT_EQ(status(get("/admin/v1/top?by=luck")), 400);
+  EXPECT_EQ(status(get("/admin/v1/kill-switch")), 405);
+  EXPECT_EQ(field(call("/admin/v1/log", "{}"), "Allow"), "GET, HEAD, PUT");
+}
+
+TEST_F(AdminApi, WithoutTheTokenIsHeldBackAndTold) {
+  admin.access.token = "0123456789abcdef";
+  EXPECT_EQ(get("/admin/v1/status"), "") << "not at once";
+  EXPECT_TRUE(session->is_holding());
+  clock->advance(Micros{300'000});
+  std::string out;
+  session->wake(limiter.now(), out);
+  EXPECT_EQ(status(out), 401);
+  EXPECT_EQ(field(out, "WWW-Authenticate"), "Bearer realm=\"weir\"");
+  EXPECT_EQ(admin.refused, 1U);
+  EXPECT_EQ(status(get("/livez")), 200);
+}
+
+TEST_F(AdminApi, OddNamesComeBackAsJson) {
+  for (const std::string& odd : std::vector<std::string>{"<img src=x onerror=alert(1)>", "\\\"", "\\u0000\\u001b[31m",
+                                                         "\xFF\xFE", "\\ud800", "'); DROP"}) {
+    for (const char* path : {"/admin/v1/rules/mode", "/admin/v1/keys/reset", "/admin/v1/keys/ban"}) {
+      const std::string answer =
+          call(path, R"({"rule":")" + odd + R"(","mode":"off","for":"1h","user":")" + odd + "\"}");
+      EXPECT_GE(status(answer), 400) << odd;
+      EXPECT_TRUE(is_json(body(answer))) << answer;
+      EXPECT_TRUE(field(answer, "Content-Type").starts_with("application/")) << answer;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,126 @@
+// The server as it stands, and its rules with what they have counted. See admin_api.h.
+//
+// Tested by admin_api_test.cc and tests/server/admin.sh.
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "protocol/json_writer.h"
+#include "server/admin_api.h"
+#include "server/admin_service.h"
+
+namespace weir {
+namespace {
+
+// A part of one, with four places.
+std::string fraction(std::uint64_t part, std::uint64_t whole) {
+  const std::uint64_t parts = whole == 0 ? 0 : part * 10'000 / whole;
+  std::string places = std::to_string(parts % 10'000);
+  return std::to_string(parts / 10'000) + '.' + std::string(4 - places.size(), '0') + places;
+}
+
+void append_policy(JsonWriter& json, const ControlStatus& status) {
+  json.begin_object("policy");
+  json.text("file", status.file);
+  json.text("hash", status.hash);
+  json.number("rules", status.rules);
+  json.raw("in_force_since", time_or_null(status.in_force_since));
+  json.begin_object("last_reload");
+  json.flag("ok", status.last_reload.ok);
+  json.raw("at", time_or_null(status.last_reload.at));
+  json.text("error", status.last_reload.error);
+  json.end_object();
+  json.number("reloads_ok", status.reloads_ok);
+  json.number("reloads_failed", status.reloads_failed);
+  status.file_waits_for > 0 ? json.number("file_waits_for", status.file_waits_for) : json.null("file_waits_for");
+  json.end_object();
+}
+
+void append_doors(JsonWriter& json, const AdminService& admin) {
+  json.begin_array("doors");
+  const std::vector<DoorView> doors = admin.doors ? admin.doors() : std::vector<DoorView>{};
+  for (const DoorView& door : doors) {
+    json.begin_object();
+    json.text("name", door.name);
+    json.text("address", door.address);
+    json.number("connections", door.connections);
+    json.number("connections_max", door.connections_max);
+    json.number("requests", door.requests);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void append_rule(JsonWriter& json, const RuleView& view, const RuleUsage& numbers) {
+  const Rule& rule = view.rule;
+  std::string per;
+  for (const Dimension& one : rule.per) per.append(per.empty() ? "" : ", ").append(to_string(one));
+  std::vector<std::string> limits;
+  for (const RuleLimit& limit : rule.limits) limits.push_back(limit.text);
+  if (rule.unlimited) limits.emplace_back("unlimited");
+  json.begin_object();
+  json.text("name", rule.name);
+  json.text("mode", view.mode);
+  json.text("configured_mode", view.configured_mode);
+  json.text("per", per.empty() ? "global" : per);
+  json.texts("limits", limits);
+  json.text("algorithm", rule.limits.empty() ? "" : to_string(rule.limits.front().quota.algorithm));
+  json.text("owner", rule.owner);
+  json.text("reason", rule.reason);
+  json.raw("expires_at", time_or_null(rule.expires_at.value_or(Micros{0})));
+  json.number("allowed", numbers.allowed);
+  json.number("denied", numbers.denied);
+  json.number("shadow_denied", numbers.shadow_denied);
+  json.raw("last_hit", time_or_null(numbers.last_hit));
+  json.end_object();
+}
+
+}  // namespace
+
+HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
+  const AdminService& admin = *service.admin;
+  const ControlStatus status = admin.control->status();
+  const LimiterStats table = service.limiter.stats();
+  JsonWriter json(service.answer.body);
+  json.begin_object();
+  json.text("version", admin.version);
+  json.number("pid", static_cast<std::uint64_t>(getpid()));
+  json.number("uptime_seconds", static_cast<std::uint64_t>((service.now - admin.started).count() / 1'000'000));
+  json.flag("ready", service.stopping == nullptr || !service.stopping->load());
+  json.flag("kill_switch", status.kill_switch);
+  json.text("log_level", to_string(status.log_level));
+  json.number("threads", admin.threads);
+  append_doors(json, admin);
+  append_policy(json, status);
+  json.number("changes_active", status.changes_active);
+  json.text("changes_file", status.changes_file);
+  json.begin_object("table");
+  json.number("keys", table.keys);
+  json.number("capacity", table.capacity);
+  json.raw("fill", fraction(table.keys, table.capacity));
+  json.end_object();
+  json.text("state", admin.state);
+  json.end_object();
+  service.answer.body += '\n';
+  return HttpNext::answer;
+}
+
+HttpNext rules_route(const HttpCall&, HttpService& service, HttpWork&) {
+  std::map<std::string, RuleUsage> numbers;
+  for (RuleUsage& one : service.admin->control->gate().usage()) numbers.emplace(one.rule, one);
+  JsonWriter json(service.answer.body);
+  json.begin_object();
+  json.begin_array("rules");
+  for (const RuleView& view : service.admin->control->rules()) {
+    const auto of_rule = numbers.find(view.rule.name);
+    append_rule(json, view, of_rule == numbers.end() ? RuleUsage{} : of_rule->second);
+  }
+  json.end_array();
+  json.end_object();
+  service.answer.body += '\n';
+  return HttpNext::answer;
+}
+
+}  // namespace weir

@@ -1,0 +1,136 @@
+// Counts, lines, and the thread that ends a silence. See denial_log.h.
+#include "server/denial_log.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <vector>
+
+#include "protocol/problem.h"
+#include "random_id.h"
+#include "sha256.h"
+
+namespace weir {
+namespace {
+
+constexpr std::chrono::seconds kSilence{1};
+constexpr std::size_t kNameBytes = 6;
+constexpr std::string_view kOwnLimit = "inline";  // no rule has it: the client brought the limit along
+
+std::string seconds_text(Micros wait) {
+  std::string text;
+  append_json_seconds(text, wait);
+  return text == "null" ? "never" : text;
+}
+
+}  // namespace
+
+DenialLog::DenialLog(const DenialLogOptions& options, Limiter& limiter)
+    : options_(options), limiter_(limiter), secret_(random_id()) {
+  if (options_.per_second > 0) watcher_ = std::thread([this] { watch(); });
+}
+
+DenialLog::~DenialLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_one();
+  }
+  if (watcher_.joinable()) watcher_.join();
+  tell_rest(limiter_.now() + Micros{1'000'000});
+}
+
+std::uint64_t DenialLog::beyond(std::uint64_t word) const {
+  const std::uint64_t noted = word & kCountMask;
+  return noted > options_.per_second ? noted - options_.per_second : 0;
+}
+
+void DenialLog::close(std::uint64_t word) {
+  const std::uint64_t more = beyond(word);
+  untold_ += more;
+  dropped_ += more;
+}
+
+// False if somebody else has begun it, or a later one.
+bool DenialLog::begin_second(std::uint64_t second) {
+  std::uint64_t before = word_.load();
+  do {
+    if (before >> kCountBits >= second) return false;
+  } while (!word_.compare_exchange_weak(before, second << kCountBits | 1));
+  close(before);
+  const std::lock_guard lock(mutex_);
+  has_begun_ = true;
+  changed_.notify_one();
+  return true;
+}
+
+void DenialLog::tell_rest(Micros now) {
+  std::uint64_t before = word_.load();
+  const std::uint64_t second = second_of(now);
+  if (before >> kCountBits < second && beyond(before) > 0 &&
+      word_.compare_exchange_strong(before, second << kCountBits)) {
+    close(before);
+  }
+  const std::uint64_t untold = before >> kCountBits < second ? untold_.exchange(0) : 0;
+  if (untold == 0) return;
+  const std::string number = std::to_string(untold);
+  log(LogLevel::info, "more denials", {{"not_logged", number}});
+}
+
+// A second after the first denial of a second nothing may have come that tells of the rest.
+void DenialLog::watch() {
+  std::unique_lock lock(mutex_);
+  while (!is_ending_) {
+    changed_.wait(lock, [&] { return has_begun_ || is_ending_; });
+    has_begun_ = false;
+    changed_.wait_for(lock, kSilence, [&] { return is_ending_; });
+    if (has_begun_) continue;  // that line told it
+    lock.unlock();
+    tell_rest(limiter_.now());
+    lock.lock();
+  }
+}
+
+DenialCounts DenialLog::counts() const { return {logged_.load(), dropped_.load() + beyond(word_.load())}; }
+
+std::string DenialLog::name_of(std::string_view key) const {
+  if (options_.in_clear) return std::string(key);
+  const auto hash = sha256(std::string(secret_).append(key));
+  return hex(std::span(hash).first(kNameBytes));
+}
+
+void DenialLog::write(const Denial& denial) {
+  ++logged_;
+  const std::string wait = seconds_text(denial.retry_after);
+  const std::string key = denial.key.empty() ? std::string() : name_of(denial.key);
+  const std::uint64_t untold = untold_.exchange(0);
+  const std::string number = std::to_string(untold);
+  std::vector<LogField> fields = {{"protocol", denial.protocol},
+                                  {"rule", denial.rule.empty() ? kOwnLimit : denial.rule}};
+  if (!denial.quota.empty()) fields.push_back({"quota", denial.quota});
+  fields.push_back({"retry_after", wait});
+  if (!key.empty()) fields.push_back({options_.in_clear ? "key" : "key_hash", key});
+  if (!denial.request_id.empty()) fields.push_back({"request_id", denial.request_id});
+  if (untold > 0) fields.push_back({"not_logged", number});
+  log(LogLevel::info, "denied", fields);
+}
+
+// What the rule counts it by is not kept with an answer; for the few that are written it is found once more.
+void DoorDenials::write(const Answer& answer, const Request& request) const {
+  std::string key;
+  if (gate != nullptr) {
+    if (const auto explained = gate->explain(request)) {
+      const auto rule = std::ranges::find(explained->rules, answer.rule, &RuleExplanation::rule);
+      if (rule != explained->rules.end()) key = rule->key;
+    }
+  }
+  const LimitAnswer* const limit = answer.binding_limit();
+  log->write({protocol, request_id, answer.rule, limit == nullptr ? std::string_view{} : limit->quota, key,
+              answer.retry_after});
+}
+
+void DoorDenials::write(std::string_view key, const Decision& decision) const {
+  log->write({.protocol = protocol, .request_id = request_id, .key = key, .retry_after = decision.retry_after});
+}
+
+}  // namespace weir

@@ -1,0 +1,133 @@
+// A gRPC connection on nghttp2: the class behind make_grpc_session(), in two files.
+//
+// grpc_session.cc is the connection: what is fed to nghttp2, what it calls back, what it wants to send.
+// grpc_call_life.cc is a call from its header fields to its trailers. A call is the user data of its stream, and is
+// gone once that is closed. With grpc_fields.h, all that sees nghttp2. One thread. Tested by grpc_session_test.cc and
+// grpc_abuse_test.cc.
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "server/grpc_allowance.h"
+#include "server/grpc_fields.h"
+#include "server/grpc_past.h"
+#include "server/grpc_session.h"
+
+namespace weir {
+
+// What a client of plain HTTP may send before it is answered. Twice as much ends its request, answer or not.
+inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
+
+class GrpcSession final : public Session {
+ public:
+  explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {
+    begin();
+  }
+  GrpcSession(const GrpcSession&) = delete;
+  GrpcSession& operator=(const GrpcSession&) = delete;
+  ~GrpcSession() override {
+    while (open_ != nullptr) forget(open_);
+    nghttp2_session_del(http2_);
+  }
+
+  Progress consume(std::string_view input, Turn& turn, std::string& output) override;
+  Micros due() const override { return std::min(earliest_, is_final_ ? kNever : final_due_); }
+  void wake(Micros now, std::string& output) override;
+  void tell_watchers(std::string& output) override;
+  void drain(std::string& output) override;
+  bool is_drained() const override;
+  void give_up(GiveUp why, std::string& output) override;
+  std::size_t held() const override { return held_; }
+
+ private:
+  void begin();
+  Progress greet(std::string_view input, std::string& output);
+  ssize_t receive(std::string_view piece, Micros now);
+  bool is_calm(Micros now);
+  bool send(std::string& output);
+  void set_deadlines();
+  Phase phase() const;
+  void say_goodbye();
+
+  // What nghttp2 calls.
+  template <auto kMember>
+  struct Callback;
+  int on_begin_headers(const nghttp2_frame* frame);
+  int on_header(const nghttp2_frame* frame, std::string_view name, std::string_view value);
+  int on_data(std::int32_t stream, std::string_view data);
+  int on_frame(const nghttp2_frame* frame);
+  int on_sent(const nghttp2_frame* frame);
+  int on_close(std::int32_t stream);
+  void note_reset(std::uint32_t error);
+  void note_end(std::uint32_t error);
+  int reset(const GrpcCall& call) {
+    return nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, call.stream, NGHTTP2_NO_ERROR);
+  }
+  static nghttp2_data_provider answer_of(GrpcCall& call) {
+    nghttp2_data_provider provider{};
+    provider.source.ptr = &call;
+    provider.read_callback = on_read;
+    return provider;
+  }
+  static ssize_t on_read(nghttp2_session*, std::int32_t, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags,
+                         nghttp2_data_source* source, void* self);
+  ssize_t read_answer(GrpcCall& call, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags);
+
+  // The life of a call.
+  GrpcCall* call_of(std::int32_t stream) {
+    return static_cast<GrpcCall*>(nghttp2_session_get_stream_user_data(http2_, stream));
+  }
+  void forget(GrpcCall* call);
+  void start(GrpcCall& call);
+  int take_surplus(GrpcCall& call, std::size_t size);
+  void refuse_http(GrpcCall& call);
+  GrpcMessage next_message(std::string_view bytes) const { return read_grpc_message(bytes, service_.bounds.body_max); }
+  void refuse_message(GrpcCall& call, const GrpcMessage& message);
+  void take_messages(GrpcCall& call);
+  void answer_questions(GrpcCall& call);
+  void end_request(GrpcCall& call);
+  void run(GrpcCall& call, std::string_view message);
+  GrpcOutcome decide(GrpcCall& call, std::string_view message);
+  void open_response(GrpcCall& call);
+  void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
+  void submit_trailers(GrpcCall& call);
+  void resume(GrpcCall& call);
+  void tell_health(GrpcCall& call);
+  void dismiss(GrpcCall& call);
+  void expire(GrpcCall& call);
+  void drop_input(GrpcCall& call) {
+    held_ -= call.in.size();
+    call.in.clear();
+  }
+  // Whoever has handed over drains too, and the server goes on.
+  ServingStatus serving() const {
+    const bool is_stopping = service_.stopping == nullptr ? is_draining_ : service_.stopping->load();
+    return is_stopping ? ServingStatus::not_serving : ServingStatus::serving;
+  }
+
+  GrpcService& service_;
+  nghttp2_session* http2_ = nullptr;
+  GrpcCall* open_ = nullptr;  // all calls, the newest first
+  std::size_t pending_ = 0;   // of them: the request is not complete
+  std::size_t held_ = 0;      // bytes of requests and answers
+  std::size_t answered_ = 0;  // since consume() began
+  Micros earliest_ = kNever;  // no deadline is earlier
+  Micros final_due_ = kNever;
+  GrpcPast past_;
+  GrpcAllowance allowance_;
+  std::uint64_t resets_ = 0;    // that we have sent, for what the client did wrong
+  std::int32_t header_of_ = 0;  // the stream whose header fields are coming
+  bool is_greeted_ = false;
+  bool sheds_ = false;      // what is asked now is not decided
+  bool is_broken_ = false;  // nothing more can be said
+  bool is_draining_ = false;
+  bool is_final_ = false;  // the last GOAWAY was said
+};
+
+}  // namespace weir

@@ -1,0 +1,203 @@
+// Writes the page of metrics. See metrics.h.
+#include "server/metrics.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "server/process_stats.h"
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, kDoors> kDoorNames = {"http", "grpc", "resp", "admin"};
+constexpr std::array<std::string_view, kRefusals> kRefusalNames = {
+    "connections", "buffers", "slow",      "unread", "header", "body",    "key",
+    "pipeline",    "streams", "malformed", "proxy",  "tls",    "overload"};
+
+class Page {
+ public:
+  Page(const MetricsSources& sources, MetricsFormat format) : from_(sources), out_(format, text_) {}
+
+  std::string write() {
+    write_rules();
+    write_doors();
+    write_table();
+    write_config();
+    write_rest();
+    write_process();
+    out_.end();
+    return std::move(text_);
+  }
+
+ private:
+  static constexpr auto kCounter = MetricType::counter;
+  static constexpr auto kGauge = MetricType::gauge;
+
+  void gauge(std::string_view name, std::string_view help, std::uint64_t value) {
+    out_.family(name, kGauge, help);
+    out_.add(value);
+  }
+  void counter(std::string_view name, std::string_view help, std::uint64_t value) {
+    out_.family(name, kCounter, help);
+    out_.add(value);
+  }
+  void time(std::string_view name, std::string_view help, Micros time) {
+    out_.family(name, kGauge, help);
+    out_.add_seconds({}, time);
+  }
+
+  void write_rules() {
+    std::vector<RuleUsage> rules;
+    OtherUsage other;
+    if (from_.gate != nullptr) {
+      rules = from_.gate->usage();
+      other = from_.gate->other_usage();
+    }
+    gauge("weir_config_rules", "Rules in force.", rules.size());
+    other.inline_limits.rule = kInlineRule;
+    const auto is_inline = [](const RuleUsage& one) { return one.rule == kInlineRule; };
+    if (std::ranges::none_of(rules, is_inline)) rules.push_back(other.inline_limits);
+
+    out_.family("weir_decisions_total", kCounter, "Requests that were decided, each once, by the rule that decided.");
+    for (const RuleUsage& one : rules) {
+      out_.add({{"rule", one.rule}, {"outcome", "allowed"}}, one.allowed);
+      out_.add({{"rule", one.rule}, {"outcome", "denied"}}, one.denied);
+      out_.add({{"rule", one.rule}, {"outcome", "missing"}}, one.missing);
+    }
+    out_.add({{"rule", ""}, {"outcome", "no_rule"}}, other.no_rule);
+    out_.add({{"rule", ""}, {"outcome", "skipped"}}, other.skipped);
+    out_.add({{"rule", ""}, {"outcome", "error"}}, other.failed);
+
+    out_.family("weir_shadow_allowed_total", kCounter, "Requests that a rule in shadow would have let pass.");
+    for (const RuleUsage& one : rules) out_.add({{"rule", one.rule}}, one.shadow_allowed);
+    out_.family("weir_shadow_denied_total", kCounter, "Requests that a rule in shadow would have denied.");
+    for (const RuleUsage& one : rules) out_.add({{"rule", one.rule}}, one.shadow_denied);
+    out_.family("weir_rule_last_hit_timestamp_seconds", kGauge, "When a rule last decided; 0 if it never did.");
+    for (const RuleUsage& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
+    gauge("weir_top_keys_bytes", "Memory that the search for the busiest keys holds.",
+          from_.gate == nullptr ? 0 : from_.gate->top_keys_bytes());
+  }
+
+  template <class Get>
+  std::uint64_t sum(std::size_t door, Get get) const {
+    std::uint64_t all = 0;
+    for (const LoopCounts* loop : from_.loops) all += get(loop->doors[door]);
+    return all;
+  }
+
+  // A sample for each door that is open.
+  template <class Write>
+  void each_door(Write write) {
+    for (std::size_t door = 0; door < kDoors; ++door) {
+      if (from_.open[door] != nullptr) write(door, kDoorNames[door]);
+    }
+  }
+
+  void doors(std::string_view name, std::string_view help, Count DoorCounts::*count) {
+    out_.family(name, kCounter, help);
+    each_door([&](std::size_t door, std::string_view protocol) {
+      out_.add({{"protocol", protocol}}, sum(door, [&](const DoorCounts& counts) { return (counts.*count).get(); }));
+    });
+  }
+
+  void write_doors() {
+    doors("weir_requests_total", "Requests that were answered.", &DoorCounts::requests);
+    write_durations();
+    out_.family("weir_connections", kGauge, "Open connections.");
+    each_door([&](std::size_t door, std::string_view protocol) {
+      out_.add({{"protocol", protocol}}, from_.open[door]->load());
+    });
+    gauge("weir_connections_max", "Connections that each door may have open.", from_.connections_max);
+    doors("weir_connections_accepted_total", "Connections that were accepted.", &DoorCounts::accepted);
+    out_.family("weir_refused_total", kCounter,
+                "Clients that were refused something or cut off, by the bound they met.");
+    each_door([&](std::size_t door, std::string_view protocol) {
+      for (std::size_t why = 0; why < kRefusals; ++why) {
+        const auto refused = sum(door, [&](const DoorCounts& counts) { return counts.refused[why].get(); });
+        out_.add({{"protocol", protocol}, {"reason", kRefusalNames[why]}}, refused);
+      }
+    });
+    doors("weir_received_bytes_total", "Bytes that clients sent.", &DoorCounts::bytes_in);
+    doors("weir_sent_bytes_total", "Bytes that clients were sent.", &DoorCounts::bytes_out);
+    out_.family("weir_loop_turns_total", kCounter, "Rounds of the event loops.");
+    std::uint64_t turns = 0;
+    for (const LoopCounts* loop : from_.loops) turns += loop->turns.get();
+    out_.add(turns);
+  }
+
+  void write_durations() {
+    out_.family("weir_request_duration_seconds", MetricType::histogram,
+                "From the reading of a request to the writing of its answer.");
+    each_door([&](std::size_t door, std::string_view protocol) {
+      std::array<std::uint64_t, Times::kEnds.size() + 1> counts{};
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        counts[i] = sum(door, [&](const DoorCounts& one) { return one.seconds.count(i); });
+      }
+      const auto sum_us = sum(door, [](const DoorCounts& one) { return one.seconds.sum_us(); });
+      out_.add({{"protocol", protocol}}, {.ends = Times::kEnds, .counts = counts, .sum_us = sum_us});
+    });
+  }
+
+  void write_table() {
+    const LimiterStats stats = from_.limiter == nullptr ? LimiterStats{} : from_.limiter->stats();
+    gauge("weir_keys", "Live keys in the table.", stats.keys);
+    gauge("weir_keys_capacity", "Live keys that the table was made for.", stats.capacity);
+    counter("weir_evictions_total", "Keys that were forgotten before they had recovered, for lack of room.",
+            stats.evicted);
+    counter("weir_forgiven_permits_total", "Permits that evictions gave away.", stats.forgiven);
+    gauge("weir_table_bytes", "Size of the table.", stats.bytes);
+    gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
+  }
+
+  void write_config() {
+    ConfigMetrics config;
+    if (from_.hooks.config) config = from_.hooks.config();
+    if (config.last_success == Micros{0}) config.last_success = from_.started;
+    gauge("weir_config_last_reload_successful", "1 if the rules were last read without an error, else 0.",
+          config.last_reload_ok ? 1 : 0);
+    time("weir_config_last_reload_success_timestamp_seconds", "When the rules were last read without an error.",
+         config.last_success);
+    out_.family("weir_config_reloads_total", kCounter, "How often the rules were read again.");
+    out_.add({{"outcome", "ok"}}, config.reloads_ok);
+    out_.add({{"outcome", "failed"}}, config.reloads_failed);
+    gauge("weir_kill_switch", "1 while all rules are off by hand, else 0.", config.kill_switch ? 1 : 0);
+    gauge("weir_changes_active", "Changes made by hand that hold now.", config.changes_active);
+  }
+
+  void write_rest() {
+    const auto asked = [](const std::function<std::uint64_t()>& hook) { return hook ? hook() : 0; };
+    counter("weir_log_dropped_total", "Lines of the log that nobody took in time.", asked(from_.hooks.log_dropped));
+    counter("weir_denials_logged_total", "Denials that were logged.", asked(from_.hooks.denials_logged));
+    counter("weir_denials_dropped_total", "Denials that were left out of the log.", asked(from_.hooks.denials_dropped));
+    out_.family("weir_tls_certificate_expiry_timestamp_seconds", kGauge,
+                "When the first of the certificates expires; no sample without TLS.");
+    if (from_.hooks.certificate_expiry) {
+      if (const auto expiry = from_.hooks.certificate_expiry()) out_.add_seconds({}, *expiry);
+    }
+    out_.family("weir_build_info", MetricType::info, "Which weir this is.");
+    out_.add({{"version", from_.version}}, 1);
+  }
+
+  void write_process() {
+    const ProcessStats stats = process_stats();
+    out_.family("process_cpu_seconds_total", kCounter, "Processor time, of the user and of the system.");
+    out_.add_seconds({}, stats.cpu);
+    time("process_start_time_seconds", "When the process was started.", stats.started);
+    gauge("process_resident_memory_bytes", "Memory that is in use.", stats.resident_bytes);
+    gauge("process_virtual_memory_bytes", "Memory that was asked for.", stats.virtual_bytes);
+    gauge("process_open_fds", "Open file descriptors.", stats.open_fds);
+    gauge("process_max_fds", "File descriptors that may be open.", stats.max_fds);
+    gauge("process_threads", "Threads.", stats.threads);
+  }
+
+  const MetricsSources& from_;
+  std::string text_;
+  MetricsWriter out_;
+};
+
+}  // namespace
+
+std::string metrics_page(const MetricsSources& sources, MetricsFormat format) { return Page(sources, format).write(); }
+
+}  // namespace weir

@@ -1,0 +1,56 @@
+// The page of metrics: every number that the server keeps of itself, put together when somebody asks.
+//
+// Names are a promise: dashboards and alerts are written against them. Each is told of in docs/operate.md, "What to
+// look at". Labels come from the config and the code, never from a request, so that no client can make the page grow.
+// What other parts of the server know is asked through MetricsHooks, which whoever starts the server fills. Any thread.
+// Tested by metrics_test.cc and tests/server/metrics.sh.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "protocol/prometheus.h"
+#include "server/counts.h"
+#include "weir/gate.h"
+#include "weir/limiter.h"
+
+namespace weir {
+
+// How the rules came to be in force.
+struct ConfigMetrics {
+  bool last_reload_ok = true;
+  Micros last_success{0};  // since the epoch; 0: when the server was started
+  std::uint64_t reloads_ok = 0, reloads_failed = 0;
+  bool kill_switch = false;
+  std::uint64_t changes_active = 0;
+};
+
+// Each may be empty; then what it would tell is none. Called by any thread that serves the page, so they must not
+// block.
+struct MetricsHooks {
+  std::function<ConfigMetrics()> config{};
+  std::function<std::uint64_t()> log_dropped{};
+  std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
+  std::function<std::optional<Micros>()> certificate_expiry{};  // of the first to expire; nothing without TLS
+};
+
+struct MetricsSources {
+  Limiter* limiter = nullptr;
+  Gate* gate = nullptr;  // that counts; null: nothing is counted by rule
+  std::string version{};
+  std::size_t connections_max = 0;
+  Micros started{0};
+  MetricsHooks hooks{};
+  std::array<const std::atomic<std::size_t>*, kDoors> open{};  // connections of each door; null: it is shut
+  std::vector<const LoopCounts*> loops{};                      // of every thread
+};
+
+std::string metrics_page(const MetricsSources& sources, MetricsFormat format);
+
+}  // namespace weir

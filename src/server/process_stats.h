@@ -1,0 +1,28 @@
+// What the system knows of this process: its processor time, memory and descriptors.
+//
+// Numbers that cannot be had are 0. Any thread. Tested by process_stats_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "weir/clock.h"
+
+namespace weir {
+
+struct ProcessStats {
+  Micros cpu{0};
+  Micros started{0};  // since the epoch
+  std::uint64_t resident_bytes = 0, virtual_bytes = 0;
+  std::uint64_t threads = 0;
+  std::uint64_t open_fds = 0, max_fds = 0;
+};
+
+ProcessStats process_stats();
+
+// From the line of /proc/self/stat: all but descriptors, and `started` since the machine was.
+std::optional<ProcessStats> read_process_stat(std::string_view line, std::int64_t ticks_per_second,
+                                              std::uint64_t page_bytes);
+
+}  // namespace weir

@@ -1,0 +1,84 @@
+// A request's span from its first look to its answer, for the doors: what it is called and what it came to.
+//
+// Belongs to one loop and its thread. Tested by tests/server/traces.sh.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "protocol/grpc_message.h"
+#include "server/denial_log.h"
+#include "server/traces.h"
+
+namespace weir {
+
+inline void tell_outcome(TraceSpan& span, const DecidedRule& decided) {
+  if (!decided.is_decided) return;
+  span.attributes.push_back({"weir.outcome", std::string(decided.is_denied ? "denied" : "allowed")});
+  if (!decided.rule.empty()) span.attributes.push_back({"weir.rule", decided.rule});
+}
+
+// `route` is one of ours, so that there are few names.
+inline void tell_http(TraceSpan& span, std::string_view method, std::string_view route) {
+  span.name.assign(method).append(" ").append(route);
+  span.attributes = {{"http.request.method", std::string(method)}, {"http.route", std::string(route)}};
+}
+
+inline void tell_http_status(TraceSpan& span, int status) {
+  span.attributes.push_back({"http.response.status_code", std::int64_t{status}});
+  span.is_error = status >= 500;
+}
+
+// What a session keeps of it until it is answered.
+struct TracedRequest {
+  std::unique_ptr<TraceSpan> span{};  // null: it is not traced
+  DecidedRule decided{};
+
+  void begin(Traces& traces, std::string_view parent) {
+    span = traces.begin(parent.empty() ? std::nullopt : parse_trace_parent(parent));
+    if (span) decided = {};
+  }
+  void end_http(Traces& traces, int status, Micros now) {
+    tell_http_status(*span, status);
+    end(traces, now);
+  }
+  void end(Traces& traces, Micros now) {
+    tell_outcome(*span, decided);
+    span->end = std::max(span->start, now);
+    traces.end(std::move(span));
+  }
+};
+
+inline void tell_rate_limit_call(TraceSpan& span, GrpcStatus status) {
+  constexpr std::string_view kService = "envoy.service.ratelimit.v3.RateLimitService", kMethod = "ShouldRateLimit";
+  span.name.assign(kService).append("/").append(kMethod);
+  span.attributes = {{"rpc.system", std::string("grpc")},
+                     {"rpc.service", std::string(kService)},
+                     {"rpc.method", std::string(kMethod)},
+                     {"rpc.grpc.status_code", std::int64_t{static_cast<int>(status)}}};
+  span.is_error = status == GrpcStatus::internal || status == GrpcStatus::unavailable ||
+                  status == GrpcStatus::unknown || status == GrpcStatus::unimplemented ||
+                  status == GrpcStatus::deadline_exceeded;
+}
+
+// Runs a call of the rate limit service, which answers with a GrpcOutcome.
+template <class Run>
+auto trace_call(Traces& traces, const std::optional<TraceParent>& parent, DoorDenials& denials, const Limiter& limiter,
+                const Run& run) {
+  TracedRequest traced{.span = traces.begin(parent)};
+  if (!traced.span) return run();
+  denials.decided = &traced.decided;
+  traced.span->start = limiter.now();
+  auto outcome = run();
+  denials.decided = nullptr;
+  tell_rate_limit_call(*traced.span, outcome.status);
+  traced.end(traces, limiter.now());
+  return outcome;
+}
+
+}  // namespace weir

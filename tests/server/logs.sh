@@ -1,0 +1,116 @@
+# The log: its formats and levels, whatever is put into it, and that nobody waits for whoever reads it.
+#
+# Run by ctest as `bash logs.sh PROGRAM SOURCE_DIR`.
+source "$(dirname "$0")/lib.bash" "$1"
+source_dir=$2
+
+# valid FILE: how many lines it has, if each is a JSON object with what every line has.
+valid() {
+  python3 - "$1" <<'PY'
+import json, re, sys
+text = open(sys.argv[1], "rb").read()
+assert text.endswith(b"\n") and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", text)
+lines = [json.loads(line) for line in text.decode("utf-8")[:-1].split("\n")]
+for line in lines:
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["ts"]), line
+    assert line["level"] in ("debug", "info", "warn", "error") and line["msg"], line
+print(len(lines))
+PY
+}
+
+is "a format that is none" 2 "$("$program" serve --log-format xml >/dev/null 2>&1; echo $?)"
+has "a level that is none" "write debug, info, warn or error" "$("$program" serve --log-level loud 2>&1)"
+
+# Hostile keys, as they are and in JSON.
+start_server --log-format json --log-keys --log-denials 1000
+for key in $'a\nb' $'\e[2J\r' $'\xff\xfe\xc3' '"},{"level":"error' "$(printf 'x%.0s' {1..3000})" \
+  $'\u2028\u0085\x7f' '\u0000'; do
+  redis WEIR.LIMIT "$key" 1/day >/dev/null
+  redis WEIR.LIMIT "$key" 1/day >/dev/null
+done
+kill -TERM "$pid"
+until_true 20 is_gone "$pid" || is "the server ends" yes no
+is "every line is valid JSON, whatever the key" 7 "$(valid "$work/err0")"
+start_server --log-keys
+redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/day >/dev/null
+redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/day >/dev/null
+until_true 10 grep -q denied "$work/err1"
+has "as text, too" 'key="a\x0aweir: forged \x1b[2J"' "$(cat "$work/err1")"
+is "on one line" 1 "$(wc -l <"$work/err1")"
+
+# Reloads are told, the bad ones at every level.
+cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
+start_server --config "$work/weir.yaml" --log-level error --log-format json
+kill -HUP "$pid"
+sleep 0.3
+echo "nonsense: 1" >"$work/weir.yaml"
+kill -HUP "$pid"
+until_true 10 grep -q "stay as they were" "$work/err2"
+is "--log-level error: only what went wrong" '"level":"error"' "$(grep -o '"level":"[a-z]*"' "$work/err2")"
+is "as valid JSON" 1 "$(valid "$work/err2")"
+
+# Under the journal: levels in front.
+: >"$work/err3"
+JOURNAL_STREAM=$(stat -c '%d:%i' "$work/err3") start_server
+redis WEIR.LIMIT k 1/day >/dev/null
+redis WEIR.LIMIT k 1/day >/dev/null
+until_true 10 grep -q denied "$work/err3"
+has "the journal is told the level" "<6>denied protocol=resp rule=inline" "$(cat "$work/err3")"
+JOURNAL_STREAM=1:1 start_server
+redis WEIR.LIMIT k 1/day >/dev/null
+redis WEIR.LIMIT k 1/day >/dev/null
+until_true 10 grep -q denied "$work/err4"
+has "but only if it is what stderr is" "weir: denied" "$(cat "$work/err4")"
+
+# A pipe that nobody reads.
+mkfifo "$work/err5"
+exec {pipe}<>"$work/err5"
+start_server --log-denials 1000000 --threads 2
+denied=50000
+flood() {
+  timeout 60 "$program" bench --resp "127.0.0.1:$resp_port" --each-key --keys $((denied + 1)) --json \
+    --command 'CL.THROTTLE one 0 1 86400 1' 2>&1
+}
+has "checks go on although nobody reads the log" "\"denied\": $denied, \"errors\": 0, \"unanswered\": 0" "$(flood)"
+still_answers "a full pipe"
+timeout 60 cat <&"$pipe" >"$work/read" &
+reader=$!
+# The lines that came, and those of which the log says that they did not.
+sum() { awk '/denied/{n++} /were lost/{sub(/.*dropped=/, ""); n += $0} END{print n + 0}' "$work/read"; }
+all_told() { [ "$(sum)" == "$denied" ]; }
+until_true 20 all_told
+is "lines and what is said to be lost are all denials" "$denied" "$(sum)"
+has "lines were lost" "weir: lines of this log were lost dropped=" "$(cat "$work/read")"
+echo "      $(grep -c denied "$work/read") of $denied lines were kept"
+kill -TERM "$reader"  # and cat with it
+wait "$reader" 2>/dev/null
+
+# The end, with the pipe full again.
+flood >/dev/null
+kill -TERM "$pid"
+until_true 10 is_gone "$pid"
+is "a log that nobody reads does not hold up the end" yes "$(is_gone "$pid" && echo yes)"
+wait "$pid"
+is "which is in peace" 0 $?
+exec {pipe}>&-
+rm "$work/err5"
+
+# A full disk.
+ln -s /dev/full "$work/err6"
+start_server --log-denials 1000000
+has "checks go on although the disk is full" "\"denied\": $denied, \"errors\": 0, \"unanswered\": 0" "$(flood)"
+kill -TERM "$pid"
+until_true 10 is_gone "$pid"
+wait "$pid"
+is "and the end is in peace" 0 $?
+rm "$work/err6"
+
+# No stderr at all.
+"$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off >"$work/closed" 2>&- &
+pid=$!
+server_pids+=("$pid")
+until_true 20 is_announced "$work/closed" || is "it starts without stderr" yes no
+http=$(awk '/^http /{print $2}' "$work/closed")
+is "and denies" "200 429" "$(for _ in 1 2; do
+  curl -s -o /dev/null -w '%{http_code} ' "$http/v1/check" -d '{"key":"k","limit":"1/day"}'; done | sed 's/ $//')"
+finish

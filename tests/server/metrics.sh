@@ -1,0 +1,59 @@
+# The page of metrics from the outside: both formats as Prometheus' own checker sees them, numbers that are right, and a
+# million keys that change nothing but numbers.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/fetch.bash"
+source_dir=$(realpath "$2")
+
+cat >"$work/weir.yaml" <<'YAML'
+rules:
+  - {name: login, match: {path: /login}, per: ip, limit: 3/h}
+  - {name: nobody, match: {path: /never}, per: user, limit: 0/h}
+YAML
+start_server --config "$work/weir.yaml" --keys 100000 --threads 2
+admin="http://127.0.0.1:$admin_port"
+metrics() { curl -s -m 20 "$admin/metrics" "$@"; }
+# value SERIES: its number now.
+value() { metrics | awk -v name="$1" 'index($0, name " ") == 1 {print $NF}'; }
+series() { metrics | grep -vc '^#'; }
+
+has "text for whoever asks for nothing" "Content-Type: text/plain; version=0.0.4; charset=utf-8" \
+  "$(metrics -i | tr -d '\r')"
+prometheus='application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+has "OpenMetrics for Prometheus" "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8" \
+  "$(metrics -i -H "Accept: $prometheus" | tr -d '\r')"
+is "which has an end" "# EOF" "$(metrics -H "Accept: $prometheus" | tail -n 1)"
+is "metrics are on the admin port only" 404 "$(curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/metrics")"
+
+for _ in 1 2 3 4 5; do post '{"ip":"192.0.2.1","path":"/login"}' >/dev/null; done
+post '{"key":"job:7","limit":"10/h"}' >/dev/null
+is "allowed by a rule" 3 "$(value 'weir_decisions_total{rule="login",outcome="allowed"}')"
+is "denied by it" 2 "$(value 'weir_decisions_total{rule="login",outcome="denied"}')"
+redis CL.THROTTLE job:8 0 1 3600 >/dev/null
+redis CL.THROTTLE job:8 0 1 3600 >/dev/null
+is "limits of clients, over HTTP and RESP" 2 "$(value 'weir_decisions_total{rule="inline",outcome="allowed"}')"
+inline_denied='weir_decisions_total{rule="inline",outcome="denied"}'
+is "and denied" 1 "$(value "$inline_denied")"
+has "requests have a time" 'weir_request_duration_seconds_bucket{protocol="http",le="+Inf"} 7' "$(metrics)"
+is "requests are counted, also the one for metrics elsewhere" 7 "$(value 'weir_requests_total{protocol="http"}')"
+
+before=$(series)
+rss_before=$(rss_kib "$pid")
+"$program" bench --resp "127.0.0.1:$resp_port" --keys 1000000 --each-key --command 'CL.THROTTLE {key} 0 1 3600 2' \
+  >"$work/flood" 2>&1 || cat "$work/flood"
+"$program" bench --http "127.0.0.1:$http_port" --keys 1000000 --seconds 2 --batch 500 \
+  --body '{"user":"{key}","path":"/never"}' >"$work/flood" 2>&1 || cat "$work/flood"
+is "every denial of a limit of clients is counted" 1000001 "$(value "$inline_denied")"
+is "and those of a rule" 1 "$(($(value 'weir_decisions_total{rule="nobody",outcome="denied"}') > 1000))"
+is "a million keys bring no series" "$before" "$(series)"
+size=$(metrics | wc -c)
+is "the page stays small" 1 "$((size <= 262144))"
+is "and so does what watches them" 1 "$(($(value weir_top_keys_bytes) <= 4000000))"
+grown=$(($(rss_kib "$pid") - rss_before))
+is "and so does the server, which grew by $grown KiB" 1 "$((grown < 40000))"
+still_answers "after the flood"
+
+provide promtool
+is "promtool finds nothing wrong" "" "$(metrics | "$promtool" check metrics 2>&1)"
+has "the alerts are sound" "SUCCESS" "$("$promtool" check rules "$source_dir/examples/prometheus/alerts.yml" 2>&1)"
+has "and go off when they should" "SUCCESS" "$("$promtool" test rules "$source_dir/tests/server/alerts.yml" 2>&1)"
+finish

@@ -1,0 +1,109 @@
+# The PROXY protocol: who its clients are is what a proxy says of them, if it is one of those that are believed, and if
+# it says it rightly, first and once. Both versions, from raw bytes and from curl and HAProxy; with TLS behind it, too.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/tls.bash"
+source "$(dirname "$0")/gateway.bash"
+cat >"$work/weir.yaml" <<'YAML'
+trusted_proxies: [10.9.0.0/16]
+rules:
+  - {name: each, per: ip, limit: 100/hour, algorithm: sliding_log}
+YAML
+
+# --- flags -----------------------------------------------------------------------------------------------------------
+# refuses PART FLAGS...
+refuses() {
+  local part=$1
+  shift
+  has "refused: $*" "$part" "$(timeout 20 "$program" serve --http :0 --grpc off --resp off --admin off "$@" 2>&1)"
+}
+refuses "--proxy-protocol needs --proxy-protocol-from" --proxy-protocol http
+refuses "--proxy-protocol-from needs --proxy-protocol" --proxy-protocol-from 10.0.0.0/8
+refuses "'web' is no door; write some of http,grpc,resp,admin" --proxy-protocol web --proxy-protocol-from 10.0.0.0/8
+refuses "did you mean 10.0.0.0/8?" --proxy-protocol http --proxy-protocol-from 10.1.2.3/8
+
+# --- raw bytes -------------------------------------------------------------------------------------------------------
+start_server --config "$work/weir.yaml" --proxy-protocol http,resp --proxy-protocol-from 127.0.0.1
+asks='GET /auth HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+# left HEADER [FIELDS]: how much is left to who that header names; nothing if there is no answer.
+left() {
+  printf "$1${asks/Host: x/Host: x${2:-}}" | raw "$http_port" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
+}
+v1='PROXY TCP4 192.0.2.1 192.0.2.9 56324 443\r\n'
+signature='\r\n\r\n\0\r\nQUIT\n'
+v2=$signature'\x21\x11\0\x0c\xc0\0\2\1\xc0\0\2\x09\xdc\4\1\xbb'
+is "version 1 names a client" 99 "$(left "$v1")"
+is "version 2 names the same" 98 "$(left "$v2")"
+is "version 2 with more behind its addresses" 97 \
+  "$(left "$signature"'\x21\x11\0\x12\xc0\0\2\1\xc0\0\2\x09\xdc\4\1\xbb\4\0\3abc')"
+is "as a mapped address it is the same again" 96 "$(left 'PROXY TCP6 ::ffff:192.0.2.1 ::ffff:192.0.2.9 1 2\r\n')"
+is "another client" 99 "$(left "${v1/192.0.2.1/192.0.2.2}")"
+is "an IPv6 client" 99 "$(left 'PROXY TCP6 2001:db8::1 2001:db8::9 56324 443\r\n')"
+is "a header of a client is not believed" 98 "$(left "${v1/192.0.2.1/192.0.2.2}" '\r\nX-Forwarded-For: 192.0.2.77')"
+is "one of a proxy that the rules trust is" 99 "$(left "${v1/192.0.2.1/10.9.1.1}" '\r\nX-Forwarded-For: 192.0.2.77')"
+is "UNKNOWN is the proxy itself" 99 "$(left 'PROXY UNKNOWN\r\n')"
+is "so is LOCAL" 98 "$(left "$signature"'\x20\0\0\0')"
+for wrong in '' 'PROXY TCP4 192.0.2.1 192.0.2.9 56324\r\n' 'proxy TCP4 192.0.2.1 192.0.2.9 1 2\r\n' \
+  "$signature"'\x31\x11\0\x0c\xc0\0\2\1\xc0\0\2\x09\xdc\4\1\xbb' \
+  "$signature"'\x21\x11\0\x0b\xc0\0\2\1\xc0\0\2\x09\xdc\4\1' \
+  "$signature"'\x20\0\xff\xff'; do
+  is "no header: ${wrong:0:60}" "" "$(left "$wrong")"
+done
+has "a second header is a bad request" "HTTP/1.1 400" "$(printf "$v1$v1$asks" | raw "$http_port")"
+is "RESP behind it" "+PONG" "$(printf "$v1"'PING\r\n' | raw "$resp_port" | tr -d '\r')"
+is "RESP without" "" "$(printf 'PING\r\n' | raw "$resp_port")"
+is "a door that was not named has none" ok "$(curl -s -m 5 "http://127.0.0.1:$admin_port/livez")"
+
+# In pieces, with the request right behind: nothing of it is read too early.
+in_pieces() {
+  local i bytes
+  bytes=$(printf "$1$asks" | od -An -v -tx1 | tr -d ' \n')
+  exec 7<>"/dev/tcp/127.0.0.1/$http_port"
+  for ((i = 0; i < ${#bytes}; i += 2)); do printf "\\x${bytes:i:2}" >&7; done
+  timeout 10 cat <&7 | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
+  exec 7>&-
+}
+is "version 1, byte by byte" 95 "$(in_pieces "$v1")"
+is "version 2, byte by byte" 94 "$(in_pieces "$v2")"
+is "curl's own header" ok "$(curl -s -m 5 --haproxy-protocol "$http/livez")"
+is "a peer that is no proxy is not let in" "" "$(curl -s -m 5 --interface 127.0.0.2 --haproxy-protocol "$http/livez")"
+
+# --- with TLS --------------------------------------------------------------------------------------------------------
+authority ca
+certificate ca server
+start_server --config "$work/weir.yaml" --proxy-protocol http --proxy-protocol-from 127.0.0.0/8 \
+  --tls-cert "$work/server.pem" --tls-key "$work/server.key" --tls http
+is "the header comes before TLS" ok "$(curl -s -m 5 --cacert "$work/ca.pem" --haproxy-protocol "$http/livez")"
+is "never within" "" "$(curl -s -m 5 --cacert "$work/ca.pem" "$http/livez")"
+
+# --- HAProxy ---------------------------------------------------------------------------------------------------------
+kill -TERM "$pid"
+wait "$pid"
+is "a stop ends well" 0 $?
+provide haproxy
+start_server --config "$work/weir.yaml" --proxy-protocol http,resp --proxy-protocol-from 127.0.0.1
+free_port front front_v1 front_resp
+cat >"$work/haproxy.cfg" <<CFG
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 20s
+  timeout server 20s
+listen v2
+  bind 127.0.0.1:$front
+  server weir 127.0.0.1:$http_port send-proxy-v2
+listen v1
+  bind 127.0.0.1:$front_v1
+  server weir 127.0.0.1:$http_port send-proxy
+listen resp
+  bind 127.0.0.1:$front_resp
+  server weir 127.0.0.1:$resp_port send-proxy-v2 proxy-v2-options crc32c,unique-id
+CFG
+start_gateway "$front" "$haproxy" -db -f "$work/haproxy.cfg"
+through() {
+  curl -s -i -m 10 --interface "$2" "http://127.0.0.1:$1/auth" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
+}
+is "HAProxy's version 2" "99 98" "$(through "$front" 127.0.0.7) $(through "$front" 127.0.0.7)"
+is "and version 1: the same client" 97 "$(through "$front_v1" 127.0.0.7)"
+is "another client is another" 99 "$(through "$front" 127.0.0.8)"
+is "RESP through HAProxy, with a checksum" PONG "$(timeout 10 redis-cli -p "$front_resp" ping)"
+finish

@@ -1,0 +1,120 @@
+# The config is read again by itself, however it is changed: saved, renamed into place, reached by swapped links,
+# removed and made anew; by SIGHUP and the admin port. A damaged one changes nothing, and nobody who asks meanwhile
+# notices.
+source "$(dirname "$0")/lib.bash"
+
+config() { printf 'rules:\n  - {name: a, per: ip, limit: %s/hour}\n' "$1"; }
+mkdir -p "$work/mount/..1" "$work/mount/..2" "$work/etc"
+config 101 >"$work/mount/..1/weir.yaml"
+ln -s ..1 "$work/mount/..data"
+ln -s ..data/weir.yaml "$work/mount/weir.yaml"
+ln -s "$work/mount/weir.yaml" "$work/etc/weir.yaml"
+start_server --config "$work/etc/weir.yaml"
+
+get() { curl -s -m 20 "http://127.0.0.1:$admin_port$1"; }
+limit() { get /admin/v1/rules | grep -o '"limits":\["[0-9]*' | grep -o '[0-9]*$'; }
+status() { get /admin/v1/status | grep -o "\"$1\":[^,}]*" | head -1; }
+limit_is() { [ "$(limit)" == "$1" ]; }
+comes() { until_true 20 limit_is "$2"; is "$1" "$2" "$(limit)"; }
+
+# Who asks meanwhile, over one connection after the other, writes down each answer that is no 200.
+: >"$work/failed"
+(
+  while [ ! -e "$work/stop" ]; do
+    code=$(curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/v1/check" -d '{"user":"1"}')
+    [ "$code" == 200 ] || echo "$code" >>"$work/failed"
+    echo x >>"$work/asked"
+    sleep 0.05
+  done
+) &
+asker=$!
+server_pids+=("$asker")
+
+is "at first" 101 "$(limit)"
+config 102 >"$work/mount/..1/weir.yaml"
+comes "saved" 102
+config 103 >"$work/mount/..1/new"
+mv "$work/mount/..1/new" "$work/mount/..1/weir.yaml"
+comes "renamed into place" 103
+config 104 >"$work/mount/..2/weir.yaml"
+ln -s ..2 "$work/mount/..data_tmp"
+mv -T "$work/mount/..data_tmp" "$work/mount/..data"
+rm -r "$work/mount/..1"
+comes "the links of a mounted volume swapped" 104
+config 105 >"$work/mount/..2/weir.yaml"
+comes "saved in the new folder" 105
+rm "$work/mount/..2/weir.yaml"
+is_gone_told() { [ "$(status ok)" == '"ok":false' ]; }
+until_true 20 is_gone_told || is "a file that is gone is told" yes no
+is "gone: the rules stay" 105 "$(limit)"
+config 106 >"$work/mount/..2/weir.yaml"
+comes "made anew" 106
+rm "$work/etc/weir.yaml"
+config 107 >"$work/etc/weir.yaml"
+comes "a link that became a file" 107
+before=$(status reloads_ok)
+touch "$work/etc/weir.yaml"
+cp "$work/etc/weir.yaml" "$work/same" && cp "$work/same" "$work/etc/weir.yaml"
+sleep 0.5
+is "touched, or saved as it was: nothing" "$before" "$(status reloads_ok)"
+
+# damaged NAME COMMAND...: makes the file what the command writes, all at once; the rules stay and it is told.
+damaged() {
+  local failed name=$1
+  failed=$(status reloads_failed)
+  shift
+  "$@" >"$work/damage" && mv "$work/damage" "$work/etc/weir.yaml"
+  has_failed() { [ "$(status reloads_failed)" != "$failed" ]; }
+  until_true 10 has_failed || is "$name is told" yes no
+  is "$name: the rules stay" "107" "$(limit)"
+  is "$name: told" '"ok":false' "$(status ok)"
+}
+half() { config 107 | head -c 30; }
+bomb() {
+  echo 'a0: &a0 [x, x, x, x, x, x, x, x, x]'
+  for i in 1 2 3 4 5 6 7; do
+    echo "a$i: &a$i [*a$((i - 1)), *a$((i - 1)), *a$((i - 1)), *a$((i - 1)), *a$((i - 1)), *a$((i - 1)), *a$((i - 1))]"
+  done
+}
+rss=$(rss_kib "$pid")
+damaged "an empty file" true
+damaged "half a file" half
+has "with its place" "weir.yaml:2:" "$(get /admin/v1/status)"
+damaged "a key twice" printf 'rules:\n  - {name: a, name: b, limit: 1/s}\n'
+damaged "a NUL" printf 'rules:\0\n'
+damaged "100 MiB" head -c 104857600 /dev/zero
+damaged "an alias bomb" bomb
+rm "$work/etc/weir.yaml" && mkfifo "$work/etc/weir.yaml"
+is_told() { get /admin/v1/status | grep -q "is no plain file"; }
+until_true 10 is_told || is "a FIFO is told" yes no
+is "a FIFO: the rules stay" 107 "$(limit)"
+rm "$work/etc/weir.yaml"
+grown=$(($(rss_kib "$pid") - rss))
+is "all that took at most 64 MiB ($grown KiB)" yes "$([ "$grown" -le 65536 ] && echo yes)"
+printf '\xEF\xBB\xBF' >"$work/bom" && config 108 >>"$work/bom" && mv "$work/bom" "$work/etc/weir.yaml"
+comes "a byte order mark is no damage" 108
+
+# Replaced again and again, while it is read: in the end it is the last one.
+for i in $(seq 60); do
+  config $((200 + i)) >"$work/etc/next"
+  mv "$work/etc/next" "$work/etc/weir.yaml"
+done
+comes "replaced sixty times at once" 260
+
+touch "$work/stop"
+wait "$asker" 2>/dev/null
+is "nobody who asked meanwhile was failed" "" "$(sort "$work/failed" | uniq -c)"
+is "and some have asked" yes "$([ -s "$work/asked" ] && echo yes)"
+
+# --- only when told ---------------------------------------------------------------------------------------------------
+config 300 >"$work/plain.yaml"
+start_server --config "$work/plain.yaml" --no-watch
+config 301 >"$work/plain.yaml"
+sleep 2.5
+is "--no-watch: nothing by itself" 300 "$(limit)"
+kill -HUP "$pid"
+comes "SIGHUP" 301
+config 302 >"$work/plain.yaml"
+curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/reload" -H 'Content-Type: application/json' -d '{}' >/dev/null
+is "the admin port" 302 "$(limit)"
+finish

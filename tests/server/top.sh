@@ -1,0 +1,44 @@
+# weir top, in a terminal of its own (tmux): what it shows, its keys, a small window, and what it leaves behind.
+# Names that clients choose must not act upon the terminal.
+source "$(dirname "$0")/lib.bash"
+command -v tmux >/dev/null || { echo "skip  tmux is not there"; exit 0; }
+cat >"$work/weir.yaml" <<'YAML'
+rules:
+  - {name: login, match: {path: /login}, per: ip, limit: 3/hour, algorithm: fixed_window}
+  - {name: steps, per: user, limit: 1000000/hour}
+YAML
+start_server --config "$work/weir.yaml"
+check() { curl -s -o "$work/answer" "$http/v1/check" -d "$1"; }
+for _ in $(seq 20); do check '{"ip":"192.0.2.66","path":"/login"}'; done
+check '{"user":"\u001b[2Jevil"}'
+
+once=$("$program" top --once --every 0.2 --admin "127.0.0.1:$admin_port")
+is "without a terminal: exit code 0" 0 "$?"
+has "it names the server" "2 rules" "$once"
+has "the rules" "login" "$once"
+has "who is denied most" "ip=192.0.2.66" "$once"
+is "nothing in it acts upon a terminal" 0 "$(tr -cd '\033' <<<"$once" | wc -c)"
+
+terminal() { tmux -L "weir$$" -f /dev/null "$@"; }
+cleanup_top() { terminal kill-server 2>/dev/null; cleanup; }
+trap cleanup_top EXIT
+terminal new-session -d -x 120 -y 30 "$program top --every 0.2 --admin 127.0.0.1:$admin_port; echo left \$?; cat"
+screen() { terminal capture-pane -p; }
+shows() { screen | grep -q -- "$1"; }
+is "live: the rules" yes "$(until_true 10 shows 'login *enforce *ip' && echo yes)"
+is "who is denied most" yes "$(until_true 10 shows 'most denied' && echo yes)"
+is "by name" yes "$(until_true 10 shows 'ip=192.0.2.66' && echo yes)"
+terminal send-keys h
+is "h: by hits" yes "$(until_true 10 shows 'most hits' && echo yes)"
+for _ in $(seq 50); do check '{"user":"7"}'; done
+is "rates move" yes "$(until_true 10 shows 'allowed .*[1-9]' && echo yes)"
+terminal resize-window -x 40 -y 10
+sleep 0.5
+is "a small window is not overrun" yes "$([ "$(screen | wc -l)" -le 10 ] && echo yes)"
+terminal resize-window -x 120 -y 30
+kill -STOP "$pid"
+kill -CONT "$pid"
+terminal send-keys q
+is "q leaves" yes "$(until_true 15 shows 'left 0' && echo yes)"
+is "and the screen is as it was" "" "$(screen | grep login)"
+finish

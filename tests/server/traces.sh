@@ -1,0 +1,113 @@
+# Traces: spans of checks, as a collector takes them, and collectors that hang, refuse, are not there.
+#
+# Run by ctest as `bash traces.sh PROGRAM SOURCE_DIR`.
+source "$(dirname "$0")/lib.bash" "$1"
+source_dir=$2
+
+# collect NAME [HOW]: starts a collector that writes $work/NAME; sets collector, its URL.
+collect() {
+  python3 "$source_dir/tests/server/collector.py" "$work/$1" "${2:-200}" >"$work/$1.port" &
+  collector_pid=$!
+  server_pids+=("$collector_pid")
+  until_true 20 test -s "$work/$1.port" || is "a collector starts" yes no
+  collector="http://127.0.0.1:$(cat "$work/$1.port")"
+}
+# spans FILE: how many it has.
+spans() { wc -l <"$1"; }
+has_spans() { [ "$(spans "$1")" -ge "$2" ]; }
+
+has "TLS is not spoken, which is said" "over plain HTTP only" "$("$program" serve --traces https://127.0.0.1 2>&1)"
+has "nonsense" "write http://127.0.0.1:4318" "$("$program" serve --traces nonsense 2>&1)"
+
+cat >"$work/weir.yaml" <<'YAML'
+rules:
+  - name: login
+    per: ip
+    limit: 1/day
+YAML
+trace=4bf92f3577b34da6a3ce929d0e0e4736
+ask='{"ip":"192.0.2.1","path":"/login"}'
+collect good
+start_server --config "$work/weir.yaml" --traces "$collector"
+post "$ask" -H "traceparent: 00-$trace-00f067aa0ba902b7-01" -o /dev/null
+post "$ask" -H "traceparent: 00-$trace-00f067aa0ba902b8-01" -o /dev/null
+post "$ask" -H "traceparent: 00-$trace-00f067aa0ba902b9-00" -o /dev/null
+post "$ask" -H "traceparent: nonsense" -o /dev/null
+post "$ask" -o /dev/null
+curl -s "$http/livez" -H "traceparent: 00-$trace-00f067aa0ba902ba-01" -o /dev/null
+post '{"key":"k","limit":"1/day"}' -H "traceparent: 00-$trace-00f067aa0ba902bb-01" -o /dev/null
+curl -s "$http/auth" -H "traceparent: 00-$trace-00f067aa0ba902bc-01" -H 'X-Forwarded-For: 192.0.2.9' -o /dev/null
+until_true 10 has_spans "$work/good" 4
+sleep 0.2
+out=$(cat "$work/good")
+is "the traces that are recorded, and no other" 4 "$(spans "$work/good")"
+is "all as OTLP wants them" 0 "$(grep -c WRONG "$work/good")"
+first=$(grep 902b7 "$work/good")
+for part in '"name": "POST /v1/check"' '"http.request.method": "POST"' '"http.route": "/v1/check"' \
+  '"http.response.status_code": 200' '"weir.outcome": "allowed"' '"weir.rule": "login"' "\"trace\": \"$trace\""; do
+  has "a span tells $part" "$part" "$first"
+done
+has "a denial" '"weir.outcome": "denied"' "$(grep 902b8 "$work/good" | grep '"http.response.status_code": 429')"
+has "a limit that the client brought along" '"weir.outcome": "allowed"' "$(grep 902bb "$work/good")"
+has "a gateway's question" '"name": "GET /auth"' "$(grep 902bc "$work/good")"
+kill -TERM "$pid"
+until_true 10 is_gone "$pid" || is "the server ends" yes no
+
+# All of them, and what is queued at the end.
+collect all
+start_server --config "$work/weir.yaml" --traces "$collector/v1/traces" --traces-sample 1
+for i in {1..20}; do echo "{\"ip\":\"192.0.2.$i\"}"; done | while read -r body; do post "$body" -o /dev/null; done
+kill -TERM "$pid"
+until_true 10 is_gone "$pid"
+is "the end sends what is queued" 20 "$(spans "$work/all")"
+is "each a trace of its own" 20 "$(grep -o '"trace": "[0-9a-f]*"' "$work/all" | sort -u | wc -l)"
+
+# gRPC, by another's client.
+if python3 -c 'import grpc' 2>/dev/null; then
+  collect grpc
+  start_server --config "$work/weir.yaml" --traces "$collector" --log-format json
+  python3 - "$grpc_port" "$trace" <<'PY'
+import grpc, sys
+def field(number, data): return bytes([number << 3 | 2, len(data)]) + data
+entry = field(1, b"remote_address") + field(2, b"192.0.2.1")
+message = field(1, b"d") + field(2, field(1, entry))
+channel = grpc.insecure_channel("127.0.0.1:" + sys.argv[1])
+call = channel.unary_unary("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit")
+for span in ("00f067aa0ba902b7", "00f067aa0ba902b8"):
+    answer, state = call.with_call(message, timeout=10, metadata=(
+        ("traceparent", "00-" + sys.argv[2] + "-" + span + "-01"), ("x-request-id", "grpc-" + span[-1])))
+print(dict(state.initial_metadata()).get("x-request-id"))
+PY
+  until_true 10 has_spans "$work/grpc" 2
+  is "gRPC: all as OTLP wants them" 0 "$(grep -c WRONG "$work/grpc")"
+  for part in '"name": "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"' '"rpc.grpc.status_code": 0' \
+    '"rpc.method": "ShouldRateLimit"' '"weir.outcome": "denied"' '"weir.rule": "login"'; do
+    has "gRPC: a span tells $part" "$part" "$(grep 902b8 "$work/grpc")"
+  done
+  has "gRPC: a denial has its request's id" '"request_id":"grpc-8"' "$(cat "$work"/err* | grep '"protocol":"grpc"')"
+else
+  echo "skip  gRPC: python3-grpcio is missing"
+fi
+
+# Collectors that are no help: checks go on, and the end comes soon.
+refused="http://127.0.0.1:1"
+for how in 500 503 hang refused; do
+  if [ "$how" == refused ]; then
+    collector=$refused
+  else
+    collect "bad$how" "$how"
+  fi
+  start_server --config "$work/weir.yaml" --traces "$collector" --traces-sample 1
+  err="$work/err$((${#server_pids[@]} - 1))"
+  out=$(timeout 60 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --json --connections 4)
+  has "$how: checks go on" '"errors": 0, "unanswered": 0' "$out"
+  if [ "$how" != hang ]; then
+    until_true 10 grep -q "traces cannot be sent" "$err" || is "$how: it is told" yes no
+    is "$how: once" 1 "$(grep -c 'traces cannot be sent' "$err")"
+  fi
+  kill -TERM "$pid"
+  until_true 10 is_gone "$pid"
+  wait "$pid"
+  is "$how: the end comes all the same" 0 $?
+done
+finish
