@@ -91,12 +91,8 @@ class Connection {
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
   bool takes_input() const;
 
-<<<<<<< HEAD
   void die();
-=======
-  void die() { socket_.close(); }
   void cut_off();
->>>>>>> main
   void part();
   template <class Step>
   void guarded(Step step);
