@@ -35,6 +35,14 @@ Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Pati
 
 Connection::~Connection() { all_.held -= held_; }
 
+// A process that is being started has a copy of every socket for a moment. What is closed here then lives on there, and
+// epoll would go on telling of it, to whoever has its place in memory by then: so it is told to forget it.
+void Connection::die() {
+  if (is_dead()) return;
+  epoll_ctl(all_.epoll, EPOLL_CTL_DEL, socket_.get(), nullptr);
+  socket_.close();
+}
+
 // Nothing that a step throws goes further: without memory, this connection ends.
 template <class Step>
 void Connection::guarded(Step step) {

@@ -34,6 +34,7 @@ struct Shared {
 
   Turn turn;
   Room room;
+  int epoll = -1;  // the loop's, in which each connection is watched
   const Bounds bounds;
   Overload overload;
   std::uint64_t tick = 0;     // seconds since the loop began
@@ -90,7 +91,7 @@ class Connection {
   bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
   bool takes_input() const;
 
-  void die() { socket_.close(); }
+  void die();
   void cut_off();
   void part();
   template <class Step>

@@ -4,6 +4,7 @@
 // owes must come by itself.
 #include "server/connection.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <string>
@@ -47,6 +48,21 @@ TEST_F(Connections, LoseNothingOfTwoReadingsInOneTurn) {
   say("\r\nPING\r\n");
   finish_turn();
   EXPECT_EQ(take_all(), "+PONG\r\n+PONG\r\n+PONG\r\n+PONG\r\n");
+}
+
+TEST_F(Connections, AreForgottenByEpollThoughAProcessThatIsBeingStartedHasACopy) {
+  const Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  open(make_resp_session(resp, 1));
+  all.epoll = epoll.get();
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ASSERT_EQ(epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connection->descriptor(), &event), 0);
+  const Descriptor copy(dup(connection->descriptor()));
+  client.close();
+  EXPECT_EQ(epoll_wait(epoll.get(), &event, 1, 0), 1);
+  connection->on_gone();
+  EXPECT_TRUE(connection->is_dead());
+  EXPECT_EQ(epoll_wait(epoll.get(), &event, 1, 0), 0);
 }
 
 }  // namespace

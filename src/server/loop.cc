@@ -94,6 +94,7 @@ class EpollLoop final : public Loop {
     ticks_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     wakes_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!epoll_ || !ticks_ || !wakes_) return false;
+    all_.epoll = epoll_.get();
     itimerspec every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);

@@ -77,6 +77,7 @@ kill -TERM "$pid"
 is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
 
 # The file of a unix socket stays while it is handed over, and goes with the last one.
+: >"$work/out0"
 "$real" serve --http "unix:$work/http" --grpc off --resp off --admin off --state "$work/state" >"$work/out0" 2>&1 &
 pid=$!
 old=$pid

@@ -24,7 +24,7 @@ upgrade() {
 
 # upgrade_under_load RATE SECONDS RELOADS UPGRADES
 upgrade_under_load() {
-  local rate=$1 seconds=$2 reloads=$3 upgrades=$4 limit=$(($1 * $2 / 3)) load first i
+  local rate=$1 seconds=$2 reloads=$3 upgrades=$4 limit=$(($1 * $2 / 3)) load calls='' first i
   cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
   start_server --state "$work/state" --config "$work/weir.yaml" --threads 2
   first=$pid
@@ -35,6 +35,7 @@ upgrade_under_load() {
   if "$python" -c 'import grpc' 2>/dev/null; then
     timeout $((seconds + 60)) "$python" "$source_dir/tests/server/watch_health.py" "$grpc_port" calls \
       $((seconds - 1)) >"$work/calls" &
+    calls=$!
   fi
   sleep 1
   for ((i = 1; i <= reloads; ++i)); do
@@ -46,7 +47,8 @@ upgrade_under_load() {
   load=$(cat "$work/load")
   echo "      $load"
   has "nobody was refused or reset" "failed=0 " "$load"
-  if [ -s "$work/calls" ]; then
+  if [ -n "$calls" ]; then
+    wait "$calls"
     echo "      gRPC: $(cat "$work/calls")"
     has "nor was a gRPC client" "failed=0 " "$(cat "$work/calls")"
   fi
