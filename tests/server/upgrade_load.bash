@@ -29,7 +29,8 @@ upgrade_under_load() {
   start_server --state "$work/state" --config "$work/weir.yaml" --threads 2
   first=$pid
   timeout $((seconds + 60)) python3 "$source_dir/tests/server/new_connections.py" "$http_port" "$rate" "$seconds" \
-    "{\"key\":\"shared\",\"limit\":\"$limit/year\",\"algorithm\":\"fixed_window\"}" --keep 10 >"$work/load" 2>"$work/err_load" &
+    "{\"key\":\"shared\",\"limit\":\"$limit/year\",\"algorithm\":\"fixed_window\"}" --keep 10 \
+    >"$work/load" 2>"$work/err_load" &
   load=$!
   : >"$work/calls"
   if "$python" -c 'import grpc' 2>/dev/null; then
