@@ -30,7 +30,7 @@ TEST(Heartbeat, BeatsAtHalfOfThePatience) {
     std::array<std::uint64_t, 2> ticks{};
     Micros now{5 * kSecond};
     const int told = beats(heart, ticks, now, 60, {true, true});
-    EXPECT_NEAR(told, 60 * kSecond * 2 / patience, 2) << patience;
+    EXPECT_NEAR(told, static_cast<double>(60 * kSecond * 2 / patience), 2) << patience;
   }
 }
 
