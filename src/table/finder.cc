@@ -57,10 +57,10 @@ void Finder::consider(Unit& unit, const Word& word, std::uint64_t passed, std::i
                       std::span<const Name> own, Candidate& best) {
   SlotReader::Pulse pulse{.lapsed = true};
   if (word.tag != 0) {
-    if (best.looks <= 0 && best.unit != nullptr) return;
     const bool is_in_slot = reader_.is_in_slot(word);
-    if (best.looks <= 0 && !is_in_slot) return;
+    if (best.looks <= 0 && (best.unit != nullptr || !is_in_slot)) return;
     best.looks -= is_in_slot ? 1 : kLooksAtBlock;
+    if (best.unit != nullptr && best.fraction <= best.enough && best.looks <= kLooksMax - kLooksMin) best.looks = 0;
     pulse = reader_.pulse(word, now);
     if (!pulse.lapsed && (pulse.protected_ || (best.unit != nullptr && pulse.fraction >= best.fraction))) return;
     for (const Name& name : own) {
@@ -68,7 +68,11 @@ void Finder::consider(Unit& unit, const Word& word, std::uint64_t passed, std::i
     }
   }
   if (changes.find(region_.number_of(unit)) != nullptr) return;
-  best = {&unit, word, passed, pulse.fraction, !pulse.lapsed, best.looks, best.enough};
+  best.unit = &unit;
+  best.seen = word;
+  best.passed = passed;
+  best.fraction = pulse.fraction;
+  best.alive = !pulse.lapsed;
 }
 
 }  // namespace weir::table

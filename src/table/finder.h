@@ -6,8 +6,10 @@
 // in its own operation, so of two who insert one key, one fails and looks again.
 //
 // Room is, in this order: an empty slot, one that has lapsed, the one with the smallest part spent, of those that it
-// looks at: so many, and no more once there is one to take, for a flood of new keys must not be dear. If all are spent,
-// the page is full. For the one thread of an actor. Tested by tests/store_contract_test.cc and tests/churn_test.cc.
+// looks at. To look into a slot costs far more than to see that it is empty, and a flood of new keys must not be dear:
+// so it looks into some, into fewer if one is found that has spent no more than the newcomer is about to; what has
+// lapsed elsewhere the sweep makes empty. If all that it sees are spent, the page is full. For the one thread of an
+// actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and finder_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -56,13 +58,13 @@ class Finder {
     std::uint64_t passed = 0;
     std::uint32_t fraction = 0;
     bool alive = true;
-    int looks = kLooksMax;  // left
-    std::uint32_t enough = 0;
+    int looks = kLooksMax;     // left
+    std::uint32_t enough = 0;  // whoever has spent so little may go
 
-    bool is_found() const { return unit != nullptr && (!alive || fraction <= enough); }
+    bool is_found() const { return unit != nullptr && !alive; }
   };
-  // To look at a key that lives in a block costs as much as some that live in their slots.
-  static constexpr int kLooksMax = 64, kLooksAtBlock = 8;
+  // A block that a slot points to counts for two; whoever has spent `enough` is taken after some looks.
+  static constexpr int kLooksMax = 64, kLooksAtBlock = 2, kLooksMin = 8;
 
   bool walk(Page& page, const Name& name, const Word& version, std::int64_t now, Changes& changes,
             std::span<const Name> own, Place& place, Candidate& best);
