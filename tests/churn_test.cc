@@ -299,6 +299,22 @@ void flood(std::size_t room, std::size_t keys) {
             << ((resident_bytes() - before) >> 20) << " MiB more of " << (bytes >> 20) << "\n";
 }
 
+// Those who come take what is empty before they take from anybody, however little that one has spent.
+TEST(Flood, TakesNothingFromAnybodyWhileThereIsRoom) {
+  constexpr std::size_t kRoom = 50'000;
+  const auto clock = std::make_shared<ManualClock>(Micros{kNow});
+  const auto store = MemoryStore::open({.keys = kRoom}, clock).value();
+  for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::fixed_window, Algorithm::sliding_window}) {
+    const Limit limit = compile("1000/month", algorithm).value();
+    for (std::size_t i = 0; i < kRoom / 4; ++i) {
+      const std::string key = std::string(to_string(algorithm)) + std::to_string(i);
+      ASSERT_TRUE(store->check({key, &limit, 1}, kNow)->allowed);
+    }
+  }
+  EXPECT_EQ(store->counters().evicted, 0U);
+  EXPECT_EQ(store->size(), kRoom / 4 * 3);
+}
+
 TEST(Flood, LeavesSpentKeysSpent) { flood(100'000, 1'000'000); }
 TEST(FloodLong, LeavesSpentKeysSpent) { flood(1'000'000, 10'000'000); }
 
