@@ -55,8 +55,8 @@ flood() {
     local cost=$(number server_ns_per_check "$out")
     ((n == 1)) && first_cost=$cost
     # A new key that finds no room looks for some, which costs; but no sweep of thousands of slots each.
-    is "flood $n: a key costs $cost ns, in an empty table $first_cost: at most eighty times" yes \
-      "$([ "$cost" -le $((80 * first_cost)) ] && echo yes)"
+    is "flood $n: a key costs $cost ns, in an empty table $first_cost: at most twenty times" yes \
+      "$([ "$cost" -le $((20 * first_cost)) ] && echo yes)"
     flood_seconds=$(awk -v a="$flood_seconds" -v b="$(sed -n 's/.*"seconds": \([0-9.]*\).*/\1/p' <<<"$out")" \
       'BEGIN {print a + b}')
     flood_errors=$((flood_errors + $(number errors "$out")))
