@@ -8,9 +8,9 @@ timeout 250 python3 "$(dirname "$0")/hash_flood.py" "$resp_port" "$pid" "$seed" 
 is "all families were tried" 6 "$(wc -l <"$work/families")"
 while read -r family keys first again ratio; do
   is "$family: each of $keys is allowed once, and not again" "$keys 0" "$first $again"
-  # Four fifths of the throughput of random keys, with room for a machine that does other things.
+  # As much as random keys; the room is for a machine that does other things. Keys that collide would cost hundreds.
   is "$family: $ratio of the server's time for random keys" yes \
-    "$(awk -v r="$ratio" 'BEGIN {if (r <= 1.5) print "yes"}')"
+    "$(awk -v r="$ratio" 'BEGIN {if (r <= 4) print "yes"}')"
 done <"$work/families"
 
 for name in one other; do
