@@ -45,10 +45,15 @@ Result<void> Control::refuse_without_rules() const {
   return conflict("there are no rules; start the server with --config weir.yaml");
 }
 
-// Tried, kept, in force: in this order.
 Result<Made> Control::make(Change change) {
+  auto lock = journal_.lock();
+  if (!lock) return fail(std::move(lock.error()));
+  return make(*std::move(lock), std::move(change));
+}
+
+// Tried, kept, in force: in this order. The lock sees to it that what is tried is what is kept.
+Result<Made> Control::make(Journal::Lock lock, Change change) {
   change.at = limiter_.now() / kSecond * kSecond;
-  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
   std::vector<Change> changes = journal_.changes();
   change.id = journal_.next_id();
   changes.push_back(change);
@@ -58,7 +63,7 @@ Result<Made> Control::make(Change change) {
   if (has_effect) {
     if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
   }
-  if (auto kept = journal_.append(change); !kept) return fail(std::move(kept.error()));
+  if (auto kept = journal_.append(std::move(lock), change); !kept) return fail(std::move(kept.error()));
   auto installed = install(*next);
   if (!installed) return fail(std::move(installed.error()));
   log(LogLevel::info, "changed",
@@ -75,6 +80,8 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto policy = parse_policy(text, "policy");
   if (!policy) return fail(std::move(policy.error()));
+  auto held = journal_.lock();
+  if (!held) return fail(std::move(held.error()));
   const PolicyChanges changes = compare(base(), *policy);
   if (!changes.refused.empty() && force == Force::no) {
     std::string message = "the change is too large to be made without \"force\":true:";
@@ -82,7 +89,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
     return conflict(std::move(message));
   }
   const std::string what = "a policy of " + std::to_string(policy->rules.size()) + " rules, over the file";
-  return make({.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
+  return make(*std::move(held), {.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
 }
 
 Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts,
@@ -131,9 +138,12 @@ Result<Made> Control::change_log_level(std::string_view level, std::optional<Mic
 Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
-  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  auto held = journal_.lock();
+  if (!held) return fail(std::move(held.error()));
   Change change{.by = by, .kind = ChangeKind::ban, .until = whole_seconds(limiter_.now() + lasts)};
-  change.rule = "ban-" + std::to_string(journal_.next_id());
+  const auto before = next_of(journal_.changes(), file_);
+  if (!before) return fail(before.error());
+  change.rule = free_name("ban-" + std::to_string(journal_.next_id()), names_of(before->policy));
   auto text = ban_text(change.rule, request, by, *change.until);
   if (!text) return fail(std::move(text.error()));
   change.text = *std::move(text);
@@ -141,7 +151,7 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   for (const Condition& one : alone.rules.front().match.all) {
     change.what += (change.what.empty() ? "ban " : ", ") + condition_text(one);
   }
-  auto made = make(change);
+  auto made = make(*std::move(held), change);
   if (!made) return fail(std::move(made.error()));
   change.id = made->id;
   return change;
@@ -154,7 +164,8 @@ Result<Made> Control::note_reset(std::string_view rule, const std::string& what,
 
 Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes) {
   const std::lock_guard lock(changing_);
-  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  auto held = journal_.lock();
+  if (!held) return fail(std::move(held.error()));
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
   std::size_t at = changes.size();
@@ -175,7 +186,8 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
   }
   if (!standing[at].active) return conflict("change " + for_people(target) + ", has ended by itself");
   undoes = target.id;
-  return make({.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});
+  return make(*std::move(held),
+              {.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});
 }
 
 }  // namespace weir

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "admin/test_folder.h"
 
 namespace weir {
@@ -258,6 +260,97 @@ TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {
   EXPECT_EQ(undoes, 1U);
   control->tick();
   EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, TwoProcessesThatBanAtOnceAgree) {
+  Gate other_gate(limiter);
+  Control other(limiter, other_gate, options);
+  ASSERT_TRUE(other.start());
+  const auto ban_all = [&](Control& by, const std::string& prefix) {
+    for (int i = 0; i < 20; ++i) {
+      const std::string user = prefix + std::to_string(i);
+      const auto ban = by.ban({.user = user}, Micros{3'600'000'000}, alice);
+      ASSERT_TRUE(ban) << ban.error().message;
+      EXPECT_EQ(ban->rule, "ban-" + std::to_string(ban->id));
+    }
+  };
+  {
+    const std::jthread meanwhile([&] { ban_all(other, "b"); });
+    ban_all(*control, "a");
+  }
+  control->tick();
+  other.tick();
+  EXPECT_EQ(gate->policy().rules.size(), 42U);
+  EXPECT_EQ(gate->policy(), other_gate.policy());
+  restart();
+  EXPECT_EQ(gate->policy(), other_gate.policy());
+}
+
+TEST_F(ControlTest, WhatAnotherHasChangedIsTakenUpAfterAChangeThatFailed) {
+  Gate other_gate(limiter);
+  Control other(limiter, other_gate, options);
+  ASSERT_TRUE(other.start());
+  ASSERT_TRUE(other.set_mode("login", "off", {}, alice));
+  EXPECT_FALSE(undo(77)) << "which has read the journal";
+  control->tick();
+  EXPECT_EQ(mode_of("login"), Mode::off);
+}
+
+TEST_F(ControlTest, ABanFindsANameThatIsFree) {
+  folder.write("w.yaml", std::string(kRules) + "  - {name: ban-1, per: ip, limit: 9/s}\n");
+  ASSERT_TRUE(control->reload());
+  const auto ban = control->ban({.user = "m"}, Micros{3'600'000'000}, alice);
+  ASSERT_TRUE(ban) << ban.error().message;
+  EXPECT_EQ(ban->rule, "ban-1-2");
+  EXPECT_EQ(mode_of("ban-1-2"), Mode::enforce);
+  EXPECT_FALSE(passes({.user = "m"}));
+}
+
+// As a journal may have them that was written by two at once.
+TEST_F(ControlTest, StartsWithTwoBansOfOneName) {
+  const Micros until = clock->now() + Micros{3'600'000'000};
+  std::string text;
+  for (const std::uint64_t id : {1U, 2U}) {
+    const std::string user = "u" + std::to_string(id);
+    text += to_line({.id = id,
+                     .kind = ChangeKind::ban,
+                     .until = until,
+                     .rule = "ban-1",
+                     .text = *ban_text("ban-1", {.user = user}, alice, until)});
+  }
+  folder.write("j", text);
+  restart();
+  EXPECT_FALSE(passes({.user = "u1"}));
+  EXPECT_FALSE(passes({.user = "u2"}));
+  EXPECT_TRUE(control->ban({.user = "u3"}, Micros{60'000'000}, alice));
+  ASSERT_TRUE(undo(1));
+  EXPECT_TRUE(passes({.user = "u1"}));
+  EXPECT_FALSE(passes({.user = "u2"}));
+}
+
+// Time goes on between any two looks at the clock.
+class CreepingClock : public Clock {
+ public:
+  explicit CreepingClock(Micros start) : now_(start) {}
+  Micros now() const override { return now_ += step; }
+  Micros step{0};
+
+ private:
+  mutable Micros now_;
+};
+
+TEST_F(ControlTest, WhatIsForATimeEndsWhenItsEndFallsIntoItsMaking) {
+  const auto creeping = std::make_shared<CreepingClock>(Micros{1'800'000'000'000'000});
+  Limiter slow(LimiterOptions{creeping, 1000});
+  Gate slow_gate(slow);
+  Control slow_control(slow, slow_gate, {.file = options.file});
+  ASSERT_TRUE(slow_control.start());
+  for (int step_ms = 50; step_ms < 1'200; step_ms += 50) {
+    creeping->step = Micros{step_ms * 1'000};
+    ASSERT_TRUE(slow_control.set_mode("login", "off", Micros{1'000'000}, alice));
+    for (int i = 0; i < 50; ++i) slow_control.tick();
+    EXPECT_EQ(slow_gate.policy().rules[0].mode, Mode::enforce) << step_ms;
+  }
 }
 
 TEST_F(ControlTest, ADamagedJournalIsNoReasonToForgetWhatItSaid) {

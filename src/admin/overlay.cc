@@ -133,11 +133,29 @@ Overlay overlay_of(std::span<const Change> changes, Micros now) {
   return overlay;
 }
 
+RuleNames names_of(const Policy& policy) {
+  RuleNames names;
+  for (const Rule& rule : policy.rules) names.insert(rule.name);
+  return names;
+}
+
+std::string free_name(const std::string& wanted, const RuleNames& taken) {
+  std::string name = wanted;
+  for (std::size_t n = 2; taken.contains(name); ++n) name = wanted + '-' + std::to_string(n);
+  return name;
+}
+
+// A ban must hold, so its rule gives way if the policy, or another ban, has the name.
 Result<Policy> compose(Policy base, const Overlay& overlay) {
+  RuleNames names = names_of(base);
   for (const Change* ban : overlay.bans) {
     auto rules = parse_policy(ban->text, "the ban of change " + std::to_string(ban->id));
     if (!rules) return fail(std::move(rules.error()));
-    for (Rule& rule : rules->rules) base.rules.push_back(std::move(rule));
+    for (Rule& rule : rules->rules) {
+      rule.name = free_name(rule.name, names);
+      names.insert(rule.name);
+      base.rules.push_back(std::move(rule));
+    }
   }
   for (Rule& rule : base.rules) {
     const auto mode = overlay.modes.find(rule.name);

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +45,11 @@ Overlay overlay_of(std::span<const Change> changes, Micros now);
 
 // The policy with all that lies over it. An error if a text of a change is none any more.
 Result<Policy> compose(Policy base, const Overlay& overlay);
+
+using RuleNames = std::set<std::string, std::less<>>;
+RuleNames names_of(const Policy& policy);
+// The name, or one that begins like it.
+std::string free_name(const std::string& wanted, const RuleNames& taken);
 
 // The rule of a ban, as a policy of this one rule. An error if the request names nobody.
 Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until);
