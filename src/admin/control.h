@@ -111,10 +111,11 @@ class Control {
   Result<Made> set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by);
   Result<Made> change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by);
   // Its rule is called `ban-ID`, or nearly so if the policy has one of that name.
-  Result<Change> ban(const Request& request, Micros lasts, const Author& by);
-  // Only so that it is known.
-  Result<Made> note_reset(std::string_view rule, const std::string& what, const Author& by);
-  // Of this change, or of the last one that holds. The id that was undone is in `undoes`.
+  // Whoever means more than a client or so has to force it.
+  Result<Change> ban(const Request& request, Micros lasts, const Author& by, Force force = Force::no);
+  // Gate::reset(), after it was noted.
+  Result<bool> reset(std::string_view rule, const Request& request, const std::string& what, const Author& by);
+  // Of this change, or of the last one that is listed as active. The id that was undone is in `undoes`.
   Result<Made> undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes);
 
   ControlStatus status() const;

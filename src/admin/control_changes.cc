@@ -2,6 +2,7 @@
 //
 // Each ends in make(), which alone writes and puts in force. Tested by control_test.cc.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "admin/control.h"
@@ -21,7 +22,9 @@ tl::unexpected<Error> conflict(std::string message) { return fail(ErrorCode::out
 std::string condition_text(const Condition& condition) {
   std::string text(to_string(condition.kind));
   if (!condition.name.empty()) text += ' ' + condition.name;
-  for (const std::string& value : condition.any_of) text += ' ' + value;
+  for (const std::string& value : condition.any_of) {
+    text += ' ' + (condition.kind == AttributeKind::header ? short_hash(value) : value);  // it may be a secret
+  }
   return text;
 }
 
@@ -135,7 +138,7 @@ Result<Made> Control::change_log_level(std::string_view level, std::optional<Mic
   return make(std::move(change));
 }
 
-Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by) {
+Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by, Force force) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto held = journal_.lock();
@@ -148,7 +151,11 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   if (!text) return fail(std::move(text.error()));
   change.text = *std::move(text);
   const Policy alone = *parse_policy(change.text, "the ban");
-  for (const Condition& one : alone.rules.front().match.all) {
+  const Match& match = alone.rules.front().match;
+  if (const std::string why = why_broad(match); !why.empty() && force == Force::no) {
+    return conflict("this would ban too many: " + why + "; send \"force\":true (--force) if you mean it");
+  }
+  for (const Condition& one : match.all) {
     change.what += (change.what.empty() ? "ban " : ", ") + condition_text(one);
   }
   auto made = make(*std::move(held), change);
@@ -157,9 +164,17 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   return change;
 }
 
-Result<Made> Control::note_reset(std::string_view rule, const std::string& what, const Author& by) {
+Result<bool> Control::reset(std::string_view rule, const Request& request, const std::string& what, const Author& by) {
   const std::lock_guard lock(changing_);
-  return make({.by = by, .kind = ChangeKind::reset, .what = what, .rule = std::string(rule)});
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  // What is wrong with it is found where nothing is counted: what is noted is then done.
+  Limiter nothing(LimiterOptions{std::make_shared<ManualClock>(limiter_.now()), 1});
+  Gate trial(nothing);
+  if (auto applied = trial.apply(gate_.policy(), Force::yes); !applied) return fail(std::move(applied.error()));
+  if (auto tried = trial.reset(rule, request); !tried) return tried;
+  auto noted = make({.by = by, .kind = ChangeKind::reset, .what = what, .rule = std::string(rule)});
+  if (!noted) return fail(std::move(noted.error()));
+  return gate_.reset(rule, request);
 }
 
 Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes) {
@@ -168,11 +183,15 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
   if (!held) return fail(std::move(held.error()));
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
+  const Policy policy = gate_.policy();
+  const auto rules_now = [&](std::size_t i) {
+    const ChangeKind kind = changes[i].kind;
+    return standing[i].active && kind != ChangeKind::undo && kind != ChangeKind::reset &&
+           has_rule_of(policy, changes[i]);
+  };
   std::size_t at = changes.size();
   while (at-- > 0) {
-    const Change& one = changes[at];
-    if (id ? one.id == *id : standing[at].active && one.kind != ChangeKind::undo && one.kind != ChangeKind::reset)
-      break;
+    if (id ? changes[at].id == *id : rules_now(at)) break;
   }
   if (at >= changes.size()) {
     return fail(ErrorCode::not_found, id ? "there is no change " + std::to_string(*id) + " that is still known"

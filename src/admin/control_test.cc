@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <thread>
 
 #include "admin/test_folder.h"
@@ -224,6 +227,7 @@ TEST_F(ControlTest, AModeOfARuleThatIsGoneWaitsForIt) {
   EXPECT_FALSE(listed[0].standing.active);
   EXPECT_FALSE(listed[0].has_rule);
   EXPECT_EQ(control->status().changes_active, 0U);
+  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "nothing that is active can be undone";
   folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
   ASSERT_TRUE(control->reload());
   EXPECT_EQ(mode_of("more"), Mode::off);
@@ -241,11 +245,51 @@ TEST_F(ControlTest, ALogLevelHoldsAndGoesBack) {
 
 TEST_F(ControlTest, AResetIsKnownAndCannotBeUndone) {
   ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
-  ASSERT_TRUE(control->note_reset("login", "reset login: ip 192.0.2.1", alice));
+  ASSERT_TRUE(control->reset("login", {.ip = "192.0.2.1"}, "reset login: ip 192.0.2.1", alice));
   EXPECT_EQ(control->changes(1)[0].change.kind, ChangeKind::reset);
   EXPECT_FALSE(undo(2));
   ASSERT_TRUE(undo()) << "the last one that holds something";
   EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, AResetThatCannotBeNotedIsNotMade) {
+  const Request request{.ip = "192.0.2.1", .path = "/login"};
+  ASSERT_TRUE(gate->check(request) && gate->check(request));
+  EXPECT_FALSE(passes(request));
+  EXPECT_EQ(control->reset("logn", request, "reset", alice).error().code, ErrorCode::not_found);
+  EXPECT_EQ(control->reset("api", request, "reset", alice).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(folder.read("j"), "") << "what is wrong is not noted either";
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  const auto reset = control->reset("login", request, "reset", alice);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(reset);
+  EXPECT_FALSE(passes(request)) << "as on a full disk";
+  EXPECT_TRUE(*control->reset("login", request, "reset", alice));
+  EXPECT_TRUE(passes(request));
+}
+
+TEST_F(ControlTest, ABanOfManyIsToBeForced) {
+  const Attribute header{"X-Token", "hunter2"};
+  for (const Request& request : {Request{.ip = "0.0.0.0/0"}, Request{.ip = "10.0.0.0/7"}, Request{.ip = "::/0"},
+                                 Request{.ip = "2001:d00::/24"}, Request{.plan = "free"}, Request{.path = "/login"}}) {
+    const auto ban = control->ban(request, Micros{60'000'000}, alice);
+    ASSERT_FALSE(ban) << request.ip << request.path;
+    EXPECT_EQ(ban.error().code, ErrorCode::out_of_range) << ban.error().message;
+    EXPECT_NE(ban.error().message.find("\"force\":true"), std::string::npos) << ban.error().message;
+    EXPECT_TRUE(control->ban(request, Micros{60'000'000}, alice, Force::yes));
+    ASSERT_TRUE(undo());
+  }
+  for (const Request& request : {Request{.ip = "10.0.0.0/8"}, Request{.ip = "2001:db8::/32"}, Request{.tenant = "t"},
+                                 Request{.user = "m", .path = "/login"}, Request{.headers = {&header, 1}}}) {
+    const auto ban = control->ban(request, Micros{60'000'000}, alice);
+    ASSERT_TRUE(ban) << ban.error().message;
+    EXPECT_FALSE(passes(request.ip.empty() ? request : Request{.ip = request.ip.substr(0, request.ip.find('/'))}));
+    EXPECT_EQ(ban->what.find("hunter2"), std::string::npos) << ban->what;
+  }
 }
 
 TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {
