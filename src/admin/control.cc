@@ -57,8 +57,10 @@ Result<void> Control::start() {
 
 Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const {
   const Overlay overlay = overlay_of(changes, limiter_.now());
-  Next next;
-  next.log_level = options_.log_level;
+  Next next{.log_level = options_.log_level,
+            .kill_switch = overlay.kills(),
+            .file_waits_for = overlay.policy != nullptr ? overlay.policy->id : 0,
+            .end = overlay.next_end};
   if (overlay.log_level != nullptr) next.log_level = log_level_of(overlay.log_level->value).value_or(next.log_level);
   if (!has_rules()) return next;
   if (overlay.bans.size() > kBansMax) {
@@ -98,7 +100,8 @@ Result<std::vector<std::string>> Control::install(const Next& next) {
       lines = std::move(applied->lines);
     }
   }
-  next_end_ = overlay_of(journal_.changes(), limiter_.now()).next_end;
+  next_end_ = next.end;
+  in_force_reading_ = journal_.readings();
   tell(next, is_changed);
   return lines;
 }
@@ -146,12 +149,16 @@ void Control::tick() {
   if (error != std::exchange(journal_error_, error) && !error.empty()) {
     log(LogLevel::error, "changes of others cannot be read", {{"error", error}});
   }
+  // Somebody who wanted a change may have read them before, and then made none.
+  const bool is_behind = journal_.readings() != in_force_reading_;
   const bool is_over = next_end_ && *next_end_ <= limiter_.now();
-  if (!is_over && !(caught && *caught)) return;
-  const auto done = refresh();
+  if (!is_over && !is_behind) return;
+  const auto done = refresh();  // what fails is tried again at the next tick, and told once
+  const std::string failed = done ? "" : on_one_line(done.error().message);
+  const bool is_told = failed == std::exchange(refresh_error_, failed);
   if (!done) {
-    next_end_.reset();
-    return log(LogLevel::error, "the rules stay as they were", {{"error", on_one_line(done.error().message)}});
+    if (!is_told) log(LogLevel::error, "the rules stay as they were", {{"error", failed}});
+    return;
   }
   log(LogLevel::info, is_over ? "a change has ended by itself" : "another process has changed the rules",
       {{"changes", first_of(*done)}});
@@ -160,7 +167,6 @@ void Control::tick() {
 void Control::tell(const Next& next, bool is_changed) {
   set_log_level(next.log_level);
   const std::size_t active = active_changes();
-  const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());
   const std::string hash = is_changed ? hex(sha256(to_yaml(next.policy))) : std::string();
   const std::lock_guard told(told_);
   if (is_changed) {
@@ -169,9 +175,9 @@ void Control::tell(const Next& next, bool is_changed) {
     status_.in_force_since = limiter_.now();
   }
   status_.log_level = next.log_level;
-  status_.kill_switch = overlay.kills();
+  status_.kill_switch = next.kill_switch;
   status_.changes_active = active;
-  status_.file_waits_for = overlay.policy != nullptr ? overlay.policy->id : 0;
+  status_.file_waits_for = next.file_waits_for;
 }
 
 void Control::tell_reload(const Result<std::vector<std::string>>& result, Micros now) {

@@ -110,11 +110,12 @@ class Control {
   Result<Made> set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts, const Author& by);
   Result<Made> set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by);
   Result<Made> change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by);
-  // Its rule is called `ban-ID`.
-  Result<Change> ban(const Request& request, Micros lasts, const Author& by);
-  // Only so that it is known.
-  Result<Made> note_reset(std::string_view rule, const std::string& what, const Author& by);
-  // Of this change, or of the last one that holds. The id that was undone is in `undoes`.
+  // Its rule is called `ban-ID`, or nearly so if the policy has one of that name.
+  // Whoever means more than a client or so has to force it.
+  Result<Change> ban(const Request& request, Micros lasts, const Author& by, Force force = Force::no);
+  // Gate::reset(), after it was noted.
+  Result<bool> reset(std::string_view rule, const Request& request, const std::string& what, const Author& by);
+  // Of this change, or of the last one that is listed as active. The id that was undone is in `undoes`.
   Result<Made> undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes);
 
   ControlStatus status() const;
@@ -125,15 +126,20 @@ class Control {
   Gate& gate() { return gate_; }
 
  private:
+  // What is to be in force, all of it as of one moment.
   struct Next {
     Policy policy{};
     LogLevel log_level = LogLevel::info;
+    bool kill_switch = false;
+    std::uint64_t file_waits_for = 0;
+    std::optional<Micros> end{};  // when the first of the changes ends by itself
   };
 
   Result<void> refuse_without_rules() const;
   Policy base() const;
   Result<Next> next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const;
   Result<void> try_out(const Policy& policy) const;
+  Result<Made> make(Journal::Lock lock, Change change);
   Result<Made> make(Change change);
   Result<std::vector<std::string>> install(const Next& next);
   Result<std::vector<std::string>> take_file(const std::string& text);
@@ -148,10 +154,12 @@ class Control {
 
   mutable std::mutex changing_;  // guards what follows: two changes come one after the other
   Journal journal_;
-  std::optional<Policy> file_;  // the last good one
-  std::string seen_;            // what the file was when it was last read
-  std::optional<Micros> next_end_;
-  std::string journal_error_;  // that was told
+  std::optional<Policy> file_;          // the last good one
+  std::string seen_;                    // what the file was when it was last read
+  std::optional<Micros> next_end_;      // of what is in force
+  std::uint64_t in_force_reading_ = 0;  // of the journal
+  std::string journal_error_;           // that was told
+  std::string refresh_error_;           // the same
 
   mutable std::mutex told_;  // guards status_; locked last
   ControlStatus status_;

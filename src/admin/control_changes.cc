@@ -2,6 +2,7 @@
 //
 // Each ends in make(), which alone writes and puts in force. Tested by control_test.cc.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "admin/control.h"
@@ -21,7 +22,9 @@ tl::unexpected<Error> conflict(std::string message) { return fail(ErrorCode::out
 std::string condition_text(const Condition& condition) {
   std::string text(to_string(condition.kind));
   if (!condition.name.empty()) text += ' ' + condition.name;
-  for (const std::string& value : condition.any_of) text += ' ' + value;
+  for (const std::string& value : condition.any_of) {
+    text += ' ' + (condition.kind == AttributeKind::header ? short_hash(value) : value);  // it may be a secret
+  }
   return text;
 }
 
@@ -45,10 +48,15 @@ Result<void> Control::refuse_without_rules() const {
   return conflict("there are no rules; start the server with --config weir.yaml");
 }
 
-// Tried, kept, in force: in this order.
 Result<Made> Control::make(Change change) {
+  auto lock = journal_.lock();
+  if (!lock) return fail(std::move(lock.error()));
+  return make(*std::move(lock), std::move(change));
+}
+
+// Tried, kept, in force: in this order. The lock sees to it that what is tried is what is kept.
+Result<Made> Control::make(Journal::Lock lock, Change change) {
   change.at = limiter_.now() / kSecond * kSecond;
-  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
   std::vector<Change> changes = journal_.changes();
   change.id = journal_.next_id();
   changes.push_back(change);
@@ -58,7 +66,7 @@ Result<Made> Control::make(Change change) {
   if (has_effect) {
     if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
   }
-  if (auto kept = journal_.append(change); !kept) return fail(std::move(kept.error()));
+  if (auto kept = journal_.append(std::move(lock), change); !kept) return fail(std::move(kept.error()));
   auto installed = install(*next);
   if (!installed) return fail(std::move(installed.error()));
   log(LogLevel::info, "changed",
@@ -75,6 +83,8 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto policy = parse_policy(text, "policy");
   if (!policy) return fail(std::move(policy.error()));
+  auto held = journal_.lock();
+  if (!held) return fail(std::move(held.error()));
   const PolicyChanges changes = compare(base(), *policy);
   if (!changes.refused.empty() && force == Force::no) {
     std::string message = "the change is too large to be made without \"force\":true:";
@@ -82,7 +92,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
     return conflict(std::move(message));
   }
   const std::string what = "a policy of " + std::to_string(policy->rules.size()) + " rules, over the file";
-  return make({.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
+  return make(*std::move(held), {.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
 }
 
 Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts,
@@ -128,40 +138,60 @@ Result<Made> Control::change_log_level(std::string_view level, std::optional<Mic
   return make(std::move(change));
 }
 
-Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by) {
+Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by, Force force) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
-  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  auto held = journal_.lock();
+  if (!held) return fail(std::move(held.error()));
   Change change{.by = by, .kind = ChangeKind::ban, .until = whole_seconds(limiter_.now() + lasts)};
-  change.rule = "ban-" + std::to_string(journal_.next_id());
+  const auto before = next_of(journal_.changes(), file_);
+  if (!before) return fail(before.error());
+  change.rule = free_name("ban-" + std::to_string(journal_.next_id()), names_of(before->policy));
   auto text = ban_text(change.rule, request, by, *change.until);
   if (!text) return fail(std::move(text.error()));
   change.text = *std::move(text);
   const Policy alone = *parse_policy(change.text, "the ban");
-  for (const Condition& one : alone.rules.front().match.all) {
+  const Match& match = alone.rules.front().match;
+  if (const std::string why = why_broad(match); !why.empty() && force == Force::no) {
+    return conflict("this would ban too many: " + why + "; send \"force\":true (--force) if you mean it");
+  }
+  for (const Condition& one : match.all) {
     change.what += (change.what.empty() ? "ban " : ", ") + condition_text(one);
   }
-  auto made = make(change);
+  auto made = make(*std::move(held), change);
   if (!made) return fail(std::move(made.error()));
   change.id = made->id;
   return change;
 }
 
-Result<Made> Control::note_reset(std::string_view rule, const std::string& what, const Author& by) {
+Result<bool> Control::reset(std::string_view rule, const Request& request, const std::string& what, const Author& by) {
   const std::lock_guard lock(changing_);
-  return make({.by = by, .kind = ChangeKind::reset, .what = what, .rule = std::string(rule)});
+  if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
+  // What is wrong with it is found where nothing is counted: what is noted is then done.
+  Limiter nothing(LimiterOptions{std::make_shared<ManualClock>(limiter_.now()), 1});
+  Gate trial(nothing);
+  if (auto applied = trial.apply(gate_.policy(), Force::yes); !applied) return fail(std::move(applied.error()));
+  if (auto tried = trial.reset(rule, request); !tried) return tried;
+  auto noted = make({.by = by, .kind = ChangeKind::reset, .what = what, .rule = std::string(rule)});
+  if (!noted) return fail(std::move(noted.error()));
+  return gate_.reset(rule, request);
 }
 
 Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes) {
   const std::lock_guard lock(changing_);
-  if (auto caught = journal_.catch_up(); !caught) return fail(std::move(caught.error()));
+  auto held = journal_.lock();
+  if (!held) return fail(std::move(held.error()));
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
+  const Policy policy = gate_.policy();
+  const auto rules_now = [&](std::size_t i) {
+    const ChangeKind kind = changes[i].kind;
+    return standing[i].active && kind != ChangeKind::undo && kind != ChangeKind::reset &&
+           has_rule_of(policy, changes[i]);
+  };
   std::size_t at = changes.size();
   while (at-- > 0) {
-    const Change& one = changes[at];
-    if (id ? one.id == *id : standing[at].active && one.kind != ChangeKind::undo && one.kind != ChangeKind::reset)
-      break;
+    if (id ? changes[at].id == *id : rules_now(at)) break;
   }
   if (at >= changes.size()) {
     return fail(ErrorCode::not_found, id ? "there is no change " + std::to_string(*id) + " that is still known"
@@ -175,7 +205,8 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
   }
   if (!standing[at].active) return conflict("change " + for_people(target) + ", has ended by itself");
   undoes = target.id;
-  return make({.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});
+  return make(*std::move(held),
+              {.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});
 }
 
 }  // namespace weir

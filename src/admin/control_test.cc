@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <csignal>
+#include <thread>
+
 #include "admin/test_folder.h"
 
 namespace weir {
@@ -222,6 +227,7 @@ TEST_F(ControlTest, AModeOfARuleThatIsGoneWaitsForIt) {
   EXPECT_FALSE(listed[0].standing.active);
   EXPECT_FALSE(listed[0].has_rule);
   EXPECT_EQ(control->status().changes_active, 0U);
+  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "nothing that is active can be undone";
   folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
   ASSERT_TRUE(control->reload());
   EXPECT_EQ(mode_of("more"), Mode::off);
@@ -239,11 +245,51 @@ TEST_F(ControlTest, ALogLevelHoldsAndGoesBack) {
 
 TEST_F(ControlTest, AResetIsKnownAndCannotBeUndone) {
   ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
-  ASSERT_TRUE(control->note_reset("login", "reset login: ip 192.0.2.1", alice));
+  ASSERT_TRUE(control->reset("login", {.ip = "192.0.2.1"}, "reset login: ip 192.0.2.1", alice));
   EXPECT_EQ(control->changes(1)[0].change.kind, ChangeKind::reset);
   EXPECT_FALSE(undo(2));
   ASSERT_TRUE(undo()) << "the last one that holds something";
   EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, AResetThatCannotBeNotedIsNotMade) {
+  const Request request{.ip = "192.0.2.1", .path = "/login"};
+  ASSERT_TRUE(gate->check(request) && gate->check(request));
+  EXPECT_FALSE(passes(request));
+  EXPECT_EQ(control->reset("logn", request, "reset", alice).error().code, ErrorCode::not_found);
+  EXPECT_EQ(control->reset("api", request, "reset", alice).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(folder.read("j"), "") << "what is wrong is not noted either";
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  const auto reset = control->reset("login", request, "reset", alice);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(reset);
+  EXPECT_FALSE(passes(request)) << "as on a full disk";
+  EXPECT_TRUE(*control->reset("login", request, "reset", alice));
+  EXPECT_TRUE(passes(request));
+}
+
+TEST_F(ControlTest, ABanOfManyIsToBeForced) {
+  const Attribute header{"X-Token", "hunter2"};
+  for (const Request& request : {Request{.ip = "0.0.0.0/0"}, Request{.ip = "10.0.0.0/7"}, Request{.ip = "::/0"},
+                                 Request{.ip = "2001:d00::/24"}, Request{.plan = "free"}, Request{.path = "/login"}}) {
+    const auto ban = control->ban(request, Micros{60'000'000}, alice);
+    ASSERT_FALSE(ban) << request.ip << request.path;
+    EXPECT_EQ(ban.error().code, ErrorCode::out_of_range) << ban.error().message;
+    EXPECT_NE(ban.error().message.find("\"force\":true"), std::string::npos) << ban.error().message;
+    EXPECT_TRUE(control->ban(request, Micros{60'000'000}, alice, Force::yes));
+    ASSERT_TRUE(undo());
+  }
+  for (const Request& request : {Request{.ip = "10.0.0.0/8"}, Request{.ip = "2001:db8::/32"}, Request{.tenant = "t"},
+                                 Request{.user = "m", .path = "/login"}, Request{.headers = {&header, 1}}}) {
+    const auto ban = control->ban(request, Micros{60'000'000}, alice);
+    ASSERT_TRUE(ban) << ban.error().message;
+    EXPECT_FALSE(passes(request.ip.empty() ? request : Request{.ip = request.ip.substr(0, request.ip.find('/'))}));
+    EXPECT_EQ(ban->what.find("hunter2"), std::string::npos) << ban->what;
+  }
 }
 
 TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {
@@ -258,6 +304,97 @@ TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {
   EXPECT_EQ(undoes, 1U);
   control->tick();
   EXPECT_EQ(mode_of("login"), Mode::enforce);
+}
+
+TEST_F(ControlTest, TwoProcessesThatBanAtOnceAgree) {
+  Gate other_gate(limiter);
+  Control other(limiter, other_gate, options);
+  ASSERT_TRUE(other.start());
+  const auto ban_all = [&](Control& by, const std::string& prefix) {
+    for (int i = 0; i < 20; ++i) {
+      const std::string user = prefix + std::to_string(i);
+      const auto ban = by.ban({.user = user}, Micros{3'600'000'000}, alice);
+      ASSERT_TRUE(ban) << ban.error().message;
+      EXPECT_EQ(ban->rule, "ban-" + std::to_string(ban->id));
+    }
+  };
+  {
+    const std::jthread meanwhile([&] { ban_all(other, "b"); });
+    ban_all(*control, "a");
+  }
+  control->tick();
+  other.tick();
+  EXPECT_EQ(gate->policy().rules.size(), 42U);
+  EXPECT_EQ(gate->policy(), other_gate.policy());
+  restart();
+  EXPECT_EQ(gate->policy(), other_gate.policy());
+}
+
+TEST_F(ControlTest, WhatAnotherHasChangedIsTakenUpAfterAChangeThatFailed) {
+  Gate other_gate(limiter);
+  Control other(limiter, other_gate, options);
+  ASSERT_TRUE(other.start());
+  ASSERT_TRUE(other.set_mode("login", "off", {}, alice));
+  EXPECT_FALSE(undo(77)) << "which has read the journal";
+  control->tick();
+  EXPECT_EQ(mode_of("login"), Mode::off);
+}
+
+TEST_F(ControlTest, ABanFindsANameThatIsFree) {
+  folder.write("w.yaml", std::string(kRules) + "  - {name: ban-1, per: ip, limit: 9/s}\n");
+  ASSERT_TRUE(control->reload());
+  const auto ban = control->ban({.user = "m"}, Micros{3'600'000'000}, alice);
+  ASSERT_TRUE(ban) << ban.error().message;
+  EXPECT_EQ(ban->rule, "ban-1-2");
+  EXPECT_EQ(mode_of("ban-1-2"), Mode::enforce);
+  EXPECT_FALSE(passes({.user = "m"}));
+}
+
+// As a journal may have them that was written by two at once.
+TEST_F(ControlTest, StartsWithTwoBansOfOneName) {
+  const Micros until = clock->now() + Micros{3'600'000'000};
+  std::string text;
+  for (const std::uint64_t id : {1U, 2U}) {
+    const std::string user = "u" + std::to_string(id);
+    text += to_line({.id = id,
+                     .kind = ChangeKind::ban,
+                     .until = until,
+                     .rule = "ban-1",
+                     .text = *ban_text("ban-1", {.user = user}, alice, until)});
+  }
+  folder.write("j", text);
+  restart();
+  EXPECT_FALSE(passes({.user = "u1"}));
+  EXPECT_FALSE(passes({.user = "u2"}));
+  EXPECT_TRUE(control->ban({.user = "u3"}, Micros{60'000'000}, alice));
+  ASSERT_TRUE(undo(1));
+  EXPECT_TRUE(passes({.user = "u1"}));
+  EXPECT_FALSE(passes({.user = "u2"}));
+}
+
+// Time goes on between any two looks at the clock.
+class CreepingClock : public Clock {
+ public:
+  explicit CreepingClock(Micros start) : now_(start) {}
+  Micros now() const override { return now_ += step; }
+  Micros step{0};
+
+ private:
+  mutable Micros now_;
+};
+
+TEST_F(ControlTest, WhatIsForATimeEndsWhenItsEndFallsIntoItsMaking) {
+  const auto creeping = std::make_shared<CreepingClock>(Micros{1'800'000'000'000'000});
+  Limiter slow(LimiterOptions{creeping, 1000});
+  Gate slow_gate(slow);
+  Control slow_control(slow, slow_gate, {.file = options.file});
+  ASSERT_TRUE(slow_control.start());
+  for (int step_ms = 50; step_ms < 1'200; step_ms += 50) {
+    creeping->step = Micros{step_ms * 1'000};
+    ASSERT_TRUE(slow_control.set_mode("login", "off", Micros{1'000'000}, alice));
+    for (int i = 0; i < 50; ++i) slow_control.tick();
+    EXPECT_EQ(slow_gate.policy().rules[0].mode, Mode::enforce) << step_ms;
+  }
 }
 
 TEST_F(ControlTest, ADamagedJournalIsNoReasonToForgetWhatItSaid) {

@@ -13,11 +13,6 @@ std::string mode_text(const Rule& rule) {
   return std::string(to_string(rule.mode));
 }
 
-bool is_there(const Policy& policy, const Change& change) {
-  if (change.kind != ChangeKind::mode) return true;
-  return std::ranges::find(policy.rules, change.rule, &Rule::name) != policy.rules.end();
-}
-
 }  // namespace
 
 ControlStatus Control::status() const {
@@ -35,7 +30,7 @@ std::size_t Control::active_changes() const {
   std::size_t active = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const bool rules = changes[i].kind != ChangeKind::undo && changes[i].kind != ChangeKind::reset;
-    if (rules && standing[i].active && is_there(policy, changes[i])) ++active;
+    if (rules && standing[i].active && has_rule_of(policy, changes[i])) ++active;
   }
   return active;
 }
@@ -47,7 +42,7 @@ std::vector<ListedChange> Control::changes(std::size_t n) const {
   const Policy policy = gate_.policy();
   std::vector<ListedChange> out;
   for (std::size_t i = changes.size(); i-- > 0 && out.size() < n;) {
-    ListedChange& one = out.emplace_back(ListedChange{changes[i], standing[i], is_there(policy, changes[i])});
+    ListedChange& one = out.emplace_back(ListedChange{changes[i], standing[i], has_rule_of(policy, changes[i])});
     one.standing.active = one.standing.active && one.has_rule;
   }
   return out;

@@ -8,15 +8,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "admin/overlay.h"
 
 namespace weir {
 namespace {
+
+constexpr std::chrono::milliseconds kLockNap{10};
+constexpr int kLockTries = 200;  // two seconds
+constexpr int kNameTries = 10;   // so often in a row nobody shortens it
 
 tl::unexpected<Error> cannot(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
@@ -42,23 +49,53 @@ void sync_folder_of(const std::string& path) {
   close(handle);
 }
 
-}  // namespace
-
-class Journal::Lock {
+// The changes to one thing lie over each other, and are asked for from the top. Those that another covers for as long
+// as they last come back only by undoing.
+class Layers {
  public:
-  explicit Lock(int file) : file_(file) {
-    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  bool is_worth_keeping(const Change& change) {
+    switch (change.kind) {
+      case ChangeKind::undo:
+      case ChangeKind::reset:
+        return false;
+      case ChangeKind::ban:
+        return true;
+      default:
+        break;
     }
+    Thing& thing = things_[{change.kind, change.kind == ChangeKind::mode ? change.rule : std::string()}];
+    const Micros until = change.until.value_or(Micros::max());
+    if (until <= thing.covered_until) return ++thing.covered <= Journal::kLayersKept;
+    thing.covered_until = until;
+    return true;
   }
-  ~Lock() {
-    if (file_ >= 0) flock(file_, LOCK_UN);
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
 
  private:
-  const int file_;
+  struct Thing {
+    Micros covered_until{0};
+    std::size_t covered = 0;
+  };
+  std::map<std::pair<ChangeKind, std::string>, Thing> things_;
 };
+
+}  // namespace
+
+Journal::Lock::~Lock() {
+  if (file_ >= 0) flock(file_, LOCK_UN);
+}
+
+// The wait has an end: a process that was stopped with the lock in its hands would stop all others.
+Result<Journal::Lock> Journal::Lock::take(int file, const std::string& path) {
+  for (int tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return cannot(path, "cannot be locked");
+    if (tries >= kLockTries) {
+      return fail(ErrorCode::unavailable, path + ": another process has it locked and does not let go of it; " +
+                                              "find it with fuser, and try again");
+    }
+    std::this_thread::sleep_for(kLockNap);
+  }
+  return Lock(file);
+}
 
 Journal::~Journal() {
   if (file_ >= 0) close(file_);
@@ -68,8 +105,9 @@ Result<void> Journal::open(std::string path) {
   path_ = std::move(path);
   if (path_.empty()) return {};
   if (auto opened = reopen(); !opened) return opened;
-  const Lock lock(file_);
-  return read_all();
+  auto locked = lock();
+  if (!locked) return fail(std::move(locked.error()));
+  return {};
 }
 
 Result<void> Journal::reopen() {
@@ -127,6 +165,7 @@ Result<void> Journal::take_lines(const std::string& text) {
   }
   size_ = static_cast<off_t>(begin);
   changes_ = std::move(changes);
+  ++readings_;
   return {};
 }
 
@@ -151,20 +190,45 @@ Result<void> Journal::put_right() {
     case Name::another:
       return reopen();
     case Name::gone:
-      break;
+      return make_anew();
+  }
+  return {};
+}
+
+// Of those that have the file open only one makes it anew; the others find it.
+Result<void> Journal::make_anew() {
+  auto locked = Lock::take(file_, path_);
+  if (!locked) return fail(std::move(locked.error()));
+  if (name_is() != Name::gone) return {};
+  if (has_grown()) {
+    if (auto read = read_all(); !read) return read;
   }
   Kept all{.changes = changes_};
   for (const Change& change : changes_) all.text += to_line(change);
-  return replace(std::move(all));
+  return replace(*std::move(locked), std::move(all));
+}
+
+Result<Journal::Lock> Journal::lock() {
+  if (file_ < 0) return Lock();
+  for (int tries = 0; tries < kNameTries; ++tries) {
+    if (auto right = put_right(); !right) return fail(std::move(right.error()));
+    auto locked = Lock::take(file_, path_);
+    if (!locked) return locked;
+    if (name_is() != Name::ours) continue;
+    if (has_grown()) {
+      if (auto read = read_all(); !read) return fail(std::move(read.error()));
+    }
+    return locked;
+  }
+  return fail(ErrorCode::unavailable, path_ + ": is replaced again and again; try again");
 }
 
 Result<bool> Journal::catch_up() {
-  if (file_ < 0) return false;
-  if (auto right = put_right(); !right) return fail(std::move(right.error()));
-  if (!has_grown()) return false;
-  const Lock lock(file_);
-  if (auto read = read_all(); !read) return fail(std::move(read.error()));
-  return true;
+  if (file_ < 0 || (name_is() == Name::ours && !has_grown())) return false;
+  const std::uint64_t before = readings_;
+  const auto locked = lock();
+  if (!locked) return fail(locked.error());
+  return readings_ != before;
 }
 
 // All of it and on the disk, or none.
@@ -180,52 +244,54 @@ Result<void> Journal::write_line(const std::string& line) {
 }
 
 Result<void> Journal::append(Change change) {
+  auto locked = lock();
+  if (!locked) return fail(std::move(locked.error()));
+  return append(*std::move(locked), std::move(change));
+}
+
+Result<void> Journal::append(Lock lock, Change change) {
   const Micros now = change.at;
-  for (bool is_done = false; !is_done;) {
-    if (file_ >= 0) {
-      if (auto right = put_right(); !right) return right;
-    }
-    const Lock lock(file_);
-    if (file_ >= 0 && name_is() != Name::ours) continue;
-    if (file_ >= 0 && has_grown()) {
-      if (auto read = read_all(); !read) return read;
-    }
-    change.id = next_id();
-    if (auto written = write_line(to_line(change)); !written) return written;
-    changes_.push_back(change);
-    is_done = true;
-  }
+  change.id = next_id();
+  if (auto written = write_line(to_line(change)); !written) return written;
+  changes_.push_back(std::move(change));
   if (changes_.size() > kLinesMax || size_ > static_cast<off_t>(kBytesMax)) {
-    (void)replace(worth_keeping(now));  // it can be done at the next change as well
+    (void)replace(std::move(lock), worth_keeping(now));  // it can be done at the next change as well
   }
   return {};
 }
 
+// The last ones; what holds, whatever lies over it now; and what an undoing that is kept would bring back.
 Journal::Kept Journal::worth_keeping(Micros now) const {
-  const Overlay overlay = overlay_of(changes_, now);
-  const auto rules = [&](const Change& change) {
-    const auto mode = overlay.modes.find(change.rule);
-    return &change == overlay.policy || &change == overlay.kill_switch || &change == overlay.log_level ||
-           (mode != overlay.modes.end() && mode->second == &change) ||
-           std::ranges::find(overlay.bans, &change) != overlay.bans.end();
-  };
   std::size_t first = changes_.size(), bytes = 0;
   while (first > 0 && changes_.size() - first < kLinesKept) {
     bytes += to_line(changes_[first - 1]).size();
     if (bytes > kBytesKept && first < changes_.size()) break;
     --first;
   }
+  const auto standing = standings(changes_, now);
+  std::vector<bool> is_kept(changes_.size());
+  Layers layers;
+  for (std::size_t i = changes_.size(); i-- > 0;) {
+    const Change& change = changes_[i];
+    const bool holds = standing[i].active && layers.is_worth_keeping(change);
+    is_kept[i] = is_kept[i] || holds || i >= first;
+    if (!is_kept[i] || change.kind != ChangeKind::undo) continue;
+    const auto target = std::ranges::lower_bound(changes_, change.undoes, {}, &Change::id);
+    if (target != changes_.end() && target->id == change.undoes) {
+      is_kept[static_cast<std::size_t>(target - changes_.begin())] = true;
+    }
+  }
   Kept kept;
   for (std::size_t i = 0; i < changes_.size(); ++i) {
-    if (i < first && !rules(changes_[i])) continue;
+    if (!is_kept[i]) continue;
     kept.changes.push_back(changes_[i]);
     kept.text += to_line(changes_[i]);
   }
   return kept;
 }
 
-// A whole new file, then its name: at any moment there is one or the other.
-Result<void> Journal::replace(Kept kept) {
+// A whole new file, then its name: at any moment there is one or the other. The lock keeps `.new` for us alone.
+Result<void> Journal::replace(Lock lock, Kept kept) {
   if (file_ < 0) {
     changes_ = std::move(kept.changes);
     return {};
@@ -233,20 +299,14 @@ Result<void> Journal::replace(Kept kept) {
   const std::string beside = path_ + ".new";
   const int file = ::open(beside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return cannot(beside, "cannot be made");
-  {
-    const Lock lock(file_);
-    if (has_grown()) {  // by another process, just now: another time
-      close(file);
-      return fail(ErrorCode::unavailable, path_ + ": is being written to");
-    }
-    if (!write_all(file, kept.text) || fsync(file) != 0 || std::rename(beside.c_str(), path_.c_str()) != 0) {
-      const auto error = cannot(beside, "cannot be written");
-      close(file);
-      unlink(beside.c_str());
-      return error;
-    }
+  if (!write_all(file, kept.text) || fsync(file) != 0 || std::rename(beside.c_str(), path_.c_str()) != 0) {
+    const auto error = cannot(beside, "cannot be written");
+    close(file);
+    unlink(beside.c_str());
+    return error;
   }
   sync_folder_of(path_);
+  { const Lock ends = std::move(lock); }  // before its file is closed
   close(std::exchange(file_, file));
   size_ = static_cast<off_t>(kept.text.size());
   changes_ = std::move(kept.changes);

@@ -2,8 +2,9 @@
 //
 // A process that is killed while it writes leaves half a line, which is dropped when the file is opened again; any
 // other damage is refused, with its place, because a change that somebody relies on would be gone in silence. Several
-// processes may have the file open, as while one takes over from another: who appends holds a lock, and reads first
-// what others have written. Without a path all is kept in memory. One thread at a time. Tested by journal_test.cc.
+// processes may have the file open, as while one takes over from another: who appends holds a lock from the reading of
+// what others have written on. Nobody waits for that lock for longer than two seconds or so. Without a path all is kept
+// in memory. One thread at a time. Tested by journal_test.cc.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "admin/change.h"
@@ -25,6 +27,10 @@ class Journal {
   static constexpr std::size_t kBytesMax = std::size_t{32} << 20;
   static constexpr std::size_t kBytesKept = std::size_t{8} << 20;
   static constexpr std::size_t kFileMax = std::size_t{128} << 20;  // more is no file of ours
+  static constexpr std::size_t kLayersKept = 16;  // of one thing, below what rules it: as many can be brought back
+
+  // The file, for this process alone, until its end.
+  class Lock;
 
   Journal() = default;
   ~Journal();
@@ -37,19 +43,27 @@ class Journal {
   // Reads what others have appended. True if there was anything.
   Result<bool> catch_up();
 
+  // lock()
+  //
+  // Keeps other processes from appending, and reads what they have appended: what changes() and next_id() tell then
+  // stays true until append() takes the lock back, or it ends.
+  Result<Lock> lock();
+
   // append()
   //
   // Gives the change its id, and keeps it. After an error nothing has changed.
+  Result<void> append(Lock lock, Change change);
   Result<void> append(Change change);
 
   // Ids rise.
   const std::vector<Change>& changes() const { return changes_; }
   std::uint64_t next_id() const { return changes_.empty() ? 1 : changes_.back().id + 1; }
+  // Of the file, whoever asked for them: if it has risen, changes() may be others.
+  std::uint64_t readings() const { return readings_; }
   const std::string& path() const { return path_; }
   const std::string& dropped() const { return dropped_; }  // what was said about half a line; empty: there was none
 
  private:
-  class Lock;
   struct Kept {
     std::vector<Change> changes{};
     std::string text{};
@@ -64,14 +78,31 @@ class Journal {
   Name name_is() const;
   bool has_grown() const;
   Result<void> put_right();
+  Result<void> make_anew();
   Kept worth_keeping(Micros now) const;
-  Result<void> replace(Kept kept);
+  Result<void> replace(Lock lock, Kept kept);
 
   std::string path_;
   int file_ = -1;
   off_t size_ = 0;  // of the file, as far as it was read
   std::vector<Change> changes_;
+  std::uint64_t readings_ = 0;
   std::string dropped_;
+};
+
+class Journal::Lock {
+ public:
+  Lock() = default;  // of nothing, as in memory
+  ~Lock();
+  Lock(Lock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Lock& operator=(Lock&&) = delete;
+
+  // An error if another process does not let go of it.
+  static Result<Lock> take(int file, const std::string& path);
+
+ private:
+  explicit Lock(int file) : file_(file) {}
+  int file_ = -1;
 };
 
 }  // namespace weir

@@ -136,6 +136,62 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
   EXPECT_EQ(journal.changes().back().rule, "b");
 }
 
+TEST_F(JournalTest, IsShortenedAndKeepsWhatLiesBelowAndWhatUndoingBringsBack) {
+  constexpr std::uint64_t kLast = Journal::kLinesMax + 1;
+  std::vector<Change> first = {mode("login", "shadow"), mode("login", "off"), mode("api", "shadow"),
+                               mode("api", "off")};
+  first[1].until = kNow + Micros{60'000'000};
+  for (int i = 0; i < 100; ++i) first.push_back(mode("often", i % 2 == 0 ? "off" : "shadow"));
+  std::string text;
+  for (std::uint64_t id = 1; id < kLast; ++id) {
+    Change change = id <= first.size() ? first[id - 1] : Change{.at = kNow, .kind = ChangeKind::reset};
+    change.id = id;
+    text += to_line(change);
+  }
+  folder.write("j", text);
+  Journal journal;
+  ASSERT_TRUE(journal.open(folder.at("j")));
+  ASSERT_TRUE(journal.append({.at = kNow, .kind = ChangeKind::undo, .undoes = 4}));
+  const auto has = [&](std::uint64_t id) { return std::ranges::count(journal.changes(), id, &Change::id) == 1; };
+  EXPECT_TRUE(has(1)) << "it holds again when the one over it has ended";
+  EXPECT_TRUE(has(2));
+  EXPECT_TRUE(has(3));
+  EXPECT_TRUE(has(4)) << "it holds again when the undoing is undone";
+  EXPECT_TRUE(has(kLast));
+  EXPECT_TRUE(has(104) && has(103) && has(104 - Journal::kLayersKept));
+  EXPECT_FALSE(has(103 - Journal::kLayersKept)) << "which would have to be undone so often";
+  EXPECT_EQ(journal.changes().size(), Journal::kLinesKept + 4 + 1 + Journal::kLayersKept);
+}
+
+TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
+  Journal one, other;
+  ASSERT_TRUE(one.open(folder.at("j")));
+  ASSERT_TRUE(other.open(folder.at("j")));
+  {
+    const auto held = other.lock();
+    ASSERT_TRUE(held);
+    const auto appended = one.append(mode("a", "off"));
+    ASSERT_FALSE(appended);
+    EXPECT_EQ(appended.error().code, ErrorCode::unavailable);
+    EXPECT_NE(appended.error().message.find("has it locked"), std::string::npos) << appended.error().message;
+  }
+  EXPECT_TRUE(one.append(mode("a", "off")));
+}
+
+TEST_F(JournalTest, RemovedIsMadeAnewByOneOfTwo) {
+  Journal one, other;
+  ASSERT_TRUE(one.open(folder.at("j")));
+  ASSERT_TRUE(one.append(mode("a", "off")));
+  ASSERT_TRUE(other.open(folder.at("j")));
+  ASSERT_TRUE(one.append(mode("b", "off")));
+  std::filesystem::remove(folder.at("j"));
+  ASSERT_TRUE(other.append(mode("c", "off"))) << "with what it had not read yet";
+  ASSERT_TRUE(one.append(mode("d", "off")));
+  ASSERT_EQ(one.changes().size(), 4U);
+  EXPECT_EQ(one.changes()[1].rule, "b");
+  EXPECT_FALSE(std::filesystem::exists(folder.at("j.new")));
+}
+
 // As on a full disk: the write fails half way.
 TEST_F(JournalTest, WithoutRoomChangesNothing) {
   const std::string text = filled(2);

@@ -133,11 +133,29 @@ Overlay overlay_of(std::span<const Change> changes, Micros now) {
   return overlay;
 }
 
+RuleNames names_of(const Policy& policy) {
+  RuleNames names;
+  for (const Rule& rule : policy.rules) names.insert(rule.name);
+  return names;
+}
+
+std::string free_name(const std::string& wanted, const RuleNames& taken) {
+  std::string name = wanted;
+  for (std::size_t n = 2; taken.contains(name); ++n) name = wanted + '-' + std::to_string(n);
+  return name;
+}
+
+// A ban must hold, so its rule gives way if the policy, or another ban, has the name.
 Result<Policy> compose(Policy base, const Overlay& overlay) {
+  RuleNames names = names_of(base);
   for (const Change* ban : overlay.bans) {
     auto rules = parse_policy(ban->text, "the ban of change " + std::to_string(ban->id));
     if (!rules) return fail(std::move(rules.error()));
-    for (Rule& rule : rules->rules) base.rules.push_back(std::move(rule));
+    for (Rule& rule : rules->rules) {
+      rule.name = free_name(rule.name, names);
+      names.insert(rule.name);
+      base.rules.push_back(std::move(rule));
+    }
   }
   for (Rule& rule : base.rules) {
     const auto mode = overlay.modes.find(rule.name);
@@ -148,6 +166,34 @@ Result<Policy> compose(Policy base, const Overlay& overlay) {
     if (overlay.kills()) rule.mode = Mode::off, rule.percent = 100;
   }
   return base;
+}
+
+bool has_rule_of(const Policy& policy, const Change& change) {
+  if (change.kind != ChangeKind::mode) return true;
+  return std::ranges::find(policy.rules, change.rule, &Rule::name) != policy.rules.end();
+}
+
+std::string short_hash(std::string_view value) {
+  constexpr std::size_t kDigits = 16;
+  return "sha256:" + hex(sha256(value)).substr(0, kDigits);
+}
+
+std::string why_broad(const Match& match) {
+  constexpr unsigned kBitsV4 = 96 + 8, kBitsV6 = 32;
+  constexpr std::array kOfClients = {AttributeKind::user,   AttributeKind::api_key, AttributeKind::ip,
+                                     AttributeKind::tenant, AttributeKind::header,  AttributeKind::entry};
+  bool names_client = false;
+  for (const Condition& one : match.all) {
+    names_client = names_client || std::ranges::find(kOfClients, one.kind) != kOfClients.end();
+    if (one.kind != AttributeKind::ip) continue;
+    for (const std::string& text : one.any_of) {
+      const auto range = parse_ip_range(text);
+      if (range && range->bits < (range->is_v4() ? kBitsV4 : kBitsV6)) {
+        return "the range " + text + " is wider than /8, or than /32 of IPv6";
+      }
+    }
+  }
+  return names_client ? "" : "it names no client, only what all clients ask for";
 }
 
 Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until) {

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +45,20 @@ Overlay overlay_of(std::span<const Change> changes, Micros now);
 
 // The policy with all that lies over it. An error if a text of a change is none any more.
 Result<Policy> compose(Policy base, const Overlay& overlay);
+
+using RuleNames = std::set<std::string, std::less<>>;
+RuleNames names_of(const Policy& policy);
+// The name, or one that begins like it.
+std::string free_name(const std::string& wanted, const RuleNames& taken);
+
+// Whether the policy has the rule that the change is about. If not, a mode waits for it.
+bool has_rule_of(const Policy& policy, const Change& change);
+
+// What must not be read by whoever reads changes and logs: the beginning of its SHA-256.
+std::string short_hash(std::string_view value);
+
+// Why the rule of a ban would mean more than a client or so, and is to be asked for twice; empty: it would not.
+std::string why_broad(const Match& match);
 
 // The rule of a ban, as a policy of this one rule. An error if the request names nobody.
 Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until);

@@ -79,6 +79,7 @@ KeysCommand::KeysCommand(CLI::App& app) {
   ban_ = add("ban", "Deny requests with these attributes for a time");
   ban_->add_option("--for", for_, "How long: 10min, 1h, 7d")->type_name("TIME")->capture_default_str();
   ban_->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
+  ban_->add_flag("--force", force_, "Also many: a range wider than /8 (IPv6: /32), or without any client");
   for (CLI::App* one : {explain_, reset_, ban_}) request_.add(*one);
   top_ = add("top", "Who is busiest: bounded and approximate, see docs/operate.md");
   top_->add_option("--by", by_, "hits or denied")->type_name("WHAT")->check(CLI::IsMember({"hits", "denied"}));
@@ -137,7 +138,7 @@ Result<std::string> KeysCommand::reset() {
 }
 
 Result<std::string> KeysCommand::ban() {
-  const auto body = this->body(member("for", for_) + member("reason", reason_));
+  const auto body = this->body(member("for", for_) + member("reason", reason_) + (force_ ? ",\"force\":true" : ""));
   if (!body) return body;
   return server_.post("/admin/v1/keys/ban", *body).map([](const JsonValue& answer) {
     const std::string& id = answer.at("id").text;

@@ -38,7 +38,7 @@ class KeysCommand {
   RequestFlags request_;
   std::string rule_, for_ = "1h", reason_, by_ = "denied", of_rule_;
   std::uint64_t count_ = 20;
-  bool json_ = false;
+  bool json_ = false, force_ = false;
 };
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string>
 
+#include "log.h"
 #include "nearest.h"
 #include "protocol/http1.h"
 #include "protocol/json_writer.h"
@@ -15,7 +16,17 @@ namespace weir {
 namespace {
 
 constexpr Micros kRefusedDelay{250'000};  // whoever guesses tokens has time
+constexpr Micros kToldEvery{1'000'000};   // a flood of guesses is no flood of the log
 constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz", "/metrics"};
+
+void tell_refused(const HttpCall& call, Micros now, AdminService& admin) {
+  ++admin.refused;
+  if (admin.told_at && now - *admin.told_at < kToldEvery) return;
+  const std::string times = std::to_string(admin.refused - admin.refused_told);
+  log(LogLevel::warn, "the admin port was called without the right token", {{"from", call.peer}, {"times", times}});
+  admin.told_at = now;
+  admin.refused_told = admin.refused;
+}
 
 }  // namespace
 
@@ -34,7 +45,8 @@ std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path,
   if (!refusal) return {};
   write_problem(out, refusal->status, refusal->title, refusal->detail);
   if (refusal->status != 401) return HttpNext::answer;
-  ++service.admin->refused;
+  service.bounds.refuse(Refused::token);
+  tell_refused(call, service.now, *service.admin);
   out.add("WWW-Authenticate", "Bearer realm=\"weir\"");
   work.delay = kRefusedDelay;
   return HttpNext::hold;

@@ -63,6 +63,8 @@ TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
   EXPECT_EQ(status(call("/admin/v1/undo", "")), 404);
   EXPECT_EQ(status(call("/admin/v1/keys/ban", R"({"for":"1h","key":"a","limit":"1/s"})")), 400);
   EXPECT_EQ(status(call("/admin/v1/keys/ban", R"({"for":"1h"})")), 400);
+  EXPECT_TRUE(has(call("/admin/v1/keys/ban", R"({"for":"1h","user":"m","cost":2})"), "leave it out"));
+  EXPECT_EQ(status(call("/admin/v1/reload", R"({"reason":"x"})")), 400) << "nobody would keep it";
   EXPECT_EQ(status(call("/admin/v1/keys/explain", R"({"usr":"1"})")), 400);
   EXPECT_EQ(status(get("/admin/v1/changes?n=0")), 400);
   EXPECT_EQ(status(get("/admin/v1/top?by=luck")), 400);
@@ -72,6 +74,8 @@ TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
 
 TEST_F(AdminApi, WithoutTheTokenIsHeldBackAndTold) {
   admin.access.token = "0123456789abcdef";
+  DoorCounts door;
+  service.bounds.counts = &door;
   EXPECT_EQ(get("/admin/v1/status"), "") << "not at once";
   EXPECT_TRUE(session->is_holding());
   clock->advance(Micros{300'000});
@@ -80,6 +84,8 @@ TEST_F(AdminApi, WithoutTheTokenIsHeldBackAndTold) {
   EXPECT_EQ(status(out), 401);
   EXPECT_EQ(field(out, "WWW-Authenticate"), "Bearer realm=\"weir\"");
   EXPECT_EQ(admin.refused, 1U);
+  EXPECT_EQ(admin.refused_told, 1U);
+  EXPECT_EQ(door.refused[static_cast<std::size_t>(Refused::token)].get(), 1U);
   EXPECT_EQ(status(get("/livez")), 200);
 }
 

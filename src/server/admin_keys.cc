@@ -21,7 +21,8 @@ using enum AdminMember::Type;
 using enum AdminMember::Need;
 
 constexpr std::array<AdminMember, 2> kReset = {{{"rule", text, needed}, {"reason", text}}};
-constexpr std::array<AdminMember, 2> kBan = {{{"for", text, needed}, {"reason", text}}};
+constexpr std::array<AdminMember, 4> kBan = {
+    {{"for", text, needed}, {"reason", text}, {"force", flag}, {"cost", number}}};
 
 // The attributes of a request, as POST /v1/check takes them, in HttpService::item.
 Result<Request> request_of(const std::string& attributes, HttpService& service) {
@@ -37,7 +38,7 @@ Result<Request> request_of(const std::string& attributes, HttpService& service) 
               "rules look at attributes such as \"user\", \"ip\" and \"path\"; \"key\" and \"limit\" do without them");
 }
 
-// For the journal. An API key is shown by its hash, as everywhere.
+// For the journal. An API key is shown by its hash, as everywhere, and so is a header, which may hold a secret.
 std::string for_people(const CheckItem& item) {
   std::string out;
   const std::string key = item.api_key.empty() ? "" : "sha256:" + hex(sha256(item.api_key));
@@ -55,7 +56,8 @@ std::string for_people(const CheckItem& item) {
   for (const auto* attributes : {&item.headers, &item.entries}) {
     for (const Attribute& one : *attributes) {
       if (out.size() > kReasonMax) return out;
-      out.append(out.empty() ? "" : ", ").append(one.name.substr(0, 100)).append(" ").append(one.value.substr(0, 200));
+      out.append(out.empty() ? "" : ", ").append(one.name.substr(0, 100)).append(" ");
+      out.append(attributes == &item.headers ? short_hash(one.value) : one.value.substr(0, 200));
     }
   }
   return out;
@@ -91,13 +93,10 @@ HttpNext reset_route(const HttpCall& call, HttpService& service, HttpWork&) {
   if (!request) return refuse_body(service, request.error());
   Control& control = *service.admin->control;
   if (const auto rules = needs_rules(service); !rules) return refuse_change(service, rules.error());
-  const auto reset = control.gate().reset(body->text("rule"), *request);
-  if (!reset) return refuse_change(service, reset.error());
   const std::string what =
       "reset " + std::string(body->text("rule")) + ": " + (has_none ? "all" : for_people(service.item));
-  if (const auto noted = control.note_reset(body->text("rule"), what, *author); !noted) {
-    return refuse_change(service, noted.error());
-  }
+  const auto reset = control.reset(body->text("rule"), *request, what, *author);
+  if (!reset) return refuse_change(service, reset.error());
   service.answer.body = *reset ? "{\"reset\":true}\n" : "{\"reset\":false}\n";
   return HttpNext::answer;
 }
@@ -148,13 +147,17 @@ HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork&) {
 HttpNext ban_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto body = AdminBody::read(call.body, kBan, Others::attributes);
   if (!body) return refuse_body(service, body.error());
+  if (body->has("cost")) {
+    return refuse_body(service, {ErrorCode::invalid_argument, "a ban is for any \"cost\"; leave it out", 0});
+  }
   const auto author = author_of(call, *body);
   if (!author) return refuse_body(service, author.error());
   const auto lasts = lasting_of(*body);
   if (!lasts) return refuse_body(service, lasts.error());
   const auto request = request_of(body->attributes(), service);
   if (!request) return refuse_body(service, request.error());
-  const auto ban = service.admin->control->ban(*request, **lasts, *author);
+  const Force force = body->flag("force") ? Force::yes : Force::no;
+  const auto ban = service.admin->control->ban(*request, **lasts, *author, force);
   if (!ban) return refuse_change(service, ban.error());
   JsonWriter json(service.answer.body);
   json.begin_object();

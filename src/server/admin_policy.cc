@@ -17,7 +17,6 @@ using enum AdminMember::Need;
 
 constexpr std::array<AdminMember, 1> kValidate = {{{"text", text, needed}}};
 constexpr std::array<AdminMember, 3> kApply = {{{"text", text, needed}, {"force", flag}, {"reason", text}}};
-constexpr std::array<AdminMember, 1> kReload = {{{"reason", text}}};
 constexpr std::array<AdminMember, 2> kUndo = {{{"id", number}, {"reason", text}}};
 constexpr std::size_t kChangesDefault = 50;
 
@@ -82,7 +81,7 @@ HttpNext apply_route(const HttpCall& call, HttpService& service, HttpWork&) {
 }
 
 HttpNext reload_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  const auto body = AdminBody::read(call.body, kReload);
+  const auto body = AdminBody::read(call.body, {});  // no reason: the file is what is told, and nothing is noted
   if (!body) return refuse_body(service, body.error());
   const auto changes = service.admin->control->reload();
   if (!changes) {

@@ -1,13 +1,13 @@
 // What the admin port shows of its server, and works with.
 //
-// One for a server; the functions may be called from the thread of the admin port while all others run. Tested by
+// One for a server; the thread of the admin port alone uses it, and calls the functions while all others run. Tested by
 // admin_api_test.cc.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +33,8 @@ struct AdminService {
   std::size_t threads = 1;
   Micros started{0};
   std::function<std::vector<DoorView>()> doors{};
-  std::atomic<std::uint64_t> refused{0};  // calls without the right token
+  std::uint64_t refused = 0, refused_told = 0;  // calls without the right token, and those of them that the log knows
+  std::optional<Micros> told_at{};              // when it was told the last time
 };
 
 }  // namespace weir

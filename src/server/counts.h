@@ -56,8 +56,9 @@ enum class Refused : std::uint8_t {
   proxy,      // no PROXY header, or not from whom it is taken
   tls,        // no handshake, or no certificate that is known
   overload,   // shed: the loop has more than it can answer in time
+  token,      // the admin port's is missing or wrong
 };
-inline constexpr std::size_t kRefusals = 13;
+inline constexpr std::size_t kRefusals = 14;
 
 struct DoorCounts {
   Count accepted{};

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array<std::string_view, kDoors> kDoorNames = {"http", "grpc", "resp", "admin"};
 constexpr std::array<std::string_view, kRefusals> kRefusalNames = {
-    "connections", "buffers", "slow",      "unread", "header", "body",    "key",
-    "pipeline",    "streams", "malformed", "proxy",  "tls",    "overload"};
+    "connections", "buffers", "slow",      "unread", "header", "body",     "key",
+    "pipeline",    "streams", "malformed", "proxy",  "tls",    "overload", "token"};
 
 class Page {
  public:

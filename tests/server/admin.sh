@@ -107,6 +107,11 @@ is "banned for a second" 429 "$(login 198.51.100.9)"
 is_welcome() { [ "$(login 198.51.100.9)" == 200 ]; }
 until_true 20 is_welcome || is "a ban ends by itself" yes no
 
+admin POST /admin/v1/keys/ban '{"ip":"0.0.0.0/0","for":"1h"}' >/dev/null
+is "everybody: not without force" 409 "$(cat "$work/status")"
+has "and how" 'force' "$(cat "$work/answer")"
+is "others are still welcome" 200 "$(login 198.51.100.10)"
+
 # --- the kill switch, at every door -----------------------------------------------------------------------------------
 # Everybody is over the limit at each door; then nobody.
 times 3 192.0.2.9 >/dev/null
