@@ -53,11 +53,14 @@ is "it ran all the time" 429 "$(spend)"
 is "the conffile is as it was changed" 4 "$(grep -c '127.0.0.1:0' "$root/etc/weir/weir.conf")"
 # As the package does it where systemd runs: the sockets are handed over to the program that lies there now.
 if inside weir serve --help | grep -q -e --upgrade-max; then
+  has_child() { pgrep -P "$server" >/dev/null; }
   kill -USR2 "$server"
+  until_true 60 has_child
+  child=$(pgrep -P "$server" | head -n 1)
   until_true 60 is_gone "$server"
   wait "$server"
   is "it hands over in peace" 0 $?
-  server=$(pgrep -u "$(stat -c %u "$root/var/lib/weir")" -x weir | tail -n 1)
+  server=$child
   server_pids+=("$server")
   is "to the one that lies there now" /usr/bin/weir "$(inside readlink "/proc/$server/exe")"
   is "which knows what was spent" 429 "$(spend)"

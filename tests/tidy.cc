@@ -133,7 +133,6 @@ std::string layer_of(std::string_view path) {
   if (path == "src/random_id.h") return "random_id.h";
   if (starts_with(path, "src/log.") || starts_with(path, "src/log_")) return "log.h";
   if (path == "src/policy/ip_address.h" || path == "src/policy/ip_address.cc") return "ip_address.h";
-  if (path == "src/log.h" || path == "src/log.cc") return "log.h";
   if (path == "src/sha256.h" || path == "src/sha256.cc") return "sha256.h";
   if (!starts_with(path, "src/")) return "";
   path.remove_prefix(4);

@@ -72,6 +72,27 @@ rules:
   EXPECT_EQ(sum, 19U);  // all requests, each once
 }
 
+TEST_F(Usage, WhatADoorDeniesAfterAllIsNoLongerAllowed) {
+  use_rules(R"(
+  - {name: tight, per: ip, limit: 3/h}
+  - {name: queue, per: user, limit: 1/s burst 50, algorithm: leaky_bucket}
+)");
+  const Request request{.user = "42", .ip = "192.0.2.1"};
+  const auto answer = gate.check(request);
+  ASSERT_TRUE(answer && answer->allowed);
+  ASSERT_EQ(answer->rule, "tight");
+  EXPECT_EQ(of("tight").allowed, 1U);
+  gate.count_reversed(request, *answer, 1);
+  EXPECT_EQ(of("tight").allowed, 0U);
+  EXPECT_EQ(of("tight").denied, 0U);
+  EXPECT_EQ(of("queue").denied, 1U);
+  const auto denied = top(TopBy::denied);
+  ASSERT_EQ(denied.size(), 1U);
+  EXPECT_EQ(denied[0].key, "user=42");
+  EXPECT_EQ(denied[0].hits, 1U);
+  EXPECT_EQ(denied[0].denied, 1U);
+}
+
 TEST_F(Usage, LooksCountNothing) {
   use_rules("  - {name: r, per: ip, limit: 3/h}\n");
   const Request request{.ip = "192.0.2.1"};

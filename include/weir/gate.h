@@ -124,6 +124,12 @@ class Gate {
   // Counts what the limiter answered beside the rules, under the name kInlineRule.
   void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;
 
+  // count_reversed()
+  //
+  // Whoever asked denies, by one of its limits, what this answer of check() allowed, and gives the charge back: then it
+  // counts as denied by that limit's rule, and no longer as allowed.
+  void count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

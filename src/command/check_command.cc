@@ -31,8 +31,8 @@ void print(const JsonValue& answer, bool allowed) {
     std::printf(": %s of %s left", answer.at("remaining").text.c_str(), answer.at("limit").text.c_str());
     if (!allowed) std::printf(", again in %s", seconds(answer.at("retry_after")).c_str());
     std::printf(", full in %s", seconds(answer.at("reset_after")).c_str());
-  } else if (!answer.at("why").text.empty()) {
-    std::printf(": %s", answer.at("why").text.c_str());
+  } else if (!answer.at("reason").text.empty()) {
+    std::printf(": %s", answer.at("reason").text.c_str());
   }
   std::printf("\n");
 }

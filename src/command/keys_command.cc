@@ -97,63 +97,54 @@ CLI::App* KeysCommand::add(const char* name, const char* about) {
 
 std::optional<int> KeysCommand::run() {
   if (!*keys_) return std::nullopt;
-  const auto text = *explain_ ? explain() : *reset_ ? reset() : *ban_ ? ban() : top();
-  if (!text) {
-    return complain(text.error().message,
-                    text.error().code == ErrorCode::invalid_argument ? kNotUnderstood : kCouldNot);
+  const auto done = *explain_ ? explain() : *reset_ ? reset() : *ban_ ? ban() : top();
+  if (!done) {
+    return complain(done.error().message,
+                    done.error().code == ErrorCode::invalid_argument ? kNotUnderstood : kCouldNot);
   }
-  std::fputs(text->c_str(), stdout);
-  return 0;
+  return *done;
 }
 
-Result<std::string> KeysCommand::body(const std::string& further) {
+Result<std::string> KeysCommand::body(std::string further) {
   auto members = request_.json_members();
   if (!members) return members;
-  if (members->empty()) {
+  // A rule that counts by nothing can be reset without any.
+  if (members->empty() && !*reset_) {
     return fail(ErrorCode::invalid_argument, "say which: --user 42, --ip 192.0.2.1, --api-key KEY, --path /x, ...");
   }
+  if (members->empty()) further.erase(0, 1);  // the comma
   return "{" + *members + further + "}";
 }
 
-Result<std::string> KeysCommand::explain() {
+Result<int> KeysCommand::explain() {
   const auto body = this->body({});
-  if (!body) return body;
-  if (json_) {
-    return server_.call("POST", "/admin/v1/keys/explain", *body).map([](const RemoteAnswer& answer) {
-      return answer.body;
-    });
-  }
-  return server_.post("/admin/v1/keys/explain", *body).map([](const JsonValue& answer) {
-    return to_text(explanation_of(answer));
-  });
+  if (!body) return fail(body.error());
+  return server_.print({"POST", "/admin/v1/keys/explain", *body, json_},
+                       [](const JsonValue& answer) { return to_text(explanation_of(answer)); });
 }
 
-Result<std::string> KeysCommand::reset() {
+Result<int> KeysCommand::reset() {
   const auto body = this->body(member("rule", rule_));
-  if (!body) return body;
-  return server_.post("/admin/v1/keys/reset", *body).map([this](const JsonValue& answer) {
-    if (json_) return std::string(answer.at("reset").is_true ? "{\"reset\":true}\n" : "{\"reset\":false}\n");
+  if (!body) return fail(body.error());
+  return server_.print({"POST", "/admin/v1/keys/reset", *body, json_}, [this](const JsonValue& answer) {
     return rule_ + (answer.at("reset").is_true ? ": forgotten\n" : ": there was nothing to forget\n");
   });
 }
 
-Result<std::string> KeysCommand::ban() {
+Result<int> KeysCommand::ban() {
   const auto body = this->body(member("for", for_) + member("reason", reason_) + (force_ ? ",\"force\":true" : ""));
-  if (!body) return body;
-  return server_.post("/admin/v1/keys/ban", *body).map([](const JsonValue& answer) {
+  if (!body) return fail(body.error());
+  return server_.print({"POST", "/admin/v1/keys/ban", *body, json_}, [](const JsonValue& answer) {
     const std::string& id = answer.at("id").text;
     return "banned until " + answer.at("until").text + " by the rule " + answer.at("rule").text + "; weir rules undo " +
            id + " ends it\n";
   });
 }
 
-Result<std::string> KeysCommand::top() {
+Result<int> KeysCommand::top() {
   std::string target = "/admin/v1/top?by=" + by_ + "&n=" + std::to_string(count_);
   if (!of_rule_.empty()) target += "&rule=" + in_query(of_rule_);
-  if (json_) {
-    return server_.call("GET", target).map([](const RemoteAnswer& answer) { return answer.body; });
-  }
-  return server_.get(target).map([](const JsonValue& answer) {
+  return server_.print({"GET", target, {}, json_}, [](const JsonValue& answer) {
     const auto& keys = answer.at("keys").items;
     if (keys.empty()) return std::string("nobody in the last minutes\n");
     TableText table({">hits", ">denied", "rule", "key, in the last " + answer.at("seconds").text + " s"});

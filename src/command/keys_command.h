@@ -26,12 +26,13 @@ class KeysCommand {
 
  private:
   CLI::App* add(const char* name, const char* about);
-  Result<std::string> explain();
-  Result<std::string> reset();
-  Result<std::string> ban();
-  Result<std::string> top();
-  // A JSON object of the request's flags and further members, given as text.
-  Result<std::string> body(const std::string& further);
+  // What each prints is printed; the exit code.
+  Result<int> explain();
+  Result<int> reset();
+  Result<int> ban();
+  Result<int> top();
+  // A JSON object of the request's flags and further members, given as text: `,"rule":"login"`.
+  Result<std::string> body(std::string further);
 
   CLI::App *keys_ = nullptr, *explain_ = nullptr, *reset_ = nullptr, *ban_ = nullptr, *top_ = nullptr;
   Remote server_{"--admin", "127.0.0.1:8082"};

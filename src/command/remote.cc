@@ -8,16 +8,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "admin/config_file.h"
+#include "command/complain.h"
 #include "load/target.h"
 
 namespace weir {
 namespace {
 
-constexpr int kPatienceMs = 10'000;  // for each step
+constexpr std::string_view kTlsWords = "This port speaks TLS";  // to whoever speaks plain HTTP there
 constexpr std::size_t kAnswerMax = std::size_t{64} << 20;
 
 struct Socket {
@@ -31,18 +33,18 @@ struct Socket {
 tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
 
 // True when the socket is ready; false when that took too long.
-bool wait_for(int socket, short what) {
+bool wait_for(int socket, short what, int patience_ms) {
   pollfd waited{socket, what, 0};
   int ready = 0;
   do {
-    ready = poll(&waited, 1, kPatienceMs);
+    ready = poll(&waited, 1, patience_ms);
   } while (ready < 0 && errno == EINTR);
   return ready > 0;
 }
 
-Result<void> send_all(int socket, std::string_view bytes) {
+Result<void> send_all(int socket, std::string_view bytes, int patience_ms) {
   while (!bytes.empty()) {
-    if (!wait_for(socket, POLLOUT)) return away("it takes no request");
+    if (!wait_for(socket, POLLOUT, patience_ms)) return away("it takes no request");
     const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (sent < 0) return away(std::strerror(errno));
@@ -51,10 +53,10 @@ Result<void> send_all(int socket, std::string_view bytes) {
   return {};
 }
 
-Result<std::string> receive_all(int socket) {
+Result<std::string> receive_all(int socket, int patience_ms) {
   std::string answer;
   for (char bytes[16384];;) {
-    if (!wait_for(socket, POLLIN)) return away("it does not answer");
+    if (!wait_for(socket, POLLIN, patience_ms)) return away("it does not answer");
     const ssize_t size = recv(socket, bytes, sizeof bytes, 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (size < 0) return away(std::strerror(errno));
@@ -78,18 +80,18 @@ Result<RemoteAnswer> parse_answer(const std::string& text) {
   return answer;
 }
 
-Result<RemoteAnswer> talk(const load::Target& target, const std::string& request) {
+Result<RemoteAnswer> talk(const load::Target& target, const std::string& request, int patience_ms) {
   const auto connected = load::connect_to(target);
   if (!connected) return fail(connected.error());
   const Socket socket(*connected);
-  if (!wait_for(socket.number, POLLOUT)) return away("nobody answers there");
+  if (!wait_for(socket.number, POLLOUT, patience_ms)) return away("nobody answers there");
   int error = 0;
   socklen_t size = sizeof error;
   if (getsockopt(socket.number, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0) {
     return away(std::strerror(error));
   }
-  return send_all(socket.number, request)
-      .and_then([&] { return receive_all(socket.number); })
+  return send_all(socket.number, request, patience_ms)
+      .and_then([&] { return receive_all(socket.number, patience_ms); })
       .and_then([](const std::string& text) { return parse_answer(text); });
 }
 
@@ -124,7 +126,14 @@ Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view targ
     request += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
   }
   request.append("\r\n").append(body);
-  auto answer = talk(*where, request);
+  auto answer = talk(*where, request, patience_ms_);
+  if (answer && answer->status == 400 && answer->body.starts_with(kTlsWords)) {
+    const std::string advice = option_ == "--admin" ? "leave the admin port out with --tls http,grpc,resp"
+                                                    : "leave this port out with --tls grpc,resp,admin";
+    return fail(ErrorCode::unavailable, "cannot ask the server at " + load::to_string(*where) +
+                                            ": this port speaks TLS; " + advice +
+                                            ", or let it listen on a unix socket");
+  }
   if (answer) return answer;
   return fail(answer.error().code, "cannot ask the server at " + load::to_string(*where) + ": " +
                                        answer.error().message + ". Is weir serve running? Say where with " + option_ +
@@ -132,9 +141,6 @@ Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view targ
 }
 
 Result<JsonValue> Remote::get(std::string_view target) const { return json("GET", target, {}); }
-Result<JsonValue> Remote::post(std::string_view target, std::string_view body) const {
-  return json("POST", target, body);
-}
 
 Result<JsonValue> Remote::json(std::string_view method, std::string_view target, std::string_view body) const {
   const auto answer = call(method, target, body);
@@ -145,6 +151,19 @@ Result<JsonValue> Remote::json(std::string_view method, std::string_view target,
   if (said.empty()) said = "status " + std::to_string(answer->status);
   if (answer->status == 401) said += "; name the token with --token-file FILE";
   return fail(ErrorCode::unavailable, "the server at " + address_ + " refuses: " + said);
+}
+
+Result<int> Remote::print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const {
+  if (!call.as_it_is) {
+    const auto value = json(call.method, call.target, call.body);
+    if (!value) return fail(value.error());
+    std::fputs(words(*value).c_str(), stdout);
+    return 0;
+  }
+  const auto answer = this->call(call.method, call.target, call.body);
+  if (!answer) return fail(answer.error());
+  std::fputs(answer->body.c_str(), stdout);
+  return answer->status == 200 ? 0 : kCouldNot;
 }
 
 std::string in_query(std::string_view text) {

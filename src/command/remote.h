@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,9 @@ struct RemoteAnswer {
 
 class Remote {
  public:
-  // `option` is the flag that says where the server is: `--admin`.
-  Remote(std::string_view option, std::string address) : option_(option), address_(std::move(address)) {}
+  // `option` is the flag that says where the server is: `--admin`. Each step of a call may take so long.
+  Remote(std::string_view option, std::string address, int patience_ms = 10'000)
+      : option_(option), address_(std::move(address)), patience_ms_(patience_ms) {}
 
   // The flags for it; `--token-file` where the port may want a token.
   void add(CLI::App& app, const char* about);
@@ -31,7 +33,16 @@ class Remote {
   Result<RemoteAnswer> call(std::string_view method, std::string_view target, std::string_view body = {}) const;
   // An answer of JSON with a status of 200; else an error with what the server said.
   Result<JsonValue> get(std::string_view target) const;
-  Result<JsonValue> post(std::string_view target, std::string_view body) const;
+
+  // Prints what came of a call: the body as it is if that is wanted, else what `words` makes of it. An exit code: 1 if
+  // a body was printed that comes with another status than 200.
+  struct Call {
+    std::string_view method;
+    std::string target;
+    std::string body{};
+    bool as_it_is = false;
+  };
+  Result<int> print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const;
 
   const std::string& address() const { return address_; }
 
@@ -40,6 +51,7 @@ class Remote {
 
   std::string option_;
   std::string address_;
+  int patience_ms_;
   std::string token_file_{};
 };
 

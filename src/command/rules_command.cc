@@ -15,7 +15,7 @@ namespace weir {
 const char* const kRulesExamples =
     "  weir rules list                                       each rule, its mode, and what it has counted\n"
     "  weir rules mode login shadow --for 10min              it only watches, for a time\n"
-    "  weir rules kill-switch on --reason 'incident 7'       all rules off: everything passes\n"
+    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits that clients bring along hold\n"
     "  weir rules changes                                    who turned what, when, and what still holds\n"
     "  weir rules undo                                       takes the last change back; undo 7: that one\n"
     "  weir rules apply new.yaml                             in force over the file, until it is undone\n"
@@ -54,7 +54,9 @@ RulesCommand::RulesCommand(CLI::App& app) {
   mode_->add_option("MODE", to_, "enforce, shadow or off")
       ->required()
       ->check(CLI::IsMember({"enforce", "shadow", "off"}));
-  kill_ = add("kill-switch", "All rules off at once, so that everything passes; or on again");
+  kill_ = add(
+      "kill-switch",
+      "All rules off at once, bans too, or on again; limits that clients bring along and overload deny all the same");
   kill_->add_option("STATE", to_, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
   apply_ = add("apply", "Put a policy in force over the config file, until it is undone");
   apply_->add_option("FILE", file_, "The policy; - is the standard input")->required();
@@ -82,7 +84,7 @@ CLI::App* RulesCommand::add(const char* name, const char* about) {
 
 std::optional<int> RulesCommand::run() {
   if (!*rules_) return std::nullopt;
-  const auto done = [this]() -> Result<std::string> {
+  const auto done = [this]() -> Result<int> {
     if (*list_) return list();
     if (*show_) return show();
     if (*changes_) return changes();
@@ -93,20 +95,15 @@ std::optional<int> RulesCommand::run() {
     return turn("/admin/v1/reload", "");
   }();
   if (!done) return complain(done.error().message, kCouldNot);
-  std::fputs(done->c_str(), stdout);
-  return 0;
+  return *done;
 }
 
-Result<std::string> RulesCommand::turn(const char* target, std::string members) {
+Result<int> RulesCommand::turn(const char* target, std::string members) {
   for (const auto& [name, value] : {std::pair{"for", &for_}, std::pair{"reason", &reason_}}) {
     if (value->empty()) continue;
     members.append(members.empty() ? "\"" : ",\"").append(name).append("\":").append(json_text(*value));
   }
-  const std::string body = "{" + members + "}";
-  if (json_) {
-    return server_.call("POST", target, body).map([](const RemoteAnswer& answer) { return answer.body; });
-  }
-  return server_.post(target, body).map([](const JsonValue& answer) {
+  return server_.print({"POST", target, "{" + members + "}", json_}, [](const JsonValue& answer) {
     std::string out = "done";
     if (answer.at("id").kind == JsonValue::Kind::number) {
       const std::string& id = answer.at("id").text;
@@ -116,22 +113,20 @@ Result<std::string> RulesCommand::turn(const char* target, std::string members) 
   });
 }
 
-Result<std::string> RulesCommand::apply() {
+Result<int> RulesCommand::apply() {
   const auto text = read_config(file_);
   if (!text) return fail(text.error());
   return turn("/admin/v1/policy/apply",
               "\"text\":" + json_text(*text) + (force_ ? ",\"force\":true" : ",\"force\":false"));
 }
 
-Result<std::string> RulesCommand::show() {
-  return server_.get("/admin/v1/policy").map([](const JsonValue& answer) { return answer.at("text").text; });
+Result<int> RulesCommand::show() {
+  return server_.print({"GET", "/admin/v1/policy", {}, json_},
+                       [](const JsonValue& answer) { return answer.at("text").text; });
 }
 
-Result<std::string> RulesCommand::list() {
-  if (json_) {
-    return server_.call("GET", "/admin/v1/rules").map([](const RemoteAnswer& answer) { return answer.body; });
-  }
-  return server_.get("/admin/v1/rules").map([](const JsonValue& answer) {
+Result<int> RulesCommand::list() {
+  return server_.print({"GET", "/admin/v1/rules", {}, json_}, [](const JsonValue& answer) {
     TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">in shadow", "last hit"});
     for (const JsonValue& rule : answer.at("rules").items) {
       std::string mode = rule.at("mode").text;
@@ -144,10 +139,9 @@ Result<std::string> RulesCommand::list() {
   });
 }
 
-Result<std::string> RulesCommand::changes() {
+Result<int> RulesCommand::changes() {
   const std::string target = "/admin/v1/changes?n=" + std::to_string(count_);
-  if (json_) return server_.call("GET", target).map([](const RemoteAnswer& answer) { return answer.body; });
-  return server_.get(target).map([](const JsonValue& answer) {
+  return server_.print({"GET", target, {}, json_}, [](const JsonValue& answer) {
     TableText table({">id", "at", "who", "what", "holds", "reason"});
     for (const JsonValue& change : answer.at("changes").items) {
       std::string holds = change.at("active").is_true ? "yes" : "no";

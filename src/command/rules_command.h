@@ -25,12 +25,13 @@ class RulesCommand {
 
  private:
   CLI::App* add(const char* name, const char* about);
-  Result<std::string> list();
-  Result<std::string> show();
-  Result<std::string> changes();
-  Result<std::string> apply();
+  // What each prints is printed; the exit code.
+  Result<int> list();
+  Result<int> show();
+  Result<int> changes();
+  Result<int> apply();
   // Posts a JSON object with the reason and the time added, and tells what came of it.
-  Result<std::string> turn(const char* target, std::string members);
+  Result<int> turn(const char* target, std::string members);
 
   CLI::App *rules_ = nullptr, *list_ = nullptr, *show_ = nullptr, *mode_ = nullptr, *kill_ = nullptr, *apply_ = nullptr,
            *undo_ = nullptr, *changes_ = nullptr, *reload_ = nullptr;

@@ -75,10 +75,16 @@ class Terminal {
 bool has_colour() { return std::getenv("NO_COLOR") == nullptr; }
 
 // From the top left corner, each line cleared behind its end, and what was below.
-std::string over_the_last(const std::string& text) {
+std::string over_the_last(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);  // on the last line of the window it would move all up
   std::string out = "\x1b[H";
-  for (const char c : text) out += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
-  return out + "\x1b[J";
+  while (true) {
+    const std::size_t end = text.find('\n');
+    out.append(end == text.npos ? "\x1b[J" : "\x1b[K").append(text.substr(0, end));
+    if (end == text.npos) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class TopCommand {
   int live();
 
   CLI::App* top_ = nullptr;
-  Remote server_{"--admin", "127.0.0.1:8082"};
+  Remote server_{"--admin", "127.0.0.1:8082", 2'000};
   TopScreen screen_;
   std::string by_ = "denied";
   double every_ = 1;

@@ -108,8 +108,7 @@ std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   }
   out.push_back({head, Tone::head});
   if (!last_.problem.empty()) out.push_back({last_.problem, Tone::alarm});
-  if (status.at("kill_switch").is_true)
-    out.push_back({"KILL SWITCH: all rules are off, everything passes", Tone::alarm});
+  if (status.at("kill_switch").is_true) out.push_back({"KILL SWITCH: all rules are off", Tone::alarm});
   const JsonValue& reload = status.at("policy").at("last_reload");
   if (!reload.at("error").text.empty()) out.push_back({"last reload failed: " + reload.at("error").text, Tone::alarm});
 

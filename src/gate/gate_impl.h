@@ -47,6 +47,7 @@ struct Gate::Impl {
   // Counts what was decided; see weir/usage.h. `now` is when, 0 if that was not asked.
   void count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept;
   void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;
+  void count_reversed(const Request& request, const Answer& allowed, std::size_t limit);
 
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
   Result<Micros> charge(const Request& request, const Bill& bill, Answer& answer);  // when it was

@@ -46,6 +46,8 @@ class Tally {
 
   // Without memory for a thread's first count of a rule it is lost.
   void add(std::uint32_t number, What what, Micros now, std::uint64_t n = 1) noexcept;
+  // One that was added is taken back, by whichever thread: what it counts by itself may be below 0, the sum is not.
+  void take_back(std::uint32_t number, What what) noexcept { add(number, what, Micros{0}, UINT64_MAX); }
   Counts read(std::uint32_t number) const;
 
  private:

@@ -102,6 +102,32 @@ void Gate::count_inline(std::span<const Charge> charges, std::span<const Result<
   impl_->count_inline(charges, answers, now);
 }
 
+void Gate::Impl::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) {
+  if (request.cost <= 0 || allowed.rules == nullptr || allowed.why != Why::within) return;
+  const Rulebook& book = *allowed.rules;
+  const auto was = book.find_rule(allowed.rule), by = book.find_rule(allowed.limits[limit].rule);
+  if (!was || !by) return;
+  const Micros now = limiter.now();
+  tally.take_back(book.rule(*was).counts, Tally::What::allowed);
+  tally.add(book.rule(*by).counts, Tally::What::denied, now);
+  const std::uint32_t weight = watch.weigh(now);
+  if (weight == 0) return;
+  Facts facts(request, book.reading());
+  if (facts.refuse()) return;
+  KeyArena arena;
+  const auto keys = book.keys_of(*by, facts, arena);
+  if (!keys || keys->empty()) return;
+  const std::string_view suffix = book.limit(book.rule(*by).first_limit).suffix;
+  watch.add_denial({book.rule(*by).counts, key_body(keys->front(), suffix), true}, weight, now);
+}
+
+void Gate::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept {
+  try {
+    impl_->count_reversed(request, allowed, limit);
+  } catch (const std::exception&) {  // without memory it stays as it was counted
+  }
+}
+
 std::vector<RuleUsage> Gate::usage() const {
   std::vector<RuleUsage> out;
   const auto book = impl_->rules.load();

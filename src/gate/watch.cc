@@ -95,6 +95,16 @@ void Watch::add(std::span<const Met> met, std::uint32_t weight, Micros now) noex
   }
 }
 
+void Watch::add_denial(const Met& met, std::uint32_t weight, Micros now) noexcept {
+  Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
+  const std::lock_guard lock(stripe.writing);
+  try {
+    Pair& pair = generation(stripe, now).pair_of(met.rule);
+    pair.denied.add(met.rule, met.key, mark_of(met.key, secret_), weight);
+  } catch (const std::exception&) {  // without memory nobody is watched
+  }
+}
+
 void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::span<const Result<Decision>> answers,
                      Micros now) noexcept {
   Stripe& stripe = (*stripes_)[stripe_of_this_thread()];

@@ -53,6 +53,8 @@ class Watch {
   // For how many this event stands; 0: do not add it.
   std::uint32_t weigh(Micros now) noexcept;
   void add(std::span<const Met> met, std::uint32_t weight, Micros now) noexcept;
+  // That one which was added before was denied after all.
+  void add_denial(const Met& met, std::uint32_t weight, Micros now) noexcept;
   // Many events of one rule, of which those that are to be looked at are picked here.
   void add_many(std::uint32_t rule, std::span<const Charge> charges, std::span<const Result<Decision>> answers,
                 Micros now) noexcept;

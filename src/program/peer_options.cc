@@ -30,6 +30,12 @@ Result<void> PeerFlags::fill(ServerOptions& options) const {
   }
   const auto doors = parse_doors("--proxy-protocol", proxied);
   if (!doors) return fail(doors.error());
+  if (doors->back()) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "--proxy-protocol: the admin port has no PROXY headers, so that health checks and whoever looks after the "
+        "server reach it directly; write some of http,grpc,resp");
+  }
   options.peers.proxied = *doors;
   return for_each_part(proxies, [&](std::string_view text) -> Result<void> {
     const auto range = parse_ip_range(text);

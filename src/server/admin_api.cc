@@ -17,7 +17,8 @@ namespace {
 
 constexpr Micros kRefusedDelay{250'000};  // whoever guesses tokens has time
 constexpr Micros kToldEvery{1'000'000};   // a flood of guesses is no flood of the log
-constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz", "/metrics"};
+constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz"};
+constexpr std::string_view kMetricsPath = "/metrics";  // without a token, but not for pages of other sites
 
 void tell_refused(const HttpCall& call, Micros now, AdminService& admin) {
   ++admin.refused;
@@ -36,12 +37,15 @@ std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path,
   out.add("X-Content-Type-Options", "nosniff");
   out.add("Content-Security-Policy", "default-src 'none'");
   if (std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return {};
-  if (service.admin == nullptr || service.admin->control == nullptr) {
-    if (path == "/") return {};
+  const bool is_metrics = path == kMetricsPath;
+  if (service.admin == nullptr || (service.admin->control == nullptr && !is_metrics)) {
+    if (path == "/" || is_metrics) return {};
     write_problem(out, 404, "Not found", "nothing can be looked after here; try GET / for help");
     return HttpNext::answer;
   }
-  const auto refusal = refuse_admin(service.admin->access, call);
+  AdminAccess access = service.admin->access;
+  if (is_metrics) access.token.clear();
+  const auto refusal = refuse_admin(access, call);
   if (!refusal) return {};
   write_problem(out, refusal->status, refusal->title, refusal->detail);
   if (refusal->status != 401) return HttpNext::answer;

@@ -70,6 +70,9 @@ void DenialLog::tell_rest(Micros now) {
   if (before >> kCountBits < second && beyond(before) > 0 &&
       word_.compare_exchange_strong(before, second << kCountBits)) {
     close(before);
+    const std::lock_guard lock(mutex_);
+    has_begun_ = true;  // this second: what comes in it does not begin it
+    changed_.notify_one();
   }
   const std::uint64_t untold = before >> kCountBits < second ? untold_.exchange(0) : 0;
   if (untold == 0) return;

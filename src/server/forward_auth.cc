@@ -70,6 +70,7 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
   if (queue->decision.delay > style_of(answer).hold_max || are_many) {
     if (are_many) service.bounds.refuse(Refused::pipeline);
     give_back_turn(call, answer.rules, service);
+    service.gate->count_reversed(*request, answer, static_cast<std::size_t>(queue - answer.limits.data()));
     deny(answer, *queue);
     service.denials.note(now, answer, *request);
     return write_denied(service, now);

@@ -170,6 +170,8 @@ class Page {
     counter("weir_log_dropped_total", "Lines of the log that nobody took in time.", asked(from_.hooks.log_dropped));
     counter("weir_denials_logged_total", "Denials that were logged.", asked(from_.hooks.denials_logged));
     counter("weir_denials_dropped_total", "Denials that were left out of the log.", asked(from_.hooks.denials_dropped));
+    counter("weir_traces_sent_total", "Spans that the collector of traces took.", asked(from_.hooks.traces_sent));
+    counter("weir_traces_dropped_total", "Spans that were not sent.", asked(from_.hooks.traces_dropped));
     out_.family("weir_tls_certificate_expiry_timestamp_seconds", kGauge,
                 "When the first of the certificates expires; no sample without TLS.");
     if (from_.hooks.certificate_expiry) {

@@ -37,6 +37,7 @@ struct MetricsHooks {
   std::function<ConfigMetrics()> config{};
   std::function<std::uint64_t()> log_dropped{};
   std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
+  std::function<std::uint64_t()> traces_sent{}, traces_dropped{};
   std::function<std::optional<Micros>()> certificate_expiry{};  // of the first to expire; nothing without TLS
 };
 

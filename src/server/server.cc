@@ -239,6 +239,9 @@ class ThreadedServer final : public Server {
     MetricsHooks& hooks = all_.metrics.hooks;
     hooks.denials_logged = [this] { return all_.denials.counts().logged; };
     hooks.denials_dropped = [this] { return all_.denials.counts().dropped; };
+    const auto traces = [this] { return all_.traces ? all_.traces->counts() : TraceCounts{}; };
+    hooks.traces_sent = [traces] { return traces().sent; };
+    hooks.traces_dropped = [traces] { return traces().dropped; };
     hooks.certificate_expiry = [this]() -> std::optional<Micros> {
       const TlsStatus tls = tls_status();
       return tls.is_on ? std::optional(Micros{tls.not_after * 1'000'000}) : std::nullopt;

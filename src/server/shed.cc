@@ -82,6 +82,7 @@ bool shed_http(const HttpCall& call, HttpService& service) {
   if (!is_auth && (shed == kShed.end() || call.method != "POST")) return false;
   service.bounds.refuse(Refused::overload);
   service.now = service.limiter.now();
+  service.route = is_auth ? kForwardAuthPath : shed->path;
   service.answer.clear();
   is_auth ? shed_forward_auth(service) : shed->answer(service);
   return true;

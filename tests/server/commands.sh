@@ -5,6 +5,7 @@ cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: login, match: {path: /login}, per: ip, limit: 3/hour, algorithm: fixed_window}
   - {name: steps, per: user, limit: 5/hour, algorithm: fixed_window}
+  - {name: all, match: {path: /all}, per: global, limit: 2/hour, algorithm: fixed_window}
 YAML
 start_server --config "$work/weir.yaml" --state "$work/state"
 
@@ -28,6 +29,8 @@ is "a denial: exit code 3" 3 "$code"
 has "and when to come again" "denied by steps: 0 of 5 left, again in " "$said"
 weir check --user 42 --json
 has "as JSON, what the server said" '"remaining":0' "$said"
+weir check --ip 192.0.2.1 --path /other
+is "without a rule" "allowed: no_rule" "$said"
 weir check --key a --limit 2/hour
 has "by a limit of its own" "allowed: 1 of 2 left" "$said"
 weir check --key a --limit 2/parsec
@@ -47,8 +50,16 @@ weir keys reset steps --user 42
 is "again" "steps: there was nothing to forget" "$said"
 weir check --user 42
 has "and it counts from the beginning" "4 of 5 left" "$said"
+weir check --path /all
+weir keys reset all
+is "a rule that counts by nothing needs no attributes" "all: forgotten" "$said"
+weir keys reset steps
+is "one that does needs them: exit code 1" 1 "$code"
 weir keys reset stepz --user 42
 is "a rule that is not there: exit code 1" 1 "$code"
+weir keys reset stepz --user 42 --json
+is "as JSON, too" 1 "$code"
+has "  with what the server said" '"status":404' "$said"
 weir keys explain
 is "about nothing: exit code 2" 2 "$code"
 weir keys ban --user 66 --for 1h --reason abuse
@@ -59,6 +70,15 @@ is "who is banned is denied" 3 "$code"
 weir rules $ban
 weir check --user 66
 is "until it is undone" 0 "$code"
+weir keys ban --user 67 --for 1h --json
+is "ban as JSON: exit code 0" 0 "$code"
+has "  and what came of it" '"rule":"ban-' "$said"
+weir rules undo --json
+is "and its end" 0 "$code"
+weir rules undo 999999 --json
+is "a change that is not there, as JSON: exit code 1" 1 "$code"
+weir rules show --json
+has "the policy as JSON" '"hash":"' "$said"
 weir keys top --by hits
 has "top names the busiest" "user=42" "$said"
 
@@ -93,4 +113,14 @@ weir rules reload
 is "reload" 0 "$code"
 weir rules mode login blink
 is "a mode that is none: exit code 2" 2 "$code"
+
+source "$(dirname "$0")/tls.bash"
+authority ca
+certificate ca server
+start_server --config "$work/weir.yaml" --tls-cert "$work/server.pem" --tls-key "$work/server.key"
+weir rules list
+is "a port that speaks TLS: exit code 1" 1 "$code"
+has "and what to do" "this port speaks TLS; leave the admin port out with --tls http,grpc,resp, or " "$said"
+weir check --user 1
+has "so for a check" "this port speaks TLS; leave this port out with --tls grpc,resp,admin" "$said"
 finish

@@ -28,6 +28,7 @@ has "which shows no token" '"kill_switch":false' "$(cat "$work/body")"
 is "nor does any answer" 0 "$(grep -c "$token" "$work/body")"
 is "alive: open" 200 "$(code "$url/livez")"
 is "ready: open" 200 "$(code "$url/readyz")"
+is "metrics: open" 200 "$(code "$url/metrics")"
 
 # --- other sites ------------------------------------------------------------------------------------------------------
 is "a name that leads here" 403 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: evil.example.com')"
@@ -35,6 +36,8 @@ is "one that begins like ours" 403 "$(code "$url/admin/v1/status" -H "$auth" -H 
 is "a name that was allowed" 200 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: admin.example.com:8082')"
 is "localhost" 200 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: localhost')"
 is "alive, by any name" 200 "$(code "$url/livez" -H 'Host: evil.example.com')"
+is "metrics, by a name that leads here" 403 "$(code "$url/metrics" -H 'Host: evil.example.com')"
+is "metrics, by a name that was allowed" 200 "$(code "$url/metrics" -H 'Host: admin.example.com')"
 is "a page of another site" 403 \
   "$(code "$url/admin/v1/kill-switch" -H "$auth" -H "$json" -H 'Origin: https://evil.example.com' -d '{"on":true}')"
 is "a page without a site" 403 \

@@ -98,10 +98,10 @@ raw() {
 
 rss_kib() { awk '/^VmRSS/{print $2}' "/proc/$1/status"; }
 
-# counts_refused NAME PROTOCOL REASON LEAST: by the metrics, where the admin port has them.
+# counts_refused NAME PROTOCOL REASON LEAST: by the metrics of the admin port.
 counts_refused() {
   local metrics count
-  metrics=$(curl -s -f -m 20 "http://127.0.0.1:$admin_port/metrics") || return 0
+  metrics=$(curl -s -f -m 20 "http://127.0.0.1:$admin_port/metrics") || is "$1: there are metrics" yes no
   count=$(sed -n "s/^weir_refused_total{protocol=\"$2\",reason=\"$3\"} //p" <<<"$metrics")
   is "$1: counted as $3 ($count)" yes "$([ "${count:-0}" -ge "$4" ] && echo yes)"
 }

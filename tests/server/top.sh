@@ -33,11 +33,15 @@ is "h: by hits" yes "$(until_true 10 shows 'most hits' && echo yes)"
 for _ in $(seq 50); do check '{"user":"7"}'; done
 is "rates move" yes "$(until_true 10 shows 'allowed .*[1-9]' && echo yes)"
 terminal resize-window -x 40 -y 10
-sleep 0.5
-is "a small window is not overrun" yes "$([ "$(screen | wc -l)" -le 10 ] && echo yes)"
+begins_with_head() { terminal capture-pane -p -J | head -n 1 | grep -q '^weir '; }
+fits() { begins_with_head && [ "$(terminal capture-pane -p -J | LC_ALL=C.UTF-8 wc -L)" -le 40 ]; }
+is "a small window: no line is too long, and the head is there" yes "$(until_true 10 fits && echo yes)"
 terminal resize-window -x 120 -y 30
 kill -STOP "$pid"
+is "a server that does not answer: it says so" yes "$(until_true 15 shows 'it does not answer' && echo yes)"
 kill -CONT "$pid"
+is "and goes on when it does" yes "$(until_true 15 shows 'login *enforce *ip' && echo yes)"
+is "  without the complaint" no "$(shows 'it does not answer' && echo yes || echo no)"
 terminal send-keys q
 is "q leaves" yes "$(until_true 15 shows 'left 0' && echo yes)"
 is "and the screen is as it was" "" "$(screen | grep login)"

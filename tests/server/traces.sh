@@ -50,6 +50,7 @@ done
 has "a denial" '"weir.outcome": "denied"' "$(grep 902b8 "$work/good" | grep '"http.response.status_code": 429')"
 has "a limit that the client brought along" '"weir.outcome": "allowed"' "$(grep 902bb "$work/good")"
 has "a gateway's question" '"name": "GET /auth"' "$(grep 902bc "$work/good")"
+has "the metrics count them" "weir_traces_sent_total 4" "$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")"
 kill -TERM "$pid"
 until_true 10 is_gone "$pid" || is "the server ends" yes no
 
