@@ -111,7 +111,7 @@ class ThreadedServer final : public Server {
     all_.admin.access.any_host = addresses_.admin && addresses_.admin->is_unix();
     std::function<void()> on_hangup;
     if (options_.on_hangup || certificates_) on_hangup = [this] { hang_up(); };
-    if (!life_.open(std::move(on_hangup))) {
+    if (!life_.open(std::move(on_hangup), options_.threads)) {
       return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
     }
     return {};
