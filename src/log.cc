@@ -203,7 +203,9 @@ LogCounts log_counts() noexcept {
   return {of.written.load(std::memory_order_relaxed), of.dropped.load(std::memory_order_relaxed)};
 }
 
+void end_log() noexcept { Log::instance().stop(); }
+
 LogWriter::LogWriter(LogFormat format) { Log::instance().start(format); }
-LogWriter::~LogWriter() { Log::instance().stop(); }
+LogWriter::~LogWriter() { end_log(); }
 
 }  // namespace weir

@@ -50,6 +50,9 @@ struct LogCounts {
 };
 LogCounts log_counts() noexcept;
 
+// For whoever ends the process without ending a LogWriter: what is queued is written, for a second at most.
+void end_log() noexcept;
+
 // One at a time in a process. At its end what is queued is written, for a second at most; what is left then is lost.
 class LogWriter {
  public:

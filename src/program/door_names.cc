@@ -8,15 +8,14 @@
 namespace weir {
 
 Result<std::array<bool, kDoors>> parse_doors(const char* option, std::string_view text) {
-  constexpr std::array<std::string_view, kDoors> kNames = {"http", "grpc", "resp", "admin"};
   std::array<bool, kDoors> doors{};
   const auto read = for_each_part(text, [&](std::string_view name) -> Result<void> {
-    const auto* const found = std::find(kNames.begin(), kNames.end(), name);
-    if (found == kNames.end()) {
+    const auto* const found = std::find(kDoorNames.begin(), kDoorNames.end(), name);
+    if (found == kDoorNames.end()) {
       return fail(ErrorCode::invalid_argument,
                   std::string(option) + ": " + in_quotes(name) + " is no door; write some of http,grpc,resp,admin");
     }
-    doors[static_cast<std::size_t>(found - kNames.begin())] = true;
+    doors[static_cast<std::size_t>(found - kDoorNames.begin())] = true;
     return {};
   });
   if (!read) return fail(read.error());

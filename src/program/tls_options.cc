@@ -29,7 +29,7 @@ Result<void> TlsFlags::fill(ServerOptions& options) const {
   options.tls.client_ca = client_ca;
   const std::optional<Address>* const addresses[] = {&options.http, &options.grpc, &options.resp, &options.admin};
   if (doors.empty()) {
-    for (std::size_t i = 0; i < kDoors; ++i) options.tls.doors[i] = *addresses[i] && !(*addresses[i])->is_unix();
+    options.tls.doors.fill(true);  // but those that turn out to be unix sockets: a door may be given to this process
     return {};
   }
   const auto named = parse_doors("--tls", doors);

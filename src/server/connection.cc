@@ -135,7 +135,9 @@ void Connection::receive() {
   if (has_ended_ || asked_ || (!is_closing_ && !takes_input())) return;
   const std::span<char> room = all_.room.next();
   const ssize_t size = read_some(room);
+  note_record();
   if (size < 0) {
+    if (tls_ && tls_->has_babbled()) counts_.refuse(Refused::malformed);
     if (errno != EAGAIN && errno != EINTR) die();
     return;
   }
@@ -156,6 +158,13 @@ void Connection::receive() {
     rest_ = in_;
   }
   consume();
+}
+
+// From its first byte on, the rest of a record is waited for as the rest of a request is.
+void Connection::note_record() {
+  const bool in_record = tls_ && !is_closing_ && tls_->is_midway();
+  if (in_record && !in_record_ && phase_ == Phase::idle) since_ = all_.tick;
+  in_record_ = in_record;
 }
 
 // Lets the session work on what is left over from before and what is new.
@@ -247,7 +256,8 @@ void Connection::end_if_drained() {
 }
 
 bool Connection::is_growing_too_much() {
-  const std::size_t before = std::exchange(held_, in_.capacity() + out_.capacity() + session_->held());
+  const std::size_t before = std::exchange(
+      held_, in_.capacity() + out_.capacity() + session_->held() + (in_record_ ? TlsStream::kMidwayHeld : 0));
   all_.held += held_ - before;  // wraps around to the right sum when it shrinks
   return held_ > before && held_ > kBufferKeep && all_.held > all_.held_max;
 }
@@ -401,11 +411,11 @@ void Connection::watch_patience() {
     return;
   }
   if (session_->is_holding()) return;
-  const std::uint32_t most = phase_ == Phase::idle     ? patience_.idle
-                             : phase_ == Phase::header ? patience_.header
-                                                       : patience_.body;
+  const std::uint32_t most = phase() == Phase::idle     ? patience_.idle
+                             : phase() == Phase::header ? patience_.header
+                                                        : patience_.body;
   if (most == 0 || all_.tick - since_ <= most) return;
-  if (phase_ == Phase::idle) return part();
+  if (phase() == Phase::idle) return part();
   counts_.refuse(Refused::slow);
   give_up(GiveUp::too_slow);
 }

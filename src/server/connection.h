@@ -74,7 +74,8 @@ class Connection {
   bool is_dead() const { return !socket_; }
   // Of epoll: what it waits for.
   std::uint32_t interest() const;
-  Micros due() const { return session_->due(); }
+  // What is closing waits for nothing but its client.
+  Micros due() const { return is_closing_ ? kNever : session_->due(); }
 
   // The loop's own notes.
   struct Notes {
@@ -88,7 +89,9 @@ class Connection {
  private:
   bool has_output() const { return sent_ < out_.size(); }
   bool waits_to_write() const { return has_output() || (tls_ && tls_->wants_write()); }
-  bool is_midway() const { return phase_ != Phase::idle || !in_.empty() || session_->is_holding(); }
+  bool is_midway() const { return phase() != Phase::idle || !in_.empty() || session_->is_holding(); }
+  // A part of a TLS record may be a part of a request.
+  Phase phase() const { return phase_ == Phase::idle && in_record_ ? Phase::header : phase_; }
   bool takes_input() const;
 
   void die();
@@ -97,6 +100,7 @@ class Connection {
   template <class Step>
   void guarded(Step step);
   void receive();
+  void note_record();
   void prepare();
   void give_up_prelude();
   void drain_prelude();
@@ -130,7 +134,8 @@ class Connection {
   std::uint64_t since_;        // the tick at which the phase, or the lingering, began
   std::uint64_t written_ = 0;  // the tick at which the client last took something, or was first asked to
   int queued_ = 0;             // bytes that the kernel held for the client at the last look
-  Phase phase_ = Phase::idle;
+  Phase phase_ = Phase::idle;  // as the session sees it
+  bool in_record_ = false;     // TLS: a part of one has come
   bool asked_ = false;
   bool has_spoken_ = false;  // the client has sent something
   bool is_full_ = false;     // the session waits for room in out_

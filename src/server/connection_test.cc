@@ -10,6 +10,7 @@
 #include <string>
 
 #include "server/connection_fixture.h"
+#include "server/grpc_session.h"
 
 namespace weir {
 namespace {
@@ -48,6 +49,28 @@ TEST_F(Connections, LoseNothingOfTwoReadingsInOneTurn) {
   say("\r\nPING\r\n");
   finish_turn();
   EXPECT_EQ(take_all(), "+PONG\r\n+PONG\r\n+PONG\r\n+PONG\r\n");
+}
+
+TEST_F(Connections, AreDueNoMoreOnceTheyClose) {
+  const auto frame = [](char type, char flags, char stream, const std::string& bytes) {
+    return std::string({'\0', '\0', static_cast<char>(bytes.size()), type, flags, '\0', '\0', '\0', stream}) + bytes;
+  };
+  const auto field = [](const std::string& name, const std::string& value) {
+    return std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) + value;
+  };
+  GrpcService grpc(limiter, nullptr);
+  all.held_max = std::size_t{1} << 30;
+  open(make_grpc_session(grpc));
+  send_all("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "") +
+           frame(1, 4, 1,
+                 field(":method", "POST") + field(":scheme", "http") + field(":authority", "x") +
+                     field(":path", "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit") +
+                     field("content-type", "application/grpc") + field("te", "trailers") +
+                     field("grpc-timeout", "10m")));
+  EXPECT_LT(connection->due(), kNever) << "a call has an end";
+  send_all(frame(0, 0, 0, "xx"));  // data of no stream: the connection is closed, and lingers
+  EXPECT_FALSE(connection->is_dead());
+  EXPECT_EQ(connection->due(), kNever);
 }
 
 TEST_F(Connections, AreForgottenByEpollThoughAProcessThatIsBeingStartedHasACopy) {

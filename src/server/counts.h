@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace weir {
 
@@ -73,6 +74,7 @@ struct DoorCounts {
 
 inline constexpr std::size_t kDoors = 4;
 enum class DoorName : std::uint8_t { http, grpc, resp, admin };
+inline constexpr std::array<std::string_view, kDoors> kDoorNames = {"http", "grpc", "resp", "admin"};
 
 // What one loop counts.
 struct LoopCounts {

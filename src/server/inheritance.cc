@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "nearest.h"
+#include "server/counts.h"
 
 namespace weir {
 namespace {

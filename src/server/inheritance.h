@@ -27,8 +27,6 @@ struct Inheritance {
   Descriptor predecessor{};          // waits for tell_predecessor(); none: nobody does
 };
 
-inline constexpr std::string_view kDoorNames[] = {"http", "grpc", "resp", "admin"};
-
 // take_inheritance()
 //
 // Nothing, if nothing was given to this process. A socket that does not listen, or whose door is not known, is an

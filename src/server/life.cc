@@ -19,13 +19,16 @@ namespace {
 // After a successor has taken over: whoever has a connection here may use it once more, and is told that it is the
 // last.
 constexpr Micros kMoveOn{1'000'000};
+// After a second signal: a loop that does not end by then waits for the kernel.
+constexpr Micros kLeaveMax{1'000'000};
 
 // A time that is not of day.
 Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
 
 }  // namespace
 
-bool Life::open(std::function<void()> on_hangup) {
+bool Life::open(std::function<void()> on_hangup, std::size_t serving) {
+  serving_ = serving;
   on_hangup_ = std::move(on_hangup);
   return on_hangup_ ? signals_.open({SIGTERM, SIGINT, SIGUSR2, SIGHUP}) : signals_.open({SIGTERM, SIGINT, SIGUSR2});
 }
@@ -36,9 +39,9 @@ void Life::run() {
   // A predecessor speaks to the service manager until it has handed over.
   if (!settings_.inherited.predecessor) manager([](ServiceManager& manager) { manager.ready(); });
   tell_predecessor(settings_.inherited.predecessor);
-  heartbeat_.emplace(settings_.manager == nullptr ? Micros{0} : settings_.manager->watchdog(), loops_.size());
+  heartbeat_.emplace(settings_.manager == nullptr ? Micros{0} : settings_.manager->watchdog(), serving_);
   for (std::size_t running = loops_.size(); running > 0;) {
-    const Micros next = std::min({drain_at_, leave_at_, successor_due_, heartbeat_->due()});
+    const Micros next = std::min({drain_at_, leave_at_, end_at_, successor_due_, heartbeat_->due()});
     const int signal = signals_.next(next - stopwatch(), successor_ ? successor_->descriptor() : -1);
     if (signal == 0) --running;
     if (signal > 0) on_signal(signal);
@@ -53,8 +56,12 @@ void Life::on_signal(int signal) {
     return on_hangup_();
   }
   if (signal == SIGUSR2) return begin_upgrade();
-  if (std::exchange(is_stopping_, true)) return ask(Wish::leave);
-  if (has_handed_over_) return;  // it is ending already
+  if (std::exchange(is_stopping_, true)) {
+    end_at_ = std::min(end_at_, stopwatch() + kLeaveMax);
+    return ask(Wish::leave);
+  }
+  if (successor_) hear_successor();  // it may serve by now, and then it goes on
+  if (has_handed_over_) return;      // it is ending already
   if (successor_) give_up_upgrade("the server is told to stop");
   stop(signal == SIGTERM ? settings_.drain_delay : Micros{0});
 }
@@ -78,10 +85,11 @@ void Life::on_time() {
     leave_at_ = kNever;
     ask(Wish::leave);
   }
+  if (now >= end_at_) end_at_once();
   if (now >= successor_due_) give_up_upgrade("it was not ready in time");
   if (now >= heartbeat_->due()) {
     std::vector<std::uint64_t> ticks;
-    for (const auto& loop : loops_) ticks.push_back(loop->counts().ticks.get());
+    for (std::size_t i = 0; i < serving_; ++i) ticks.push_back(loops_[i]->counts().ticks.get());
     if (heartbeat_->look(now, ticks)) manager([](ServiceManager& manager) { manager.alive(); });
   }
 }
@@ -135,6 +143,13 @@ void Life::hand_over() {
   sockets_.give_away();
   ask(Wish::shut);
   drain_at_ = stopwatch() + kMoveOn;
+}
+
+// What the state file holds is whole at any moment.
+void Life::end_at_once() {
+  log(LogLevel::error, "the server was told to stop twice and ends at once, though something in it still waits");
+  end_log();
+  _exit(1);
 }
 
 void Life::ask(Wish wish) {

@@ -1,12 +1,12 @@
 // A server's life after its doors are open: signals, its end, the process that takes its place, who is told of it.
 //
 //   SIGTERM  not ready, and goes on; after the delay the doors are shut, what is in flight is finished
-//   SIGINT   the same at once; either of them again: now
+//   SIGINT   the same at once; either of them again: now, whatever a loop may be waiting for
 //   SIGUSR2  a successor is started; once it serves, this process gives it the doors, lets its clients move on, and
 //   ends SIGHUP   what the server was given to do then
 //
-// The loops do the work; this tells them when. One thread, but for upgrade(). Tested by tests/server/drain.sh,
-// upgrade.sh and systemd.sh there.
+// The loops do the work; this tells them when. One thread, but for upgrade(). Tested by life_test.cc and
+// tests/server/drain.sh, upgrade.sh and systemd.sh there.
 #pragma once
 
 #include <atomic>
@@ -53,8 +53,9 @@ class Life {
 
   const Ending& ending() const { return ending_; }
 
-  // Takes the signals from now on; SIGHUP only if it has a meaning. False, and errno, if the kernel refuses.
-  bool open(std::function<void()> on_hangup);
+  // Takes the signals from now on; SIGHUP only if it has a meaning. The first `serving` loops serve everybody, and a
+  // watchdog hears of them; those behind them may wait for a disk. False, and errno, if the kernel refuses.
+  bool open(std::function<void()> on_hangup, std::size_t serving);
   // Until every loop has told that it has ended.
   void run();
   static void tell_loop_ended() { Signals::tell(0); }
@@ -70,6 +71,7 @@ class Life {
   void give_up_upgrade(std::string_view why);
   void hear_successor();
   void hand_over();
+  [[noreturn]] static void end_at_once();
   void ask(Wish wish);
   template <class Tell>
   void manager(Tell tell);
@@ -85,6 +87,8 @@ class Life {
   Micros successor_due_ = kNever;
   Micros drain_at_ = kNever;
   Micros leave_at_ = kNever;
+  Micros end_at_ = kNever;  // though a loop has not ended
+  std::size_t serving_ = 0;
   bool is_stopping_ = false;
   bool has_handed_over_ = false;
 };

@@ -98,9 +98,7 @@ class EpollLoop final : public Loop {
     itimerspec every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);
-    watch(ticks_.get(), [this] { on_tick(); });
-    watch(wakes_.get(), [this] { on_wish(); });
-    return true;
+    return watch(ticks_.get(), [this] { on_tick(); }) && watch(wakes_.get(), [this] { on_wish(); });
   }
 
   void open(Descriptor listening, Door door) override {
@@ -123,6 +121,7 @@ class EpollLoop final : public Loop {
 
   Stopped run() override {
     std::vector<epoll_event> events(kEventsMin);
+    events.reserve(kEventsMax);  // no memory is asked for later
     while (!left_) {
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
@@ -148,18 +147,22 @@ class EpollLoop final : public Loop {
 
  private:
   // A socket that several loops listen on wakes one of them.
-  void let_in(Listener& listener) { add(listener.socket.get(), EPOLLIN | EPOLLEXCLUSIVE, listener); }
-
-  void watch(int descriptor, std::function<void()> on_readable) {
-    others_.emplace_back(descriptor, std::move(on_readable));
-    add(descriptor, EPOLLIN, others_.back());
+  void let_in(Listener& listener) {
+    const bool is_watched = add(listener.socket.get(), EPOLLIN | EPOLLEXCLUSIVE, listener);
+    listener.rests_until = is_watched ? Micros{0} : limiter_.now() + kAcceptRest;
   }
 
-  void add(int descriptor, std::uint32_t events, Watched& watched) {
+  bool watch(int descriptor, std::function<void()> on_readable) {
+    others_.emplace_back(descriptor, std::move(on_readable));
+    return add(descriptor, EPOLLIN, others_.back());
+  }
+
+  // False, and errno, if the kernel refuses.
+  bool add(int descriptor, std::uint32_t events, Watched& watched) {
     epoll_event event{};
     event.events = events;
     event.data.ptr = &watched;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
   }
 
   // Until something held back is due, or a listener has rested.
@@ -261,15 +264,24 @@ class EpollLoop final : public Loop {
     settling_.clear();
   }
 
+  void note_due(Client& client, Micros due) {
+    Micros& noted = client.connection.notes.due;
+    if (due == noted) return;
+    if (noted != kNever) due_.erase({noted, &client});
+    noted = kNever;
+    if (due == kNever) return;
+    try {
+      due_.insert({due, &client});
+      noted = due;
+    } catch (...) {
+      client.connection.on_gone();  // without memory for its place in the calendar, this connection ends
+    }
+  }
+
   // After its turn: what it waits for, or its end.
   void look_after(Client& client) {
     Connection& connection = client.connection;
-    const Micros due = connection.is_dead() ? kNever : connection.due();
-    if (due != connection.notes.due) {
-      if (connection.notes.due != kNever) due_.erase({connection.notes.due, &client});
-      if (due != kNever) due_.insert({due, &client});
-      connection.notes.due = due;
-    }
+    note_due(client, connection.is_dead() ? kNever : connection.due());
     if (connection.is_dead()) {
       graveyard_.splice(graveyard_.end(), clients_, client.self);
       return;
@@ -295,7 +307,6 @@ class EpollLoop final : public Loop {
     }
     for (Listener& listener : listeners_) {
       if (listener.rests_until == Micros{0} || listener.rests_until > limiter_.now()) continue;
-      listener.rests_until = Micros{0};
       let_in(listener);
     }
   }
@@ -308,7 +319,7 @@ class EpollLoop final : public Loop {
       Descriptor socket(
           accept4(listener.socket.get(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket) {
-        admit(listener, std::move(socket), text_of(peer));
+        admit(listener, std::move(socket), peer);
       } else if (errno == EAGAIN) {
         return;
       } else if (errno != ECONNABORTED && errno != EINTR) {
@@ -329,11 +340,11 @@ class EpollLoop final : public Loop {
     listener.rests_until = now + kAcceptRest;
   }
 
-  void admit(Listener& listener, Descriptor socket, std::string peer) {
+  void admit(Listener& listener, Descriptor socket, const sockaddr_storage& peer) {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // means nothing to a unix socket
     try {
-      place(listener.door, std::move(socket), std::move(peer));
+      place(listener.door, std::move(socket), text_of(peer));
     } catch (...) {
       return;  // without memory for it, this one connection is closed
     }
@@ -355,18 +366,27 @@ class EpollLoop final : public Loop {
       send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);
       return;
     }
+    std::unique_ptr<Prelude> prelude;
+    if (!door.entrance.is_open()) {
+      prelude = std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), socket.get());
+    }
+    make_room_for(clients_.size() + 1);
     clients_.emplace_back(std::move(socket), std::move(session), door, all_);
-    Client& client = clients_.back();
+    Client& client = clients_.back();  // from here on nothing throws
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
-    if (!door.entrance.is_open()) {
-      connection.begin_with(
-          std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), connection.descriptor()));
-    }
+    if (prelude) connection.begin_with(std::move(prelude));
     if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
-    add(connection.descriptor(), EPOLLIN, client);
+    if (!connection.is_dead() && !add(connection.descriptor(), EPOLLIN, client)) connection.on_gone();
     touch(client);
+  }
+
+  // Each client is in each of these once at most: what a turn notes down of them needs no memory.
+  void make_room_for(std::size_t clients) {
+    for (auto* noted : {&touched_, &finishing_, &asking_, &settling_, &everybody_}) {
+      if (noted->capacity() < clients) noted->reserve(std::max(clients, 2 * noted->capacity()));
+    }
   }
 
   void on_tick() {
@@ -379,27 +399,35 @@ class EpollLoop final : public Loop {
       client.connection.on_tick();
       touch(client);
     }
+    // Whoever was woken for a client may have ended before it let the client in.
+    for (Listener& listener : listeners_) {
+      if (listener.rests_until == Micros{0}) accept(listener);
+    }
   }
 
   void on_wish() {
     std::uint64_t times = 0;
     [[maybe_unused]] const ssize_t told = read(wakes_.get(), &times, sizeof times);
     const Wish wish = wish_.load();
-    if (wish == Wish::leave) return leave(clients_.empty() ? Stopped::drained : Stopped::forced);
+    if (wish == Wish::leave) {
+      shut(0);
+      return leave(clients_.empty() ? Stopped::drained : Stopped::forced);
+    }
     finish_turn();
     if (wish == Wish::tell) for_each_client([](Connection& connection) { connection.tell_watchers(); });
-    if (wish >= Wish::shut) shut();
+    if (wish >= Wish::shut) shut(kBacklogMax);
     if (wish < Wish::drain || std::exchange(is_stopping_, true)) return;
     for_each_client([](Connection& connection) { connection.drain(); });
   }
 
   // Others may hold the same sockets. So they are first watched no more: whoever connects from then on wakes one of
-  // those others, and whoever has connected before is let in here.
-  void shut() {
+  // those others, and whoever has connected before is let in here, up to `most`. Who waits then is seen by those others
+  // at their next tick.
+  void shut(int most) {
     for (Listener& listener : listeners_) {
       if (!listener.socket) continue;
       if (listener.rests_until == Micros{0}) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
-      accept(listener, kBacklogMax);
+      accept(listener, most);
       listener.socket.close();
       listener.rests_until = Micros{0};
     }
@@ -407,10 +435,11 @@ class EpollLoop final : public Loop {
 
   template <class Step>
   void for_each_client(Step step) {
-    std::vector<Client*> all;
-    for (Client& client : clients_) all.push_back(&client);
-    for (Client* client : all) {
+    everybody_.clear();
+    for (Client& client : clients_) everybody_.push_back(&client);
+    for (Client* client : everybody_) {
       if (all_.room.is_low()) finish_turn();
+      if (client->connection.is_dead()) continue;  // and looked after
       step(client->connection);
       touch(*client);
     }
@@ -429,7 +458,7 @@ class EpollLoop final : public Loop {
   std::list<Other> others_;
   std::list<Client> clients_;    // after all_: connections end before what they use
   std::list<Client> graveyard_;  // dead ones, until the round of events that may name them is over
-  std::vector<Client*> touched_, finishing_, asking_, settling_;
+  std::vector<Client*> touched_, finishing_, asking_, settling_, everybody_;
   std::set<std::pair<Micros, Client*>> due_;
   std::atomic<Wish> wish_{Wish::serve};
   bool is_stopping_ = false;

@@ -10,7 +10,6 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, kDoors> kDoorNames = {"http", "grpc", "resp", "admin"};
 constexpr std::array<std::string_view, kRefusals> kRefusalNames = {
     "connections", "buffers", "slow",      "unread", "header", "body",     "key",
     "pipeline",    "streams", "malformed", "proxy",  "tls",    "overload", "token"};
@@ -45,6 +44,12 @@ class Page {
   void time(std::string_view name, std::string_view help, Micros time) {
     out_.family(name, kGauge, help);
     out_.add_seconds({}, time);
+  }
+
+  void reloads(std::string_view name, std::string_view help, ReloadCounts counts) {
+    out_.family(name, kCounter, help);
+    out_.add({{"outcome", "ok"}}, counts.ok);
+    out_.add({{"outcome", "failed"}}, counts.failed);
   }
 
   void write_rules() {
@@ -158,9 +163,8 @@ class Page {
           config.last_reload_ok ? 1 : 0);
     time("weir_config_last_reload_success_timestamp_seconds", "When the rules were last read without an error.",
          config.last_success);
-    out_.family("weir_config_reloads_total", kCounter, "How often the rules were read again.");
-    out_.add({{"outcome", "ok"}}, config.reloads_ok);
-    out_.add({{"outcome", "failed"}}, config.reloads_failed);
+    reloads("weir_config_reloads_total", "How often the rules were read again.",
+            {config.reloads_ok, config.reloads_failed});
     gauge("weir_kill_switch", "1 while all rules are off by hand, else 0.", config.kill_switch ? 1 : 0);
     gauge("weir_changes_active", "Changes made by hand that hold now.", config.changes_active);
   }
@@ -177,6 +181,8 @@ class Page {
     if (from_.hooks.certificate_expiry) {
       if (const auto expiry = from_.hooks.certificate_expiry()) out_.add_seconds({}, *expiry);
     }
+    reloads("weir_tls_reloads_total", "How often the certificate was read again.",
+            from_.hooks.certificate_reloads ? from_.hooks.certificate_reloads() : ReloadCounts{});
     out_.family("weir_build_info", MetricType::info, "Which weir this is.");
     out_.add({{"version", from_.version}}, 1);
   }

@@ -31,6 +31,11 @@ struct ConfigMetrics {
   std::uint64_t changes_active = 0;
 };
 
+// How often something was read again.
+struct ReloadCounts {
+  std::uint64_t ok = 0, failed = 0;
+};
+
 // Each may be empty; then what it would tell is none. Called by any thread that serves the page, so they must not
 // block.
 struct MetricsHooks {
@@ -39,6 +44,7 @@ struct MetricsHooks {
   std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
   std::function<std::uint64_t()> traces_sent{}, traces_dropped{};
   std::function<std::optional<Micros>()> certificate_expiry{};  // of the first to expire; nothing without TLS
+  std::function<ReloadCounts()> certificate_reloads{};
 };
 
 struct MetricsSources {

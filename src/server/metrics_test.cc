@@ -93,6 +93,7 @@ TEST_F(Metrics, AskWhoeverKnows) {
   };
   sources.hooks.log_dropped = [] { return std::uint64_t{9}; };
   sources.hooks.certificate_expiry = [] { return Micros{8'500'000}; };
+  sources.hooks.certificate_reloads = [] { return ReloadCounts{4, 2}; };
   const MetricsText page = read();
   EXPECT_EQ(page.value("weir_config_last_reload_successful"), "0");
   EXPECT_EQ(page.value("weir_config_last_reload_success_timestamp_seconds"), "7.0");
@@ -100,6 +101,8 @@ TEST_F(Metrics, AskWhoeverKnows) {
   EXPECT_EQ(page.value("weir_kill_switch"), "1");
   EXPECT_EQ(page.value("weir_log_dropped_total"), "9");
   EXPECT_EQ(page.value("weir_tls_certificate_expiry_timestamp_seconds"), "8.5");
+  EXPECT_EQ(page.value("weir_tls_reloads_total{outcome=\"ok\"}"), "4");
+  EXPECT_EQ(page.value("weir_tls_reloads_total{outcome=\"failed\"}"), "2");
 }
 
 TEST_F(Metrics, AreTheSameInBothFormats) {

@@ -111,7 +111,7 @@ class ThreadedServer final : public Server {
     all_.admin.access.any_host = addresses_.admin && addresses_.admin->is_unix();
     std::function<void()> on_hangup;
     if (options_.on_hangup || certificates_) on_hangup = [this] { hang_up(); };
-    if (!life_.open(std::move(on_hangup))) {
+    if (!life_.open(std::move(on_hangup), options_.threads)) {
       return fail(ErrorCode::unavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
     }
     return {};
@@ -246,17 +246,21 @@ class ThreadedServer final : public Server {
       const TlsStatus tls = tls_status();
       return tls.is_on ? std::optional(Micros{tls.not_after * 1'000'000}) : std::nullopt;
     };
+    hooks.certificate_reloads = [this] {
+      const TlsStatus tls = tls_status();
+      return ReloadCounts{tls.reloads, tls.failed_reloads};
+    };
   }
 
   std::vector<DoorView> door_views() const {
-    const std::array<std::pair<std::string_view, const std::optional<Address>&>, kDoors> doors = {
-        {{"http", addresses_.http}, {"grpc", addresses_.grpc}, {"resp", addresses_.resp}, {"admin", addresses_.admin}}};
+    const std::array<const std::optional<Address>*, kDoors> addresses = {&addresses_.http, &addresses_.grpc,
+                                                                         &addresses_.resp, &addresses_.admin};
     std::vector<DoorView> views;
     for (std::size_t i = 0; i < kDoors; ++i) {
-      const auto& [name, address] = doors[i];
+      const std::optional<Address>& address = *addresses[i];
       if (!address) continue;
-      DoorView& view =
-          views.emplace_back(DoorView{name, to_string(*address), doors_[i].open.load(), options_.connections_max});
+      DoorView& view = views.emplace_back(
+          DoorView{kDoorNames[i], to_string(*address), doors_[i].open.load(), options_.connections_max});
       for (const auto& loop : loops_) view.requests += loop->counts().doors[i].requests.get();
     }
     return views;

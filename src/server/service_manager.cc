@@ -66,7 +66,6 @@ void ServiceManager::stopping(Micros most) {
        "\nSTATUS=Finishing what is in flight.");
 }
 
-void ServiceManager::status(std::string_view text) { send("STATUS=" + std::string(text)); }
 void ServiceManager::alive() { send("WATCHDOG=1"); }
 
 void ServiceManager::hand_over(pid_t successor) {

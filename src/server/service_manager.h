@@ -23,7 +23,6 @@ class ServiceManager {
   void reloading();
   // `most`: how long it may take; it is waited for.
   void stopping(Micros most);
-  void status(std::string_view text);
   void alive();
   // That another process is the service now; nothing is sent after it.
   void hand_over(pid_t successor);

@@ -14,7 +14,7 @@ namespace weir {
 
 bool Signals::open(std::initializer_list<int> signals) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return false;
   out_ = Descriptor(ends[0]);
   in_ = Descriptor(ends[1]);
   write_end = in_.get();

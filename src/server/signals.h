@@ -18,6 +18,11 @@ class Signals {
   static constexpr int kTimeIsOver = -1;
   static constexpr int kOther = -2;  // there is something to read from the other descriptor
 
+  Signals() = default;
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals() { write_end = -1; }  // what comes later is told to nobody
+
   // False, and errno, if the kernel refuses.
   bool open(std::initializer_list<int> signals);
 

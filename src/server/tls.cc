@@ -47,6 +47,7 @@ class OpenSslStream final : public TlsStream {
     ERR_clear_error();
     const Step step = step_of(SSL_accept(ssl_.get()));
     if (has_ended_) return Step::failed;
+    is_open_ = step == Step::done;
     if (step != Step::done || inside_ != TlsInside::h2) return step;
     // HTTP/2 over TLS is agreed on, never guessed.
     const unsigned char* chosen = nullptr;
@@ -64,6 +65,11 @@ class OpenSslStream final : public TlsStream {
       const int size = SSL_read(ssl_.get(), room.data() + total, int_of(room.size() - total));
       if (step_of(size) != Step::done) break;
       total += static_cast<std::size_t>(size);
+      idle_records_ = 0;
+    }
+    if (has_babbled()) {
+      has_failed_ = has_ended_ = true;
+      failure_ = "the client sends records without data";
     }
     return total;
   }
@@ -102,9 +108,39 @@ class OpenSslStream final : public TlsStream {
 
   bool has_ended() const override { return has_ended_; }
   bool has_failed() const override { return has_failed_; }
+  bool has_babbled() const override { return idle_records_ > kIdleRecordsMax; }
+  // The first is true once some bytes of a head or of a body are there, the second between the two.
+  bool is_midway() const override {
+    return !has_ended_ && (SSL_has_pending(ssl_.get()) == 1 || SSL_rstate_string(ssl_.get()) == std::string_view("RB"));
+  }
   std::string_view failure() const override { return failure_; }
 
+  // OpenSSL answers some records by itself and reads on, as long as there are any. So it tells of each, and after too
+  // many finds the socket empty. False without memory.
+  bool attach(int socket) {
+    if (SSL_set_fd(ssl_.get(), socket) != 1) return false;
+    SSL_set_msg_callback(ssl_.get(), on_record);
+    SSL_set_msg_callback_arg(ssl_.get(), this);
+    BIO* const bio = SSL_get_rbio(ssl_.get());
+    BIO_set_callback_arg(bio, reinterpret_cast<char*>(this));
+    BIO_set_callback_ex(bio, before_reading);
+    return true;
+  }
+
  private:
+  static void on_record(int is_ours, int, int type, const void*, std::size_t, SSL*, void* stream) {
+    auto& self = *static_cast<OpenSslStream*>(stream);
+    if (is_ours == 0 && type == SSL3_RT_HEADER && self.is_open_) ++self.idle_records_;
+  }
+
+  static long before_reading(BIO* bio, int what, const char*, std::size_t, int, long, int result, std::size_t*) {
+    if (what != BIO_CB_READ || !reinterpret_cast<OpenSslStream*>(BIO_get_callback_arg(bio))->has_babbled()) {
+      return result;
+    }
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+
   static int int_of(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
 
   Step step_of(int result) {
@@ -129,6 +165,8 @@ class OpenSslStream final : public TlsStream {
   std::unique_ptr<SSL, Freer<SSL_free>> ssl_;
   TlsInside inside_;
   std::string_view failure_ = "the client has left";
+  std::size_t idle_records_ = 0;  // since the last byte for the session
+  bool is_open_ = false;          // the handshake is over
   bool is_parting_ = false;
   bool has_parted_ = false;
   bool wants_write_ = false;
@@ -256,6 +294,7 @@ Context make_context() {
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_clear_mode(raw, SSL_MODE_AUTO_RETRY);  // who changes its keys all the time is not read to the end
   // Who comes back brings a ticket along; nothing is kept here.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 1);
@@ -364,7 +403,7 @@ class OpenSslCertificates final : public TlsCertificates {
     auto stream = std::make_unique<OpenSslStream>(ssl, inside);
     const auto* const known = std::find(std::begin(kInsides), std::end(kInsides), inside);
     SSL_set_app_data(ssl, const_cast<TlsInside*>(known));
-    if (SSL_set_fd(ssl, socket) != 1) return nullptr;
+    if (!stream->attach(socket)) return nullptr;
     return stream;
   }
 

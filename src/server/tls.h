@@ -60,6 +60,12 @@ class TlsStream {
   // The client sends no more, or what it sent is no good; of the latter nothing more can be sent either.
   virtual bool has_ended() const = 0;
   virtual bool has_failed() const = 0;
+  // It sent so many records in a row without a byte for the session that it was taken to fail.
+  static constexpr std::size_t kIdleRecordsMax = 64;
+  virtual bool has_babbled() const = 0;
+  // A record was begun and has not come to its end; it holds memory.
+  virtual bool is_midway() const = 0;
+  static constexpr std::size_t kMidwayHeld = std::size_t{17} << 10;
   // Why; in OpenSSL's words.
   virtual std::string_view failure() const = 0;
 

@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <sys/ioctl.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -206,6 +207,36 @@ TEST_F(TlsConnections, ChangeKeysWhenTheClientWantsTo) {
   }
 }
 
+TEST_F(TlsConnections, DoNotListenToKeysAlone) {
+  const auto certificates = load();
+  enter({.tls = certificates.get(), .inside = TlsInside::redis});
+  ASSERT_TRUE(shake_hands());
+  const auto change_keys = [this](std::size_t times) {
+    for (std::size_t i = 0; i < times; ++i) {
+      SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+      ASSERT_EQ(SSL_do_handshake(ssl), 1);
+    }
+  };
+  const auto waiting = [this] {
+    int size = 0;
+    EXPECT_EQ(ioctl(connection->descriptor(), FIONREAD, &size), 0);
+    return size;
+  };
+  change_keys(50);
+  const int all_of_them = waiting();
+  turn_as_epoll();
+  EXPECT_GT(waiting(), all_of_them / 2) << "others have their turn";
+  while (is_readable()) turn_as_epoll();
+  ASSERT_EQ(talk("PING\r\n"), "+PONG\r\n");
+  change_keys(TlsStream::kIdleRecordsMax - 1);
+  while (is_readable()) turn_as_epoll();
+  ASSERT_EQ(talk("PING\r\n"), "+PONG\r\n") << "not too many, since there was a word between";
+  change_keys(TlsStream::kIdleRecordsMax + 1);
+  while (is_readable()) turn_as_epoll();
+  EXPECT_TRUE(connection->is_dead());
+  EXPECT_EQ(refused(Refused::malformed), 1U);
+}
+
 TEST_F(TlsConnections, DoNotWaitForAHandshakeForEver) {
   const auto certificates = load();
   enter({.tls = certificates.get()});
@@ -218,6 +249,31 @@ TEST_F(TlsConnections, DoNotWaitForAHandshakeForEver) {
   enter({.tls = certificates.get()});
   wait(11);
   EXPECT_TRUE(connection->is_dead()) << "nor for its first byte";
+}
+
+TEST_F(TlsConnections, DoNotWaitForTheRestOfARecordForEver) {
+  const auto certificates = load();
+  const std::uint32_t header = Patience{}.header;
+  std::uint64_t cut = 0;
+  const std::string record = std::string("\x17\x03\x03\x40\x00", 5) + std::string(16'000, 'x');
+  for (const std::size_t size : {std::size_t{1}, std::size_t{5}, std::size_t{6}, record.size()}) {
+    enter({.tls = certificates.get(), .inside = TlsInside::redis});
+    ASSERT_TRUE(shake_hands());
+    wait(header + 5);
+    EXPECT_FALSE(connection->is_dead()) << "who says nothing may stay";
+    const std::size_t before = all.held;
+    say_plain(record.substr(0, size));
+    turn();
+    EXPECT_GE(all.held - before, TlsStream::kRecordMax) << "its memory is counted, " << size;
+    wait(header);
+    EXPECT_EQ(refused(Refused::slow), cut);
+    wait(1);
+    EXPECT_EQ(refused(Refused::slow), ++cut) << size;
+    wait(10);
+    EXPECT_TRUE(connection->is_dead());
+  }
+  connection.reset();
+  EXPECT_EQ(all.held, 0U);
 }
 
 TEST_F(TlsConnections, TellWhoSpeaksInThePlain) {

@@ -1,6 +1,7 @@
 # Sockets that the server is given: it serves on them whatever its flags say, and refuses those that cannot be doors.
 # What systemd does is done by give_sockets.py, and by systemd's own tool where that is.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/tls.bash"
 source_dir=$2
 
 # activate NAME=KIND... -- ARGUMENTS...: sets pid.
@@ -32,6 +33,17 @@ for threads in 1 3; do
   is "  it ends" 0 $?
   is "  and leaves the file to who made it" yes "$([ -S "$work/resp$threads" ] && echo yes)"
 done
+
+# A door that was given speaks TLS by what it is, whatever its flag names.
+authority ca
+certificate ca server
+activate http=tcp resp="unix:$work/resp_tls" -- --http "unix:$work/unused" --grpc off --resp :0 --admin off \
+  --tls-cert "$work/server.pem" --tls-key "$work/server.key"
+until_true 20 is_announced "$work/out"
+is "a TCP socket speaks TLS though the flag names a file" ok "$(secure_curl "https://127.0.0.1:$(port_of http)/livez")"
+is "a file speaks none though the flag names a port" PONG "$(timeout 20 redis-cli -s "$work/resp_tls" ping)"
+kill -INT "$pid"
+wait "$pid"
 
 # refused NAME PART SOCKETS...
 refused() {
