@@ -101,8 +101,8 @@ TEST_F(Metrics, AskWhoeverKnows) {
   EXPECT_EQ(page.value("weir_kill_switch"), "1");
   EXPECT_EQ(page.value("weir_log_dropped_total"), "9");
   EXPECT_EQ(page.value("weir_tls_certificate_expiry_timestamp_seconds"), "8.5");
-  EXPECT_EQ(page.value("weir_tls_reloads_total{outcome=\"ok\"}"), "4");
-  EXPECT_EQ(page.value("weir_tls_reloads_total{outcome=\"failed\"}"), "2");
+  EXPECT_EQ(page.value("weir_tls_reloads_total", {{"outcome", "ok"}}), "4");
+  EXPECT_EQ(page.value("weir_tls_reloads_total", {{"outcome", "failed"}}), "2");
 }
 
 TEST_F(Metrics, AreTheSameInBothFormats) {
