@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -401,8 +402,14 @@ class EpollLoop final : public Loop {
     }
     // Whoever was woken for a client may have ended before it let the client in.
     for (Listener& listener : listeners_) {
-      if (listener.rests_until == Micros{0}) accept(listener);
+      if (listener.rests_until == Micros{0} && has_somebody(listener)) accept(listener);
     }
+  }
+
+  // Without descriptors accept4() fails although nobody waits.
+  static bool has_somebody(const Listener& listener) {
+    pollfd door{listener.socket.get(), POLLIN, 0};
+    return listener.socket && poll(&door, 1, 0) > 0;
   }
 
   void on_wish() {
