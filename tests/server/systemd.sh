@@ -7,7 +7,7 @@ cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
 
 # listen ADDRESS FILE
 listen() {
-  timeout 100 python3 "$source_dir/tests/server/notified.py" "$1" >"$2" &
+  python3 "$source_dir/tests/server/notified.py" "$1" >"$2" 2>"$work/err_notified" &  # ended by cleanup
   server_pids+=($!)
   until_true 20 grep -q listening "$2"
 }
