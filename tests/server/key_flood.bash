@@ -6,11 +6,13 @@ algorithms=(token_bucket leaky_meter fixed_window sliding_window sliding_log)
 
 ask() { redis weir.limit "$1" "$2" algorithm "$3"; }
 
-# probe_victims: how many of one question about each victim are allowed.
+# probe_victims: how many of one question about each victim are allowed. Who gets no decision is not allowed either.
 probe_victims() {
-  local algorithm allowed=0
+  local algorithm allowed=0 said
   for algorithm in "${algorithms[@]}"; do
-    [[ "$(ask "victim:$algorithm" 5/month "$algorithm")" == "allowed 0 "* ]] || allowed=$((allowed + 1))
+    said=$(ask "victim:$algorithm" 5/month "$algorithm")
+    [[ "$said" == "allowed 0 "* ]] || echo "      victim:$algorithm was told: $said" >&2
+    [[ "$said" != "allowed 1 "* ]] || allowed=$((allowed + 1))
   done
   echo "$allowed"
 }
