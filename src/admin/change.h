@@ -34,6 +34,7 @@ struct Author {
   std::string who = "admin";
   std::string from{};
   std::string reason{};
+  friend bool operator==(const Author&, const Author&) = default;
 };
 
 struct Change {
@@ -49,9 +50,6 @@ struct Change {
   std::string text{};             // policy: the text; ban: its rule, as a policy of this one rule
   friend bool operator==(const Change&, const Change&) = default;
 };
-inline bool operator==(const Author& a, const Author& b) {
-  return a.who == b.who && a.from == b.from && a.reason == b.reason;
-}
 
 // With its newline.
 std::string to_line(const Change& change);

@@ -67,8 +67,8 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
     const BookLimit& limit = book.limit(bill.limits[i]);
     if (std::exchange(before, limit.rule) == limit.rule) continue;
-    met.add(book.rule(limit.rule).counts, key_body(bill.charges[i].key, limit.suffix),
-            !answer.allowed && limit.rule == decided);
+    met.add(Watch::Met{book.rule(limit.rule).counts, key_body(bill.charges[i].key, limit.suffix),
+                       !answer.allowed && limit.rule == decided});
   }
   // What was told of rules in shadow stands in their order, limit by limit; one that could not be asked left nothing.
   std::size_t at = 0;
@@ -80,7 +80,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
     for (std::uint32_t i = 0; i < rule.limits; ++i) would_pass = answer.shadows[at++].decision.allowed && would_pass;
     tally.add(rule.counts, would_pass ? What::shadow_allowed : What::shadow_denied, now);
     if (met.size() == kMetMax) continue;
-    met.add(rule.counts, key_body(shadow.charges[0].key, book.limit(rule.first_limit).suffix), !would_pass);
+    met.add(Watch::Met{rule.counts, key_body(shadow.charges[0].key, book.limit(rule.first_limit).suffix), !would_pass});
   }
   if (weight > 0) watch.add(met.all(), weight, now);
 }
