@@ -71,6 +71,7 @@ TEST_F(Connections, AreDueNoMoreOnceTheyClose) {
   send_all(frame(0, 0, 0, "xx"));  // data of no stream: the connection is closed, and lingers
   EXPECT_FALSE(connection->is_dead());
   EXPECT_EQ(connection->due(), kNever);
+  connection.reset();  // before what its session uses
 }
 
 TEST_F(Connections, AreForgottenByEpollThoughAProcessThatIsBeingStartedHasACopy) {
