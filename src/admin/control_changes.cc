@@ -121,7 +121,7 @@ Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, cons
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   Change change{.by = by,
                 .kind = ChangeKind::kill_switch,
-                .what = on ? "all rules off: everything passes" : "the kill switch is off",
+                .what = on ? "all rules off" : "the kill switch is off",
                 .value = on ? "on" : "off"};
   if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
   return make(std::move(change));

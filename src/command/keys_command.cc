@@ -73,26 +73,19 @@ std::string member(const char* name, const std::string& value) {
 KeysCommand::KeysCommand(CLI::App& app) {
   keys_ = app.add_subcommand("keys", "Look after single keys of a running server: explain, reset, ban, top");
   keys_->require_subcommand(1);
-  explain_ = add("explain", "Every rule, why it holds this request or does not, and what is left; charges nothing");
-  reset_ = add("reset", "Forget what a rule has counted for this request's attributes");
+  explain_ = server_.add_subcommand(
+      *keys_, "explain", "Every rule, why it holds this request or does not, and what is left; charges nothing");
+  reset_ = server_.add_subcommand(*keys_, "reset", "Forget what a rule has counted for this request's attributes");
   reset_->add_option("RULE", rule_, "The rule's name")->required();
-  ban_ = add("ban", "Deny requests with these attributes for a time");
+  ban_ = server_.add_subcommand(*keys_, "ban", "Deny requests with these attributes for a time");
   ban_->add_option("--for", for_, "How long: 10min, 1h, 7d")->type_name("TIME")->capture_default_str();
   ban_->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
   ban_->add_flag("--force", force_, "Also many: a range wider than /8 (IPv6: /32), or without any client");
   for (CLI::App* one : {explain_, reset_, ban_}) request_.add(*one);
-  top_ = add("top", "Who is busiest: bounded and approximate, see docs/operate.md");
+  top_ = server_.add_subcommand(*keys_, "top", "Who is busiest: bounded and approximate, see docs/operate.md");
   top_->add_option("--by", by_, "hits or denied")->type_name("WHAT")->check(CLI::IsMember({"hits", "denied"}));
   top_->add_option("--rule", of_rule_, "Of this rule only")->type_name("NAME");
   top_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
-}
-
-CLI::App* KeysCommand::add(const char* name, const char* about) {
-  CLI::App* const one = keys_->add_subcommand(name, about);
-  server_.add(*one, "The server's admin port");
-  server_.add_token(*one);
-  one->add_flag("--json", json_, "The server's answer as it is");
-  return one;
 }
 
 std::optional<int> KeysCommand::run() {
@@ -119,14 +112,14 @@ Result<std::string> KeysCommand::body(std::string further) {
 Result<int> KeysCommand::explain() {
   const auto body = this->body({});
   if (!body) return fail(body.error());
-  return server_.print({"POST", "/admin/v1/keys/explain", *body, json_},
+  return server_.print({"POST", "/admin/v1/keys/explain", *body},
                        [](const JsonValue& answer) { return to_text(explanation_of(answer)); });
 }
 
 Result<int> KeysCommand::reset() {
   const auto body = this->body(member("rule", rule_));
   if (!body) return fail(body.error());
-  return server_.print({"POST", "/admin/v1/keys/reset", *body, json_}, [this](const JsonValue& answer) {
+  return server_.print({"POST", "/admin/v1/keys/reset", *body}, [this](const JsonValue& answer) {
     return rule_ + (answer.at("reset").is_true ? ": forgotten\n" : ": there was nothing to forget\n");
   });
 }
@@ -134,7 +127,7 @@ Result<int> KeysCommand::reset() {
 Result<int> KeysCommand::ban() {
   const auto body = this->body(member("for", for_) + member("reason", reason_) + (force_ ? ",\"force\":true" : ""));
   if (!body) return fail(body.error());
-  return server_.print({"POST", "/admin/v1/keys/ban", *body, json_}, [](const JsonValue& answer) {
+  return server_.print({"POST", "/admin/v1/keys/ban", *body}, [](const JsonValue& answer) {
     const std::string& id = answer.at("id").text;
     return "banned until " + answer.at("until").text + " by the rule " + answer.at("rule").text + "; weir rules undo " +
            id + " ends it\n";
@@ -144,7 +137,7 @@ Result<int> KeysCommand::ban() {
 Result<int> KeysCommand::top() {
   std::string target = "/admin/v1/top?by=" + by_ + "&n=" + std::to_string(count_);
   if (!of_rule_.empty()) target += "&rule=" + in_query(of_rule_);
-  return server_.print({"GET", target, {}, json_}, [](const JsonValue& answer) {
+  return server_.print({"GET", target}, [](const JsonValue& answer) {
     const auto& keys = answer.at("keys").items;
     if (keys.empty()) return std::string("nobody in the last minutes\n");
     TableText table({">hits", ">denied", "rule", "key, in the last " + answer.at("seconds").text + " s"});

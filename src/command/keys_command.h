@@ -25,7 +25,6 @@ class KeysCommand {
   std::optional<int> run();
 
  private:
-  CLI::App* add(const char* name, const char* about);
   // What each prints is printed; the exit code.
   Result<int> explain();
   Result<int> reset();
@@ -39,7 +38,7 @@ class KeysCommand {
   RequestFlags request_;
   std::string rule_, for_ = "1h", reason_, by_ = "denied", of_rule_;
   std::uint64_t count_ = 20;
-  bool json_ = false, force_ = false;
+  bool force_ = false;
 };
 
 }  // namespace weir

@@ -106,6 +106,14 @@ void Remote::add_token(CLI::App& app) {
       ->type_name("FILE");
 }
 
+CLI::App* Remote::add_subcommand(CLI::App& app, const char* name, const char* about) {
+  CLI::App* const one = app.add_subcommand(name, about);
+  add(*one, "The server's admin port");
+  add_token(*one);
+  one->add_flag("--json", json_, "The server's answer as it is");
+  return one;
+}
+
 Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view target, std::string_view body) const {
   const auto where = load::parse_target(address_);
   if (!where) return fail(ErrorCode::invalid_argument, option_ + ": " + where.error().message);
@@ -154,7 +162,7 @@ Result<JsonValue> Remote::json(std::string_view method, std::string_view target,
 }
 
 Result<int> Remote::print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const {
-  if (!call.as_it_is) {
+  if (!json_) {
     const auto value = json(call.method, call.target, call.body);
     if (!value) return fail(value.error());
     std::fputs(words(*value).c_str(), stdout);

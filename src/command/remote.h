@@ -28,19 +28,20 @@ class Remote {
   // The flags for it; `--token-file` where the port may want a token.
   void add(CLI::App& app, const char* about);
   void add_token(CLI::App& app);
+  // A subcommand that asks an admin port and tells its answer with print(): with both flags, and `--json`.
+  CLI::App* add_subcommand(CLI::App& app, const char* name, const char* about);
 
   // Any answer that is HTTP; an error if there is none, with what to do.
   Result<RemoteAnswer> call(std::string_view method, std::string_view target, std::string_view body = {}) const;
   // An answer of JSON with a status of 200; else an error with what the server said.
   Result<JsonValue> get(std::string_view target) const;
 
-  // Prints what came of a call: the body as it is if that is wanted, else what `words` makes of it. An exit code: 1 if
-  // a body was printed that comes with another status than 200.
+  // Prints what came of a call: the body as it is with `--json`, else what `words` makes of it. An exit code: 1 if a
+  // body was printed that comes with another status than 200.
   struct Call {
     std::string_view method;
     std::string target;
     std::string body{};
-    bool as_it_is = false;
   };
   Result<int> print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const;
 
@@ -53,6 +54,7 @@ class Remote {
   std::string address_;
   int patience_ms_;
   std::string token_file_{};
+  bool json_ = false;
 };
 
 // Of a query: everything but letters, digits and `-._~` as %XX.

@@ -47,39 +47,31 @@ std::string joined(const JsonValue& list) {
 RulesCommand::RulesCommand(CLI::App& app) {
   rules_ = app.add_subcommand("rules", "The rules of a running server: what they count, and what is turned");
   rules_->require_subcommand(1);
-  list_ = add("list", "Each rule, its mode and its counts");
-  show_ = add("show", "The policy in force, as YAML");
-  mode_ = add("mode", "Turn one rule: enforce, shadow or off");
+  list_ = server_.add_subcommand(*rules_, "list", "Each rule, its mode and its counts");
+  show_ = server_.add_subcommand(*rules_, "show", "The policy in force, as YAML");
+  mode_ = server_.add_subcommand(*rules_, "mode", "Turn one rule: enforce, shadow or off");
   mode_->add_option("RULE", rule_, "The rule's name")->required();
   mode_->add_option("MODE", to_, "enforce, shadow or off")
       ->required()
       ->check(CLI::IsMember({"enforce", "shadow", "off"}));
-  kill_ = add(
-      "kill-switch",
+  kill_ = server_.add_subcommand(
+      *rules_, "kill-switch",
       "All rules off at once, bans too, or on again; limits that clients bring along and overload deny all the same");
   kill_->add_option("STATE", to_, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
-  apply_ = add("apply", "Put a policy in force over the config file, until it is undone");
+  apply_ = server_.add_subcommand(*rules_, "apply", "Put a policy in force over the config file, until it is undone");
   apply_->add_option("FILE", file_, "The policy; - is the standard input")->required();
   apply_->add_flag("--force", force_, "Beyond the policy's max_change");
-  undo_ = add("undo", "Take a change back");
+  undo_ = server_.add_subcommand(*rules_, "undo", "Take a change back");
   undo_->add_option("ID", id_, "Its number; without it, the last that holds")->check(whole_number_to(UINT64_MAX));
-  changes_ = add("changes", "Who turned what, when, and what still holds");
+  changes_ = server_.add_subcommand(*rules_, "changes", "Who turned what, when, and what still holds");
   changes_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
-  reload_ = add("reload", "Read the config file again");
+  reload_ = server_.add_subcommand(*rules_, "reload", "Read the config file again");
   for (CLI::App* one : {mode_, kill_}) {
     one->add_option("--for", for_, "For so long: 10min, 1h; without it, until it is undone")->type_name("TIME");
   }
   for (CLI::App* one : {mode_, kill_, apply_}) {
     one->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
   }
-}
-
-CLI::App* RulesCommand::add(const char* name, const char* about) {
-  CLI::App* const one = rules_->add_subcommand(name, about);
-  server_.add(*one, "The server's admin port");
-  server_.add_token(*one);
-  one->add_flag("--json", json_, "The server's answer as it is");
-  return one;
 }
 
 std::optional<int> RulesCommand::run() {
@@ -103,7 +95,7 @@ Result<int> RulesCommand::turn(const char* target, std::string members) {
     if (value->empty()) continue;
     members.append(members.empty() ? "\"" : ",\"").append(name).append("\":").append(json_text(*value));
   }
-  return server_.print({"POST", target, "{" + members + "}", json_}, [](const JsonValue& answer) {
+  return server_.print({"POST", target, "{" + members + "}"}, [](const JsonValue& answer) {
     std::string out = "done";
     if (answer.at("id").kind == JsonValue::Kind::number) {
       const std::string& id = answer.at("id").text;
@@ -121,12 +113,11 @@ Result<int> RulesCommand::apply() {
 }
 
 Result<int> RulesCommand::show() {
-  return server_.print({"GET", "/admin/v1/policy", {}, json_},
-                       [](const JsonValue& answer) { return answer.at("text").text; });
+  return server_.print({"GET", "/admin/v1/policy"}, [](const JsonValue& answer) { return answer.at("text").text; });
 }
 
 Result<int> RulesCommand::list() {
-  return server_.print({"GET", "/admin/v1/rules", {}, json_}, [](const JsonValue& answer) {
+  return server_.print({"GET", "/admin/v1/rules"}, [](const JsonValue& answer) {
     TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">in shadow", "last hit"});
     for (const JsonValue& rule : answer.at("rules").items) {
       std::string mode = rule.at("mode").text;
@@ -141,7 +132,7 @@ Result<int> RulesCommand::list() {
 
 Result<int> RulesCommand::changes() {
   const std::string target = "/admin/v1/changes?n=" + std::to_string(count_);
-  return server_.print({"GET", target, {}, json_}, [](const JsonValue& answer) {
+  return server_.print({"GET", target}, [](const JsonValue& answer) {
     TableText table({">id", "at", "who", "what", "holds", "reason"});
     for (const JsonValue& change : answer.at("changes").items) {
       std::string holds = change.at("active").is_true ? "yes" : "no";

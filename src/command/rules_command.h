@@ -24,7 +24,6 @@ class RulesCommand {
   std::optional<int> run();
 
  private:
-  CLI::App* add(const char* name, const char* about);
   // What each prints is printed; the exit code.
   Result<int> list();
   Result<int> show();
@@ -38,7 +37,7 @@ class RulesCommand {
   Remote server_{"--admin", "127.0.0.1:8082"};
   std::string rule_, to_, for_, reason_, file_;
   std::uint64_t id_ = 0, count_ = 20;
-  bool force_ = false, json_ = false;
+  bool force_ = false;
 };
 
 }  // namespace weir
