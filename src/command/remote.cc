@@ -1,19 +1,13 @@
 // HTTP/1.1 over a socket, the client's side: as much of it as servers of ours speak. See remote.h.
 #include "command/remote.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "admin/config_file.h"
 #include "command/complain.h"
+#include "command/wire.h"
 #include "load/target.h"
 
 namespace weir {
@@ -22,49 +16,7 @@ namespace {
 constexpr std::string_view kTlsWords = "This port speaks TLS";  // to whoever speaks plain HTTP there
 constexpr std::size_t kAnswerMax = std::size_t{64} << 20;
 
-struct Socket {
-  explicit Socket(int descriptor) : number(descriptor) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() { ::close(number); }
-  int number;
-};
-
 tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
-
-// True when the socket is ready; false when that took too long.
-bool wait_for(int socket, short what, int patience_ms) {
-  pollfd waited{socket, what, 0};
-  int ready = 0;
-  do {
-    ready = poll(&waited, 1, patience_ms);
-  } while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
-Result<void> send_all(int socket, std::string_view bytes, int patience_ms) {
-  while (!bytes.empty()) {
-    if (!wait_for(socket, POLLOUT, patience_ms)) return away("it takes no request");
-    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (sent < 0) return away(std::strerror(errno));
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-  return {};
-}
-
-Result<std::string> receive_all(int socket, int patience_ms) {
-  std::string answer;
-  for (char bytes[16384];;) {
-    if (!wait_for(socket, POLLIN, patience_ms)) return away("it does not answer");
-    const ssize_t size = recv(socket, bytes, sizeof bytes, 0);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (size < 0) return away(std::strerror(errno));
-    if (size == 0) return answer;
-    answer.append(bytes, static_cast<std::size_t>(size));
-    if (answer.size() > kAnswerMax) return away("its answer is too long");
-  }
-}
 
 // Head and body; the server was asked to close, so that the end of one is the end of the other.
 Result<RemoteAnswer> parse_answer(const std::string& text) {
@@ -80,25 +32,16 @@ Result<RemoteAnswer> parse_answer(const std::string& text) {
   return answer;
 }
 
-Result<RemoteAnswer> talk(const load::Target& target, const std::string& request, int patience_ms) {
-  const auto connected = load::connect_to(target);
-  if (!connected) return fail(connected.error());
-  const Socket socket(*connected);
-  if (!wait_for(socket.number, POLLOUT, patience_ms)) return away("nobody answers there");
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (getsockopt(socket.number, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0) {
-    return away(std::strerror(error));
-  }
-  return send_all(socket.number, request, patience_ms)
-      .and_then([&] { return receive_all(socket.number, patience_ms); })
-      .and_then([](const std::string& text) { return parse_answer(text); });
-}
-
 }  // namespace
 
 void Remote::add(CLI::App& app, const char* about) {
   app.add_option(option_, address_, about)->type_name("ADDR")->capture_default_str();
+  app.add_option("--tls-ca", trust_.ca, "Who may have signed the server's certificate, if ADDR begins with https://")
+      ->type_name("FILE");
+  auto* const certificate =
+      app.add_option("--tls-cert", trust_.certificate, "Show it this certificate, if it wants one")->type_name("FILE");
+  auto* const key = app.add_option("--tls-key", trust_.key, "Its private key")->type_name("FILE")->needs(certificate);
+  certificate->needs(key);
 }
 
 void Remote::add_token(CLI::App& app) {
@@ -134,18 +77,30 @@ Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view targ
     request += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
   }
   request.append("\r\n").append(body);
-  auto answer = talk(*where, request, patience_ms_);
-  if (answer && answer->status == 400 && answer->body.starts_with(kTlsWords)) {
-    const std::string advice = option_ == "--admin" ? "leave the admin port out with --tls http,grpc,resp"
-                                                    : "leave this port out with --tls grpc,resp,admin";
-    return fail(ErrorCode::unavailable, "cannot ask the server at " + load::to_string(*where) +
-                                            ": this port speaks TLS; " + advice +
-                                            ", or let it listen on a unix socket");
+  auto answer = talk(*where, request);
+  const std::string cannot_ask = "cannot ask the server at " + load::to_string(*where) + ": ";
+  if (!answer) return fail(answer.error().code, cannot_ask + answer.error().message);
+  if (answer->status == 400 && answer->body.starts_with(kTlsWords)) {
+    return away(cannot_ask + "this port speaks TLS; write " + option_ + " https://" + load::to_string(*where));
   }
-  if (answer) return answer;
-  return fail(answer.error().code, "cannot ask the server at " + load::to_string(*where) + ": " +
-                                       answer.error().message + ". Is weir serve running? Say where with " + option_ +
-                                       " ADDR");
+  return answer;
+}
+
+Result<RemoteAnswer> Remote::talk(const load::Target& target, const std::string& request) const {
+  const auto advise = [this](const Error& error) {
+    return fail(error.code, error.message + ". Is weir serve running? Say where with " + option_ + " ADDR");
+  };
+  auto wire = Wire::open(target, patience_ms_);
+  if (!wire) return advise(wire.error());
+  if (address_.starts_with("https://")) {
+    if (const auto secured = wire->secure(target.host, trust_); !secured) return fail(secured.error());
+  }
+  auto answer =
+      wire->send(request).and_then([&] { return wire->receive_all(kAnswerMax); }).and_then([](const std::string& text) {
+        return parse_answer(text);
+      });
+  if (!answer) return advise(answer.error());
+  return answer;
 }
 
 Result<JsonValue> Remote::get(std::string_view target) const { return json("GET", target, {}); }

@@ -1,4 +1,5 @@
-// A running server, as the commands talk to it: one HTTP call at a time, with a time-out.
+// A running server, as the commands talk to it: one HTTP call at a time, with a time-out; in TLS if the address says
+// https://.
 //
 // Blocking; one thread. Tested by tests/server/commands.sh.
 #pragma once
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "command/wire.h"
 #include "protocol/json_value.h"
 #include "weir/result.h"
 
@@ -48,12 +50,14 @@ class Remote {
   const std::string& address() const { return address_; }
 
  private:
+  Result<RemoteAnswer> talk(const load::Target& target, const std::string& request) const;
   Result<JsonValue> json(std::string_view method, std::string_view target, std::string_view body) const;
 
   std::string option_;
   std::string address_;
   int patience_ms_;
   std::string token_file_{};
+  TlsTrust trust_{};
   bool json_ = false;
 };
 

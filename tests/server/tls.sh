@@ -52,8 +52,8 @@ free_port shown_http shown_resp
 mkdir "$work/shown"
 example=$(sed -n '/^## TLS/,/^## Stop/p' "$2/docs/operate.md" | sed -n '/^```sh$/,/^```$/p' | grep -v '^```' |
   sed -e "s#^weir serve#'$program' serve --http :$shown_http --grpc off --resp :$shown_resp --admin off#" \
-    -e "s/8080/$shown_http/; s/6380/$shown_resp/" -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
-is "the example of the page" "ok PONG" \
+    -e "s#^weir check#'$program' check#; s/8080/$shown_http/; s/6380/$shown_resp/" -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
+is "the example of the page" "ok PONG allowed: 8 of 9 left, full in 400 s" \
   "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null | paste -sd' ')"
 
 # --- four doors ------------------------------------------------------------------------------------------------------
@@ -78,6 +78,23 @@ check = channel.unary_unary("/grpc.health.v1.Health/Check")
 print("SERVING" if check(b"", timeout=10) == b"\x08\x01" else "not")
 PY
 )"
+
+# --- the commands ----------------------------------------------------------------------------------------------------
+secure_admin=(--admin "https://127.0.0.1:$admin_port" --tls-ca "$work/ca.pem")
+has "weir rules" "no rules" "$("$program" rules list "${secure_admin[@]}" 2>&1)"
+has "weir doctor" "certificate" "$("$program" doctor "${secure_admin[@]}" 2>&1)"
+has "weir check" "allowed" \
+  "$("$program" check --http "https://localhost:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min 2>&1)"
+has "without https://" "this port speaks TLS; write --admin https://127.0.0.1:$admin_port" \
+  "$("$program" rules list --admin "127.0.0.1:$admin_port" 2>&1)"
+has "an authority that did not sign it" "its certificate is not trusted" \
+  "$("$program" rules list "${secure_admin[@]}" --tls-ca "$work/other_ca.pem" 2>&1)"
+has "no authority" "name who signed it with --tls-ca FILE" \
+  "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
+has "a certificate for another name" "mismatch" "$("$program" rules list "${secure_admin[@]}" \
+  --admin "https://127.0.0.2:$admin_port" 2>&1)"
+has "no file of authorities" "--tls-ca: $work/none.pem" \
+  "$("$program" rules list "${secure_admin[@]}" --tls-ca "$work/none.pem" 2>&1)"
 
 # --- what is not let in ----------------------------------------------------------------------------------------------
 # hello PORT [OPTIONS]: how a handshake ends.
@@ -165,6 +182,12 @@ is "a client with a certificate" ok "$(secure_curl --cert "$work/client.pem" --k
 is "a client without" "" "$(secure_curl "$http/livez")"
 is "a client with another's" "" "$(secure_curl --cert "$work/stranger.pem" --key "$work/stranger.key" "$http/livez")"
 is "a Redis client with a certificate" PONG "$(secure_redis --cert "$work/client.pem" --key "$work/client.key" ping)"
+mine=(check --http "https://127.0.0.1:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min)
+has "weir check with a certificate" "allowed" \
+  "$("$program" "${mine[@]}" --tls-cert "$work/client.pem" --tls-key "$work/client.key" 2>&1)"
+has "weir check without" "cannot ask the server" "$("$program" "${mine[@]}" 2>&1)"
+has "TLS where there is none" "it does not speak TLS; write http:// before its address" \
+  "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
 has "a Redis client without" "rror" "$(secure_redis ping)"
 is "a door that was left out is plain" ok "$(curl -s -m 5 "http://127.0.0.1:$admin_port/livez")"
 has "the announcement tells that clients need one" "curl -ik --cert CLIENT.pem --key CLIENT.key https" \
