@@ -1,6 +1,6 @@
 # Certificates for the tests of TLS, made by openssl and good for this run; on top of lib.bash.
 #
-# authority NAME; certificate AUTHORITY NAME [DAYS]: NAME.pem and NAME.key in $work. Clients trust "$work/ca.pem".
+# authority NAME; certificate AUTHORITY NAME [DAYS [FOR]]: NAME.pem and NAME.key in $work. Clients trust "$work/ca.pem".
 command -v openssl >/dev/null || { echo "this test needs openssl; ./dev setup brings it"; exit 1; }
 
 authority() {
@@ -13,7 +13,7 @@ certificate() {
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$work/$2.key" -out "$csr" \
     -subj "/CN=$2" 2>/dev/null
   openssl x509 -req -in "$csr" -CA "$work/$1.pem" -CAkey "$work/$1.key" -set_serial "0x$(openssl rand -hex 8)" \
-    -days "${3:-30}" -extfile <(echo subjectAltName=DNS:localhost,IP:127.0.0.1) -out "$work/$2.pem" 2>/dev/null
+    -days "${3:-30}" -extfile <(echo "subjectAltName=${4:-DNS:localhost,IP:127.0.0.1}") -out "$work/$2.pem" 2>/dev/null
 }
 
 # serial_at PORT: of the certificate that is shown there.
