@@ -9,18 +9,14 @@
 #include <memory>
 
 #include "lua_redis.h"
+#include "sanitized.h"
 #include "store/redis_script.h"
 #include "trace.h"
 
 namespace weir::test {
 namespace {
 
-// Under a sanitizer a twentieth is enough: it looks for other faults.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kScale = 20;
-#else
-constexpr std::uint64_t kScale = 1;
-#endif
+constexpr std::uint64_t kScale = kIsSanitized ? 50 : 1;
 constexpr std::size_t kTraceOps = 200;
 
 class Differential : public ::testing::TestWithParam<Algorithm> {

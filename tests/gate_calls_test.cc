@@ -69,6 +69,23 @@ TEST_F(GateCalls, SayWhoseStyleTheyAnswerIn) {
   EXPECT_NE(together({request}).answers[0].style, nullptr);
 }
 
+TEST_F(GateCalls, NameTheKeyThatDecidedAsExplainDoes) {
+  EXPECT_EQ(gate.key_of(ask({.user = "1"}), {.user = "1"}), "");
+  use_rules(std::string(kTwoRules) + "- {name: tenant, per: tenant, limit: 9/hour, required: true}\n");
+  const Request request{.user = "1", .ip = "192.0.2.1", .tenant = "acme"};
+  for (int i = 0; i < 3; ++i) ask(request);
+  const Answer denied = ask(request);
+  ASSERT_EQ(denied.rule, "user");
+  EXPECT_EQ(gate.key_of(denied, request), "user '1'");
+  const auto explained = gate.explain(request);
+  ASSERT_TRUE(explained);
+  EXPECT_EQ(gate.key_of(denied, request), explained->rules[0].key);
+  use_rules("- {name: other, limit: 9/hour}\n");
+  EXPECT_EQ(gate.key_of(denied, request), "user '1'") << "by the rules that decided";
+  EXPECT_EQ(gate.key_of(denied, {.ip = "192.0.2.1"}), "");
+  EXPECT_EQ(gate.key_of(ask({.path = "/"}), {.path = "/"}), "all together");
+}
+
 TEST_F(GateCalls, PeekWithoutChargingAnything) {
   use_rules(std::string(kTwoRules) +
             "- {name: login, per: ip, limit: 4/hour, algorithm: fixed_window, count_denied: true}\n"

@@ -22,6 +22,7 @@
 #include "history.h"
 #include "jolt.h"
 #include "processes.h"
+#include "sanitized.h"
 #include "seed.h"
 #include "store/memory_store.h"
 
@@ -242,7 +243,7 @@ void search(std::uint64_t games, std::size_t threads, std::uint32_t yield_in) {
 }
 
 TEST(Linearizable, HasAnOrderThatExplainsEveryAnswerOfThreads) {
-  for (const std::size_t threads : {2u, 3u, 4u}) search(4'000, threads, 50);
+  for (const std::size_t threads : {2u, 3u, 4u}) search(kIsSanitized ? 1'500 : 4'000, threads, 50);
 }
 
 TEST(Linearizable, HasAnOrderThatExplainsEveryAnswerOnOneProcessor) {

@@ -9,16 +9,13 @@
 #include <map>
 
 #include "algorithm/division.h"
+#include "sanitized.h"
 #include "trace.h"
 
 namespace weir::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kSequences = 1'000;
-#else
-constexpr std::uint64_t kSequences = 20'000;
-#endif
+constexpr std::uint64_t kSequences = kIsSanitized ? 1'000 : 20'000;
 constexpr std::size_t kOps = 200;
 
 struct Admission {

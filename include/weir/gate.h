@@ -105,6 +105,11 @@ class Gate {
   // Every rule, why it is about this request or is not, and what it would say. Charges nothing.
   Result<Explanation> explain(const Request& request) noexcept;
 
+  // key_of()
+  //
+  // What the rule that decided this answer counts the request by, in explain()'s words; empty if no rule did.
+  std::string key_of(const Answer& answer, const Request& request) const noexcept;
+
   // usage(), other_usage()
   //
   // What was decided so far; of every rule in force, in their order.

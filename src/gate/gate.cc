@@ -95,4 +95,17 @@ Result<Explanation> Gate::explain(const Request& request) noexcept {
   return guarded([&] { return weir::explain(impl_->rules.load(), impl_->limiter, request); });
 }
 
+std::string Gate::key_of(const Answer& answer, const Request& request) const noexcept {
+  try {
+    if (answer.rules == nullptr) return {};
+    const Rulebook& book = *answer.rules;
+    const auto rule = book.find_rule(answer.rule);
+    Facts facts(request, book.reading());
+    if (!rule || facts.refuse() || book.lacking(*rule, facts)) return {};
+    return book.key_text(*rule, facts);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 }  // namespace weir

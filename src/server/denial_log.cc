@@ -1,7 +1,6 @@
 // Counts, lines, and the thread that ends a silence. See denial_log.h.
 #include "server/denial_log.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <vector>
@@ -120,13 +119,7 @@ void DenialLog::write(const Denial& denial) {
 
 // What the rule counts it by is not kept with an answer; for the few that are written it is found once more.
 void DoorDenials::write(const Answer& answer, const Request& request) const {
-  std::string key;
-  if (gate != nullptr) {
-    if (const auto explained = gate->explain(request)) {
-      const auto rule = std::ranges::find(explained->rules, answer.rule, &RuleExplanation::rule);
-      if (rule != explained->rules.end()) key = rule->key;
-    }
-  }
+  const std::string key = gate == nullptr ? std::string() : gate->key_of(answer, request);
   const LimitAnswer* const limit = answer.binding_limit();
   log->write({protocol, request_id, answer.rule, limit == nullptr ? std::string_view{} : limit->quota, key,
               answer.retry_after});
