@@ -80,7 +80,7 @@ TEST_F(GateCalls, NameTheKeyThatDecidedAsExplainDoes) {
   const auto explained = gate.explain(request);
   ASSERT_TRUE(explained);
   EXPECT_EQ(gate.key_of(denied, request), explained->rules[0].key);
-  use_rules("- {name: other, limit: 9/hour}\n");
+  use_rules("- {name: other, per: global, limit: 9/hour}\n");
   EXPECT_EQ(gate.key_of(denied, request), "user '1'") << "by the rules that decided";
   EXPECT_EQ(gate.key_of(denied, {.ip = "192.0.2.1"}), "");
   EXPECT_EQ(gate.key_of(ask({.path = "/"}), {.path = "/"}), "all together");

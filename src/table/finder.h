@@ -61,15 +61,20 @@ class Finder {
     int looks = kLooksMax;     // left
     std::uint32_t enough = 0;  // whoever has spent so little may go
 
-    bool is_found() const { return unit != nullptr && !alive; }
+    // It need not be looked any further.
+    bool is_found() const {
+      if (unit == nullptr) return false;
+      return !alive || looks <= (fraction <= enough ? kLooksMax - kLooksMin : 0);
+    }
   };
   // A block that a slot points to counts for two; whoever has spent `enough` is taken after some looks.
   static constexpr int kLooksMax = 64, kLooksAtBlock = 2, kLooksMin = 8;
 
-  bool walk(Page& page, const Name& name, const Word& version, std::int64_t now, Changes& changes,
-            std::span<const Name> own, Place& place, Candidate& best);
-  void consider(Unit& unit, const Word& word, std::uint64_t passed, std::int64_t now, Changes& changes,
-                std::span<const Name> own, Candidate& best);
+  bool walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place);
+  void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
+              std::uint32_t enough, Place& place);
+  void consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
+                Candidate& best);
 
   Actor& actor_;
   const Region& region_;

@@ -22,8 +22,11 @@ std::uint32_t fraction_of(std::uint64_t part, std::uint64_t whole) {
   return static_cast<std::uint32_t>(part / (whole >> 20));
 }
 
-SlotReader::Pulse pulse_of(bool lapsed, std::uint64_t used, std::uint64_t whole, bool is_spent) {
-  return {lapsed, is_spent, fraction_of(used, whole)};
+// In place: a small struct that is returned goes through the stack, which costs more than all of this.
+void set(SlotReader::Pulse& pulse, bool lapsed, std::uint64_t used, std::uint64_t whole, bool is_spent) {
+  pulse.lapsed = lapsed;
+  pulse.protected_ = is_spent;
+  pulse.fraction = is_spent ? kWhole : fraction_of(used, whole);
 }
 
 std::int64_t sliding_used(SlidingWindow s, const Limit& limit, std::int64_t now) {
@@ -150,12 +153,6 @@ std::optional<TableCell::State> SlotReader::state_in_block(const Limit& limit, c
   return *log;
 }
 
-// The limit of a slot that holds its state itself.
-const Known* SlotReader::known_in_slot(const Word& slot) {
-  const Known* known = registry_.known(limit_of(slot.tag));
-  return known != nullptr && known->packing.fits_slot ? known : nullptr;
-}
-
 std::optional<Content> SlotReader::read(const Word& slot) {
   const std::uint32_t number = limit_of(slot.tag);
   if (const Known* known = known_in_slot(slot)) {
@@ -194,35 +191,42 @@ std::uint32_t part_spent(const Limit& limit, std::int64_t cost) {
   return fraction_of(static_cast<std::uint64_t>(cost), static_cast<std::uint64_t>(limit.capacity));
 }
 
-SlotReader::Pulse SlotReader::pulse(const Word& slot, std::int64_t now) {
-  const std::uint32_t number = limit_of(slot.tag);
-  if (is_ticket(number)) return {.lapsed = is_ticket_over(number, slot.state, now), .protected_ = false, .fraction = 0};
-  const Known* known = known_in_slot(slot);
-  if (known == nullptr) {  // in a block: kept until it lapses
-    auto content = read(slot);
-    if (!content) return {};
-    if (content->packing.kind == Kind::holds) {
-      return {.lapsed = static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now};
-    }
-    content->cell.prepare(Limit(content->cell.limit()), now);
-    const bool is_full = content->cell.decide(now, 0).decision.reset_after.count() == 0;
-    return {.lapsed = is_full && !actor_.is_damaged()};
+// What lies in a block is kept until it lapses.
+SlotReader::Pulse SlotReader::pulse_in_block(const Word& slot, std::int64_t now) {
+  auto content = read(slot);
+  if (!content) return {};
+  if (content->packing.kind == Kind::holds) {
+    return {.lapsed = static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now};
   }
+  content->cell.prepare(Limit(content->cell.limit()), now);
+  const bool is_full = content->cell.decide(now, 0).decision.reset_after.count() == 0;
+  return {.lapsed = is_full && !actor_.is_damaged()};
+}
+
+bool SlotReader::pulse_in_slot(const Word& slot, std::int64_t now, Pulse& pulse) {
+  const std::uint32_t number = limit_of(slot.tag);
+  if (is_ticket(number)) {
+    pulse = {.lapsed = is_ticket_over(number, slot.state, now), .protected_ = false};
+    return true;
+  }
+  const Known* known = known_in_slot(slot);
+  if (known == nullptr) return false;
   const Limit& limit = known->limit;
   if (known->packing.kind == Kind::bucket) {
     const std::uint64_t debt = bucket_debt(unpack_bucket(slot.state), limit.rate, now);
     const auto weight = static_cast<std::uint64_t>(limit.weight),
                full = static_cast<std::uint64_t>(limit.capacity) * weight;
-    return pulse_of(debt == 0, debt, full, debt + weight > full);
-  }
-  if (known->packing.kind == Kind::fixed) {
+    set(pulse, debt == 0, debt, full, debt + weight > full);
+  } else if (known->packing.kind == Kind::fixed) {
     const FixedWindow window = unpack_fixed(slot.state, known->packing);
-    return pulse_of(window.end_us <= now || window.count == 0, static_cast<std::uint64_t>(window.count),
-                    static_cast<std::uint64_t>(limit.permits), window.count >= limit.permits);
+    set(pulse, window.end_us <= now || window.count == 0, static_cast<std::uint64_t>(window.count),
+        static_cast<std::uint64_t>(limit.permits), window.count >= limit.permits);
+  } else {
+    const std::int64_t used = sliding_used(unpack_sliding(slot.state, known->packing), limit, now);
+    set(pulse, used == 0, static_cast<std::uint64_t>(used), static_cast<std::uint64_t>(limit.permits),
+        used >= limit.permits);
   }
-  const std::int64_t used = sliding_used(unpack_sliding(slot.state, known->packing), limit, now);
-  return pulse_of(used == 0, static_cast<std::uint64_t>(used), static_cast<std::uint64_t>(limit.permits),
-                  used >= limit.permits);
+  return true;
 }
 
 std::int64_t SlotReader::spent(const Word& slot, std::int64_t now) {

@@ -72,10 +72,13 @@ class SlotReader {
     bool protected_ = true;      // nothing is left to spend, or it must not be forgotten before it lapses
     std::uint32_t fraction = 0;  // spent, of 2^20
   };
-  Pulse pulse(const Word& slot, std::int64_t now);
-
-  // Whether that is told by the slot itself; else its block must be read.
-  bool is_in_slot(const Word& slot) { return is_ticket(limit_of(slot.tag)) || known_in_slot(slot) != nullptr; }
+  Pulse pulse(const Word& slot, std::int64_t now) {
+    Pulse pulse;
+    return pulse_in_slot(slot, now, pulse) ? pulse : pulse_in_block(slot, now);
+  }
+  // The same if the slot itself tells it, which costs little; else false, and its block must be read.
+  bool pulse_in_slot(const Word& slot, std::int64_t now, Pulse& pulse);
+  Pulse pulse_in_block(const Word& slot, std::int64_t now);
 
   // The permits that are forgotten with this slot.
   std::int64_t spent(const Word& slot, std::int64_t now);
@@ -86,7 +89,11 @@ class SlotReader {
  private:
   std::optional<Limit> limit_in_block(Line& head);
   std::optional<Block> block_at(std::uint64_t state);
-  const Known* known_in_slot(const Word& slot);
+  // The limit of a slot that holds its state itself.
+  const Known* known_in_slot(const Word& slot) {
+    const Known* known = registry_.known(limit_of(slot.tag));
+    return known != nullptr && known->packing.fits_slot ? known : nullptr;
+  }
   std::optional<TableCell::State> state_in_block(const Limit& limit, const Packing& packing, const Block& block,
                                                  const Word& word);
   Holds read_holds(const Block& block, const Word& word);
