@@ -48,6 +48,13 @@ at_most() {
   is "$1: $2, at most $most" yes "$(awk -v n="$2" -v most="$most" 'BEGIN{if (n != "" && n + 0 <= most) print "yes"}')"
 }
 
+# at_least NAME VALUE LEAST [BUSY]
+at_least() {
+  local least=$3
+  [ -n "$alone" ] || least=${4:-$3}
+  is "$1: $2, at least $least" yes "$(awk -v n="$2" -v least="$least" 'BEGIN{if (n + 0 >= least) print "yes"}')"
+}
+
 # skip NAME WHY: a part of the test cannot be tried here; the rest goes on.
 skip() {
   echo "skip  $1: $2"

@@ -1,4 +1,4 @@
-# The page of metrics and the alerts of examples/prometheus, as the checker of Prometheus sees them: promtool is not ours,
+# The page of metrics and the alerts of examples/prometheus, as the checker of Prometheus sees them. It is not ours,
 # so what it understands is what Prometheus will. Numbers on the page are compared in metrics.sh.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fetch.bash"
