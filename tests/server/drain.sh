@@ -65,10 +65,11 @@ begin_request() {
 # A second signal while there is load and a request is half there.
 start_server --drain-delay 30s --drain-max 60s
 begin_request
-timeout 60 "$program" bench --resp "127.0.0.1:$resp_port" --rate 5000 --connections 20 --seconds 20 >"$work/bench" 2>&1 &
+timeout 60 "$program" bench --resp "127.0.0.1:$resp_port" --rate 5000 --connections 20 --seconds 20 \
+  >"$work/bench" 2>&1 &
 load=$!
-answered() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n 's/^weir_requests_total{protocol="resp"} //p'; }
-has_load() { [ "$(answered)" -gt 5000 ]; }
+metrics() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics"; }
+has_load() { [ "$(metrics | sed -n 's/^weir_requests_total{protocol="resp"} //p')" -gt 5000 ]; }
 until_true 20 has_load || is "there is load" yes no
 kill -TERM "$pid"
 is "SIGTERM waits, under load" yes "$(until_true 20 is_unready "$http_port" && echo yes)"
