@@ -1,7 +1,8 @@
 # Clients that take their time, their memory or their descriptors: slow senders, who never reads, more connections than
 # descriptors, many idle ones, resets by the thousand. attack_sockets_long.sh does the same with the full numbers.
 source "$(dirname "$0")/lib.bash"
-slow=${slow:-200} patience=${patience:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000} crowd=${crowd:-1000}
+slow=${slow:-200} patience=${patience:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000}
+crowd=${crowd:-1000}
 attack() { timeout 240 python3 "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
 # value NAME TEXT: of NAME=VALUE in the text.
 value() { sed -n "s/^$1=//p" <<<"$2"; }

@@ -20,7 +20,8 @@ for name in one other; do
 done
 # The same key lies under another name in each: what is listed is a hash with the table's secret.
 for i in 1 2; do redis cl.throttle user:42 9 10 86400 >/dev/null; done
-resp_port=$(awk '/^resp /{sub(/.*:/, ""); print}' "$work/out$((${#server_pids[@]} - 2))") redis cl.throttle user:42 9 10 86400 >/dev/null
+one=$work/out$((${#server_pids[@]} - 2))
+resp_port=$(awk '/^resp /{sub(/.*:/, ""); print}' "$one") redis cl.throttle user:42 9 10 86400 >/dev/null
 names=$(for name in one other; do "$program" state export "$work/$name" | grep -o '"name":"[0-9a-f]*"'; done)
 is "one key, two tables" 2 "$(wc -l <<<"$names")"
 is "two names" 2 "$(sort -u <<<"$names" | wc -l)"
