@@ -27,7 +27,7 @@ BEGUN = {  # requests that never end
 
 def tell(**values):
     for name, value in values.items():
-        print(f"{name}={value:.2f}" if isinstance(value, float) else f"{name}={value}", flush=True)
+        print(f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}", flush=True)
 
 
 def connect(port):
