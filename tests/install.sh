@@ -20,6 +20,13 @@ run() {
   [ "$failures" -eq 0 ] || { echo "$said" | tail -n 30; finish; }
 }
 
+# All of it, as `./dev install` does.
+run "everything installs" cmake --install "$build" --prefix "$work/all"
+for file in bin/weir share/man/man1/weir.1 share/man/man5/weir.yaml.5 share/bash-completion/completions/weir; do
+  is "with $file" yes "$([ -s "$work/all/$file" ] && echo yes)"
+done
+is "which runs" "$("$program" version)" "$("$work/all/bin/weir" version)"
+
 # Installed in one place, used in another: nothing remembers where it was.
 run "installs" cmake --install "$build" --prefix "$work/first" --component library
 mv "$work/first" "$work/prefix"

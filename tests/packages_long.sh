@@ -2,7 +2,8 @@
 # The packages in a bare Debian: installed by apt, the server started as its unit says, upgraded while it runs, removed,
 # purged; and programs built against the library there. Called with the program and the checkout, after a build.
 #
-# There is no systemd in the root: its part is played by setpriv.
+# There is no systemd in the root: its part is played by setpriv, and where the package asks for it by a systemctl that
+# writes down what it is told.
 source=$2
 . "$source/tests/server/lib.bash"
 . "$source/tests/bare_root.bash"
@@ -10,12 +11,15 @@ source=$2
 build=$(dirname "$program")
 [ -f "$build/CMakeCache.txt" ] || build=$build/release
 bare_root bare-bookworm
-mkdir -p "$root/packages/old" "$root/packages/new" "$work/again"
+mkdir -p "$root"/packages/{old,new,new2,new3} "$work/again"
 version=$("$program" version | cut -d' ' -f2)
 quietly "packages" bash "$source/packaging/package.sh" "$source" "$build" "$root/packages/old"
 quietly "the same once more" bash "$source/packaging/package.sh" "$source" "$build" "$work/again"
 is "are the same, byte for byte" "" "$(diff -r "$root/packages/old" "$work/again" 2>&1)"
 quietly "of a higher version" bash "$source/packaging/package.sh" "$source" "$build" "$root/packages/new" "$version+1"
+for n in 2 3; do
+  quietly "and higher, $n" bash "$source/packaging/package.sh" "$source" "$build" "$root/packages/new$n" "$version+$n"
+done
 
 quietly "apt's lists" inside apt-get -q update
 quietly "installs" inside sh -c 'apt-get -q -y --no-install-recommends install /packages/old/weir_*.deb'
@@ -51,20 +55,56 @@ quietly "upgrades" inside sh -c 'dpkg -i /packages/new/weir_*.deb'
 is "to the higher version" "$version+1" "$(inside dpkg-query -W -f '${Version}' weir)"
 is "it ran all the time" 429 "$(spend)"
 is "the conffile is as it was changed" 4 "$(grep -c '127.0.0.1:0' "$root/etc/weir/weir.conf")"
-# As the package does it where systemd runs: the sockets are handed over to the program that lies there now.
-if inside weir serve --help | grep -q -e --upgrade-max; then
-  has_child() { pgrep -P "$server" >/dev/null; }
-  kill -USR2 "$server"
-  until_true 60 has_child
-  child=$(pgrep -P "$server" | head -n 1)
-  until_true 60 is_gone "$server"
-  wait "$server"
-  is "it hands over in peace" 0 $?
-  server=$child
-  server_pids+=("$server")
-  is "to the one that lies there now" /usr/bin/weir "$(inside readlink "/proc/$server/exe")"
-  is "which knows what was spent" 429 "$(spend)"
-fi
+
+# --- where systemd runs ---------------------------------------------------------------------------
+# A systemctl that says the service is active, knows its process from /run/main_pid, and passes a signal on; and a
+# deb-systemd-invoke. Both write down what they are told.
+mkdir -p "$root/run/systemd/system" "$root/stubs" "$root/deaf"
+cat >"$root/stubs/systemctl" <<'SH'
+#!/bin/sh
+echo "systemctl $*" >>/run/told
+case "$*" in
+  *show*MainPID*) cat /run/main_pid ;;
+  *kill*SIGUSR2*) [ -e /run/is_deaf ] || kill -USR2 "$(cat /run/main_pid)" ;;
+esac
+SH
+printf '#!/bin/sh\necho "deb-systemd-invoke $*" >>/run/told\n' >"$root/stubs/deb-systemd-invoke"
+printf '#!/bin/sh\n' >"$root/deaf/sleep" # half a minute of waiting in no time
+chmod +x "$root"/stubs/* "$root/deaf/sleep"
+# with_systemd COMMAND...: with the folders of $stubs in front of the path.
+with_systemd() {
+  : >"$root/run/told"
+  inside env PATH="${stubs:-/stubs}:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
+}
+told() { cat "$root/run/told"; }
+echo "$server" >"$root/run/main_pid"
+
+# The sockets are handed over to the program that lies there now; systemd would be told of it by the program itself.
+old=$server
+{
+  has_child() { pgrep -P "$old" >/dev/null; }
+  until_true 60 has_child && child=$(pgrep -P "$old" | head -n 1) && until_true 60 is_gone "$old" &&
+    echo "$child" >"$root/run/main_pid"
+} &
+follower=$!
+quietly "upgrades where systemd runs" with_systemd sh -c 'dpkg -i /packages/new2/weir_*.deb'
+wait "$follower"
+wait "$old"
+is "it hands over in peace" 0 $?
+server=$(cat "$root/run/main_pid")
+server_pids+=("$server")
+has "by a signal to the service" "systemctl kill --kill-whom=main --signal=SIGUSR2 weir.service" "$(told)"
+is "and it is not restarted" "" "$(told | grep -E 'restart|stop')"
+is "the one that lies there now serves" yes "$([ "/proc/$server/exe" -ef "$root/usr/bin/weir" ] && echo yes)"
+is "which knows what was spent" 429 "$(spend)"
+
+# One that does not hand over is restarted, and it is told why.
+touch "$root/run/is_deaf"
+stubs=/stubs:/deaf quietly "upgrades where the server is deaf" with_systemd sh -c 'dpkg -i /packages/new3/weir_*.deb'
+has "says that it did not hand over" "weir: the running server did not hand over; it is restarted" "$said"
+has "it is restarted" "deb-systemd-invoke restart weir.service" "$(told)"
+is "after it was waited for" 36 "$(told | grep -c 'show --property=MainPID')"
+is "it still serves" 429 "$(spend)"
 stop() { kill "$server" && until_true 30 is_gone "$server" && { wait "$server" 2>/dev/null; [ $? -ne 1 ]; }; }
 stop
 is "it stops in peace" 0 $?
@@ -72,7 +112,15 @@ start
 is "what was spent stays spent" 429 "$(spend)"
 stop
 
-quietly "is removed" inside dpkg -r weir
+quietly "is removed" with_systemd dpkg -r weir
+sockets=$(told | grep -n 'invoke stop.*weir-grpc.socket' | cut -d: -f1)
+service=$(told | grep -n 'invoke stop.*weir.service' | cut -d: -f1)
+is "where systemd runs, its sockets are stopped, and then the service" yes \
+  "$([ -n "$sockets" ] && [ "${service:-0}" -gt "$sockets" ] && echo yes || told)"
+for unit in "$source"/packaging/systemd/*.socket; do
+  has "  $(basename "$unit") among them" "$(basename "$unit")" "$(told | grep 'invoke stop')"
+done
+rm -r "$root/run/systemd"
 is "the program is gone" "" "$(ls "$root/usr/bin/weir" 2>/dev/null)"
 is "state and config are not" 2 "$(find "$root/var/lib/weir/weir.state" "$root/etc/weir/weir.yaml" | wc -l)"
 quietly "is purged" inside dpkg -P weir

@@ -1,22 +1,28 @@
 """Attacks on a gRPC port, frame by frame: called by attack_http2.sh.
 
-attack_http2.py PORT PID COUNT [NAME...]
+attack_http2.py PROGRAM PORT PID COUNT ROUNDS [NAME...]
 
-Each attack has a connection of its own and sends what it has until it is cut off or has sent all of it. A line for
-each: its name, how it ended (goaway, closed or open), the seconds of processor time that it cost the server, the
-slowest call of another connection meanwhile in seconds, and how many calls that made and how many of them failed.
+Each attack is made again and again for a second, on a connection of its own, and sends what it has until it is cut off
+or has sent all of it; that, in so many rounds. A line for each, with tabs: its name, how it ended (goaway, closed or
+open), how often it was made, the most seconds of processor time that one cost the server; then of calls on other
+connections meanwhile how many there were, how many failed, and the slowest hundredth in microseconds; and last, the
+same slowest hundredth in the second before, without an attack. Both are medians of the rounds.
 """
+import json
 import os
 import select
 import socket
+import statistics
 import struct
+import subprocess
 import sys
-import threading
 import time
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
+SECONDS = 1.0  # for each attack
+PAUSE = 0.02  # between two of them: the machine has cores for both sides
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -30,7 +36,6 @@ def text(value):
 
 HEALTH = (b"\x83\x86\x04" + text(b"/grpc.health.v1.Health/Check") + b"\x01" + text(b"x")
           + b"\x0f\x10" + text(b"application/grpc") + b"\x00" + text(b"te") + text(b"trailers"))
-EMPTY_MESSAGE = bytes(5)
 
 
 def streams(count):
@@ -173,39 +178,33 @@ class Peer:
         return condition()
 
 
-class Bystander(threading.Thread):
-    """Calls on a connection of its own, one after the other."""
+class Bystander:
+    """Calls at a rate on connections of its own, by a process of its own: `weir bench`."""
 
-    def __init__(self, port):
-        super().__init__(daemon=True)
-        self.peer = Peer(port)
-        self.slowest = 0.0
-        self.calls = self.failed = 0
-        self.is_over = False
+    def __init__(self, program, port, seconds):
+        command = [program, "bench", "--grpc", f"127.0.0.1:{port}", "--connections", "2", "--streams", "4",
+                   "--rate", "500", "--warmup", "0.1", "--seconds", str(seconds), "--json"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    def run(self):
-        stream = 1
-        while not self.is_over:
-            began = time.monotonic()
-            self.peer.send(frame(HEADERS, END_HEADERS, stream, HEALTH) + frame(DATA, END_STREAM, stream, EMPTY_MESSAGE))
-            if not self.peer.until(lambda: stream in self.peer.ended, 10):
-                self.failed += 1
-            self.calls += 1
-            self.slowest = max(self.slowest, time.monotonic() - began)
-            stream += 2
-            time.sleep(0.005)
+    def is_over(self):
+        return self.process.poll() is not None
+
+    def told(self):
+        """(calls, failed ones, the slowest hundredth in microseconds)"""
+        outcome = json.loads(self.process.communicate(timeout=60)[0])
+        return outcome["checks"], outcome["errors"] + outcome["unanswered"], outcome["p99_ns"] // 1000
 
 
 def processor_seconds(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
 
 
-def run(name, port, pid, count):
-    bystander = Bystander(port)
-    bystander.start()
-    before = processor_seconds(pid)
+def attack_once(name, port, count):
+    """How it ended."""
     peer = Peer(port)
     batch = b""
     for piece in ATTACKS[name](count):
@@ -218,14 +217,26 @@ def run(name, port, pid, count):
     else:
         peer.send(batch)
     peer.until(lambda: GOAWAY in peer.kinds, 3)
-    ended = "goaway" if GOAWAY in peer.kinds else "closed" if peer.is_closed else "open"
-    spent = processor_seconds(pid) - before
-    bystander.is_over = True
-    bystander.join()
     peer.socket.close()
-    print(f"{name}\t{ended}\t{spent:.2f}\t{bystander.slowest:.3f}\t{bystander.calls}\t{bystander.failed}", flush=True)
+    return "goaway" if GOAWAY in peer.kinds else "closed" if peer.is_closed else "open"
+
+
+def run(name, program, port, pid, count, rounds):
+    ends, most, told, calm = [], 0.0, [], []
+    for _ in range(rounds):
+        calm.append(Bystander(program, port, SECONDS).told()[2])
+        bystander = Bystander(program, port, SECONDS)
+        while not bystander.is_over():
+            before = processor_seconds(pid)
+            ends.append(attack_once(name, port, count))
+            most = max(most, processor_seconds(pid) - before)
+            time.sleep(PAUSE)
+        told.append(bystander.told())
+    calls, failed, p99s = zip(*told)
+    print(name, "open" if "open" in ends else ends[0], len(ends), f"{most:.3f}", sum(calls), sum(failed),
+          statistics.median_low(p99s), statistics.median_low(calm), sep="\t", flush=True)
 
 
 if __name__ == "__main__":
-    for attack in sys.argv[4:] or ATTACKS:
-        run(attack, int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    for attack in sys.argv[6:] or ATTACKS:
+        run(attack, sys.argv[1], *map(int, sys.argv[2:6]))

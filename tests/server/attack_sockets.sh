@@ -1,36 +1,53 @@
 # Clients that take their time, their memory or their descriptors: slow senders, who never reads, more connections than
 # descriptors, many idle ones, resets by the thousand. attack_sockets_long.sh does the same with the full numbers.
 source "$(dirname "$0")/lib.bash"
-slow=${slow:-200} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000} crowd=${crowd:-1000}
+slow=${slow:-200} patience=${patience:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000}
+crowd=${crowd:-1000}
 attack() { timeout 240 python3 "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
 # value NAME TEXT: of NAME=VALUE in the text.
 value() { sed -n "s/^$1=//p" <<<"$2"; }
-# at_most NAME VALUE MOST
-at_most() { is "$1: $2 <= $3" yes "$(awk -v n="$2" -v most="$3" 'BEGIN{if (n != "" && n + 0 <= most) print "yes"}')"; }
+# asks CONNECTIONS SECONDS: two thousand times a second in all; what the bench says.
+asks() {
+  "$program" bench --resp 127.0.0.1:"$resp_port" --connections "$1" --pipeline 1 --rate 2000 --keys 1000 \
+    --warmup 0.3 --seconds "$2" --json
+}
+p99_us() { sed 's/.*"p99_ns": \([0-9]*\).*/\1/' <<<"$1" | awk '{print int($1 / 1000)}'; }
 
-# Slow senders, who are given two seconds for a header; one more for the tick and two for a busy machine.
-start_server --header-timeout 2 --write-timeout 2 --buffers 4
-told=$(attack slow "$slow" "$http_port" "$grpc_port" "$resp_port")
+# Slow senders, who are given some seconds for a header; and what others wait before and while they are there.
+start_server --header-timeout "$patience"
+calm=$(p99_us "$(asks 4 1.5)")
+attack slow "$slow" "$http_port" "$grpc_port" "$resp_port" >"$work/slow" &
+attacker=$!
+until_true 60 grep -q opened "$work/slow" || is "slow: all are connected" yes no
+others=$(asks 4 1.5)
+wait "$attacker"
+told=$(cat "$work/slow")
 is "slow: none of $((3 * slow)) is left" 0 "$(value left "$told")"
-for protocol in http grpc resp; do at_most "slow: seconds of $protocol" "$(value $protocol "$told")" 5; done
-echo "      others were asked $(value asked "$told") times, the slowest took $(value slowest_ms "$told") ms"
-for protocol in http grpc resp; do counts_refused slow "$protocol" slow "$slow"; done
-is "slow: others were served all the time" yes "$([ "$(value asked "$told")" -gt 10 ] && echo yes)"
+# The server looks once a second; a quarter is for one client that watches them all.
+for protocol in http grpc resp; do
+  at_most "slow: seconds of $protocol" "$(value $protocol "$told")" $((patience + 1)).25 $((patience + 5))
+  counts_refused slow "$protocol" slow "$slow"
+done
+has "slow: others are served" '"errors": 0, "unanswered": 0' "$others"
+at_most "slow: p99 of others in us (alone $calm)" "$(p99_us "$others")" $((2 * calm + 1000)) 1000000
+kill "$pid"
 
-# Twelve who never read, and 4 MiB of memory for all.
+# Sixty who never read. Each may leave a MiB unread; beyond 4 MiB for all, they are told so and counted.
+start_server --write-timeout 2 --buffers 4
+redis ping >/dev/null
 before=$(rss_kib "$pid")
-told=$(attack unread 12 "$resp_port")
-is "unread: all are cut off" 12 "$(value cut "$told")"
+told=$(attack unread 60 "$resp_port")
+is "unread: all are cut off" 60 "$(value cut "$told")"
 at_most "unread: seconds until then" "$(value seconds "$told")" 20
 most=$(awk '/^VmHWM/{print $2}' "/proc/$pid/status")
-at_most "unread: KiB more than before" $((most - before)) 24576
+at_most "unread: KiB more than before" $((most - before)) $((80 * 1024))
 still_answers "unread"
-counts_refused unread resp unread 1
+counts_refused "unread, in all" resp buffers 1
 
 # Reset at once.
 told=$(attack leave "$resets" "$pid" "$resp_port")
 is "resets: it still accepts" 1 "$(value answered "$told")"
-at_most "resets: seconds until all descriptors are back" "$(value back_seconds "$told")" 1
+at_most "resets: seconds until all descriptors are back" "$(value back_seconds "$told")" 1 5
 at_most "resets: descriptors more" "$(value more "$told")" 1
 kill "$pid"
 
@@ -45,27 +62,21 @@ told=$(attack crowd "$crowd" "$pid" "$resp_port")
 is "crowd: who came first is served" yes "$([ "$(value served "$told")" -ge 5 ] && echo yes)"
 at_most "crowd: percent of a core" "$(value percent "$told")" 10
 is "crowd: when they leave, others come in" 1 "$(value again "$told")"
-at_most "crowd: seconds until then" "$(value again_seconds "$told")" 2
+# Accepting rests for a tenth of a second at a time; the rest is for those who came and left meanwhile.
+at_most "crowd: seconds until then" "$(value again_seconds "$told")" 0.15 5
 kill "$pid"
 
 # Idle connections, half of HTTP and half of RESP, and what active ones notice of them, which ask two thousand times a
 # second together. What a hundred wait alone is what it is compared with, on a machine that has nothing else to do.
 start_server --connections $((idle + active + 100)) --idle-timeout 600
-ask() { # CONNECTIONS
-  "$program" bench --resp 127.0.0.1:"$resp_port" --connections "$1" --pipeline 1 --rate 2000 --keys 1000 \
-    --warmup 0.3 --seconds 1.5 --json
-}
-p99_us() { sed 's/.*"p99_ns": \([0-9]*\).*/\1/' <<<"$1" | awk '{print int($1 / 1000)}'; }
 base=$(rss_kib "$pid")
-alone=$(p99_us "$(ask 100)")
+calm=$(p99_us "$(asks 100 1.5)")
 coproc waiting { attack idle "$idle" "$http_port" "$resp_port"; }
 IFS= read -r -t 120 -u "${waiting[0]}" line
 is "idle: all $idle were served" "served=$idle" "$line"
-told=$(ask "$active")
+told=$(asks "$active" 1.5)
 has "idle: $active active ones are answered" '"errors": 0, "unanswered": 0' "$told"
-among=$(p99_us "$told")
-echo "      p99 of $active active ones among them $among us, of 100 alone $alone us"
-[ -z "${strict-}" ] || at_most "idle: p99 in us" "$among" $((2 * alone + 1000))
+at_most "idle: p99 of $active active ones in us (100 alone: $calm)" "$(p99_us "$told")" $((2 * calm + 1000)) 1000000
 at_most "idle: KiB more than before" $(($(rss_kib "$pid") - base)) $((100 * 1024))
 echo >&"${waiting[1]}"
 IFS= read -r -t 30 -u "${waiting[0]}" line

@@ -11,9 +11,29 @@ throw() {
     "$http_port" "$grpc_port" "$resp_port" "$admin_port" 2>&1
 }
 
-# A web page can make a browser send these to the port of a Redis client: nothing is read, nothing is said.
+# A web page can make a browser send these to the port of a Redis client: nothing is read, nothing is said, and the
+# server hangs up at once, though the client would stay.
+# end_of REQUEST: what is said, how it ends, and the milliseconds until then.
+end_of() {
+  python3 - "$resp_port" "$1" <<'PYTHON'
+import socket, sys, time
+client = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10)
+client.sendall(sys.argv[2].encode() + b"\r\nCL.THROTTLE crossed 0 1 1000\r\n")
+began, said, how = time.monotonic(), b"", "closed"
+try:
+    while piece := client.recv(4096):
+        said += piece
+except ConnectionResetError:
+    pass
+except TimeoutError:
+    how = "open"
+print(f"said={said} {how}", int(1000 * (time.monotonic() - began)))
+PYTHON
+}
 for request in 'POST / HTTP/1.1' 'Host: example.org'; do
-  is "'$request' on the RESP port" "" "$(printf '%s\r\nCL.THROTTLE crossed 0 1 1000\r\n' "$request" | raw "$resp_port")"
+  read -r said how milliseconds <<<"$(end_of "$request")"
+  is "'$request' on the RESP port: nothing is said, and it is closed" "said=b'' closed" "$said $how"
+  at_most "'$request': milliseconds until then" "$milliseconds" 1000 2000
 done
 is "and what follows is not obeyed" "0 1 0 -1 1000" "$(redis cl.throttle crossed 0 1 1000)"
 

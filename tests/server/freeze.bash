@@ -9,32 +9,47 @@ freeze() {
   sleep 0.2
   kill -STOP "$pid"
   # Queued meanwhile: 200 checks of 20/s, of which a burst of 5 may pass however long it stood still.
-  timeout 100 python3 - "$resp_port" "$1" "$pid" >"$work/frozen" <<'PYTHON' &
+  timeout 100 python3 - "$resp_port" "$1" "$pid" "$admin_port" >"$work/frozen" <<'PYTHON' &
 import os, signal, socket, sys, time
-port, seconds, pid = map(int, sys.argv[1:])
+port, seconds, pid, admin = map(int, sys.argv[1:])
 clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
 for client in clients:
     client.sendall(b"CL.THROTTLE frozen 4 20 1\r\n" * 10)
 time.sleep(seconds)
 woken = time.monotonic()
 os.kill(pid, signal.SIGCONT)
-allowed, first = 0, None
+allowed = 0
+clients[0].recv(1, socket.MSG_PEEK)
+first = time.monotonic() - woken
+with socket.create_connection(("127.0.0.1", admin), timeout=20) as door:
+    door.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    ready = time.monotonic() - woken if b"200 OK" in door.recv(4096) else -1
 for client in clients:
     got = b""
     client.settimeout(20)
     while got.count(b"\r\n") < 10 * 6:
         got += client.recv(65536)
-        first = first or time.monotonic() - woken
     allowed += got.count(b"*5\r\n:0\r\n")
 most = 5 + 20 * (time.monotonic() - woken) + 1
 print("within its bound" if 5 <= allowed <= most else f"{allowed} passed, {most} may")
-print(f"first answer after {first:.3f} s")
+# Whoever asks in the second after it is not kept waiting either.
+longest, asker = 0, clients[0]
+while time.monotonic() < woken + 1.5:
+    began = time.monotonic()
+    asker.sendall(b"PING\r\n")
+    assert asker.recv(100) == b"+PONG\r\n"
+    longest = max(longest, time.monotonic() - began)
+    time.sleep(0.002)
+print(f"first={first:.3f}\nready={ready:.3f}\nlongest={longest:.3f}")
 PYTHON
   wait $!
   answer=$(cat "$work/frozen")
-  echo "      $answer"
+  value() { sed -n "s/^$1=//p" <<<"$answer"; }
   has "no burst beyond the burst" "within its bound" "$answer"
-  is "it is ready" ok "$(curl -s -m 5 "$http/readyz")"
+  at_most "seconds until the first answer" "$(value first)" 0.1 5
+  is "it says that it is ready" yes "$([[ "$(value ready)" == [0-9]* ]] && echo yes)"
+  at_most "seconds until it is ready" "$(value ready)" 1 5
+  at_most "seconds that anybody waits afterwards" "$(value longest)" 0.1 5
   printf '\r\n\r\n' >&"$half"
   IFS= read -r -t 10 -u "$half" line
   has "who was in the middle of a request is not blamed" "200 OK" "$line"

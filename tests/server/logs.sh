@@ -49,22 +49,37 @@ until_true 10 grep -q "stay as they were" "$work/err2"
 is "--log-level error: only what went wrong" '"level":"error"' "$(grep -o '"level":"[a-z]*"' "$work/err2")"
 is "as valid JSON" 1 "$(valid "$work/err2")"
 
+# The example of docs/operate.md is what is written, but for times, waits and hashes.
+plain() { sed -E 's/"(ts|retry_after|key_hash)":"[^"]*"/"\1":"-"/g'; }
+mkdir "$work/docs"
+cd "$work/docs" || exit 1
+printf 'rules:\n  - {name: login, per: ip, limit: 5/5min}\n' >weir.yaml
+n=${#server_pids[@]}
+start_server --config weir.yaml --log-format json
+printf 'rules:\n  - {name: login, per: ip, limit: 5/5min, mod: off}\n' >weir.yaml
+until_true 20 grep -q "stay as they were" "$work/err$n" || is "it is told" yes no
+for _ in 1 2 3 4 5 6; do post '{"ip":"192.0.2.1"}' -H 'X-Request-Id: req-7' >/dev/null; done
+until_true 20 grep -q denied "$work/err$n" || is "a denial is told" yes no
+cd - >/dev/null || exit 1
+is "the example of docs/operate.md is true" "$(grep -h '^{"ts"' "$source_dir/docs/operate.md" | plain)" \
+  "$(plain <"$work/err$n")"
+
 # Under the journal: levels in front.
-: >"$work/err3"
-JOURNAL_STREAM=$(stat -c '%d:%i' "$work/err3") start_server
-redis WEIR.LIMIT k 1/day >/dev/null
-redis WEIR.LIMIT k 1/day >/dev/null
-until_true 10 grep -q denied "$work/err3"
-has "the journal is told the level" "<6>denied protocol=resp rule=inline" "$(cat "$work/err3")"
-JOURNAL_STREAM=1:1 start_server
+: >"$work/err4"
+JOURNAL_STREAM=$(stat -c '%d:%i' "$work/err4") start_server
 redis WEIR.LIMIT k 1/day >/dev/null
 redis WEIR.LIMIT k 1/day >/dev/null
 until_true 10 grep -q denied "$work/err4"
-has "but only if it is what stderr is" "weir: denied" "$(cat "$work/err4")"
+has "the journal is told the level" "<6>denied protocol=resp rule=inline" "$(cat "$work/err4")"
+JOURNAL_STREAM=1:1 start_server
+redis WEIR.LIMIT k 1/day >/dev/null
+redis WEIR.LIMIT k 1/day >/dev/null
+until_true 10 grep -q denied "$work/err5"
+has "but only if it is what stderr is" "weir: denied" "$(cat "$work/err5")"
 
 # A pipe that nobody reads.
-mkfifo "$work/err5"
-exec {pipe}<>"$work/err5"
+mkfifo "$work/err6"
+exec {pipe}<>"$work/err6"
 start_server --log-denials 1000000 --threads 2
 denied=50000
 flood() {
@@ -94,17 +109,17 @@ is "a log that nobody reads does not hold up the end" yes "$(is_gone "$pid" && e
 wait "$pid"
 is "which is in peace" 0 $?
 exec {pipe}>&-
-rm "$work/err5"
+rm "$work/err6"
 
 # A full disk.
-ln -s /dev/full "$work/err6"
+ln -s /dev/full "$work/err7"
 start_server --log-denials 1000000
 has "checks go on although the disk is full" "\"denied\": $denied, \"errors\": 0, \"unanswered\": 0" "$(flood)"
 kill -TERM "$pid"
 until_true 10 is_gone "$pid"
 wait "$pid"
 is "and the end is in peace" 0 $?
-rm "$work/err6"
+rm "$work/err7"
 
 # No stderr at all.
 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off >"$work/closed" 2>&- &

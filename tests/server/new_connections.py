@@ -148,4 +148,5 @@ while clients and time.monotonic() < now + PATIENCE:
     serve(0.1)
 counts["waiting"] = sum(client.counted for client in clients.values())
 failed = sum(counts[how] for how in ("refused", "reset", "closed", "other", "waiting"))
-print(f"connections_a_second={int(opened / took)} failed={failed}", *(f"{name}={n}" for name, n in counts.items()))
+print(f"connections_a_second={int(opened / took)} answers_a_second={int(counts['answered'] / took)} failed={failed}",
+      *(f"{name}={n}" for name, n in counts.items()))

@@ -1,16 +1,24 @@
 # How long everybody waits when a thread is asked for more than it can do: once, twice and four times as much, by a
 # schedule that does not wait for answers. With shedding, the p99 of all answers stays near that of a calm server;
-# without, it grows for as long as the load lasts. Ratios are asserted, and shown.
+# without, it grows for as long as the load lasts. Somebody beside it asks one check after the other: those that are
+# decided are decided in time. Ratios are asserted, and shown.
 source "$(dirname "$0")/lib.bash"
 
 number() { sed "s/.*\"$1\": \([0-9.]*\).*/\1/" <<<"$2"; }
 load() {
   timeout 120 "$program" bench --http "127.0.0.1:$http_port" --batch 500 --keys 1000 --warmup 1 --seconds 4 --json "$@"
 }
-# at RATE: p99 in milliseconds, how many were shed, how many checks were answered a second
+# at RATE: p99 in milliseconds, how many were shed, how many checks were answered a second; in asker_p99 that of what
+# was decided for one who asks beside it.
 at() {
-  local told
+  local told asker
+  timeout 60 python3 "$(dirname "$0")/ask_on.py" "$http_port" 5 >"$work/asker" 2>&1 &
+  asker=$!
   told=$(load --connections 200 --pipeline 8 --rate "$1")
+  wait "$asker"
+  asker=$(cat "$work/asker")
+  echo "      somebody beside it: $asker"
+  asker_p99=$(sed -n 's/.*p99_ms=//p' <<<"$asker") decided=$(sed -n 's/^decided=\([0-9]*\).*/\1/p' <<<"$asker")
   p99=$(awk -v n="$(number p99_ns "$told")" 'BEGIN{printf "%d", n / 1e6}')
   shed=$(number errors "$told")
   echo "      $1 requests a second: p99 $p99 ms, $shed shed, $(number checks_per_second "$told") checks a second" \
@@ -21,11 +29,15 @@ start_server --threads 1
 most=$(awk -v n="$(number checks_per_second "$(load --connections 8)")" 'BEGIN{print int(n / 500)}')
 echo "      the most that it decides is $most requests of 500 checks a second"
 at $((most / 2))
-calm=$p99
+calm=$p99 asker_calm=$asker_p99
 is "at half of it nothing is shed" 0 "$shed"
 for times in 1 2 4; do
   at $((most * times))
   p99s[times]=$p99 sheds[times]=$shed
+  ((times > 2)) || at_least "$times times as much: decided for one beside it" "$decided" 100
+  # --shed-after is 20 ms. So few that there is no hundredth of them say nothing.
+  ((decided < 100)) || at_most "$times times as much: p99 in ms of what is decided (at half of it $asker_calm)" \
+    "$asker_p99" "$(awk -v calm="$asker_calm" 'BEGIN{print (2 * calm > 60) ? 2 * calm : 60}')"
 done
 is "at four times as much it sheds" yes "$([ "${sheds[4]}" -gt 0 ] && echo yes)"
 kill "$pid"

@@ -1,8 +1,8 @@
 # The PROXY protocol: who its clients are is what a proxy says of them, if it is one of those that are believed, and if
-# it says it rightly, first and once. Both versions, from raw bytes and from curl and HAProxy; with TLS behind it, too.
+# it says it rightly, first and once. Both versions, from raw bytes and from curl; with TLS behind it, too. HAProxy's:
+# proxy_protocol_haproxy.sh.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/tls.bash"
-source "$(dirname "$0")/gateway.bash"
 cat >"$work/weir.yaml" <<'YAML'
 trusted_proxies: [10.9.0.0/16]
 rules:
@@ -76,35 +76,7 @@ start_server --config "$work/weir.yaml" --proxy-protocol http --proxy-protocol-f
 is "the header comes before TLS" ok "$(curl -s -m 5 --cacert "$work/ca.pem" --haproxy-protocol "$http/livez")"
 is "never within" "" "$(curl -s -m 5 --cacert "$work/ca.pem" "$http/livez")"
 
-# --- HAProxy ---------------------------------------------------------------------------------------------------------
 kill -TERM "$pid"
 wait "$pid"
 is "a stop ends well" 0 $?
-provide haproxy
-start_server --config "$work/weir.yaml" --proxy-protocol http,resp --proxy-protocol-from 127.0.0.1
-free_port front front_v1 front_resp
-cat >"$work/haproxy.cfg" <<CFG
-defaults
-  mode tcp
-  timeout connect 5s
-  timeout client 20s
-  timeout server 20s
-listen v2
-  bind 127.0.0.1:$front
-  server weir 127.0.0.1:$http_port send-proxy-v2
-listen v1
-  bind 127.0.0.1:$front_v1
-  server weir 127.0.0.1:$http_port send-proxy
-listen resp
-  bind 127.0.0.1:$front_resp
-  server weir 127.0.0.1:$resp_port send-proxy-v2 proxy-v2-options crc32c,unique-id
-CFG
-start_gateway "$front" "$haproxy" -db -f "$work/haproxy.cfg"
-through() {
-  curl -s -i -m 10 --interface "$2" "http://127.0.0.1:$1/auth" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
-}
-is "HAProxy's version 2" "99 98" "$(through "$front" 127.0.0.7) $(through "$front" 127.0.0.7)"
-is "and version 1: the same client" 97 "$(through "$front_v1" 127.0.0.7)"
-is "another client is another" 99 "$(through "$front" 127.0.0.8)"
-is "RESP through HAProxy, with a checksum" PONG "$(timeout 10 redis-cli -p "$front_resp" ping)"
 finish

@@ -7,8 +7,6 @@ clients=$(cd "$(dirname "$0")" && pwd)/clients
 npm_stamp=npm-redis-6-ioredis-6
 usage='ERR Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]'
 
-skip() { echo "skip  $1: $2"; }
-
 # facts NAME EXPECTED COMMAND...: what the client prints, line by line.
 facts() {
   local name=$1 expected=$2

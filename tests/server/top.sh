@@ -1,7 +1,7 @@
 # weir top, in a terminal of its own (tmux): what it shows, its keys, a small window, and what it leaves behind.
 # Names that clients choose must not act upon the terminal.
 source "$(dirname "$0")/lib.bash"
-command -v tmux >/dev/null || { echo "skip  tmux is not there"; exit 0; }
+command -v tmux >/dev/null || { echo "skip  tmux is not there"; exit 77; }
 cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: login, match: {path: /login}, per: ip, limit: 3/hour, algorithm: fixed_window}

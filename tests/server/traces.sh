@@ -90,7 +90,7 @@ PY
   done
   has "gRPC: a denial has its request's id" '"request_id":"grpc-8"' "$(cat "$work"/err* | grep '"protocol":"grpc"')"
 else
-  echo "skip  gRPC: python3-grpcio is missing"
+  skip gRPC "python3-grpcio is missing"
 fi
 
 # Collectors that are no help: checks go on, and the end comes soon.
