@@ -224,6 +224,11 @@ bool Connection::finish() {
     counts_.refuse(Refused::buffers);
     give_up(GiveUp::no_room);
     flush();
+    // Who leaves much unread would keep that memory until its patience ends: the last words come too late for it.
+    if (is_dead() || out_.size() <= kBufferKeep) return;
+    cut_off();
+    free_memory(out_);  // a dead connection is buried when the round is over
+    sent_ = 0;
   });
   return goes_on && !is_dead();
 }

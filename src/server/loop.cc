@@ -32,7 +32,7 @@ constexpr std::size_t kEventsMax = 16'384;      // of a turn
 constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // of a turn's answers: then they are written
 constexpr int kAcceptsMax = 64;                              // in a row
 constexpr int kBacklogMax = 4'096;                           // of a listener: the kernel's own bound
-constexpr Micros kAcceptRest{100'000};                       // when descriptors have run out
+constexpr Micros kAcceptRest{50'000};                        // when descriptors have run out
 constexpr std::int64_t kTickSeconds = 1;
 
 // What epoll's events point to.

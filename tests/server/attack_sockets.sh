@@ -32,7 +32,8 @@ has "slow: others are served" '"errors": 0, "unanswered": 0' "$others"
 at_most "slow: p99 of others in us (alone $calm)" "$(p99_us "$others")" $((2 * calm + 1000)) 1000000
 kill "$pid"
 
-# Sixty who never read. Each may leave a MiB unread; beyond 4 MiB for all, they are told so and counted.
+# Sixty who never read. Each may leave a MiB unread; beyond 4 MiB for all they are cut off, and counted. The bound has
+# room for what a turn of each thread gathers; without the cap it is twice as much.
 start_server --write-timeout 2 --buffers 4
 redis ping >/dev/null
 before=$(rss_kib "$pid")
@@ -40,7 +41,7 @@ told=$(attack unread 60 "$resp_port")
 is "unread: all are cut off" 60 "$(value cut "$told")"
 at_most "unread: seconds until then" "$(value seconds "$told")" 20
 most=$(awk '/^VmHWM/{print $2}' "/proc/$pid/status")
-at_most "unread: KiB more than before" $((most - before)) $((80 * 1024))
+at_most "unread: KiB more than before" $((most - before)) $((32 * 1024))
 still_answers "unread"
 counts_refused "unread, in all" resp buffers 1
 
@@ -62,8 +63,7 @@ told=$(attack crowd "$crowd" "$pid" "$resp_port")
 is "crowd: who came first is served" yes "$([ "$(value served "$told")" -ge 5 ] && echo yes)"
 at_most "crowd: percent of a core" "$(value percent "$told")" 10
 is "crowd: when they leave, others come in" 1 "$(value again "$told")"
-# Accepting rests for a tenth of a second at a time; the rest is for those who came and left meanwhile.
-at_most "crowd: seconds until then" "$(value again_seconds "$told")" 0.15 5
+at_most "crowd: seconds until then" "$(value again_seconds "$told")" 0.1 5
 kill "$pid"
 
 # Idle connections, half of HTTP and half of RESP, and what active ones notice of them, which ask two thousand times a
