@@ -163,7 +163,8 @@ Result<Policy> parse_policy(std::string_view text, std::string_view name) noexce
 
 // to_yaml()
 //
-// A text that parses to the same policy.
+// A text that parses to the same policy, unless it is longer than parse_policy() takes: it may be longer than the text
+// that the policy was read from.
 std::string to_yaml(const Policy& policy);
 
 // policy_schema()
