@@ -113,6 +113,7 @@ struct Rule {
   std::string owner{};
   std::string reason{};
   std::optional<Micros> expires_at{};  // since the epoch; from then on as if it were off
+  bool by_hand = false;  // made while a server ran, as bans are; no text says so. Metrics count all such as one
   Position at{};
   friend bool operator==(const Rule&, const Rule&) = default;
 };

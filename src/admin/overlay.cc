@@ -153,6 +153,7 @@ Result<Policy> compose(Policy base, const Overlay& overlay) {
     if (!rules) return fail(std::move(rules.error()));
     for (Rule& rule : rules->rules) {
       rule.name = free_name(rule.name, names);
+      rule.by_hand = true;
       names.insert(rule.name);
       base.rules.push_back(std::move(rule));
     }

@@ -28,6 +28,11 @@ Result<Policy> parse_policy(std::string_view text, std::string_view name) noexce
   }
 }
 
-Result<Policy> read_again(const Policy& policy) { return read(to_yaml(policy), "the policy", TextFrom::ourselves); }
+Result<Policy> read_again(const Policy& policy) {
+  auto again = read(to_yaml(policy), "the policy", TextFrom::ourselves);
+  if (!again) return again;
+  for (std::size_t i = 0; i < again->rules.size(); ++i) again->rules[i].by_hand = policy.rules[i].by_hand;
+  return again;
+}
 
 }  // namespace weir
