@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,6 +99,13 @@ int unknown_command(std::string_view word, const std::vector<std::string>& known
   return weir::complain(message, weir::kNotUnderstood);
 }
 
+// What was printed has arrived, or it was not done: a disk may be full. Not for `serve`, which goes on without readers.
+int when_written(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  const int error = errno != 0 ? errno : EIO;  // long texts have failed before, and left it
+  return weir::complain("cannot write: " + std::string(std::strerror(error)), weir::kCouldNot);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -120,19 +129,19 @@ int main(int argc, char** argv) try {
   const std::string_view first = argc < 2 ? "help" : argv[1];
   if (first == "help") {
     std::fputs(app.help().c_str(), stdout);
-    return 0;
+    return when_written(0);
   }
   const auto known = command_names(app);
   if (!first.starts_with('-') && std::ranges::find(known, first) == known.end()) return unknown_command(first, known);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (error.get_exit_code() == 0) return when_written(app.exit(error));  // --help and --version
     std::string command;
     for (const CLI::App* given : app.get_subcommands()) command = given->get_name() + ' ';
     return weir::complain(std::string(error.what()) + ". See weir " + command + "--help", weir::kNotUnderstood);
   }
-  if (*version_command) return print_version();
+  if (*version_command) return when_written(print_version());
   const auto first_given = [](auto&... commands) {
     std::optional<int> exit_code;
     static_cast<void>(((exit_code = commands.run()) || ...));
@@ -140,7 +149,7 @@ int main(int argc, char** argv) try {
   };
   const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
                                      rules_command, top_command, doctor_command, describe_commands);
-  return exit_code ? *exit_code : serve_command.run();
+  return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return weir::complain(exception.what(), weir::kCouldNot);
 }

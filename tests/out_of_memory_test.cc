@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "weir/gate.h"
 #include "weir/limiter.h"
 
 namespace {
@@ -87,6 +88,22 @@ TEST(OutOfMemory, LosesNoPermitInFlight) {
   EXPECT_EQ(limiter.peek("k", limit)->remaining, 3);
   EXPECT_TRUE(*limiter.release("k", id));
   EXPECT_EQ(limiter.peek("k", limit)->remaining, 5);
+}
+
+// Who is busiest is only watched: a request is answered without it, and it is found again when there is memory.
+TEST(OutOfMemory, LeavesTheWatchOfKeysWhole) {
+  Limiter limiter({.clock = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953})});
+  Gate gate(limiter);
+  ASSERT_TRUE(gate.apply(*parse_policy("rules: [{name: a, per: user, limit: 1000/hour}]", "test.yaml")));
+  for (long allowed = 0; allowed < 40; ++allowed) {
+    allocations_left = allowed;
+    static_cast<void>(gate.check({.user = "alice"}));
+    allocations_left = -1;
+    static_cast<void>(gate.top_keys(TopBy::hits, "", 10));
+  }
+  const auto keys = gate.top_keys(TopBy::hits, "", 10);
+  ASSERT_EQ(keys.size(), 1u);
+  EXPECT_EQ(keys[0].key, "user=alice");
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"program", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
     {"src/admin/file_watch.cc", {"sockets"}},     // poll(), on what inotify says
-    {"src/command/remote.cc", {"sockets"}},       // the commands that ask a running server
+    {"src/command/wire.cc", {"sockets"}},         // the commands that ask a running server
     {"src/command/top_command.cc", {"sockets"}},  // poll() of the keyboard
     {"src/policy/yaml.cc", {"library"}},          // the one file that sees yaml-cpp
     {"src/algorithm/limit.cc", {"io"}},           // assertion_failed() tells stderr before it stops the program

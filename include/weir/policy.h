@@ -113,6 +113,7 @@ struct Rule {
   std::string owner{};
   std::string reason{};
   std::optional<Micros> expires_at{};  // since the epoch; from then on as if it were off
+  bool by_hand = false;  // made while a server ran, as bans are; no text says so. Metrics count all such as one
   Position at{};
   friend bool operator==(const Rule&, const Rule&) = default;
 };
@@ -163,7 +164,8 @@ Result<Policy> parse_policy(std::string_view text, std::string_view name) noexce
 
 // to_yaml()
 //
-// A text that parses to the same policy.
+// A text that parses to the same policy, unless it is longer than parse_policy() takes: it may be longer than the text
+// that the policy was read from.
 std::string to_yaml(const Policy& policy);
 
 // policy_schema()

@@ -19,6 +19,8 @@ namespace weir {
 
 // The name under which limits are counted that clients bring along. A rule of this name shares its numbers.
 inline constexpr std::string_view kInlineRule = "inline";
+// The name under which all rules that were made by hand are counted together. No rule can have it.
+inline constexpr std::string_view kByHandRules = "(bans)";
 
 // Of a rule, since the gate was made. A rule that comes back after it was gone goes on where it was.
 struct RuleUsage {
@@ -29,14 +31,16 @@ struct RuleUsage {
   std::uint64_t shadow_allowed = 0;  // in shadow: it would have had room
   std::uint64_t shadow_denied = 0;   // in shadow: it would have denied
   Micros last_hit{0};                // when any of these last grew, since the epoch; 0: never
+  bool by_hand = false;              // as Rule::by_hand
 };
 
-// What no rule of the policy decided.
+// What no rule of the policy decided, and what those made by hand did, of which most are gone by now.
 struct OtherUsage {
   std::uint64_t no_rule = 0;  // passed: none is about it
   std::uint64_t skipped = 0;  // passed: rules are not asked
   std::uint64_t failed = 0;   // no answer but an error
   RuleUsage inline_limits{};  // see kInlineRule
+  RuleUsage by_hand{};        // see kByHandRules; each counts for itself, too, while it is in force
 };
 
 enum class TopBy : std::uint8_t { hits, denied };

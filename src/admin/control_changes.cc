@@ -57,10 +57,11 @@ Result<Made> Control::make(Change change) {
 // Tried, kept, in force: in this order. The lock sees to it that what is tried is what is kept.
 Result<Made> Control::make(Journal::Lock lock, Change change) {
   change.at = limiter_.now() / kSecond * kSecond;
-  std::vector<Change> changes = journal_.changes();
   change.id = journal_.next_id();
-  changes.push_back(change);
-  auto next = next_of(changes, file_);
+  auto next = [&] {
+    const Journal::Proposal proposal(journal_, change);
+    return next_of(journal_.changes(), file_);
+  }();
   if (!next) return fail(std::move(next.error()));
   const bool has_effect = has_rules() && !(next->policy == gate_.policy());
   if (has_effect) {
@@ -183,11 +184,11 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
   if (!held) return fail(std::move(held.error()));
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
-  const Policy policy = gate_.policy();
+  const RuleNames names = names_of(gate_.policy());
   const auto rules_now = [&](std::size_t i) {
     const ChangeKind kind = changes[i].kind;
     return standing[i].active && kind != ChangeKind::undo && kind != ChangeKind::reset &&
-           has_rule_of(policy, changes[i]);
+           has_rule_of(names, changes[i]);
   };
   std::size_t at = changes.size();
   while (at-- > 0) {

@@ -128,6 +128,7 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   const auto ban = control->ban({.ip = "192.0.2.1"}, Micros{3'600'000'000}, alice);
   ASSERT_TRUE(ban) << ban.error().message;
   EXPECT_EQ(ban->rule, "ban-1");
+  EXPECT_TRUE(gate->usage().back().by_hand) << "no metric has its name";
   EXPECT_EQ(ban->what, "ban ip 192.0.2.1");
   EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
   EXPECT_TRUE(passes({.ip = "192.0.2.2"}));
@@ -160,6 +161,33 @@ TEST_F(ControlTest, BansHaveABound) {
   EXPECT_EQ(control->ban({.user = "m"}, Micros{60'000'000}, alice).error().code, ErrorCode::out_of_range);
   ASSERT_TRUE(undo(7));
   EXPECT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
+}
+
+// What is printed of a policy may be longer than what it was read from: that is no reason not to put it in force.
+TEST_F(ControlTest, AFileAsLongAsOneMayBeIsTurnedBannedAndStartedAgain) {
+  constexpr std::size_t kSome = 2'000;
+  const std::string reason((kPolicyBytesMax - 20) / kSome - 90, 'x');
+  std::string text = "rules:\n";
+  for (std::size_t i = 0; i < kSome; ++i) {
+    const std::string n = std::to_string(10'000 + i);
+    text += "  - {name: rule-" + n + ", match: {path: /p" + n + "}, per: ip, limit: 9/hour, reason: " + reason + "}\n";
+  }
+  ASSERT_LE(text.size(), kPolicyBytesMax);
+  folder.write("w.yaml", text);
+  restart();
+  const auto killed = control->set_kill_switch(true, {}, alice);
+  ASSERT_TRUE(killed) << killed.error().message;
+  EXPECT_GT(control->policy_text().size(), kPolicyBytesMax);
+  restart();
+  EXPECT_TRUE(control->status().kill_switch);
+  EXPECT_EQ(mode_of("rule-10007"), Mode::off);
+  ASSERT_TRUE(control->ban({.user = "mallory"}, Micros{3'600'000'000}, alice));
+  ASSERT_TRUE(undo(killed->id));
+  restart();
+  EXPECT_EQ(control->status().rules, kSome + 1);
+  EXPECT_FALSE(passes({.user = "mallory"}));
+  folder.write("w.yaml", text + std::string(kPolicyBytesMax, '#'));
+  EXPECT_FALSE(control->reload()) << "a file has its bound all the same";
 }
 
 TEST_F(ControlTest, APolicyLiesOverTheFileUntilItIsUndone) {

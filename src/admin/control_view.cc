@@ -1,7 +1,8 @@
 // What is told of the rules in force and of the changes. See control.h.
 //
 // Nothing here changes anything. Tested by control_test.cc.
-#include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "admin/control.h"
 
@@ -26,11 +27,11 @@ std::string Control::policy_text() const { return has_rules() ? to_yaml(gate_.po
 std::size_t Control::active_changes() const {
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
-  const Policy policy = gate_.policy();
+  const RuleNames names = names_of(gate_.policy());
   std::size_t active = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const bool rules = changes[i].kind != ChangeKind::undo && changes[i].kind != ChangeKind::reset;
-    if (rules && standing[i].active && has_rule_of(policy, changes[i])) ++active;
+    if (rules && standing[i].active && has_rule_of(names, changes[i])) ++active;
   }
   return active;
 }
@@ -39,10 +40,10 @@ std::vector<ListedChange> Control::changes(std::size_t n) const {
   const std::lock_guard lock(changing_);
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
-  const Policy policy = gate_.policy();
+  const RuleNames names = names_of(gate_.policy());
   std::vector<ListedChange> out;
   for (std::size_t i = changes.size(); i-- > 0 && out.size() < n;) {
-    ListedChange& one = out.emplace_back(ListedChange{changes[i], standing[i], has_rule_of(policy, changes[i])});
+    ListedChange& one = out.emplace_back(ListedChange{changes[i], standing[i], has_rule_of(names, changes[i])});
     one.standing.active = one.standing.active && one.has_rule;
   }
   return out;
@@ -60,11 +61,13 @@ Policy Control::base() const {
 std::vector<RuleView> Control::rules() const {
   const std::lock_guard lock(changing_);
   const Policy before = base();
+  std::map<std::string_view, const Rule*> known;
+  for (const Rule& rule : before.rules) known.emplace(rule.name, &rule);
   Policy policy = gate_.policy();
   std::vector<RuleView> out;
   for (Rule& rule : policy.rules) {
-    const auto same = std::ranges::find(before.rules, rule.name, &Rule::name);
-    std::string configured = same != before.rules.end() ? mode_text(*same) : std::string(to_string(Mode::enforce));
+    const auto same = known.find(rule.name);
+    std::string configured = same != known.end() ? mode_text(*same->second) : std::string(to_string(Mode::enforce));
     std::string mode = mode_text(rule);
     out.push_back({std::move(rule), std::move(mode), std::move(configured)});
   }

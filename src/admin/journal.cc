@@ -111,7 +111,12 @@ Result<void> Journal::open(std::string path) {
 }
 
 Result<void> Journal::reopen() {
-  const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  int file = ::open(path_.c_str(), kFlags);
+  if (file < 0 && errno == ENOENT) {
+    file = ::open(path_.c_str(), kFlags | O_CREAT, 0600);
+    if (file >= 0) sync_folder_of(path_);
+  }
   if (file < 0) return cannot(path_, "cannot be opened to keep changes in");
   struct stat about {};
   if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
@@ -233,8 +238,8 @@ Result<bool> Journal::catch_up() {
 
 // All of it and on the disk, or none.
 Result<void> Journal::write_line(const std::string& line) {
-  if (file_ < 0) return {};
-  if (!write_all(file_, line) || fdatasync(file_) != 0) {
+  const bool is_written = file_ < 0 || (write_all(file_, line) && fdatasync(file_) == 0);
+  if (!is_written) {
     const auto error = cannot(path_, "the change cannot be kept, so it is not made");
     if (ftruncate(file_, size_) != 0) size_ = -1;  // read anew, and drop the half line, before the next one
     return error;
@@ -294,6 +299,7 @@ Journal::Kept Journal::worth_keeping(Micros now) const {
 Result<void> Journal::replace(Lock lock, Kept kept) {
   if (file_ < 0) {
     changes_ = std::move(kept.changes);
+    size_ = static_cast<off_t>(kept.text.size());
     return {};
   }
   const std::string beside = path_ + ".new";

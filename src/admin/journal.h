@@ -55,6 +55,18 @@ class Journal {
   Result<void> append(Lock lock, Change change);
   Result<void> append(Change change);
 
+  // What changes() would be with one more: so they are until its end. Nothing else is asked of the journal meanwhile.
+  class Proposal {
+   public:
+    Proposal(Journal& journal, Change change) : changes_(journal.changes_) { changes_.push_back(std::move(change)); }
+    ~Proposal() { changes_.pop_back(); }
+    Proposal(const Proposal&) = delete;
+    Proposal& operator=(const Proposal&) = delete;
+
+   private:
+    std::vector<Change>& changes_;
+  };
+
   // Ids rise.
   const std::vector<Change>& changes() const { return changes_; }
   std::uint64_t next_id() const { return changes_.empty() ? 1 : changes_.back().id + 1; }
@@ -84,7 +96,7 @@ class Journal {
 
   std::string path_;
   int file_ = -1;
-  off_t size_ = 0;  // of the file, as far as it was read
+  off_t size_ = 0;  // of the file, as far as it was read; in memory, of the lines that it would have
   std::vector<Change> changes_;
   std::uint64_t readings_ = 0;
   std::string dropped_;

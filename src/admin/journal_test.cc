@@ -163,6 +163,18 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatLiesBelowAndWhatUndoingBringsBack) {
   EXPECT_EQ(journal.changes().size(), Journal::kLinesKept + 4 + 1 + Journal::kLayersKept);
 }
 
+TEST_F(JournalTest, WithoutAFileHasTheSameBoundOnItsBytes) {
+  Journal journal;
+  ASSERT_TRUE(journal.open(""));
+  const std::string text(std::size_t{1} << 20, 'x');
+  const std::size_t most = Journal::kBytesMax / text.size();
+  for (std::size_t i = 0; i < 3 * most; ++i) {
+    ASSERT_TRUE(journal.append({.at = kNow, .kind = ChangeKind::policy, .text = text}));
+    ASSERT_LE(journal.changes().size(), most);
+  }
+  EXPECT_EQ(journal.next_id(), 3 * most + 1);
+}
+
 TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
   Journal one, other;
   ASSERT_TRUE(one.open(folder.at("j")));

@@ -153,6 +153,7 @@ Result<Policy> compose(Policy base, const Overlay& overlay) {
     if (!rules) return fail(std::move(rules.error()));
     for (Rule& rule : rules->rules) {
       rule.name = free_name(rule.name, names);
+      rule.by_hand = true;
       names.insert(rule.name);
       base.rules.push_back(std::move(rule));
     }
@@ -168,9 +169,8 @@ Result<Policy> compose(Policy base, const Overlay& overlay) {
   return base;
 }
 
-bool has_rule_of(const Policy& policy, const Change& change) {
-  if (change.kind != ChangeKind::mode) return true;
-  return std::ranges::find(policy.rules, change.rule, &Rule::name) != policy.rules.end();
+bool has_rule_of(const RuleNames& names, const Change& change) {
+  return change.kind != ChangeKind::mode || names.contains(change.rule);
 }
 
 std::string short_hash(std::string_view value) {

@@ -51,8 +51,8 @@ RuleNames names_of(const Policy& policy);
 // The name, or one that begins like it.
 std::string free_name(const std::string& wanted, const RuleNames& taken);
 
-// Whether the policy has the rule that the change is about. If not, a mode waits for it.
-bool has_rule_of(const Policy& policy, const Change& change);
+// Whether there is the rule that the change is about. If not, a mode waits for it.
+bool has_rule_of(const RuleNames& names, const Change& change);
 
 // What must not be read by whoever reads changes and logs: the beginning of its SHA-256.
 std::string short_hash(std::string_view value);

@@ -1,8 +1,10 @@
 // One function for each thing that is looked at. See doctor.h.
 #include "command/doctor.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 
 namespace weir {
@@ -53,6 +55,10 @@ void look_at_descriptors(const Patient& patient, Findings& out) {
 }
 
 void look_at_clock(const Patient& patient, Findings& out) {
+  if (!patient.is_here) {
+    return fine(out,
+                "the clock and the disk of its machine were left out; run weir doctor there, with --admin on loopback");
+  }
   if (patient.is_clock_kept) return fine(out, "the clock is kept in time");
   warn(out, "nothing keeps this machine's clock in time",
        "run an NTP client: windows by the calendar, Retry-After and several nodes need the time");
@@ -74,6 +80,13 @@ void look_at_table(const Patient& patient, Findings& out) {
   }
 }
 
+// Others than a mapped file may live on: a network or a program of a user's is in between.
+bool is_remote(std::string_view filesystem) {
+  constexpr std::string_view kRemote[] = {"cifs", "smb3", "smbfs", "9p", "ceph", "afs", "fuse"};
+  return filesystem.starts_with("nfs") || filesystem.starts_with("fuse.") ||
+         std::ranges::find(kRemote, filesystem) != std::end(kRemote);
+}
+
 void look_at_state(const Patient& patient, Findings& out) {
   const std::string& file = patient.status.at("state").text;
   if (file.empty()) {
@@ -81,7 +94,7 @@ void look_at_state(const Patient& patient, Findings& out) {
   }
   const std::string where =
       "the state is in " + file + (patient.filesystem.empty() ? "" : ", on " + patient.filesystem);
-  if (patient.filesystem.starts_with("nfs") || patient.filesystem == "cifs" || patient.filesystem == "fuse") {
+  if (is_remote(patient.filesystem)) {
     return bad(out, where, "a mapped file needs a local disk: move it with the server stopped");
   }
   if (patient.filesystem == "tmpfs" || patient.filesystem == "ramfs") {
@@ -102,7 +115,15 @@ std::optional<std::pair<int, bool>> free_bits(const std::string& range) {
   return std::pair{all - bits, is_v6};
 }
 
+void look_at_policy(const Patient& patient, Findings& out) {
+  if (patient.policy_problem.empty()) return;
+  warn(out, "the policy in force could not be read: " + patient.policy_problem,
+       "trusted_proxies and rules that have expired were not looked at; weir rules show tells it, weir validate checks "
+       "it");
+}
+
 void look_at_trust(const Patient& patient, Findings& out) {
+  if (!patient.policy_problem.empty()) return;
   bool is_wide = false;
   for (const std::string& range : patient.policy.trusted_proxies) {
     const auto free = free_bits(range);
@@ -188,6 +209,7 @@ std::vector<Finding> examine(const Patient& patient) {
   look_at_version(patient, out);
   look_at_switches(patient, out);
   look_at_rules(patient, out);
+  look_at_policy(patient, out);
   look_at_trust(patient, out);
   look_at_table(patient, out);
   look_at_state(patient, out);

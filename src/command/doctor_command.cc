@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -37,8 +38,11 @@ std::string absolute(const std::string& file, const std::string& pid) {
   return size < 0 ? std::string() : std::string(folder, static_cast<std::size_t>(size)) + "/" + file;
 }
 
-// The kind of file system whose mount point is the longest beginning of the path.
-std::string filesystem_of(const std::string& path) {
+// The kind of file system whose mount point is the longest beginning of the path, wherever links lead it.
+std::string filesystem_of(const std::string& given) {
+  std::error_code error;
+  const std::string path = std::filesystem::weakly_canonical(given, error).string();
+  if (error || given.empty()) return {};
   std::ifstream mounts("/proc/self/mounts");
   std::string line, found;
   std::size_t longest = 0;
@@ -96,6 +100,21 @@ DoctorCommand::DoctorCommand(CLI::App& app, std::string version) : version_(std:
   server_.add_token(*doctor_);
 }
 
+void DoctorCommand::ask_policy(Patient& patient) const {
+  const auto answer = server_.get("/admin/v1/policy");
+  if (!answer) {
+    patient.policy_problem = answer.error().message;
+    return;
+  }
+  const std::string& text = answer->at("text").text;
+  if (text.empty()) return;  // there are no rules
+  if (auto policy = parse_policy(text, "the policy in force")) {
+    patient.policy = *std::move(policy);
+  } else {
+    patient.policy_problem = policy.error().message;
+  }
+}
+
 Result<Patient> DoctorCommand::ask() const {
   Patient patient;
   for (const auto& [target, answer] :
@@ -105,12 +124,12 @@ Result<Patient> DoctorCommand::ask() const {
     *answer = *std::move(value);
   }
   if (auto metrics = server_.call("GET", "/metrics")) patient.metrics = std::move(metrics->body);
-  if (const auto text = server_.get("/admin/v1/policy")) {
-    if (auto policy = parse_policy(text->at("text").text, "the policy in force")) patient.policy = *std::move(policy);
-  }
+  ask_policy(patient);
   patient.now = make_system_clock()->now();
-  patient.is_clock_kept = is_clock_kept();
   patient.version = version_;
+  patient.is_here = server_.is_on_this_machine();
+  if (!patient.is_here) return patient;
+  patient.is_clock_kept = is_clock_kept();
   const std::string file = patient.status.at("state").text;
   if (!file.empty()) patient.filesystem = filesystem_of(absolute(file, patient.status.at("pid").text));
   return patient;

@@ -26,6 +26,7 @@ class DoctorCommand {
 
  private:
   Result<Patient> ask() const;
+  void ask_policy(Patient& patient) const;
 
   CLI::App* doctor_ = nullptr;
   Remote server_{"--admin", "127.0.0.1:8082"};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "command/complain.h"
+#include "command/lasting.h"
 #include "command/table_text.h"
 #include "protocol/explain_text.h"
 #include "protocol/problem.h"
@@ -78,7 +79,10 @@ KeysCommand::KeysCommand(CLI::App& app) {
   reset_ = server_.add_subcommand(*keys_, "reset", "Forget what a rule has counted for this request's attributes");
   reset_->add_option("RULE", rule_, "The rule's name")->required();
   ban_ = server_.add_subcommand(*keys_, "ban", "Deny requests with these attributes for a time");
-  ban_->add_option("--for", for_, "How long: 10min, 1h, 7d")->type_name("TIME")->capture_default_str();
+  ban_->add_option("--for", for_, "How long: 10min, 1h, 7d")
+      ->type_name("TIME")
+      ->check(why_not_lasting)
+      ->capture_default_str();
   ban_->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
   ban_->add_flag("--force", force_, "Also many: a range wider than /8 (IPv6: /32), or without any client");
   for (CLI::App* one : {explain_, reset_, ban_}) request_.add(*one);

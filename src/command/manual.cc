@@ -101,7 +101,7 @@ constexpr const char* kSettingsExample =
 constexpr const char* kSignals =
     ".SH SIGNALS\n"
     ".TP\n.B SIGTERM\nStops: what was asked is answered first. So does SIGINT.\n"
-    ".TP\n.B SIGHUP\nReads the rules again. A bad file changes nothing.\n"
+    ".TP\n.B SIGHUP\nReads the rules and the certificate again. A bad file changes nothing.\n"
     ".TP\n.B SIGUSR2\nStarts the program anew, which takes over all sockets: an upgrade that refuses nobody.\n";
 
 constexpr const char* kExitStatus =

@@ -57,6 +57,11 @@ CLI::App* Remote::add_subcommand(CLI::App& app, const char* name, const char* ab
   return one;
 }
 
+bool Remote::is_on_this_machine() const {
+  const auto where = load::parse_target(address_);
+  return where && load::is_on_this_machine(*where);
+}
+
 Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view target, std::string_view body) const {
   const auto where = load::parse_target(address_);
   if (!where) return fail(ErrorCode::invalid_argument, option_ + ": " + where.error().message);

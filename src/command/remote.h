@@ -48,6 +48,8 @@ class Remote {
   Result<int> print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const;
 
   const std::string& address() const { return address_; }
+  // Whether it is reached by loopback or a unix socket. A tunnel looks like that, too.
+  bool is_on_this_machine() const;
 
  private:
   Result<RemoteAnswer> talk(const load::Target& target, const std::string& request) const;

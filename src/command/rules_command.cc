@@ -7,6 +7,7 @@
 
 #include "admin/config_file.h"
 #include "command/complain.h"
+#include "command/lasting.h"
 #include "command/table_text.h"
 #include "protocol/problem.h"
 
@@ -67,7 +68,9 @@ RulesCommand::RulesCommand(CLI::App& app) {
   changes_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
   reload_ = server_.add_subcommand(*rules_, "reload", "Read the config file again");
   for (CLI::App* one : {mode_, kill_}) {
-    one->add_option("--for", for_, "For so long: 10min, 1h; without it, until it is undone")->type_name("TIME");
+    one->add_option("--for", for_, "For so long: 10min, 1h; without it, until it is undone")
+        ->type_name("TIME")
+        ->check(why_not_lasting);
   }
   for (CLI::App* one : {mode_, kill_, apply_}) {
     one->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");

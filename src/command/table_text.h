@@ -1,7 +1,7 @@
 // Rows of texts as aligned columns, for people.
 //
 // Bytes that a terminal would act upon are shown as `?`, whoever chose them. One thread. Tested by
-// tests/server/commands.sh.
+// table_text_test.cc and tests/server/commands.sh.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,15 @@
 
 namespace weir {
 
-// Without control characters; what is no ASCII passes as it is.
+// Without control characters, those of 8 bits (U+0080 to U+009F) included; what else is no ASCII passes as it is.
 inline std::string printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool is_c1 = byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (is_c1) ++i;
+    out += is_c1 || byte < 0x20 || byte == 0x7f ? '?' : text[i];
   }
   return out;
 }

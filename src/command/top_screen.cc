@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "command/table_text.h"
+#include "weir/usage.h"
 
 namespace weir {
 namespace {
@@ -82,13 +83,20 @@ std::string sparkline(const std::vector<double>& values, std::size_t width) {
 void TopScreen::take(TopAnswers answers, Micros now) {
   last_ = std::move(answers);
   if (!last_.problem.empty()) return;
-  std::int64_t allowed = 0, denied = 0;
+  const JsonValue& others = last_.status.at("decisions");
+  std::int64_t allowed = others.at("no_rule").whole() + others.at("skipped").whole(), denied = 0;
+  bool has_inline = false;  // a rule of that name shares the numbers of limits that clients bring along
   for (const JsonValue& rule : last_.rules.at("rules").items) {
     const std::int64_t passed = rule.at("allowed").whole(), refused = rule.at("denied").whole();
     allowed += passed;
     denied += refused;
+    has_inline = has_inline || rule.at("name").text == kInlineRule;
     rule_rates_[rule.at("name").text].add(passed + refused, now);
     rule_denials_[rule.at("name").text].add(refused, now);
+  }
+  if (!has_inline) {
+    allowed += others.at("inline_allowed").whole();
+    denied += others.at("inline_denied").whole();
   }
   allowed_.add(allowed, now);
   denied_.add(denied, now);

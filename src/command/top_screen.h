@@ -1,6 +1,6 @@
 // What `weir top` shows: the answers of a server, poll after poll, as rates and one screen of text.
 //
-// Pure: whoever polls brings the time. One thread. Tested by tests/server/top.sh.
+// Pure: whoever polls brings the time. One thread. Tested by top_screen_test.cc and tests/server/top.sh.
 #pragma once
 
 #include <cstddef>

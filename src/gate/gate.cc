@@ -8,6 +8,7 @@
 
 #include "gate/explain.h"
 #include "gate/gate_impl.h"
+#include "gate/policy_text.h"
 #include "weir/limit.h"
 
 namespace weir {
@@ -18,8 +19,7 @@ Gate::~Gate() = default;
 Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
   return guarded([&]() -> Result<PolicyChanges> {
     const std::lock_guard lock(impl_->applying);
-    // Read as a text would be: a policy that was put together by hand is held to the same checks.
-    auto checked = parse_policy(to_yaml(policy), "the policy");
+    auto checked = read_again(policy);  // one that was put together by hand is held to the same checks
     if (!checked) return fail(std::move(checked.error()));
     impl_->tally.begin_policy();
     auto book = Rulebook::make(

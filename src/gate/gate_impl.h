@@ -44,6 +44,8 @@ struct Gate::Impl {
   template <class Ask>
   void ask_shadows(const Bill& bill, Answer& answer, Ask ask);
 
+  // For a rule, and for all that were made by hand if it is one.
+  void add(const BookRule& rule, Tally::What what, Micros now) noexcept;
   // Counts what was decided; see weir/usage.h. `now` is when, 0 if that was not asked.
   void count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept;
   void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;

@@ -34,6 +34,11 @@ RuleUsage usage_of(std::string_view rule, const Tally::Counts& counts) {
 
 }  // namespace
 
+void Gate::Impl::add(const BookRule& rule, Tally::What what, Micros now) noexcept {
+  tally.add(rule.counts, what, now);
+  if (rule.rule->by_hand) tally.add(Tally::kByHand, what, now);
+}
+
 void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept {
   using What = Tally::What;
   if (request.cost <= 0) return;  // it looks, or gives back
@@ -48,11 +53,11 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
     case Why::within:
     case Why::limited:
       decided = book.limit(bill.limits[answer.binding]).rule;
-      tally.add(book.rule(decided).counts, answer.allowed ? What::allowed : What::denied, now);
+      add(book.rule(decided), answer.allowed ? What::allowed : What::denied, now);
       break;
     case Why::exempt:
     case Why::missing:
-      tally.add(book.rule(bill.rule).counts, answer.allowed ? What::allowed : What::missing, now);
+      add(book.rule(bill.rule), answer.allowed ? What::allowed : What::missing, now);
       break;
     case Why::no_rule:
     case Why::skipped:
@@ -78,7 +83,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
     if (!is_told) continue;
     bool would_pass = true;
     for (std::uint32_t i = 0; i < rule.limits; ++i) would_pass = answer.shadows[at++].decision.allowed && would_pass;
-    tally.add(rule.counts, would_pass ? What::shadow_allowed : What::shadow_denied, now);
+    add(rule, would_pass ? What::shadow_allowed : What::shadow_denied, now);
     if (met.size() == kMetMax) continue;
     met.add(Watch::Met{rule.counts, key_body(shadow.charges[0].key, book.limit(rule.first_limit).suffix), !would_pass});
   }
@@ -109,7 +114,8 @@ void Gate::Impl::count_reversed(const Request& request, const Answer& allowed, s
   if (!was || !by) return;
   const Micros now = limiter.now();
   tally.take_back(book.rule(*was).counts, Tally::What::allowed);
-  tally.add(book.rule(*by).counts, Tally::What::denied, now);
+  if (book.rule(*was).rule->by_hand) tally.take_back(Tally::kByHand, Tally::What::allowed);
+  add(book.rule(*by), Tally::What::denied, now);
   const std::uint32_t weight = watch.weigh(now);
   if (weight == 0) return;
   Facts facts(request, book.reading());
@@ -132,7 +138,9 @@ std::vector<RuleUsage> Gate::usage() const {
   std::vector<RuleUsage> out;
   const auto book = impl_->rules.load();
   for (std::uint32_t i = 0; book != nullptr && i < book->size(); ++i) {
-    out.push_back(usage_of(book->rule(i).rule->name, impl_->tally.read(book->rule(i).counts)));
+    const BookRule& rule = book->rule(i);
+    out.push_back(usage_of(rule.rule->name, impl_->tally.read(rule.counts)));
+    out.back().by_hand = rule.rule->by_hand;
   }
   return out;
 }
@@ -142,7 +150,8 @@ OtherUsage Gate::other_usage() const {
   return {.no_rule = passed(Tally::kNoRule),
           .skipped = passed(Tally::kSkipped),
           .failed = passed(Tally::kFailed),
-          .inline_limits = usage_of(kInlineRule, impl_->tally.read(Tally::kInline))};
+          .inline_limits = usage_of(kInlineRule, impl_->tally.read(Tally::kInline)),
+          .by_hand = usage_of(kByHandRules, impl_->tally.read(Tally::kByHand))};
 }
 
 Micros Gate::top_keys_cover() const { return impl_->watch.covers(impl_->limiter.now()); }

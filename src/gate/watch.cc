@@ -30,9 +30,10 @@ Watch::Pair& Watch::Generation::pair_of(std::uint32_t rule) {
   std::uint8_t& place = places[rule];
   if (place == UINT8_MAX) {
     const std::size_t next = std::max<std::size_t>(used, 1);  // the first is of those that share
-    place = next <= kOwnMax ? static_cast<std::uint8_t>(next) : 0;
-    while (pairs.size() <= place) pairs.push_back(std::make_unique<Pair>());
-    used = std::max<std::size_t>(used, place + 1U);
+    const std::size_t own = next <= kOwnMax ? next : 0;
+    while (pairs.size() <= own) pairs.push_back(std::make_unique<Pair>());  // may throw, so it comes first
+    place = static_cast<std::uint8_t>(own);
+    used = std::max(used, own + 1);
   }
   return *pairs[place];
 }

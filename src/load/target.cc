@@ -1,6 +1,7 @@
 // Reads addresses and connects. See target.h.
 #include "load/target.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -98,6 +99,14 @@ Result<int> connect_to(const Target& target) {
     if (last) return last;
   }
   return last;
+}
+
+bool is_on_this_machine(const Target& target) {
+  if (target.host.empty() || target.host == "localhost") return true;
+  in_addr v4{};
+  if (inet_pton(AF_INET, target.host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  in6_addr v6{};
+  return inet_pton(AF_INET6, target.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6) != 0;
 }
 
 }  // namespace weir::load

@@ -22,6 +22,9 @@ struct Target {
 Result<Target> parse_target(std::string_view text);
 std::string to_string(const Target& target);
 
+// By its name: a unix socket, localhost or an address of loopback.
+bool is_on_this_machine(const Target& target);
+
 // A socket that does not block and does not wait to fill packets. The caller closes it.
 Result<int> connect_to(const Target& target);
 

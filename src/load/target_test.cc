@@ -36,5 +36,14 @@ TEST(Target, WhereNobodyListensIsSaidSo) {
   EXPECT_EQ(fd.error().message, "nobody listens at unix:/nonexistent/weir.sock; start a server there first");
 }
 
+TEST(Target, KnowsThisMachine) {
+  for (const char* here : {":1", "127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1", "unix:/run/weir.sock"}) {
+    EXPECT_TRUE(is_on_this_machine(*parse_target(here))) << here;
+  }
+  for (const char* there : {"10.0.0.7:1", "128.0.0.1:1", "[2001:db8::1]:1", "weir:1", "127.example:1"}) {
+    EXPECT_FALSE(is_on_this_machine(*parse_target(there))) << there;
+  }
+}
+
 }  // namespace
 }  // namespace weir::load

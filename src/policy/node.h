@@ -1,7 +1,8 @@
 // A config text as a tree: what stands where. YAML or JSON, read by yaml.cc; what it means is policy_reader.cc's.
 //
-// Bounds are part of the reading, since a config may come from anywhere: bytes, depth, aliases, nodes, and no key
-// twice. Aliases are copied, so a node is a value. Pure; any thread. Tested by yaml_test.cc and fuzz/yaml_config.cc.
+// Bounds are part of the reading, since a config may come from anywhere: bytes, brackets, depth, aliases, nodes, and no
+// key twice. Aliases are copied, so a node is a value. Pure; any thread. Tested by yaml_test.cc and
+// fuzz/yaml_config.cc.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +39,13 @@ struct TextProblem {
   std::string message;
 };
 
+// Whose the text is. What this program has printed itself has no bound on its bytes, values and brackets: a policy that
+// was read within the bounds may print longer than it was written, and longer still when its rules are turned.
+enum class TextFrom : std::uint8_t { outside, ourselves };
+
 // read_yaml()
 //
 // The one document of a text. Problems are added to those given; a tree that was read only in part is still a tree.
-Node read_yaml(std::string_view text, std::vector<TextProblem>& problems);
+Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFrom from = TextFrom::outside);
 
 }  // namespace weir

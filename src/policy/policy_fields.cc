@@ -207,9 +207,10 @@ constexpr Field<Policy> kPolicyFields[] = {
 
 std::span<const Field<Policy>> policy_fields() { return kPolicyFields; }
 
-Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile) {
+Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile,
+                   TextFrom from) {
   Policy policy;
-  const Node root = read_yaml(text, problems);
+  const Node root = read_yaml(text, problems, from);
   const bool is_broken = !problems.empty() && root.items.empty();
   if (is_broken) return policy;
   if (root.is_scalar() && (root.is_null || root.text.empty())) {

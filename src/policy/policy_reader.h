@@ -14,7 +14,8 @@
 namespace weir {
 
 // The policy that was read is worth something only if there are no problems.
-Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile);
+Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile,
+                   TextFrom from = TextFrom::outside);
 
 // `name:line:column: message`, a line each, in the order of the text.
 std::string problem_lines(std::string_view name, std::vector<TextProblem> problems);

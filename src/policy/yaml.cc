@@ -8,6 +8,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,7 +28,8 @@ constexpr std::size_t kTextBytes = 64;    // of a copied text count as much as a
 
 class TreeMaker final : public YAML::EventHandler {
  public:
-  TreeMaker(std::vector<TextProblem>& problems, bool is_json) : problems_(problems), is_json_(is_json) {}
+  TreeMaker(std::vector<TextProblem>& problems, TextFrom from, bool is_json)
+      : problems_(problems), nodes_max_(from == TextFrom::outside ? kNodesMax : SIZE_MAX), is_json_(is_json) {}
 
   Node root;
 
@@ -90,7 +92,7 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   void count_one(Position at) {
-    if (++nodes_ > kNodesMax) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
+    if (++nodes_ > nodes_max_) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
   }
 
   // An anchor and an alias each cost as much as what they stand for.
@@ -143,6 +145,7 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   std::vector<TextProblem>& problems_;
+  const std::size_t nodes_max_;
   const bool is_json_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchored_;
@@ -266,8 +269,8 @@ std::size_t find_control(std::string_view text) {
 
 }  // namespace
 
-Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
-  if (text.size() > kPolicyBytesMax) {
+Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFrom from) {
+  if (text.size() > kPolicyBytesMax && from == TextFrom::outside) {
     problems.push_back({{1, 1},
                         "the text has " + std::to_string(text.size()) + " bytes; at most " +
                             std::to_string(kPolicyBytesMax) + " (1 MiB) are read"});
@@ -278,15 +281,17 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
                                                          "; is the file damaged, or no text at all?"});
     return {};
   }
-  ReadAhead ahead;
-  if (const std::size_t at = ahead.find_excess(text); at != text.npos) {
-    problems.push_back({end_of(text.substr(0, at)), ahead.why()});
-    return {};
+  if (from == TextFrom::outside) {
+    ReadAhead ahead;
+    if (const std::size_t at = ahead.find_excess(text); at != text.npos) {
+      problems.push_back({end_of(text.substr(0, at)), ahead.why()});
+      return {};
+    }
   }
   // JSON is read as the value of a key, or all of it would be read ahead of.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != text.npos && (text[first] == '{' || text[first] == '[');
-  TreeMaker maker(problems, is_json);
+  TreeMaker maker(problems, from, is_json);
   try {
     std::istringstream stream{(is_json ? std::string(kKey) : "") + with_whole_characters(text)};
     YAML::Parser parser(stream);

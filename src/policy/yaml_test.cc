@@ -95,6 +95,18 @@ TEST(Yaml, HasBounds) {
   EXPECT_NE(problem_of(many + "1]").find("more than 250000 values"), std::string::npos);
 }
 
+TEST(Yaml, HasNoBoundsOnTheLengthOfWhatWePrinted) {
+  std::string list = "[";
+  for (std::size_t i = 0; i <= kNodesMax; ++i) list += "12, ";
+  std::vector<TextProblem> problems;
+  const Node root = read_yaml("a:\n  - {b: c, d: " + list + "1]}\n", problems, TextFrom::ourselves);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(root.items.at(1).items.at(0).items.at(3).items.size(), kNodesMax + 2);
+  const std::string deep(33, '[');
+  read_yaml(deep, problems, TextFrom::ourselves);
+  EXPECT_FALSE(problems.empty());
+}
+
 TEST(Yaml, SaysWhatIsWrongAndWhere) {
   const std::pair<std::string, const char*> cases[] = {
       {"a: 1\nb: 2\na: 3\n", "3:1 the key 'a' is given twice"},

@@ -53,6 +53,17 @@ void append_doors(JsonWriter& json, const AdminService& admin) {
   json.end_array();
 }
 
+// What no rule of the config decided; rules tell for themselves.
+void append_others(JsonWriter& json, const OtherUsage& others) {
+  json.begin_object("decisions");
+  json.number("inline_allowed", others.inline_limits.allowed);
+  json.number("inline_denied", others.inline_limits.denied);
+  json.number("no_rule", others.no_rule);
+  json.number("skipped", others.skipped);
+  json.number("error", others.failed);
+  json.end_object();
+}
+
 void append_rule(JsonWriter& json, const RuleView& view, const RuleUsage& numbers) {
   const Rule& rule = view.rule;
   std::string per;
@@ -94,6 +105,7 @@ HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
   json.number("threads", admin.threads);
   append_doors(json, admin);
   append_policy(json, status);
+  append_others(json, admin.control->gate().other_usage());
   json.number("changes_active", status.changes_active);
   json.text("changes_file", status.changes_file);
   json.begin_object("table");

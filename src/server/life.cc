@@ -30,7 +30,7 @@ Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch())
 bool Life::open(std::function<void()> on_hangup, std::size_t serving) {
   serving_ = serving;
   on_hangup_ = std::move(on_hangup);
-  return on_hangup_ ? signals_.open({SIGTERM, SIGINT, SIGUSR2, SIGHUP}) : signals_.open({SIGTERM, SIGINT, SIGUSR2});
+  return signals_.open({SIGTERM, SIGINT, SIGUSR2, SIGHUP});
 }
 
 void Life::upgrade() { Signals::tell(SIGUSR2); }
@@ -53,7 +53,9 @@ void Life::run() {
 void Life::on_signal(int signal) {
   if (signal == SIGHUP) {
     manager([](ServiceManager& manager) { manager.reloading(); });
-    return on_hangup_();
+    if (on_hangup_) return on_hangup_();
+    log(LogLevel::info, "nothing to read again: the server was started without --config and without TLS");
+    return manager([](ServiceManager& manager) { manager.ready(); });
   }
   if (signal == SIGUSR2) return begin_upgrade();
   if (std::exchange(is_stopping_, true)) {

@@ -3,7 +3,8 @@
 //   SIGTERM  not ready, and goes on; after the delay the doors are shut, what is in flight is finished
 //   SIGINT   the same at once; either of them again: now, whatever a loop may be waiting for
 //   SIGUSR2  a successor is started; once it serves, this process gives it the doors, lets its clients move on, and
-//   ends SIGHUP   what the server was given to do then
+//            ends
+//   SIGHUP   what the server was given to do then; without anything, a line in the log
 //
 // The loops do the work; this tells them when. One thread, but for upgrade(). Tested by life_test.cc and
 // tests/server/drain.sh, upgrade.sh and systemd.sh there.
@@ -53,8 +54,9 @@ class Life {
 
   const Ending& ending() const { return ending_; }
 
-  // Takes the signals from now on; SIGHUP only if it has a meaning. The first `serving` loops serve everybody, and a
-  // watchdog hears of them; those behind them may wait for a disk. False, and errno, if the kernel refuses.
+  // Takes the signals from now on; `on_hangup` may be empty: SIGHUP then ends nothing, either. The first `serving`
+  // loops serve everybody, and a watchdog hears of them; those behind them may wait for a disk. False, and errno, if
+  // the kernel refuses.
   bool open(std::function<void()> on_hangup, std::size_t serving);
   // Until every loop has told that it has ended.
   void run();

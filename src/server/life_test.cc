@@ -83,5 +83,18 @@ TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
   EXPECT_EQ(asked, (std::vector{Wish::shut, Wish::drain})) << "as after any other handing over";
 }
 
+TEST_F(LifeDeathTest, AHangupWithNothingToReadAgainIsToldAndEndsNothing) {
+  const auto live = [this] {
+    alarm(20);
+    settings.drain_delay = Micros{0};
+    begin(false, {});
+    std::raise(SIGHUP);
+    std::raise(SIGTERM);
+    life.run();
+    _exit(0);
+  };
+  EXPECT_EXIT(live(), testing::ExitedWithCode(0), "nothing to read again");
+}
+
 }  // namespace
 }  // namespace weir

@@ -63,6 +63,10 @@ class Page {
     other.inline_limits.rule = kInlineRule;
     const auto is_inline = [](const RuleUsage& one) { return one.rule == kInlineRule; };
     if (std::ranges::none_of(rules, is_inline)) rules.push_back(other.inline_limits);
+    // Whoever may ban would make labels otherwise, one a ban.
+    std::erase_if(rules, [](const RuleUsage& one) { return one.by_hand; });
+    other.by_hand.rule = kByHandRules;
+    rules.push_back(other.by_hand);
 
     out_.family("weir_decisions_total", kCounter, "Requests that were decided, each once, by the rule that decided.");
     for (const RuleUsage& one : rules) {

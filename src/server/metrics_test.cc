@@ -126,6 +126,28 @@ TEST_F(Metrics, DoNotGrowWithClients) {
   EXPECT_EQ(page.find("user="), page.npos);
 }
 
+// Nor with bans, which come and go and are named by numbers; what they counted stays.
+TEST_F(Metrics, CountAllBansAsOne) {
+  const std::string config = "rules:\n  - {name: login, per: ip, limit: 2/h}\n";
+  use(config);
+  const std::size_t before = read().series();
+  const auto denied = [&](const std::string& rule) {
+    return read().value("weir_decisions_total", {{"rule", rule}, {"outcome", "denied"}});
+  };
+  for (const char* const name : {"ban-1", "ban-2"}) {
+    auto policy = *parse_policy(config + "  - {name: " + name + ", match: {user: m}, limit: 0/second}\n", "test");
+    policy.rules.back().by_hand = true;
+    ASSERT_TRUE(gate.apply(policy, Force::yes));
+    ASSERT_TRUE(gate.check({.user = "m"}));
+    EXPECT_EQ(denied(name), "");
+    EXPECT_EQ(read().series(), before);
+    EXPECT_EQ(gate.usage().back().denied, 1U) << "it is told for itself elsewhere";
+  }
+  use(config);
+  EXPECT_EQ(denied(std::string(kByHandRules)), "2");
+  EXPECT_FALSE(parse_policy("rules: [{name: " + std::string(kByHandRules) + ", limit: 1/s}]", "test"));
+}
+
 // The table in the guide and the page name the same metrics; so do the alerts and the dashboard, which need not be all.
 TEST_F(Metrics, AreAllToldOf) {
   const auto names_in = [](const std::string& path, const std::regex& name) {

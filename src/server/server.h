@@ -41,7 +41,7 @@ struct ServerOptions {
   std::string password{};  // that Redis clients must give; empty: none
   Gate* gate = nullptr;    // the rules, which outlive the server; null: there are none
   LifeSettings life{};
-  std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again; empty: nothing
+  std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again
   TlsOptions tls{};
   PeerOptions peers{};
   Gate* counting = nullptr;  // counts what is decided, by rules or not; outlives the server; null: nobody does

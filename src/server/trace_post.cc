@@ -109,6 +109,11 @@ Result<int> read_status(int socket, Deadline& deadline) {
 
 }  // namespace
 
+std::string host_field(const PostTarget& target) {
+  const bool is_v6 = target.host.find(':') != target.host.npos;
+  return (is_v6 ? "[" + target.host + "]" : target.host) + ":" + target.port;
+}
+
 Result<int> post_json(const PostTarget& target, const std::string& body, const std::atomic<bool>& is_ending) {
   Deadline deadline(is_ending);
   addrinfo wanted{};
@@ -120,7 +125,7 @@ Result<int> post_json(const PostTarget& target, const std::string& body, const s
   Result<Descriptor> socket = fail(ErrorCode::unavailable, "no address");
   for (const addrinfo* to = names.first; to != nullptr && !socket; to = to->ai_next) socket = connect_to(*to, deadline);
   if (!socket) return fail(std::move(socket.error()));
-  const std::string head = "POST " + target.path + " HTTP/1.1\r\nHost: " + target.host + ":" + target.port +
+  const std::string head = "POST " + target.path + " HTTP/1.1\r\nHost: " + host_field(target) +
                            "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
                            "\r\nConnection: close\r\n\r\n";
   return write_all(socket->get(), head, deadline)

@@ -1,10 +1,11 @@
 // A request's span from its first look to its answer, for the doors: what it is called and what it came to.
 //
-// Belongs to one loop and its thread. Tested by tests/server/traces.sh.
+// Belongs to one loop and its thread. Tested by traces_test.cc and tests/server/traces.sh.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,10 +24,15 @@ inline void tell_outcome(TraceSpan& span, const DecidedRule& decided) {
   if (!decided.rule.empty()) span.attributes.push_back({"weir.rule", decided.rule});
 }
 
-// `route` is one of ours, so that there are few names.
+// As OpenTelemetry has it: a method that nobody knows is `_OTHER`, and the span's name then begins with HTTP. `route`
+// is one of ours. So there are few names, whatever clients send.
 inline void tell_http(TraceSpan& span, std::string_view method, std::string_view route) {
-  span.name.assign(method).append(" ").append(route);
-  span.attributes = {{"http.request.method", std::string(method)}, {"http.route", std::string(route)}};
+  constexpr std::string_view kMethods[] = {"GET",    "HEAD",    "POST",    "PUT",  "PATCH",
+                                           "DELETE", "OPTIONS", "CONNECT", "TRACE"};
+  const bool is_known = std::ranges::find(kMethods, method) != std::end(kMethods);
+  span.name.assign(is_known ? method : "HTTP").append(" ").append(route);
+  span.attributes = {{"http.request.method", std::string(is_known ? method : "_OTHER")},
+                     {"http.route", std::string(route)}};
 }
 
 inline void tell_http_status(TraceSpan& span, int status) {

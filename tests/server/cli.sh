@@ -46,6 +46,14 @@ refused "write memory, and --state FILE for one that lasts" serve --store redis:
 refused "cannot be opened" serve --password-file /nowhere/password
 refused "/nowhere/weir.state" serve --state /nowhere/weir.state
 
+# What cannot be printed was not done.
+for words in version --version --help help 'serve --help' schema 'completion bash' manual; do
+  # shellcheck disable=SC2086
+  said=$(timeout 20 "$program" $words 2>&1 >/dev/full)
+  is "weir $words, to a full disk: exit code" 1 $?
+  is "  and why" "weir: cannot write: No space left on device" "$said"
+done
+
 # What it prints on starting are commands that work.
 start_server --keys 3
 out=$(cat "$work/out0")

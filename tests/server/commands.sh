@@ -85,6 +85,14 @@ has "top names the busiest" "user=42" "$said"
 weir rules list
 has "rules: a head" "rule   mode     per" "$said"
 has "and each rule" "login  enforce  ip" "$said"
+for change in 'rules mode login off' 'rules kill-switch on' 'keys ban --user 7'; do
+  for time in '' soon; do
+    # shellcheck disable=SC2086
+    weir $change --for "$time"
+    is "$change --for '$time': exit code 2" 2 "$code"
+    has "  and what to write" "is no time to last; write it like 10min" "$said"
+  done
+done
 weir rules mode login off --for 1h --reason "too strict"
 has "a mode" "is in force; weir rules undo" "$said"
 weir rules list

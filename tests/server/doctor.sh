@@ -46,6 +46,18 @@ has "no state file" "there is no state file" "$said"
 has "too few descriptors" "raise the limit" "$said"
 doctor --strict
 is "--strict: exit code 1" 1 "$code"
+# A link into memory is seen for what it is.
+if [ "$(stat -f -c %T /dev/shm)" == tmpfs ]; then
+  memory=$(mktemp -d -p /dev/shm)
+  trap 'rm -rf "$memory"; cleanup' EXIT
+  ln -s "$memory" "$work/link"
+  start_server --state "$work/link/state"
+  doctor
+  has "a state behind a link" "the state is in $work/link/state, on tmpfs" "$said"
+  has "  and what it means" "it does not survive a reboot" "$said"
+else
+  echo "skip  a state behind a link: /dev/shm is no tmpfs"
+fi
 said=$("$program" doctor --admin 127.0.0.1:1 2>&1)
 is "nobody there: exit code 1" 1 "$?"
 has "and what to do" "Is weir serve running?" "$said"

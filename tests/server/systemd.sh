@@ -43,6 +43,9 @@ listen "@weir-$$" "$work/told"
 export NOTIFY_SOCKET=@weir-$$ WATCHDOG_PID=1 WATCHDOG_USEC=100000
 start_server
 is "an abstract socket is told, too" yes "$(heard READY=1 && echo yes)"
+kill -HUP "$pid"
+is "without rules and TLS, a SIGHUP is answered" yes "$(heard RELOADING=1 && until_true 20 is_ready_again && echo yes)"
+is "and the server goes on" ok "$(curl -s -m 20 "$http/livez")"
 kill -TERM "$pid"
 wait "$pid"
 is "another's watchdog is left alone" 0 "$(grep -c WATCHDOG "$work/told")"

@@ -1,0 +1,24 @@
+// Columns for people, and what a terminal must not be sent.
+#include "command/table_text.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+TEST(TableText, ShowsNothingThatATerminalWouldActUpon) {
+  EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a?[2Jb??");
+  EXPECT_EQ(printable("a\xc2\x9b\x32Jb\xc2\x80\xc2\x9f"), "a?2Jb??") << "U+009B is ESC [ in one";
+  EXPECT_EQ(printable("\xc2\xa0\xc2\xbf\xc3\x9f\xe2\x82\xac"), "\xc2\xa0\xc2\xbf\xc3\x9f\xe2\x82\xac");
+  EXPECT_EQ(printable("cut \xc2"), "cut \xc2");
+}
+
+TEST(TableText, AlignsByWhatIsShown) {
+  TableText table({"key", ">hits"});
+  table.add({"a\xc2\x9b", "7"});
+  table.add({"\xc3\xa9t\xc3\xa9", "1234"});
+  EXPECT_EQ(table.text(), "key  hits\na?      7\n\xc3\xa9t\xc3\xa9  1234\n");
+}
+
+}  // namespace
+}  // namespace weir
