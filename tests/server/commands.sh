@@ -128,7 +128,7 @@ certificate ca server
 start_server --config "$work/weir.yaml" --tls-cert "$work/server.pem" --tls-key "$work/server.key"
 weir rules list
 is "a port that speaks TLS: exit code 1" 1 "$code"
-has "and what to do" "this port speaks TLS; leave the admin port out with --tls http,grpc,resp, or " "$said"
+has "and what to do" "this port speaks TLS; write --admin https://127.0.0.1:$admin_port" "$said"
 weir check --user 1
-has "so for a check" "this port speaks TLS; leave this port out with --tls grpc,resp,admin" "$said"
+has "so for a check" "this port speaks TLS; write --http https://127.0.0.1:$http_port" "$said"
 finish

@@ -52,9 +52,11 @@ free_port shown_http shown_resp
 mkdir "$work/shown"
 example=$(sed -n '/^## TLS/,/^## Stop/p' "$2/docs/operate.md" | sed -n '/^```sh$/,/^```$/p' | grep -v '^```' |
   sed -e "s#^weir serve#'$program' serve --http :$shown_http --grpc off --resp :$shown_resp --admin off#" \
-    -e "s#^weir check#'$program' check#; s/8080/$shown_http/; s/6380/$shown_resp/" -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
+    -e "s#^weir check#'$program' check#; s/8080/$shown_http/; s/6380/$shown_resp/" \
+    -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
 is "the example of the page" "ok PONG allowed: 8 of 9 left" \
-  "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null | sed 's/ left,.*/ left/' | paste -sd' ')"
+  "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null |
+    sed 's/ left,.*/ left/' | paste -sd' ')"
 
 # --- four doors ------------------------------------------------------------------------------------------------------
 start_server "${tls[@]}" --log-level debug
