@@ -63,7 +63,7 @@ class TlsStream {
   // It sent so many records in a row without a byte for the session that it was taken to fail.
   static constexpr std::size_t kIdleRecordsMax = 64;
   virtual bool has_babbled() const = 0;
-  // A record was begun and has not come to its end; it holds memory.
+  // A record, or a handshake's message after the handshake, was begun and has not come to its end; it holds memory.
   virtual bool is_midway() const = 0;
   static constexpr std::size_t kMidwayHeld = std::size_t{17} << 10;
   // Why; in OpenSSL's words.
