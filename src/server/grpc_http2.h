@@ -26,9 +26,7 @@ inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 
 class GrpcSession final : public Session {
  public:
-  explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {
-    begin();
-  }
+  explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {}
   GrpcSession(const GrpcSession&) = delete;
   GrpcSession& operator=(const GrpcSession&) = delete;
   ~GrpcSession() override {
@@ -53,6 +51,7 @@ class GrpcSession final : public Session {
   bool send(std::string& output);
   void set_deadlines();
   Phase phase() const;
+  void begin_drain();
   void say_goodbye();
 
   // What nghttp2 calls.
@@ -112,7 +111,7 @@ class GrpcSession final : public Session {
   }
 
   GrpcService& service_;
-  nghttp2_session* http2_ = nullptr;
+  nghttp2_session* http2_ = nullptr;  // none until the client has greeted
   GrpcCall* open_ = nullptr;  // all calls, the newest first
   std::size_t pending_ = 0;   // of them: the request is not complete
   std::size_t held_ = 0;      // bytes of requests and answers

@@ -35,6 +35,7 @@ struct GrpcSession::Callback {
   }
 };
 
+// Not before there is somebody to talk to: many connect in advance and say nothing for days.
 void GrpcSession::begin() {
   nghttp2_session_callbacks* callbacks = nullptr;
   WEIR_ASSERT(nghttp2_session_callbacks_new(&callbacks) == 0);
@@ -82,6 +83,8 @@ Progress GrpcSession::consume(std::string_view input, Turn& turn, std::string& o
   if (!is_greeted_) {
     const Progress greeted = greet(input, output);
     if (!is_greeted_) return greeted;
+    begin();
+    if (is_draining_) begin_drain();
   }
   Progress progress;
   answered_ = 0;
@@ -188,10 +191,16 @@ void GrpcSession::wake(Micros now, std::string& output) {
   is_broken_ = is_broken_ || !send(output);
 }
 
-// First a notice, which every client has heard once it has answered a ping; then the last GOAWAY, after which no call
-// can be lost on the way.
+// Who has not greeted yet hears of it when it does.
 void GrpcSession::drain(std::string& output) {
   if (std::exchange(is_draining_, true) || !is_greeted_) return;
+  begin_drain();
+  is_broken_ = is_broken_ || !send(output);
+}
+
+// First a notice, which every client has heard once it has answered a ping; then the last GOAWAY, after which no call
+// can be lost on the way.
+void GrpcSession::begin_drain() {
   final_due_ = service_.limiter.now() + kGrpcDrainNotice;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
@@ -199,10 +208,10 @@ void GrpcSession::drain(std::string& output) {
   }
   nghttp2_submit_shutdown_notice(http2_);
   nghttp2_submit_ping(http2_, NGHTTP2_FLAG_NONE, nullptr);
-  is_broken_ = is_broken_ || !send(output);
 }
 
 void GrpcSession::tell_watchers(std::string& output) {
+  if (!is_greeted_) return;
   for (GrpcCall* call = open_; call != nullptr; call = call->next) {
     if (call->head.method != GrpcMethod::health_watch || call->is_pending || call->is_finished) continue;
     tell_health(*call);
@@ -224,6 +233,7 @@ bool GrpcSession::is_drained() const {
 
 void GrpcSession::give_up(GiveUp why, std::string& output) {
   if (!is_greeted_ && why == GiveUp::too_slow) return;  // nobody knows what it would have spoken
+  if (http2_ == nullptr) begin();
   std::string_view reason = "a request was not finished in time";
   if (why == GiveUp::no_room) reason = "all connections together hold as much memory as they may";
   if (why == GiveUp::too_crowded) reason = "as many connections as may be are open";
