@@ -66,6 +66,8 @@ class TlsStream {
   // A record, or a handshake's message after the handshake, was begun and has not come to its end; it holds memory.
   virtual bool is_midway() const = 0;
   static constexpr std::size_t kMidwayHeld = std::size_t{17} << 10;
+  // What a handshake holds until it is done, measured.
+  static constexpr std::size_t kHandshakeHeld = std::size_t{44} << 10;
   // Why; in OpenSSL's words.
   virtual std::string_view failure() const = 0;
 

@@ -129,5 +129,30 @@ TEST_F(TlsAbuse, OfAHandshakeMessageInTwoRecordsIsNone) {
   EXPECT_FALSE(connection->is_dead()) << "it is whole, and who says nothing may stay";
 }
 
+TEST_F(TlsAbuse, OfHandshakesThatAreNotEndedIsBoundedByTheBuffers) {
+  certificates = load();
+  all.held_max = TlsStream::kHandshakeHeld + 1'000;
+  enter({.tls = certificates.get(), .inside = TlsInside::redis});
+  SSL_do_handshake(ssl);
+  turn();
+  EXPECT_GE(all.held, TlsStream::kHandshakeHeld) << "its memory is counted";
+  {
+    // Another one, beside it.
+    const std::unique_ptr<Connection> first = std::move(connection);
+    const Descriptor first_client = std::move(client);
+    enter({.tls = certificates.get(), .inside = TlsInside::redis});
+    SSL_do_handshake(ssl);
+    turn();
+    EXPECT_TRUE(connection->is_dead());
+    EXPECT_EQ(refused(Refused::buffers), 1U);
+    connection.reset();
+  }
+  EXPECT_EQ(all.held, 0U);
+  enter({.tls = certificates.get(), .inside = TlsInside::redis});
+  ASSERT_TRUE(shake_hands()) << "there is room again";
+  EXPECT_LT(all.held, 1'000U) << "which a handshake that has ended gives back";
+  EXPECT_EQ(talk("PING\r\n"), "+PONG\r\n");
+}
+
 }  // namespace
 }  // namespace weir

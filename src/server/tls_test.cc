@@ -233,14 +233,38 @@ TEST_F(TlsConnections, AreServedOnceWhenTheServerStopsInTheirHandshake) {
   EXPECT_TRUE(connection->is_dead());
 
   enter({.tls = certificates.get()});
-  connection->drain();
-  finish_turn();
-  EXPECT_TRUE(connection->is_dead()) << "it has said nothing";
-  enter({.tls = certificates.get()});
   say_plain("\x16");
   connection->drain();
   wait(3);
   EXPECT_TRUE(connection->is_dead()) << "it takes its time";
+}
+
+TEST_F(TlsConnections, MayBeginWhenTheServerStopsAsTheyConnect) {
+  const auto certificates = load();
+  enter({.tls = certificates.get(), .inside = TlsInside::redis});
+  connection->drain();
+  wait(1);
+  ASSERT_FALSE(connection->is_dead()) << "its first byte is on the way";
+  SSL_do_handshake(ssl);
+  turn();
+  wait(2);
+  ASSERT_FALSE(connection->is_dead()) << "from then on it has as long as any other";
+  ASSERT_TRUE(shake_hands());
+  EXPECT_EQ(talk("PING\r\n"), "+PONG\r\n");
+  wait(5);
+  EXPECT_TRUE(connection->is_dead());
+
+  for (const Entrance& wanted : {Entrance{.tls = certificates.get()}, Entrance{.proxies = &proxies}}) {
+    enter(wanted);
+    connection->drain();
+    wait(2);
+    EXPECT_TRUE(connection->is_dead()) << "nothing came";
+    enter(wanted);
+    wait(2);
+    connection->drain();
+    EXPECT_TRUE(connection->is_dead()) << "it has had the time to say something";
+  }
+  EXPECT_EQ(refused(Refused::slow), 0U) << "which is nobody's fault";
 }
 
 TEST_F(TlsConnections, LearnFromAProxyWhoTheirClientIs) {
