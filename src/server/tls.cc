@@ -391,6 +391,7 @@ class OpenSslCertificates final : public TlsCertificates {
 
   void reload() override {
     const std::lock_guard one_at_a_time(reload_mutex_);
+    told_.clear();  // whoever asks is told
     reload_as(look_at(options_));
   }
 
@@ -399,7 +400,8 @@ class OpenSslCertificates final : public TlsCertificates {
     std::string now = look_at(options_);
     // A key is written after its certificate, or before: what still moves is left alone.
     const bool rests = now == std::exchange(looked_, now);
-    if (rests && now != seen_) reload_as(std::move(now));
+    const bool is_due = has_failed_ && ++looks_ >= kLooksUntilRetry;
+    if (rests && (now != seen_ || is_due)) reload_as(std::move(now));
   }
 
   std::unique_ptr<TlsStream> open(int socket, TlsInside inside) const override {
@@ -426,7 +428,9 @@ class OpenSslCertificates final : public TlsCertificates {
  private:
   void reload_as(std::string seen) {
     auto loaded = load(options_);
-    seen_ = std::move(seen);  // what is bad is told once, not every second
+    seen_ = std::move(seen);
+    has_failed_ = !loaded;
+    looks_ = 0;
     const std::string until = loaded ? std::to_string(loaded->not_after) : "";
     {
       const std::lock_guard lock(mutex_);
@@ -436,15 +440,23 @@ class OpenSslCertificates final : public TlsCertificates {
     }
     if (loaded) {
       log(LogLevel::info, "the certificate was read again", {{"file", options_.certificate}, {"not_after", until}});
-    } else {
+      told_.clear();
+    } else if (loaded.error().message != told_) {  // what is bad is told once, not at every try
       log(LogLevel::error, "the certificate stays as it was", {{"error", loaded.error().message}});
+      told_ = loaded.error().message;
     }
   }
 
+  // Files that were no good may become so as they are: a certificate whose first day comes, descriptors to open them.
+  static constexpr int kLooksUntilRetry = 30;
+
   const TlsOptions options_;
-  std::mutex reload_mutex_;   // guards the next two
+  std::mutex reload_mutex_;   // guards all up to the next one
   std::string seen_;          // the files, when they were last loaded
   std::string looked_;        // the files, at the last look
+  std::string told_;          // why they could not be, as the log has it
+  int looks_ = 0;             // since they could not be
+  bool has_failed_ = false;   // they could not be
   mutable std::mutex mutex_;  // guards what follows
   Loaded loaded_;
   TlsStatus status_{.is_on = true};

@@ -97,7 +97,8 @@ class TlsCertificates {
 
   // Reads the files again and logs what came of it. A pair that is no good changes nothing.
   virtual void reload() = 0;
-  // The same if the files have become others and have rested since the last look: for whoever looks every second.
+  // The same if the files have become others and have rested since the last look: for whoever looks every second. If
+  // they were no good, also after some looks at the same files.
   virtual void reload_if_changed() = 0;
 
   // For a connection that was accepted; null without memory.

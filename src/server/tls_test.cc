@@ -3,6 +3,7 @@
 #include "server/tls.h"
 
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <string>
@@ -215,6 +216,25 @@ TEST_F(TlsConnections, KeepTheCertificateThatTheyBeganWith) {
   enter({.tls = certificates.get(), .inside = TlsInside::redis});
   ASSERT_TRUE(shake_hands());
   EXPECT_EQ(serial(), 2);
+}
+
+TEST_F(TlsConnections, SeeACertificateThatCouldNotBeReadAtFirst) {
+  const auto certificates = load();
+  pair.write(2);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  testing::internal::CaptureStderr();
+  setrlimit(RLIMIT_NOFILE, &none);  // it can be looked at, and not be opened
+  for (int i = 0; i < 70; ++i) certificates->reload_if_changed();
+  setrlimit(RLIMIT_NOFILE, &before);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_GT(certificates->status().failed_reloads, 1U) << "it is tried again";
+  EXPECT_LT(certificates->status().failed_reloads, 5U) << "now and then";
+  EXPECT_EQ(count(told, "the certificate stays as it was"), 1U) << "and told once";
+  for (int i = 0; i < 40; ++i) certificates->reload_if_changed();
+  EXPECT_EQ(certificates->status().reloads, 1U);
+  EXPECT_TRUE(certificates->status().last_reload_ok);
 }
 
 TEST_F(TlsConnections, AreServedOnceWhenTheServerStopsInTheirHandshake) {
