@@ -138,6 +138,7 @@ class ThreadedServer final : public Server {
     }
     life_.run();
     for (std::thread& thread : threads) thread.join();
+    send_last_spans();
     for (const Stopped end : ends) {
       if (end == Stopped::forced) return end;
     }
@@ -145,6 +146,15 @@ class ThreadedServer final : public Server {
   }
 
  private:
+  // For a moment, and not at all if somebody is in a hurry.
+  void send_last_spans() {
+    constexpr std::chrono::milliseconds kMost{2'500}, kLook{50};
+    if (!all_.traces) return;
+    for (auto left = kMost; left.count() > 0 && !life_.is_hurried(); left -= kLook) {
+      if (all_.traces->finish(kLook)) return;
+    }
+  }
+
   using MakeSessionOf = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
 
   Result<void> open_doors() {
