@@ -32,6 +32,7 @@ inline const std::string kOneAddress =
 class GrpcTest : public testing::Test {
  protected:
   static constexpr Micros kStart{1'789'992'000'000'000};
+  static constexpr Micros kTakeMax{std::int64_t{Bounds{}.write_seconds} * 1'000'000};
 
   void use(std::string_view text) {
     const auto policy = parse_policy(text, "test.yaml");
@@ -61,10 +62,17 @@ class GrpcTest : public testing::Test {
     return player.take();
   }
 
+  static DoorBounds counting(DoorCounts& into) {
+    DoorBounds bounds;
+    bounds.counts = &into;
+    return bounds;
+  }
+
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kStart);
   Limiter limiter{LimiterOptions{.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand}};
   Gate gate{limiter};
-  GrpcService service{limiter, &gate};
+  DoorCounts counts;
+  GrpcService service{limiter, &gate, counting(counts)};
   std::unique_ptr<Session> session = make_grpc_session(service);
   std::unique_ptr<GrpcClient> client = std::make_unique<GrpcClient>(*session, limiter);
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <string>
 #include <utility>
 
 #include "admin/reloader.h"
@@ -29,12 +30,25 @@ const char* const kServeExamples =
 
 namespace {
 
-// Many systems give a process 1,024 descriptors and let it have more when it asks.
-void ask_for_descriptors(std::size_t wanted) {
+// Many systems give a process 1,024 descriptors and let it have more when it asks. How many it has then.
+std::size_t ask_for_descriptors(std::size_t wanted) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted);
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return wanted;
+  const rlim_t before = std::exchange(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, wanted));
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+// One door must not take the descriptors of another, least of all of the one that tells whether the server lives.
+void share_descriptors(ServerOptions& options, std::size_t descriptors) {
+  if (descriptors >= descriptors_needed(options)) return;
+  const std::string connections = std::to_string(options.connections_max);
+  const std::string wanted = std::to_string(descriptors_wanted(options));
+  const bool fits = fit_connections(options, descriptors);
+  log(LogLevel::warn, "too few descriptors for --connections " + connections,
+      {{"descriptors", std::to_string(descriptors)},
+       {"connections",
+        fits ? std::to_string(options.connections_max) + " on each port" : "as many as there is room for"},
+       {"fix", "raise the hard limit to " + wanted + " (ulimit -Hn, LimitNOFILE=), or lower --connections"}});
 }
 
 }  // namespace
@@ -71,10 +85,11 @@ int ServeCommand::run() {
   ServiceManager manager;
   options.life.manager = &manager;
   options.life.keeps_state = !store_.state.empty();
-  ask_for_descriptors(descriptors_wanted(options));
+  const std::size_t descriptors = ask_for_descriptors(descriptors_wanted(options));
   std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
   set_log_level(log_.level);
   const LogWriter log_writer(log_.format);
+  share_descriptors(options, descriptors);
 
   auto limiter_options = store_.limiter_options();
   if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);

@@ -55,6 +55,8 @@ void Connection::guarded(Step step) {
   }
 }
 
+bool Connection::is_fresh() const { return all_.tick - since_ <= kFreshMax; }
+
 bool Connection::takes_input() const {
   return !is_full_ && !session_->is_holding() && out_.size() - sent_ < all_.bounds.output_max;
 }
@@ -86,9 +88,16 @@ void Connection::begin_with(std::unique_ptr<Prelude> prelude) {
   phase_ = Phase::header;
 }
 
+// The memory of a handshake is there from its first byte on, and its client need not even be real.
 void Connection::prepare() {
+  if (prelude_->will_shake_hands() && all_.held + TlsStream::kHandshakeHeld > all_.held_max) {
+    counts_.refuse(Refused::buffers);
+    return die();
+  }
+  const bool had_begun = prelude_->has_begun();
   switch (prelude_->go_on()) {
     case Prelude::Step::again:
+      if (is_draining_ && !had_begun && prelude_->has_begun()) since_ = all_.tick;
       return;
     case Prelude::Step::failed:
       return give_up_prelude();
@@ -222,6 +231,7 @@ bool Connection::finish() {
     if (!is_dead() && has_ended_ && !has_output()) part();
     if (is_dead() || !is_growing_too_much() || is_closing_) return;
     counts_.refuse(Refused::buffers);
+    if (prelude_) return die();
     give_up(GiveUp::no_room);
     flush();
     // Who leaves much unread would keep that memory until its patience ends: the last words come too late for it.
@@ -253,7 +263,7 @@ void Connection::drop_input() {
 // Whoever was told something last is given the time to read it.
 void Connection::end_if_drained() {
   if (!is_draining_ || is_closing_ || is_full_ || is_midway() || !session_->is_drained()) return;
-  if (!has_spoken_ && !has_ended_ && all_.tick - since_ <= kFreshMax) return;
+  if (!has_spoken_ && !has_ended_ && is_fresh()) return;
   is_closing_ = true;
   if (has_output()) return;
   if (spoke_last_) return linger();
@@ -261,8 +271,10 @@ void Connection::end_if_drained() {
 }
 
 bool Connection::is_growing_too_much() {
-  const std::size_t before = std::exchange(
-      held_, in_.capacity() + out_.capacity() + session_->held() + (in_record_ ? TlsStream::kMidwayHeld : 0));
+  const std::size_t of_tls = prelude_ && prelude_->is_shaking_hands() ? TlsStream::kHandshakeHeld
+                             : in_record_                             ? TlsStream::kMidwayHeld
+                                                                      : 0;
+  const std::size_t before = std::exchange(held_, in_.capacity() + out_.capacity() + session_->held() + of_tls);
   all_.held += held_ - before;  // wraps around to the right sum when it shrinks
   return held_ > before && held_ > kBufferKeep && all_.held > all_.held_max;
 }
@@ -376,11 +388,15 @@ void Connection::drain() {
   });
 }
 
-// Whoever has begun to say who it is may end that, and is then served once.
+// Whoever has begun to say who it is may end that, and is then served once; whoever has just connected may begin.
 void Connection::drain_prelude() {
   prepare();
-  if (prelude_ && !prelude_->has_begun()) die();
-  since_ = all_.tick;
+  if (!prelude_ || is_dead()) return;
+  if (prelude_->has_begun()) {
+    since_ = all_.tick;
+  } else if (!is_fresh()) {
+    die();
+  }
 }
 
 void Connection::refuse(GiveUp why) {
@@ -405,6 +421,10 @@ void Connection::watch_patience() {
     return;
   }
   if (prelude_) {
+    if (is_draining_ && !prelude_->has_begun()) {
+      if (!is_fresh()) die();
+      return;
+    }
     const std::uint32_t most = is_draining_ ? kLingerMax : std::min(patience_.header, kPreludeMax);
     if (all_.tick - since_ <= most) return;
     counts_.refuse(Refused::slow);

@@ -93,6 +93,7 @@ class Connection {
   // A part of a TLS record may be a part of a request.
   Phase phase() const { return phase_ == Phase::idle && in_record_ ? Phase::header : phase_; }
   bool takes_input() const;
+  bool is_fresh() const;
 
   void die();
   void cut_off();

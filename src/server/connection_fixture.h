@@ -1,6 +1,6 @@
 // A connection over a real pair of sockets, driven as a loop drives it; its client sends and takes what it wants to.
 //
-// One thread. Used by connection_test.cc and tls_test.cc.
+// One thread. Used by connection_test.cc and, by tls_fixture.h, the tests of TLS.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -33,6 +33,8 @@ class GrpcAbuseTest : public GrpcTest {
     }
     return !client->progress.close;
   }
+
+  std::uint64_t refused(Refused why) const { return counts.refused[static_cast<std::size_t>(why)].get(); }
 };
 
 TEST_F(GrpcAbuseTest, KeepsAGatewayWhoseCallsTimeOutInThousands) {
@@ -76,6 +78,56 @@ TEST_F(GrpcAbuseTest, BoundsAnswersThatNobodyTakes) {
     client->exchange();
     ASSERT_LE(session->held(), kGrpcHeldMax + 2 * questions.size());
   }
+}
+
+TEST_F(GrpcAbuseTest, DoesNotWaitForAWindowThatIsNeverWidened) {
+  connect(0);
+  client->takes = false;
+  std::string questions;
+  for (int i = 0; i < 100'000; ++i) questions += framed(std::string_view(":\0", 2));  // which services are there?
+  const std::int32_t stream = client->begin(GrpcClient::usual(kReflection), questions);
+  const std::int32_t unary = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress), true);
+  client->exchange();
+  EXPECT_GT(session->held(), 300'000u) << "questions and answers";
+  EXPECT_EQ(session->due(), kStart + kTakeMax);
+  wake_at(kTakeMax - Micros{1});
+  EXPECT_FALSE(client->heard[stream].is_closed);
+  nghttp2_submit_window_update(client->http2, NGHTTP2_FLAG_NONE, unary, 1);
+  client->exchange();
+  wake_at(kTakeMax);
+  EXPECT_EQ(client->heard[stream].error, std::uint32_t{NGHTTP2_ENHANCE_YOUR_CALM});
+  EXPECT_FALSE(client->heard[unary].is_closed) << "a byte of it was taken: it is slow, and waited for";
+  EXPECT_EQ(refused(Refused::unread), 1U);
+  wake_at(2 * kTakeMax);
+  EXPECT_EQ(client->heard[unary].error, std::uint32_t{NGHTTP2_ENHANCE_YOUR_CALM});
+  EXPECT_EQ(refused(Refused::unread), 2U);
+  EXPECT_EQ(session->held(), 0u);
+  EXPECT_EQ(session->due(), kNever);
+  client->takes = true;
+  nghttp2_settings_entry wide{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 65'535};
+  nghttp2_submit_settings(client->http2, NGHTTP2_FLAG_NONE, &wide, 1);
+  EXPECT_EQ(client->call(kHealthCheck, "").status(), "0") << "the connection goes on";
+}
+
+TEST_F(GrpcAbuseTest, DoesNotWaitForTheRestOfAQuestionForEver) {
+  const std::string question = framed(std::string_view(":\0", 2));
+  const std::int32_t stream = client->begin(GrpcClient::usual(kReflection), question);
+  client->exchange();
+  EXPECT_EQ(client->heard[stream].messages().size(), 1u);
+  EXPECT_EQ(session->due(), kNever) << "a stream may be silent";
+  client->send(stream, question.substr(0, 6), false);
+  client->exchange();
+  EXPECT_EQ(session->due(), kStart + kGrpcPatience);
+  client->send(stream, question.substr(6), false);
+  client->exchange();
+  EXPECT_EQ(client->heard[stream].messages().size(), 2u);
+  wake_at(kGrpcPatience);
+  EXPECT_FALSE(client->heard[stream].is_closed);
+  client->send(stream, question.substr(0, 6), false);
+  client->exchange();
+  wake_at(2 * kGrpcPatience);
+  EXPECT_EQ(client->heard[stream].status(), "4");
+  EXPECT_EQ(session->held(), 0u);
 }
 
 TEST_F(GrpcAbuseTest, AnswersAFloodOfQuestionsInTheEnd) {
@@ -169,13 +221,8 @@ TEST_F(GrpcAbuseTest, KeepsAClientThatUpdatesItsWindowsWithEveryCall) {
 }
 
 TEST_F(GrpcAbuseTest, CountsEachWhoGoesTooFar) {
-  DoorCounts counts;
-  DoorBounds bounds;
-  bounds.counts = &counts;
-  GrpcService counted(limiter, &gate, bounds);
-  const auto refused = [&](Refused why) { return counts.refused[static_cast<std::size_t>(why)].get(); };
   const auto say = [&](const std::string& bytes) {
-    const auto one = make_grpc_session(counted);
+    const auto one = make_grpc_session(service);
     SessionPlayer player(*one, limiter);
     return player.feed(bytes).close;
   };

@@ -26,6 +26,8 @@ struct GrpcCall {
   std::size_t sent = 0;
   std::size_t surplus = 0;  // what came of a request that is refused in any case
   Micros deadline = kNever;
+  Micros question_due = kNever;        // of a stream: until when a question that was begun must be whole
+  Micros take_due = kNever;            // until when something of `out` must be taken; kNever: it is not waited for
   GrpcStatus status = GrpcStatus::ok;  // of the trailers
   std::string message{};               // of the same
 

@@ -29,7 +29,7 @@ void GrpcSession::expire(GrpcCall& call) {
 void GrpcSession::tell_health(GrpcCall& call) {
   const std::size_t before = call.out.size();
   service_.methods.run(call.head.method, {}, serving(), call.out);
-  held_ += call.out.size() - before;
+  unsent_ += call.out.size() - before;
 }
 
 // Ends a stream that would go on for ever: whoever watches is told that the server no longer serves.
@@ -43,7 +43,7 @@ int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   if (call != nullptr && call->is_foreign) return take_surplus(*call, data.size());
   if (call == nullptr || call->is_finished) return 0;
   if (call->head.method == GrpcMethod::health_watch && !call->is_pending) return 0;
-  if (held_ + data.size() > kGrpcHeldMax) {
+  if (held() + data.size() > kGrpcHeldMax) {
     service_.bounds.refuse(Refused::pipeline);
     finish(*call, GrpcStatus::resource_exhausted, "the calls of this connection hold as much memory as they may");
     return 0;
@@ -58,7 +58,8 @@ void GrpcSession::forget(GrpcCall* call) {
   (call->before == nullptr ? open_ : call->before->next) = call->next;
   if (call->next != nullptr) call->next->before = call->before;
   if (call->is_pending) --pending_;
-  held_ -= kGrpcCallBytes + call->in.size() + call->out.size() - call->sent;
+  held_ -= kGrpcCallBytes + call->in.size();
+  unsent_ -= call->out.size() - call->sent;
   service_.calls.give(call);
 }
 
@@ -87,7 +88,7 @@ void GrpcSession::refuse_http(GrpcCall& call) {
                              is_post ? field("accept", "application/grpc") : field("allow", "POST"),
                              field("content-type", "text/plain; charset=utf-8")};
   call.out = call.head.is_head ? std::string_view() : kSpeaksGrpc;
-  held_ += call.out.size();
+  unsent_ += call.out.size();
   const nghttp2_data_provider provider = answer_of(call);
   nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size(), call.out.empty() ? nullptr : &provider);
 }
@@ -131,13 +132,21 @@ void GrpcSession::answer_questions(GrpcCall& call) {
   if (call.is_finished) return;
   call.in.erase(0, used);
   held_ -= used;
+  if (used > 0) call.question_due = kNever;
   if (call.out.size() - call.sent >= kAnswersAhead) return;  // later
   if (message.state != GrpcMessage::State::need_more) {
     return refuse_message(call, message);
   }
-  if (!call.has_request_end) return;
+  if (!call.has_request_end) return wait_for_question(call);
   if (call.in.empty()) return finish(call, GrpcStatus::ok);
   finish(call, GrpcStatus::internal, "the request ended within a message");
+}
+
+// A stream may be silent for days, but not within a question, which is held until it is whole.
+void GrpcSession::wait_for_question(GrpcCall& call) {
+  if (call.in.empty() || call.question_due != kNever) return;
+  call.question_due = service_.limiter.now() + kGrpcPatience;
+  earliest_ = std::min(earliest_, call.question_due);
 }
 
 void GrpcSession::end_request(GrpcCall& call) {
@@ -159,11 +168,11 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
   } else {
     outcome = decide(call, message);
   }
-  held_ += call.out.size() - before;
+  unsent_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
-  if (held_ > kGrpcHeldMax) {
+  if (held() > kGrpcHeldMax) {
     service_.bounds.refuse(Refused::unread);
-    held_ -= call.out.size() - before;
+    unsent_ -= call.out.size() - before;
     call.out.resize(before);
     return finish(call, GrpcStatus::resource_exhausted, "the answers of this connection are not taken");
   }
@@ -252,7 +261,8 @@ ssize_t GrpcSession::read_answer(GrpcCall& call, std::uint8_t* buffer, std::size
   const std::size_t part = std::min(size, call.out.size() - call.sent);
   std::memcpy(buffer, call.out.data() + call.sent, part);
   call.sent += part;
-  held_ -= part;
+  unsent_ -= part;
+  call.take_due = kNever;
   if (call.sent < call.out.size()) return static_cast<ssize_t>(part);
   call.out.clear();
   call.sent = 0;

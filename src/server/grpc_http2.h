@@ -26,9 +26,7 @@ inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 
 class GrpcSession final : public Session {
  public:
-  explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {
-    begin();
-  }
+  explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {}
   GrpcSession(const GrpcSession&) = delete;
   GrpcSession& operator=(const GrpcSession&) = delete;
   ~GrpcSession() override {
@@ -37,13 +35,13 @@ class GrpcSession final : public Session {
   }
 
   Progress consume(std::string_view input, Turn& turn, std::string& output) override;
-  Micros due() const override { return std::min(earliest_, is_final_ ? kNever : final_due_); }
+  Micros due() const override { return std::min({earliest_, take_due_, is_final_ ? kNever : final_due_}); }
   void wake(Micros now, std::string& output) override;
   void tell_watchers(std::string& output) override;
   void drain(std::string& output) override;
   bool is_drained() const override;
   void give_up(GiveUp why, std::string& output) override;
-  std::size_t held() const override { return held_; }
+  std::size_t held() const override { return held_ + unsent_; }
 
  private:
   void begin();
@@ -51,8 +49,13 @@ class GrpcSession final : public Session {
   ssize_t receive(std::string_view piece, Micros now);
   bool is_calm(Micros now);
   bool send(std::string& output);
+  bool take_frames(std::string& output);
   void set_deadlines();
+  void watch_answers();
+  void drop_unread(Micros now);
+  bool is_blocked(const GrpcCall& call) const;
   Phase phase() const;
+  void begin_drain();
   void say_goodbye();
 
   // What nghttp2 calls.
@@ -91,6 +94,7 @@ class GrpcSession final : public Session {
   void refuse_message(GrpcCall& call, const GrpcMessage& message);
   void take_messages(GrpcCall& call);
   void answer_questions(GrpcCall& call);
+  void wait_for_question(GrpcCall& call);
   void end_request(GrpcCall& call);
   void run(GrpcCall& call, std::string_view message);
   GrpcOutcome decide(GrpcCall& call, std::string_view message);
@@ -112,12 +116,14 @@ class GrpcSession final : public Session {
   }
 
   GrpcService& service_;
-  nghttp2_session* http2_ = nullptr;
-  GrpcCall* open_ = nullptr;  // all calls, the newest first
-  std::size_t pending_ = 0;   // of them: the request is not complete
-  std::size_t held_ = 0;      // bytes of requests and answers
-  std::size_t answered_ = 0;  // since consume() began
-  Micros earliest_ = kNever;  // no deadline is earlier
+  nghttp2_session* http2_ = nullptr;  // none until the client has greeted
+  GrpcCall* open_ = nullptr;          // all calls, the newest first
+  std::size_t pending_ = 0;           // of them: the request is not complete
+  std::size_t held_ = 0;              // bytes of requests
+  std::size_t unsent_ = 0;            // bytes of answers
+  std::size_t answered_ = 0;          // since consume() began
+  Micros earliest_ = kNever;          // no deadline is earlier
+  Micros take_due_ = kNever;          // the same of what the client must take
   Micros final_due_ = kNever;
   GrpcPast past_;
   GrpcAllowance allowance_;

@@ -5,6 +5,7 @@
 #include "server/grpc_session.h"
 
 #include <array>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -35,6 +36,7 @@ struct GrpcSession::Callback {
   }
 };
 
+// Not before there is somebody to talk to: many connect in advance and say nothing for days.
 void GrpcSession::begin() {
   nghttp2_session_callbacks* callbacks = nullptr;
   WEIR_ASSERT(nghttp2_session_callbacks_new(&callbacks) == 0);
@@ -82,6 +84,8 @@ Progress GrpcSession::consume(std::string_view input, Turn& turn, std::string& o
   if (!is_greeted_) {
     const Progress greeted = greet(input, output);
     if (!is_greeted_) return greeted;
+    begin();
+    if (is_draining_) begin_drain();
   }
   Progress progress;
   answered_ = 0;
@@ -139,6 +143,13 @@ Progress GrpcSession::greet(std::string_view input, std::string& output) {
 
 // Takes what there is to send. False if the connection is beyond repair.
 bool GrpcSession::send(std::string& output) {
+  const bool is_sound = take_frames(output);
+  take_due_ = kNever;
+  if (unsent_ > 0) watch_answers();
+  return is_sound;
+}
+
+bool GrpcSession::take_frames(std::string& output) {
   while (output.size() < service_.bounds.output_max) {
     const std::uint8_t* data = nullptr;
     const ssize_t size = nghttp2_session_mem_send(http2_, &data);
@@ -167,6 +178,34 @@ void GrpcSession::set_deadlines() {
   }
 }
 
+// What is left when all was sent that could be waits for the client to widen a window. A socket that takes nothing is
+// seen by the connection, a window only here; rarely is anything left, so that looking at all calls costs nothing.
+void GrpcSession::watch_answers() {
+  const Micros due = service_.limiter.now() + std::chrono::seconds(service_.bounds.write_seconds);
+  for (GrpcCall* call = open_; call != nullptr; call = call->next) {
+    if (call->sent == call->out.size()) continue;
+    call->take_due = std::min(call->take_due, due);
+    take_due_ = std::min(take_due_, call->take_due);
+  }
+}
+
+bool GrpcSession::is_blocked(const GrpcCall& call) const {
+  return nghttp2_session_get_remote_window_size(http2_) <= 0 ||
+         nghttp2_session_get_stream_remote_window_size(http2_, call.stream) <= 0;
+}
+
+// Ends the calls of which nothing was taken for too long. Others of this connection may be somebody else's, behind a
+// proxy: they go on.
+void GrpcSession::drop_unread(Micros now) {
+  for (GrpcCall* call = open_; call != nullptr; call = call->next) {
+    if (call->take_due > now) continue;
+    call->take_due = kNever;
+    if (!is_blocked(*call)) continue;
+    service_.bounds.refuse(Refused::unread);
+    nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, call->stream, NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+}
+
 Phase GrpcSession::phase() const {
   if (header_of_ != 0) return Phase::header;
   if (pending_ > 0) return Phase::body;
@@ -178,20 +217,27 @@ void GrpcSession::wake(Micros now, std::string& output) {
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
     if (call->is_finished && !call->is_foreign) continue;
-    if (call->deadline <= now) {
+    if (const Micros due = std::min(call->deadline, call->question_due); due <= now) {
       expire(*call);
     } else {
-      earliest_ = std::min(earliest_, call->deadline);
+      earliest_ = std::min(earliest_, due);
     }
   }
+  if (now >= take_due_) drop_unread(now);
   if (is_draining_ && !is_final_ && now >= final_due_) say_goodbye();
+  is_broken_ = is_broken_ || !send(output);
+}
+
+// Who has not greeted yet hears of it when it does.
+void GrpcSession::drain(std::string& output) {
+  if (std::exchange(is_draining_, true) || !is_greeted_) return;
+  begin_drain();
   is_broken_ = is_broken_ || !send(output);
 }
 
 // First a notice, which every client has heard once it has answered a ping; then the last GOAWAY, after which no call
 // can be lost on the way.
-void GrpcSession::drain(std::string& output) {
-  if (std::exchange(is_draining_, true) || !is_greeted_) return;
+void GrpcSession::begin_drain() {
   final_due_ = service_.limiter.now() + kGrpcDrainNotice;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
@@ -199,10 +245,10 @@ void GrpcSession::drain(std::string& output) {
   }
   nghttp2_submit_shutdown_notice(http2_);
   nghttp2_submit_ping(http2_, NGHTTP2_FLAG_NONE, nullptr);
-  is_broken_ = is_broken_ || !send(output);
 }
 
 void GrpcSession::tell_watchers(std::string& output) {
+  if (!is_greeted_) return;
   for (GrpcCall* call = open_; call != nullptr; call = call->next) {
     if (call->head.method != GrpcMethod::health_watch || call->is_pending || call->is_finished) continue;
     tell_health(*call);
@@ -224,6 +270,7 @@ bool GrpcSession::is_drained() const {
 
 void GrpcSession::give_up(GiveUp why, std::string& output) {
   if (!is_greeted_ && why == GiveUp::too_slow) return;  // nobody knows what it would have spoken
+  if (http2_ == nullptr) begin();
   std::string_view reason = "a request was not finished in time";
   if (why == GiveUp::no_room) reason = "all connections together hold as much memory as they may";
   if (why == GiveUp::too_crowded) reason = "as many connections as may be are open";

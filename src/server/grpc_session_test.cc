@@ -2,6 +2,7 @@
 #include "server/grpc_session.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <array>
 #include <atomic>
@@ -285,13 +286,14 @@ TEST_F(GrpcTest, SendsNoMoreThanAClientHasRoomFor) {
   client->exchange();
   EXPECT_EQ(client->heard[stream].body.size(), 10u);
   EXPECT_GT(session->held(), 0u);
-  EXPECT_EQ(session->due(), kNever) << "it is answered";
+  EXPECT_EQ(session->due(), kStart + kTakeMax) << "it is answered, and the answer is not waited for for ever";
   client->takes = true;
   nghttp2_session_consume(client->http2, stream, 10);
   client->exchange();
   EXPECT_EQ(client->heard[stream].status(), "0");
   EXPECT_EQ(client->heard[stream].body, heard.body);
   EXPECT_EQ(session->held(), 0u);
+  EXPECT_EQ(session->due(), kNever);
 }
 
 TEST_F(GrpcTest, TakesAMessageLargerThanAnyWindow) {
@@ -415,6 +417,21 @@ TEST_F(GrpcTest, DoesNotWaitForAPingThatIsNeverAnswered) {
   EXPECT_TRUE(session->is_drained());
 }
 
+TEST_F(GrpcTest, DrainsThoseWhoGreetAfterItHasBegun) {
+  session->drain(client->player.output);
+  EXPECT_EQ(client->player.output, "") << "nobody knows yet what is spoken";
+  EXPECT_TRUE(session->is_drained()) << "who never greets is not waited for";
+  const std::int32_t asked = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 9));
+  client->exchange();
+  EXPECT_EQ(client->goaways, (std::vector<std::int32_t>{0x7fffffff, asked}));
+  EXPECT_FALSE(session->is_drained()) << "a call is open";
+  client->send(asked, framed(kOneAddress).substr(9), true);
+  client->exchange();
+  EXPECT_EQ(client->heard[asked].status(), "0") << "what was on its way is answered";
+  EXPECT_TRUE(session->is_drained());
+  EXPECT_FALSE(client->is_broken) << "SETTINGS come first";
+}
+
 TEST_F(GrpcTest, SaysWhileDrainingThatItNoLongerServes) {
   client->call(kHealthCheck, "");
   session->drain(client->player.output);
@@ -455,6 +472,14 @@ TEST_F(GrpcTest, SendsThoseWhoTookTheWrongDoorAway) {
   EXPECT_EQ(talk(std::string("\x16\x03\x01\x02\x00\x01", 6)), "");
   EXPECT_EQ(talk("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"), "");
   EXPECT_EQ(talk(std::string(24, 'x')), "");
+}
+
+TEST_F(GrpcTest, CostsLittleUntilSomethingIsSaid) {
+  constexpr std::size_t kSessions = 100;
+  std::vector<std::unique_ptr<Session>> silent(kSessions);
+  const std::size_t before = mallinfo2().uordblks;
+  for (auto& one : silent) one = make_grpc_session(service);
+  EXPECT_LT((mallinfo2().uordblks - before) / kSessions, 1'024u);
 }
 
 TEST_F(GrpcTest, WaitsForAPrefaceThatIsNotComplete) {

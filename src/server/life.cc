@@ -154,7 +154,15 @@ void Life::end_at_once() {
   _exit(1);
 }
 
+bool Life::is_hurried() {
+  for (int signal = 0; (signal = signals_.next(Micros{0}, -1)) >= 0;) {
+    is_hurried_ = is_hurried_ || signal == SIGTERM || signal == SIGINT;
+  }
+  return is_hurried_;
+}
+
 void Life::ask(Wish wish) {
+  is_hurried_ = wish == Wish::leave;
   for (const auto& loop : loops_) loop->ask(wish);
 }
 

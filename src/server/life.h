@@ -60,6 +60,8 @@ class Life {
   bool open(std::function<void()> on_hangup, std::size_t serving);
   // Until every loop has told that it has ended.
   void run();
+  // After run(): the server was told a second time to stop, or has used up its time. What is left need not be done.
+  bool is_hurried();
   static void tell_loop_ended() { Signals::tell(0); }
   // From any thread, as SIGUSR2.
   static void upgrade();
@@ -92,6 +94,7 @@ class Life {
   Micros end_at_ = kNever;  // though a loop has not ended
   std::size_t serving_ = 0;
   bool is_stopping_ = false;
+  bool is_hurried_ = false;
   bool has_handed_over_ = false;
 };
 

@@ -361,7 +361,7 @@ class EpollLoop final : public Loop {
     const bool is_turned_away = is_crowded || (may_turn_away && look_at_the_clock());
     const GiveUp why = is_crowded ? GiveUp::too_crowded : GiveUp::too_busy;
     if (is_turned_away) door.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
-    if (open >= door.connections_max + kRefusedMax) {
+    if (open >= door.connections_max + door.refused_max) {
       std::string last_words;
       session->give_up(why, last_words);
       send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);

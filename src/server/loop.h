@@ -33,7 +33,8 @@ struct Door {
   DoorState* state = nullptr;
   DoorCounts* counts = nullptr;  // this loop's
   std::size_t connections_max = 0;
-  bool is_sheddable = true;  // its clients can be answered without a decision, or turned away, when there is no time
+  std::size_t refused_max = 0;  // beyond those: they are told so in peace; closing at once could throw the answer away
+  bool is_sheddable = true;     // its clients can be answered without a decision, or turned away, when there is no time
 };
 
 enum class Stopped : std::uint8_t {
@@ -52,8 +53,7 @@ enum class Wish : std::uint8_t {
 
 class Loop {
  public:
-  // Connections beyond the bound that are told so in peace; closing at once could throw the answer away.
-  static constexpr std::size_t kRefusedMax = 64;
+  static constexpr std::size_t kRefusedMax = 64;  // of Door::refused_max, where there are descriptors enough
 
   virtual ~Loop() = default;
   // Before run().

@@ -56,6 +56,9 @@ class Prelude {
   // Something has come.
   bool has_begun() const { return has_begun_; }
   bool wants_write() const { return stream_ && stream_->wants_write(); }
+  // A handshake of TLS comes, or has begun and holds memory.
+  bool will_shake_hands() const { return entrance_.tls != nullptr && !stream_; }
+  bool is_shaking_hands() const { return stream_ != nullptr; }
 
   // When it has failed: why, and what is said in the plain before the connection is closed.
   Refused why() const { return why_; }

@@ -138,6 +138,7 @@ class ThreadedServer final : public Server {
     }
     life_.run();
     for (std::thread& thread : threads) thread.join();
+    send_last_spans();
     for (const Stopped end : ends) {
       if (end == Stopped::forced) return end;
     }
@@ -145,6 +146,15 @@ class ThreadedServer final : public Server {
   }
 
  private:
+  // For a moment, and not at all if somebody is in a hurry.
+  void send_last_spans() {
+    constexpr std::chrono::milliseconds kMost{2'500}, kLook{50};
+    if (!all_.traces) return;
+    for (auto left = kMost; left.count() > 0 && !life_.is_hurried(); left -= kLook) {
+      if (all_.traces->finish(kLook)) return;
+    }
+  }
+
   using MakeSessionOf = std::function<std::unique_ptr<Session>(Services&, std::string peer)>;
 
   Result<void> open_doors() {
@@ -205,6 +215,7 @@ class ThreadedServer final : public Server {
                        .state = &doors_[number],
                        .counts = &loops_[l]->counts().doors[number],
                        .connections_max = options_.connections_max,
+                       .refused_max = options_.refused_max,
                        .is_sheddable = !is_admin});
     }
     sockets_.hold(door, std::move(sockets));
@@ -297,8 +308,25 @@ class ThreadedServer final : public Server {
 
 }  // namespace
 
+// Those that are no connections: listeners, loops, files.
+static std::size_t descriptors_beside(const ServerOptions& options) { return 2 * kDoors * options.threads + 64; }
+
 std::size_t descriptors_wanted(const ServerOptions& options) {
-  return kDoors * (options.connections_max + Loop::kRefusedMax) + 2 * kDoors * options.threads + 64;
+  return kDoors * (options.connections_max + options.refused_max) + descriptors_beside(options);
+}
+
+std::size_t descriptors_needed(const ServerOptions& options) {
+  return options.connections_max + kDoors * options.refused_max + descriptors_beside(options);
+}
+
+bool fit_connections(ServerOptions& options, std::size_t descriptors) {
+  constexpr std::size_t kShareMin = 8;
+  const std::size_t beside = descriptors_beside(options);
+  if (descriptors < beside + kDoors * kShareMin) return false;
+  const std::size_t share = (descriptors - beside) / kDoors;
+  options.refused_max = std::min(options.refused_max, share / 4);
+  options.connections_max = std::min(options.connections_max, share - options.refused_max);
+  return true;
 }
 
 Result<std::unique_ptr<Server>> make_server(ServerOptions options, Limiter& limiter) {

@@ -35,6 +35,7 @@ struct ServerOptions {
   std::optional<Address> http{}, grpc{}, resp{}, admin{};  // none: that door stays shut
   std::size_t threads = 1;
   std::size_t connections_max = 10'000;              // of each door, so that one cannot starve another
+  std::size_t refused_max = Loop::kRefusedMax;       // of each door, beyond those: they are told so in peace
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
   Bounds bounds{};                                   // on what one client may send and leave unread
   std::string version;
@@ -60,6 +61,11 @@ struct ServerAddresses {
 
 // How many descriptors it takes to serve as many connections as may be.
 std::size_t descriptors_wanted(const ServerOptions& options);
+// With how many one door that is full leaves the others enough to answer.
+std::size_t descriptors_needed(const ServerOptions& options);
+// With fewer than that: each door may have as many connections as are left to it if all others have theirs. False if
+// there are too few to be shared out.
+bool fit_connections(ServerOptions& options, std::size_t descriptors);
 
 class Server {
  public:

@@ -67,10 +67,7 @@ class OpenSslStream final : public TlsStream {
       total += static_cast<std::size_t>(size);
       idle_records_ = 0;
     }
-    if (has_babbled()) {
-      has_failed_ = has_ended_ = true;
-      failure_ = "the client sends records without data";
-    }
+    if (has_babbled()) fail_as("the client sends records without data");
     return total;
   }
 
@@ -79,7 +76,7 @@ class OpenSslStream final : public TlsStream {
     ERR_clear_error();
     const int size = SSL_write(ssl_.get(), bytes.data(), int_of(bytes.size()));
     if (size > 0) return static_cast<std::size_t>(size);
-    step_of(size);
+    if (step_of(size) == Step::again && !wants_write_ && !has_ended_) fail_as(kBegun);
     wants_write_ = false;  // who has something to send waits for that anyway
     return 0;
   }
@@ -109,9 +106,12 @@ class OpenSslStream final : public TlsStream {
   bool has_ended() const override { return has_ended_; }
   bool has_failed() const override { return has_failed_; }
   bool has_babbled() const override { return idle_records_ > kIdleRecordsMax; }
-  // The first is true once some bytes of a head or of a body are there, the second between the two.
+  // The first is true once some bytes of a head or of a body are there, the second between the two, the third while a
+  // message of a handshake is begun and not ended.
   bool is_midway() const override {
-    return !has_ended_ && (SSL_has_pending(ssl_.get()) == 1 || SSL_rstate_string(ssl_.get()) == std::string_view("RB"));
+    if (has_ended_) return false;
+    return SSL_has_pending(ssl_.get()) == 1 || SSL_rstate_string(ssl_.get()) == std::string_view("RB") ||
+           (SSL_in_init(ssl_.get()) == 1 && !wants_write_);
   }
   std::string_view failure() const override { return failure_; }
 
@@ -141,7 +141,16 @@ class OpenSslStream final : public TlsStream {
     return -1;
   }
 
+  void fail_as(std::string_view why) {
+    has_failed_ = has_ended_ = true;
+    failure_ = why;
+  }
+
   static int int_of(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
+
+  // Nothing can be sent within such a message, and waiting for the socket would not end: it can be written to all the
+  // time. A client that means well sends it in one record, which is read whole or not at all.
+  static constexpr std::string_view kBegun = "a handshake message was begun and not ended";
 
   Step step_of(int result) {
     wants_write_ = false;
@@ -382,6 +391,7 @@ class OpenSslCertificates final : public TlsCertificates {
 
   void reload() override {
     const std::lock_guard one_at_a_time(reload_mutex_);
+    told_.clear();  // whoever asks is told
     reload_as(look_at(options_));
   }
 
@@ -390,7 +400,8 @@ class OpenSslCertificates final : public TlsCertificates {
     std::string now = look_at(options_);
     // A key is written after its certificate, or before: what still moves is left alone.
     const bool rests = now == std::exchange(looked_, now);
-    if (rests && now != seen_) reload_as(std::move(now));
+    const bool is_due = has_failed_ && ++looks_ >= kLooksUntilRetry;
+    if (rests && (now != seen_ || is_due)) reload_as(std::move(now));
   }
 
   std::unique_ptr<TlsStream> open(int socket, TlsInside inside) const override {
@@ -417,7 +428,9 @@ class OpenSslCertificates final : public TlsCertificates {
  private:
   void reload_as(std::string seen) {
     auto loaded = load(options_);
-    seen_ = std::move(seen);  // what is bad is told once, not every second
+    seen_ = std::move(seen);
+    has_failed_ = !loaded;
+    looks_ = 0;
     const std::string until = loaded ? std::to_string(loaded->not_after) : "";
     {
       const std::lock_guard lock(mutex_);
@@ -427,15 +440,23 @@ class OpenSslCertificates final : public TlsCertificates {
     }
     if (loaded) {
       log(LogLevel::info, "the certificate was read again", {{"file", options_.certificate}, {"not_after", until}});
-    } else {
+      told_.clear();
+    } else if (loaded.error().message != told_) {  // what is bad is told once, not at every try
       log(LogLevel::error, "the certificate stays as it was", {{"error", loaded.error().message}});
+      told_ = loaded.error().message;
     }
   }
 
+  // Files that were no good may become so as they are: a certificate whose first day comes, descriptors to open them.
+  static constexpr int kLooksUntilRetry = 30;
+
   const TlsOptions options_;
-  std::mutex reload_mutex_;   // guards the next two
+  std::mutex reload_mutex_;   // guards all up to the next one
   std::string seen_;          // the files, when they were last loaded
   std::string looked_;        // the files, at the last look
+  std::string told_;          // why they could not be, as the log has it
+  int looks_ = 0;             // since they could not be
+  bool has_failed_ = false;   // they could not be
   mutable std::mutex mutex_;  // guards what follows
   Loaded loaded_;
   TlsStatus status_{.is_on = true};

@@ -63,9 +63,11 @@ class TlsStream {
   // It sent so many records in a row without a byte for the session that it was taken to fail.
   static constexpr std::size_t kIdleRecordsMax = 64;
   virtual bool has_babbled() const = 0;
-  // A record was begun and has not come to its end; it holds memory.
+  // A record, or a handshake's message after the handshake, was begun and has not come to its end; it holds memory.
   virtual bool is_midway() const = 0;
   static constexpr std::size_t kMidwayHeld = std::size_t{17} << 10;
+  // What a handshake holds until it is done, measured.
+  static constexpr std::size_t kHandshakeHeld = std::size_t{44} << 10;
   // Why; in OpenSSL's words.
   virtual std::string_view failure() const = 0;
 
@@ -95,7 +97,8 @@ class TlsCertificates {
 
   // Reads the files again and logs what came of it. A pair that is no good changes nothing.
   virtual void reload() = 0;
-  // The same if the files have become others and have rested since the last look: for whoever looks every second.
+  // The same if the files have become others and have rested since the last look: for whoever looks every second. If
+  // they were no good, also after some looks at the same files.
   virtual void reload_if_changed() = 0;
 
   // For a connection that was accepted; null without memory.

@@ -2,158 +2,18 @@
 // or gone, and what is counted of it.
 #include "server/tls.h"
 
-#include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
-#include "server/connection_fixture.h"
+#include "server/tls_fixture.h"
 
 namespace weir {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A certificate that signs itself, and its key, in files of a folder of this test.
-struct Pair {
-  explicit Pair(const std::string& name) {
-    const auto folder = fs::temp_directory_path() / ("weir_tls_" + std::to_string(getpid()));
-    fs::create_directories(folder);
-    certificate = folder / (name + ".pem");
-    key = folder / (name + ".key");
-    write(1);
-  }
-
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-  ~Pair() { fs::remove_all(certificate.parent_path()); }
-
-  void write(long serial) const {
-    EVP_PKEY* const made = EVP_EC_gen("P-256");
-    X509* const leaf = X509_new();
-    ASN1_INTEGER_set(X509_get_serialNumber(leaf), serial);
-    X509_gmtime_adj(X509_getm_notBefore(leaf), -60);
-    X509_gmtime_adj(X509_getm_notAfter(leaf), 3600);
-    X509_set_pubkey(leaf, made);
-    X509_sign(leaf, made, EVP_sha256());
-    FILE* file = std::fopen(certificate.c_str(), "w");
-    PEM_write_X509(file, leaf);
-    std::fclose(file);
-    file = std::fopen(key.c_str(), "w");
-    PEM_write_PrivateKey(file, made, nullptr, nullptr, 0, nullptr, nullptr);
-    std::fclose(file);
-    X509_free(leaf);
-    EVP_PKEY_free(made);
-  }
-
-  fs::path certificate, key;
-};
-
-class TlsConnections : public Connections {
- protected:
-  void SetUp() override { all.held_max = std::size_t{1} << 30; }
-  void TearDown() override {
-    SSL_free(ssl);
-    SSL_CTX_free(context);
-  }
-
-  std::unique_ptr<TlsCertificates> load() {
-    auto loaded = load_certificates({.certificate = pair.certificate, .key = pair.key});
-    EXPECT_TRUE(loaded) << loaded.error().message;
-    return *std::move(loaded);
-  }
-
-  // A connection that begins as the entrance says, and a client of it that has not said anything yet.
-  void enter(Entrance wanted) {
-    entrance = wanted;
-    open(make_no_session());
-    connection->begin_with(
-        std::make_unique<Prelude>(entrance, make_session, std::string("192.0.2.1"), connection->descriptor()));
-    SSL_free(ssl);
-    SSL_CTX_free(context);
-    context = SSL_CTX_new(TLS_client_method());
-    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    ssl = SSL_new(context);
-    SSL_set_fd(ssl, client.get());
-    SSL_set_connect_state(ssl);
-  }
-
-  bool shake_hands() {
-    for (int i = 0; i < 20 && SSL_do_handshake(ssl) != 1; ++i) turn();
-    turn();  // the last of it is the client's
-    return SSL_is_init_finished(ssl) == 1;
-  }
-
-  // Sends all of `bytes` while the server reads what it wants to, and takes answers only from `take_from` bytes on.
-  std::string talk(const std::string& bytes, std::size_t take_from = 0) {
-    std::string taken, buffer(std::size_t{1} << 16, '\0');
-    std::size_t sent = 0;
-    bool takes = take_from == 0;
-    for (int idle = 0; idle < 50; ++idle) {
-      ERR_clear_error();
-      const int wrote =
-          sent < bytes.size() ? SSL_write(ssl, bytes.data() + sent, static_cast<int>(bytes.size() - sent)) : 0;
-      if (wrote > 0) {
-        sent += static_cast<std::size_t>(wrote);
-        idle = 0;
-      }
-      takes = takes || sent >= take_from || idle > 30;
-      ERR_clear_error();
-      const int read = takes ? SSL_read(ssl, buffer.data(), static_cast<int>(buffer.size())) : 0;
-      if (read > 0) {
-        taken.append(buffer, 0, static_cast<std::size_t>(read));
-        idle = 0;
-      }
-      turn_as_epoll();
-    }
-    return taken;
-  }
-
-  // A turn of a loop that asks the socket first: nothing happens that epoll would not have told.
-  void turn_as_epoll() {
-    if (connection->is_dead()) return;
-    if (is_readable() && (connection->interest() & EPOLLIN) != 0) connection->on_readable();
-    finish_turn();
-  }
-  bool is_readable() const {
-    char byte = 0;
-    return recv(connection->descriptor(), &byte, 1, MSG_PEEK) >= 0;
-  }
-
-  std::string read_plain() {
-    std::string text(4096, '\0');
-    const ssize_t size = recv(client.get(), text.data(), text.size(), 0);
-    text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-    return text;
-  }
-  void say_plain(std::string_view bytes) {
-    ASSERT_EQ(::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
-    turn();
-  }
-  void wait(std::uint64_t seconds) {
-    for (std::uint64_t i = 0; i < seconds && !connection->is_dead(); ++i) {
-      ++all.tick;
-      connection->on_tick();
-      finish_turn();
-    }
-  }
-  std::uint64_t refused(Refused why) const { return counts.refused[static_cast<std::size_t>(why)].get(); }
-
-  Pair pair{testing::UnitTest::GetInstance()->current_test_info()->name()};
-  Entrance entrance{};
-  std::string peer;
-  MakeSession make_session = [this](std::string address) {
-    peer = std::move(address);
-    return make_resp_session(resp, 1);
-  };
-  IpSet proxies;
-  SSL_CTX* context = nullptr;
-  SSL* ssl = nullptr;
-};
 
 TEST_F(TlsConnections, AnswerByteForByteHoweverLateTheClientTakesIt) {
   const auto certificates = load();
@@ -205,6 +65,26 @@ TEST_F(TlsConnections, ChangeKeysWhenTheClientWantsTo) {
     ASSERT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     ASSERT_EQ(talk("PING\r\n"), "+PONG\r\n");
   }
+}
+
+TEST_F(TlsConnections, ChangeKeysThoughTheClientTakesNothingYet) {
+  const auto certificates = load();
+  enter({.tls = certificates.get(), .inside = TlsInside::redis});
+  ASSERT_TRUE(shake_hands());
+  const std::string word(16'000, 'x'), ping = "*2\r\n$4\r\nPING\r\n$16000\r\n" + word + "\r\n";
+  std::size_t asked = 0;
+  for (; (connection->interest() & EPOLLOUT) == 0 && asked < 100; ++asked) {
+    SSL_write(ssl, ping.data(), static_cast<int>(ping.size()));
+    turn_as_epoll();
+  }
+  ASSERT_LT(asked, 100U) << "the socket is full";
+  ASSERT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+  ASSERT_EQ(SSL_write(ssl, ping.data(), static_cast<int>(ping.size())), static_cast<int>(ping.size()));
+  turn_as_epoll();
+  ASSERT_FALSE(connection->is_dead());
+  EXPECT_EQ(count(talk(""), word), asked + 1);
+  wait(Patience{}.header + 5);
+  EXPECT_FALSE(connection->is_dead()) << "nothing is left begun";
 }
 
 TEST_F(TlsConnections, DoNotListenToKeysAlone) {
@@ -338,6 +218,25 @@ TEST_F(TlsConnections, KeepTheCertificateThatTheyBeganWith) {
   EXPECT_EQ(serial(), 2);
 }
 
+TEST_F(TlsConnections, SeeACertificateThatCouldNotBeReadAtFirst) {
+  const auto certificates = load();
+  pair.write(2);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  testing::internal::CaptureStderr();
+  setrlimit(RLIMIT_NOFILE, &none);  // it can be looked at, and not be opened
+  for (int i = 0; i < 70; ++i) certificates->reload_if_changed();
+  setrlimit(RLIMIT_NOFILE, &before);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_GT(certificates->status().failed_reloads, 1U) << "it is tried again";
+  EXPECT_LT(certificates->status().failed_reloads, 5U) << "now and then";
+  EXPECT_EQ(count(told, "the certificate stays as it was"), 1U) << "and told once";
+  for (int i = 0; i < 40; ++i) certificates->reload_if_changed();
+  EXPECT_EQ(certificates->status().reloads, 1U);
+  EXPECT_TRUE(certificates->status().last_reload_ok);
+}
+
 TEST_F(TlsConnections, AreServedOnceWhenTheServerStopsInTheirHandshake) {
   const auto certificates = load();
   enter({.tls = certificates.get(), .inside = TlsInside::redis});
@@ -354,14 +253,38 @@ TEST_F(TlsConnections, AreServedOnceWhenTheServerStopsInTheirHandshake) {
   EXPECT_TRUE(connection->is_dead());
 
   enter({.tls = certificates.get()});
-  connection->drain();
-  finish_turn();
-  EXPECT_TRUE(connection->is_dead()) << "it has said nothing";
-  enter({.tls = certificates.get()});
   say_plain("\x16");
   connection->drain();
   wait(3);
   EXPECT_TRUE(connection->is_dead()) << "it takes its time";
+}
+
+TEST_F(TlsConnections, MayBeginWhenTheServerStopsAsTheyConnect) {
+  const auto certificates = load();
+  enter({.tls = certificates.get(), .inside = TlsInside::redis});
+  connection->drain();
+  wait(1);
+  ASSERT_FALSE(connection->is_dead()) << "its first byte is on the way";
+  SSL_do_handshake(ssl);
+  turn();
+  wait(2);
+  ASSERT_FALSE(connection->is_dead()) << "from then on it has as long as any other";
+  ASSERT_TRUE(shake_hands());
+  EXPECT_EQ(talk("PING\r\n"), "+PONG\r\n");
+  wait(5);
+  EXPECT_TRUE(connection->is_dead());
+
+  for (const Entrance& wanted : {Entrance{.tls = certificates.get()}, Entrance{.proxies = &proxies}}) {
+    enter(wanted);
+    connection->drain();
+    wait(2);
+    EXPECT_TRUE(connection->is_dead()) << "nothing came";
+    enter(wanted);
+    wait(2);
+    connection->drain();
+    EXPECT_TRUE(connection->is_dead()) << "it has had the time to say something";
+  }
+  EXPECT_EQ(refused(Refused::slow), 0U) << "which is nobody's fault";
 }
 
 TEST_F(TlsConnections, LearnFromAProxyWhoTheirClientIs) {

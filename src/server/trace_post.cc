@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -35,6 +37,14 @@ struct Names {
 class Deadline {
  public:
   explicit Deadline(const std::atomic<bool>& is_ending) : is_ending_(is_ending), at_(read_stopwatch() + kPatience) {}
+
+  // For one of `sharers` that come one after the other, this one first: none uses up the time of those behind it.
+  Deadline share(std::size_t sharers) const {
+    Deadline part = *this;
+    const nanoseconds now = read_stopwatch();
+    part.at_ = now + (at_ - now) / static_cast<std::int64_t>(sharers);
+    return part;
+  }
 
   bool is_over() {
     const nanoseconds now = read_stopwatch();
@@ -123,7 +133,12 @@ Result<int> post_json(const PostTarget& target, const std::string& body, const s
     return fail(ErrorCode::unavailable, "cannot find " + target.host + ": " + ::gai_strerror(error));
   }
   Result<Descriptor> socket = fail(ErrorCode::unavailable, "no address");
-  for (const addrinfo* to = names.first; to != nullptr && !socket; to = to->ai_next) socket = connect_to(*to, deadline);
+  std::size_t left = 0;
+  for (const addrinfo* to = names.first; to != nullptr; to = to->ai_next) ++left;
+  for (const addrinfo* to = names.first; to != nullptr && !socket; to = to->ai_next, --left) {
+    Deadline part = deadline.share(left);
+    socket = connect_to(*to, part);
+  }
   if (!socket) return fail(std::move(socket.error()));
   const std::string head = "POST " + target.path + " HTTP/1.1\r\nHost: " + host_field(target) +
                            "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +

@@ -25,7 +25,6 @@ constexpr std::size_t kQueueMax = 2'048;  // spans
 constexpr std::size_t kBatchMax = 512;
 constexpr std::chrono::seconds kBatchWait{1};
 constexpr std::chrono::seconds kRestMax{30};
-constexpr std::chrono::milliseconds kEndMax{2'500};
 
 // Chance and names of spans: fast, and nothing depends on it that one could guess it.
 std::uint64_t random_bits() {
@@ -130,11 +129,13 @@ Traces::Traces(const TraceOptions& options)
 }
 
 // A thread that waits for a resolver is left behind; the process ends.
-Traces::~Traces() {
+Traces::~Traces() { finish(std::chrono::milliseconds(0)); }
+
+bool Traces::finish(std::chrono::milliseconds most) {
   std::unique_lock lock(state_->mutex);
   state_->is_ending = true;
   state_->changed.notify_all();
-  state_->ended.wait_for(lock, kEndMax, [&] { return state_->is_over; });
+  return state_->ended.wait_for(lock, most, [&] { return state_->is_over; });
 }
 
 std::unique_ptr<TraceSpan> Traces::begin(const std::optional<TraceParent>& parent) {

@@ -7,6 +7,7 @@
 // and a collector that is away is asked ever more rarely. Any thread. Tested by tests/server/traces.sh.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,13 +39,17 @@ struct TraceCounts {
 class Traces {
  public:
   explicit Traces(const TraceOptions& options);
-  ~Traces();  // sends what there is, for a second or so
+  ~Traces();  // what finish() has not seen sent is lost
   Traces(const Traces&) = delete;
   Traces& operator=(const Traces&) = delete;
 
   // Null if it is not to be traced, as most are not.
   std::unique_ptr<TraceSpan> begin(const std::optional<TraceParent>& parent);
   void end(std::unique_ptr<TraceSpan> span) noexcept;
+
+  // Sends what there is, for a second or so; nothing comes after it. True once all is done. Waits for `most`; to be
+  // called again until whoever calls has waited for long enough.
+  bool finish(std::chrono::milliseconds most);
 
   TraceCounts counts() const;
 

@@ -2,7 +2,7 @@
 
 attack_sockets.py slow COUNT HTTP GRPC RESP     sockets of each protocol that send a byte now and then
 attack_sockets.py unread COUNT RESP             clients that ask a million times and read nothing
-attack_sockets.py crowd COUNT PID RESP          more connections than the server has descriptors
+attack_sockets.py crowd COUNT PID RESP ADMIN    more connections than the server has descriptors
 attack_sockets.py idle COUNT HTTP RESP          idle connections, until a line comes on standard input
 attack_sockets.py leave COUNT PID RESP          connections that are reset at once
 
@@ -112,7 +112,7 @@ def unread(count, resp):
     tell(cut=cut, seconds=time.monotonic() - began, most_sent=max(sent for _, sent in clients))
 
 
-def crowd(count, pid, resp):
+def crowd(count, pid, resp, admin):
     first = connect(resp)
     assert ask(first)
     others = []
@@ -127,6 +127,9 @@ def crowd(count, pid, resp):
         served += ask(first)
         time.sleep(0.1)
     tell(served=served, percent=100 * (processor_seconds(pid) - before) / (time.monotonic() - began))
+    with connect(admin) as doctor:
+        doctor.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        tell(admin=int(doctor.recv(100).startswith(b"HTTP/1.1 200")))
     for one in others:
         one.close()
     began = time.monotonic()

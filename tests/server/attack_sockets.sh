@@ -59,7 +59,8 @@ chmod +x "$limited"
 unlimited=$program program=$limited
 start_server --threads 1
 program=$unlimited
-told=$(attack crowd "$crowd" "$pid" "$resp_port")
+told=$(attack crowd "$crowd" "$pid" "$resp_port" "$admin_port")
+is "crowd: the admin port answers meanwhile" 1 "$(value admin "$told")"
 is "crowd: who came first is served" yes "$([ "$(value served "$told")" -ge 5 ] && echo yes)"
 at_most "crowd: percent of a core" "$(value percent "$told")" 10
 is "crowd: when they leave, others come in" 1 "$(value again "$told")"

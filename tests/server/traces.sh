@@ -114,4 +114,21 @@ for how in 500 503 hang refused; do
   wait "$pid"
   is "$how: the end comes all the same" 0 $?
 done
+
+# Who tells the server twice to stop does not wait for a collector that does not answer.
+is_told_TERM() { [ "$(curl -s -m 5 -o /dev/null -w '%{http_code}' "$http/readyz")" == 503 ]; }
+is_told_INT() { ! (exec 3<>"/dev/tcp/127.0.0.1/$http_port") 2>/dev/null; }
+for signal in TERM INT; do
+  collect "twice$signal" hang
+  start_server --config "$work/weir.yaml" --traces "$collector" --traces-sample 1
+  timeout 60 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --connections 4 >/dev/null
+  kill "-$signal" "$pid"
+  # After SIGINT nothing but spans is waited for; after SIGTERM, the server goes on for a while.
+  until_true 10 "is_told_$signal" || is "twice $signal: it hears the first" yes no
+  began=${EPOCHREALTIME/./}
+  kill "-$signal" "$pid" || is "twice $signal: it has not ended by itself" yes no
+  until_true 10 is_gone "$pid"
+  took=$((${EPOCHREALTIME/./} - began))
+  [ "$took" -lt 900000 ] || is "twice $signal: it ends at once" "less than 900000 us" "$took us"
+done
 finish
