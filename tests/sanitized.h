@@ -1,4 +1,7 @@
-// Whether this is a build under a sanitizer: it looks for other faults, for which a part of the work is enough.
+// Whether this is a build under a sanitizer.
+//
+// It looks for other faults than the plain build, for which a part of the work is enough: tests that count in thousands
+// ask here how many. A constant; used by differential_test.cc, linearizable_test.cc and others.
 #pragma once
 
 namespace weir::test {
