@@ -93,7 +93,7 @@ bool read_descriptor(pbf_reader reader, RlsRequest& out) {
         read_uint64_value(reader.get_message(), present(descriptor.hits_addend));
         break;
       case tag_and_type(4, kVarint):
-        descriptor.is_negative_hits = reader.get_bool();
+        descriptor.is_negative_hits = reader.get_uint64() != 0;  // get_bool() reads where there may be nothing
         break;
       default:
         reader.skip();

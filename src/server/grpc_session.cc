@@ -213,6 +213,7 @@ Phase GrpcSession::phase() const {
 }
 
 void GrpcSession::wake(Micros now, std::string& output) {
+  if (http2_ == nullptr) return;
   earliest_ = kNever;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
