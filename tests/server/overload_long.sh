@@ -1,4 +1,4 @@
-# How long everybody waits when a thread is asked for more than it can do: once, twice and four times as much, by a
+# How long everybody waits when a thread is asked for more than it can do: once, twice and three times as much, by a
 # schedule that does not wait for answers. With shedding, the p99 of all answers stays near that of a calm server;
 # without, it grows for as long as the load lasts. Somebody beside it asks one check after the other: those that are
 # decided are decided in time. Ratios are asserted, and shown.
@@ -31,7 +31,7 @@ echo "      the most that it decides is $most requests of 500 checks a second"
 at $((most / 2))
 calm=$p99 asker_calm=$asker_p99
 is "at half of it nothing is shed" 0 "$shed"
-for times in 1 2 4; do
+for times in 1 2 3; do
   at $((most * times))
   p99s[times]=$p99 sheds[times]=$shed
   ((times > 2)) || at_least "$times times as much: decided for one beside it" "$decided" 100
@@ -39,12 +39,12 @@ for times in 1 2 4; do
   ((decided < 100)) || at_most "$times times as much: p99 in ms of what is decided (at half of it $asker_calm)" \
     "$asker_p99" "$(awk -v calm="$asker_calm" 'BEGIN{print (2 * calm > 60) ? 2 * calm : 60}')"
 done
-is "at four times as much it sheds" yes "$([ "${sheds[4]}" -gt 0 ] && echo yes)"
+is "at three times as much it sheds" yes "$([ "${sheds[3]}" -gt 0 ] && echo yes)"
 kill "$pid"
 start_server --threads 1 --shed-after 0
-at $((most * 4))
-is "and everybody waits five times less than without shedding (${p99s[4]} ms, $p99 ms)" yes \
-  "$([ $((5 * p99s[4])) -lt "$p99" ] && echo yes)"
+at $((most * 3))
+is "and everybody waits five times less than without shedding (${p99s[3]} ms, $p99 ms)" yes \
+  "$([ $((5 * p99s[3])) -lt "$p99" ] && echo yes)"
 is "not more than ten times --shed-after, or twice as long as at half the load ($calm ms)" yes \
-  "$([ "${p99s[4]}" -le $((2 * calm > 200 ? 2 * calm : 200)) ] && echo yes)"
+  "$([ "${p99s[3]}" -le $((2 * calm > 200 ? 2 * calm : 200)) ] && echo yes)"
 finish
