@@ -74,7 +74,7 @@ flood() {
     is "flood $n, $limit: $each keys, all answered" "$each" "$(number checks "$out")"
     printf '      %s a second, %s ns of the server each, %s errors\n' "$(number checks_per_second "$out")" \
       "$(number server_ns_per_check "$out")" "$(number errors "$out")"
-    ((n < 5)) && least=20 || least=5
+    ((n < 4)) && least=20 || least=5  # a log that finds no room is refused, a key whose page is spent shares a counter
     at_least "flood $n: percent of the rate of known keys" \
       $((100 * $(number checks_per_second "$out") / $2)) "$least" 2
     flood_seconds=$(awk -v a="$flood_seconds" -v b="$(sed -n 's/.*"seconds": \([0-9.]*\).*/\1/p' <<<"$out")" \
@@ -115,7 +115,7 @@ flood_test() {
     "$([ "$peak_kib" -le "$bound_kib" ] && echo yes)"
   echo "      the flood: $keys keys in $flood_seconds s"
   at_most "p99 of a bystander in us (beside known keys $(($(number p99_ns "$before") / 1000)))" \
-    $(($(number p99_ns "$during") / 1000)) $((3 * $(number p99_ns "$before") / 1000)) 1000000
+    $(($(number p99_ns "$during") / 1000)) $((5 * $(number p99_ns "$before") / 1000)) 1000000
   at_least "and answered, of 2000 a second" "$(number checks_per_second "$during")" 1000 200
   is "and no errors" 0 "$(number errors "$during")"
   still_answers "after the flood"
