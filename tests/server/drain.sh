@@ -47,14 +47,18 @@ kill -INT "$pid"
 wait "$pid"
 is "SIGINT: exit code" 0 $?
 at_most "SIGINT does not wait: seconds" "$(seconds_since "$began")" 1 10
+# stop_twice NAME CODE: SIGTERM waits, a second one does not.
+stop_twice() {
+  kill -TERM "$pid"
+  is "$1: SIGTERM waits" yes "$(until_true 20 is_unready "$http_port" && echo yes)"
+  began=$(now_us)
+  kill -TERM "$pid"
+  wait "$pid"
+  is "$1: a second signal: exit code" "$2" $?
+  at_most "$1: it does not wait: seconds" "$(seconds_since "$began")" 1 10
+}
 start_server --drain-delay 30s
-kill -TERM "$pid"
-is "SIGTERM waits" yes "$(until_true 20 is_unready "$http_port" && echo yes)"
-began=$(now_us)
-kill -TERM "$pid"
-wait "$pid"
-is "a second signal, nothing in flight: exit code" 0 $?
-at_most "it does not wait: seconds" "$(seconds_since "$began")" 1 10
+stop_twice "nothing in flight" 0
 
 # begin_request: one that is never ended, on the descriptor `half`.
 begin_request() {
@@ -71,13 +75,7 @@ load=$!
 metrics() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics"; }
 has_load() { [ "$(metrics | sed -n 's/^weir_requests_total{protocol="resp"} //p')" -gt 5000 ]; }
 until_true 20 has_load || is "there is load" yes no
-kill -TERM "$pid"
-is "SIGTERM waits, under load" yes "$(until_true 20 is_unready "$http_port" && echo yes)"
-began=$(now_us)
-kill -TERM "$pid"
-wait "$pid"
-is "a second signal under load: the exit code tells of who was left" 1 $?
-at_most "it does not wait: seconds" "$(seconds_since "$began")" 1 10
+stop_twice "under load" 1  # the exit code tells of who was left
 kill "$load" 2>/dev/null
 exec {half}>&-
 
