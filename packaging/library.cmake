@@ -18,7 +18,7 @@ foreach(folder weir_limiter weir_store weir_table weir_algorithm weir_resp)
     list(APPEND objects $<TARGET_OBJECTS:${folder}>)
   endif()
 endforeach()
-set_target_properties(${core} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+weir_shareable(${core})
 foreach(folder IN LISTS core)
   # Nobody replaces our functions from outside, so the compiler may inline them as ever.
   target_compile_options(${folder} PRIVATE -fno-semantic-interposition)
@@ -38,7 +38,7 @@ foreach(library weir_static weir_shared)
 endforeach()
 
 # Rules are asked through what the shared library does not show, so they come with the static one.
-set_target_properties(weir_policy weir_gate PROPERTIES POSITION_INDEPENDENT_CODE ON)
+weir_shareable(weir_policy weir_gate)
 add_library(weir_rules STATIC $<TARGET_OBJECTS:weir_gate> $<TARGET_OBJECTS:weir_policy>)
 target_link_libraries(weir_rules PUBLIC weir_static yaml-cpp)
 set_target_properties(weir_rules PROPERTIES OUTPUT_NAME weir_policy EXPORT_NAME policy LINKER_LANGUAGE CXX

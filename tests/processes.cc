@@ -118,8 +118,7 @@ class Inspection {
       : region_(region), registry_(region, {}), actor_(region, 0), reader_(actor_, registry_) {}
 
   std::string run(Rest rest) {
-    std::uint64_t keys = 0;
-    for (std::uint64_t i = 0; i < region_.pages(); ++i) keys += look_at(region_.page(i), i);
+    for (std::uint64_t i = 0; i < region_.pages(); ++i) look_at(region_.page(i), i);
     for (std::uint64_t who = 0; who < table::kParticipants; ++who) {
       table::Participant& participant = region_.participant(who);
       expect_plain(participant.tally, "a tally");
@@ -161,7 +160,7 @@ class Inspection {
     if (!added) fault(owner + " and " + place->second.owner + " have block " + std::to_string(block.line));
   }
 
-  std::uint64_t look_at(table::Page& page, std::uint64_t number) {
+  void look_at(table::Page& page, std::uint64_t number) {
     const std::string name = "page " + std::to_string(number);
     expect_plain(page.version, "the version of " + name);
     for (Unit& unit : page.overflow) expect_plain(unit, "an overflow of " + name);
@@ -176,7 +175,6 @@ class Inspection {
         if (!table::is_ticket(table::limit_of(word.tag)) && !reader_.read(word)) fault("an unreadable slot of " + name);
       }
     }
-    return names.size();
   }
 
   void look_at_pending(Unit& unit, std::uint64_t who, Rest rest) {

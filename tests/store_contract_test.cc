@@ -338,10 +338,8 @@ TYPED_TEST(StoreContract, ForgivesNobodyWhenAllKeysAreSpent) {
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::fixed_window, Algorithm::sliding_window}) {
     const auto store = this->make(1);
     const Limit limit = limit_of("5/hour", algorithm), minute = limit_of("5/min", algorithm);
-    std::size_t short_lived = 0;
     for (std::size_t i = 0; i < store->capacity(); ++i) {
       const bool one_in_ten = i % 10 == 0;
-      short_lived += one_in_ten ? 1 : 0;
       EXPECT_TRUE(this->charge(*store, "k" + std::to_string(i), one_in_ten ? minute : limit, 5).allowed);
     }
     EXPECT_EQ(store->size(), store->capacity());

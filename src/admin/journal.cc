@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kLockNap{10};
 constexpr int kLockTries = 200;  // two seconds
 constexpr int kNameTries = 10;   // so often in a row nobody shortens it
 
-tl::unexpected<Error> cannot(const std::string& path, const std::string& what) {
+tl::unexpected<Error> failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
 }
 
@@ -87,7 +87,7 @@ Journal::Lock::~Lock() {
 // The wait has an end: a process that was stopped with the lock in its hands would stop all others.
 Result<Journal::Lock> Journal::Lock::take(int file, const std::string& path) {
   for (int tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return cannot(path, "cannot be locked");
+    if (errno != EWOULDBLOCK && errno != EINTR) return failed(path, "cannot be locked");
     if (tries >= kLockTries) {
       return fail(ErrorCode::unavailable, path + ": another process has it locked and does not let go of it; " +
                                               "find it with fuser, and try again");
@@ -117,7 +117,7 @@ Result<void> Journal::reopen() {
     file = ::open(path_.c_str(), kFlags | O_CREAT, 0600);
     if (file >= 0) sync_folder_of(path_);
   }
-  if (file < 0) return cannot(path_, "cannot be opened to keep changes in");
+  if (file < 0) return failed(path_, "cannot be opened to keep changes in");
   struct stat about {};
   if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
     close(file);
@@ -132,7 +132,7 @@ Result<void> Journal::reopen() {
 // With the lock. What stands behind the last newline is half a line; nobody writes it any more.
 Result<void> Journal::read_all() {
   struct stat about {};
-  if (fstat(file_, &about) != 0) return cannot(path_, "cannot be looked at");
+  if (fstat(file_, &about) != 0) return failed(path_, "cannot be looked at");
   if (static_cast<std::size_t>(about.st_size) > kFileMax) {
     return fail(ErrorCode::out_of_range, path_ + ": is longer than 128 MiB, so it is no file of changes; name another");
   }
@@ -140,7 +140,7 @@ Result<void> Journal::read_all() {
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t got = pread(file_, text.data() + at, text.size() - at, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return cannot(path_, "cannot be read");
+    if (got <= 0) return failed(path_, "cannot be read");
     at += static_cast<std::size_t>(got);
   }
   return take_lines(text);
@@ -164,7 +164,7 @@ Result<void> Journal::take_lines(const std::string& text) {
                     "; remove the line, and the change is undone, or the file, and all changes are");
   }
   if (begin < text.size()) {
-    if (ftruncate(file_, static_cast<off_t>(begin)) != 0) return cannot(path_, "half a line cannot be dropped");
+    if (ftruncate(file_, static_cast<off_t>(begin)) != 0) return failed(path_, "half a line cannot be dropped");
     dropped_ = path_ + ':' + std::to_string(std::max<std::size_t>(number, 1)) +
                ": the last line is damaged or half written, and was dropped";
   }
@@ -240,7 +240,7 @@ Result<bool> Journal::catch_up() {
 Result<void> Journal::write_line(const std::string& line) {
   const bool is_written = file_ < 0 || (write_all(file_, line) && fdatasync(file_) == 0);
   if (!is_written) {
-    const auto error = cannot(path_, "the change cannot be kept, so it is not made");
+    const auto error = failed(path_, "the change cannot be kept, so it is not made");
     if (ftruncate(file_, size_) != 0) size_ = -1;  // read anew, and drop the half line, before the next one
     return error;
   }
@@ -304,9 +304,9 @@ Result<void> Journal::replace(Lock lock, Kept kept) {
   }
   const std::string beside = path_ + ".new";
   const int file = ::open(beside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0) return cannot(beside, "cannot be made");
+  if (file < 0) return failed(beside, "cannot be made");
   if (!write_all(file, kept.text) || fsync(file) != 0 || std::rename(beside.c_str(), path_.c_str()) != 0) {
-    const auto error = cannot(beside, "cannot be written");
+    const auto error = failed(beside, "cannot be written");
     close(file);
     unlink(beside.c_str());
     return error;

@@ -16,7 +16,6 @@ using std::chrono::sys_days;
 using std::chrono::year_month_day;
 using std::chrono::years;
 
-constexpr std::int64_t kDay_s = 86'400;
 constexpr std::int64_t kSecond_us = 1'000'000;
 
 // The first day of the unit that holds this day.

@@ -19,7 +19,6 @@ namespace {
 using Day = ZoneRule::Day;
 using std::chrono::sys_days;
 
-constexpr std::int64_t kDay_s = 86'400;
 // What a local clock may differ from UTC: the bounds of RFC 9636, a little beyond a day.
 constexpr std::int32_t kOffsetMin_s = -89'999;
 constexpr std::int32_t kOffsetMax_s = 93'599;

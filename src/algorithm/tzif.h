@@ -16,6 +16,7 @@
 
 namespace weir {
 
+inline constexpr std::int64_t kDay_s = 86'400;  // but where a zone makes it longer or shorter
 inline constexpr std::size_t kZoneBytesMax = std::size_t{1} << 20;
 
 // When clocks change each year, as the end of a TZif file says it: `CET-1CEST,M3.5.0,M10.5.0/3`.

@@ -117,12 +117,12 @@ constexpr const char* kFiles =
     ".TP\n.I /var/lib/weir/weir.state\nWhat was spent. It survives any end of the server.\n";
 
 // The places of a config, in the order in which they are told.
-struct Place {
+struct Section {
   PolicyKey::Place place;
   const char* title;
   const char* about;
 };
-constexpr Place kPlaces[] = {
+constexpr Section kPlaces[] = {
     {PolicyKey::Place::config, "THE WHOLE", "The keys of the file itself. Only\n.B rules\nis needed."},
     {PolicyKey::Place::rule, "A RULE",
      "The keys of each rule. It has a\n.B name\nand either\n.B limit\nor\n.BR limits ."},
@@ -166,7 +166,7 @@ std::string config_manual(std::string_view version) {
       "rule that applies is charged, all together or none.\n.B weir validate\n.I FILE\ntells every error at once, with "
       "its place;\n.B weir schema\nprints a JSON Schema for editors.\n";
   out += block(kConfigExample);
-  for (const Place& place : kPlaces) {
+  for (const Section& place : kPlaces) {
     out += std::string(".SH ") + place.title + "\n" + place.about + "\n";
     for (const PolicyKey& key : policy_keys()) {
       if (key.place == place.place) out += item(bold(key.name), key.about);

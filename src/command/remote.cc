@@ -16,8 +16,6 @@ namespace {
 constexpr std::string_view kTlsWords = "This port speaks TLS";  // to whoever speaks plain HTTP there
 constexpr std::size_t kAnswerMax = std::size_t{64} << 20;
 
-tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
-
 // Head and body; the server was asked to close, so that the end of one is the end of the other.
 Result<RemoteAnswer> parse_answer(const std::string& text) {
   constexpr std::string_view kBegin = "HTTP/1.1 ";

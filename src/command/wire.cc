@@ -18,8 +18,6 @@
 namespace weir {
 namespace {
 
-tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
-
 struct FreeContext {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };

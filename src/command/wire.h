@@ -20,6 +20,9 @@ struct TlsTrust {
   std::string key{};
 };
 
+// Nobody is there, or it is not the one that was asked for.
+inline tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
+
 class Wire {
  public:
   static Result<Wire> open(const load::Target& target, int patience_ms);

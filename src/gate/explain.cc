@@ -41,7 +41,7 @@ std::string period_of(const Quota& quota) {
 }
 
 // What would become of one charge.
-struct Outcome {
+struct OneOutcome {
   std::uint32_t limit;  // its number in the book
   Charge charge;
   bool in_shadow;
@@ -49,15 +49,15 @@ struct Outcome {
 };
 
 // All charges of a bill, in its order: of several that deny alike the first binds, as it does in a check.
-Result<std::vector<Outcome>> outcomes_of(const Rulebook& book, const Bill& bill, Limiter& limiter) {
-  std::vector<Outcome> out;
+Result<std::vector<OneOutcome>> outcomes_of(const Rulebook& book, const Bill& bill, Limiter& limiter) {
+  std::vector<OneOutcome> out;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) out.push_back({bill.limits[i], bill.charges[i], false, {}});
   for (const ShadowBill& shadow : bill.shadows) {
     for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
       out.push_back({book.rule(shadow.rule).first_limit + i, shadow.charges[i], true, {}});
     }
   }
-  for (Outcome& one : out) {
+  for (OneOutcome& one : out) {
     auto decision = limiter.preview(one.charge.key, *one.charge.limit, one.charge.cost);
     if (!decision) return fail(std::move(decision.error()));
     one.decision = *decision;
@@ -66,9 +66,9 @@ Result<std::vector<Outcome>> outcomes_of(const Rulebook& book, const Bill& bill,
 }
 
 // The denial with the longest wait, else the limit with the smallest part left; null if there is no limit.
-const Outcome* binding_of(const std::vector<Outcome>& outcomes) {
-  const Outcome* best = nullptr;
-  for (const Outcome& one : outcomes) {
+const OneOutcome* binding_of(const std::vector<OneOutcome>& outcomes) {
+  const OneOutcome* best = nullptr;
+  for (const OneOutcome& one : outcomes) {
     if (one.in_shadow) continue;
     const Decision& a = one.decision;
     if (best == nullptr) {
@@ -165,7 +165,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   book->bill(facts, now, bill);
   const auto outcomes = outcomes_of(*book, bill, limiter);
   if (!outcomes) return fail(outcomes.error());
-  const Outcome* binding = binding_of(*outcomes);
+  const OneOutcome* binding = binding_of(*outcomes);
 
   out.path = facts.path();
   if (facts.ip() != nullptr) out.client_ip = to_string(*facts.ip());
@@ -176,12 +176,12 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
 
   std::string path_rule;  // that keeps `otherwise` from applying
   if (bill.reason == Bill::Reason::missing) path_rule = book->rule(bill.rule).rule->name;
-  for (const Outcome& one : *outcomes) {
+  for (const OneOutcome& one : *outcomes) {
     const BookRule& rule = book->rule(book->limit(one.limit).rule);
     if (!one.in_shadow && rule.names_path && path_rule.empty()) path_rule = rule.rule->name;
   }
   for (std::uint32_t i = 0; i < book->size(); ++i) out.rules.push_back(explain_rule(*book, i, facts, now));
-  for (const Outcome& one : *outcomes) {
+  for (const OneOutcome& one : *outcomes) {
     const BookLimit& limit = book->limit(one.limit);
     RuleExplanation& rule = out.rules[limit.rule];
     rule.applies = true;

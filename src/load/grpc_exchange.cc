@@ -16,7 +16,7 @@ namespace weir::load {
 namespace {
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr std::string_view kPath = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+constexpr std::string_view kMethodPath = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 constexpr std::size_t kFrameHead = 9;
 constexpr std::size_t kFrameMax = 16'384;
@@ -104,7 +104,7 @@ class GrpcExchange final : public Exchange {
  public:
   explicit GrpcExchange(const GrpcTemplate& call)
       : message_(call.message),
-        fields_{std::string(kPath), call.authority},
+        fields_{std::string(kMethodPath), call.authority},
         block_(first_header_block(fields_)),
         next_block_(next_header_block()) {}
 

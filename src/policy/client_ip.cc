@@ -86,7 +86,7 @@ bool is_token(std::string_view text) {
 }
 
 // What stands behind `for=`, without its quotes and backslashes. What is too long for an address is only counted.
-struct Node {
+struct NodeText {
   std::array<char, kNodeBytesMax> text;
   std::size_t size = 0;
 
@@ -100,7 +100,7 @@ struct Node {
 };
 
 // Takes a value off the front of `rest`, to the semicolon or the end, and adds it to the node if one is given.
-bool take_value(std::string_view& rest, Node* node) {
+bool take_value(std::string_view& rest, NodeText* node) {
   const bool is_quoted = rest.starts_with('"');
   std::size_t i = is_quoted ? 1 : 0;
   for (; i < rest.size() && rest[i] != (is_quoted ? '"' : ';'); ++i) {
@@ -116,7 +116,7 @@ bool take_value(std::string_view& rest, Node* node) {
 
 // The address behind `for=`, of which an element has one, in a list of pairs that is well formed to its end.
 std::optional<IpAddress> forwarded_for(std::string_view element) {
-  Node node;
+  NodeText node;
   bool has_node = false;
   for (skip_blanks(element); !element.empty(); skip_blanks(element)) {
     if (element.front() == ';') {

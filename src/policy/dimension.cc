@@ -12,8 +12,9 @@
 namespace weir {
 namespace {
 
-constexpr std::array<std::string_view, 13> kKinds = {"user", "api_key",  "ip",     "tenant", "plan",  "method", "host",
-                                                     "path", "identity", "header", "query",  "entry", "capture"};
+constexpr std::array<std::string_view, 13> kAttributes = {"user",   "api_key", "ip",     "tenant",   "plan",
+                                                          "method", "host",    "path",   "identity", "header",
+                                                          "query",  "entry",   "capture"};
 constexpr std::string_view kAllForms =
     "known are user, api_key, ip, tenant, plan, method, host, path, identity, header:NAME, query:NAME, entry:NAME, "
     "{part of the path} and global";
@@ -61,7 +62,7 @@ Result<Dimension> named(AttributeKind kind, std::string_view name, std::string_v
 
 }  // namespace
 
-std::string_view to_string(AttributeKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(AttributeKind kind) { return kAttributes[static_cast<std::size_t>(kind)]; }
 
 std::string to_string(const Dimension& dimension) {
   switch (dimension.kind) {
@@ -91,9 +92,9 @@ Result<Dimension> parse_dimension(std::string_view text) {
   }
   const std::size_t colon = text.find(':');
   const std::string_view word = text.substr(0, colon);
-  const auto kind = std::ranges::find(kKinds, word);
-  if (kind != kKinds.end() && *kind != "capture") {
-    const auto found = static_cast<AttributeKind>(kind - kKinds.begin());
+  const auto kind = std::ranges::find(kAttributes, word);
+  if (kind != kAttributes.end() && *kind != "capture") {
+    const auto found = static_cast<AttributeKind>(kind - kAttributes.begin());
     const bool needs_name = found >= AttributeKind::header;
     if (needs_name && colon == text.npos) {
       return wrong(in_quotes(text) + " needs a name, as in " + std::string(word) + ":x-org");
@@ -102,7 +103,7 @@ Result<Dimension> parse_dimension(std::string_view text) {
     if (colon == text.npos) return Dimension{.kind = found};
   }
   std::string message = "unknown attribute " + in_quotes(text);
-  std::string meant(nearest(word, kKinds));
+  std::string meant(nearest(word, kAttributes));
   if (colon != text.npos) meant += text.substr(colon);
   const bool works = !meant.empty() && meant != text && parse_dimension(meant);
   if (!works) return wrong(message.append("; ").append(kAllForms));

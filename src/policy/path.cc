@@ -10,18 +10,19 @@ namespace weir {
 namespace {
 
 // What a byte of a path means to the scan. What is not plain makes it stop and look.
-enum class Kind : std::uint8_t { plain, slash, ends, changes };
+enum class ByteKind : std::uint8_t { plain, slash, ends, changes };
 
-constexpr std::array<Kind, 256> make_kinds(PathCase letters) {
-  std::array<Kind, 256> kinds{};
-  for (unsigned char c = 'A'; letters == PathCase::folded && c <= 'Z'; ++c) kinds[c] = Kind::changes;
-  kinds['/'] = Kind::slash;
-  kinds['?'] = kinds['#'] = Kind::ends;
-  kinds['%'] = kinds['\\'] = kinds[';'] = Kind::changes;
+constexpr std::array<ByteKind, 256> make_kinds(PathCase letters) {
+  std::array<ByteKind, 256> kinds{};
+  for (unsigned char c = 'A'; letters == PathCase::folded && c <= 'Z'; ++c) kinds[c] = ByteKind::changes;
+  kinds['/'] = ByteKind::slash;
+  kinds['?'] = kinds['#'] = ByteKind::ends;
+  kinds['%'] = kinds['\\'] = kinds[';'] = ByteKind::changes;
   return kinds;
 }
 
-constexpr std::array<std::array<Kind, 256>, 2> kKinds = {make_kinds(PathCase::folded), make_kinds(PathCase::kept)};
+constexpr std::array<std::array<ByteKind, 256>, 2> kByteKinds = {make_kinds(PathCase::folded),
+                                                                 make_kinds(PathCase::kept)};
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -40,14 +41,14 @@ bool vanishes(std::string_view target, std::size_t at) {
 }
 
 // The length of the path if the target begins with one in normal form; npos if it must be rewritten.
-std::size_t normal_length(std::string_view target, const std::array<Kind, 256>& kinds) {
+std::size_t normal_length(std::string_view target, const std::array<ByteKind, 256>& kinds) {
   if (target.front() != '/') return target.npos;
   std::size_t i = 0;
   for (; i < target.size(); ++i) {
-    const Kind kind = kinds[static_cast<unsigned char>(target[i])];
-    if (kind == Kind::plain) continue;
-    if (kind == Kind::ends) return i;
-    if (kind != Kind::slash) return target.npos;
+    const ByteKind kind = kinds[static_cast<unsigned char>(target[i])];
+    if (kind == ByteKind::plain) continue;
+    if (kind == ByteKind::ends) return i;
+    if (kind != ByteKind::slash) return target.npos;
     if (!vanishes(target, i + 1)) continue;
     const bool is_root = i == 0 && (target.size() == 1 || target[1] == '?' || target[1] == '#');
     return is_root ? 1 : target.npos;
@@ -106,7 +107,7 @@ std::optional<char> escaped_byte(std::string_view text, std::size_t at) {
 
 std::string_view normal_path(std::string_view target, PathCase letters, std::string& scratch) {
   if (target.empty()) return target;
-  const std::size_t length = normal_length(target, kKinds[static_cast<std::size_t>(letters)]);
+  const std::size_t length = normal_length(target, kByteKinds[static_cast<std::size_t>(letters)]);
   if (length != target.npos) return target.substr(0, length);
 
   target = without_authority(target);

@@ -11,7 +11,7 @@ namespace weir {
 namespace {
 
 // Texts of ours: nothing in them needs more.
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -25,9 +25,9 @@ std::string object_schema(std::span<const Field<T>> rows, std::string_view requi
   std::string out = R"({"type":"object","additionalProperties":false,)" + std::string(required) + R"("properties":{)";
   bool is_first = true;
   for (const Field<T>& row : rows) {
-    out.append(is_first ? "\n" : ",\n").append("      ").append(quoted(row.name)).append(":");
+    out.append(is_first ? "\n" : ",\n").append("      ").append(json_text(row.name)).append(":");
     std::string value(row.schema);
-    value.insert(1, R"("description":)" + quoted(row.about) + ",");
+    value.insert(1, R"("description":)" + json_text(row.about) + ",");
     out.append(value);
     is_first = false;
   }

@@ -89,9 +89,9 @@ tl::unexpected<Error> not_json(const JsonReader& json, std::string_view example)
 }
 
 // Reads one object. What is wrong with it is told at once; the reader then stands somewhere within.
-class Reader {
+class CheckReader {
  public:
-  Reader(JsonReader& json, const Shape& shape, CheckItem& item, std::size_t key_max)
+  CheckReader(JsonReader& json, const Shape& shape, CheckItem& item, std::size_t key_max)
       : json_(json), shape_(shape), item_(item), key_max_(key_max) {}
 
   // False if there is an error.
@@ -311,7 +311,7 @@ Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& ite
   if (json.at_end()) {
     return wrong("the body is empty; send an object such as " + std::string(wanted.example));
   }
-  Reader reader(json, wanted, item, key_max);
+  CheckReader reader(json, wanted, item, key_max);
   if (!reader.read()) return fail(*std::move(reader.error()));
   if (json.at_end()) return {};
   return wrong("after the object there is more, from byte " + std::to_string(json.at() + 1) + " on; send one object");
@@ -372,7 +372,7 @@ Result<bool> CheckList::next(CheckItem& item, std::optional<Error>& wrong) {
   json_.next();
   place_ = json_.at();
   wrong.reset();
-  Reader reader(json_, kShapes[0], item, key_max_);
+  CheckReader reader(json_, kShapes[0], item, key_max_);
   if (reader.read()) return true;
   if (json_.is_broken()) return broken();
   wrong = std::move(reader.error());

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kOpenMetrics = "application/openmetrics-text";
 constexpr std::string_view kBlanks = " \t";
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
@@ -23,7 +23,7 @@ std::string_view take_until(std::string_view& rest, char mark) {
   const std::size_t at = std::min(rest.find(mark), rest.size());
   const std::string_view taken = rest.substr(0, at);
   rest.remove_prefix(std::min(at + 1, rest.size()));
-  return trimmed(taken);
+  return without_blanks(taken);
 }
 
 // 0.5 as 500; nothing that is no quality makes a difference.

@@ -77,7 +77,7 @@ ProxyRead read_v1(std::string_view bytes) {
 
 std::uint8_t byte_at(std::string_view bytes, std::size_t at) { return static_cast<std::uint8_t>(bytes[at]); }
 
-std::size_t number_at(std::string_view bytes, std::size_t at) {
+std::size_t two_bytes_at(std::string_view bytes, std::size_t at) {
   return std::size_t{byte_at(bytes, at)} << 8 | byte_at(bytes, at + 1);
 }
 
@@ -109,11 +109,11 @@ bool are_additions_right(std::string_view header, std::size_t at) {
   constexpr std::uint8_t kChecksum = 3;
   while (at < header.size()) {
     if (header.size() - at < 3) return false;
-    const std::size_t size = number_at(header, at + 1), value = at + 3;
+    const std::size_t size = two_bytes_at(header, at + 1), value = at + 3;
     if (header.size() - value < size) return false;
     if (byte_at(header, at) == kChecksum) {
       if (size != 4) return false;
-      const std::size_t told = number_at(header, value) << 16 | number_at(header, value + 2);
+      const std::size_t told = two_bytes_at(header, value) << 16 | two_bytes_at(header, value + 2);
       if (told != checksum(header, value)) return false;
     }
     at = value + size;
@@ -127,7 +127,7 @@ ProxyRead read_v2(std::string_view bytes) {
                      transport = byte_at(bytes, 13) & 15;
   constexpr std::uint8_t kLocal = 0x20, kProxy = 0x21;
   if ((command != kLocal && command != kProxy) || family > 3 || transport > 2) return kBad;
-  const std::size_t size = kV2Fixed + number_at(bytes, 14);
+  const std::size_t size = kV2Fixed + two_bytes_at(bytes, 14);
   constexpr std::array<std::size_t, 4> kAddresses = {0, 12, 36, 216};  // unknown, IPv4, IPv6, unix
   if (size > kProxyHeaderMax) return kBad;
   if (command == kProxy && size < kV2Fixed + kAddresses[family]) return kBad;

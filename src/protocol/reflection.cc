@@ -1,7 +1,6 @@
 // Reads the embedded descriptors once, and answers by them. See reflection.h.
 #include "protocol/reflection.h"
 
-#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "nearest.h"
 #include "protocol/grpc_message.h"
+#include "protocol/protobuf_read.h"
 
 namespace weir {
 namespace {
@@ -17,15 +17,8 @@ using protozero::pbf_reader;
 using protozero::pbf_writer;
 using protozero::tag_and_type;
 
-constexpr auto kBytes = protozero::pbf_wire_type::length_delimited;
-
-std::string_view text(pbf_reader& reader) {
-  const protozero::data_view view = reader.get_view();
-  return {view.data(), view.size()};
-}
-
 // Every descriptor has its name in field 1.
-std::string_view name_of(pbf_reader reader) { return reader.next(1, kBytes) ? text(reader) : std::string_view{}; }
+std::string_view name_of(pbf_reader reader) { return reader.next(1, kBytes) ? text_of(reader) : std::string_view{}; }
 
 std::string within(std::string_view scope, std::string_view name) {
   return scope.empty() ? std::string(name) : std::string(scope) + "." + std::string(name);
@@ -70,7 +63,7 @@ Asked read_question(pbf_reader reader) {
   while (reader.next()) {
     switch (reader.tag_and_type()) {
       case tag_and_type(1, kBytes):
-        asked.host = text(reader);
+        asked.host = text_of(reader);
         break;
       case tag_and_type(3, kBytes):
       case tag_and_type(4, kBytes):
@@ -78,7 +71,7 @@ Asked read_question(pbf_reader reader) {
       case tag_and_type(6, kBytes):
       case tag_and_type(7, kBytes):
         asked.question = static_cast<Question>(reader.tag());
-        asked.name = text(reader);
+        asked.name = text_of(reader);
         break;
       default:
         reader.skip();
@@ -99,18 +92,18 @@ Reflection::Reflection(std::string_view set) {
   pbf_reader all(set.data(), set.size());
   while (all.next(1, kBytes)) {
     File file;
-    file.bytes = text(all);
+    file.bytes = text_of(all);
     pbf_reader reader(file.bytes.data(), file.bytes.size());
     while (reader.next()) {
       switch (reader.tag_and_type()) {
         case tag_and_type(1, kBytes):
-          file.name = text(reader);
+          file.name = text_of(reader);
           break;
         case tag_and_type(2, kBytes):
-          file.package = text(reader);
+          file.package = text_of(reader);
           break;
         case tag_and_type(3, kBytes):
-          file.imports.push_back(text(reader));
+          file.imports.push_back(text_of(reader));
           break;
         case tag_and_type(4, kBytes):
           add_message(reader.get_message(), file.package, file.symbols);

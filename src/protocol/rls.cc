@@ -4,10 +4,11 @@
 // type together: one of another type is an unknown field, which is skipped.
 #include "protocol/rls.h"
 
-#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include <exception>
+
+#include "protocol/protobuf_read.h"
 
 namespace weir {
 namespace {
@@ -18,12 +19,6 @@ using protozero::pbf_writer;
 using protozero::tag_and_type;
 
 constexpr auto kVarint = pbf_wire_type::varint;
-constexpr auto kBytes = pbf_wire_type::length_delimited;
-
-std::string_view text(pbf_reader& reader) {
-  const protozero::data_view view = reader.get_view();
-  return {view.data(), view.size()};
-}
 
 RlsUnit unit_of(std::int32_t number) {
   const bool is_known = number > 0 && number <= static_cast<std::int32_t>(RlsUnit::week);
@@ -35,10 +30,10 @@ Attribute read_entry(pbf_reader reader) {
   while (reader.next()) {
     switch (reader.tag_and_type()) {
       case tag_and_type(1, kBytes):
-        entry.name = text(reader);
+        entry.name = text_of(reader);
         break;
       case tag_and_type(2, kBytes):
-        entry.value = text(reader);
+        entry.value = text_of(reader);
         break;
       default:
         reader.skip();
@@ -106,7 +101,7 @@ Result<void> read_request(pbf_reader reader, RlsRequest& out) {
   while (reader.next()) {
     switch (reader.tag_and_type()) {
       case tag_and_type(1, kBytes):
-        out.domain = text(reader);
+        out.domain = text_of(reader);
         break;
       case tag_and_type(2, kBytes):
         if (out.descriptors.size() == kRlsDescriptorsMax) return fail(too_many_descriptors());

@@ -30,9 +30,9 @@ std::string snake(std::string_view name) {
   return out;
 }
 
-class Reader {
+class RlsReader {
  public:
-  Reader(std::string_view body, RlsJsonRequest& out) : json_(body, out.texts), request_(out.request) {
+  RlsReader(std::string_view body, RlsJsonRequest& out) : json_(body, out.texts), request_(out.request) {
     out.texts.clear();
     request_.begin();
   }
@@ -190,12 +190,12 @@ class Reader {
 };
 
 // Members of an object, with the commas between them.
-class Members {
+class ObjectWriter {
  public:
-  explicit Members(std::string& out) : out_(out) { out_ += '{'; }
-  Members(const Members&) = delete;
-  Members& operator=(const Members&) = delete;
-  ~Members() { out_ += '}'; }
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  ObjectWriter(const ObjectWriter&) = delete;
+  ObjectWriter& operator=(const ObjectWriter&) = delete;
+  ~ObjectWriter() { out_ += '}'; }
 
   std::string& add(std::string_view name) {
     if (!is_first_) out_ += ',';
@@ -228,10 +228,10 @@ void append_list(std::string& out, const List& list, Write write) {
 }
 
 void append_status(std::string& out, const RlsStatus& status) {
-  Members members(out);
+  ObjectWriter members(out);
   members.add_name("code", kCodes[static_cast<std::size_t>(status.code)]);
   if (status.current_limit) {
-    Members limit(members.add("currentLimit"));
+    ObjectWriter limit(members.add("currentLimit"));
     limit.add_number("requestsPerUnit", status.current_limit->requests_per_unit);
     if (status.current_limit->unit != RlsUnit::unknown) {
       limit.add_name("unit", kUnits[static_cast<std::size_t>(status.current_limit->unit)]);
@@ -259,7 +259,7 @@ std::string base64(std::string_view bytes) {
 }
 
 void append_metadata(std::string& out, const RlsMetadata& metadata) {
-  Members members(out);
+  ObjectWriter members(out);
   append_json_text(members.add("rule"), metadata.rule);
   members.add("allowed").append(metadata.allowed ? "true" : "false");
   members.add("remaining").append(std::to_string(metadata.remaining));
@@ -268,10 +268,10 @@ void append_metadata(std::string& out, const RlsMetadata& metadata) {
 
 }  // namespace
 
-Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out) { return Reader(body, out).read(); }
+Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out) { return RlsReader(body, out).read(); }
 
 void append_rls_json(const RlsResponse& response, std::string& out) {
-  Members members(out);
+  ObjectWriter members(out);
   members.add_name("overallCode", kCodes[static_cast<std::size_t>(response.overall_code)]);
   if (!response.statuses.empty()) {
     append_list(members.add("statuses"), response.statuses,
@@ -279,7 +279,7 @@ void append_rls_json(const RlsResponse& response, std::string& out) {
   }
   if (!response.response_headers.empty()) {
     append_list(members.add("responseHeadersToAdd"), response.response_headers, [&](const RlsHeader& header) {
-      Members pair(out);
+      ObjectWriter pair(out);
       pair.add_text("key", header.key);
       pair.add_text("value", header.value);
     });

@@ -26,9 +26,11 @@ constexpr std::string_view kCheckWords[] = {"user", "api_key", "ip",   "tenant",
 constexpr std::string_view kLimitWords[] = {"cost", "algorithm", "id", "peek"};
 constexpr std::size_t kWordMaxShown = 64;
 
-tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
+tl::unexpected<Error> misused(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
-tl::unexpected<Error> twice(std::string_view word) { return wrong(in_quotes(word) + " is given twice; give it once"); }
+tl::unexpected<Error> twice(std::string_view word) {
+  return misused(in_quotes(word) + " is given twice; give it once");
+}
 
 // A word that stands before its value, and whether it stood there before.
 class Words {
@@ -49,30 +51,30 @@ class Words {
 
 Result<std::int64_t> parse_cost(std::string_view text) {
   const auto cost = resp::parse_integer(text);
-  if (!cost) return wrong("a cost is a whole number such as 1, found " + in_quotes(text));
+  if (!cost) return misused("a cost is a whole number such as 1, found " + in_quotes(text));
   if (auto error = refuse_cost(*cost)) return fail(std::move(*error));
   return *cost;
 }
 
 tl::unexpected<Error> peek_with_id() {
-  return wrong(
+  return misused(
       "PEEK charges nothing, so there is nothing that ID could keep from being charged twice; give one of them");
 }
 
 tl::unexpected<Error> without_value(std::string_view word) {
-  return wrong(in_quotes(word, kWordMaxShown) + " has no value behind it");
+  return misused(in_quotes(word, kWordMaxShown) + " has no value behind it");
 }
 
 template <class Known>
 tl::unexpected<Error> unknown_word(std::string_view what, std::string_view word, const Known& known) {
   std::string message = "unknown " + std::string(what) + " " + in_quotes(word) + "; ";
   const std::string_view meant = nearest(word, known);
-  if (!meant.empty()) return wrong(message.append("did you mean ").append(meant).append("?"));
+  if (!meant.empty()) return misused(message.append("did you mean ").append(meant).append("?"));
   message.append("known are");
   for (const std::string_view name : known) {
     message.append(" ").append(name).append(name.ends_with(':') ? "NAME" : "");
   }
-  return wrong(message);
+  return misused(message);
 }
 
 // True if the word is `prefix` and a name; the attribute then has its value.
@@ -133,7 +135,7 @@ std::int64_t millis_ceil(Micros wait) {
   return wait.count() / 1000 + (wait.count() % 1000 > 0 ? 1 : 0);
 }
 
-struct Told {
+struct Reply {
   bool allowed = false;
   std::string_view reason;
   std::string_view rule;
@@ -150,22 +152,22 @@ void write_number(std::string_view name, std::optional<std::int64_t> value, resp
   }
 }
 
-void write_told(const Told& told, resp::Writer& out) {
+void write_reply(const Reply& reply, resp::Writer& out) {
   using Number = std::optional<std::int64_t>;
-  const Decision* const decision = told.decision;
+  const Decision* const decision = reply.decision;
   out.map(8);
-  write_number("allowed", told.allowed ? 1 : 0, out);
+  write_number("allowed", reply.allowed ? 1 : 0, out);
   out.bulk("reason");
-  out.bulk(told.reason);
+  out.bulk(reply.reason);
   out.bulk("rule");
-  if (told.rule.empty()) {
+  if (reply.rule.empty()) {
     out.null();
   } else {
-    out.bulk(told.rule);
+    out.bulk(reply.rule);
   }
   write_number("limit", decision != nullptr ? Number(decision->limit) : Number(), out);
   write_number("remaining", decision != nullptr ? Number(decision->remaining) : Number(), out);
-  write_number("retry_after_ms", millis_ceil(told.retry_after), out);
+  write_number("retry_after_ms", millis_ceil(reply.retry_after), out);
   write_number("reset_after_ms", decision != nullptr ? millis_ceil(decision->reset_after) : 0, out);
   write_number("delay_ms", decision != nullptr ? millis_ceil(decision->delay) : 0, out);
 }
@@ -228,26 +230,26 @@ Result<LimitCheck> parse_limit_check(std::span<const std::string_view> words) {
 
 void write_answer(const Answer& answer, resp::Writer& out) {
   const LimitAnswer* const binding = answer.binding_limit();
-  write_told({.allowed = answer.allowed,
-              .reason = to_string(answer.why),
-              .rule = answer.rule,
-              .decision = binding != nullptr ? &binding->decision : nullptr,
-              .retry_after = answer.retry_after},
-             out);
+  write_reply({.allowed = answer.allowed,
+               .reason = to_string(answer.why),
+               .rule = answer.rule,
+               .decision = binding != nullptr ? &binding->decision : nullptr,
+               .retry_after = answer.retry_after},
+              out);
 }
 
 void write_decision(const Decision& decision, resp::Writer& out) {
-  write_told({.allowed = decision.allowed,
-              .reason = decision.allowed ? "within" : "limited",
-              .rule = {},
-              .decision = &decision,
-              .retry_after = decision.retry_after},
-             out);
+  write_reply({.allowed = decision.allowed,
+               .reason = decision.allowed ? "within" : "limited",
+               .rule = {},
+               .decision = &decision,
+               .retry_after = decision.retry_after},
+              out);
 }
 
 void write_overload(bool allowed, Micros retry_after, resp::Writer& out) {
-  write_told({.allowed = allowed, .reason = "overload", .rule = {}, .decision = nullptr, .retry_after = retry_after},
-             out);
+  write_reply({.allowed = allowed, .reason = "overload", .rule = {}, .decision = nullptr, .retry_after = retry_after},
+              out);
 }
 
 }  // namespace weir

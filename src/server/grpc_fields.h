@@ -25,7 +25,7 @@ inline nghttp2_nv copied(std::string_view name, std::string_view value) {
   return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
 }
 
-inline std::string_view text(const std::uint8_t* data, std::size_t size) {
+inline std::string_view view_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 

@@ -15,8 +15,8 @@ constexpr std::string_view kHttpAnswer =
     "This port speaks gRPC: HTTP/2 with prior knowledge. HTTP/1.1 has a port of its own.";
 constexpr std::string_view kRedisAnswer = "-ERR this port speaks gRPC; Redis clients have a port of their own\r\n";
 
-constexpr std::array<std::string_view, 9> kMethods = {"GET ",     "POST ",  "HEAD ",    "PUT ",  "DELETE ",
-                                                      "OPTIONS ", "PATCH ", "CONNECT ", "TRACE "};
+constexpr std::array<std::string_view, 9> kHttp1Methods = {"GET ",     "POST ",  "HEAD ",    "PUT ",  "DELETE ",
+                                                           "OPTIONS ", "PATCH ", "CONNECT ", "TRACE "};
 
 bool is_printable(char c) { return c >= 0x20 && c < 0x7f; }
 
@@ -36,7 +36,7 @@ Greeting read_greeting(std::string_view input) {
     return {shared == kHttp2Preface.size() ? State::http2 : State::need_more};
   }
   const bool is_http =
-      std::ranges::any_of(kMethods, [&](std::string_view method) { return input.starts_with(method); });
+      std::ranges::any_of(kHttp1Methods, [&](std::string_view method) { return input.starts_with(method); });
   if (is_http) return {State::foreign, kHttpAnswer};
   if (is_redis(input)) return {State::foreign, kRedisAnswer};
   const bool may_be_words = input.size() < kHttp2Preface.size() && std::ranges::all_of(input, is_printable);

@@ -7,10 +7,10 @@
 namespace weir {
 namespace {
 
-constexpr std::uint8_t kData = 0, kHeaders = 1, kReset = 3, kContinuation = 9;  // types
-constexpr std::uint8_t kEndStream = 1;                                          // a flag
+constexpr std::uint8_t kData = 0, kHeaders = 1, kRstStream = 3, kContinuation = 9;  // types
+constexpr std::uint8_t kEndStream = 1;                                              // a flag
 
-std::uint32_t number(const std::uint8_t* bytes, std::size_t size) {
+std::uint32_t big_endian(const std::uint8_t* bytes, std::size_t size) {
   std::uint32_t out = 0;
   for (std::size_t i = 0; i < size; ++i) out = out << 8 | bytes[i];
   return out;
@@ -29,17 +29,17 @@ GrpcPast::Fault GrpcPast::watch(std::string_view piece) {
     piece.remove_prefix(part);
     if (have_ < kHead) return Fault::none;
     have_ = 0;
-    payload_ = number(head_.data(), 3);
-    const auto stream = static_cast<std::int32_t>(number(head_.data() + 5, 4) & 0x7fff'ffffu);
+    payload_ = big_endian(head_.data(), 3);
+    const auto stream = static_cast<std::int32_t>(big_endian(head_.data() + 5, 4) & 0x7fff'ffffu);
     if (const Fault fault = judge(head_[3], head_[4], stream); fault != Fault::none) return fault;
   }
 }
 
 GrpcPast::Fault GrpcPast::judge(std::uint8_t type, std::uint8_t flags, std::int32_t stream) {
   const bool is_small = type == kData && payload_ < kSmall && (flags & kEndStream) == 0;
-  const bool asks = type == kHeaders || type == kReset || type == kContinuation || (type == kData && !is_small);
+  const bool asks = type == kHeaders || type == kRstStream || type == kContinuation || (type == kData && !is_small);
   if (!asks) ++idle_frames_;
-  if (type == kReset) end(stream);
+  if (type == kRstStream) end(stream);
   if ((type != kData && type != kHeaders) || stream == 0) return Fault::none;
   if (stream >= gap_begin_ && stream < gap_end_) return Fault::left_out;
   if (std::ranges::find(ended_, stream) != ended_.end()) return Fault::ended;

@@ -47,11 +47,12 @@ void GrpcSession::begin() {
   nghttp2_session_callbacks_set_on_header_callback(
       callbacks, [](nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
                     const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* self) {
-        return Callback<&GrpcSession::on_header>::call(self, frame, text(name, name_size), text(value, value_size));
+        return Callback<&GrpcSession::on_header>::call(self, frame, view_of(name, name_size),
+                                                       view_of(value, value_size));
       });
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
       callbacks, [](nghttp2_session*, std::uint8_t, std::int32_t stream, const std::uint8_t* data, std::size_t size,
-                    void* self) { return Callback<&GrpcSession::on_data>::call(self, stream, text(data, size)); });
+                    void* self) { return Callback<&GrpcSession::on_data>::call(self, stream, view_of(data, size)); });
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
                                                        [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
                                                          return Callback<&GrpcSession::on_frame>::call(self, frame);
@@ -155,7 +156,7 @@ bool GrpcSession::take_frames(std::string& output) {
     const ssize_t size = nghttp2_session_mem_send(http2_, &data);
     if (size < 0) return false;
     if (size == 0) return true;
-    output.append(text(data, static_cast<std::size_t>(size)));
+    output.append(view_of(data, static_cast<std::size_t>(size)));
   }
   return true;
 }

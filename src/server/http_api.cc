@@ -40,33 +40,33 @@ struct Route {
   HttpNext (*answer)(const HttpCall&, HttpService&, HttpWork&);
 };
 
-HttpNext text(HttpService& service, std::string_view body, std::string_view type = kTextType) {
+HttpNext plain_text(HttpService& service, std::string_view body, std::string_view type = kTextType) {
   service.answer.content_type = type;
   service.answer.body.assign(body);
   return HttpNext::answer;
 }
 
-HttpNext welcome(const HttpCall&, HttpService& service, HttpWork&) { return text(service, kWelcome); }
-HttpNext livez(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "ok\n"); }
+HttpNext welcome(const HttpCall&, HttpService& service, HttpWork&) { return plain_text(service, kWelcome); }
+HttpNext livez(const HttpCall&, HttpService& service, HttpWork&) { return plain_text(service, "ok\n"); }
 HttpNext readyz(const HttpCall&, HttpService& service, HttpWork&) {
-  if (service.stopping == nullptr || !service.stopping->load()) return text(service, "ok\n");
+  if (service.stopping == nullptr || !service.stopping->load()) return plain_text(service, "ok\n");
   service.answer.status = 503;
-  return text(service, "stopping\n");
+  return plain_text(service, "stopping\n");
 }
 HttpNext metrics(const HttpCall& call, HttpService& service, HttpWork&) {
-  if (service.metrics == nullptr) return text(service, "");
+  if (service.metrics == nullptr) return plain_text(service, "");
   std::string_view accept;
   for (const Attribute& field : call.fields) {
     if (equals_ignoring_case(field.name, "accept")) accept = field.value;
   }
   const MetricsFormat format = metrics_format(accept);
-  return text(service, metrics_page(*service.metrics, format), content_type(format));
+  return plain_text(service, metrics_page(*service.metrics, format), content_type(format));
 }
 HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&);
 // As Envoy's reference service answers it.
-HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return text(service, "OK"); }
+HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return plain_text(service, "OK"); }
 HttpNext openapi(const HttpCall&, HttpService& service, HttpWork&) {
-  return text(service, openapi_document(), kJsonType);
+  return plain_text(service, openapi_document(), kJsonType);
 }
 
 constexpr auto kRoutes = std::to_array<Route>({
@@ -115,7 +115,7 @@ std::span<const Route> routes_of(HttpFace face) {
 }
 
 HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&) {
-  text(service, "This is the port from which weir is looked after.\n\n");
+  plain_text(service, "This is the port from which weir is looked after.\n\n");
   for (const Route& route : kAdminRoutes) {
     service.answer.body.append("  ").append(route.method).append(5 - route.method.size(), ' ').append(route.path);
     service.answer.body += '\n';

@@ -66,6 +66,15 @@ void write_refusal(HttpService& service, const Error& error) {
   write_problem(out, service.refusal, service.refusal == 409 ? "Conflict" : "Bad request", error.message);
 }
 
+HttpNext refuse_or_404(HttpService& service, const Error& error) {
+  if (error.code == ErrorCode::not_found) {
+    write_problem(service.answer, 404, "Not found", error.message);
+  } else {
+    write_refusal(service, error);
+  }
+  return HttpNext::answer;
+}
+
 Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service) {
   service.texts.clear();
   service.limits.begin_request();

@@ -17,6 +17,9 @@ void answer_pending(const PendingCheck& pending, const Result<Decision>& decisio
 // The error of a request, as a problem document with the status of HttpService::refusal, or one that suits it better.
 void write_refusal(HttpService& service, const Error& error);
 
+// The same where a request is about something that may not be there any more.
+HttpNext refuse_or_404(HttpService& service, const Error& error);
+
 // What the check brings along, compiled; concurrency is refused, or is all that is taken.
 enum class WantedLimit : std::uint8_t { rate, in_flight };
 Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, HttpService& service);

@@ -30,17 +30,8 @@ constexpr std::array<PlainAttribute, 8> kPlain = {{{"user", &Request::user},
                                                    {"host", &Request::host},
                                                    {"path", &Request::path}}};
 
-HttpNext refuse(HttpService& service, const Error& error) {
-  if (error.code == ErrorCode::not_found) {
-    write_problem(service.answer, 404, "Not found", error.message);
-  } else {
-    write_refusal(service, error);
-  }
-  return HttpNext::answer;
-}
-
 HttpNext answer(HttpService& service, const Result<bool>& reset) {
-  if (!reset) return refuse(service, reset.error());
+  if (!reset) return refuse_or_404(service, reset.error());
   service.answer.body.append(*reset ? "{\"reset\":true}\n" : "{\"reset\":false}\n");
   return HttpNext::answer;
 }
@@ -81,17 +72,17 @@ std::optional<Error> take(const Parameter& parameter, Request& request, std::vec
 
 HttpNext reset_key_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto parameters = parse_query(split_target(call.target).query);
-  if (!parameters) return refuse(service, parameters.error());
+  if (!parameters) return refuse_or_404(service, parameters.error());
   if (parameters->size() != 1 || parameters->front().name != "key") {
-    return refuse(service, {ErrorCode::invalid_argument,
-                            "name the key, DELETE /v1/keys?key=user:42, or a rule and what it counts by, "
-                            "DELETE /v1/keys/login?ip=192.0.2.1",
-                            0});
+    return refuse_or_404(service, {ErrorCode::invalid_argument,
+                                   "name the key, DELETE /v1/keys?key=user:42, or a rule and what it counts by, "
+                                   "DELETE /v1/keys/login?ip=192.0.2.1",
+                                   0});
   }
   const std::string& key = parameters->front().value;
   if (auto error = refuse_key(key, service.bounds.key_max)) {
     if (!service.bounds.has_room_for(key)) service.bounds.refuse(Refused::key);
-    return refuse(service, *error);
+    return refuse_or_404(service, *error);
   }
   return answer(service, service.limiter.reset(key));
 }
@@ -100,20 +91,21 @@ HttpNext reset_rule_route(const HttpCall& call, HttpService& service, HttpWork&)
   const Target target = split_target(call.target);
   const auto rule = percent_decoded(target.path.substr(kBelow.size()));
   if (!rule || rule->empty()) {
-    return refuse(service, {ErrorCode::invalid_argument,
-                            "name a rule and what it counts by: DELETE /v1/keys/login?ip=192.0.2.1", 0});
+    return refuse_or_404(service, {ErrorCode::invalid_argument,
+                                   "name a rule and what it counts by: DELETE /v1/keys/login?ip=192.0.2.1", 0});
   }
   const auto parameters = parse_query(target.query);
-  if (!parameters) return refuse(service, parameters.error());
+  if (!parameters) return refuse_or_404(service, parameters.error());
   Request request;
   std::vector<Attribute> headers, entries;
   for (const Parameter& parameter : *parameters) {
-    if (const auto error = take(parameter, request, headers, entries)) return refuse(service, *error);
+    if (const auto error = take(parameter, request, headers, entries)) return refuse_or_404(service, *error);
   }
   request.headers = headers;
   request.entries = entries;
   if (service.gate == nullptr) {
-    return refuse(service, {ErrorCode::not_found, "there are no rules; start the server with --config weir.yaml", 0});
+    return refuse_or_404(service,
+                         {ErrorCode::not_found, "there are no rules; start the server with --config weir.yaml", 0});
   }
   service.refusal = 409;  // what can be wrong now is that the rule counts by something else
   return answer(service, service.gate->reset(*rule, request));

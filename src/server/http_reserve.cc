@@ -11,15 +11,6 @@
 namespace weir {
 namespace {
 
-HttpNext refuse(HttpService& service, const Error& error) {
-  if (error.code == ErrorCode::not_found) {
-    write_problem(service.answer, 404, "Not found", error.message);
-  } else {
-    write_refusal(service, error);
-  }
-  return HttpNext::answer;
-}
-
 // As read_item(), but nobody reserves or settles for less than nothing, or for more than there can be.
 Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& service) {
   if (auto read = read_item(call, shape, service); !read) return read;
@@ -30,9 +21,9 @@ Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& ser
 
 // What is wrong with a reservation whose request is sound: its id is taken.
 HttpNext refuse_reservation(HttpService& service, const Error& error) {
-  if (error.code != ErrorCode::invalid_argument) return refuse(service, error);
+  if (error.code != ErrorCode::invalid_argument) return refuse_or_404(service, error);
   service.refusal = 409;
-  return refuse(service, error);
+  return refuse_or_404(service, error);
 }
 
 Error no_rules() {
@@ -57,7 +48,7 @@ HttpNext write_limit(HttpService& service, const LimitAnswer& told, std::string_
 std::string_view id_name_of(bool allowed) { return allowed ? "reservation" : ""; }
 
 HttpNext reserve_by_rules(const CheckItem& item, HttpService& service, Micros now) {
-  if (service.gate == nullptr) return refuse(service, no_rules());
+  if (service.gate == nullptr) return refuse_or_404(service, no_rules());
   auto reserved = service.gate->reserve(item.request(), {.id = item.id});
   if (!reserved) return refuse_reservation(service, reserved.error());
   service.by_rules = std::move(reserved->answer);
@@ -68,37 +59,37 @@ HttpNext reserve_by_rules(const CheckItem& item, HttpService& service, Micros no
 enum class Settling : std::uint8_t { commit, cancel };
 
 HttpNext settle_by_rules(const CheckItem& item, Settling settling, HttpService& service, Micros now) {
-  if (service.gate == nullptr) return refuse(service, no_rules());
+  if (service.gate == nullptr) return refuse_or_404(service, no_rules());
   auto answer = settling == Settling::commit ? service.gate->commit(item.id, item.request())
                                              : service.gate->cancel(item.id, item.request());
-  if (!answer) return refuse(service, answer.error());
+  if (!answer) return refuse_or_404(service, answer.error());
   service.by_rules = *std::move(answer);
   return write_rules(service, {}, {}, now);
 }
 
 HttpNext settle(const HttpCall& call, HttpService& service, Settling settling) {
-  if (auto read = read_spent(call, CheckShape::settle, service); !read) return refuse(service, read.error());
+  if (auto read = read_spent(call, CheckShape::settle, service); !read) return refuse_or_404(service, read.error());
   const CheckItem& item = service.item;
   const Micros now = service.now;
   if (item.by_rules) return settle_by_rules(item, settling, service, now);
   const auto limit = inline_limit(item, WantedLimit::rate, service);
-  if (!limit) return refuse(service, limit.error());
+  if (!limit) return refuse_or_404(service, limit.error());
   const Charge charge{item.key, *limit, item.cost};
   const auto verdict = settling == Settling::commit ? service.limiter.commit(item.id, {&charge, 1})
                                                     : service.limiter.cancel(item.id, {&charge, 1});
-  if (!verdict) return refuse(service, verdict.error());
+  if (!verdict) return refuse_or_404(service, verdict.error());
   return write_limit(service, nameless(**limit, item.cost, verdict->decisions.front()), {}, {}, now);
 }
 
 }  // namespace
 
 HttpNext reserve_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  if (auto read = read_spent(call, CheckShape::check, service); !read) return refuse(service, read.error());
+  if (auto read = read_spent(call, CheckShape::check, service); !read) return refuse_or_404(service, read.error());
   const CheckItem& item = service.item;
   const Micros now = service.now;
   if (item.by_rules) return reserve_by_rules(item, service, now);
   const auto limit = inline_limit(item, WantedLimit::rate, service);
-  if (!limit) return refuse(service, limit.error());
+  if (!limit) return refuse_or_404(service, limit.error());
   const Charge charge{item.key, *limit, item.cost};
   const auto reserved = service.limiter.reserve({&charge, 1}, {.id = item.id});
   if (!reserved) return refuse_reservation(service, reserved.error());
@@ -116,22 +107,22 @@ HttpNext cancel_route(const HttpCall& call, HttpService& service, HttpWork&) {
 }
 
 HttpNext acquire_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  if (auto read = read_item(call, CheckShape::acquire, service); !read) return refuse(service, read.error());
+  if (auto read = read_item(call, CheckShape::acquire, service); !read) return refuse_or_404(service, read.error());
   const CheckItem& item = service.item;
   const auto limit = inline_limit(item, WantedLimit::in_flight, service);
-  if (!limit) return refuse(service, limit.error());
+  if (!limit) return refuse_or_404(service, limit.error());
   const std::string id = item.id.empty() ? random_id() : std::string(item.id);
   const Micros now = service.now;
   const auto decision = service.limiter.acquire(item.key, id, **limit, item.cost);
-  if (!decision) return refuse(service, decision.error());
+  if (!decision) return refuse_or_404(service, decision.error());
   service.denials.note(now, item.key, *decision);
   return write_limit(service, nameless(**limit, item.cost, *decision), decision->allowed ? "id" : "", id, now);
 }
 
 HttpNext release_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  if (auto read = read_item(call, CheckShape::release, service); !read) return refuse(service, read.error());
+  if (auto read = read_item(call, CheckShape::release, service); !read) return refuse_or_404(service, read.error());
   const auto released = service.limiter.release(service.item.key, service.item.id);
-  if (!released) return refuse(service, released.error());
+  if (!released) return refuse_or_404(service, released.error());
   service.answer.body.append(*released ? "{\"released\":true}\n" : "{\"released\":false}\n");
   return HttpNext::answer;
 }

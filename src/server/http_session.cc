@@ -23,10 +23,10 @@ namespace {
 
 constexpr std::size_t kRoomKept = std::size_t{64} << 10;
 
-enum class Connection : std::uint8_t { keep, close };
+enum class After : std::uint8_t { keep, close };
 
 struct Framing {
-  Connection connection = Connection::keep;
+  After connection = After::keep;
   bool is_http10 = false;
   bool is_head = false;
 };
@@ -101,7 +101,7 @@ void append_answer(std::string& out, const HttpAnswer& answer, const Framing& fr
   if (!answer.content_type.empty()) out.append("Content-Type: ").append(answer.content_type).append("\r\n");
   append_digits(out.append("Content-Length: "), static_cast<std::int64_t>(answer.body.size()));
   out.append("\r\n").append(answer.fields);
-  if (framing.connection == Connection::close) {
+  if (framing.connection == After::close) {
     out.append("Connection: close\r\n");
   } else if (framing.is_http10) {
     out.append("Connection: keep-alive\r\n");
@@ -178,7 +178,7 @@ class HttpSession final : public Session {
     take_up();
     answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
     forget_request();
-    return send(output, turn.now()) == Connection::close;
+    return send(output, turn.now()) == After::close;
   }
 
   Micros due() const override { return work_.pieces ? Micros{0} : is_holding_ ? due_ : kNever; }
@@ -199,7 +199,7 @@ class HttpSession final : public Session {
   void give_up(GiveUp why, std::string& output) override {
     service_.answer.clear();
     write_last_words(service_.answer, why);
-    append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
+    append_answer(output, service_.answer, {After::close}, service_, service_.limiter.now());
     work_.pieces.reset();
     forget_request();  // what was read of the body is of no use any more
   }
@@ -232,7 +232,7 @@ class HttpSession final : public Session {
                                                    : Refused::malformed);
     service_.answer.clear();
     write_problem(service_.answer, refusal.status, refusal.title, refusal.detail);
-    append_answer(output, service_.answer, {Connection::close}, service_, service_.limiter.now());
+    append_answer(output, service_.answer, {After::close}, service_, service_.limiter.now());
     progress.close = true;
     forget_request();
     return Step::done;
@@ -257,7 +257,7 @@ class HttpSession final : public Session {
 
   // The head is there; where it ends the body begins.
   Step begin_request(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
-    framing_ = {head_.keeps_alive && !is_leaving() ? Connection::keep : Connection::close, head_.is_http10,
+    framing_ = {head_.keeps_alive && !is_leaving() ? After::keep : After::close, head_.is_http10,
                 head_.method == "HEAD"};
     excuse_body();
     const std::size_t body_bytes_max = body_max(head_.target, service_.bounds);
@@ -290,7 +290,7 @@ class HttpSession final : public Session {
     if (head_.body != HttpBody::sized || !is_forward_auth(split_target(head_.target).path)) return;
     if (head_.method != "GET" && head_.method != "HEAD") return;
     head_.body = HttpBody::none;
-    framing_.connection = Connection::close;
+    framing_.connection = After::close;
   }
 
   // A client that asked whether to send its body is told once that it may.
@@ -362,7 +362,7 @@ class HttpSession final : public Session {
         forget_request();
         return Step::done;
     }
-    progress.close = send(output, service_.now) == Connection::close;
+    progress.close = send(output, service_.now) == After::close;
     forget_request();
     return Step::done;
   }
@@ -379,9 +379,9 @@ class HttpSession final : public Session {
     traced_.span->start = service_.now;
   }
 
-  Connection send(std::string& output, Micros now) {
+  After send(std::string& output, Micros now) {
     if (traced_.span) traced_.end_http(*service_.traces, service_.answer.status, now);
-    if (is_leaving()) framing_.connection = Connection::close;
+    if (is_leaving()) framing_.connection = After::close;
     if (!request_id_.empty()) service_.answer.add("X-Request-Id", request_id_);
     append_answer(output, service_.answer, framing_, service_, now);
     empty_large(service_.answer.body);
@@ -409,14 +409,14 @@ class HttpSession final : public Session {
     held_answer_ = {};
     held_head_ = std::string();
     held_rules_.reset();
-    closes_next_ = send(output, service_.limiter.now()) == Connection::close;
+    closes_next_ = send(output, service_.limiter.now()) == After::close;
   }
 
   void send_pieces(std::string& output) {
     service_.answer.clear();
     service_.answer.body = std::move(work_.pieces->answer());
     work_.pieces.reset();
-    closes_next_ = send(output, service_.limiter.now()) == Connection::close;
+    closes_next_ = send(output, service_.limiter.now()) == After::close;
   }
 
   void forget_request() {

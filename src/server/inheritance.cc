@@ -17,7 +17,6 @@
 namespace weir {
 namespace {
 
-constexpr int kFirst = 3;
 constexpr int kSocketsMax = 4'096;
 
 std::string take_variable(const char* name) {
@@ -90,7 +89,7 @@ Result<Inheritance> take_inheritance() {
   }
   const std::vector<std::string> doors = parts_of(names);
   for (int i = 0; i < sockets; ++i) {
-    const int number = kFirst + i;
+    const int number = kFirstSocket + i;
     const std::string door = static_cast<std::size_t>(i) < doors.size() ? doors[static_cast<std::size_t>(i)] : "";
     if (auto looked = look_at(number); !looked) return fail(std::move(looked.error()));
     if (std::ranges::find(kDoorNames, door) == std::end(kDoorNames)) {

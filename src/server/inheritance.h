@@ -16,6 +16,9 @@
 
 namespace weir {
 
+// What systemd and a predecessor give begins here.
+inline constexpr int kFirstSocket = 3;
+
 struct NamedSocket {
   std::string door;
   Descriptor socket;

@@ -31,11 +31,11 @@ constexpr Argument kThrottle[] = {{"key", "key", "", 0},
                                   {"count", "integer", "", 0},
                                   {"period", "integer", "", 0},
                                   {"quantity", "integer", "", kOptional}};
-constexpr Argument kGcra[] = {{"key", "key", "", 0},
-                              {"max-burst", "integer", "", 0},
-                              {"tokens-per-period", "integer", "", 0},
-                              {"period", "double", "", 0},
-                              {"count", "integer", "TOKENS", kOptional}};
+constexpr Argument kGcraArguments[] = {{"key", "key", "", 0},
+                                       {"max-burst", "integer", "", 0},
+                                       {"tokens-per-period", "integer", "", 0},
+                                       {"period", "double", "", 0},
+                                       {"count", "integer", "TOKENS", kOptional}};
 constexpr Argument kPair[] = {{"field", "string", "", 0}, {"value", "string", "", 0}};
 constexpr Argument kCheck[] = {{"pair", "block", "", kMultiple, kPair},
                                {"id", "string", "ID", kOptional},
@@ -46,18 +46,19 @@ constexpr Argument kLimit[] = {{"key", "key", "", 0},
                                {"algorithm", "string", "ALGORITHM", kOptional},
                                {"id", "string", "ID", kOptional},
                                {"peek", "pure-token", "PEEK", kOptional}};
-constexpr Argument kReset[] = {{"key-or-rule", "string", "", 0}, {"pair", "block", "", kOptional | kMultiple, kPair}};
+constexpr Argument kResetArguments[] = {{"key-or-rule", "string", "", 0},
+                                        {"pair", "block", "", kOptional | kMultiple, kPair}};
 constexpr Argument kDel[] = {{"key", "key", "", kMultiple}};
 
 constexpr Entry kEntries[] = {
     {"cl.throttle", "Charges a token bucket of max_burst + 1, as redis-cell does.", "O(1)", kThrottle},
     {"del", "Forgets what was counted under the keys.", "O(N) where N is the number of keys.", kDel},
-    {"gcra", "Charges a token bucket of max-burst + 1, with a period of any length.", "O(1)", kGcra},
+    {"gcra", "Charges a token bucket of max-burst + 1, with a period of any length.", "O(1)", kGcraArguments},
     {"throttle", "Charges a token bucket of max_burst, as throttlecrab does.", "O(1)", kThrottle},
     {"weir.check", "Asks the rules whether a request may pass, and charges it.", "O(N) where N is the limits it meets.",
      kCheck},
     {"weir.limit", "Charges a limit such as 100/minute or '10/s burst 50'.", "O(1)", kLimit},
-    {"weir.reset", "Forgets what a key, or a rule for these fields, has counted.", "O(1)", kReset},
+    {"weir.reset", "Forgets what a key, or a rule for these fields, has counted.", "O(1)", kResetArguments},
 };
 
 void write_flags(std::uint8_t flags, resp::Writer& out) {

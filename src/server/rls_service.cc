@@ -21,7 +21,7 @@ constexpr std::uint32_t kUnlimited = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kPathBytesKept = 8'192;
 
 // A longer key is its hash instead, for the same reason.
-constexpr std::size_t kKeyBytesMax = 256;
+constexpr std::size_t kPlainKeyMax = 256;
 
 struct UnitLength {
   RlsUnit unit;
@@ -81,21 +81,21 @@ Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, s
 }
 
 // Length before text: no choice of values makes the key of another descriptor.
-void append_part(std::string& key, std::string_view text) {
+void append_sized(std::string& key, std::string_view text) {
   key.append(std::to_string(text.size())).append(":").append(text);
 }
 
 // The limit belongs to the key: another limit on the same entries is another count.
 void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor& descriptor) {
   key.assign("rls/");
-  append_part(key, std::to_string(descriptor.limit->requests_per_unit));
-  append_part(key, std::to_string(static_cast<int>(descriptor.limit->unit)));
-  append_part(key, request.domain);
+  append_sized(key, std::to_string(descriptor.limit->requests_per_unit));
+  append_sized(key, std::to_string(static_cast<int>(descriptor.limit->unit)));
+  append_sized(key, request.domain);
   for (const Attribute& entry : request.entries_of(descriptor)) {
-    append_part(key, entry.name);
-    append_part(key, entry.value);
+    append_sized(key, entry.name);
+    append_sized(key, entry.value);
   }
-  if (key.size() > kKeyBytesMax) key = "rls/sha256:" + hex(sha256(key));
+  if (key.size() > kPlainKeyMax) key = "rls/sha256:" + hex(sha256(key));
 }
 
 Result<Limit> limit_of(const RlsOverride& given) {

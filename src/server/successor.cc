@@ -20,7 +20,6 @@
 namespace weir {
 namespace {
 
-constexpr int kFirst = 3;
 constexpr std::size_t kPidDigits = 10;
 
 // Where a shell would find it now. A link is followed anew, so that what it points to today is started.
@@ -48,7 +47,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 // A variable that tells the child its own number, which only the child knows.
 std::string pid_variable(std::string_view name) { return std::string(name) + '=' + std::string(kPidDigits, '0'); }
 
-bool is_named(std::string_view variable, std::string_view name) {
+bool is_variable(std::string_view variable, std::string_view name) {
   return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
 }
 
@@ -67,13 +66,13 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
   plan.arguments = how.command;
   bool has_watchdog = false;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (is_named(*variable, "WATCHDOG_PID")) {
+    if (is_variable(*variable, "WATCHDOG_PID")) {
       has_watchdog = true;
     } else {
       plan.variables.emplace_back(*variable);
     }
   }
-  std::string names, succeeds = "WEIR_SUCCEEDS=" + std::to_string(kFirst + static_cast<int>(sockets.size()));
+  std::string names, succeeds = "WEIR_SUCCEEDS=" + std::to_string(kFirstSocket + static_cast<int>(sockets.size()));
   for (const NamedSocket& socket : sockets) {
     names += (names.empty() ? "" : ":") + socket.door;
     plan.descriptors.push_back(socket.socket.get());
@@ -99,7 +98,7 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
   for (std::size_t digit = kPidDigits; digit-- > 0; pid /= 10) {
     for (char* place : plan.pids) place[digit] = static_cast<char>('0' + pid % 10);
   }
-  const int end = kFirst + static_cast<int>(plan.descriptors.size());
+  const int end = kFirstSocket + static_cast<int>(plan.descriptors.size());
   // First out of the way: what lies at 3 may be one of those to be moved.
   std::array<int, 4'097> copies{};
   bool is_moved = plan.descriptors.size() <= copies.size();
@@ -109,7 +108,7 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
   }
   const int report = is_moved ? copies[plan.descriptors.size() - 1] : pipe;
   for (std::size_t i = 0; is_moved && i < plan.descriptors.size(); ++i) {
-    is_moved = dup2(copies[i], kFirst + static_cast<int>(i)) >= 0;
+    is_moved = dup2(copies[i], kFirstSocket + static_cast<int>(i)) >= 0;
   }
   if (is_moved) {
     close_range(static_cast<unsigned>(end), UINT_MAX, CLOSE_RANGE_CLOEXEC);

@@ -1,0 +1,160 @@
+// The command line: finds the command among those of src/program and src/command, and words its help.
+//
+// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood.
+// Tested by tests/server/cli.sh, policy.sh and state.sh there.
+#include "program/program.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "command/bench_command.h"
+#include "command/check_command.h"
+#include "command/command_tree.h"
+#include "command/complain.h"
+#include "command/describe_commands.h"
+#include "command/doctor_command.h"
+#include "command/keys_command.h"
+#include "command/policy_commands.h"
+#include "command/rules_command.h"
+#include "command/state_command.h"
+#include "command/top_command.h"
+#include "nearest.h"
+#include "program/serve_command.h"
+
+#ifndef WEIR_VERSION
+#define WEIR_VERSION "0.0.0"
+#endif
+
+namespace weir {
+namespace {
+
+constexpr const char* kIntroduction =
+    "weir: may this request pass?\n"
+    "\n"
+    "  weir serve                                   HTTP on 8080, gRPC on 8081, Redis clients on 6380\n"
+    "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
+    "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
+    "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
+    "  weir top                                     watch a running server: rates, rules, who is busiest\n"
+    "  weir doctor                                  what is not well with it, and what to do\n"
+    "\n"
+    "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
+    "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
+
+// What one types, by command; without a name, of all of them. Empty for those that need none.
+std::string_view examples_of(std::string_view command) {
+  constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
+      {"serve", &kServeExamples},           {"state", &kStateExamples},
+      {"validate", &kValidateExamples},     {"explain", &kExplainExamples},
+      {"schema", &kSchemaExamples},         {"bench", &kBenchExamples},
+      {"check", &kCheckExamples},           {"keys", &kKeysExamples},
+      {"rules", &kRulesExamples},           {"top", &kTopExamples},
+      {"doctor", &kDoctorExamples},         {"manual", &kManualExamples},
+      {"completion", &kCompletionExamples},
+  };
+  for (const auto& [name, examples] : kExamples) {
+    if (command == name) return *examples;
+  }
+  if (!command.empty()) return {};
+  const std::string_view all = kIntroduction;
+  return all.substr(all.find("\n\n") + 2);
+}
+
+// The help of a command begins with what one types.
+class ExamplesFirst final : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override {
+    if (app->get_parent() == nullptr || app->get_parent()->get_parent() != nullptr)
+      return CLI::Formatter::make_description(app);
+    return std::string(examples_of(app->get_name())) + CLI::Formatter::make_description(app);
+  }
+};
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names = {"help"};
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  return names;
+}
+
+int print_version() {
+  std::puts("weir " WEIR_VERSION);
+  return 0;
+}
+
+int unknown_command(std::string_view word, const std::vector<std::string>& known) {
+  std::string message = "there is no command " + in_quotes(word) + ". ";
+  const std::string_view meant = nearest(word, known);
+  if (meant.empty()) {
+    message += "See weir --help";
+  } else {
+    message.append("Did you mean weir ").append(meant).append("?");
+  }
+  return complain(message, kNotUnderstood);
+}
+
+// What was printed has arrived, or it was not done: a disk may be full. Not for `serve`, which goes on without readers.
+int when_written(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  const int error = errno != 0 ? errno : EIO;  // long texts have failed before, and left it
+  return complain("cannot write: " + std::string(std::strerror(error)), kCouldNot);
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) try {
+  CLI::App app(kIntroduction, "weir");
+  app.formatter(std::make_shared<ExamplesFirst>());
+  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  app.require_subcommand(1);
+
+  ServeCommand serve_command(app);
+  PolicyCommands policy_commands(app);
+  BenchCommand bench_command(app);
+  StateCommand state_command(app);
+  CheckCommand check_command(app);
+  KeysCommand keys_command(app);
+  RulesCommand rules_command(app);
+  TopCommand top_command(app);
+  DoctorCommand doctor_command(app, WEIR_VERSION);
+  DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
+  CLI::App* version_command = app.add_subcommand("version", "Print the version");
+
+  const std::string_view first = argc < 2 ? "help" : argv[1];
+  if (first == "help") {
+    std::fputs(app.help().c_str(), stdout);
+    return when_written(0);
+  }
+  const auto known = command_names(app);
+  if (!first.starts_with('-') && std::ranges::find(known, first) == known.end()) return unknown_command(first, known);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return when_written(app.exit(error));  // --help and --version
+    std::string command;
+    for (const CLI::App* given : app.get_subcommands()) command = given->get_name() + ' ';
+    return complain(std::string(error.what()) + ". See weir " + command + "--help", kNotUnderstood);
+  }
+  if (*version_command) return when_written(print_version());
+  const auto first_given = [](auto&... commands) {
+    std::optional<int> exit_code;
+    static_cast<void>(((exit_code = commands.run()) || ...));
+    return exit_code;
+  };
+  const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
+                                     rules_command, top_command, doctor_command, describe_commands);
+  return exit_code ? when_written(*exit_code) : serve_command.run();
+} catch (const std::exception& exception) {
+  return complain(exception.what(), kCouldNot);
+}
+
+}  // namespace weir

@@ -1,0 +1,8 @@
+// The whole program behind main(): a command line in, an exit code out. What it understands is said in program.cc.
+#pragma once
+
+namespace weir {
+
+int run_program(int argc, char** argv);
+
+}  // namespace weir
