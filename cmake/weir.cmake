@@ -11,6 +11,9 @@ target_compile_options(weir_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -W
                                             -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(weir_flags INTERFACE -Wno-string-conversion)  # WEIR_ASSERT(!"why this cannot be")
+  if(WEIR_SANITIZE MATCHES "address")
+    target_compile_definitions(weir_flags INTERFACE __SANITIZE_ADDRESS__)  # as g++ says it
+  endif()
 endif()
 target_compile_definitions(weir_flags INTERFACE _GLIBCXX_ASSERTIONS)
 target_include_directories(weir_flags INTERFACE "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src")
@@ -34,8 +37,8 @@ set(WEIR_TEST_FLAGS -O0 -U_FORTIFY_SOURCE)
 
 # What nearly every file includes is read once for all of them: by itself it takes a second of each. The tests have
 # GoogleTest beside it. That a header brings along what it needs is seen by weir_headers, which does without.
-set(WEIR_COMMON <algorithm> <array> <atomic> <charconv> <chrono> <cstdint> <cstring> <functional> <map> <memory> <optional>
-  <span> <string> <string_view> <unordered_map> <utility> <vector> <tl/expected.hpp>)
+set(WEIR_COMMON <algorithm> <array> <atomic> <charconv> <chrono> <cstdint> <cstring> <functional> <map> <memory>
+  <optional> <span> <string> <string_view> <unordered_map> <utility> <vector> <tl/expected.hpp>)
 file(WRITE "${CMAKE_BINARY_DIR}/generated/common.cc" "")
 foreach(common weir_common weir_common_shared)
   add_library(${common} OBJECT EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/generated/common.cc")
@@ -46,7 +49,8 @@ set_target_properties(weir_common_shared PROPERTIES POSITION_INDEPENDENT_CODE ON
 
 # weir_shareable(NAME...): libraries that a shared one may be made of.
 function(weir_shareable)
-  set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON PRECOMPILE_HEADERS_REUSE_FROM weir_common_shared)
+  set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    PRECOMPILE_HEADERS_REUSE_FROM weir_common_shared)
 endfunction()
 
 # weir_together(NAME)
@@ -83,8 +87,9 @@ endfunction()
 
 # weir_test(NAME SOURCES file... LINKS target... [OPTIMIZED])
 #
-# One GoogleTest binary; OPTIMIZED if the test itself has much to compute. Each of its tests becomes a test of its own, NAME/Suite.Name, so that they run in
-# parallel and `./dev test REGEX` finds them. Suites with Long in their name run only with --long.
+# One GoogleTest binary; OPTIMIZED if the test itself has much to compute. Each of its tests becomes a test of its own,
+# NAME/Suite.Name, so that they run in parallel and `./dev test REGEX` finds them. Suites with Long in their name run
+# only with --long.
 function(weir_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMIZED" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES OR (WEIR_TEST_ONLY AND NOT name MATCHES "${WEIR_TEST_ONLY}"))

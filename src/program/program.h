@@ -1,4 +1,5 @@
-// The whole program behind main(): a command line in, an exit code out. What it understands is said in program.cc.
+// The whole program behind main(): a command line in, an exit code out. What it understands, and where it is tested,
+// is said in program.cc.
 #pragma once
 
 namespace weir {
