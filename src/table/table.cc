@@ -64,19 +64,26 @@ Table::~Table() {
   mapping_.mark_clean();
 }
 
-Unit* Table::look(const Name& name) const {
+Unit* Table::look(const Name& name, std::uint64_t& full_under) const {
   Page& home = page(name);
   std::uint32_t line = home_line(name.name);
+  full_under = 0;
   Unit* unit = match(home.slots[line], name.name);
   if (unit != nullptr) [[likely]]
     return unit;
   const Word version = load(home.version);
   if (mark_of(version) != kPlain) return nullptr;
-  for (std::uint32_t i = 1; unit == nullptr && i < kLines && (version.state >> line & 1) != 0; ++i) {
+  bool is_full = !is_of_interest(home.slots[line], name.name);  // once more, now that the version is known
+  for (std::uint32_t i = 1; i < kLines; ++i) {
+    if ((version.state >> line & 1) == 0) return nullptr;
     line = next_line(line);
+    if (!is_of_interest(home.slots[line], name.name)) continue;
     unit = match(home.slots[line], name.name);
+    if (unit != nullptr) return unit;
+    is_full = false;
   }
-  return unit;
+  if (is_full) full_under = full_mark(version);
+  return nullptr;
 }
 
 // What a word that was read from the key's slot becomes. False if that takes more than a look at the word.
@@ -109,7 +116,7 @@ inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std
 
 // A twin of charge_run() on purpose: one function for both cost a single check 15 ns.
 bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
-  Unit* unit = spotted != nullptr ? spotted : look(debit.name);
+  Unit* unit = spotted != nullptr ? spotted : look(debit.name, debit.full_under);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
   Word word = load(*unit);
   std::uint64_t next = 0;
@@ -122,7 +129,7 @@ bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
 }
 
 bool Table::charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted) {
-  Unit* unit = spotted != nullptr ? spotted : look(debits.front().name);
+  Unit* unit = spotted != nullptr ? spotted : look(debits.front().name, debits.front().full_under);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
   Word word = load(*unit);
   for (;;) {
@@ -147,7 +154,7 @@ bool Table::charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t 
   std::size_t count = 0;
   for (Debit& debit : debits) {
     if (debit.act != Act::charge || debit.cost <= 0 || debit.limit == nullptr) return false;
-    Unit* unit = look(debit.name);
+    Unit* unit = look(debit.name, debit.full_under);
     if (unit == nullptr) return false;
     const Word word = load(*unit);
     std::uint64_t next = 0;
