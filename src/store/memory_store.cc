@@ -136,7 +136,6 @@ inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits)
     debit.name = table::Table::named(hashes[places[i]]);
     debit.limit = charges[i].limit;
     debit.cost = charges[i].cost;
-    debit.full_under = 0;
     table_->prefetch(debit.name);
   }
 }

@@ -3,9 +3,24 @@
 #include "table/finder.h"
 
 namespace weir::table {
+namespace {
+
+// Whether a line has a slot of this name, an empty one, or one that an operation holds, which may become either. All
+// others are passed without a closer look: in a full page those are nearly all.
+bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
+  unsigned found = 0;
+#pragma GCC unroll 4
+  for (const Unit& unit : line) {
+    const std::uint64_t tag = load(unit.tag);
+    found |= unsigned{name_of(tag) == name} | unsigned{tag == 0} | unsigned{(tag & kMarkBits) != kPlain};
+  }
+  return found != 0;
+}
+
+}  // namespace
 
 Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                   std::uint32_t enough, std::uint64_t full_under) {
+                   std::uint32_t enough) {
   Page& page = page_of(name);
   if (Unit* unit = match(page.slots[home_line(name.name)], name.name)) {
     const Word word = actor_.read(*unit);
@@ -16,7 +31,7 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
   while (!actor_.is_damaged()) {
     const Word version = actor_.read(page.version);
     Place place{.page = &page, .version = version};
-    if (full_mark(version) != full_under && walk(page, name, version, changes, place)) return place;
+    if (walk(page, name, version, changes, place)) return place;
     if (place.unit == nullptr) choose(page, name, now, changes, own, enough, place);
     if (actor_.read(page.version) == version) return place;
   }

@@ -9,7 +9,7 @@
 // looks at. To look into a slot costs far more than to see that it is empty, and a flood of new keys must not be dear:
 // so it looks into some, into fewer if one is found that has spent no more than the newcomer is about to; what has
 // lapsed elsewhere the sweep makes empty. If all that it sees are spent, the page is full. For the one thread of an
-// actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
+// actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and finder_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -49,10 +49,7 @@ class Finder {
   // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
   // for one of its keys at the cost of another.
   // Nobody is looked for who has spent less than `enough`, of 2^20: what the newcomer is about to spend itself.
-  // `full_under` is 0, or full_mark() of a version under which all of the page was seen, without this key, an empty
-  // slot or an operation: if that is still the version, nothing has come since, and the walk is spared.
-  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint32_t enough = 0,
-             std::uint64_t full_under = 0);
+  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint32_t enough = 0);
 
  private:
   struct Candidate {
@@ -83,21 +80,6 @@ class Finder {
   const Region& region_;
   SlotReader& reader_;
 };
-
-// Never 0.
-inline std::uint64_t full_mark(const Word& version) { return version.tag | 1; }
-
-// Whether a line has a slot of this name, an empty one, or one that an operation holds, which may become either. All
-// others are passed without a closer look: in a full page those are nearly all.
-inline bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
-  unsigned found = 0;
-#pragma GCC unroll 4
-  for (const Unit& unit : line) {
-    const std::uint64_t tag = load(unit.tag);
-    found |= unsigned{name_of(tag) == name} | unsigned{tag == 0} | unsigned{(tag & kMarkBits) != kPlain};
-  }
-  return found != 0;
-}
 
 // The slot in a line whose tag has this name, or null. A hint: whoever uses it reads the word again.
 inline Unit* match(Unit (&line)[kSlotsInLine], std::uint64_t name) {

@@ -64,26 +64,19 @@ Table::~Table() {
   mapping_.mark_clean();
 }
 
-Unit* Table::look(const Name& name, std::uint64_t& full_under) const {
+Unit* Table::look(const Name& name) const {
   Page& home = page(name);
   std::uint32_t line = home_line(name.name);
-  full_under = 0;
   Unit* unit = match(home.slots[line], name.name);
   if (unit != nullptr) [[likely]]
     return unit;
   const Word version = load(home.version);
   if (mark_of(version) != kPlain) return nullptr;
-  bool is_full = !is_of_interest(home.slots[line], name.name);  // once more, now that the version is known
-  for (std::uint32_t i = 1; i < kLines; ++i) {
-    if ((version.state >> line & 1) == 0) return nullptr;
+  for (std::uint32_t i = 1; unit == nullptr && i < kLines && (version.state >> line & 1) != 0; ++i) {
     line = next_line(line);
-    if (!is_of_interest(home.slots[line], name.name)) continue;
     unit = match(home.slots[line], name.name);
-    if (unit != nullptr) return unit;
-    is_full = false;
   }
-  if (is_full) full_under = full_mark(version);
-  return nullptr;
+  return unit;
 }
 
 // What a word that was read from the key's slot becomes. False if that takes more than a look at the word.
@@ -116,7 +109,7 @@ inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std
 
 // A twin of charge_run() on purpose: one function for both cost a single check 15 ns.
 bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
-  Unit* unit = spotted != nullptr ? spotted : look(debit.name, debit.full_under);
+  Unit* unit = spotted != nullptr ? spotted : look(debit.name);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
   Word word = load(*unit);
   std::uint64_t next = 0;
@@ -129,7 +122,7 @@ bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
 }
 
 bool Table::charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted) {
-  Unit* unit = spotted != nullptr ? spotted : look(debits.front().name, debits.front().full_under);
+  Unit* unit = spotted != nullptr ? spotted : look(debits.front().name);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
   Word word = load(*unit);
   for (;;) {
@@ -154,7 +147,7 @@ bool Table::charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t 
   std::size_t count = 0;
   for (Debit& debit : debits) {
     if (debit.act != Act::charge || debit.cost <= 0 || debit.limit == nullptr) return false;
-    Unit* unit = look(debit.name, debit.full_under);
+    Unit* unit = look(debit.name);
     if (unit == nullptr) return false;
     const Word word = load(*unit);
     std::uint64_t next = 0;

@@ -102,8 +102,7 @@ class Table {
  private:
   Table(Mapping mapping, TableOptions options);
   // The slot that may hold the key, and what its word becomes, without a transaction.
-  // `full_under` becomes what Finder::find() is given.
-  Unit* look(const Name& name, std::uint64_t& full_under) const;
+  Unit* look(const Name& name) const;
   bool propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const;
   bool charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t now);
   Name hashed(std::uint64_t tweak, std::string_view key) const {

@@ -39,8 +39,7 @@ struct Debit {
   Act act = Act::charge;
   std::string_view id{};  // acquire, release: 8 bytes
   Decision decision{};
-  bool found = false;            // release, forget: there was something
-  std::uint64_t full_under = 0;  // what a look has said of the page: see Finder::find()
+  bool found = false;  // release, forget: there was something
 };
 
 // An idempotency id or a reservation: a slot that says only that it is there, how much, and until when.
