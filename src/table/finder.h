@@ -9,7 +9,7 @@
 // looks at. To look into a slot costs far more than to see that it is empty, and a flood of new keys must not be dear:
 // so it looks into some, into fewer if one is found that has spent no more than the newcomer is about to; what has
 // lapsed elsewhere the sweep makes empty. If all that it sees are spent, the page is full. For the one thread of an
-// actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and finder_test.cc.
+// actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
 #pragma once
 
 #include <cstdint>
