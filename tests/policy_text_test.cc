@@ -12,6 +12,7 @@
 #include "policy/fields.h"
 #include "policy/node.h"
 #include "policy_world.h"
+#include "sanitized.h"
 #include "seed.h"
 #include "weir/policy.h"
 #include "weir/verdict.h"
@@ -171,7 +172,7 @@ class JsonPrinter {
 
 TEST(PolicyText, PrintsWhatParsesToTheSame) {
   const std::uint64_t seed = test::base_seed();
-  for (std::uint64_t i = 0; i < 4'000; ++i) {
+  for (std::uint64_t i = 0; i < (test::kIsSanitized ? 800 : 4'000); ++i) {
     Dice dice(seed + i);
     const Policy policy = random_policy(dice);
     const std::string text = to_yaml(policy);
@@ -185,7 +186,7 @@ TEST(PolicyText, PrintsWhatParsesToTheSame) {
 
 TEST(PolicyText, ReadsJsonAsItReadsYaml) {
   const std::uint64_t seed = test::base_seed();
-  for (std::uint64_t i = 0; i < 2'000; ++i) {
+  for (std::uint64_t i = 0; i < (test::kIsSanitized ? 400 : 2'000); ++i) {
     Dice dice(seed + i);
     const Policy policy = random_policy(dice);
     if (policy.rules.empty()) continue;
