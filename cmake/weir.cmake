@@ -1,5 +1,5 @@
-# The two words that the lists of targets are written in, weir_library() and weir_test(), and the compiler
-# flags that every target shares.
+# The words that the lists of targets are written in, weir_library(), weir_test() and two that change how a library is
+# compiled, and the compiler flags that every target shares.
 include(GoogleTest)
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
@@ -11,6 +11,8 @@ target_compile_options(weir_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -W
                                             -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(weir_flags INTERFACE -Wno-string-conversion)  # WEIR_ASSERT(!"why this cannot be")
+  # A compiler cache knows a precompiled header again whenever it was made.
+  target_compile_options(weir_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
   if(WEIR_SANITIZE MATCHES "address")
     target_compile_definitions(weir_flags INTERFACE __SANITIZE_ADDRESS__)  # as g++ says it
   endif()
@@ -36,10 +38,10 @@ endif()
 set(WEIR_TEST_FLAGS -O0 -U_FORTIFY_SOURCE)
 
 # What nearly every file includes is read once for all of them: by itself it takes a second of each. The tests have
-# GoogleTest beside it. That a header brings along what it needs is seen by weir_headers, which does without.
+# GoogleTest beside it. That a public header brings along what it needs is seen by weir_headers, which does without.
 set(WEIR_COMMON <algorithm> <array> <atomic> <charconv> <chrono> <cstdint> <cstring> <functional> <map> <memory>
   <optional> <span> <string> <string_view> <unordered_map> <utility> <vector> <tl/expected.hpp>)
-file(WRITE "${CMAKE_BINARY_DIR}/generated/common.cc" "")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/common.cc" CONTENT "")
 foreach(common weir_common weir_common_shared)
   add_library(${common} OBJECT EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/generated/common.cc")
   target_link_libraries(${common} PRIVATE weir_flags)
@@ -55,8 +57,8 @@ endfunction()
 
 # weir_together(NAME)
 #
-# Compiles some sources of a target as one, which takes half of the time. For what is built rarely: that each file
-# stands on its own is seen by the other build.
+# Compiles a dozen sources of a target as one, which takes half of the time. Where another build does without, that one
+# sees whether each file stands on its own.
 function(weir_together name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

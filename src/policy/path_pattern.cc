@@ -118,7 +118,7 @@ std::string name_near(std::string_view text) {
 }
 
 // Literal text as a pattern spells it.
-std::string with_backslashes(std::string_view text) {
+std::string percent_escaped(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef", kSpecial = "%*{}?#;/\\";
   std::string out;
   for (const char c : text) {
@@ -139,7 +139,7 @@ std::string spelled(const PathSegment& segment) {
   std::string out;
   for (std::size_t i = 0; i < segment.pieces.size(); ++i) {
     if (i > 0) out += '*';
-    out += with_backslashes(segment.pieces[i]);
+    out += percent_escaped(segment.pieces[i]);
   }
   return out;
 }
@@ -276,7 +276,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::add_glob(Bytes bytes) {
     } else if (i > 0 && is_star(bytes[i - 1])) {
       std::string one = "/";  // as it is, with one star for each run of them
       for (std::size_t k = 0; k < bytes.size(); ++k) {
-        if (!is_star(bytes[k])) one += with_backslashes(std::string(1, bytes[k].value));
+        if (!is_star(bytes[k])) one += percent_escaped(std::string(1, bytes[k].value));
         if (is_star(bytes[k]) && (k == 0 || !is_star(bytes[k - 1]))) one += '*';
       }
       return error(bytes[i - 1].at,
@@ -304,7 +304,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::add_name(Bytes bytes) {
         before.empty() ? (close + 1)->at : open->at,
         "a name stands for a whole segment, not for a part of " + in_quotes(plain(bytes)) + ": write " +
             quoted_name(name) + ", or " +
-            quoted(std::string("/").append(with_backslashes(before)).append("*").append(with_backslashes(after))));
+            quoted(std::string("/").append(percent_escaped(before)).append("*").append(percent_escaped(after))));
   }
   if (name.empty()) return error(open->at, "'{}' has no name: write '/{id}', or '/*' where none is needed");
   if (!is_name(name)) {
