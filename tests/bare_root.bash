@@ -30,13 +30,14 @@ bare_root() {
 }
 
 # inside COMMAND...: in the root, with this machine's network, /proc and /dev, and nothing of its environment but what
-# WEIR_INSIDE says. What is mounted is mounted for that command only. As a program, $inside ROOT COMMAND..., it becomes
+# WEIR_INSIDE says. What is mounted is mounted for that command only; the root itself is, too, so that programs inside
+# find their own in the list of mounts. As a program, $inside ROOT COMMAND..., it becomes
 # the command, whose process id is then known.
 inside=$work/inside
 cat >"$inside" <<'SCRIPT'
 #!/usr/bin/env bash
 exec unshare --mount bash -c 'root=$1; shift
-  mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" || exit 1
+  mount --bind "$root" "$root" && mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" || exit 1
   [ ! -d "$root/ccache" ] || mount --bind "$CCACHE_DIR" "$root/ccache" || exit 1
   exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
     ${WEIR_INSIDE:-} chroot "$root" "$@"' - "$@"
