@@ -17,11 +17,6 @@ bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
   return found != 0;
 }
 
-// A page without an empty slot is remembered as full. Newcomers then take the place of others, near their home: few
-// lines are walked past, and nobody reads all the page to find that it is full. So that neither goes stale, each 32nd
-// insertion looks at all of it: is there an empty slot, and which lines do keys lie behind?
-bool is_thorough(const Word& version) { return (version.tag >> 2) % 32 == 0; }
-
 }  // namespace
 
 Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
@@ -36,26 +31,20 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
   while (!actor_.is_damaged()) {
     const Word version = actor_.read(page.version);
     Place place{.page = &page, .version = version};
-    place.lines = version.state & ~kFull;
     if (walk(page, name, version, changes, place)) return place;
-    if (place.unit == nullptr) {
-      choose(page, name, now, changes, own, enough, place);
-      if (is_thorough(version)) place.lines = lines_passed(page);
-      place.lines |= kFull;
-    }
+    if (place.unit == nullptr) choose(page, name, now, changes, own, enough, place);
     if (actor_.read(page.version) == version) return place;
   }
   return {.page = &page};
 }
 
-// From the home line on, as far as keys of this line may have gone, and further while there may be room. True if the
-// key was met; else the place is the first empty slot, if one was seen.
+// From the home line on, as far as keys of this line may have gone, and further while there is no room. True if the key
+// was met; else the place is the first empty slot, if there is any.
 bool Finder::walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place) {
   bool chain = true;
   std::uint64_t passed = 0;
   std::uint32_t line = home_line(name.name);
-  const bool seeks_room = (version.state & kFull) == 0 || is_thorough(version);
-  for (std::uint32_t i = 0; i < kLines && (chain || (seeks_room && place.unit == nullptr)); ++i) {
+  for (std::uint32_t i = 0; i < kLines && (chain || place.unit == nullptr); ++i) {
     if (is_of_interest(page.slots[line], name.name)) {
       for (Unit& unit : page.slots[line]) {
         const Word word = actor_.read(unit);
@@ -76,18 +65,6 @@ bool Finder::walk(Page& page, const Name& name, const Word& version, Changes& ch
     line = next_line(line);
   }
   return false;
-}
-
-// A bit for each line that some key of the page lies behind, seen from its home. True while the version stays.
-std::uint64_t Finder::lines_passed(Page& page) const {
-  std::uint64_t passed = 0;
-  for (std::uint32_t line = 0; line < kLines; ++line) {
-    for (Unit& unit : page.slots[line]) {
-      const Word word = actor_.read(unit);
-      if (word.tag != 0) passed |= lines_between(home_line(name_of(word.tag)), line);
-    }
-  }
-  return passed;
 }
 
 // No slot is empty: one that has lapsed, or whose key has spent least.

@@ -36,7 +36,6 @@ struct Place {
   // Absent: the version under which that is true, and the lines to walk past.
   Word version{};
   std::uint64_t passed = 0;
-  std::uint64_t lines = 0;  // what the version's state becomes, before `passed`
 };
 
 class Finder {
@@ -69,9 +68,8 @@ class Finder {
     }
   };
   // A block that a slot points to counts for two; whoever has spent `enough` is taken after some looks.
-  static constexpr int kLooksMax = 64, kLooksAtBlock = 2, kLooksMin = 4;
+  static constexpr int kLooksMax = 64, kLooksAtBlock = 2, kLooksMin = 8;
 
-  std::uint64_t lines_passed(Page& page) const;
   bool walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
               std::uint32_t enough, Place& place);
