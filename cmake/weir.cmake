@@ -87,13 +87,13 @@ function(weir_library name folder)
   endif()
 endfunction()
 
-# weir_test(NAME SOURCES file... LINKS target... [OPTIMIZED])
+# weir_test(NAME SOURCES file... LINKS target...)
 #
-# One GoogleTest binary; OPTIMIZED if the test itself has much to compute. Each of its tests becomes a test of its own,
+# One GoogleTest binary, optimised if the test itself has much to compute. Each of its tests becomes a test of its own,
 # NAME/Suite.Name, so that they run in parallel and `./dev test REGEX` finds them. Suites with Long in their name run
 # only with --long.
 function(weir_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMIZED" "" "SOURCES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES OR (WEIR_TEST_ONLY AND NOT name MATCHES "${WEIR_TEST_ONLY}"))
     return()
   endif()
@@ -101,7 +101,7 @@ function(weir_test name)
   target_link_libraries(${name} PRIVATE weir_flags ${arg_LINKS} GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE WEIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
-  if(NOT arg_OPTIMIZED)
+  if(NOT name MATCHES "^(tidy|schedule|differential|properties|linearizable|mutants)_test$")
     target_compile_options(${name} PRIVATE ${WEIR_TEST_FLAGS})
     target_precompile_headers(${name} REUSE_FROM weir_common_test)
   endif()

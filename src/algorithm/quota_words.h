@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "characters.h"
 #include "weir/quota.h"
 
 namespace weir {
@@ -27,9 +28,6 @@ inline constexpr std::string_view kCalendarWords[] = {"calendar_day", "calendar_
 // never because it looks like another.
 const Unit* find_unit(std::string_view word);
 const Unit* nearest_unit(std::string_view word);
-
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 // In the largest unit that measures it: 5min, day.
 std::string duration_text(std::int64_t us);

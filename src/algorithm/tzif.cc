@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "big_endian.h"
 #include "nearest.h"
 
 namespace weir {
@@ -159,12 +160,6 @@ struct Header {
   }
 };
 
-std::uint64_t big_endian(std::string_view bytes, std::size_t at, std::size_t count) {
-  std::uint64_t value = 0;
-  for (const char c : bytes.substr(at, count)) value = value << 8 | static_cast<unsigned char>(c);
-  return value;
-}
-
 tl::unexpected<Error> bad(std::string what) {
   return fail(ErrorCode::invalid_argument, "not a usable time zone file: " + std::move(what));
 }
@@ -174,12 +169,12 @@ Result<Header> read_header(std::string_view bytes) {
   Header h;
   h.version = bytes[4];
   if (h.version != 0 && (h.version < '2' || h.version > '4')) return bad("its version is none of 1 to 4");
-  h.utc_marks = big_endian(bytes, 20, 4);
-  h.standard_marks = big_endian(bytes, 24, 4);
-  h.leaps = big_endian(bytes, 28, 4);
-  h.times = big_endian(bytes, 32, 4);
-  h.types = big_endian(bytes, 36, 4);
-  h.chars = big_endian(bytes, 40, 4);
+  h.utc_marks = big_endian(bytes.substr(20, 4));
+  h.standard_marks = big_endian(bytes.substr(24, 4));
+  h.leaps = big_endian(bytes.substr(28, 4));
+  h.times = big_endian(bytes.substr(32, 4));
+  h.types = big_endian(bytes.substr(36, 4));
+  h.chars = big_endian(bytes.substr(40, 4));
   return h;
 }
 
@@ -194,10 +189,12 @@ Result<Zone> read_block(const Header& h, std::string_view block, std::size_t tim
   const std::size_t types_at = h.times * (time_bytes + 1);
   std::vector<std::int32_t> offsets;
   for (std::size_t i = 0; i < h.types; ++i) {
-    const auto offset = static_cast<std::int32_t>(static_cast<std::uint32_t>(big_endian(block, types_at + i * 6, 4)));
+    const auto offset =
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(big_endian(block.substr(types_at + i * 6, 4))));
     if (offset < kOffsetMin_s || offset > kOffsetMax_s) return bad("an offset from UTC exceeds a day");
-    if (big_endian(block, types_at + i * 6 + 4, 1) > 1) return bad("a daylight saving mark is neither 0 nor 1");
-    if (big_endian(block, types_at + i * 6 + 5, 1) >= h.chars) return bad("an abbreviation lies beyond the others");
+    if (big_endian(block.substr(types_at + i * 6 + 4, 1)) > 1) return bad("a daylight saving mark is neither 0 nor 1");
+    if (big_endian(block.substr(types_at + i * 6 + 5, 1)) >= h.chars)
+      return bad("an abbreviation lies beyond the others");
     offsets.push_back(offset);
   }
 
@@ -205,10 +202,10 @@ Result<Zone> read_block(const Header& h, std::string_view block, std::size_t tim
   zone.first_offset_s = offsets.front();
   zone.transitions.reserve(h.times);
   for (std::size_t i = 0; i < h.times; ++i) {
-    const std::uint64_t raw = big_endian(block, i * time_bytes, time_bytes);
+    const std::uint64_t raw = big_endian(block.substr(i * time_bytes, time_bytes));
     const std::int64_t at =
         time_bytes == 8 ? static_cast<std::int64_t>(raw) : static_cast<std::int32_t>(static_cast<std::uint32_t>(raw));
-    const std::size_t type = big_endian(block, h.times * time_bytes + i, 1);
+    const std::size_t type = big_endian(block.substr(h.times * time_bytes + i, 1));
     if (type >= h.types) return bad("a transition leads to a kind of local time that is not there");
     if (!zone.transitions.empty() && zone.transitions.back().at_s >= at) return bad("its transitions are not in order");
     zone.transitions.push_back({at, offsets[type]});

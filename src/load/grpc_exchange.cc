@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "big_endian.h"
 #include "load/exchange.h"
 #include "load/header_block.h"
 #include "nearest.h"
@@ -49,9 +50,7 @@ void append_32(std::string& out, std::uint32_t value) {
 }
 
 std::uint32_t read_32(std::string_view bytes, std::size_t at = 0) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
+  return static_cast<std::uint32_t>(big_endian(bytes.substr(at, 4)));
 }
 
 void append_frame_head(std::string& out, std::size_t size, Type type, unsigned flags, std::uint32_t stream) {

@@ -12,12 +12,6 @@
 namespace weir {
 namespace {
 
-std::int64_t period_us(const Quota& quota) {
-  constexpr std::int64_t kDays[] = {1, 7, 30, 365};
-  if (!quota.calendar) return quota.period.count();
-  return kDays[static_cast<std::size_t>(quota.calendar->unit)] * 86'400'000'000;
-}
-
 // Whether the pace of `to` is less than a `factor`th of that of `from`.
 bool is_slowed(const Quota& from, const Quota& to, int factor) {
   return Wide{to.permits} * period_us(from) * factor < Wide{from.permits} * period_us(to);

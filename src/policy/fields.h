@@ -4,6 +4,7 @@
 // Tested by policy_reader_test.cc and tests/policy_text_test.cc.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,5 +50,8 @@ void read_pattern(Reader& reader, const Node& node, std::vector<std::string>& ou
 // What tells the window of a limit from the others of its rule: its period; of a limit that is alone, nothing, so that
 // its count goes on when the period is changed.
 std::string window_id(const Rule& rule, const Quota& quota);
+
+// How long the period of a quota is at most: calendars have their leap years.
+std::int64_t period_us(const Quota& quota);
 
 }  // namespace weir

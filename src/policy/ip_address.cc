@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "characters.h"
 #include "nearest.h"
 
 namespace weir {
@@ -18,8 +19,6 @@ constexpr std::size_t kTextMax = 45;  // six groups of four digits and a dotted 
 constexpr std::size_t kGroups = 8;
 constexpr std::size_t kNoGap = kGroups + 1;
 
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_letter_or_digit(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z'); }
 
 constexpr std::uint8_t kNoDigit = 16;
@@ -32,12 +31,6 @@ constexpr std::array<std::uint8_t, 256> kHexDigits = [] {
   }
   return digits;
 }();
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 bool parse_quad(std::string_view text, std::uint8_t* out) {
   const char* at = text.data();

@@ -268,14 +268,6 @@ constexpr Field<RuleDraft> kRuleFields[] = {
      [](const RuleDraft& d) { return d.rule.expires_at ? flow_text(time_text(*d.rule.expires_at)) : std::string(); }},
 };
 
-// About how long; calendars by their longest.
-std::int64_t period_of(const RuleLimit& limit) {
-  const Quota& quota = limit.quota;
-  constexpr std::int64_t kDays[] = {1, 7, 31, 366};
-  if (!quota.calendar) return quota.period.count();
-  return kDays[static_cast<std::size_t>(quota.calendar->unit)] * 86'400'000'000;
-}
-
 std::string period_text(const Quota& quota) {
   const std::string text =
       to_string(Quota{.algorithm = quota.algorithm, .permits = 1, .period = quota.period, .calendar = quota.calendar});
@@ -374,6 +366,12 @@ std::string print_dimensions(const std::vector<Dimension>& dimensions) {
   return flow_list(texts);
 }
 
+std::int64_t period_us(const Quota& quota) {
+  constexpr std::int64_t kDays[] = {1, 7, 31, 366};
+  if (!quota.calendar) return quota.period.count();
+  return kDays[static_cast<std::size_t>(quota.calendar->unit)] * 86'400'000'000;
+}
+
 std::string window_id(const Rule& rule, const Quota& quota) {
   return rule.limits.size() == 1 ? std::string() : period_text(quota);
 }
@@ -389,7 +387,7 @@ std::optional<Rule> read_rule(Reader& reader, const Node& node) {
     reader.wrong(node.at, "rule " + in_quotes(draft.rule.name) +
                               " does not say what it counts `per`: write per: user, per: ip or per: global");
   }
-  std::ranges::stable_sort(draft.rule.limits, {}, period_of);
+  std::ranges::stable_sort(draft.rule.limits, {}, [](const RuleLimit& limit) { return period_us(limit.quota); });
   check_rule(reader, draft);
   return std::move(draft.rule);
 }

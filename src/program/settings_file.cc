@@ -6,20 +6,14 @@
 #include <utility>
 
 #include "admin/config_file.h"
+#include "characters.h"
 #include "command/command_tree.h"
 #include "nearest.h"
 
 namespace weir {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
 constexpr std::size_t kErrorsMax = 20;
-
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  text.remove_suffix(text.size() - (text.find_last_not_of(kBlanks) + 1));
-  return text;
-}
 
 bool is_comment(std::string_view text) { return text.empty() || text.starts_with('#'); }
 
@@ -106,7 +100,9 @@ Result<void> SettingsFile::apply(CLI::App& command) {
   std::string_view left = *text;
   for (std::size_t number = 1; !left.empty() && errors_.size() < kErrorsMax; ++number) {
     const std::size_t end = std::min(left.find('\n'), left.size());
-    const std::string_view line = trimmed(left.substr(0, end));
+    std::string_view line = left.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    line = trimmed(line);
     left.remove_prefix(std::min(end + 1, left.size()));
     if (is_comment(line)) continue;
     if (const auto parsed = parse(line, number)) {

@@ -7,6 +7,7 @@
 
 #include "nearest.h"
 #include "protocol/request_cost.h"
+#include "protocol/wrong.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -75,8 +76,6 @@ constexpr std::array<Shape, 4> kShapes = {{
 }};
 
 std::string in_double_quotes(std::string_view name) { return '"' + std::string(name) + '"'; }
-
-tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
 tl::unexpected<Error> about(Member member, Error error) {
   error.message.insert(0, in_double_quotes(kTable[member].name) + ": ");

@@ -3,13 +3,13 @@
 
 #include <array>
 
+#include "big_endian.h"
+
 namespace weir {
 namespace {
 
 constexpr std::array<std::string_view, 17> kStatuses = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
                                                         "9", "10", "11", "12", "13", "14", "15", "16"};
-
-std::uint32_t octet_at(std::string_view bytes, std::size_t i) { return static_cast<unsigned char>(bytes[i]); }
 
 // Nanoseconds of one; 0 if there is no such unit.
 std::int64_t timeout_unit_ns(char unit) {
@@ -39,10 +39,10 @@ GrpcMessage read_grpc_message(std::string_view bytes, std::size_t length_max) {
   using State = GrpcMessage::State;
   GrpcMessage message;
   if (bytes.empty()) return message;
-  if (octet_at(bytes, 0) > 1) return {.state = State::bad_flag};
+  if (static_cast<unsigned char>(bytes[0]) > 1) return {.state = State::bad_flag};
   if (bytes.size() < kGrpcHeadBytes) return message;
-  message.length = octet_at(bytes, 1) << 24 | octet_at(bytes, 2) << 16 | octet_at(bytes, 3) << 8 | octet_at(bytes, 4);
-  if (octet_at(bytes, 0) == 1) {
+  message.length = static_cast<std::uint32_t>(big_endian(bytes.substr(1, 4)));
+  if (bytes[0] == 1) {
     message.state = State::compressed;
   } else if (message.length > length_max) {
     message.state = State::too_large;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "characters.h"
 #include "nearest.h"
 
 namespace weir {
@@ -28,7 +29,6 @@ constexpr std::array<bool, 256> kToken = [] {
 
 bool is_token(char c) { return kToken[static_cast<unsigned char>(c)]; }
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 // Of eight bytes the highest bit of each that may be a control character; the first that is marked is one, or a tab.
 std::uint64_t marked_controls(const char* at) {
@@ -137,12 +137,6 @@ HttpRead read_request_line(Cursor& cursor, HttpHead& head, HttpRefusal& refusal)
   head.is_http10 = version == "HTTP/1.0";
   if (head.is_http10 || version == "HTTP/1.1") return HttpRead::done;
   return not_http(text, refusal, "the version is " + in_quotes(version));
-}
-
-std::string_view trimmed(std::string_view value) {
-  while (!value.empty() && is_blank(value.front())) value.remove_prefix(1);
-  while (!value.empty() && is_blank(value.back())) value.remove_suffix(1);
-  return value;
 }
 
 // One field from the cursor on, or the empty line at the end: then it has no name.

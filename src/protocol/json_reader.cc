@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "characters.h"
 #include "nearest.h"
 #include "protocol/utf8.h"
 
@@ -17,8 +18,6 @@ constexpr std::array<bool, 256> kPlain = [] {
   for (unsigned c = 0x20; c < 0x80; ++c) table[c] = c != '"' && c != '\\';
   return table;
 }();
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

@@ -5,25 +5,20 @@
 #include <array>
 #include <charconv>
 
+#include "characters.h"
 #include "protocol/http1.h"
 
 namespace weir {
 namespace {
 
 constexpr std::string_view kOpenMetrics = "application/openmetrics-text";
-constexpr std::string_view kBlanks = " \t";
-
-std::string_view without_blanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
 
 // Takes what stands before the next mark off the front.
 std::string_view take_until(std::string_view& rest, char mark) {
   const std::size_t at = std::min(rest.find(mark), rest.size());
   const std::string_view taken = rest.substr(0, at);
   rest.remove_prefix(std::min(at + 1, rest.size()));
-  return without_blanks(taken);
+  return trimmed(taken);
 }
 
 // 0.5 as 500; nothing that is no quality makes a difference.

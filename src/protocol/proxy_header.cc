@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "big_endian.h"
+
 namespace weir {
 namespace {
 
@@ -77,9 +79,7 @@ ProxyRead read_v1(std::string_view bytes) {
 
 std::uint8_t byte_at(std::string_view bytes, std::size_t at) { return static_cast<std::uint8_t>(bytes[at]); }
 
-std::size_t two_bytes_at(std::string_view bytes, std::size_t at) {
-  return std::size_t{byte_at(bytes, at)} << 8 | byte_at(bytes, at + 1);
-}
+std::size_t two_bytes_at(std::string_view bytes, std::size_t at) { return big_endian(bytes.substr(at, 2)); }
 
 IpAddress v4_at(std::string_view bytes, std::size_t at) {
   IpAddress address;
@@ -113,7 +113,7 @@ bool are_additions_right(std::string_view header, std::size_t at) {
     if (header.size() - value < size) return false;
     if (byte_at(header, at) == kChecksum) {
       if (size != 4) return false;
-      const std::size_t told = two_bytes_at(header, value) << 16 | two_bytes_at(header, value + 2);
+      const std::size_t told = big_endian(header.substr(value, 4));
       if (told != checksum(header, value)) return false;
     }
     at = value + size;

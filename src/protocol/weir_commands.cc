@@ -9,6 +9,7 @@
 
 #include "nearest.h"
 #include "protocol/request_cost.h"
+#include "protocol/wrong.h"
 #include "resp/number.h"
 
 namespace weir {
@@ -26,11 +27,7 @@ constexpr std::string_view kCheckWords[] = {"user", "api_key", "ip",   "tenant",
 constexpr std::string_view kLimitWords[] = {"cost", "algorithm", "id", "peek"};
 constexpr std::size_t kWordMaxShown = 64;
 
-tl::unexpected<Error> misused(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
-
-tl::unexpected<Error> twice(std::string_view word) {
-  return misused(in_quotes(word) + " is given twice; give it once");
-}
+tl::unexpected<Error> twice(std::string_view word) { return wrong(in_quotes(word) + " is given twice; give it once"); }
 
 // A word that stands before its value, and whether it stood there before.
 class Words {
@@ -51,30 +48,30 @@ class Words {
 
 Result<std::int64_t> parse_cost(std::string_view text) {
   const auto cost = resp::parse_integer(text);
-  if (!cost) return misused("a cost is a whole number such as 1, found " + in_quotes(text));
+  if (!cost) return wrong("a cost is a whole number such as 1, found " + in_quotes(text));
   if (auto error = refuse_cost(*cost)) return fail(std::move(*error));
   return *cost;
 }
 
 tl::unexpected<Error> peek_with_id() {
-  return misused(
+  return wrong(
       "PEEK charges nothing, so there is nothing that ID could keep from being charged twice; give one of them");
 }
 
 tl::unexpected<Error> without_value(std::string_view word) {
-  return misused(in_quotes(word, kWordMaxShown) + " has no value behind it");
+  return wrong(in_quotes(word, kWordMaxShown) + " has no value behind it");
 }
 
 template <class Known>
 tl::unexpected<Error> unknown_word(std::string_view what, std::string_view word, const Known& known) {
   std::string message = "unknown " + std::string(what) + " " + in_quotes(word) + "; ";
   const std::string_view meant = nearest(word, known);
-  if (!meant.empty()) return misused(message.append("did you mean ").append(meant).append("?"));
+  if (!meant.empty()) return wrong(message.append("did you mean ").append(meant).append("?"));
   message.append("known are");
   for (const std::string_view name : known) {
     message.append(" ").append(name).append(name.ends_with(':') ? "NAME" : "");
   }
-  return misused(message);
+  return wrong(message);
 }
 
 // True if the word is `prefix` and a name; the attribute then has its value.

@@ -4,17 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "big_endian.h"
+
 namespace weir {
 namespace {
 
 constexpr std::uint8_t kData = 0, kHeaders = 1, kRstStream = 3, kContinuation = 9;  // types
 constexpr std::uint8_t kEndStream = 1;                                              // a flag
-
-std::uint32_t big_endian(const std::uint8_t* bytes, std::size_t size) {
-  std::uint32_t out = 0;
-  for (std::size_t i = 0; i < size; ++i) out = out << 8 | bytes[i];
-  return out;
-}
 
 }  // namespace
 
@@ -29,9 +25,11 @@ GrpcPast::Fault GrpcPast::watch(std::string_view piece) {
     piece.remove_prefix(part);
     if (have_ < kHead) return Fault::none;
     have_ = 0;
-    payload_ = big_endian(head_.data(), 3);
-    const auto stream = static_cast<std::int32_t>(big_endian(head_.data() + 5, 4) & 0x7fff'ffffu);
-    if (const Fault fault = judge(head_[3], head_[4], stream); fault != Fault::none) return fault;
+    const std::string_view head(head_.data(), kHead);
+    payload_ = big_endian(head.substr(0, 3));
+    const auto stream = static_cast<std::int32_t>(big_endian(head.substr(5)) & 0x7fff'ffffu);
+    const auto type = static_cast<std::uint8_t>(head[3]), flags = static_cast<std::uint8_t>(head[4]);
+    if (const Fault fault = judge(type, flags, stream); fault != Fault::none) return fault;
   }
 }
 

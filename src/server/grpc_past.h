@@ -46,7 +46,7 @@ class GrpcPast {
   std::size_t payload_ = kHttp2Preface.size();  // bytes until the next head
   std::size_t have_ = 0;                        // bytes of that head
   std::uint64_t idle_frames_ = 0;
-  std::array<std::uint8_t, kHead> head_{};
+  std::array<char, kHead> head_{};
 };
 
 }  // namespace weir

@@ -9,6 +9,7 @@
 #include "nearest.h"
 #include "protocol/request_cost.h"
 #include "protocol/seconds.h"
+#include "server/sized.h"
 #include "sha256.h"
 
 namespace weir {
@@ -81,10 +82,6 @@ Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, s
 }
 
 // Length before text: no choice of values makes the key of another descriptor.
-void append_sized(std::string& key, std::string_view text) {
-  key.append(std::to_string(text.size())).append(":").append(text);
-}
-
 // The limit belongs to the key: another limit on the same entries is another count.
 void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor& descriptor) {
   key.assign("rls/");

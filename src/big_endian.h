@@ -1,0 +1,18 @@
+// Numbers as networks and time zone files have them: the highest byte first.
+//
+// Pure; any thread. Tested through its readers, proxy_header_test.cc and tzif_test.cc among them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir {
+
+// Of at most eight bytes.
+constexpr std::uint64_t big_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
+  return value;
+}
+
+}  // namespace weir

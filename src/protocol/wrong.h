@@ -1,0 +1,17 @@
+// How a reader of requests says that one is wrong.
+//
+// Pure; any thread. Tested through the readers, check_json_test.cc and weir_commands_test.cc.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "weir/result.h"
+
+namespace weir {
+
+inline tl::unexpected<Error> wrong(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
+}  // namespace weir
