@@ -17,6 +17,11 @@ bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
   return found != 0;
 }
 
+// A page without an empty slot is remembered as full. Newcomers then take the place of others, near their home: few
+// lines are walked past, and nobody reads all the page to find that it is full. So that neither goes stale, each 32nd
+// insertion looks at all of it: is there an empty slot, and which lines do keys lie behind?
+bool is_thorough(const Word& version) { return (version.tag >> 2) % 32 == 0; }
+
 }  // namespace
 
 Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
@@ -31,20 +36,26 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
   while (!actor_.is_damaged()) {
     const Word version = actor_.read(page.version);
     Place place{.page = &page, .version = version};
+    place.lines = version.state & ~kFull;
     if (walk(page, name, version, changes, place)) return place;
-    if (place.unit == nullptr) choose(page, name, now, changes, own, enough, place);
+    if (place.unit == nullptr) {
+      choose(page, name, now, changes, own, enough, place);
+      if (is_thorough(version)) place.lines = lines_passed(page);
+      place.lines |= kFull;
+    }
     if (actor_.read(page.version) == version) return place;
   }
   return {.page = &page};
 }
 
-// From the home line on, as far as keys of this line may have gone, and further while there is no room. True if the key
-// was met; else the place is the first empty slot, if there is any.
+// From the home line on, as far as keys of this line may have gone, and further while there may be room. True if the
+// key was met; else the place is the first empty slot, if one was seen.
 bool Finder::walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place) {
   bool chain = true;
   std::uint64_t passed = 0;
   std::uint32_t line = home_line(name.name);
-  for (std::uint32_t i = 0; i < kLines && (chain || place.unit == nullptr); ++i) {
+  const bool seeks_room = (version.state & kFull) == 0 || is_thorough(version);
+  for (std::uint32_t i = 0; i < kLines && (chain || (seeks_room && place.unit == nullptr)); ++i) {
     if (is_of_interest(page.slots[line], name.name)) {
       for (Unit& unit : page.slots[line]) {
         const Word word = actor_.read(unit);
@@ -67,15 +78,29 @@ bool Finder::walk(Page& page, const Name& name, const Word& version, Changes& ch
   return false;
 }
 
-// No slot is empty: one that has lapsed, or whose key has spent least.
+// A bit for each line that some key of the page lies behind, seen from its home. True while the version stays.
+std::uint64_t Finder::lines_passed(Page& page) const {
+  std::uint64_t passed = 0;
+  for (std::uint32_t line = 0; line < kLines; ++line) {
+    for (Unit& unit : page.slots[line]) {
+      const Word word = actor_.read(unit);
+      if (word.tag != 0) passed |= lines_between(home_line(name_of(word.tag)), line);
+    }
+  }
+  return passed;
+}
+
+// No slot is empty: one that has lapsed, or whose key has spent least. Of several that have spent about the same it is
+// the nearest, and in the home line one that strayed there, so that in time few lines are walked past; where it begins
+// in a line, the name decides.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                     std::uint32_t enough, Place& place) {
-  Candidate best{.enough = enough};
+  Candidate best{.home = home_line(name.name), .enough = enough / kStep};
   std::uint64_t passed = 0;
-  std::uint32_t line = home_line(name.name);
+  std::uint32_t line = best.home;
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {
-    for (Unit& unit : page.slots[line]) {
-      if (!best.is_found()) consider(unit, passed, now, changes, own, best);
+    for (std::uint32_t j = 0; j < kSlotsInLine && !best.is_found(); ++j) {
+      consider(page.slots[line][(name.name + j) % kSlotsInLine], passed, now, changes, own, best);
     }
     passed |= std::uint64_t{1} << line;
     line = next_line(line);
@@ -90,12 +115,14 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
                       Candidate& best) {
   const Word word = actor_.read(unit);
   SlotReader::Pulse pulse{.lapsed = true};
+  const bool is_stray = home_line(name_of(word.tag)) != best.home && passed == 0;
   if (word.tag != 0) {
-    const bool is_told = reader_.pulse_in_slot(word, now, pulse);
-    if (!is_told && best.looks <= 0) return;
-    best.looks -= is_told ? 1 : kLooksAtBlock;
-    if (!is_told) pulse = reader_.pulse_in_block(word, now);
-    if (!pulse.lapsed && (pulse.protected_ || (best.unit != nullptr && pulse.fraction >= best.fraction))) return;
+    --best.looks;
+    if (!reader_.pulse_in_slot(word, now, pulse)) {
+      if (--best.blocks < 0) return;
+      pulse = reader_.pulse_in_block(word, now);
+    }
+    if (!pulse.lapsed && (pulse.protected_ || !best.yields_to(pulse.fraction / kStep, is_stray))) return;
     for (const Name& name : own) {
       if (name.name == name_of(word.tag)) return;
     }
@@ -104,7 +131,8 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
   best.unit = &unit;
   best.seen = word;
   best.passed = passed;
-  best.fraction = pulse.fraction;
+  best.steps = pulse.fraction / kStep;
+  best.is_stray = is_stray;
   best.alive = !pulse.lapsed;
 }
 

@@ -8,8 +8,8 @@
 // Room is, in this order: an empty slot, one that has lapsed, the one with the smallest part spent, of those that it
 // looks at. To look into a slot costs far more than to see that it is empty, and a flood of new keys must not be dear:
 // so it looks into some, into fewer if one is found that has spent no more than the newcomer is about to; what has
-// lapsed elsewhere the sweep makes empty. If all that it sees are spent, the page is full. For the one thread of an
-// actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
+// lapsed elsewhere the sweep makes empty. If all that it looks into are spent, there is no room. For the one thread of
+// an actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ struct Place {
   // Absent: the version under which that is true, and the lines to walk past.
   Word version{};
   std::uint64_t passed = 0;
+  std::uint64_t lines = 0;  // what the version's state becomes, before `passed`
 };
 
 class Finder {
@@ -53,23 +54,30 @@ class Finder {
 
  private:
   struct Candidate {
+    std::uint32_t home = 0;  // the newcomer's line
     Unit* unit = nullptr;
     Word seen{};
     std::uint64_t passed = 0;
-    std::uint32_t fraction = 0;
+    std::uint32_t steps = 0;  // spent
     bool alive = true;
-    int looks = kLooksMax;     // left
-    std::uint32_t enough = 0;  // whoever has spent so little may go
+    bool is_stray = false;                       // the slot is in that line, its key has another home
+    int looks = kLooksMax, blocks = kBlocksMax;  // left
+    std::uint32_t enough = 0;                    // whoever has spent so little may go
 
+    bool yields_to(std::uint32_t other, bool stray) const {
+      return unit == nullptr || other < steps || (other == steps && stray && !is_stray);
+    }
     // It need not be looked any further.
     bool is_found() const {
-      if (unit == nullptr) return false;
-      return !alive || looks <= (fraction <= enough ? kLooksMax - kLooksMin : 0);
+      if (looks <= 0) return true;
+      return unit != nullptr && (!alive || (steps <= enough && looks <= kLooksMax - kLooksMin));
     }
   };
-  // A block that a slot points to counts for two; whoever has spent `enough` is taken after some looks.
-  static constexpr int kLooksMax = 64, kLooksAtBlock = 2, kLooksMin = 8;
+  // Whoever has spent `enough` is taken after some looks. A block is far away, and its key goes only if it has lapsed.
+  static constexpr std::uint32_t kStep = 1 << 15;  // of 2^20: who has spent so much more has spent the same
+  static constexpr int kLooksMax = 64, kLooksMin = 8, kBlocksMax = 1;
 
+  std::uint64_t lines_passed(Page& page) const;
   bool walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
               std::uint32_t enough, Place& place);

@@ -37,7 +37,8 @@ inline constexpr std::uint32_t kInBlock = 4095;      // the limit stands in the 
 inline constexpr std::uint32_t kLines = 63, kSlotsInLine = 4;
 inline constexpr std::uint32_t kSlots = kLines * kSlotsInLine;
 
-// 4 KiB. The version changes with every insertion; its state holds a bit for each line that a key had to walk past.
+// 4 KiB. The version changes with every insertion; its state holds a bit for each line that a key had to walk past,
+// and kFull if the last insertion found no empty slot.
 // When all slots are spent, new keys of the page share a counter for each kind of state.
 struct alignas(64) Page {
   Unit version;
@@ -45,6 +46,9 @@ struct alignas(64) Page {
   Unit slots[kLines][kSlotsInLine];
 };
 static_assert(sizeof(Page) == 4096);
+
+inline constexpr std::uint64_t kFull = std::uint64_t{1} << kLines;
+static_assert(kLines < 64);
 
 // One change of an operation.
 struct Entry {

@@ -45,7 +45,7 @@ bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
 void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
   const Word version = actor.read(page.version);
   std::uint64_t passed = 0, removed = 0;
-  bool is_damaged = actor.take_note_of_damage();
+  bool is_damaged = actor.take_note_of_damage(), is_full = (version.state & kFull) != 0;
   for (std::uint32_t line = 0; line < kLines; ++line) {
     for (Unit& unit : page.slots[line]) {
       const Word word = actor.read(unit);
@@ -54,8 +54,12 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
         is_damaged = true;
         continue;
       }
-      if (word.tag == 0) continue;
+      if (word.tag == 0) {
+        is_full = false;
+        continue;
+      }
       if (has_lapsed && remove(actor, reader, unit, word)) {
+        is_full = false;
         ++removed;
         if (is_key(word.tag)) count_keys(actor, -1);
         continue;
@@ -69,6 +73,7 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
     is_damaged = actor.take_note_of_damage() || is_damaged;
   }
   if (removed > 0) __atomic_fetch_add(&actor.region().header().swept, removed, __ATOMIC_RELAXED);
+  if (is_full) passed |= kFull;
   // Fails if a key was inserted since: then the next round does it.
   if (!is_damaged && passed != version.state) replace(page.version, version, {version.tag + 4, passed});
 }

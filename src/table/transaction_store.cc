@@ -183,7 +183,7 @@ Transaction::Outcome Transaction::insert_under_version(const Place& place) {
   const Entry* entry = changes_.find(version);
   Word next = entry != nullptr ? entry->next : place.version;
   if (next.tag == place.version.tag) next.tag += 4;
-  next.state |= place.passed;
+  next.state = (entry != nullptr ? next.state : place.lines) | place.passed;
   if (!changes_.set(version, place.version, next)) return Outcome::again;
   if (!place.alive) return Outcome::done;
   Unit& tally = actor_.record().tally;
