@@ -25,7 +25,7 @@ bool is_thorough(const Word& version) { return (version.tag >> 2) % 32 == 0; }
 }  // namespace
 
 Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                   std::uint32_t enough) {
+                   const Newcomer& who) {
   Page& page = page_of(name);
   if (Unit* unit = match(page.slots[home_line(name.name)], name.name)) {
     const Word word = actor_.read(*unit);
@@ -39,7 +39,7 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
     place.lines = version.state & ~kFull;
     if (walk(page, name, version, changes, place)) return place;
     if (place.unit == nullptr) {
-      choose(page, name, now, changes, own, enough, place);
+      choose(page, name, now, changes, own, who, place);
       if (is_thorough(version)) place.lines = lines_passed(page);
       place.lines |= kFull;
     }
@@ -94,8 +94,8 @@ std::uint64_t Finder::lines_passed(Page& page) const {
 // the nearest, and in the home line one that strayed there, so that in time few lines are walked past; where it begins
 // in a line, the name decides.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                    std::uint32_t enough, Place& place) {
-  Candidate best{.home = home_line(name.name), .enough = enough / kStep};
+                    const Newcomer& who, Place& place) {
+  Candidate best{.home = home_line(name.name), .enough = who.enough / kStep, .blocks = who.may_share ? 1 : kBlocksMax};
   std::uint64_t passed = 0;
   std::uint32_t line = best.home;
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {

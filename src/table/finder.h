@@ -39,6 +39,12 @@ struct Place {
   std::uint64_t lines = 0;  // what the version's state becomes, before `passed`
 };
 
+// Who may need room.
+struct Newcomer {
+  std::uint32_t enough = 0;  // what it will spend, of 2^20: nobody is looked for who has spent less
+  bool may_share = false;    // without room it shares a counter; others are refused, and so looked for harder
+};
+
 class Finder {
  public:
   Finder(Actor& actor, SlotReader& reader) : actor_(actor), region_(actor.region()), reader_(reader) {}
@@ -49,8 +55,7 @@ class Finder {
   //
   // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
   // for one of its keys at the cost of another.
-  // Nobody is looked for who has spent less than `enough`, of 2^20: what the newcomer is about to spend itself.
-  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint32_t enough = 0);
+  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, const Newcomer& who = {});
 
  private:
   struct Candidate {
@@ -60,9 +65,10 @@ class Finder {
     std::uint64_t passed = 0;
     std::uint32_t steps = 0;  // spent
     bool alive = true;
-    bool is_stray = false;                       // the slot is in that line, its key has another home
-    int looks = kLooksMax, blocks = kBlocksMax;  // left
-    std::uint32_t enough = 0;                    // whoever has spent so little may go
+    bool is_stray = false;     // the slot is in that line, its key has another home
+    std::uint32_t enough = 0;  // whoever has spent so little may go
+    int blocks = 0;            // to look into
+    int looks = kLooksMax;     // left
 
     bool yields_to(std::uint32_t other, bool stray) const {
       return unit == nullptr || other < steps || (other == steps && stray && !is_stray);
@@ -73,14 +79,14 @@ class Finder {
       return unit != nullptr && (!alive || (steps <= enough && looks <= kLooksMax - kLooksMin));
     }
   };
-  // Whoever has spent `enough` is taken after some looks. A block is far away, and its key goes only if it has lapsed.
+  // Whoever has spent `enough` is taken after some looks. Blocks are far away; their keys go only if they have lapsed.
   static constexpr std::uint32_t kStep = 1 << 15;  // of 2^20: who has spent so much more has spent the same
-  static constexpr int kLooksMax = 64, kLooksMin = 8, kBlocksMax = 1;
+  static constexpr int kLooksMax = 64, kLooksMin = 8, kBlocksMax = 32;
 
   std::uint64_t lines_passed(Page& page) const;
   bool walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-              std::uint32_t enough, Place& place);
+              const Newcomer& who, Place& place);
   void consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
                 Candidate& best);
 

@@ -125,8 +125,11 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   Case& one = cases_.add();
   one.cost = is_repeated_ ? 0 : debit.cost;
   if (i < tickets_.size() && tickets_[i].take) one.cost -= tickets_[i].amount;
-  const std::uint32_t enough = debit.limit == nullptr ? 0 : part_spent(*debit.limit, one.cost);
-  one.place = finder_.find(debit.name, now_, changes_, names_.all(), enough);
+  Newcomer who;
+  if (debit.limit != nullptr) {
+    who = {part_spent(*debit.limit, one.cost), can_overflow(packing_of(*debit.limit).kind)};
+  }
+  one.place = finder_.find(debit.name, now_, changes_, names_.all(), who);
   if (actor_.is_damaged()) return fail_damaged();
   if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
   one.content = reader_.read(one.place.seen);
