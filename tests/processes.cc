@@ -165,12 +165,15 @@ class Inspection {
     expect_plain(page.version, "the version of " + name);
     for (Unit& unit : page.overflow) expect_plain(unit, "an overflow of " + name);
     std::map<std::uint64_t, int> names;
-    for (auto& line : page.slots) {
-      for (Unit& unit : line) {
+    const std::uint64_t passed = table::load(page.version).state;
+    for (std::uint32_t line = 0; line < table::kLines; ++line) {
+      for (Unit& unit : page.slots[line]) {
         expect_plain(unit, "a slot of " + name);
         const Word word = table::load(unit);
         if (word.tag == 0 || table::mark_of(word) != table::kPlain) continue;
         if (++names[table::name_of(word.tag)] == 2) fault("a key stands twice in " + name);
+        const std::uint64_t between = table::lines_between(table::home_line(table::name_of(word.tag)), line);
+        if ((between & ~passed) != 0) fault("a key cannot be found in " + name);
         if (const auto block = reader_.block_of(word)) own(*block, "a slot of " + name);
         if (!table::is_ticket(table::limit_of(word.tag)) && !reader_.read(word)) fault("an unreadable slot of " + name);
       }

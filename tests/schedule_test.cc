@@ -29,7 +29,7 @@ class Schedules : public ::testing::Test {
   Tally tally_;
 };
 
-// In a page without room a search for one looks at all of it.
+// In a page without room a search for one looks at much of it.
 std::uint64_t weight(Scenario scenario) {
   return scenario == Scenario::full || scenario == Scenario::crowded ? 6 : scenario == Scenario::swept ? 2 : 1;
 }

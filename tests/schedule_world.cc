@@ -30,7 +30,11 @@ Name name_at(std::uint32_t line, std::uint64_t serial) {
   return {0, (high + 1) << 34 | serial << table::kNameShift};
 }
 
-Name stranger(std::size_t i) { return name_at(static_cast<std::uint32_t>(i / table::kSlotsInLine), kFirstOfMany + i); }
+// Four to a line, in a full page; the last of the four came from the line before.
+Name stranger(std::size_t i) {
+  const auto line = static_cast<std::uint32_t>(i / table::kSlotsInLine);
+  return name_at(line > 0 && i % table::kSlotsInLine == 3 ? line - 1 : line, kFirstOfMany + i);
+}
 
 // 8 bytes, as a store makes them of an id.
 std::string_view hold_id(std::size_t id) {
@@ -113,6 +117,7 @@ void World::fill_page(const Limit& limit) {
     Debit debit{.name = stranger(i), .limit = &limit, .cost = 1};
     static_cast<void>(table::Transaction(tester_, *registry_, *clock_, {&debit, 1}, {}, kStart_us).run());
   }
+  region().page(0).version.tag += 3 << 2;  // the second insertion from here on is a 32nd
 }
 
 // Keeps so much of the arena in the tester's own hands that the rest is small.

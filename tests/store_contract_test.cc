@@ -314,6 +314,25 @@ TYPED_TEST(StoreContract, StaysBoundedAndForgivesNoSpentKeyUnderAFloodOfKeys) {
   }
 }
 
+// A page remembers that it is full; whoever would be refused looks again. Buckets may share a counter, but not for
+// long.
+TYPED_TEST(StoreContract, FindsTheRoomThatAResetLeavesInAFullTable) {
+  const auto store = this->make(1);
+  const Limit day = limit_of("5/day", Algorithm::token_bucket), log = limit_of("5/day", Algorithm::sliding_log);
+  for (std::size_t i = 0; i < store->capacity(); ++i) this->charge(*store, "k" + std::to_string(i), day, 5);
+  const Charge none{.key = "none", .limit = &log, .cost = 1};
+  EXPECT_FALSE(store->charge({&none, 1}, kNow)) << "there is no room";
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(*store->reset("k" + std::to_string(i), kNow));
+    EXPECT_TRUE(this->charge(*store, "log" + std::to_string(i), log, 1).allowed) << i;
+  }
+  EXPECT_TRUE(*store->reset("k50", kNow));
+  for (int i = 0; i < 200 && store->size() < store->capacity(); ++i) {
+    this->charge(*store, "bucket" + std::to_string(i), day, 1, kNow + i);
+  }
+  EXPECT_EQ(store->size(), store->capacity());
+}
+
 // A key of a fast limit must not make what was spent under a slow one drain at its pace.
 TYPED_TEST(StoreContract, SharesNoCounterBetweenTwoLimits) {
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::fixed_window, Algorithm::sliding_window}) {

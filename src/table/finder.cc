@@ -2,6 +2,9 @@
 
 #include "table/finder.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace weir::table {
 namespace {
 
@@ -17,11 +20,6 @@ bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
   return found != 0;
 }
 
-// A page without an empty slot is remembered as full. Newcomers then take the place of others, near their home: few
-// lines are walked past, and nobody reads all the page to find that it is full. So that neither goes stale, each 32nd
-// insertion looks at all of it: is there an empty slot, and which lines do keys lie behind?
-bool is_thorough(const Word& version) { return (version.tag >> 2) % 32 == 0; }
-
 }  // namespace
 
 Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
@@ -36,26 +34,39 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
   while (!actor_.is_damaged()) {
     const Word version = actor_.read(page.version);
     Place place{.page = &page, .version = version};
-    place.lines = version.state & ~kFull;
-    if (walk(page, name, version, changes, place)) return place;
-    if (place.unit == nullptr) {
-      choose(page, name, now, changes, own, who, place);
-      if (is_thorough(version)) place.lines = lines_passed(page);
-      place.lines |= kFull;
-    }
+    if (look_for(page, name, now, changes, own, who, place)) return place;
     if (actor_.read(page.version) == version) return place;
   }
   return {.page = &page};
 }
 
-// From the home line on, as far as keys of this line may have gone, and further while there may be room. True if the
-// key was met; else the place is the first empty slot, if one was seen.
-bool Finder::walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place) {
+// True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
+// newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
+// remembered goes stale, so some look at all of it: each 32nd insertion, which also finds anew what lines keys lie
+// behind; whoever would be refused; and each eighth who would have to share a counter.
+bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
+                      const Newcomer& who, Place& place) {
+  const std::uint64_t state = place.version.state, chance = static_cast<std::uint64_t>(now) + (name.name >> kNameShift);
+  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !who.may_share || chance % 8 == 0;
+  bool is_thorough = is_turn || (state & kFull) == 0;
+  for (;;) {
+    if (walk(page, name, is_thorough, changes, place)) return true;
+    place.lines = state & ~kFull;
+    if (place.unit != nullptr) return false;
+    choose(page, name, now, changes, own, who, is_thorough, place);
+    place.lines = (is_turn ? lines_passed(page) : state) | kFull;
+    if (place.unit != nullptr || is_thorough || !insists) return false;
+    is_thorough = true;
+  }
+}
+
+// From the home line on, as far as keys of this line may have gone, and if it is thorough on to the first empty slot.
+// True if the key was met; else the place is the first empty slot, if one was seen.
+bool Finder::walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place) {
   bool chain = true;
   std::uint64_t passed = 0;
   std::uint32_t line = home_line(name.name);
-  const bool seeks_room = (version.state & kFull) == 0 || is_thorough(version);
-  for (std::uint32_t i = 0; i < kLines && (chain || (seeks_room && place.unit == nullptr)); ++i) {
+  for (std::uint32_t i = 0; i < kLines && (chain || (is_thorough && place.unit == nullptr)); ++i) {
     if (is_of_interest(page.slots[line], name.name)) {
       for (Unit& unit : page.slots[line]) {
         const Word word = actor_.read(unit);
@@ -72,7 +83,7 @@ bool Finder::walk(Page& page, const Name& name, const Word& version, Changes& ch
       }
     }
     passed |= std::uint64_t{1} << line;
-    chain = chain && (version.state >> line & 1) != 0;
+    chain = chain && (place.version.state >> line & 1) != 0;
     line = next_line(line);
   }
   return false;
@@ -90,17 +101,22 @@ std::uint64_t Finder::lines_passed(Page& page) const {
   return passed;
 }
 
-// No slot is empty: one that has lapsed, or whose key has spent least. Of several that have spent about the same it is
-// the nearest, and in the home line one that strayed there, so that in time few lines are walked past; where it begins
-// in a line, the name decides.
+// No empty slot was seen: one that has lapsed, or whose key has spent least. Of several that have spent about the same
+// it is the nearest, and in the home line one that strayed there, so that in time few lines are walked past; where it
+// begins in a line, the name decides. If it is thorough, it goes on until somebody is found.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                    const Newcomer& who, Place& place) {
-  Candidate best{.home = home_line(name.name), .enough = who.enough / kStep, .blocks = who.may_share ? 1 : kBlocksMax};
+                    const Newcomer& who, bool is_thorough, Place& place) {
+  Candidate best{.home = home_line(name.name),
+                 .step_bits = static_cast<int>(std::bit_width(std::clamp(who.enough, kStepMin, kStepMax))) - 1,
+                 .enough = who.enough,
+                 .looks_max = is_thorough ? static_cast<int>(kSlots) : kLooksMax,
+                 .blocks = is_thorough || !who.may_share ? kBlocksMax : 1};
   std::uint64_t passed = 0;
   std::uint32_t line = best.home;
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {
     for (std::uint32_t j = 0; j < kSlotsInLine && !best.is_found(); ++j) {
-      consider(page.slots[line][(name.name + j) % kSlotsInLine], passed, now, changes, own, best);
+      Unit& unit = page.slots[line][((name.name >> kNameShift) + j) % kSlotsInLine];
+      consider(unit, passed, now, changes, own, best);
     }
     passed |= std::uint64_t{1} << line;
     line = next_line(line);
@@ -117,12 +133,12 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
   SlotReader::Pulse pulse{.lapsed = true};
   const bool is_stray = home_line(name_of(word.tag)) != best.home && passed == 0;
   if (word.tag != 0) {
-    --best.looks;
+    ++best.looks;
     if (!reader_.pulse_in_slot(word, now, pulse)) {
       if (--best.blocks < 0) return;
       pulse = reader_.pulse_in_block(word, now);
     }
-    if (!pulse.lapsed && (pulse.protected_ || !best.yields_to(pulse.fraction / kStep, is_stray))) return;
+    if (!pulse.lapsed && (pulse.protected_ || !best.yields_to(pulse.fraction, is_stray))) return;
     for (const Name& name : own) {
       if (name.name == name_of(word.tag)) return;
     }
@@ -131,7 +147,7 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
   best.unit = &unit;
   best.seen = word;
   best.passed = passed;
-  best.steps = pulse.fraction / kStep;
+  best.fraction = pulse.fraction;
   best.is_stray = is_stray;
   best.alive = !pulse.lapsed;
 }

@@ -5,11 +5,12 @@
 // marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the version
 // in its own operation, so of two who insert one key, one fails and looks again.
 //
-// Room is, in this order: an empty slot, one that has lapsed, the one with the smallest part spent, of those that it
-// looks at. To look into a slot costs far more than to see that it is empty, and a flood of new keys must not be dear:
-// so it looks into some, into fewer if one is found that has spent no more than the newcomer is about to; what has
-// lapsed elsewhere the sweep makes empty. If all that it looks into are spent, there is no room. For the one thread of
-// an actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
+// Room is an empty slot; in a page that is remembered as full it is one that has lapsed or, of those that it looks
+// into, one with the smallest part spent. To look into a slot costs far more than to see that it is empty, and a flood
+// of new keys must not be dear: so it looks into some, into fewer if one is found that has spent no more than the
+// newcomer is about to; what has lapsed elsewhere the sweep makes empty. Until somebody looks at all of a page again,
+// or the sweep does, an empty slot in it may be overlooked. If all that it looks into are spent, there is no room. For
+// the one thread of an actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct Name {
 
 struct Place {
   Page* page = nullptr;
-  Unit* unit = nullptr;  // the key's slot, or the one to take; null if the page is full
+  Unit* unit = nullptr;  // the key's slot, or the one to take; null if there is no room
   Word seen{};           // what the slot held
   bool present = false;
   bool alive = false;  // absent: the slot to take is in use and not lapsed
@@ -41,8 +42,8 @@ struct Place {
 
 // Who may need room.
 struct Newcomer {
-  std::uint32_t enough = 0;  // what it will spend, of 2^20: nobody is looked for who has spent less
-  bool may_share = false;    // without room it shares a counter; others are refused, and so looked for harder
+  std::uint32_t enough = 0;  // what it will spend, of 2^20: whoever has spent no more may go
+  bool may_share = false;    // without room it shares a counter; who may not is refused, and looks harder
 };
 
 class Finder {
@@ -58,35 +59,42 @@ class Finder {
   Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, const Newcomer& who = {});
 
  private:
+  // Whoever has spent no more than the newcomer will is taken after some looks, and by any newcomer after kLooksMax.
+  // Blocks are far away, and their keys go only if they have lapsed.
+  static constexpr int kLooksMin = 8, kLooksMax = 64, kBlocksMax = 32;
+  // What makes a difference, of 2^20: about as much as the newcomer will spend, within these.
+  static constexpr std::uint32_t kStepMin = 1 << 10, kStepMax = 1 << 15;
+
   struct Candidate {
     std::uint32_t home = 0;  // the newcomer's line
+    int step_bits = 0;
+    std::uint32_t enough = 0;
+    int looks_max = kLooksMax, blocks = 0;
+    int looks = 0;
     Unit* unit = nullptr;
     Word seen{};
     std::uint64_t passed = 0;
-    std::uint32_t steps = 0;  // spent
+    std::uint32_t fraction = 0;  // spent
     bool alive = true;
-    bool is_stray = false;     // the slot is in that line, its key has another home
-    std::uint32_t enough = 0;  // whoever has spent so little may go
-    int blocks = 0;            // to look into
-    int looks = kLooksMax;     // left
+    bool is_stray = false;  // the slot is in that line, its key has another home
 
     bool yields_to(std::uint32_t other, bool stray) const {
-      return unit == nullptr || other < steps || (other == steps && stray && !is_stray);
+      const std::uint32_t theirs = other >> step_bits, ours = fraction >> step_bits;
+      return unit == nullptr || theirs < ours || (theirs == ours && stray && !is_stray);
     }
     // It need not be looked any further.
     bool is_found() const {
-      if (looks <= 0) return true;
-      return unit != nullptr && (!alive || (steps <= enough && looks <= kLooksMax - kLooksMin));
+      if (unit == nullptr) return looks >= looks_max;
+      return !alive || looks >= (fraction >> step_bits <= enough >> step_bits ? kLooksMin : kLooksMax);
     }
   };
-  // Whoever has spent `enough` is taken after some looks. Blocks are far away; their keys go only if they have lapsed.
-  static constexpr std::uint32_t kStep = 1 << 15;  // of 2^20: who has spent so much more has spent the same
-  static constexpr int kLooksMax = 64, kLooksMin = 8, kBlocksMax = 32;
 
+  bool look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
+                const Newcomer& who, Place& place);
   std::uint64_t lines_passed(Page& page) const;
-  bool walk(Page& page, const Name& name, const Word& version, Changes& changes, Place& place);
+  bool walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-              const Newcomer& who, Place& place);
+              const Newcomer& who, bool is_thorough, Place& place);
   void consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
                 Candidate& best);
 

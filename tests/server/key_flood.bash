@@ -60,14 +60,16 @@ floods=("9/month algorithm token_bucket" "9/month algorithm fixed_window" "9/mon
 steadies=("1000000/month algorithm token_bucket" "1000000/month algorithm fixed_window"
   "1000000/month algorithm sliding_window" "200/month algorithm sliding_log" "1/month algorithm token_bucket")
 
-# steady SECONDS: as fast as it goes, a million known keys; of logs, which there is no room for so many of, ten
-# thousand. Leaves known, a rate for each limit.
+# steady SECONDS KEYS: as fast as it goes, so many known keys of each limit; of logs, which take more room, fewer.
+# Leaves known, a rate for each limit.
 steady() {
-  local limit out keys
+  local limit out keys n=0
   known=()
   for limit in "${steadies[@]}"; do
-    [[ $limit == *_log ]] && keys=10000 || keys=1000000
-    out=$(load --pid "$pid" --seconds "$1" --warmup 1 --keys "$keys" --command "WEIR.LIMIT s{key} $limit")
+    n=$((n + 1))
+    [[ $limit == *_log ]] && keys=$(($2 / 20)) || keys=$2
+    load --each-key --keys "$keys" --command "WEIR.LIMIT s$n{key} $limit" >/dev/null
+    out=$(load --pid "$pid" --seconds "$1" --warmup 0.3 --keys "$keys" --command "WEIR.LIMIT s$n{key} $limit")
     known+=("$(number checks_per_second "$out")")
     printf '      known keys, %s: %s a second, %s ns of the server each\n' "$limit" "${known[-1]}" \
       "$(number server_ns_per_check "$out")"
@@ -79,8 +81,8 @@ bystander() { load --seconds "$1" --warmup 0.3 --keys 10000 --rate 2000 --connec
 
 sum() { awk "BEGIN {print $1 + $2}"; }
 
-# flood KEYS: one fifth of them by each limit. Leaves flood_seconds, flood_errors, and in steady_seconds how long as many
-# questions about known keys would have taken.
+# flood KEYS: one fifth of them by each limit. Leaves flood_seconds, flood_errors, and in steady_seconds how long as
+# many questions about known keys would have taken.
 flood() {
   local each=$(($1 / 5)) n=0 limit out
   flood_seconds=0 flood_errors=0 steady_seconds=0
@@ -105,9 +107,9 @@ flood_test() {
   spend_victims
   probe_until "$work/over" "$work/probed" &
   local prober=$!
-  bystander 10 >"$work/before" &
+  bystander 15 >"$work/before" &
   local beside=$!
-  steady 1.5
+  steady 1.5 $((budget / 1000))
   wait "$beside"
   bystander "$seconds" >"$work/during" &
   beside=$!
