@@ -100,8 +100,8 @@ flood() {
   done
 }
 
-# flood_test KEYS BUDGET SECONDS STEADY: the whole test, in so many bytes; others are watched for so long, and known keys
-# of each limit asked for so long before.
+# flood_test KEYS BUDGET SECONDS STEADY: the whole test, in so many bytes; others are watched for so long, and known
+# keys of each limit asked for so long before.
 flood_test() {
   local keys=$1 budget=$2 seconds=$3 known before during peak_kib bound_kib
   start_server --memory "$budget"
