@@ -43,11 +43,13 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
 // True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
 // newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
 // remembered goes stale, so some look at all of it: each 32nd insertion, which also finds anew what lines keys lie
-// behind; whoever would be refused; and each eighth who would have to share a counter.
+// behind; whoever would be refused, or the first to use the counter that they share; and each eighth of the others who
+// would share it.
 bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                       const Newcomer& who, Place& place) {
   const std::uint64_t state = place.version.state, chance = static_cast<std::uint64_t>(now) + (name.name >> kNameShift);
-  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !who.may_share || chance % 8 == 0;
+  const bool is_shared = who.counter && load(page.overflow[*who.counter].tag) != 0;
+  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !is_shared || chance % 8 == 0;
   bool is_thorough = is_turn || (state & kFull) == 0;
   for (;;) {
     if (walk(page, name, is_thorough, changes, place)) return true;
@@ -110,7 +112,7 @@ void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& cha
                  .step_bits = static_cast<int>(std::bit_width(std::clamp(who.enough, kStepMin, kStepMax))) - 1,
                  .enough = who.enough,
                  .looks_max = is_thorough ? static_cast<int>(kSlots) : kLooksMax,
-                 .blocks = is_thorough || !who.may_share ? kBlocksMax : 1};
+                 .blocks = is_thorough || !who.counter ? kBlocksMax : 1};
   std::uint64_t passed = 0;
   std::uint32_t line = best.home;
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {

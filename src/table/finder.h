@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "table/changes.h"
@@ -42,8 +43,8 @@ struct Place {
 
 // Who may need room.
 struct Newcomer {
-  std::uint32_t enough = 0;  // what it will spend, of 2^20: whoever has spent no more may go
-  bool may_share = false;    // without room it shares a counter; who may not is refused, and looks harder
+  std::uint32_t enough = 0;              // what it will spend, of 2^20: whoever has spent no more may go
+  std::optional<std::uint32_t> counter;  // which of its page it shares if there is no room; without one it is refused
 };
 
 class Finder {

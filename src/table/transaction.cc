@@ -127,7 +127,9 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (i < tickets_.size() && tickets_[i].take) one.cost -= tickets_[i].amount;
   Newcomer who;
   if (debit.limit != nullptr) {
-    who = {part_spent(*debit.limit, one.cost), can_overflow(packing_of(*debit.limit).kind)};
+    who.enough = part_spent(*debit.limit, one.cost);
+    const Kind kind = packing_of(*debit.limit).kind;
+    if (can_overflow(kind)) who.counter = overflow_of(kind);
   }
   one.place = finder_.find(debit.name, now_, changes_, names_.all(), who);
   if (actor_.is_damaged()) return fail_damaged();
