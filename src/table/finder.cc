@@ -43,19 +43,19 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
 // True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
 // newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
 // remembered goes stale, so some look at all of it: each 32nd insertion, which also finds anew what lines keys lie
-// behind; whoever would be refused, or the first to use the counter that they share; and each eighth of the others who
+// behind; whoever would be refused, or the first to use the counter that they share; and each 32nd of the others who
 // would share it.
 bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                       const Newcomer& who, Place& place) {
   const std::uint64_t state = place.version.state, chance = static_cast<std::uint64_t>(now) + (name.name >> kNameShift);
   const bool is_shared = who.counter && load(page.overflow[*who.counter].tag) != 0;
-  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !is_shared || chance % 8 == 0;
+  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !is_shared || chance % 32 == 0;
   bool is_thorough = is_turn || (state & kFull) == 0;
   for (;;) {
     if (walk(page, name, is_thorough, changes, place)) return true;
     place.lines = state & ~kFull;
     if (place.unit != nullptr) return false;
-    choose(page, name, now, changes, own, who, is_thorough, place);
+    choose(page, name, now, changes, own, who, is_thorough ? kSlots : is_shared ? kLooksShared : kLooksMax, place);
     place.lines = (is_turn ? lines_passed(page) : state) | kFull;
     if (place.unit != nullptr || is_thorough || !insists) return false;
     is_thorough = true;
@@ -105,14 +105,14 @@ std::uint64_t Finder::lines_passed(Page& page) const {
 
 // No empty slot was seen: one that has lapsed, or whose key has spent least. Of several that have spent about the same
 // it is the nearest, and in the home line one that strayed there, so that in time few lines are walked past; where it
-// begins in a line, the name decides. If it is thorough, it goes on until somebody is found.
+// begins in a line, the name decides. If nobody is found, it gives up after `looks_max`.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                    const Newcomer& who, bool is_thorough, Place& place) {
+                    const Newcomer& who, std::uint32_t looks_max, Place& place) {
   Candidate best{.home = home_line(name.name),
                  .step_bits = static_cast<int>(std::bit_width(std::clamp(who.enough, kStepMin, kStepMax))) - 1,
                  .enough = who.enough,
-                 .looks_max = is_thorough ? static_cast<int>(kSlots) : kLooksMax,
-                 .blocks = is_thorough || !who.counter ? kBlocksMax : 1};
+                 .looks_max = looks_max,
+                 .blocks = who.counter ? 1 : kBlocksMax};
   std::uint64_t passed = 0;
   std::uint32_t line = best.home;
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {

@@ -60,9 +60,11 @@ class Finder {
   Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, const Newcomer& who = {});
 
  private:
-  // Whoever has spent no more than the newcomer will is taken after some looks, and by any newcomer after kLooksMax.
-  // Blocks are far away, and their keys go only if they have lapsed.
-  static constexpr int kLooksMin = 8, kLooksMax = 64, kBlocksMax = 32;
+  // Whoever has spent no more than the newcomer will is taken after some looks, and whoever spent least after
+  // kLooksMax. Where a counter is shared already, it is given up sooner. Blocks are far away, and their keys go only if
+  // they have lapsed.
+  static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 64, kLooksShared = 16;
+  static constexpr int kBlocksMax = 32;
   // What makes a difference, of 2^20: about as much as the newcomer will spend, within these.
   static constexpr std::uint32_t kStepMin = 1 << 10, kStepMax = 1 << 15;
 
@@ -70,8 +72,8 @@ class Finder {
     std::uint32_t home = 0;  // the newcomer's line
     int step_bits = 0;
     std::uint32_t enough = 0;
-    int looks_max = kLooksMax, blocks = 0;
-    int looks = 0;
+    std::uint32_t looks_max = kLooksMax, looks = 0;
+    int blocks = 0;
     Unit* unit = nullptr;
     Word seen{};
     std::uint64_t passed = 0;
@@ -95,7 +97,7 @@ class Finder {
   std::uint64_t lines_passed(Page& page) const;
   bool walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-              const Newcomer& who, bool is_thorough, Place& place);
+              const Newcomer& who, std::uint32_t looks_max, Place& place);
   void consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
                 Candidate& best);
 

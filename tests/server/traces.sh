@@ -115,20 +115,26 @@ for how in 500 503 hang refused; do
   is "$how: the end comes all the same" 0 $?
 done
 
-# Who tells the server twice to stop does not wait for a collector that does not answer.
+# Who tells the server twice to stop does not wait for a collector that does not answer. Alone it would wait for 2.5 s;
+# a busy machine may let so much pass between the two, so there are three tries.
 is_told_TERM() { [ "$(curl -s -m 5 -o /dev/null -w '%{http_code}' "$http/readyz")" == 503 ]; }
 is_told_INT() { ! (exec 3<>"/dev/tcp/127.0.0.1/$http_port") 2>/dev/null; }
-for signal in TERM INT; do
-  collect "twice$signal" hang
+# ends_at_once SIGNAL: whether it does so.
+ends_at_once() {
+  collect "twice$1" hang
   start_server --config "$work/weir.yaml" --traces "$collector" --traces-sample 1
   timeout 60 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --connections 4 >/dev/null
-  kill "-$signal" "$pid"
+  kill "-$1" "$pid"
   # After SIGINT nothing but spans is waited for; after SIGTERM, the server goes on for a while.
-  until_true 10 "is_told_$signal" || is "twice $signal: it hears the first" yes no
-  began=${EPOCHREALTIME/./}
-  kill "-$signal" "$pid" || is "twice $signal: it has not ended by itself" yes no
+  until_true 10 "is_told_$1" || return 1
+  local began=${EPOCHREALTIME/./}
+  kill "-$1" "$pid" || return 1
   until_true 10 is_gone "$pid"
-  took=$((${EPOCHREALTIME/./} - began))
-  [ "$took" -lt 900000 ] || is "twice $signal: it ends at once" "less than 900000 us" "$took us"
+  [ $((${EPOCHREALTIME/./} - began)) -lt 900000 ]
+}
+for signal in TERM INT; do
+  ended=no
+  for _ in 1 2 3; do ends_at_once "$signal" && ended=yes && break; done
+  is "twice $signal: it ends at once" yes "$ended"
 done
 finish
