@@ -23,7 +23,8 @@ compile() {
 export -f compile
 export launcher source_dir googletest folder
 
-tests=(src/table/{word,layout,pack,arena,ring_log,registry,operation,siphash}_test.cc tests/store_contract_test.cc)
+tests=(src/table/{word,layout,pack,arena,ring_log,registry,operation,siphash}_test.cc
+  tests/{store_contract,full_table}_test.cc)
 find "$source_dir"/src/{algorithm,table} -name '*.cc' ! -name '*_test.cc' >"$folder/sources"
 printf '%s\n' "$source_dir"/src/{clock,compile}.cc "$source_dir"/src/store/memory_store.cc \
   "${tests[@]/#/$source_dir/}" \

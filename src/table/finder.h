@@ -10,7 +10,7 @@
 // of new keys must not be dear: so it looks into some, into fewer if one is found that has spent no more than the
 // newcomer is about to; what has lapsed elsewhere the sweep makes empty. Until somebody looks at all of a page again,
 // or the sweep does, an empty slot in it may be overlooked. If all that it looks into are spent, there is no room. For
-// the one thread of an actor. Tested by tests/store_contract_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
+// the one thread of an actor. Tested by tests/full_table_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The sweep: lapsed keys leave, the lines that keys no longer walk past are forgotten.
 //
 // It takes pages one after another and never holds anything that others need, so it may stop and go on at any time, and
-// several may sweep at once. For the one thread of an actor. Tested by tests/store_contract_test.cc.
+// several may sweep at once. For the one thread of an actor. Tested by tests/full_table_test.cc.
 #pragma once
 
 #include <cstdint>
