@@ -56,7 +56,7 @@ bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& c
     place.lines = state & ~kFull;
     if (place.unit != nullptr) return false;
     choose(page, name, now, changes, own, who, is_thorough ? kSlots : is_shared ? kLooksShared : kLooksMax, place);
-    if (place.unit != nullptr) place.lines = (is_turn ? lines_passed(page) : state) | kFull;
+    place.lines = (is_turn && place.unit != nullptr ? lines_passed(page) : state) | kFull;
     if (place.unit != nullptr || is_thorough || !insists) return false;
     is_thorough = true;
   }

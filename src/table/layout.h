@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kLines = 63, kSlotsInLine = 4;
 inline constexpr std::uint32_t kSlots = kLines * kSlotsInLine;
 
 // 4 KiB. The version changes with every insertion; its state holds a bit for each line that a key had to walk past,
-// and kFull if an insertion saw no empty slot since the last sweep.
+// and kFull if an insertion or the sweep saw no empty slot.
 // When there is no room, new keys of the page share a counter for each kind of state.
 struct alignas(64) Page {
   Unit version;

@@ -45,7 +45,7 @@ bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
 void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
   const Word version = actor.read(page.version);
   std::uint64_t passed = 0, removed = 0;
-  bool is_damaged = actor.take_note_of_damage(), is_full = (version.state & kFull) != 0;
+  bool is_damaged = actor.take_note_of_damage(), is_full = true;
   for (std::uint32_t line = 0; line < kLines; ++line) {
     for (Unit& unit : page.slots[line]) {
       const Word word = actor.read(unit);

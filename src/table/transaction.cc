@@ -10,7 +10,7 @@ namespace {
 
 // Which of the counters that new keys of a full page share.
 std::uint32_t overflow_of(Kind kind) { return static_cast<std::uint32_t>(kind); }
-// A reading of the clock that is as good as a new one.
+// So much apart, two keys of a request may still be charged.
 constexpr std::int64_t kRecent_us = 1'000;
 
 bool can_overflow(Kind kind) { return kind != Kind::log && kind != Kind::holds; }
@@ -146,23 +146,22 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
   if (!packing.fits_block)
     return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
   one.content.emplace(Content{packing, {}, {}, TableCell(limit)});
-  // The key may have been there until it had recovered, which an old `now` does not know: charged as of then, it would
-  // get back at once what it is charged.
-  if (one.cost != 0) {
-    const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1);
-    if (latest - now_ > kRecent_us) {
-      now_ = latest;
-      return Outcome::again;  // its other keys are charged as of then, too
-    }
-  }
-  if (can_overflow(packing.kind)) {
-    if (const Outcome outcome = look_at_counter(one, debit); outcome != Outcome::done) return outcome;
-  }
+  const Outcome outcome = can_overflow(packing.kind) ? look_at_counter(one, debit) : catch_up(one);
+  if (outcome != Outcome::done) return outcome;
   if (one.place.unit == nullptr && one.cost > 0) {
     return fail_with(ErrorCode::exhausted,
                      "there is no room for a new key, and none has recovered yet; raise the number of keys");
   }
   return Outcome::done;
+}
+
+// The key, or the counter, may have been there until it had recovered, which `now` does not know if it was read before:
+// charged as of then, it would get back at once what it is charged.
+Transaction::Outcome Transaction::catch_up(const Case& one) {
+  if (one.cost == 0) return Outcome::done;
+  const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1), late = latest - now_;
+  now_ = std::max(now_, latest);
+  return late > kRecent_us ? Outcome::again : Outcome::done;  // its other keys are charged as of then, too
 }
 
 // The counter that new keys of a full page share, if there is no room or if it is still in use.
@@ -173,6 +172,7 @@ Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit)
   const Entry* entry = changes_.find(actor_.region().number_of(unit));
   const Word word = entry != nullptr ? entry->old : actor_.read(unit);
   const Word latest = entry != nullptr ? entry->next : word;
+  if (const Outcome outcome = catch_up(one); outcome != Outcome::done) return outcome;
   if (latest.tag != 0) {
     auto shared = reader_.read(latest);
     if (!shared || shared->packing.kind != packing.kind) return fail_damaged();

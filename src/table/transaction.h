@@ -91,6 +91,7 @@ class Transaction final : public Rebinder {
   Outcome look_at(std::size_t i);
   Outcome look_at_absent(Case& one, const Debit& debit);
   Outcome look_at_counter(Case& one, const Debit& debit);
+  Outcome catch_up(const Case& one);
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
   void only_look(Case& one);
