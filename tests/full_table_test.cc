@@ -147,6 +147,21 @@ TEST_F(FullTable, SweepsKeysThatHaveRecovered) {
   }
 }
 
+// A thread reads the clock; the key recovers and is swept; then the thread charges it, as new.
+TEST_F(FullTable, ChargesASweptKeyAsOfNow) {
+  for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::leaky_meter, Algorithm::leaky_bucket}) {
+    const auto store = make();
+    const Limit limit = limit_of("20000/s burst 20", algorithm);
+    EXPECT_TRUE(charge(*store, "k", limit, 20).allowed);
+    const std::int64_t later = kNow + 1'000;
+    clock_->set(Micros{later});
+    store->sweep(later);
+    ASSERT_EQ(store->size(), 0u) << "it recovers within a millisecond";
+    EXPECT_TRUE(charge(*store, "k", limit, 20, later - 500).allowed);
+    EXPECT_FALSE(charge(*store, "k", limit, 1, later).allowed) << to_string(algorithm);
+  }
+}
+
 // Slices of a large table, with the rests that the store asks for: never more than two periods pass, or two seconds.
 TEST_F(FullTable, SweepsALargeTableInTime) {
   for (const char* quota : {"5/s", "5/3s", "5/min"}) {
