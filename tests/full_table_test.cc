@@ -150,7 +150,7 @@ TEST_F(FullTable, SweepsKeysThatHaveRecovered) {
 // A thread reads the clock; the key recovers and is swept; then the thread charges it, as new.
 TEST_F(FullTable, ChargesASweptKeyAsOfNow) {
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::leaky_meter, Algorithm::leaky_bucket}) {
-    const auto store = make();
+    const auto store = make(100);
     const Limit limit = limit_of("20000/s burst 20", algorithm);
     EXPECT_TRUE(charge(*store, "k", limit, 20).allowed);
     const std::int64_t later = kNow + 1'000;
