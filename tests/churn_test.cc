@@ -222,6 +222,24 @@ TEST(Churn, DoesNotBelieveAnOldReadingOfAKeyThatIsGone) {
   }
 }
 
+// The same, within the millisecond for which a reading of the clock is good: the key stays until even whoever read the
+// clock before would find it full.
+TEST(Churn, KeepsAKeyUntilAnOldReadingMayFindItGone) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::concurrency) continue;
+    const auto clock = std::make_shared<ManualClock>(Micros{kNow});
+    const auto store = MemoryStore::open({.keys = 100}, clock).value();
+    const Limit limit = compile("10/s", algorithm).value();
+    const auto charged = store->check({"k", &limit, 10}, kNow);
+    ASSERT_TRUE(charged && charged->allowed);
+    const std::int64_t full = kNow + charged->reset_after.count();
+    store->sweep(full + 999);
+    EXPECT_EQ(store->size(), 1u) << to_string(algorithm);
+    store->sweep(full + 1'000);
+    EXPECT_EQ(store->size(), 0u) << to_string(algorithm);
+  }
+}
+
 // The arithmetic of every size of limit, in slots and in blocks.
 TEST(Churn, AgreesWithTheOracleOnAnyLimit) {
   const std::uint64_t seed = base_seed();

@@ -155,7 +155,8 @@ void World::begin(const Setting& setting) {
   tester_ = Actor(region(), kTester);
   if (setting.arena_lines < 64) hog_arena(setting.arena_lines);
   for (std::size_t k = 0; k < kKeys; ++k) {
-    names_[k] = name_at(setting.lines[k], k + 1);
+    // The last is one of those who insist on a place where others share a counter.
+    names_[k] = name_at(setting.lines[k], k + 1 < kKeys ? k + 1 : 32);
     key_limits_[k] = limit_for(setting.algorithms[k], setting.rules.capacity[k]);
     if (setting.algorithms[k] == Algorithm::token_bucket) ticks_ = false;
   }

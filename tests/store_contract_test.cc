@@ -103,6 +103,29 @@ TYPED_TEST(StoreContract, DecidesManyAsOneByOne) {
   }
 }
 
+// A batch has one time, but the clock goes on while it is decided: nobody in it pays for that.
+TYPED_TEST(StoreContract, AdmitsTheWholeBurstOfANewKeyInOneBatchWhileTheClockMoves) {
+  class Creeping : public Clock {
+   public:
+    Micros now() const override { return Micros{kNow + ++readings_}; }
+
+   private:
+    mutable std::int64_t readings_ = 0;
+  };
+  for (const Algorithm algorithm : kChecked) {
+    const auto clock = std::make_shared<Creeping>();
+    const auto store = TypeParam::open({.keys = 100}, clock).value();
+    const Limit limit = limit_of("20/hour", algorithm);
+    const std::vector<Charge> charges(20, Charge{"k", &limit, 1});
+    std::vector<Result<Decision>> answers(charges.size());
+    store->check_many(charges, clock->now().count(), answers);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      EXPECT_TRUE(answers[i]->allowed) << to_string(algorithm) << ", request " << i;
+      EXPECT_EQ(answers[i]->remaining, 19 - static_cast<std::int64_t>(i)) << to_string(algorithm);
+    }
+  }
+}
+
 TYPED_TEST(StoreContract, HoldsExactlyThePermitsInFlight) {
   const Limit limit = limit_of("100 concurrent", Algorithm::concurrency);
   for (const int threads : {1, 2, 4, 8, 16}) {

@@ -5,11 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
 #include "algorithm/limit.h"
 #include "store/memory_store.h"
+#include "weir/clock.h"
 
 namespace weir::test {
 

@@ -3,7 +3,7 @@
 // It turns keys into names, merges a key that is given twice, and puts a verdict together; what a request does to the
 // table is one event. `now` is a reading of the store's clock, and may be old by the time it is used: the table asks
 // the clock again where that matters. All members may be called from any thread. Tested by
-// tests/store_contract_test.cc, a suite that any store must pass.
+// tests/store_contract_test.cc, a suite that any store must pass, and tests/full_table_test.cc.
 #pragma once
 
 #include <cstddef>

@@ -42,21 +42,24 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
 
 // True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
 // newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
-// remembered goes stale, so some look at all of it: each 32nd insertion, which also finds anew what lines keys lie
-// behind; whoever would be refused, or the first to use the counter that they share; of the others who would share it
-// only each 32nd.
+// remembered goes stale, so some look at all of it: each 32nd insertion; whoever would be refused, or the first to use
+// the counter that they share; of the others who would share it only each 32nd.
 bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                       const Newcomer& who, Place& place) {
   const std::uint64_t state = place.version.state, chance = static_cast<std::uint64_t>(now) + (name.name >> kNameShift);
   const bool is_shared = who.counter && load(page.overflow[*who.counter].tag) != 0;
-  const bool insists = !is_shared || chance % 32 == 0, is_turn = insists && (place.version.tag >> 2) % 32 == 0;
-  bool is_thorough = is_turn || (state & kFull) == 0;
+  const bool insists = !is_shared || chance % 32 == 0;
+  place.is_turn = (place.version.tag >> 2) % 32 == 0;
+  bool is_thorough = (place.is_turn && insists) || (state & kFull) == 0;
   for (;;) {
     if (walk(page, name, is_thorough, changes, place)) return true;
     place.lines = state & ~kFull;
-    if (place.unit != nullptr) return false;
+    if (place.unit != nullptr) {
+      place.is_turn = false;
+      return false;
+    }
     choose(page, name, now, changes, own, who, is_thorough ? kSlots : is_shared ? kLooksShared : kLooksMax, place);
-    place.lines = (is_turn && place.unit != nullptr ? lines_passed(page) : state) | kFull;
+    place.lines = state | kFull;
     if (place.unit != nullptr || is_thorough || !insists) return false;
     is_thorough = true;
   }
@@ -91,7 +94,6 @@ bool Finder::walk(Page& page, const Name& name, bool is_thorough, Changes& chang
   return false;
 }
 
-// A bit for each line that some key of the page lies behind, seen from its home. True while the version stays.
 std::uint64_t Finder::lines_passed(Page& page) const {
   std::uint64_t passed = 0;
   for (std::uint32_t line = 0; line < kLines; ++line) {

@@ -39,6 +39,7 @@ struct Place {
   Word version{};
   std::uint64_t passed = 0;
   std::uint64_t lines = 0;  // what the version's state becomes, before `passed`
+  bool is_turn = false;     // whoever inserts finds `lines` anew: lines_passed()
 };
 
 // Who may need room.
@@ -58,6 +59,9 @@ class Finder {
   // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
   // for one of its keys at the cost of another.
   Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, const Newcomer& who = {});
+
+  // A bit for each line that some key of the page lies behind, seen from its home. True while the version stays.
+  std::uint64_t lines_passed(Page& page) const;
 
  private:
   // Whoever has spent no more than the newcomer will is taken after some looks, and whoever spent least after
@@ -94,7 +98,6 @@ class Finder {
 
   bool look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                 const Newcomer& who, Place& place);
-  std::uint64_t lines_passed(Page& page) const;
   bool walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
               const Newcomer& who, std::uint32_t looks_max, Place& place);

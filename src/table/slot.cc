@@ -29,6 +29,8 @@ void set(SlotReader::Pulse& pulse, bool lapsed, std::uint64_t used, std::uint64_
   pulse.fraction = is_spent ? kWhole : fraction_of(used, whole);
 }
 
+std::int64_t recently(std::int64_t now) { return std::max<std::int64_t>(0, now - kRecent_us); }
+
 std::int64_t sliding_used(SlidingWindow s, const Limit& limit, std::int64_t now) {
   s = sliding_window_roll(s, limit.period_us, now);
   const std::int64_t elapsed = std::max<std::int64_t>(0, now - s.window * limit.period_us);
@@ -193,6 +195,7 @@ std::uint32_t part_spent(const Limit& limit, std::int64_t cost) {
 
 // What lies in a block is kept until it lapses.
 SlotReader::Pulse SlotReader::pulse_in_block(const Word& slot, std::int64_t now) {
+  now = recently(now);
   auto content = read(slot);
   if (!content) return {};
   if (content->packing.kind == Kind::holds) {
@@ -204,6 +207,7 @@ SlotReader::Pulse SlotReader::pulse_in_block(const Word& slot, std::int64_t now)
 }
 
 bool SlotReader::pulse_in_slot(const Word& slot, std::int64_t now, Pulse& pulse) {
+  now = recently(now);
   const std::uint32_t number = limit_of(slot.tag);
   if (is_ticket(number)) {
     pulse = {.lapsed = is_ticket_over(number, slot.state, now), .protected_ = false};

@@ -51,6 +51,10 @@ struct Content {
   TableCell cell;
 };
 
+// A reading of the clock that is as good as a new one: nothing is forgotten as recovered that had not recovered by
+// then.
+inline constexpr std::int64_t kRecent_us = 1'000;
+
 // The part of a limit that a cost is, of 2^20; 0 for what gives back.
 std::uint32_t part_spent(const Limit& limit, std::int64_t cost);
 
@@ -66,7 +70,7 @@ class SlotReader {
 
   // pulse()
   //
-  // How much life is in a slot: enough to choose one to take.
+  // How much life is in a slot, as seen by whoever read the clock kRecent_us ago: enough to choose one to take.
   struct Pulse {
     bool lapsed = false;         // decides like a key never seen
     bool protected_ = true;      // nothing is left to spend, or it must not be forgotten before it lapses

@@ -45,7 +45,7 @@ TEST_F(Slot, TellsWhatIsSpentAndWhenItLapses) {
   for (const Limit& limit : limits) {
     const Word slot = slot_of(limit, 4);
     EXPECT_EQ(reader_.spent(slot, kNow), 4) << to_string(limit.algorithm);
-    const auto half = reader_.pulse(slot, kNow);
+    const auto half = reader_.pulse(slot, kNow + kRecent_us);
     EXPECT_FALSE(half.lapsed);
     EXPECT_FALSE(half.protected_);
     EXPECT_NEAR(half.fraction, 4 * (1 << 20) / 10, 2);

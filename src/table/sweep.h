@@ -1,4 +1,4 @@
-// The sweep: lapsed keys leave, the lines that keys no longer walk past are forgotten.
+// The sweep: lapsed keys leave, the lines that keys no longer walk past are forgotten, full pages remembered.
 //
 // It takes pages one after another and never holds anything that others need, so it may stop and go on at any time, and
 // several may sweep at once. For the one thread of an actor. Tested by tests/full_table_test.cc.

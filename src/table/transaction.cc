@@ -10,8 +10,6 @@ namespace {
 
 // Which of the counters that new keys of a full page share.
 std::uint32_t overflow_of(Kind kind) { return static_cast<std::uint32_t>(kind); }
-// So much apart, two keys of a request may still be charged.
-constexpr std::int64_t kRecent_us = 1'000;
 
 bool can_overflow(Kind kind) { return kind != Kind::log && kind != Kind::holds; }
 
@@ -155,13 +153,14 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
   return Outcome::done;
 }
 
-// The key, or the counter, may have been there until it had recovered, which `now` does not know if it was read before:
-// charged as of then, it would get back at once what it is charged.
+// The key, or the counter, may have been there until it had recovered, which an old `now` does not know: charged as of
+// then, it would get back at once what it is charged. Whoever removed it looked at the clock before this does.
 Transaction::Outcome Transaction::catch_up(const Case& one) {
   if (one.cost == 0) return Outcome::done;
-  const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1), late = latest - now_;
-  now_ = std::max(now_, latest);
-  return late > kRecent_us ? Outcome::again : Outcome::done;  // its other keys are charged as of then, too
+  const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1);
+  if (latest - now_ <= kRecent_us) return Outcome::done;
+  now_ = latest;
+  return Outcome::again;  // its other keys are charged as of then, too
 }
 
 // The counter that new keys of a full page share, if there is no room or if it is still in use.

@@ -5,10 +5,11 @@
 // anyway. A block that is needed is taken before and filled; it becomes the key's in the same event.
 //
 // `now` may be old: the thread was kept from running. Were it believed, a key would see time run backwards and give
-// permits back. So if a key is ahead of now, or must be converted, the clock is asked again first; only a clock that
-// really was set back makes a key go back.
+// permits back. So if a key is ahead of now, must be converted or is new, the clock is asked again first; only a clock
+// that really was set back makes a key go back.
 //
-// One object a request, on the thread of its actor. Tested by tests/store_contract_test.cc and all that stands there.
+// One object a request, on the thread of its actor. Tested by tests/store_contract_test.cc, tests/full_table_test.cc
+// and all that stands there.
 #pragma once
 
 #include <cstdint>

@@ -183,7 +183,8 @@ Transaction::Outcome Transaction::insert_under_version(const Place& place) {
   const Entry* entry = changes_.find(version);
   Word next = entry != nullptr ? entry->next : place.version;
   if (next.tag == place.version.tag) next.tag += 4;
-  next.state = (entry != nullptr ? next.state : place.lines) | place.passed;
+  if (entry == nullptr) next.state = place.is_turn ? finder_.lines_passed(*place.page) | kFull : place.lines;
+  next.state |= place.passed;
   if (!changes_.set(version, place.version, next)) return Outcome::again;
   if (!place.alive) return Outcome::done;
   Unit& tally = actor_.record().tally;
