@@ -42,7 +42,8 @@ class Twins {
     std::string name;
     Algorithm algorithm;
     std::unique_ptr<Engine> oracle;
-    Limit limit;  // the last one it was asked under
+    Limit limit;               // the last one it was asked under
+    std::int64_t full_us = 0;  // when it has recovered, if it was charged
   };
   struct Pair {
     Decision store, oracle;
@@ -52,7 +53,7 @@ class Twins {
   std::size_t add(const std::string& name, const Limit& limit) {
     const table::Name hashed = store_->table().key_name(limit.algorithm, name);
     places_[{store_->table().region().page_of(hashed.place, hashed.name), hashed.name}] = keys_.size();
-    keys_.push_back({name, limit.algorithm, oracle_engine(limit), limit});
+    keys_.push_back({name, limit.algorithm, oracle_engine(limit), limit, 0});
     return keys_.size() - 1;
   }
   std::size_t size() const { return keys_.size(); }
@@ -69,8 +70,12 @@ class Twins {
       return {.has_room = false};
     }
     key.oracle->change(limit);
-    if (cost != 0) key.limit = limit;
-    return {*decision, key.oracle->check(now(), cost)};
+    const Decision expected = key.oracle->check(now(), cost);
+    if (cost != 0) {
+      key.limit = limit;
+      key.full_us = expected.reset_after.count() > 0 ? now() + expected.reset_after.count() : 0;
+    }
+    return {*decision, expected};
   }
 
   // The keys that stand in the table.
@@ -88,7 +93,8 @@ class Twins {
     return found;
   }
 
-  // Live keys that are not there have been forgotten: their oracles forget as well.
+  // Live keys that are not there have been forgotten: their oracles forget as well. A key is live until whoever read
+  // the clock a little before would find it full, too.
   struct Gone {
     std::uint64_t keys = 0, permits = 0;
   };
@@ -100,8 +106,10 @@ class Twins {
       if (there.count(i) > 0) continue;
       key.oracle->change(key.limit);
       const Decision peek = key.oracle->check(now(), 0);
-      if (peek.reset_after.count() == 0) continue;  // it was never charged, or has recovered
+      const bool is_live = peek.reset_after.count() > 0 || key.full_us > now() - table::kRecent_us;
+      if (!is_live) continue;  // it was never charged, or has recovered
       key.oracle = oracle_engine(key.limit);
+      key.full_us = 0;
       ++gone.keys;
       gone.permits += static_cast<std::uint64_t>(peek.limit - peek.remaining);
     }
