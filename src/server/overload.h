@@ -3,8 +3,9 @@
 // A turn reads every connection that has something to say, so how long it takes is how long others wait. A long turn
 // alone is nothing: a machine stalls, a client sends ten thousand checks. But when each turn has been longer than the
 // bound for a while, without a rest between them, there is a queue that does not end: from then on a turn decides only
-// for half of the bound, and what comes up later in it is shed at once. That ends when nothing had to be shed for a
-// second. Nothing here reads a clock; one thread. Tested by overload_test.cc and tests/server/overload_long.sh.
+// for half of the bound, and what comes up later in it is shed at once; who comes first changes from turn to turn. That
+// ends when nothing had to be shed for a second. Nothing here reads a clock; one thread. Tested by overload_test.cc and
+// tests/server/overload_long.sh.
 #pragma once
 
 #include "weir/clock.h"
