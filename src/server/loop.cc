@@ -17,6 +17,7 @@
 #include <list>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -131,10 +132,10 @@ class EpollLoop final : public Loop {
       all_.turn.set_shedding(false);
       counts_.turns.add();
       const Micros began = all_.turn.now();
-      const auto ready = static_cast<std::size_t>(std::max(count, 0)), first = first_of(ready);
-      for (std::size_t i = 0; i < ready; ++i) {
-        if (i > 0 && i % kEventsMin == 0) finish_turn();
-        dispatch(events[(first + i) % ready]);
+      if (all_.overload.is_on() && count > 1) begin_elsewhere({events.data(), static_cast<std::size_t>(count)});
+      for (int i = 0; i < count; ++i) {
+        if (i > 0 && i % static_cast<int>(kEventsMin) == 0) finish_turn();
+        dispatch(events[static_cast<std::size_t>(i)]);
       }
       wake_due();
       finish_turn();
@@ -178,12 +179,11 @@ class EpollLoop final : public Loop {
     return static_cast<int>(std::min<std::int64_t>((us + 999) / 1000, 60'000));
   }
 
-  // Whose turn it is first. Whoever always has more to say stands first in epoll's order, and what comes last is shed:
-  // so, while the loop is behind, the order begins elsewhere each time.
-  std::size_t first_of(std::size_t ready) {
-    if (!all_.overload.is_on() || ready == 0) return 0;
-    first_ = first_ * 6'364'136'223'846'793'005 + 1'442'695'040'888'963'407;
-    return static_cast<std::size_t>(first_ >> 33) % ready;
+  // Whoever always has more to say stands first in epoll's order, and what comes last is shed: so, while the loop is
+  // behind, the order begins elsewhere in each turn.
+  void begin_elsewhere(std::span<epoll_event> ready) const {
+    const std::uint64_t mixed = counts_.turns.get() * 0x9e3779b97f4a7c15 >> 33;
+    std::rotate(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(mixed % ready.size()), ready.end());
   }
 
   void dispatch(const epoll_event& event) {
@@ -470,7 +470,6 @@ class EpollLoop final : public Loop {
   std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
   Shared all_;
   Descriptor epoll_, ticks_, wakes_;
-  std::uint64_t first_ = 0;
   std::list<Listener> listeners_;
   std::list<Other> others_;
   std::list<Client> clients_;    // after all_: connections end before what they use

@@ -48,18 +48,15 @@ bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& c
                       const Newcomer& who, Place& place) {
   const std::uint64_t state = place.version.state, chance = static_cast<std::uint64_t>(now) + (name.name >> kNameShift);
   const bool is_shared = who.counter && load(page.overflow[*who.counter].tag) != 0;
-  const bool insists = !is_shared || chance % 32 == 0;
-  place.is_turn = (place.version.tag >> 2) % 32 == 0;
-  bool is_thorough = (place.is_turn && insists) || (state & kFull) == 0;
+  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !is_shared || chance % 32 == 0;
+  bool is_thorough = (is_turn && insists) || (state & kFull) == 0;
   for (;;) {
     if (walk(page, name, is_thorough, changes, place)) return true;
     place.lines = state & ~kFull;
-    if (place.unit != nullptr) {
-      place.is_turn = false;
-      return false;
-    }
+    if (place.unit != nullptr) return false;
     choose(page, name, now, changes, own, who, is_thorough ? kSlots : is_shared ? kLooksShared : kLooksMax, place);
     place.lines = state | kFull;
+    place.is_turn = is_turn;
     if (place.unit != nullptr || is_thorough || !insists) return false;
     is_thorough = true;
   }

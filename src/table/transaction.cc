@@ -11,6 +11,8 @@ namespace {
 // Which of the counters that new keys of a full page share.
 std::uint32_t overflow_of(Kind kind) { return static_cast<std::uint32_t>(kind); }
 
+std::int64_t in_range(std::int64_t now) { return std::clamp<std::int64_t>(now, 0, kTimeEnd - 1); }
+
 bool can_overflow(Kind kind) { return kind != Kind::log && kind != Kind::holds; }
 
 // A key's name tells its algorithm: only damage puts it on a state of another one.
@@ -29,7 +31,7 @@ Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, s
       clock_(clock),
       debits_(debits),
       tickets_(tickets),
-      now_(std::clamp<std::int64_t>(now, 0, kTimeEnd - 1)),
+      now_(in_range(now)),
       reader_(actor, registry),
       finder_(actor, reader_) {
   WEIR_ASSERT(debits.size() <= kChargesMax && tickets.size() <= kChargesMax);
@@ -157,7 +159,7 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
 // then, it would get back at once what it is charged. Whoever removed it looked at the clock before this does.
 Transaction::Outcome Transaction::catch_up(const Case& one) {
   if (one.cost == 0) return Outcome::done;
-  const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1);
+  const std::int64_t latest = in_range(clock_.now().count());
   if (latest - now_ <= kRecent_us) return Outcome::done;
   now_ = latest;
   return Outcome::again;  // its other keys are charged as of then, too
@@ -202,7 +204,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   const bool is_ahead = !content.cell.is_current(content.cell.limit(), now_);
   if (is_ahead || !same_limit) {
     // Read after the slot was: what is ahead of this was written by a clock that was set back since.
-    const std::int64_t latest = std::clamp<std::int64_t>(clock_.now().count(), 0, kTimeEnd - 1);
+    const std::int64_t latest = in_range(clock_.now().count());
     const bool explains = is_ahead && content.cell.is_current(content.cell.limit(), latest);
     if (latest > now_ && (explains || latest - now_ > kRecent_us)) {
       now_ = latest;
