@@ -20,15 +20,11 @@
 #include "algorithm/limit.h"
 #include "processes.h"
 #include "sanitized.h"
-#include "store/memory_store.h"
+#include "store_fixture.h"
 #include "trace.h"
 
 namespace weir::test {
 namespace {
-
-constexpr std::int64_t kNow = 1'794'701'843'991'953;
-constexpr Algorithm kChecked[] = {Algorithm::fixed_window, Algorithm::sliding_log,  Algorithm::sliding_window,
-                                  Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter};
 
 // A store and the oracles of its keys, asked the same.
 class Twins {

@@ -24,15 +24,12 @@
 #include "processes.h"
 #include "sanitized.h"
 #include "seed.h"
-#include "store/memory_store.h"
+#include "store_fixture.h"
 
 namespace weir::test {
 namespace {
 
-constexpr std::int64_t kNow = 1'794'701'843'991'953;
 constexpr std::size_t kKeys = 5;
-constexpr Algorithm kChecked[] = {Algorithm::fixed_window, Algorithm::sliding_log,  Algorithm::sliding_window,
-                                  Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter};
 
 // A history before it happens: the keys, what they have spent, and what each thread will ask.
 struct Game {

@@ -16,14 +16,10 @@
 
 #include "processes.h"
 #include "seed.h"
-#include "store/memory_store.h"
+#include "store_fixture.h"
 
 namespace weir::test {
 namespace {
-
-constexpr std::int64_t kNow = 1'794'701'843'991'953;
-constexpr Algorithm kChecked[] = {Algorithm::fixed_window, Algorithm::sliding_log,  Algorithm::sliding_window,
-                                  Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter};
 
 std::unique_ptr<MemoryStore> open_store(const std::string& file, std::size_t keys = 2'000) {
   return MemoryStore::open({.keys = keys, .file = file}, std::make_shared<ManualClock>(Micros{kNow})).value();

@@ -1,6 +1,6 @@
 // A store whose clock stands still, and the few words that tests of stores are written in.
 //
-// Fixture of store_contract_test.cc and full_table_test.cc.
+// Fixture of store_contract_test.cc and full_table_test.cc; churn, process and linearizable_test.cc take words from it.
 #pragma once
 
 #include <gtest/gtest.h>
