@@ -1,0 +1,41 @@
+// Who is on which plan: what a rule with `limit: plan` asks about its subject.
+//
+//   class MyPlans final : public weir::Plans { … };               // or make_plan_directory() over a database
+//   gate.use_plans(std::make_shared<MyPlans>());
+//
+// A subject is written as its kind and its value: user:42, tenant:acme, api_key: and the SHA-256 of the key in
+// hexadecimal. All members may be called from any thread at once. Tested by tests/plans_test.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weir/clock.h"
+
+namespace weir {
+
+// What a subject is entitled to.
+struct PlanTerms {
+  std::string_view plan{};                       // a tier's name; empty: the default one. Lives as long as the Plans
+  std::shared_ptr<const std::string> instead{};  // quotas that hold instead of the tier's: `10/second, 5000/hour`
+  Micros until{0};                               // how long those do, since the epoch; 0: without end
+  bool is_pending = false;                       // nobody has answered yet; until then the default plan holds
+};
+
+class Plans {
+ public:
+  virtual ~Plans() = default;
+
+  // find()
+  //
+  // What is known now. Never waits; a subject that was not asked about before is looked up meanwhile.
+  virtual PlanTerms find(std::string_view subject) noexcept = 0;
+
+  // wait()
+  //
+  // Until a subject that is pending is known, but not for longer than a check may take. False if it still is not.
+  virtual bool wait(std::string_view subject) noexcept = 0;
+};
+
+}  // namespace weir
