@@ -37,7 +37,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"ip_address.h", {"public", "nearest.h", "characters.h"}},
     {"algorithm", {"public", "nearest.h", "characters.h", "big_endian.h"}},
     {"table", {"public", "algorithm", "few.h"}},
-    {"policy", {"public", "algorithm", "nearest.h", "few.h", "sha256.h", "ip_address.h"}},
+    {"policy", {"public", "algorithm", "nearest.h", "characters.h", "few.h", "sha256.h", "ip_address.h"}},
     {"plans", {"public", "nearest.h"}},
     {"resp", {}},
     {"store", {"public", "algorithm", "table", "resp", "few.h"}},

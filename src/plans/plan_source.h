@@ -43,8 +43,8 @@ struct PlanChange {
 };
 
 struct PlanSourceOptions {
-  std::string url{};     // sqlite:FILE or postgresql://…
-  std::string query{};   // over the user's own tables: $1 is the subject's value, $2 its kind; empty: our own tables
+  std::string url{};    // sqlite:FILE or postgresql://…
+  std::string query{};  // over the user's own tables: $1 is the subject's value, $2 its kind; empty: our own tables
   Micros patience{1'000'000};
 };
 
