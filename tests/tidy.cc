@@ -50,7 +50,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
     {"admin",
      {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "random_id.h", "log.h", "protocol", "policy",
-      "ip_address.h"}},
+      "ip_address.h", "plans"}},
     {"server",
      {"public", "limiter.h", "gate.h", "nearest.h", "big_endian.h", "sha256.h", "random_id.h", "log.h", "ip_address.h",
       "resp", "protocol", "admin", "simulator"}},

@@ -21,6 +21,7 @@
 #include "admin/change.h"
 #include "admin/journal.h"
 #include "admin/overlay.h"
+#include "admin/plan_desk.h"
 #include "log.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -124,6 +125,7 @@ class Control {
   bool has_rules() const { return !options_.file.empty(); }
   std::string policy_text() const;
   Gate& gate() { return gate_; }
+  PlanDesk& plans() { return plans_; }
 
  private:
   // What is to be in force, all of it as of one moment.
@@ -151,6 +153,7 @@ class Control {
   Limiter& limiter_;
   Gate& gate_;
   const ControlOptions options_;
+  PlanDesk plans_;
 
   mutable std::mutex changing_;  // guards what follows: two changes come one after the other
   Journal journal_;
