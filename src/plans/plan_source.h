@@ -30,6 +30,7 @@ struct PlanRow {
   bool has_override = false;
   std::optional<std::string> limits{};  // 5000/minute
   std::optional<std::string> until{};   // 2026-12-31, a time of RFC 3339, or seconds since the epoch; nothing: no end
+  std::string error{};                  // why nothing of this can be right: two rows for one subject, a text without end
 };
 
 // What is to be written of a subject.
@@ -78,6 +79,8 @@ class PlanSource {
   virtual Result<void> write(const PlanChange& change) = 0;
 };
 
+// invalid_argument if the text of the address or of the query cannot be right; whether there is such a database is told
+// by connect().
 Result<std::unique_ptr<PlanSource>> make_plan_source(const PlanSourceOptions& options);
 
 }  // namespace weir
