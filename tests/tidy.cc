@@ -55,12 +55,12 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "ip_address.h", "plans"}},
     {"server",
      {"public", "limiter.h", "gate.h", "nearest.h", "big_endian.h", "sha256.h", "random_id.h", "log.h", "ip_address.h",
-      "resp", "protocol", "admin", "simulator"}},
+      "resp", "protocol", "admin", "simulator", "plans"}},
     {"load", {"public", "nearest.h", "big_endian.h"}},
     {"command", {"public", "limiter.h", "gate.h", "nearest.h", "log.h", "src", "protocol", "load", "admin"}},
     {"program",
      {"public", "limiter.h", "gate.h", "nearest.h", "characters.h", "log.h", "ip_address.h", "src", "command", "admin",
-      "server", "simulator"}},
+      "server", "simulator", "plans"}},
     {"main", {"nearest.h", "command", "program"}},
 };
 

@@ -106,6 +106,7 @@ Result<PlanView> PlanDesk::show(std::string_view subject) const {
   auto who = canonical_subject(subject);
   if (!who) return fail(std::move(who.error()));
   auto row = (*directory)->look(*who);
+  if (!row && row.error().code == ErrorCode::not_found) row = PlanRow{.subject = *who};
   if (!row) return fail(std::move(row.error()));
   PlanView view{.row = *std::move(row)};
   std::shared_ptr<const Policy> policy;

@@ -17,6 +17,8 @@
 
 namespace weir {
 
+inline constexpr std::size_t kLimitsMaxOfRule = 8;  // and of a plan
+
 // A rule under way: what of it is known only together is put together at its end.
 struct RuleDraft {
   Rule rule;

@@ -27,6 +27,9 @@ Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional
   for (std::string_view rest = text; column <= text.size(); rest = text.substr(std::min(column, text.size()))) {
     const std::string_view one = rest.substr(0, rest.find(','));
     const std::string_view trimmed_one = trimmed(one);
+    if (out.size() == kLimitsMaxOfRule) {
+      return fail(ErrorCode::out_of_range, "these are more than " + std::to_string(kLimitsMaxOfRule) + " limits");
+    }
     auto quota = parse_quota(trimmed_one, algorithm);
     if (!quota) return fail(std::move(quota.error()));
     if (quota->algorithm == Algorithm::concurrency) {

@@ -15,7 +15,6 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 64;
-constexpr std::size_t kLimitsMaxOfRule = 8;
 constexpr std::size_t kDimensionsMax = 8;
 constexpr std::int64_t kCostMax = 1'000'000'000;
 

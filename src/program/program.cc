@@ -24,6 +24,7 @@
 #include "command/describe_commands.h"
 #include "command/doctor_command.h"
 #include "command/keys_command.h"
+#include "command/plan_command.h"
 #include "command/policy_commands.h"
 #include "command/rules_command.h"
 #include "command/state_command.h"
@@ -59,6 +60,7 @@ std::string_view examples_of(std::string_view command) {
       {"schema", &kSchemaExamples},         {"bench", &kBenchExamples},
       {"check", &kCheckExamples},           {"keys", &kKeysExamples},
       {"rules", &kRulesExamples},           {"top", &kTopExamples},
+      {"plan", &kPlanExamples},
       {"doctor", &kDoctorExamples},         {"manual", &kManualExamples},
       {"completion", &kCompletionExamples},
   };
@@ -124,6 +126,7 @@ int run_program(int argc, char** argv) try {
   CheckCommand check_command(app);
   KeysCommand keys_command(app);
   RulesCommand rules_command(app);
+  PlanCommand plan_command(app);
   TopCommand top_command(app);
   DoctorCommand doctor_command(app, WEIR_VERSION);
   DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
@@ -151,7 +154,7 @@ int run_program(int argc, char** argv) try {
     return exit_code;
   };
   const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
-                                     rules_command, top_command, doctor_command, describe_commands);
+                                     rules_command, plan_command, top_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -23,6 +23,7 @@ class Page {
     write_doors();
     write_table();
     write_config();
+    write_plans();
     write_rest();
     write_process();
     out_.end();
@@ -157,6 +158,22 @@ class Page {
     counter("weir_forgiven_permits_total", "Permits that evictions gave away.", stats.forgiven);
     gauge("weir_table_bytes", "Size of the table.", stats.bytes);
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
+  }
+
+  void write_plans() {
+    const auto plans = from_.hooks.plans ? from_.hooks.plans() : std::nullopt;
+    if (!plans) return;
+    gauge("weir_plans_up", "1 if the database of plans answers, else 0.", plans->is_up ? 1 : 0);
+    time("weir_plans_age_seconds", "How long ago the database of plans last answered.", plans->age);
+    gauge("weir_plans_subjects", "Subjects whose plan is remembered.", plans->subjects);
+    gauge("weir_plans_pending", "Subjects whose plan is not known yet; the default holds.", plans->pending);
+    counter("weir_plans_lookups_total", "Subjects that the database was asked about.", plans->lookups);
+    counter("weir_plans_changes_total", "Subjects whose row had changed.", plans->changes);
+    counter("weir_plans_evicted_total", "Subjects that were forgotten for lack of room.", plans->evicted);
+    counter("weir_plans_refused_total", "Rows that made no sense; their subjects keep what they had.", plans->refused);
+    counter("weir_plans_failures_total", "Times that the database could not be asked.", plans->failures);
+    counter("weir_plans_waits_total", "Checks that waited for the database.", plans->waits);
+    counter("weir_plans_waits_in_vain_total", "Those of them that went on without its answer.", plans->waits_in_vain);
   }
 
   void write_config() {
