@@ -49,8 +49,8 @@ struct PlanDirectoryOptions {
 
 struct PlanStatus {
   bool is_up = false;
-  std::string error{};     // the last one, if it is not
-  Micros age{0};           // how long ago the database last answered; since the start if it never did
+  std::string error{};  // the last one, if it is not
+  Micros age{0};        // how long ago the database last answered; since the start if it never did
   std::size_t subjects = 0, pending = 0;
   std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, waits_in_vain = 0;
   std::vector<PlanEvent> refused_rows{};  // the last few, each subject once
