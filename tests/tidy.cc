@@ -20,9 +20,8 @@ constexpr std::size_t kBodyWordsMin = 4;
 
 // The layers, and what each may include beside itself. "public" is include/weir without limiter.h, which is a layer of
 // its own, as is gate.h; so are nearest.h, the words of error messages, characters.h, big_endian.h, few.h,
-// space_saving.h, sha256.h, table/siphash.h, random_id.h, log.h and the addresses of policy/ip_address.h, which need next
-// to nothing.
-// "src" are the other files directly in src/, of which limiter.cc is the heart.
+// space_saving.h, sha256.h, table/siphash.h, random_id.h, log.h and the addresses of policy/ip_address.h, which need
+// next to nothing. "src" are the other files directly in src/, of which limiter.cc is the heart.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"public", {}},
     {"limiter.h", {"public"}},
@@ -80,13 +79,13 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"command", {"io", "library"}},
     {"program", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
-    {"src/admin/file_watch.cc", {"sockets"}},     // poll(), on what inotify says
-    {"src/command/wire.cc", {"sockets"}},         // the commands that ask a running server
-    {"src/command/top_command.cc", {"sockets"}},  // poll() of the keyboard
-    {"src/plans/sqlite_source.cc", {"sockets"}},  // poll(), to be woken
+    {"src/admin/file_watch.cc", {"sockets"}},       // poll(), on what inotify says
+    {"src/command/wire.cc", {"sockets"}},           // the commands that ask a running server
+    {"src/command/top_command.cc", {"sockets"}},    // poll() of the keyboard
+    {"src/plans/sqlite_source.cc", {"sockets"}},    // poll(), to be woken
     {"src/plans/postgres_source.cc", {"sockets"}},  // poll(), on libpq's socket
-    {"src/policy/yaml.cc", {"library"}},          // the one file that sees yaml-cpp
-    {"src/algorithm/limit.cc", {"io"}},           // assertion_failed() tells stderr before it stops the program
+    {"src/policy/yaml.cc", {"library"}},            // the one file that sees yaml-cpp
+    {"src/algorithm/limit.cc", {"io"}},             // assertion_failed() tells stderr before it stops the program
 };
 
 const std::set<std::string> kSocketHeaders = {"sys/socket.h", "sys/un.h",     "sys/epoll.h",   "poll.h",

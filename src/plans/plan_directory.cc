@@ -129,8 +129,7 @@ bool PlanDirectory::Impl::step() {
 }
 
 void PlanDirectory::Impl::pause() {
-  const Micros until =
-      clock.now() + Micros{std::uniform_int_distribution<std::int64_t>(0, pause_max.count())(random)};
+  const Micros until = clock.now() + Micros{std::uniform_int_distribution<std::int64_t>(0, pause_max.count())(random)};
   pause_max = std::min(2 * pause_max, kPauseMax);
   run_jobs();
   while (clock.now() < until && !is_stopping()) {

@@ -136,7 +136,11 @@ Result<void> PlanReader::turn(Micros now) {
     case Work::none:
       break;
   }
-  if (now >= refresh_at_) return refresh_some(now);
+  if (refresh_at_ == Micros{0}) {
+    plan_refresh(now);  // all was just read
+  } else if (now >= refresh_at_) {
+    return refresh_some(now);
+  }
   return {};
 }
 
@@ -184,13 +188,17 @@ Result<void> PlanReader::read_subjects(Micros now) {
   return {};
 }
 
-// A piece of everybody, so that all are asked for once in the time between two refreshes.
-Result<void> PlanReader::refresh_some(Micros now) {
-  std::vector<PlanCache::Seen> seen;
-  if (!cache_.next(refreshed_, kAtOnce, seen)) refreshed_ = {};
+// A piece at a time, so that everybody is asked for once in the time between two refreshes.
+void PlanReader::plan_refresh(Micros now) {
   const auto pieces = static_cast<std::int64_t>(cache_.size() / kAtOnce + 1);
   const std::int64_t mean_us = std::max<std::int64_t>(bounds_.refresh.count() / pieces, 1'000);
   refresh_at_ = now + Micros{std::uniform_int_distribution<std::int64_t>(mean_us * 9 / 10, mean_us * 11 / 10)(random_)};
+}
+
+Result<void> PlanReader::refresh_some(Micros now) {
+  plan_refresh(now);
+  std::vector<PlanCache::Seen> seen;
+  if (!cache_.next(refreshed_, kAtOnce, seen)) refreshed_ = {};
   std::vector<std::string> subjects;
   for (PlanCache::Seen& one : seen) {
     if (!one.is_pending) subjects.push_back(std::move(one.subject));

@@ -59,6 +59,7 @@ class PlanReader {
   void finish();
   Result<void> read_page(Micros now);
   Result<void> read_subjects(Micros now);
+  void plan_refresh(Micros now);
   Result<void> refresh_some(Micros now);
 
   PlanSource& source_;

@@ -29,8 +29,9 @@ Result<void> check_query(std::string_view query) {
                                                  "; it must be one SELECT: SELECT plan FROM users WHERE id = $1");
   }
   if (text.find("$1") == text.npos) {
-    return fail(ErrorCode::invalid_argument,
-                "the query does not ask about its subject: $1 is its value, as in SELECT plan FROM users WHERE id = $1");
+    return fail(
+        ErrorCode::invalid_argument,
+        "the query does not ask about its subject: $1 is its value, as in SELECT plan FROM users WHERE id = $1");
   }
   return {};
 }

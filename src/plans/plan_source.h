@@ -30,7 +30,7 @@ struct PlanRow {
   bool has_override = false;
   std::optional<std::string> limits{};  // 5000/minute
   std::optional<std::string> until{};   // 2026-12-31, a time of RFC 3339, or seconds since the epoch; nothing: no end
-  std::string error{};                  // why nothing of this can be right: two rows for one subject, a text without end
+  std::string error{};  // why nothing of this can be right: two rows for one subject, a text without end
 };
 
 // What is to be written of a subject.

@@ -254,7 +254,7 @@ class SqliteSource final : public PlanSource {
       return fail(ErrorCode::unavailable, name() + ": " + std::strerror(errno));
     }
     Files files{about.st_dev, about.st_ino, 0};
-    if (struct stat log {}; stat((file_ + "-wal").c_str(), &log) == 0) files.log = log.st_ino;
+    if (struct stat log{}; stat((file_ + "-wal").c_str(), &log) == 0) files.log = log.st_ino;
     return files;
   }
 
@@ -357,8 +357,8 @@ class SqliteSource final : public PlanSource {
   Result<void> prepare_all() {
     const std::string overrides = has_overrides_ ? "weir_overrides" : "(SELECT NULL subject, NULL limits, NULL until)";
     const std::string columns = "p.subject IS NOT NULL, p.plan, o.subject IS NOT NULL, o.limits, o.until";
-    const std::string joined = " LEFT JOIN weir_plans p ON p.subject = s.subject LEFT JOIN " + overrides +
-                               " o ON o.subject = s.subject";
+    const std::string joined =
+        " LEFT JOIN weir_plans p ON p.subject = s.subject LEFT JOIN " + overrides + " o ON o.subject = s.subject";
     if (query_.empty()) {
       if (Result<void> made = keep(find_, "SELECT " + columns + " FROM (SELECT ?1 subject) s" + joined); !made) {
         return made;
@@ -514,15 +514,17 @@ class SqliteSource final : public PlanSource {
     const char* sql = nullptr;
     switch (change.kind) {
       case PlanChange::Kind::set_plan:
-        sql = "INSERT INTO weir_plans (subject, plan, updated) VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
-              " ON CONFLICT (subject) DO UPDATE SET plan = excluded.plan, updated = excluded.updated";
+        sql =
+            "INSERT INTO weir_plans (subject, plan, updated) VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
+            " ON CONFLICT (subject) DO UPDATE SET plan = excluded.plan, updated = excluded.updated";
         break;
       case PlanChange::Kind::remove_plan:
         sql = "DELETE FROM weir_plans WHERE subject = ?1";
         break;
       case PlanChange::Kind::set_override:
-        sql = "INSERT INTO weir_overrides (subject, limits, until) VALUES (?1, ?2, ?3)"
-              " ON CONFLICT (subject) DO UPDATE SET limits = excluded.limits, until = excluded.until";
+        sql =
+            "INSERT INTO weir_overrides (subject, limits, until) VALUES (?1, ?2, ?3)"
+            " ON CONFLICT (subject) DO UPDATE SET limits = excluded.limits, until = excluded.until";
         break;
       case PlanChange::Kind::remove_override:
         sql = "DELETE FROM weir_overrides WHERE subject = ?1";
