@@ -20,10 +20,10 @@ namespace weir {
 
 // What is known of a subject.
 struct PlanView {
-  PlanRow row{};           // as the database has it
-  std::string refused{};   // why that does not hold; empty if it does
-  std::string plan{};      // that holds, the default's name if it has none
-  std::string limits{};    // that hold: `10/second, 1000/minute`
+  PlanRow row{};          // as the database has it
+  std::string refused{};  // why that does not hold; empty if it does
+  std::string plan{};     // that holds, the default's name if it has none
+  std::string limits{};   // that hold: `10/second, 1000/minute`
   bool is_default = false;
 };
 

@@ -1,7 +1,7 @@
 // Whether a row of the plans' database makes sense, by the policy that is in force.
 //
-// A row is untrusted input: a blank field in one has taken down a worldwide service before. Whatever is wrong with it is
-// said in words that name the subject and the fix, and nothing else is touched. Pure; any thread. Tested by
+// A row is untrusted input: a blank field in one has taken down a worldwide service before. Whatever is wrong with it
+// is said in words that name the subject and the fix, and nothing else is touched. Pure; any thread. Tested by
 // plan_judge_test.cc; fuzzed by fuzz/plan_row.cc.
 #pragma once
 

@@ -21,7 +21,9 @@ std::string refusal(const PlanRow& row) {
   return judged ? "" : judged.error().message;
 }
 
-PlanRow on(std::optional<std::string> plan) { return {.subject = "user:42", .has_plan = true, .plan = std::move(plan)}; }
+PlanRow on(std::optional<std::string> plan) {
+  return {.subject = "user:42", .has_plan = true, .plan = std::move(plan)};
+}
 
 PlanRow with(std::optional<std::string> limits, std::optional<std::string> until = {}) {
   return {.subject = "user:42", .has_override = true, .limits = std::move(limits), .until = std::move(until)};
@@ -50,9 +52,9 @@ TEST(PlanJudge, RefusesRowsThatMakeNone) {
   EXPECT_EQ(refusal(on("9223372036854775808")), "there is no plan '9223372036854775808'; the tiers are free, pro");
   EXPECT_NE(refusal(on(std::string(100'000, 'x'))), "");
   EXPECT_LT(refusal(on(std::string(100'000, 'x'))).size(), 300U);
-  for (const char* limits : {"", " ", "-5/minute", "0/minute", "9223372036854775808/minute", "5000", "5/minute,",
-                             "5/minute, 6/minute", "1e9/second", "5/minute\n6/hour", "5/century", "5 in flight",
-                             "1/s,1/2s,1/3s,1/4s,1/5s,1/6s,1/7s,1/8s,1/9s"}) {
+  for (const char* limits :
+       {"", " ", "-5/minute", "0/minute", "9223372036854775808/minute", "5000", "5/minute,", "5/minute, 6/minute",
+        "1e9/second", "5/minute\n6/hour", "5/century", "5 in flight", "1/s,1/2s,1/3s,1/4s,1/5s,1/6s,1/7s,1/8s,1/9s"}) {
     EXPECT_NE(refusal(with(limits)), "") << limits;
   }
   EXPECT_NE(refusal(with({})), "");

@@ -117,9 +117,9 @@ int ServeCommand::run() {
     const auto directory = control.plans().directory();
     if (directory == nullptr) return {};
     const PlanStatus status = directory->status();
-    return PlanMetrics{status.is_up,   status.age,     status.subjects, status.pending,  status.lookups,
-                       status.changes, status.evicted, status.refused,  status.failures, status.waits,
-                       status.waits_in_vain};
+    return PlanMetrics{status.is_up,    status.age,     status.subjects,     status.pending,
+                       status.lookups,  status.changes, status.evicted,      status.refused,
+                       status.failures, status.waits,   status.waits_in_vain};
   };
   options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {

@@ -160,20 +160,25 @@ class Page {
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
   }
 
+  // No samples without a database.
   void write_plans() {
     const auto plans = from_.hooks.plans ? from_.hooks.plans() : std::nullopt;
-    if (!plans) return;
-    gauge("weir_plans_up", "1 if the database of plans answers, else 0.", plans->is_up ? 1 : 0);
-    time("weir_plans_age_seconds", "How long ago the database of plans last answered.", plans->age);
-    gauge("weir_plans_subjects", "Subjects whose plan is remembered.", plans->subjects);
-    gauge("weir_plans_pending", "Subjects whose plan is not known yet; the default holds.", plans->pending);
-    counter("weir_plans_lookups_total", "Subjects that the database was asked about.", plans->lookups);
-    counter("weir_plans_changes_total", "Subjects whose row had changed.", plans->changes);
-    counter("weir_plans_evicted_total", "Subjects that were forgotten for lack of room.", plans->evicted);
-    counter("weir_plans_refused_total", "Rows that made no sense; their subjects keep what they had.", plans->refused);
-    counter("weir_plans_failures_total", "Times that the database could not be asked.", plans->failures);
-    counter("weir_plans_waits_total", "Checks that waited for the database.", plans->waits);
-    counter("weir_plans_waits_in_vain_total", "Those of them that went on without its answer.", plans->waits_in_vain);
+    const auto add = [&](std::string_view name, MetricType type, std::string_view help, auto PlanMetrics::*member) {
+      out_.family(name, type, help);
+      if (plans) out_.add((*plans).*member);
+    };
+    add("weir_plans_up", kGauge, "1 if the database of plans answers, else 0.", &PlanMetrics::is_up);
+    out_.family("weir_plans_age_seconds", kGauge, "How long ago the database of plans last answered.");
+    if (plans) out_.add_seconds({}, plans->age);
+    add("weir_plans_subjects", kGauge, "Subjects whose plan is remembered.", &PlanMetrics::subjects);
+    add("weir_plans_pending", kGauge, "Subjects whose plan is not known yet.", &PlanMetrics::pending);
+    add("weir_plans_lookups_total", kCounter, "Subjects that the database was asked about.", &PlanMetrics::lookups);
+    add("weir_plans_changes_total", kCounter, "Subjects whose row had changed.", &PlanMetrics::changes);
+    add("weir_plans_evicted_total", kCounter, "Subjects forgotten for lack of room.", &PlanMetrics::evicted);
+    add("weir_plans_refused_total", kCounter, "Rows that made no sense.", &PlanMetrics::refused);
+    add("weir_plans_failures_total", kCounter, "Times the database could not be asked.", &PlanMetrics::failures);
+    add("weir_plans_waits_total", kCounter, "Checks that waited for the database.", &PlanMetrics::waits);
+    add("weir_plans_waits_in_vain_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
   }
 
   void write_config() {
