@@ -1,10 +1,10 @@
 // Who is on which plan: what a rule with `limit: plan` asks about its subject.
 //
-//   class MyPlans final : public weir::Plans { … };               // or make_plan_directory() over a database
+//   class MyPlans final : public weir::Plans { ... };
 //   gate.use_plans(std::make_shared<MyPlans>());
 //
 // A subject is written as its kind and its value: user:42, tenant:acme, api_key: and the SHA-256 of the key in
-// hexadecimal. All members may be called from any thread at once. Tested by tests/plans_test.cc.
+// hexadecimal. All members may be called from any thread at once. Tested by tests/plan_rules_test.cc.
 #pragma once
 
 #include <memory>

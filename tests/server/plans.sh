@@ -28,7 +28,9 @@ passed() {
   for ((i = 0; i < $2; i++)); do [ "$(ask "$1")" != 200 ] || n=$((n + 1)); done
   echo $n
 }
-remaining() { curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"remaining":[0-9]*' | tail -1; }
+remaining() {
+  curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"remaining":[0-9]*' | tail -1
+}
 metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
 metric_is() { [ "$(metric "$1")" == "$2" ]; }
 shows() { plan show "user:$1" | grep -qF -- "$2"; }
@@ -159,7 +161,7 @@ comes "a change there" 50 "is on gold"
 has "what belongs to others is not written" "query" "$(plan set user:50 pro)"
 has "limits of one's own beside them" "is on gold: 33/hour" "$(plan override user:50 33/hour)"
 sed -i 's|sqlite:own.db|mysql:own.db|' "$work/weir.yaml"
-failed() { plan status | grep -q "own.db" && ! curl -s "http://127.0.0.1:$admin_port/metrics" | grep -q "^weir_config_last_reload_successful 1"; }
+failed() { plan status | grep -q "own.db" && metric_is weir_config_last_reload_successful 0; }
 until_true 20 failed || is "a source that there is not changes nothing" yes "$(plan status)"
 is "and the server goes on" 200 "$(ask 50)"
 finish

@@ -57,7 +57,8 @@ refused=$(metric weir_plans_refused_total)
 while read -r what row; do
   pg "$row"
   refused=$((refused + 1))
-  until_true 20 metric_is weir_plans_refused_total "$refused" || is "$what: refused" "$refused" "$(metric weir_plans_refused_total)"
+  until_true 20 metric_is weir_plans_refused_total "$refused" ||
+    is "$what: refused" "$refused" "$(metric weir_plans_refused_total)"
   is "$what: its subject keeps what it had" '"limit":20' "$(limit 42)"
   has "$what: named" "makes no sense: user:42" "$(plan status)"
   pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'; DELETE FROM weir_overrides"
@@ -113,8 +114,7 @@ done
 server_pids+=("${sleepers[@]}")
 is_full() { ! pg "SELECT 1" >/dev/null 2>&1; }
 until_true 20 is_full || is "all connections are taken" yes no
-pg_cut=$(pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | grep -v pg_sleep | grep -o '^[0-9]* .*weir postgres.*\(idle\|LISTEN\)' | cut -d' ' -f1)
-kill -TERM $pg_cut 2>/dev/null
+kill -TERM $(pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | awk '/weir postgres.*idle/{print $1}') 2>/dev/null
 away "out of connections"
 holds "out of connections" 63
 kill -KILL "${sleepers[@]}" 2>/dev/null
