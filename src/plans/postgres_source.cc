@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "nearest.h"
+#include "plans/merged_rows.h"
 #include "plans/postgres_connection.h"
 #include "plans/subject.h"
 
@@ -122,9 +123,24 @@ class PostgresSource final : public PlanSource {
   Result<std::vector<PlanRow>> all(std::string_view after, std::size_t most) override {
     if (!query_.empty()) return fail(ErrorCode::not_found, "a query knows subjects only one by one");
     connection_.begin();
-    Result<PostgresAnswer> answer = connection_.ask_prepared("weir_all", {std::string(after), std::to_string(most)});
-    if (Result<void> is = well(answer); !is) return fail(is.error());
-    return own_rows(*answer);
+    const PostgresConnection::Parameters given = {std::string(after), std::to_string(most)};
+    Result<PostgresAnswer> plans = connection_.ask_prepared("weir_all", given);
+    if (Result<void> is = well(plans); !is) return fail(is.error());
+    std::vector<PlanRow> rows;
+    for (int i = 0; i < plans->rows(); ++i) {
+      PlanRow& row =
+          rows.emplace_back(PlanRow{.subject = std::string(plans->text(i, 0).value_or("")), .has_plan = true});
+      row.plan = bounded(*plans, i, 1, row.error);
+    }
+    if (!has_overrides_) return rows;
+    Result<PostgresAnswer> instead = connection_.ask_prepared("weir_all_overrides", given);
+    if (Result<void> is = well(instead); !is) return fail(is.error());
+    std::vector<PlanRow> overrides;
+    for (int i = 0; i < instead->rows(); ++i) {
+      PlanRow& row = overrides.emplace_back(PlanRow{.subject = std::string(instead->text(i, 0).value_or(""))});
+      take_override(*instead, i, 1, row);
+    }
+    return merged_rows(std::move(rows), std::move(overrides), most);
   }
 
   Result<Changes> wait(Micros most) override {
@@ -255,13 +271,15 @@ class PostgresSource final : public PlanSource {
         !is) {
       return is;
     }
-    const auto first = [](const std::string& table) {
-      return "(SELECT subject FROM " + table + " WHERE subject > $1::text ORDER BY subject LIMIT $2::bigint)";
-    };
-    const std::string names = first("weir_plans") + (has_overrides_ ? " UNION " + first("weir_overrides") : "");
-    return prepare("weir_all", columns + "(SELECT subject FROM (" + names +
-                                   ") AS names ORDER BY subject LIMIT $2::bigint) AS s" + joined +
-                                   "ORDER BY s.subject");
+    // In the order of bytes, whatever the database takes for an alphabet.
+    const std::string first = " WHERE subject COLLATE \"C\" > $1::text ORDER BY subject COLLATE \"C\" LIMIT $2::bigint";
+    if (has_overrides_) {
+      if (Result<void> is = prepare("weir_all_overrides", "SELECT subject, limits, until FROM weir_overrides" + first);
+          !is) {
+        return is;
+      }
+    }
+    return prepare("weir_all", "SELECT subject, plan FROM weir_plans" + first);
   }
 
   Result<void> prepare_query() {
@@ -292,6 +310,12 @@ class PostgresSource final : public PlanSource {
     return std::string(text->substr(0, kPlanTextMax));
   }
 
+  static void take_override(const PostgresAnswer& answer, int i, int limits, PlanRow& row) {
+    row.has_override = true;
+    row.limits = bounded(answer, i, limits, row.error);
+    row.until = time_text(bounded(answer, i, limits + 1, row.error), answer.type(limits + 1));
+  }
+
   static std::vector<PlanRow> own_rows(const PostgresAnswer& answer) {
     std::vector<PlanRow> rows;
     for (int i = 0; i < answer.rows(); ++i) {
@@ -299,9 +323,7 @@ class PostgresSource final : public PlanSource {
       row.subject = std::string(answer.text(i, 0).value_or(""));
       row.has_plan = answer.is_true(i, 1);
       row.plan = bounded(answer, i, 2, row.error);
-      row.has_override = answer.is_true(i, 3);
-      row.limits = bounded(answer, i, 4, row.error);
-      row.until = time_text(bounded(answer, i, 5, row.error), answer.type(5));
+      if (answer.is_true(i, 3)) take_override(answer, i, 4, row);
       rows.push_back(std::move(row));
     }
     return rows;
@@ -369,9 +391,7 @@ class PostgresSource final : public PlanSource {
     for (int i = 0; i < answer->rows(); ++i) {
       for (PlanRow& row : rows) {
         if (row.subject != answer->text(i, 0)) continue;
-        row.has_override = true;
-        row.limits = bounded(*answer, i, 1, row.error);
-        row.until = time_text(bounded(*answer, i, 2, row.error), answer->type(2));
+        take_override(*answer, i, 1, row);
       }
     }
     return {};
