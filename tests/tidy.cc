@@ -79,13 +79,13 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"command", {"io", "library"}},
     {"program", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
-    {"src/admin/file_watch.cc", {"sockets"}},       // poll(), on what inotify says
-    {"src/command/wire.cc", {"sockets"}},           // the commands that ask a running server
-    {"src/command/top_command.cc", {"sockets"}},    // poll() of the keyboard
-    {"src/plans/sqlite_source.cc", {"sockets"}},    // poll(), to be woken
-    {"src/plans/postgres_source.cc", {"sockets"}},  // poll(), on libpq's socket
-    {"src/policy/yaml.cc", {"library"}},            // the one file that sees yaml-cpp
-    {"src/algorithm/limit.cc", {"io"}},             // assertion_failed() tells stderr before it stops the program
+    {"src/admin/file_watch.cc", {"sockets"}},           // poll(), on what inotify says
+    {"src/command/wire.cc", {"sockets"}},               // the commands that ask a running server
+    {"src/command/top_command.cc", {"sockets"}},        // poll() of the keyboard
+    {"src/plans/sqlite_source.cc", {"sockets"}},        // poll(), to be woken
+    {"src/plans/postgres_connection.cc", {"sockets"}},  // poll(), on libpq's socket
+    {"src/policy/yaml.cc", {"library"}},                // the one file that sees yaml-cpp
+    {"src/algorithm/limit.cc", {"io"}},                 // assertion_failed() tells stderr before it stops the program
 };
 
 const std::set<std::string> kSocketHeaders = {"sys/socket.h", "sys/un.h",     "sys/epoll.h",   "poll.h",

@@ -6,11 +6,12 @@
 #include <bit>
 #include <chrono>
 #include <condition_variable>
-#include <functional>
+#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <random>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "table/siphash.h"
 
@@ -25,38 +26,80 @@ constexpr std::size_t kWithoutRowShare = 8;  // an eighth
 
 enum Ring : std::size_t { kWithoutRow, kWithRow, kRings };
 
-struct Entry {
-  std::string text{};                            // what the database said, as row_text() writes it
+// What find() reads lies in one line of the processor's cache.
+struct alignas(64) Entry {
+  std::string subject{};
   const std::string* plan = nullptr;             // null: the default
-  std::shared_ptr<const std::string> instead{};  // and its end
-  Micros until{0};
-  PlanCache::Mark mark{};
+  std::shared_ptr<const std::string> instead{};  // of the plan's quotas
   std::uint32_t asked = 0;
-  std::size_t place = 0;  // in its ring
   bool is_pending = true, is_queued = false, was_asked = false;
+
+  Micros until{0};
+  std::uint64_t hash = 0;
+  std::string text{};  // what the database said, as row_text() writes it
+  PlanCache::Mark mark{};
+  std::size_t place = 0;  // in its ring
 
   Ring ring() const { return text.empty() ? kWithoutRow : kWithRow; }
 };
 
-// The hash was computed before the lock was taken, and is passed along with the name.
-struct Name {
-  std::string_view text;
-  std::size_t hash;
-};
-struct Key {
-  std::string text;
-  std::size_t hash;
-};
-struct HashName {
-  using is_transparent = void;
-  std::size_t operator()(const Key& key) const { return key.hash; }
-  std::size_t operator()(const Name& name) const { return name.hash; }
-};
-struct SameName {
-  using is_transparent = void;
-  bool operator()(const Key& a, const Key& b) const { return a.text == b.text; }
-  bool operator()(const Name& a, const Key& b) const { return a.text == b.text; }
-  bool operator()(const Key& a, const Name& b) const { return a.text == b.text; }
+// Finds entries by their subjects. Open addressing, at most half full, without marks for what was removed: a question
+// is one look here and one at the entry.
+class Index {
+ public:
+  explicit Index(std::size_t entries) : slots_(std::bit_ceil(2 * entries + 2)) {}
+
+  Entry* find(std::string_view subject, std::uint64_t hash) const {
+    for (std::size_t i = home(hash); slots_[i].entry != nullptr; i = after(i)) {
+      if (slots_[i].hash == hash && slots_[i].entry->subject == subject) return slots_[i].entry.get();
+    }
+    return nullptr;
+  }
+
+  Entry& add(std::unique_ptr<Entry> entry) {
+    if (2 * (size_ + 1) > slots_.size()) {
+      std::vector<Slot> before(2 * slots_.size());
+      before.swap(slots_);
+      for (Slot& slot : before) {
+        if (slot.entry != nullptr) put(std::move(slot));
+      }
+    }
+    ++size_;
+    return put({entry->hash, std::move(entry)});
+  }
+
+  // Those behind it move up, as far as their own place lets them.
+  void remove(const Entry& entry) {
+    std::size_t hole = home(entry.hash);
+    while (slots_[hole].entry.get() != &entry) hole = after(hole);
+    slots_[hole] = {};
+    --size_;
+    for (std::size_t i = after(hole); slots_[i].entry != nullptr; i = after(i)) {
+      const std::size_t wanted = home(slots_[i].hash), mask = slots_.size() - 1;
+      if (((i - wanted) & mask) < ((i - hole) & mask)) continue;
+      slots_[hole] = std::move(slots_[i]);
+      hole = i;
+    }
+  }
+
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::unique_ptr<Entry> entry{};
+  };
+  std::size_t home(std::uint64_t hash) const { return hash & (slots_.size() - 1); }
+  std::size_t after(std::size_t i) const { return (i + 1) & (slots_.size() - 1); }
+  Entry& put(Slot slot) {
+    std::size_t i = home(slot.hash);
+    while (slots_[i].entry != nullptr) i = after(i);
+    slots_[i] = std::move(slot);
+    return *slots_[i].entry;
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
 };
 
 std::uint64_t random_word() {
@@ -67,37 +110,36 @@ std::uint64_t random_word() {
 }  // namespace
 
 struct PlanCache::Part {
-  using Map = std::unordered_map<Key, Entry, HashName, SameName>;
-  using Node = Map::value_type;
+  explicit Part(std::size_t entries) : index(entries) {}
 
   mutable std::mutex mutex;  // guards all of this
-  std::condition_variable answered;
   int waiting = 0;
-  Map map;
-  std::array<std::vector<Node*>, kRings> rings;
+  Index index;
+  std::array<std::vector<Entry*>, kRings> rings;
   std::array<std::size_t, kRings> hands{};
+  std::condition_variable answered;
 
-  void enter(Node& node) {
-    std::vector<Node*>& ring = rings[node.second.ring()];
-    node.second.place = ring.size();
-    ring.push_back(&node);
+  void enter(Entry& entry) {
+    std::vector<Entry*>& ring = rings[entry.ring()];
+    entry.place = ring.size();
+    ring.push_back(&entry);
   }
   // The last of the ring takes the place: a walk from the end to the beginning sees everybody.
-  void leave(const Node& node, Ring which) {
-    std::vector<Node*>& ring = rings[which];
-    ring[node.second.place] = ring.back();
-    ring[node.second.place]->second.place = node.second.place;
+  void leave(const Entry& entry) {
+    std::vector<Entry*>& ring = rings[entry.ring()];
+    ring[entry.place] = ring.back();
+    ring[entry.place]->place = entry.place;
     ring.pop_back();
   }
-  Node& to_push_out() {
+  Entry& to_push_out() {
     const std::size_t without = rings[kWithoutRow].size();
-    const Ring which = rings[kWithRow].empty() || without * kWithoutRowShare > map.size() ? kWithoutRow : kWithRow;
-    std::vector<Node*>& ring = rings[which];
+    const Ring which = rings[kWithRow].empty() || without * kWithoutRowShare > index.size() ? kWithoutRow : kWithRow;
+    std::vector<Entry*>& ring = rings[which];
     std::size_t& hand = hands[which];
     for (int chances = kChancesMax;; ++hand) {
       if (hand >= ring.size()) hand = 0;
-      if (!ring[hand]->second.was_asked || --chances < 0) return *ring[hand];
-      ring[hand]->second.was_asked = false;
+      if (!ring[hand]->was_asked || --chances < 0) return *ring[hand];
+      ring[hand]->was_asked = false;
     }
   }
 };
@@ -106,70 +148,76 @@ PlanCache::PlanCache(std::size_t subjects_max)
     : subjects_max_(std::max<std::size_t>(subjects_max, 1)), secret_{random_word(), random_word()} {
   const std::size_t parts = std::clamp<std::size_t>(std::bit_floor(subjects_max_ / kSubjectsAPart), 1, kPartsMax);
   for (std::size_t i = 0; i < parts; ++i) {
-    parts_.push_back(std::make_unique<Part>());
-    parts_.back()->map.reserve(std::min(subjects_max_ / parts * 5 / 4, kReservedMax));  // else it is rehashed in a lock
+    // With room from the start: else it would have to be made under the lock.
+    parts_.push_back(std::make_unique<Part>(std::min(subjects_max_ / parts * 5 / 4, kReservedMax)));
   }
 }
 
 PlanCache::~PlanCache() = default;
 
-PlanCache::Part& PlanCache::part_of(std::string_view subject, std::size_t& hash) const {
+PlanCache::Part& PlanCache::part_of(std::string_view subject, std::uint64_t& hash) const {
   const table::Hash128 both = table::siphash13({secret_[0], secret_[1]}, subject);
   hash = both.low;
   return *parts_[both.high & (parts_.size() - 1)];
 }
 
 PlanTerms PlanCache::find(std::string_view subject, bool& wants_lookup) {
-  std::size_t hash = 0;
+  std::uint64_t hash = 0;
   Part& part = part_of(subject, hash);
   const std::uint32_t tick = tick_.load(std::memory_order_relaxed);
   const std::lock_guard lock(part.mutex);
-  const auto found = part.map.find(Name{subject, hash});
-  if (found == part.map.end()) {
-    if (is_full() && !part.map.empty()) {
-      Part::Node& out = part.to_push_out();
-      if (out.second.is_pending) pending_.fetch_sub(1, std::memory_order_relaxed);
-      part.leave(out, out.second.ring());
-      part.map.erase(part.map.find(Name{out.first.text, out.first.hash}));
-      size_.fetch_sub(1, std::memory_order_relaxed);
-      evicted_.fetch_add(1, std::memory_order_relaxed);
-    }
-    const auto [made, is_new] = part.map.try_emplace(Key{std::string(subject), hash});
-    made->second.is_queued = true;
-    made->second.asked = tick;
-    part.enter(*made);
+  Entry* const found = part.index.find(subject, hash);
+  if (found == nullptr) {
+    if (is_full() && part.index.size() > 0) push_one_out(part);
+    auto made = std::make_unique<Entry>();
+    made->subject = subject;
+    made->hash = hash;
+    made->is_queued = true;
+    made->asked = tick;
+    part.enter(part.index.add(std::move(made)));
     size_.fetch_add(1, std::memory_order_relaxed);
     pending_.fetch_add(1, std::memory_order_relaxed);
     wants_lookup = true;
     return {.is_pending = true};
   }
-  Entry& entry = found->second;
-  entry.was_asked = true;
-  entry.asked = tick;
-  wants_lookup = entry.is_pending && !entry.is_queued;
-  if (wants_lookup) entry.is_queued = true;
-  PlanTerms terms{.instead = entry.instead, .until = entry.until, .is_pending = entry.is_pending};
-  if (entry.plan != nullptr) terms.plan = *entry.plan;
+  found->was_asked = true;
+  found->asked = tick;
+  wants_lookup = found->is_pending && !found->is_queued;
+  if (wants_lookup) found->is_queued = true;
+  PlanTerms terms{.is_pending = found->is_pending};
+  if (found->plan != nullptr) terms.plan = *found->plan;
+  if (found->instead != nullptr) {
+    terms.instead = found->instead;
+    terms.until = found->until;
+  }
   return terms;
 }
 
+void PlanCache::push_one_out(Part& part) {
+  Entry& out = part.to_push_out();
+  if (out.is_pending) pending_.fetch_sub(1, std::memory_order_relaxed);
+  part.leave(out);
+  part.index.remove(out);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+  evicted_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void PlanCache::not_queued(std::string_view subject) {
-  std::size_t hash = 0;
+  std::uint64_t hash = 0;
   Part& part = part_of(subject, hash);
   const std::lock_guard lock(part.mutex);
-  const auto found = part.map.find(Name{subject, hash});
-  if (found != part.map.end()) found->second.is_queued = false;
+  if (Entry* const found = part.index.find(subject, hash)) found->is_queued = false;
 }
 
 PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
-  std::size_t hash = 0;
+  std::uint64_t hash = 0;
   Part& part = part_of(subject, hash);
   Waited waited = Waited::not_at_all;
   // Looked for anew each time: whoever is waited for may be pushed out meanwhile.
   const auto is_over = [&] {
-    const auto found = part.map.find(Name{subject, hash});
-    if (found == part.map.end() || (found->second.is_pending && !found->second.is_queued)) return true;
-    if (found->second.is_pending) return false;
+    const Entry* const found = part.index.find(subject, hash);
+    if (found == nullptr || (found->is_pending && !found->is_queued)) return true;
+    if (found->is_pending) return false;
     waited = Waited::known;
     return true;
   };
@@ -181,14 +229,12 @@ PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
 }
 
 bool PlanCache::is_same(std::string_view subject, std::string_view text, Mark mark) {
-  std::size_t hash = 0;
+  std::uint64_t hash = 0;
   Part& part = part_of(subject, hash);
   const std::lock_guard lock(part.mutex);
-  const auto found = part.map.find(Name{subject, hash});
-  if (found == part.map.end()) return false;
-  Entry& entry = found->second;
-  if (entry.is_pending || entry.text != text || entry.mark.era != mark.era) return false;
-  entry.mark.reading = mark.reading;
+  Entry* const found = part.index.find(subject, hash);
+  if (found == nullptr || found->is_pending || found->text != text || found->mark.era != mark.era) return false;
+  found->mark.reading = mark.reading;
   return true;
 }
 
@@ -198,16 +244,16 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
   std::shared_ptr<const std::string> instead;
   if (terms != nullptr && !terms->instead.empty()) instead = std::make_shared<const std::string>(terms->instead);
   {
-    std::size_t hash = 0;
+    std::uint64_t hash = 0;
     Part& part = part_of(subject, hash);
     const std::lock_guard lock(part.mutex);
-    if (const auto found = part.map.find(Name{subject, hash}); found != part.map.end()) {
-      Entry& entry = found->second;
+    if (Entry* const found = part.index.find(subject, hash)) {
+      Entry& entry = *found;
       const bool was_pending = std::exchange(entry.is_pending, false);
       const bool has_changed = !was_pending && entry.text != text;
-      part.leave(*found, entry.ring());
+      part.leave(entry);
       entry.text = text;
-      part.enter(*found);
+      part.enter(entry);
       entry.is_queued = false;
       entry.mark = mark;
       if (terms != nullptr) {
@@ -235,11 +281,11 @@ bool PlanCache::next(Walk& walk, std::size_t most, std::vector<Seen>& seen) cons
       if (seen.size() >= enough) return true;
       const std::lock_guard lock(part.mutex);
       // Those without a row last: on their way to the others they are not lost, having just been answered for.
-      const std::vector<Part::Node*>& ring = part.rings[kRings - 1 - walk.ring];
+      const std::vector<Entry*>& ring = part.rings[kRings - 1 - walk.ring];
       walk.left = std::min(walk.left, ring.size());
       while (walk.left > 0 && seen.size() < enough) {
-        const auto& [key, entry] = *ring[--walk.left];
-        seen.push_back({key.text, entry.text, entry.mark, entry.asked, entry.is_pending});
+        const Entry& entry = *ring[--walk.left];
+        seen.push_back({entry.subject, entry.text, entry.mark, entry.asked, entry.is_pending});
       }
       if (walk.left > 0) return true;
     }

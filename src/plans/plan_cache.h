@@ -80,7 +80,8 @@ class PlanCache {
 
  private:
   struct Part;
-  Part& part_of(std::string_view subject, std::size_t& hash) const;
+  Part& part_of(std::string_view subject, std::uint64_t& hash) const;
+  void push_one_out(Part& part);
   bool is_full() const { return size() >= subjects_max_; }
 
   const std::size_t subjects_max_;

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "nearest.h"
+#include "plans/merged_rows.h"
 #include "plans/subject.h"
 
 namespace weir {
@@ -27,15 +28,16 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr Micros kLookEvery{200'000};  // for changes
+constexpr Micros kLookEvery{100'000};  // for changes
 constexpr auto kLockedPause = std::chrono::milliseconds{2};
 constexpr int kStepsBetweenLooks = 2'000;  // of SQLite's machine, until the deadline is looked at
 
 constexpr const char* kMakePlans =
     "CREATE TABLE IF NOT EXISTS weir_plans (subject TEXT PRIMARY KEY, plan TEXT,"
-    " updated TEXT DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')))";
+    " updated TEXT DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))) WITHOUT ROWID";
 constexpr const char* kMakeOverrides =
-    "CREATE TABLE IF NOT EXISTS weir_overrides (subject TEXT PRIMARY KEY, limits TEXT, until TEXT)";
+    "CREATE TABLE IF NOT EXISTS weir_overrides (subject TEXT PRIMARY KEY, limits TEXT, until TEXT)"
+    " WITHOUT ROWID";
 
 // Until when a call may go on. Where SQLite waits for a lock or works on a query, it asks here.
 struct Deadline {
@@ -148,19 +150,18 @@ class SqliteSource final : public PlanSource {
     begin_call();
     if (!query_.empty()) return fail(ErrorCode::not_found, "a query knows subjects only one by one");
     if (reader_ == nullptr) return fail(ErrorCode::unavailable, name() + " is not open");
-    const Use use(all_.get());
-    use.bind(1, after);
-    use.bind(2, most);
-    std::vector<PlanRow> rows;
-    int code = SQLITE_ROW;
-    while ((code = use.step()) == SQLITE_ROW) {
-      PlanRow row;
-      row.subject = use.text(5, row.error).value_or("");
-      take(use, row);
-      rows.push_back(std::move(row));
-    }
-    if (code != SQLITE_DONE) return fail(described(reader_.get(), code));
-    return rows;
+    Result<std::vector<PlanRow>> plans = page(all_.get(), after, most, [](const Use& use, PlanRow& row) {
+      row.has_plan = true;
+      row.plan = use.text(1, row.error);
+    });
+    if (!plans || !has_overrides_) return plans;
+    Result<std::vector<PlanRow>> overrides = page(all_overrides_.get(), after, most, [](const Use& use, PlanRow& row) {
+      row.has_override = true;
+      row.limits = use.text(1, row.error);
+      row.until = use.text(2, row.error);
+    });
+    if (!overrides) return overrides;
+    return merged_rows(*std::move(plans), *std::move(overrides), most);
   }
 
   Result<Changes> wait(Micros most) override {
@@ -214,6 +215,7 @@ class SqliteSource final : public PlanSource {
     find_.reset();
     override_.reset();
     all_.reset();
+    all_overrides_.reset();
     version_.reset();
     reader_.reset();
   }
@@ -355,24 +357,24 @@ class SqliteSource final : public PlanSource {
   }
 
   Result<void> prepare_all() {
-    const std::string overrides = has_overrides_ ? "weir_overrides" : "(SELECT NULL subject, NULL limits, NULL until)";
-    const std::string columns = "p.subject IS NOT NULL, p.plan, o.subject IS NOT NULL, o.limits, o.until";
-    const std::string joined =
-        " LEFT JOIN weir_plans p ON p.subject = s.subject LEFT JOIN " + overrides + " o ON o.subject = s.subject";
     if (query_.empty()) {
-      if (Result<void> made = keep(find_, "SELECT " + columns + " FROM (SELECT ?1 subject) s" + joined); !made) {
-        return made;
-      }
-      const auto first = [](const std::string& table) {
-        return "SELECT * FROM (SELECT subject FROM " + table +
-               " WHERE subject > ?1 AND typeof(subject) = 'text' ORDER BY subject LIMIT ?2)";
-      };
-      const std::string names = first("weir_plans") + (has_overrides_ ? " UNION " + first("weir_overrides") : "");
-      const std::string page = "SELECT subject FROM (" + names + ") ORDER BY subject LIMIT ?2";
+      const std::string overrides =
+          has_overrides_ ? "weir_overrides" : "(SELECT NULL subject, NULL limits, NULL until)";
       if (Result<void> made =
-              keep(all_, "SELECT " + columns + ", s.subject FROM (" + page + ") s" + joined + " ORDER BY s.subject");
+              keep(find_,
+                   "SELECT p.subject IS NOT NULL, p.plan, o.subject IS NOT NULL, o.limits, o.until FROM (SELECT "
+                   "?1 subject) s LEFT JOIN weir_plans p ON p.subject = s.subject LEFT JOIN " +
+                       overrides + " o ON o.subject = s.subject");
           !made) {
         return made;
+      }
+      const std::string first = " WHERE subject > ?1 AND typeof(subject) = 'text' ORDER BY subject LIMIT ?2";
+      if (Result<void> made = keep(all_, "SELECT subject, plan FROM weir_plans" + first); !made) return made;
+      if (has_overrides_) {
+        if (Result<void> made = keep(all_overrides_, "SELECT subject, limits, until FROM weir_overrides" + first);
+            !made) {
+          return made;
+        }
       }
     } else {
       if (Result<void> made = prepare_query(); !made) return made;
@@ -470,6 +472,23 @@ class SqliteSource final : public PlanSource {
     });
   }
 
+  // The first rows of a table after a subject.
+  template <class Take>
+  Result<std::vector<PlanRow>> page(sqlite3_stmt* statement, std::string_view after, std::size_t most, Take take_row) {
+    const Use use(statement);
+    use.bind(1, after);
+    use.bind(2, most);
+    std::vector<PlanRow> rows;
+    int code = SQLITE_ROW;
+    while ((code = use.step()) == SQLITE_ROW) {
+      PlanRow& row = rows.emplace_back();
+      row.subject = use.text(0, row.error).value_or("");
+      take_row(use, row);
+    }
+    if (code != SQLITE_DONE) return fail(described(reader_.get(), code));
+    return rows;
+  }
+
   // Whether anything has changed. A lock is no error before it has lasted as long as a call may.
   Result<Changes> look() {
     deadline_.at = nanoseconds{0};
@@ -555,7 +574,7 @@ class SqliteSource final : public PlanSource {
   const int wake_;
   Deadline deadline_;
   SqliteConnection reader_;
-  Statement find_, override_, all_, version_;
+  Statement find_, override_, all_, all_overrides_, version_;
   int value_place_ = 0, kind_place_ = 0, limits_column_ = -1, until_column_ = -1;
   bool has_overrides_ = false, was_open_ = false;
   Files read_;
