@@ -148,6 +148,7 @@ Control::Found Control::find_files() {
       return out;
     }
     out.envoy = options_.envoy;
+    if (options_.file.empty()) out.policy->envoy = options_.envoy;  // as if a config said no more than this
   }
   if (out.envoy.path.empty()) return out;
   auto files = read_envoy_files(out.envoy.path);
