@@ -24,7 +24,11 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
     impl_->tally.begin_policy();
     auto book = Rulebook::make(
         *std::move(checked), [](const Quota& quota) { return compile(quota); },
-        [this](std::string_view rule) { return impl_->tally.number_of(rule); });
+        [this](std::string_view rule) {
+          const std::uint32_t number = impl_->tally.number_of(rule);
+          impl_->ledger.learn(number, rule);
+          return number;
+        });
     if (!book) return fail(std::move(book.error()));
     auto in_force = impl_->rules.load();
     PolicyChanges changes;
