@@ -72,7 +72,7 @@ class Ledger {
   static constexpr std::size_t kUsedMax = 768;  // of them
   static constexpr std::size_t kIdBytes = 99;   // a longer id is entered at once
 
-  struct Slot {
+  struct alignas(64) Slot {
     Sums sums;
     std::uint32_t rule;
     std::uint8_t size;

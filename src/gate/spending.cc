@@ -43,9 +43,12 @@ class Gate::Impl::Lines {
     const BookLimit& limit = book_.limit(bill_.limits[charge]);
     const BookRule& rule = book_.rule(limit.rule);
     if (rule.rule->by_hand) return;
-    const std::string_view body = key_body(bill_.charges[charge].key, limit.suffix);
-    lines_.add(Ledger::Line{rule.counts, subject_of(body, *rule.per, book_.policy().identity, rooms_[lines_.size()]),
-                            sums});
+    SubjectRoom& room = rooms_[lines_.size()];
+    Ledger::Line& line = lines_.add();
+    line.rule = rule.counts;
+    line.subject =
+        subject_of(key_body(bill_.charges[charge].key, limit.suffix), *rule.per, book_.policy().identity, room);
+    line.sums = sums;
   }
   bool is_first_of_rule(std::size_t charge) const {
     return charge == 0 || book_.limit(bill_.limits[charge]).rule != book_.limit(bill_.limits[charge - 1]).rule;
