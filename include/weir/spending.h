@@ -16,8 +16,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "weir/result.h"
 
 namespace weir {
 
@@ -62,9 +66,12 @@ struct SpendingReport {
 // The accounts of a day, as text that a gate takes back. Many processes may each keep theirs.
 struct SavedSpending {
   std::int64_t day = 0;       // since the epoch
+  std::string date{};         // the same as `2026-09-21`
   std::uint64_t version = 0;  // of this day
   std::string text{};
 };
+// Why a text is none of these; nothing if it is.
+std::optional<Error> refuse_spending(std::string_view text);
 
 struct SpendingStats {
   std::size_t accounts = 0;   // of today

@@ -248,7 +248,7 @@ std::vector<SavedSpending> Ledger::unsaved(Micros now) {
     const std::lock_guard lock(books_);
     for (const auto& [number, day] : days_) {
       if (day.version == day.saved) continue;
-      Unsaved& one = found.emplace_back(Unsaved{{number, day.version, {}}, {}, day.text});
+      Unsaved& one = found.emplace_back(Unsaved{{number, day_text(number), day.version, {}}, {}, day.text});
       if (day.sheet != nullptr) one.accounts = day.sheet->copy();
     }
   }

@@ -132,6 +132,12 @@ Result<std::pair<std::int64_t, std::int64_t>> days_of(const SpendingQuery& query
 
 }  // namespace
 
+std::optional<Error> refuse_spending(std::string_view text) {
+  auto accounts = parse_accounts(text);
+  if (accounts) return {};
+  return std::move(accounts.error());
+}
+
 Result<SpendingReport> Gate::spending(const SpendingQuery& query, std::span<const std::string> others) const noexcept {
   return guarded([&]() -> Result<SpendingReport> {
     Ledger& ledger = impl_->ledger;
