@@ -104,6 +104,7 @@ constexpr auto kAdminRoutes = std::to_array<Route>({
     {"/admin/v1/keys/reset", "POST", "POST", reset_route},
     {"/admin/v1/keys/ban", "POST", "POST", ban_route},
     {"/admin/v1/top", "GET", "GET, HEAD", top_route},
+    {"/admin/v1/usage", "GET", "GET, HEAD", usage_route},
     {"/admin/v1/log", "GET", "GET, HEAD, PUT", log_route},
     {"/admin/v1/log", "PUT", "GET, HEAD, PUT", set_log_route},
 });

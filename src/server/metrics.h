@@ -31,6 +31,13 @@ struct ConfigMetrics {
   std::uint64_t changes_active = 0;
 };
 
+// How the accounts of who spent what are kept.
+struct UsageMetrics {
+  SpendingStats stats{};
+  Micros written_at{0};  // 0: they are in memory only, or were not written yet
+  std::uint64_t write_failures = 0;
+};
+
 // How often something was read again.
 struct ReloadCounts {
   std::uint64_t ok = 0, failed = 0;
@@ -40,6 +47,7 @@ struct ReloadCounts {
 // block.
 struct MetricsHooks {
   std::function<ConfigMetrics()> config{};
+  std::function<UsageMetrics()> usage{};
   std::function<std::uint64_t()> log_dropped{};
   std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
   std::function<std::uint64_t()> traces_sent{}, traces_dropped{};

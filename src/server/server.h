@@ -16,6 +16,7 @@
 #include <string>
 
 #include "admin/control.h"
+#include "admin/usage_keeper.h"
 #include "server/address.h"
 #include "server/admin_access.h"
 #include "server/bounds.h"
@@ -50,7 +51,8 @@ struct ServerOptions {
   DenialLogOptions denials{};
   TraceOptions traces{};
   Control* control = nullptr;  // what the admin port looks after, which outlives the server, too; null: nothing
-  AdminAccess admin_access{};  // who may
+  UsageKeeper* usage = nullptr;  // what it tells of who spent what; outlives the server, too; null: nothing
+  AdminAccess admin_access{};    // who may
   std::string state{};         // the file, as it is told to people
 };
 
