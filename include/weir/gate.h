@@ -24,6 +24,7 @@
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
+#include "weir/spending.h"
 #include "weir/usage.h"
 
 namespace weir {
@@ -36,7 +37,8 @@ struct RuleReservation {
 };
 
 struct GateOptions {
-  KeyNames key_names = KeyNames::plain;
+  KeyNames key_names = KeyNames::plain;  // hashed: of subjects that spend, too, but without a secret
+  SpendingOptions spending{};
 };
 
 class Gate {
@@ -129,6 +131,21 @@ class Gate {
   std::vector<TopKey> top_keys(TopBy by, std::string_view rule, std::size_t n) const;
   Micros top_keys_cover() const;
   std::size_t top_keys_bytes() const;
+
+  // spending()
+  //
+  // What a subject spent, or who spent most; see weir/spending.h. `others` are texts that other processes saved: their
+  // numbers are added. not_found if it is not counted, invalid_argument if the question is not understood.
+  Result<SpendingReport> spending(const SpendingQuery& query, std::span<const std::string> others = {}) const noexcept;
+  SpendingStats spending_stats() const noexcept;
+
+  // unsaved_spending(), spending_saved(), take_spending()
+  //
+  // The days of which something is new, until they are called saved. What was saved is taken back, each day once, by a
+  // gate that has counted nothing yet.
+  Result<std::vector<SavedSpending>> unsaved_spending() noexcept;
+  void spending_saved(std::int64_t day, std::uint64_t version) noexcept;
+  Result<void> take_spending(std::string text) noexcept;
 
   // count_inline()
   //

@@ -120,6 +120,7 @@ Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, cons
   } else if (auto counted = charge_denied(bill, answer); !counted) {
     return counted;
   }
+  post(bill, answer, now);
   count(request, bill, answer, now);
   return {};
 }

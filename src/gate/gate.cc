@@ -41,7 +41,12 @@ Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy) {
   tally.begin_policy();
   return Rulebook::make(
       std::move(policy), [](const Quota& quota) { return compile(quota); },
-      [this](std::string_view rule) { return tally.number_of(rule); }, plans);
+      [this](std::string_view rule) {
+        const std::uint32_t number = tally.number_of(rule);
+        ledger.learn(number, rule);
+        return number;
+      },
+      plans);
 }
 
 Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {

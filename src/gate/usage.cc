@@ -118,14 +118,16 @@ void Gate::Impl::count_reversed(const Request& request, const Answer& allowed, s
   if (book.rule(*was).rule->by_hand) tally.take_back(Tally::kByHand, Tally::What::allowed);
   add(book.rule(*by), Tally::What::denied, now);
   const std::uint32_t weight = watch.weigh(now);
-  if (weight == 0) return;
+  if (weight == 0 && !ledger.is_on()) return;
   Facts facts(request, book.reading());
   if (facts.refuse()) return;
   KeyArena arena;
   const auto keys = book.keys_of(*by, facts, arena);
   if (!keys || keys->empty() || book.rule(*by).limits == 0) return;
   const std::string_view suffix = book.limit(book.rule(*by).first_limit).suffix;
-  watch.add_denial({book.rule(*by).counts, key_body(keys->front(), suffix), true}, weight, now);
+  const std::string_view body = key_body(keys->front(), suffix);
+  post_denial(book.rule(*by), book, body, now);
+  if (weight > 0) watch.add_denial({book.rule(*by).counts, body, true}, weight, now);
 }
 
 void Gate::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept {

@@ -29,6 +29,7 @@
 #include "command/rules_command.h"
 #include "command/state_command.h"
 #include "command/top_command.h"
+#include "command/usage_command.h"
 #include "nearest.h"
 #include "program/serve_command.h"
 
@@ -47,6 +48,7 @@ constexpr const char* kIntroduction =
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
     "  weir top                                     watch a running server: rates, rules, who is busiest\n"
+    "  weir usage user:42                           what it spent, by rule and day\n"
     "  weir doctor                                  what is not well with it, and what to do\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
@@ -60,7 +62,8 @@ std::string_view examples_of(std::string_view command) {
       {"schema", &kSchemaExamples},     {"bench", &kBenchExamples},
       {"check", &kCheckExamples},       {"keys", &kKeysExamples},
       {"rules", &kRulesExamples},       {"top", &kTopExamples},
-      {"plan", &kPlanExamples},         {"doctor", &kDoctorExamples},
+      {"plan", &kPlanExamples},         {"usage", &kUsageExamples},
+      {"doctor", &kDoctorExamples},
       {"manual", &kManualExamples},     {"completion", &kCompletionExamples},
   };
   for (const auto& [name, examples] : kExamples) {
@@ -127,6 +130,7 @@ int run_program(int argc, char** argv) try {
   RulesCommand rules_command(app);
   PlanCommand plan_command(app);
   TopCommand top_command(app);
+  UsageCommand usage_command(app);
   DoctorCommand doctor_command(app, WEIR_VERSION);
   DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
@@ -153,7 +157,8 @@ int run_program(int argc, char** argv) try {
     return exit_code;
   };
   const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
-                                     rules_command, plan_command, top_command, doctor_command, describe_commands);
+                                     rules_command, plan_command, top_command, usage_command, doctor_command,
+                                     describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

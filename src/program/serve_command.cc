@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "admin/reloader.h"
+#include "admin/usage_keeper.h"
 #include "command/complain.h"
 #include "log.h"
 #include "program/announce.h"
@@ -104,6 +105,13 @@ int ServeCommand::run() {
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   Gate gate(*limiter, usage_.gate_options());
   options.counting = &gate;
+  UsageKeeper usage(*limiter, gate, usage_.keeper_options(store_.state));
+  options.usage = &usage;
+  options.metrics.usage = [&gate, &usage] {
+    const UsageKept kept = usage.kept();
+    return UsageMetrics{
+        .stats = gate.spending_stats(), .written_at = kept.written_at, .write_failures = kept.failures};
+  };
   ControlOptions control_options = admin_.control(store_.state);
   control_options.log_level = log_.level;
   Control control(*limiter, gate, std::move(control_options));

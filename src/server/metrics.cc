@@ -25,6 +25,7 @@ class Page {
     write_table();
     write_config();
     write_plans();
+    write_usage();
     write_rest();
     write_process();
     out_.end();
@@ -209,6 +210,18 @@ class Page {
             {config.reloads_ok, config.reloads_failed});
     gauge("weir_kill_switch", "1 while all rules are off by hand, else 0.", config.kill_switch ? 1 : 0);
     gauge("weir_changes_active", "Changes made by hand that hold now.", config.changes_active);
+  }
+
+  void write_usage() {
+    const UsageMetrics usage = from_.hooks.usage ? from_.hooks.usage() : UsageMetrics{};
+    gauge("weir_usage_accounts", "Accounts of today: subjects, each once for each rule that it met.",
+          usage.stats.accounts);
+    gauge("weir_usage_accounts_max", "Accounts that a day has room for.", usage.stats.places);
+    counter("weir_usage_evicted_total", "Accounts that made room for others; numbers are no longer exact.",
+            usage.stats.evicted);
+    time("weir_usage_written_timestamp_seconds", "When all accounts were last on the disk; 0 if they never were.",
+         usage.written_at);
+    counter("weir_usage_write_failures_total", "How often accounts could not be written.", usage.write_failures);
   }
 
   void write_rest() {

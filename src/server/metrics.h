@@ -42,6 +42,13 @@ struct PlanMetrics {
   std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, waits_in_vain = 0;
 };
 
+// How the accounts of who spent what are kept.
+struct UsageMetrics {
+  SpendingStats stats{};
+  Micros written_at{0};  // 0: they are in memory only, or were not written yet
+  std::uint64_t write_failures = 0;
+};
+
 // How often something was read again.
 struct ReloadCounts {
   std::uint64_t ok = 0, failed = 0;
@@ -52,6 +59,7 @@ struct ReloadCounts {
 struct MetricsHooks {
   std::function<ConfigMetrics()> config{};
   std::function<std::optional<PlanMetrics>()> plans{};  // nothing without a database
+  std::function<UsageMetrics()> usage{};
   std::function<std::uint64_t()> log_dropped{};
   std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
   std::function<std::uint64_t()> traces_sent{}, traces_dropped{};
