@@ -110,8 +110,8 @@ rules:
   ask({.api_key = "secret"});
   ask({.ip = "192.0.2.7", .host = "any"});
   ask({.user = "a:b", .host = "any"});
-  const std::vector<std::string> expected = {"api_key:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b",
-                                             "ip:192.0.2.7", "user:a:b"};
+  const std::vector<std::string> expected = {
+      "api_key:sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b", "ip:192.0.2.7", "user:a:b"};
   EXPECT_EQ(plans->asked, expected) << "no path, so `tenants` is not about the first";
   const std::string long_name(5'000, 'x');
   EXPECT_EQ(passed(3, {.user = long_name, .host = "any"}), 1);

@@ -3,8 +3,9 @@
 //   class MyPlans final : public weir::Plans { ... };
 //   gate.use_plans(std::make_shared<MyPlans>());
 //
-// A subject is written as its kind and its value: user:42, tenant:acme, api_key: and the SHA-256 of the key in
-// hexadecimal. All members may be called from any thread at once. Tested by tests/plan_rules_test.cc.
+// A subject is written as its kind and its value: user:42, tenant:acme, api_key:sha256: and the hash of the key in
+// hexadecimal, ip:192.0.2.1 or ip:2001:db8::/64. All members may be called from any thread at once. Tested by
+// tests/plan_rules_test.cc.
 #pragma once
 
 #include <memory>

@@ -8,8 +8,8 @@
 
 #include "nearest.h"
 #include "policy/dimension.h"
-#include "policy/ip_address.h"
 #include "policy/overrides.h"
+#include "policy/subject.h"
 #include "weir/limit.h"
 
 namespace weir {
@@ -87,25 +87,17 @@ Result<JudgedRow> judge_row(const Policy& policy, const PlanRow& row) {
 
 Result<std::string> canonical_subject(std::string_view text) {
   constexpr std::array<std::string_view, 4> kKinds = {"user", "tenant", "api_key", "ip"};
-  constexpr std::size_t kHashBytes = 64;
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   if (colon == text.npos || std::ranges::count(kKinds, kind) == 0) {
     return refuse("who is " + in_quotes(text, kShownBytes) + "? Write user:42, tenant:acme, api_key:… or ip:192.0.2.1");
   }
-  std::string value(text.substr(colon + 1));
+  const std::string value(text.substr(colon + 1));
   if (value.empty() || value.size() > 512) return refuse("a subject has 1 to 512 bytes behind " + std::string(kind));
-  if (kind == "ip") {
-    const auto address = parse_ip(value);
-    if (!address) return refuse(in_quotes(value, kShownBytes) + " is no address");
-    return "ip:" + to_string(*address);
-  }
-  if (kind == "api_key") {
-    const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-    std::ranges::transform(value, value.begin(), [](char c) { return c >= 'A' && c <= 'F' ? char(c + 32) : c; });
-    if (value.size() != kHashBytes || !std::ranges::all_of(value, is_hex)) {
-      return refuse("an API key is known by its SHA-256 in hexadecimal: printf %s KEY | sha256sum");
-    }
+  if (kind == "ip" || kind == "api_key") {
+    const auto id = parse_subject(text);
+    if (!id) return fail(id.error());
+    return subject_text(*id);
   }
   return std::string(kind) + ':' + value;
 }

@@ -18,7 +18,7 @@ Result<JudgedRow> judge_row(const Policy& policy, const PlanRow& row);
 
 // canonical_subject()
 //
-// The subject as directories know it: `user:42`, `api_key:` and a SHA-256 in small letters, `ip:192.0.2.1`.
+// The subject as directories know it: `user:42`, `api_key:sha256:…`, `ip:192.0.2.1`, `ip:2001:db8::/64`.
 Result<std::string> canonical_subject(std::string_view text);
 
 }  // namespace weir

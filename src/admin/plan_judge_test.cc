@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sha256.h"
+
 namespace weir {
 namespace {
 
@@ -68,8 +70,10 @@ TEST(PlanJudge, KnowsSubjectsByOneNameEach) {
   EXPECT_EQ(*canonical_subject("user:42"), "user:42");
   EXPECT_EQ(*canonical_subject("user:a:b"), "user:a:b");
   EXPECT_EQ(*canonical_subject("ip:::ffff:192.0.2.1"), "ip:192.0.2.1");
-  EXPECT_EQ(*canonical_subject("api_key:" + std::string(64, 'A')), "api_key:" + std::string(64, 'a'));
-  for (const char* text : {"", "42", "user", "user:", "users:42", "api_key:secret", "ip:here", ":42"}) {
+  EXPECT_EQ(*canonical_subject("ip:2001:db8::1"), "ip:2001:db8::/64");
+  EXPECT_EQ(*canonical_subject("api_key:sha256:" + std::string(64, 'a')), "api_key:sha256:" + std::string(64, 'a'));
+  EXPECT_EQ(*canonical_subject("api_key:secret"), "api_key:sha256:" + hex(sha256("secret")));
+  for (const char* text : {"", "42", "user", "user:", "users:42", "ip:here", ":42"}) {
     EXPECT_FALSE(canonical_subject(text)) << text;
   }
 }

@@ -55,7 +55,7 @@ PlanCommand::PlanCommand(CLI::App& app) {
   remove_ = server_.add_subcommand(*plan_, "remove", "Take a subject off its plan, or off its own limits");
   show_ = server_.add_subcommand(*plan_, "show", "What the database says of a subject, and what holds");
   for (CLI::App* one : {set_, override_, remove_, show_}) {
-    one->add_option("SUBJECT", subject_, "user:42, tenant:acme, ip:192.0.2.1, api_key: and its SHA-256")->required();
+    one->add_option("SUBJECT", subject_, "user:42, tenant:acme, ip:192.0.2.1, api_key:sha256:…")->required();
   }
   set_->add_option("PLAN", name_, "One of the tiers of the config")->required();
   override_->add_option("LIMITS", name_, "5000/minute, or several: '50/second, 5000/minute'")->required();

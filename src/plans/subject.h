@@ -1,4 +1,4 @@
-// A subject's two parts: user:42 is of the kind `user` and has the value `42`.
+// A subject's two parts: user:42 is of the kind `user` and has the value `42`. Of api_key:sha256:… it is the hash.
 //
 // Also what a database may say at most: nobody has a plan with a name of a page. Pure; any thread. Tested by
 // sqlite_source_test.cc.
@@ -19,7 +19,10 @@ struct SubjectParts {
 inline SubjectParts parts_of_subject(std::string_view subject) {
   const std::size_t colon = subject.find(':');
   if (colon == subject.npos) return {"", subject};
-  return {subject.substr(0, colon), subject.substr(colon + 1)};
+  SubjectParts parts{subject.substr(0, colon), subject.substr(colon + 1)};
+  constexpr std::string_view kHash = "sha256:";
+  if (parts.kind == "api_key" && parts.value.starts_with(kHash)) parts.value.remove_prefix(kHash.size());
+  return parts;
 }
 
 }  // namespace weir

@@ -11,7 +11,14 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kSubjectBytesMax = 512;  // nobody has a longer name in a database
+constexpr std::size_t kPlanSubjectMax = 512;  // nobody has a longer name in a database
+
+// As subject_text() writes it.
+std::string network_text(const IpAddress& network, const Dimension& dimension) {
+  const unsigned bits = network.is_v4() ? dimension.v4_bits : dimension.v6_bits;
+  const bool is_whole = bits == (network.is_v4() ? 32U : 128U);
+  return to_string(network) + (is_whole ? "" : '/' + std::to_string(bits));
+}
 
 }  // namespace
 
@@ -54,16 +61,16 @@ bool Rulebook::append_subject(const Dimension& dimension, Facts& facts, KeyArena
     case AttributeKind::ip:
       if (facts.ip() == nullptr) return false;
       out.raw("ip:");
-      out.raw(to_string(truncated(*facts.ip(), dimension.v4_bits, dimension.v6_bits)));
+      out.raw(network_text(truncated(*facts.ip(), dimension.v4_bits, dimension.v6_bits), dimension));
       return true;
     case AttributeKind::api_key:
       if (facts.request().api_key.empty()) return false;
-      out.raw("api_key:");
+      out.raw("api_key:sha256:");
       out.raw(hex(facts.key_hash()));
       return true;
     default: {
       const std::string_view value = facts.value(dimension.kind, dimension.name);
-      if (value.empty() || value.size() > kSubjectBytesMax) return false;
+      if (value.empty() || value.size() > kPlanSubjectMax) return false;
       out.raw(to_string(dimension.kind));
       out.raw(":");
       out.raw(value);

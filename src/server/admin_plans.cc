@@ -119,7 +119,7 @@ HttpNext list_plans_route(const HttpCall& call, HttpService& service, HttpWork&)
     if (parameter.name == "after") {
       after = parameter.value;
     } else if (parameter.name == "n") {
-      const auto n = count_of(parameter.value, kListedMax);
+      const auto n = count_of("n", parameter.value, kListedMax);
       if (!n) return refuse_body(service, n.error());
       most = *n;
     } else {
