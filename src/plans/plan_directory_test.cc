@@ -473,25 +473,25 @@ struct SqliteDirectory : testing::Test {
 };
 
 TEST_F(SqliteDirectory, AnUpgradeIsSeenWithinASecondAlsoAmongAHundredThousand) {
-  fill(100'000);
+  fill(kManySubjects);
   const auto plans = make();
   OtherProgram other(file);
   double longest = 0;
   for (int i = 0; i < 5; ++i) {
-    other.run("UPDATE weir_plans SET plan = 'pro' WHERE subject = '" + user(99'999 - i) + "'");
-    longest = std::max(longest, until([&] { return plans->find(user(99'999 - i)).plan == "pro"; }));
+    other.run("UPDATE weir_plans SET plan = 'pro' WHERE subject = '" + user(kManySubjects - 1 - i) + "'");
+    longest = std::max(longest, until([&] { return plans->find(user(kManySubjects - 1 - i)).plan == "pro"; }));
   }
-  std::printf("an upgrade among 100,000 was seen within %.0f ms\n", longest * 1e3);
+  std::printf("an upgrade among %d was seen within %.0f ms\n", kManySubjects, longest * 1e3);
   EXPECT_LT(longest, 5);  // one second on a machine that has nothing else to do
 }
 
 TEST_F(SqliteDirectory, AHundredThousandChangesAtOnceDoNotHoldUpAnyQuestion) {
-  fill(100'000);
+  fill(kManySubjects);
   const auto plans = make();
   std::atomic<bool> is_done{false};
   double longest = 0;
   std::thread asking([&] {
-    for (int i = 0; !is_done.load(); i = (i + 7'919) % 100'000) {
+    for (int i = 0; !is_done.load(); i = (i + 7'919) % kManySubjects) {
       const std::string subject = user(i);
       const auto start = read_stopwatch();
       plans->find(subject);
@@ -500,12 +500,13 @@ TEST_F(SqliteDirectory, AHundredThousandChangesAtOnceDoNotHoldUpAnyQuestion) {
   });
   OtherProgram(file).run("UPDATE weir_plans SET plan = 'pro'");
   const auto start = read_stopwatch();
-  until([&] { return plans->status().changes >= 100'000; });
+  until([&] { return plans->status().changes >= std::uint64_t{kManySubjects}; });
   const double took = seconds_since(start);
   is_done = true;
   asking.join();
-  for (int i = 0; i < 100'000; ++i) ASSERT_EQ(plans->find(user(i)).plan, "pro") << i;
-  std::printf("100,000 changes were seen within %.0f ms; the longest find() took %.2f ms\n", took * 1e3, longest * 1e3);
+  for (int i = 0; i < kManySubjects; ++i) ASSERT_EQ(plans->find(user(i)).plan, "pro") << i;
+  std::printf("%d changes were seen within %.0f ms; the longest find() took %.2f ms\n", kManySubjects, took * 1e3,
+              longest * 1e3);
   EXPECT_LT(longest, 0.5);  // among all others on the machine
 }
 

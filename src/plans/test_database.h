@@ -61,13 +61,20 @@ class OtherProgram {
   sqlite3* connection_ = nullptr;
 };
 
+// As many subjects as are promised; fewer where every access is watched.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kManySubjects = 10'000;
+#else
+inline constexpr int kManySubjects = 100'000;
+#endif
+
 inline double seconds_since(std::chrono::nanoseconds start) {
   return std::chrono::duration<double>(read_stopwatch() - start).count();
 }
 
 // Until it is so, but not for ever. How long it took, in seconds.
 template <class Condition>
-double until(Condition condition, double seconds_max = 20) {
+double until(Condition condition, double seconds_max = 60) {
   const auto start = read_stopwatch();
   while (!condition()) {
     if (seconds_since(start) > seconds_max) {
