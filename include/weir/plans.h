@@ -1,10 +1,10 @@
 // Who is on which plan: what a rule with `limit: plan` asks about its subject.
 //
-//   class MyPlans final : public weir::Plans { … };               // or make_plan_directory() over a database
+//   class MyPlans final : public weir::Plans { ... };
 //   gate.use_plans(std::make_shared<MyPlans>());
 //
 // A subject is written as its kind and its value: user:42, tenant:acme, api_key: and the SHA-256 of the key in
-// hexadecimal. All members may be called from any thread at once. Tested by tests/plans_test.cc.
+// hexadecimal. All members may be called from any thread at once. Tested by tests/plan_rules_test.cc.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct PlanTerms {
   std::string_view plan{};                       // a tier's name; empty: the default one. Lives as long as the Plans
   std::shared_ptr<const std::string> instead{};  // quotas that hold instead of the tier's: `10/second, 5000/hour`
   Micros until{0};                               // how long those do, since the epoch; 0: without end
-  bool is_pending = false;                       // nobody has answered yet; until then the default plan holds
+  bool is_pending = false;  // nobody has answered yet; until then the default plan holds, counted apart
 };
 
 class Plans {
@@ -34,7 +34,8 @@ class Plans {
 
   // wait()
   //
-  // Until a subject that is pending is known, but not for longer than a check may take. False if it still is not.
+  // Until a subject that is pending is known, but for no longer than a check may take, and not at all if waiting has
+  // lately taken too much time. False if it still is not.
   virtual bool wait(std::string_view subject) noexcept = 0;
 };
 

@@ -31,6 +31,8 @@ constexpr std::size_t kWantedAtOnce = 256;
 constexpr Micros kIdleMax{1'000'000};
 constexpr Micros kPauseFirst{50'000}, kPauseMax{500'000};
 constexpr Micros kTick{100'000};
+constexpr std::int64_t kWaitShare = 10;  // of the time of those who ask, at most a tenth is waiting
+constexpr Micros kWaitAhead{500'000};
 
 }  // namespace
 
@@ -67,6 +69,8 @@ struct PlanDirectory::Impl {
   }
   template <class T, class Ask>
   Result<T> ask(Ask question);
+  bool may_wait(Micros now) const;
+  void note_wait(Micros begun, Micros ended);
 
   const std::unique_ptr<PlanSource> source;
   const PlanDirectoryOptions options;
@@ -94,6 +98,7 @@ struct PlanDirectory::Impl {
 
   std::atomic<bool> waiting_pays{true};  // until one has waited in vain
   std::atomic<std::uint64_t> waits{0}, waits_in_vain{0};
+  std::atomic<std::int64_t> waited_to_us{0};  // as far as the time reaches that was paid for with waiting
   std::minstd_rand random;
   Sleeper nap;
   std::thread thread;
@@ -249,6 +254,19 @@ void PlanDirectory::Impl::want(std::string_view subject) {
   if (is_first) source->wake();
 }
 
+// So that a flood of new subjects does not make its callers wait all the time: a tenth of it is theirs, and a little
+// more at first.
+bool PlanDirectory::Impl::may_wait(Micros now) const {
+  return waited_to_us.load(std::memory_order_relaxed) < (now + kWaitAhead).count();
+}
+
+void PlanDirectory::Impl::note_wait(Micros begun, Micros ended) {
+  const std::int64_t cost = kWaitShare * (ended - begun).count();
+  std::int64_t before = waited_to_us.load(std::memory_order_relaxed);
+  while (!waited_to_us.compare_exchange_weak(before, std::max(before, begun.count()) + cost)) {
+  }
+}
+
 // Lets the thread ask, between two of its own questions.
 template <class T, class Ask>
 Result<T> PlanDirectory::Impl::ask(Ask question) {
@@ -292,6 +310,7 @@ PlanTerms PlanDirectory::find(std::string_view subject) noexcept {
     bool wants_lookup = false;
     PlanTerms terms = impl_->cache.find(subject, wants_lookup);
     if (wants_lookup) impl_->want(subject);
+    if (terms.until != Micros{0} && impl_->clock.now() >= terms.until) terms.instead = nullptr;
     return terms;
   } catch (const std::exception&) {
     return {.is_pending = true};  // no memory for one more
@@ -300,9 +319,11 @@ PlanTerms PlanDirectory::find(std::string_view subject) noexcept {
 
 bool PlanDirectory::wait(std::string_view subject) noexcept {
   if (subject.size() > kSubjectBytesMax) return true;
-  const bool pays = impl_->waiting_pays.load(std::memory_order_relaxed);
+  const Micros begun = impl_->clock.now();
+  const bool pays = impl_->waiting_pays.load(std::memory_order_relaxed) && impl_->may_wait(begun);
   if (pays) impl_->waits.fetch_add(1, std::memory_order_relaxed);
   const PlanCache::Waited waited = impl_->cache.wait(subject, pays ? impl_->options.wait : Micros{0});
+  if (pays) impl_->note_wait(begun, impl_->clock.now());
   if (pays && waited == PlanCache::Waited::in_vain) {
     impl_->waits_in_vain.fetch_add(1, std::memory_order_relaxed);
     impl_->waiting_pays.store(false, std::memory_order_relaxed);
