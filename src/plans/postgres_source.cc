@@ -26,7 +26,7 @@ constexpr unsigned kDate = 1082, kTimestamp = 1114, kTimestampWithZone = 1184;  
 // Many changes at once are told as one of everything.
 constexpr const char* kMakeTelling = R"(
 SELECT pg_advisory_xact_lock(7018981);
-CREATE OR REPLACE FUNCTION weir_tell() RETURNS trigger LANGUAGE plpgsql AS $weir$
+CREATE OR REPLACE FUNCTION weir_changed() RETURNS trigger LANGUAGE plpgsql AS $weir$
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
     PERFORM pg_notify('weir_plans', '');
@@ -44,7 +44,7 @@ std::string make_table(const std::string& table, const std::string& columns) {
   const auto trigger = [&](const std::string& event, const std::string& tables) {
     const std::string name = "weir_tell_" + lower(event);
     sql += "DROP TRIGGER IF EXISTS " + name + " ON " + table + "; CREATE TRIGGER " + name + " AFTER " + event + " ON " +
-           table + tables + " FOR EACH STATEMENT EXECUTE FUNCTION weir_tell();";
+           table + tables + " FOR EACH STATEMENT EXECUTE FUNCTION weir_changed();";
   };
   trigger("INSERT", " REFERENCING NEW TABLE AS changed");
   trigger("UPDATE", " REFERENCING OLD TABLE AS before NEW TABLE AS changed");
