@@ -21,6 +21,7 @@ namespace weir {
 namespace {
 
 constexpr Micros kPingEvery{1'000'000};
+constexpr Micros kLookAtLogEvery{250'000};                                      // where that is how a change is noticed
 constexpr unsigned kDate = 1082, kTimestamp = 1114, kTimestampWithZone = 1184;  // types, as PostgreSQL numbers them
 
 // Many changes at once are told as one of everything.
@@ -423,7 +424,7 @@ class PostgresSource final : public PlanSource {
                                                     : query_.empty() ? "SELECT NULL FROM weir_plans LIMIT 1"
                                                                      : "SELECT 1");
     if (Result<void> is = well(answer); !is) return fail(is.error());
-    ping_at_ = read_stopwatch() + kPingEvery;
+    ping_at_ = read_stopwatch() + (can_listen_ ? kPingEvery : kLookAtLogEvery);
     if (can_listen_) return false;
     std::string log(answer->rows() > 0 ? answer->text(0, 0).value_or("") : "");
     std::swap(log, seen_log_);

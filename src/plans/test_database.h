@@ -5,17 +5,22 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "plans/plan_source.h"
+#include "weir/plans.h"
 
 namespace weir {
 
@@ -85,6 +90,34 @@ double until(Condition condition, double seconds_max = 60) {
   }
   return seconds_since(start);
 }
+
+// How long those who ask are held up. A thread loses the processor whenever the machine is busy; what counts is that it
+// gives the processor up because it waits for another.
+class Questions {
+ public:
+  void ask(Plans& plans, const std::string& subject) {
+    const auto start = read_stopwatch();
+    plans.find(subject);
+    const double took = seconds_since(start);
+    longest_ = std::max(longest_, took);
+    if (++asked_ == 1 || took > 0.001) {
+      rusage usage{};
+      getrusage(RUSAGE_THREAD, &usage);
+      if (std::exchange(gave_up_, usage.ru_nvcsw) != usage.ru_nvcsw && asked_ > 1) waited_ += took;
+    }
+  }
+  void expect_none_held_up(double seconds) const {
+    std::printf("%lld questions, the longest of %.1f ms; %.1f ms of %.0f were spent waiting\n", asked_, longest_ * 1e3,
+                waited_ * 1e3, seconds * 1e3);
+    EXPECT_GT(asked_, 100);
+    EXPECT_LT(waited_, seconds / 2 + 0.05);
+  }
+
+ private:
+  long long asked_ = 0;
+  long gave_up_ = 0;
+  double longest_ = 0, waited_ = 0;
+};
 
 inline std::string plan_of(const PlanRow& row) { return row.plan.value_or("NULL"); }
 
