@@ -15,8 +15,6 @@ namespace {
 using Room = PlanCache::Room;
 using Waited = PlanCache::Waited;
 
-std::string user(int number) { return "user:" + std::to_string(number); }
-
 PlanTerms ask(PlanCache& cache, const std::string& subject) {
   bool ignored = false;
   return cache.find(subject, ignored);

@@ -19,8 +19,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plans/plan_directory.h"
 #include "plans/plan_source.h"
-#include "weir/plans.h"
 
 namespace weir {
 
@@ -118,6 +118,36 @@ class Questions {
   long gave_up_ = 0;
   double longest_ = 0, waited_ = 0;
 };
+
+inline std::string user(int number) { return "user:" + std::to_string(number); }
+
+// Knows three plans, and quotas that begin with a number that makes sense.
+inline Result<JudgedRow> strict_judge(const PlanRow& row) {
+  JudgedRow judged;
+  if (row.has_plan) {
+    if (!row.plan) return fail(ErrorCode::invalid_argument, "its plan is NULL");
+    if (*row.plan != "free" && *row.plan != "pro" && *row.plan != "enterprise") {
+      return fail(ErrorCode::invalid_argument, "no plan is called '" + *row.plan + "'");
+    }
+    judged.plan = *row.plan;
+  }
+  if (row.has_override) {
+    if (!row.limits) return fail(ErrorCode::invalid_argument, "its limits are NULL");
+    const long long permits = std::strtoll(row.limits->c_str(), nullptr, 10);
+    if (permits <= 0 || permits > 1'000'000'000) {
+      return fail(ErrorCode::out_of_range, "'" + *row.limits + "' is no quota");
+    }
+    judged.instead = *row.limits;
+  }
+  return judged;
+}
+
+inline void until_plan(PlanDirectory& plans, const std::string& subject, const std::string& plan) {
+  until([&] {
+    const PlanTerms terms = plans.find(subject);
+    return !terms.is_pending && terms.plan == plan;
+  });
+}
 
 inline std::string plan_of(const PlanRow& row) { return row.plan.value_or("NULL"); }
 
