@@ -15,8 +15,6 @@ namespace {
 using Room = PlanCache::Room;
 using Waited = PlanCache::Waited;
 
-std::string user(int number) { return "user:" + std::to_string(number); }
-
 PlanTerms ask(PlanCache& cache, const std::string& subject) {
   bool ignored = false;
   return cache.find(subject, ignored);
@@ -181,7 +179,7 @@ TEST(PlanCache, AQuestionTakesLittle) {
   for (int i = 0; i < 100'000; ++i) subjects.push_back(user(i * 7'919 % 100'000));
   for (const std::size_t different : {std::size_t{1}, std::size_t{1'000}, subjects.size()}) {
     const auto start = read_stopwatch();
-    constexpr std::size_t kTimes = 1'000'000;
+    constexpr std::size_t kTimes = 200'000;
     std::size_t known = 0;
     bool ignored = false;
     for (std::size_t i = 0; i < kTimes; ++i) known += cache.find(subjects[i % different], ignored).plan.size();

@@ -202,7 +202,7 @@ void PlanDirectory::Impl::judge_if_new() {
 void PlanDirectory::Impl::come_up() {
   is_open = true;
   pause_max = kPauseFirst;
-  reader.read_all();
+  reader.start_over();
   waiting_pays.store(true, std::memory_order_relaxed);
   bool is_back = false;
   {

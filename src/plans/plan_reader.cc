@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kAtOnce = 256;      // subjects in one question
 constexpr std::size_t kPageRows = 1'000;  // some milliseconds
 constexpr std::size_t kChangedMax = 10'000;
+constexpr Micros kRestMax{250'000};
 
 Result<JudgedRow> take_at_its_word(const PlanRow& row) {
   return JudgedRow{row.plan.value_or(""), row.limits.value_or("")};
@@ -93,9 +94,18 @@ void PlanReader::read(std::vector<std::string> subjects) {
   for (std::string& subject : subjects) changed_.push_front(std::move(subject));
 }
 
-void PlanReader::read_all() {
-  is_again_ = work_ != Work::none;
-  if (is_again_) return;
+void PlanReader::start_over() {
+  work_ = Work::none;
+  changed_.clear();
+  rest_until_ = Micros{0};
+  is_again_ = true;
+}
+
+void PlanReader::read_all() { is_again_ = true; }
+
+void PlanReader::begin(Micros now) {
+  is_again_ = false;
+  began_at_ = now;
   if (!has_pages_) {
     begin_subjects();
     return;
@@ -119,15 +129,16 @@ void PlanReader::begin_subjects() {
   }
 }
 
-void PlanReader::finish() {
+void PlanReader::finish(Micros now) {
   work_ = Work::none;
-  if (std::exchange(is_again_, false)) read_all();
+  rest_until_ = now + std::clamp(now - began_at_, Micros{0}, kRestMax);
 }
 
 Result<void> PlanReader::turn(Micros now) {
   if (!changed_.empty()) {
     if (Result<void> done = look_up(take_some(changed_), PlanCache::Room::as_left, now); !done) return done;
   }
+  if (work_ == Work::none && is_again_ && now >= rest_until_) begin(now);
   switch (work_) {
     case Work::pages:
       return read_page(now);
@@ -175,7 +186,7 @@ Result<void> PlanReader::read_page(Micros now) {
       if (!one.text.empty() && one.mark.reading != reading_) subjects_.push_back(std::move(one.subject));
     }
   }
-  if (subjects_.empty()) finish();
+  if (subjects_.empty()) finish(now);
   return {};
 }
 
@@ -184,7 +195,7 @@ Result<void> PlanReader::read_subjects(Micros now) {
   if (!some.empty()) {
     if (Result<void> done = look_up(some, PlanCache::Room::as_left, now); !done) return done;
   }
-  if (subjects_.empty()) finish();
+  if (subjects_.empty()) finish(now);
   return {};
 }
 

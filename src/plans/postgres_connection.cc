@@ -150,8 +150,8 @@ Result<void> PostgresConnection::read_address() {
   PQconninfoFree(options);
   password_ = given["password"];
   const std::string& host = given["host"];
-  needs_names_ = given["hostaddr"].empty() && !host.empty() && host.front() != '/' &&
-                 host.find_first_not_of("0123456789.:abcdef,") != host.npos;
+  const bool is_number = host.find(':') != host.npos || host.find_first_not_of("0123456789.,") == host.npos;
+  needs_names_ = given["hostaddr"].empty() && !is_number && host.front() != '/';
   name_ = "postgresql://" + (given["user"].empty() ? "" : given["user"] + "@") + host +
           (given["port"].empty() ? "" : ":" + given["port"]) + "/" + given["dbname"];
   return {};

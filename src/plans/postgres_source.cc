@@ -21,12 +21,13 @@ namespace weir {
 namespace {
 
 constexpr Micros kPingEvery{1'000'000};
+constexpr Micros kLookAtLogEvery{250'000};                                      // where that is how a change is noticed
 constexpr unsigned kDate = 1082, kTimestamp = 1114, kTimestampWithZone = 1184;  // types, as PostgreSQL numbers them
 
 // Many changes at once are told as one of everything.
 constexpr const char* kMakeTelling = R"(
 SELECT pg_advisory_xact_lock(7018981);
-CREATE OR REPLACE FUNCTION weir_tell() RETURNS trigger LANGUAGE plpgsql AS $weir$
+CREATE OR REPLACE FUNCTION weir_changed() RETURNS trigger LANGUAGE plpgsql AS $weir$
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
     PERFORM pg_notify('weir_plans', '');
@@ -44,7 +45,7 @@ std::string make_table(const std::string& table, const std::string& columns) {
   const auto trigger = [&](const std::string& event, const std::string& tables) {
     const std::string name = "weir_tell_" + lower(event);
     sql += "DROP TRIGGER IF EXISTS " + name + " ON " + table + "; CREATE TRIGGER " + name + " AFTER " + event + " ON " +
-           table + tables + " FOR EACH STATEMENT EXECUTE FUNCTION weir_tell();";
+           table + tables + " FOR EACH STATEMENT EXECUTE FUNCTION weir_changed();";
   };
   trigger("INSERT", " REFERENCING NEW TABLE AS changed");
   trigger("UPDATE", " REFERENCING OLD TABLE AS before NEW TABLE AS changed");
@@ -423,7 +424,7 @@ class PostgresSource final : public PlanSource {
                                                     : query_.empty() ? "SELECT NULL FROM weir_plans LIMIT 1"
                                                                      : "SELECT 1");
     if (Result<void> is = well(answer); !is) return fail(is.error());
-    ping_at_ = read_stopwatch() + kPingEvery;
+    ping_at_ = read_stopwatch() + (can_listen_ ? kPingEvery : kLookAtLogEvery);
     if (can_listen_) return false;
     std::string log(answer->rows() > 0 ? answer->text(0, 0).value_or("") : "");
     std::swap(log, seen_log_);

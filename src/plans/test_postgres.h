@@ -40,6 +40,14 @@ class TestPostgres {
         run(programs() + "/initdb --no-sync --no-instructions -A trust -U weir --locale=C -E UTF8 -D " + data()));
     start();
   }
+  // A standby of another, which replays what that one writes.
+  explicit TestPostgres(const TestPostgres& primary) {
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms{0777});
+    EXPECT_TRUE(
+        run(programs() + "/pg_basebackup --no-sync -c fast -R -h " + primary.folder_.path() + " -U weir -D " + data()));
+    start();
+  }
+  TestPostgres& operator=(const TestPostgres&) = delete;
   ~TestPostgres() {
     resume();
     stop();
