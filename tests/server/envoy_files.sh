@@ -98,7 +98,9 @@ is "domains" "1 10" "$(metric weir_envoy_domains) $(metric weir_envoy_limits)"
 small() { printf 'domain: %s\ndescriptors:\n  - {key: k, %s}\n' "$1" "$(limit "$2")"; }
 # limit_of DOMAIN: what the files say, without a hit.
 limit_of() {
-  curl -s -m 20 "$http/json" -d "{\"domain\":\"$1\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"x\"}],\"hitsAddend\":\"0\"}]}" |
+  local question
+  question=$(entries k x)
+  domain=$1 ask "${question%\}},\"hitsAddend\":\"0\"}" |
     grep -o '"requestsPerUnit":[0-9]*' | cut -d: -f2
 }
 limit_is() { [ "$(limit_of "$1")" == "$2" ]; }
@@ -155,6 +157,13 @@ sleep 1
 is "--no-watch: nothing by itself" 1 "$(limit_of d)"
 kill -HUP "$pid"
 comes "SIGHUP" d 3
+
+# weir validate reads them, too.
+printf 'import: {envoy: v1}\n' >"$work/weir.yaml"
+has "validated" "0 rules, 1 limits of Envoy's, fine" "$("$program" validate "$work/weir.yaml" 2>&1)"
+sed -i 's/year/fortnight/' "$work/v1/d.yaml"
+has "validated: bad" "v1/d.yaml:3:33: the unit 'fortnight'" "$("$program" validate "$work/weir.yaml" 2>&1)"
+sed -i 's/fortnight/year/' "$work/v1/d.yaml"
 
 # What is refused at the start.
 refused() {
