@@ -241,7 +241,8 @@ void measure_reload(Report& report, const Scale& scale) {
   report.add({"checks lost", 0, ""});  // the first would have ended the program
 }
 
-constexpr Part<Scale> kParts[] = {{"paths", measure_paths}, {"eight", measure_eight}, {"spending", measure_spending}, {"reload", measure_reload}};
+constexpr Part<Scale> kParts[] = {
+    {"paths", measure_paths}, {"eight", measure_eight}, {"spending", measure_spending}, {"reload", measure_reload}};
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // Sheets of accounts against exact counts, on streams of every kind, and the text that accounts are kept in.
+//
+// What sheet.h promises is checked of every account and of every subject that has none.
 #include "gate/accounts.h"
 
 #include <gtest/gtest.h>
@@ -200,7 +202,8 @@ TEST(Accounts, GoOnInAnotherSheet) {
   std::mt19937_64 random = test::seeded();
   for (const std::size_t places : {20U, 50U, 500U}) {
     Books books(50, random());
-    for (int i = 0; i < 3'000; ++i) books.add("r" + std::to_string(i % 3), subject(random() % 100), {random() % 9, 0, 1});
+    for (int i = 0; i < 3'000; ++i)
+      books.add("r" + std::to_string(i % 3), subject(random() % 100), {random() % 9, 0, 1});
     Sheet next(20'000, places, random());
     next.take(books.sheet.copy());
     Books later(places, 1);

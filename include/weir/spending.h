@@ -58,8 +58,8 @@ struct SpendingQuery {
 };
 
 struct SpendingReport {
-  std::string from{}, to{};               // the days that it is about
-  std::vector<Spending> rows{};           // of a subject by day and rule; else the most first
+  std::string from{}, to{};                // the days that it is about
+  std::vector<Spending> rows{};            // of a subject by day and rule; else the most first
   std::vector<SpendingUnknown> unknown{};  // only for a subject
 };
 

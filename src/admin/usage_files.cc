@@ -36,7 +36,8 @@ std::optional<UsageFiles::File> file_of(const std::string& folder, const std::st
   const std::size_t dot = name.find('.');
   if (dot == name.npos || !is_date(std::string_view(name).substr(0, dot))) return {};
   for (unsigned seat = 0; seat < UsageFiles::kSeats; ++seat) {
-    if (name.substr(dot + 1) == std::to_string(seat)) return UsageFiles::File{folder + '/' + name, name.substr(0, dot), seat};
+    if (name.substr(dot + 1) == std::to_string(seat))
+      return UsageFiles::File{folder + '/' + name, name.substr(0, dot), seat};
   }
   return {};
 }
@@ -93,8 +94,8 @@ Result<std::string> UsageFiles::read(const File& file) {
   if (handle < 0) return usage_failed(file.path, "cannot be opened");
   struct stat about {};
   std::string text;
-  const bool is_ours = fstat(handle, &about) == 0 && S_ISREG(about.st_mode) &&
-                       static_cast<std::size_t>(about.st_size) <= kFileMax;
+  const bool is_ours =
+      fstat(handle, &about) == 0 && S_ISREG(about.st_mode) && static_cast<std::size_t>(about.st_size) <= kFileMax;
   if (is_ours) text.resize(static_cast<std::size_t>(about.st_size));
   std::size_t at = 0;
   while (at < text.size()) {

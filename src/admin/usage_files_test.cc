@@ -83,7 +83,9 @@ struct Process {
     EXPECT_TRUE(gate.apply(*parse_policy(kRules, "t")));
     keeper.emplace(limiter, gate, UsageKeeperOptions{.folder = folder.at("u"), .days = 3, .every = every});
   }
-  void spend(std::string_view user, std::int64_t cost) { EXPECT_TRUE(gate.check({.user = user, .cost = cost})->allowed); }
+  void spend(std::string_view user, std::int64_t cost) {
+    EXPECT_TRUE(gate.check({.user = user, .cost = cost})->allowed);
+  }
   std::int64_t spent(const std::string& user) {
     std::int64_t sum = 0;
     const auto report = keeper->report({.subject = "user:" + user});

@@ -37,7 +37,8 @@ void UsageKeeper::take_own() {
   if (!files) return log(LogLevel::error, "what was spent cannot be read", {{"reason", files.error().message}});
   for (const UsageFiles::File& file : *files) {
     if (file.seat != files_.seat()) continue;
-    const auto taken = UsageFiles::read(file).and_then([&](std::string text) { return gate_.take_spending(std::move(text)); });
+    const auto taken =
+        UsageFiles::read(file).and_then([&](std::string text) { return gate_.take_spending(std::move(text)); });
     if (taken) continue;
     const auto aside = UsageFiles::set_aside(file);
     ++kept_.set_aside;

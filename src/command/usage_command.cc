@@ -59,8 +59,9 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
   const auto &rows = answer.at("rows").items, &unknown = answer.at("unknown").items;
   std::string out;
   if (rows.empty()) {
-    out = (subject.empty() ? "nobody spent anything from " : printable(subject) + " spent nothing that is known from ") +
-          days + '\n';
+    out =
+        (subject.empty() ? "nobody spent anything from " : printable(subject) + " spent nothing that is known from ") +
+        days + '\n';
   } else if (subject.empty()) {
     TableText table({">spent", ">denied", "rule", "subject, " + days});
     for (const JsonValue& row : rows) {
@@ -89,7 +90,8 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
 
 UsageCommand::UsageCommand(CLI::App& app) {
   usage_ = server_.add_subcommand(app, "usage", "What a subject spent by rule and day, or who spent most");
-  usage_->add_option("SUBJECT", subject_, "user:42, tenant:acme, api_key:KEY, ip:192.0.2.1; without one, who spent most");
+  usage_->add_option("SUBJECT", subject_,
+                     "user:42, tenant:acme, api_key:KEY, ip:192.0.2.1; without one, who spent most");
   usage_->add_option("--rule", rule_, "By this rule only")->type_name("NAME");
   usage_->add_option("--days", days_, "So many, the last of them today")
       ->type_name("N")
@@ -115,9 +117,8 @@ std::optional<int> UsageCommand::run() {
                                     {"to", to_}}) {
     if (!value.empty()) target += std::string("&") + name + '=' + in_query(value);
   }
-  const auto done = server_.print({"GET", target}, [&](const JsonValue& answer) {
-    return csv_ ? csv_of(answer) : words_of(answer, subject);
-  });
+  const auto done = server_.print(
+      {"GET", target}, [&](const JsonValue& answer) { return csv_ ? csv_of(answer) : words_of(answer, subject); });
   if (done) return *done;
   return complain(done.error().message, done.error().code == ErrorCode::invalid_argument ? kNotUnderstood : kCouldNot);
 }

@@ -24,7 +24,10 @@ namespace weir {
 
 struct Gate::Impl {
   Impl(Limiter& with, const GateOptions& options)
-      : limiter(with), names(options.key_names), name_secret(random_id()), watch(with.now()),
+      : limiter(with),
+        names(options.key_names),
+        name_secret(random_id()),
+        watch(with.now()),
         ledger(options.spending, options.key_names == KeyNames::hashed) {}
 
   Limiter& limiter;

@@ -32,14 +32,15 @@ std::uint64_t word_at(const char* from) {
   return word;
 }
 
-// As mark_of(), but for short texts: the last bytes are read together with some before them, so that every reading is of
-// a size that the compiler knows.
+// As mark_of(), but for short texts: the last bytes are read together with some before them, so that every reading is
+// of a size that the compiler knows.
 std::uint64_t quick_mark(std::string_view text, std::uint64_t secret) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   const char* const end = text.data() + text.size();
   std::uint64_t mark = secret ^ (text.size() * kOdd);
   if (text.size() >= 8) {
-    for (const char* at = text.data(); end - at > 8; at += 8) mark = folded(mark ^ word_at<std::uint64_t>(at), kOdd) + secret;
+    for (const char* at = text.data(); end - at > 8; at += 8)
+      mark = folded(mark ^ word_at<std::uint64_t>(at), kOdd) + secret;
     return folded(folded(mark ^ word_at<std::uint64_t>(end - 8), kOdd) + secret, kOdd ^ secret);
   }
   std::uint64_t word = 0;

@@ -124,7 +124,7 @@ class Ledger {
   const std::uint64_t secret_;
   std::unique_ptr<std::array<Stripe, kStripes>> stripes_;
 
-  mutable std::mutex books_;  // guards what follows
+  mutable std::mutex books_;        // guards what follows
   std::vector<std::string> names_;  // of rules, by number
   std::map<std::int64_t, Day> days_;
   std::uint64_t evicted_before_ = 0;  // from sheets that are gone

@@ -126,7 +126,8 @@ Result<std::pair<std::int64_t, std::int64_t>> days_of(const SpendingQuery& query
   }
   out.from = day_text(from);
   out.to = day_text(to);
-  if (from > to) return fail(ErrorCode::invalid_argument, "the first day, " + out.from + ", is after the last, " + out.to);
+  if (from > to)
+    return fail(ErrorCode::invalid_argument, "the first day, " + out.from + ", is after the last, " + out.to);
   return std::pair{from, to};
 }
 

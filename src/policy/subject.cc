@@ -88,7 +88,9 @@ class Id {
   char* at_;
 };
 
-std::string_view whole(std::string_view from, std::string_view rest) { return from.substr(0, from.size() - rest.size()); }
+std::string_view whole(std::string_view from, std::string_view rest) {
+  return from.substr(0, from.size() - rest.size());
+}
 
 std::string hex_of(std::string_view bytes) {
   return hex({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
@@ -237,7 +239,8 @@ std::string subject_text(std::string_view id) {
 Result<std::string> parse_subject(std::string_view text) {
   if (text == "*") return std::string();
   const std::size_t colon = text.find(':');
-  constexpr std::string_view kForms = "write it like user:42, tenant:acme, api_key:KEY, ip:192.0.2.1 or header:x-org=acme";
+  constexpr std::string_view kForms =
+      "write it like user:42, tenant:acme, api_key:KEY, ip:192.0.2.1 or header:x-org=acme";
   if (colon == text.npos || colon + 1 == text.size()) return wrong_subject(text, kForms);
   std::string_view value = text.substr(colon + 1);
   AttributeKind kind = AttributeKind::user;

@@ -22,8 +22,8 @@ namespace {
 std::string id_of(const std::string& per, const Request& request, const std::string& identity = "[user, api_key, ip]") {
   const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
   std::vector<TextProblem> problems;
-  Policy policy = read_policy("identity: " + identity + "\nrules: [{name: one, per: " + per + ", limit: 9/h}]", problems,
-                              compile);
+  Policy policy =
+      read_policy("identity: " + identity + "\nrules: [{name: one, per: " + per + ", limit: 9/h}]", problems, compile);
   EXPECT_EQ(problem_lines("t", problems), "");
   const auto book = Rulebook::make(std::move(policy), compile);
   if (!book) return "wrong: " + book.error().message;

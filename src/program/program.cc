@@ -56,13 +56,13 @@ constexpr const char* kIntroduction =
 // What one types, by command; without a name, of all of them. Empty for those that need none.
 std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-      {"serve", &kServeExamples},           {"state", &kStateExamples},
-      {"validate", &kValidateExamples},     {"explain", &kExplainExamples},
-      {"schema", &kSchemaExamples},         {"bench", &kBenchExamples},
-      {"check", &kCheckExamples},           {"keys", &kKeysExamples},
-      {"rules", &kRulesExamples},           {"top", &kTopExamples},
-      {"usage", &kUsageExamples},           {"doctor", &kDoctorExamples},
-      {"manual", &kManualExamples},         {"completion", &kCompletionExamples},
+      {"serve", &kServeExamples},       {"state", &kStateExamples},
+      {"validate", &kValidateExamples}, {"explain", &kExplainExamples},
+      {"schema", &kSchemaExamples},     {"bench", &kBenchExamples},
+      {"check", &kCheckExamples},       {"keys", &kKeysExamples},
+      {"rules", &kRulesExamples},       {"top", &kTopExamples},
+      {"usage", &kUsageExamples},       {"doctor", &kDoctorExamples},
+      {"manual", &kManualExamples},     {"completion", &kCompletionExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;

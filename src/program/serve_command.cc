@@ -102,8 +102,7 @@ int ServeCommand::run() {
   options.usage = &usage;
   options.metrics.usage = [&gate, &usage] {
     const UsageKept kept = usage.kept();
-    return UsageMetrics{
-        .stats = gate.spending_stats(), .written_at = kept.written_at, .write_failures = kept.failures};
+    return UsageMetrics{.stats = gate.spending_stats(), .written_at = kept.written_at, .write_failures = kept.failures};
   };
   ControlOptions control_options = admin_.control(store_.state);
   control_options.log_level = log_.level;

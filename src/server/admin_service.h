@@ -27,7 +27,7 @@ struct DoorView {
 };
 
 struct AdminService {
-  Control* control = nullptr;  // null: nothing can be changed
+  Control* control = nullptr;    // null: nothing can be changed
   UsageKeeper* usage = nullptr;  // null: nobody knows who spent what
   AdminAccess access{};
   std::string version{};
