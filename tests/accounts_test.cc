@@ -1,4 +1,6 @@
 // Sheets of accounts against exact counts, on streams of every kind, and the text that accounts are kept in.
+//
+// What sheet.h promises is checked of every account and of every subject that has none.
 #include "gate/accounts.h"
 
 #include <gtest/gtest.h>

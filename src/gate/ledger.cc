@@ -110,9 +110,9 @@ void Ledger::put(Stripe& stripe, const Line& line) {
   Slots& slots = *stripe.slots;
   const std::uint64_t mark = quick_mark(line.subject, secret_ + line.rule) | 1;
   std::size_t at = (mark >> 32) % kSlots;
-  for (; slots.marks[at] != 0; at = (at + 1) % kSlots) {
+  for (; slots.slots[at].mark != 0; at = (at + 1) % kSlots) {
     Slot& slot = slots.slots[at];
-    if (slots.marks[at] != mark || slot.rule != line.rule) continue;
+    if (slot.mark != mark || slot.rule != line.rule) continue;
     if (std::string_view(slot.id.data(), slot.size) != line.subject) continue;
     return slot.sums.add(line.sums);
   }
@@ -121,7 +121,7 @@ void Ledger::put(Stripe& stripe, const Line& line) {
     return put(stripe, line);
   }
   Slot& slot = slots.slots[at];
-  slots.marks[at] = mark;
+  slot.mark = mark;
   slots.used[stripe.used++] = static_cast<std::uint16_t>(at);
   slot.rule = line.rule;
   slot.size = static_cast<std::uint8_t>(line.subject.size());
@@ -134,21 +134,52 @@ void Ledger::enter(Stripe& stripe) {
   if (stripe.used == 0) return;
   const std::lock_guard lock(books_);
   Slots& slots = *stripe.slots;
-  for (const std::uint16_t at : std::span(slots.used).first(std::exchange(stripe.used, 0))) {
-    const Slot& slot = slots.slots[at];
-    slots.marks[at] = 0;
+  std::span<const std::uint16_t> used = std::span(slots.used).first(std::exchange(stripe.used, 0));
+  for (const std::uint16_t at : used) slots.slots[at].mark = 0;
+  while (!used.empty()) {
+    const std::size_t some = std::min<std::size_t>(used.size(), 32);
     try {
-      enter_line(open(stripe.day), {slot.rule, {slot.id.data(), slot.size}, slot.sums});
+      enter_slots(open(stripe.day), slots, used.first(some));
     } catch (const std::exception&) {
-      ++lost_;
+      lost_ += some;
     }
+    used = used.subspan(some);
   }
 }
 
+void Ledger::enter_slots(Day& day, const Slots& slots, std::span<const std::uint16_t> used) {
+  const auto id = [&](std::size_t i) -> std::string_view {
+    return {slots.slots[used[i]].id.data(), slots.slots[used[i]].size};
+  };
+  if (hides_subjects_) {
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      enter_line(day, {slots.slots[used[i]].rule, id(i), slots.slots[used[i]].sums});
+    }
+    return;
+  }
+  std::array<std::uint64_t, 32> marks;
+  std::array<std::uint32_t, 32> rules;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    rules[i] = sheet_rule(day, slots.slots[used[i]].rule);
+    marks[i] = day.sheet->mark_of_account(rules[i], id(i));
+    day.sheet->ask_for(marks[i]);
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) day.sheet->ask_further(marks[i]);
+  ++day.version;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    day.sheet->add(rules[i], id(i), marks[i], slots.slots[used[i]].sums);
+  }
+}
+
+std::uint32_t Ledger::sheet_rule(Day& day, std::uint32_t rule) const {
+  if (day.rules.size() <= rule) day.rules.resize(rule + 1, kNoSheetRule);
+  std::uint32_t& of_sheet = day.rules[rule];
+  if (of_sheet == kNoSheetRule) of_sheet = day.sheet->rule_of(rule < names_.size() ? names_[rule] : "");
+  return of_sheet;
+}
+
 void Ledger::enter_line(Day& day, const Line& line) {
-  if (day.rules.size() <= line.rule) day.rules.resize(line.rule + 1, kNoSheetRule);
-  std::uint32_t& rule = day.rules[line.rule];
-  if (rule == kNoSheetRule) rule = day.sheet->rule_of(line.rule < names_.size() ? names_[line.rule] : "");
+  const std::uint32_t rule = sheet_rule(day, line.rule);
   if (hides_subjects_) {
     day.sheet->add(rule, hashed_subject(line.subject), line.sums);
   } else {

@@ -111,9 +111,14 @@ Sheet::Kept& Sheet::open(std::uint32_t number, std::string_view subject, std::ui
   return kept;
 }
 
-void Sheet::add(std::uint32_t rule, std::string_view subject, const Sums& more) {
+void Sheet::ask_further(std::uint64_t mark) const {
+  if (index_.empty()) return;
+  const std::uint32_t account = index_[place_of(mark)];
+  if (account != kNone) __builtin_prefetch(&accounts_[account]);
+}
+
+void Sheet::add(std::uint32_t rule, std::string_view subject, std::uint64_t mark, const Sums& more) {
   if (places_ == 0) return;
-  const std::uint64_t mark = mark_of_account(rule, subject);
   const std::uint32_t found = find(mark, rule, subject);
   Kept& kept = found == kNone ? open(rule, subject, mark) : accounts_[found];
   kept.account.sums.add(more);

@@ -26,7 +26,20 @@ class Sheet {
 
   // The number of a rule in this sheet.
   std::uint32_t rule_of(std::string_view name);
-  void add(std::uint32_t rule, std::string_view subject, const Sums& more);
+  void add(std::uint32_t rule, std::string_view subject, const Sums& more) {
+    add(rule, subject, mark_of_account(rule, subject), more);
+  }
+
+  // mark_of_account(), ask_for(), ask_further()
+  //
+  // For who adds to many: the memory of the next ones is asked for before the first is added to.
+  std::uint64_t mark_of_account(std::uint32_t rule, std::string_view subject) const;
+  void ask_for(std::uint64_t mark) const {
+    if (!index_.empty()) __builtin_prefetch(&index_[place_of(mark)]);
+  }
+  void ask_further(std::uint64_t mark) const;
+  void add(std::uint32_t rule, std::string_view subject, std::uint64_t mark, const Sums& more);
+
   // Accounts that were kept before. Those that find no place are evicted.
   void take(const DayAccounts& kept);
 
@@ -53,7 +66,6 @@ class Sheet {
     std::vector<Least> heap;  // each of its accounts once, the least on top
   };
 
-  std::uint64_t mark_of_account(std::uint32_t rule, std::string_view subject) const;
   std::size_t place_of(std::uint64_t mark) const { return mark & (index_.size() - 1); }
   std::uint32_t find(std::uint64_t mark, std::uint32_t rule, std::string_view subject) const;
   void put_in_index(std::uint64_t mark, std::uint32_t account);
