@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"table", {"public", "algorithm", "few.h", "siphash.h"}},
     {"policy", {"public", "algorithm", "nearest.h", "characters.h", "few.h", "sha256.h", "ip_address.h"}},
     {"envoy", {"public", "algorithm", "nearest.h", "few.h", "sha256.h", "sized.h", "policy"}},
-    {"plans", {"public", "nearest.h", "siphash.h"}},
+    {"plans", {"public", "nearest.h", "sha256.h", "siphash.h"}},
     {"resp", {}},
     {"store", {"public", "algorithm", "table", "resp", "few.h"}},
     {"gate",

@@ -41,7 +41,10 @@ Result<EnvoyLoaded> load_envoy_of(const std::vector<EnvoyFile>& files, const Env
 }  // namespace
 
 Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
-    : limiter_(limiter), gate_(gate), options_(std::move(options)), plans_(gate, folder_of(options_.file)) {
+    : limiter_(limiter),
+      gate_(gate),
+      options_(std::move(options)),
+      plans_(gate, folder_of(options_.file), options_.plans) {
   status_.file = options_.file;
   status_.log_level = options_.log_level;
   status_.changes_file = options_.changes;

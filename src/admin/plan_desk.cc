@@ -6,7 +6,7 @@
 
 #include "admin/plan_judge.h"
 #include "log.h"
-#include "nearest.h"
+#include "sha256.h"
 
 namespace weir {
 namespace {
@@ -20,6 +20,9 @@ void tell(const PlanEvent& event) {
       break;
     case PlanEvent::Kind::back:
       log(LogLevel::info, "the database of plans is back");
+      break;
+    case PlanEvent::Kind::not_remembered:
+      log(LogLevel::warn, "what is known of plans is not kept across restarts", {{"error", event.message}});
       break;
     case PlanEvent::Kind::refused_row:
       log(LogLevel::warn, "a row of the plans makes no sense; its subject keeps what it had",
@@ -51,7 +54,8 @@ std::string limits_of(const Policy& policy, const std::string& plan) {
 
 }  // namespace
 
-PlanDesk::PlanDesk(Gate& gate, std::string folder) : gate_(gate), folder_(std::move(folder)) {}
+PlanDesk::PlanDesk(Gate& gate, std::string folder, std::string memory)
+    : gate_(gate), folder_(std::move(folder)), memory_(std::move(memory)) {}
 
 Result<void> PlanDesk::follow(const Policy& policy) {
   auto next = std::make_shared<const Policy>(policy);
@@ -65,11 +69,14 @@ Result<void> PlanDesk::follow(const Policy& policy) {
     auto source = make_plan_source({.url = seen_from(folder_, policy.plans.source), .query = policy.plans.query});
     if (!source) return fail(std::move(source.error()));
     directory = std::make_shared<PlanDirectory>(
-        *std::move(source), PlanDirectoryOptions{.subjects_max = static_cast<std::size_t>(policy.plans.subjects),
-                                                 .refresh = policy.plans.refresh,
-                                                 .wait = policy.plans.wait,
-                                                 .judge = judge,
-                                                 .tell = tell});
+        *std::move(source),
+        PlanDirectoryOptions{.subjects_max = static_cast<std::size_t>(policy.plans.subjects),
+                             .refresh = policy.plans.refresh,
+                             .wait = policy.plans.wait,
+                             .memory = memory_,
+                             .memory_of = hex(sha256(policy.plans.source + '\n' + policy.plans.query)),
+                             .judge = judge,
+                             .tell = tell});
     directory->wait_until_read(kFirstReading);
   } else if (!(before == policy.plans)) {
     directory->judge_by(judge);

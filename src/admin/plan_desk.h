@@ -29,8 +29,8 @@ struct PlanView {
 
 class PlanDesk {
  public:
-  // The folder that the name of a file is seen from.
-  PlanDesk(Gate& gate, std::string folder);
+  // The folder that the name of a file is seen from; the file that keeps what was last known, empty: none does.
+  PlanDesk(Gate& gate, std::string folder, std::string memory);
   PlanDesk(const PlanDesk&) = delete;
   PlanDesk& operator=(const PlanDesk&) = delete;
 
@@ -52,7 +52,7 @@ class PlanDesk {
   Result<std::shared_ptr<PlanDirectory>> needed() const;
 
   Gate& gate_;
-  const std::string folder_;
+  const std::string folder_, memory_;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<PlanDirectory> directory_;
   std::shared_ptr<const Policy> judged_by_;

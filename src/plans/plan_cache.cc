@@ -251,6 +251,7 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
       Entry& entry = *found;
       const bool was_pending = std::exchange(entry.is_pending, false);
       const bool has_changed = !was_pending && entry.text != text;
+      if (entry.text != text) edits_.fetch_add(1, std::memory_order_relaxed);
       part.leave(entry);
       entry.text = text;
       part.enter(entry);

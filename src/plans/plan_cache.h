@@ -77,6 +77,7 @@ class PlanCache {
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }
   std::uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
+  std::uint64_t edits() const { return edits_.load(std::memory_order_relaxed); }  // of rows
 
  private:
   struct Part;
@@ -90,7 +91,7 @@ class PlanCache {
   std::set<std::string, std::less<>> names_;  // of plans, which live as long as this; of the thread that keeps
   std::atomic<std::uint32_t> tick_{0};
   std::atomic<std::size_t> size_{0}, pending_{0};
-  std::atomic<std::uint64_t> evicted_{0};
+  std::atomic<std::uint64_t> evicted_{0}, edits_{0};
 };
 
 }  // namespace weir

@@ -19,6 +19,7 @@
 
 #include "nearest.h"
 #include "plans/plan_cache.h"
+#include "plans/plan_memory.h"
 #include "plans/plan_reader.h"
 #include "plans/refusals.h"
 #include "plans/subject.h"
@@ -31,6 +32,7 @@ constexpr std::size_t kWantedAtOnce = 256;
 constexpr Micros kIdleMax{1'000'000};
 constexpr Micros kPauseFirst{50'000}, kPauseMax{500'000};
 constexpr Micros kTick{100'000};
+constexpr Micros kRememberEvery{10'000'000};
 constexpr std::int64_t kWaitShare = 10;  // of the time of those who ask, at most a tenth is waiting
 constexpr Micros kWaitAhead{500'000};
 
@@ -58,6 +60,9 @@ struct PlanDirectory::Impl {
   void come_up();
   void go_down(const Error& error);
   void note_contact();
+  void recall();
+  enum class Moment { now_and_then, end };
+  void remember(Moment moment);
   bool is_stopping() {
     const std::lock_guard lock(work_mutex);
     return stopping;
@@ -81,6 +86,9 @@ struct PlanDirectory::Impl {
 
   PlanReader reader;  // of the thread, as are the two below
   bool is_open = false;
+  std::uint64_t remembered_edits = 0;
+  Micros remember_at{0};
+  std::string memory_error;  // that was told
   Micros pause_max{kPauseFirst};
 
   std::mutex work_mutex;  // guards what the thread is given to do
@@ -105,10 +113,50 @@ struct PlanDirectory::Impl {
 };
 
 void PlanDirectory::Impl::run() {
+  recall();
   while (!is_stopping()) {
     if (!step()) pause();
   }
   run_jobs();
+  remember(Moment::end);
+}
+
+void PlanDirectory::Impl::recall() {
+  if (options.memory.empty()) return;
+  judge_if_new();
+  const auto rows = read_plan_memory(options.memory, options.memory_of);
+  if (rows) {
+    reader.recall(*rows, clock.now());
+    remembered_edits = cache.edits();
+  } else if (rows.error().code != ErrorCode::not_found && options.tell) {
+    options.tell({PlanEvent::Kind::not_remembered, "", rows.error().message});
+  }
+}
+
+// Not in the middle of a reading, and not before there was a whole one: half of the truth must not take the place of
+// all of it.
+void PlanDirectory::Impl::remember(Moment moment) {
+  if (options.memory.empty() || !reader.was_read() || cache.edits() == remembered_edits) return;
+  const Micros now = clock.now();
+  if (moment == Moment::now_and_then && (now < remember_at || !reader.is_idle(now))) return;
+  remember_at = now + kRememberEvery;
+  const std::uint64_t edits = cache.edits();
+  std::vector<RememberedRow> rows;
+  PlanCache::Walk walk;
+  std::vector<PlanCache::Seen> seen;
+  for (bool is_more = true; is_more; seen.clear()) {
+    is_more = cache.next(walk, kWantedAtOnce, seen);
+    for (PlanCache::Seen& one : seen) {
+      if (!one.text.empty()) rows.push_back({std::move(one.subject), std::move(one.text)});
+    }
+  }
+  const Result<void> written = write_plan_memory(options.memory, options.memory_of, rows);
+  if (written) {
+    remembered_edits = edits;
+    memory_error.clear();
+  } else if (std::exchange(memory_error, written.error().message) != written.error().message && options.tell) {
+    options.tell({PlanEvent::Kind::not_remembered, "", written.error().message});
+  }
 }
 
 // False if the database cannot be used now.
@@ -163,6 +211,7 @@ Result<void> PlanDirectory::Impl::turn() {
   }
   if (Result<void> done = reader.turn(now); !done) return done;
   note_contact();
+  remember(Moment::now_and_then);
   const bool is_idle = !is_more && reader.is_idle(now);
   Result<PlanSource::Changes> changed =
       source->wait(is_idle ? std::clamp(reader.next_at() - now, Micros{0}, kIdleMax) : Micros{0});

@@ -32,7 +32,7 @@ struct JudgedRow {
 
 // What is worth telling whoever runs the server.
 struct PlanEvent {
-  enum class Kind { away, back, refused_row };
+  enum class Kind { away, back, refused_row, not_remembered };
   Kind kind = Kind::away;
   std::string subject{};  // of a refused row
   std::string message{};
@@ -42,6 +42,8 @@ struct PlanDirectoryOptions {
   std::size_t subjects_max = 100'000;
   Micros refresh{60'000'000};  // so often all are asked for again, whether a change was told or not
   Micros wait{5'000};          // the longest that a check waits
+  std::string memory{};        // a file, for who starts while the database is away; empty: none
+  std::string memory_of{};     // whose it is, on one line
   std::function<Result<JudgedRow>(const PlanRow&)> judge{};
   std::function<void(const PlanEvent&)> tell{};  // from the directory's thread
   Clock* clock = nullptr;                        // null: the system's

@@ -70,6 +70,12 @@ void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
   }
 }
 
+void PlanReader::recall(const std::vector<RememberedRow>& rows, Micros now) {
+  for (const RememberedRow& row : rows) {
+    if (!row.text.empty()) take(row_of_text(row.subject, row.text), PlanCache::Room::as_left, now);
+  }
+}
+
 Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now) {
   const Result<std::vector<PlanRow>> rows = source_.find(subjects);
   if (!rows) return fail(rows.error());

@@ -20,6 +20,7 @@
 
 #include "plans/plan_cache.h"
 #include "plans/plan_directory.h"
+#include "plans/plan_memory.h"
 #include "plans/plan_source.h"
 #include "plans/refusals.h"
 #include "weir/clock.h"
@@ -46,6 +47,8 @@ class PlanReader {
   Result<void> turn(Micros now);
   bool is_idle(Micros now) const { return changed_.empty() && work_ == Work::none && now < next_at(); }
   Micros next_at() const { return is_again_ ? std::min(rest_until_, refresh_at_) : refresh_at_; }
+  // Rows that were known when there was a thread before; each until the database says otherwise.
+  void recall(const std::vector<RememberedRow>& rows, Micros now);
   bool was_read() const { return was_read_; }  // all of it, once
 
   Result<void> look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now);
