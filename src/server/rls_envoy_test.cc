@@ -13,7 +13,7 @@ namespace weir::test {
 namespace {
 
 using Pairs = std::vector<Attribute>;
-constexpr auto kOk = RlsCode::ok, kOver = RlsCode::over_limit;
+constexpr auto kPasses = RlsCode::ok, kIsOver = RlsCode::over_limit;
 constexpr std::uint32_t kEndless = 0xffffffffU;
 
 class RlsEnvoyTest : public GateTest {
@@ -68,7 +68,7 @@ TEST_F(RlsEnvoyTest, AnswersAsTheReferenceServiceDoes) {
   go_on(Micros{12'345'678});
   for (const std::uint32_t left : {1U, 0U}) {
     const RlsStatus status = ask({{"user", "u"}});
-    EXPECT_EQ(status.code, kOk);
+    EXPECT_EQ(status.code, kPasses);
     EXPECT_EQ(status.limit_remaining, left);
     EXPECT_EQ(status.current_limit->requests_per_unit, 2U);
     EXPECT_EQ(status.current_limit->unit, RlsUnit::minute);
@@ -76,11 +76,11 @@ TEST_F(RlsEnvoyTest, AnswersAsTheReferenceServiceDoes) {
     EXPECT_EQ(status.seconds_until_reset, 48);
   }
   const RlsStatus over = ask({{"user", "u"}});
-  EXPECT_EQ(over.code, kOver);
+  EXPECT_EQ(over.code, kIsOver);
   EXPECT_EQ(over.limit_remaining, 0U);
   EXPECT_EQ(over.current_limit->name, "users");
   EXPECT_EQ(over.seconds_until_reset, 48);
-  EXPECT_EQ(ask({{"user", "v"}}).code, kOk) << "another value";
+  EXPECT_EQ(ask({{"user", "v"}}).code, kPasses) << "another value";
   go_on(Micros{48'000'000});
   EXPECT_EQ(ask({{"user", "u"}}).limit_remaining, 1U) << "the next window";
 }
@@ -89,27 +89,27 @@ TEST_F(RlsEnvoyTest, PassesWhatNoLimitIsAbout) {
   use_files("- {key: user, " + per_minute(0) + "}");
   for (const Pairs& entries : {Pairs{{"other", "u"}}, Pairs{{"user", "u"}, {"more", "x"}}}) {
     const RlsStatus status = ask(entries);
-    EXPECT_EQ(status.code, kOk);
+    EXPECT_EQ(status.code, kPasses);
     EXPECT_FALSE(status.current_limit);
     EXPECT_FALSE(status.seconds_until_reset);
     EXPECT_EQ(status.limit_remaining, 0U);
   }
   begin("elsewhere");
   add({{"user", "u"}});
-  EXPECT_EQ(decide().overall_code, kOk);
+  EXPECT_EQ(decide().overall_code, kPasses);
   EXPECT_EQ(envoy.unknown_domains, 1U);
-  EXPECT_EQ(ask({{"user", "u"}}).code, kOver) << "nothing per minute is always over";
+  EXPECT_EQ(ask({{"user", "u"}}).code, kIsOver) << "nothing per minute is always over";
 }
 
 TEST_F(RlsEnvoyTest, ChargesNothingIfItIsDenied) {
   use_files("- {key: a, " + per_minute(10) + "}\n- {key: b, " + per_minute(1) + "}");
-  for (const RlsCode code : {kOk, kOver, kOver}) {
+  for (const RlsCode code : {kPasses, kIsOver, kIsOver}) {
     begin();
     add({{"a", "1"}});
     add({{"b", "1"}});
     const RlsResponse& response = decide();
     EXPECT_EQ(response.overall_code, code);
-    EXPECT_EQ(response.statuses[0].code, kOk);
+    EXPECT_EQ(response.statuses[0].code, kPasses);
     EXPECT_EQ(response.statuses[1].code, code);
   }
   EXPECT_EQ(ask({{"a", "1"}}).limit_remaining, 8U);
@@ -118,7 +118,7 @@ TEST_F(RlsEnvoyTest, ChargesNothingIfItIsDenied) {
 TEST_F(RlsEnvoyTest, LeavesUnlimitedDescriptorsAlone) {
   use_files("- {key: a, rate_limit: {unlimited: true}}");
   const RlsStatus status = ask({{"a", "1"}});
-  EXPECT_EQ(status.code, kOk);
+  EXPECT_EQ(status.code, kPasses);
   EXPECT_EQ(status.limit_remaining, kEndless);
   EXPECT_FALSE(status.current_limit);
 }
@@ -127,23 +127,23 @@ TEST_F(RlsEnvoyTest, DropsWhatAnotherReplaces) {
   use_files("- {key: all, " + per_minute(1, ", name: all") + "}\n- {key: vip, " +
             per_minute(3, ", name: vip, replaces: [{name: all}]") +
             "}\n- {key: free, rate_limit: {unlimited: true, replaces: [{name: all}]}}");
-  for (const RlsCode code : {kOk, kOk, kOk, kOver}) {
+  for (const RlsCode code : {kPasses, kPasses, kPasses, kIsOver}) {
     begin();
     add({{"all", "1"}});
     add({{"vip", "1"}});
     const RlsResponse& response = decide();
     EXPECT_EQ(response.overall_code, code);
     EXPECT_FALSE(response.statuses[0].current_limit);
-    EXPECT_EQ(response.statuses[0].code, kOk);
+    EXPECT_EQ(response.statuses[0].code, kPasses);
   }
   for (int i = 0; i < 3; ++i) {
     begin();
     add({{"free", "1"}});
     add({{"all", "1"}});
-    EXPECT_EQ(decide().overall_code, kOk);
+    EXPECT_EQ(decide().overall_code, kPasses);
   }
-  EXPECT_EQ(ask({{"all", "1"}}).code, kOk) << "it was not charged";
-  EXPECT_EQ(ask({{"all", "1"}}).code, kOver);
+  EXPECT_EQ(ask({{"all", "1"}}).code, kPasses) << "it was not charged";
+  EXPECT_EQ(ask({{"all", "1"}}).code, kIsOver);
 }
 
 TEST_F(RlsEnvoyTest, CountsInShadowAndSaysOk) {
@@ -151,7 +151,7 @@ TEST_F(RlsEnvoyTest, CountsInShadowAndSaysOk) {
   EXPECT_EQ(ask({{"a", "1"}}).limit_remaining, 0U);
   for (int i = 0; i < 2; ++i) {
     const RlsStatus status = ask({{"a", "1"}});
-    EXPECT_EQ(status.code, kOk);
+    EXPECT_EQ(status.code, kPasses);
     EXPECT_EQ(status.limit_remaining, 0U);
     EXPECT_EQ(status.current_limit->requests_per_unit, 1U);
     EXPECT_TRUE(status.seconds_until_reset);
@@ -172,18 +172,18 @@ TEST_F(RlsEnvoyTest, PassesAsLongAsOneQuotaHasRoom) {
     add({{"b", "1"}});
     add({{"c", "1"}});
     const RlsResponse& response = decide();
-    EXPECT_EQ(response.overall_code, i < 3 ? kOk : kOver) << i;
-    EXPECT_EQ(response.statuses[0].code, i < 1 ? kOk : kOver) << i;
-    EXPECT_EQ(response.statuses[1].code, i < 3 ? kOk : kOver) << i;
-    EXPECT_EQ(response.statuses[2].code, kOk) << i;
+    EXPECT_EQ(response.overall_code, i < 3 ? kPasses : kIsOver) << i;
+    EXPECT_EQ(response.statuses[0].code, i < 1 ? kPasses : kIsOver) << i;
+    EXPECT_EQ(response.statuses[1].code, i < 3 ? kPasses : kIsOver) << i;
+    EXPECT_EQ(response.statuses[2].code, kPasses) << i;
     EXPECT_EQ(response.statuses[2].limit_remaining, i < 3 ? 4U - static_cast<unsigned>(i) : 2U) << i;
   }
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOver) << "alone, a quota is a limit";
+  EXPECT_EQ(ask({{"a", "1"}}).code, kIsOver) << "alone, a quota is a limit";
 }
 
 TEST_F(RlsEnvoyTest, DeniesByALimitWhateverRoomQuotasHave) {
   use_files("- {key: a, quota_mode: true, " + per_minute(9) + "}\n- {key: c, " + per_minute(1) + "}");
-  for (const RlsCode code : {kOk, kOver}) {
+  for (const RlsCode code : {kPasses, kIsOver}) {
     begin();
     add({{"a", "1"}});
     add({{"c", "1"}});
@@ -199,7 +199,7 @@ TEST_F(RlsEnvoyTest, TakesAQuotaInShadowForOneWithRoom) {
     begin();
     add({{"a", "1"}});
     add({{"b", "1"}});
-    EXPECT_EQ(decide().overall_code, kOk);
+    EXPECT_EQ(decide().overall_code, kPasses);
   }
 }
 
@@ -212,9 +212,9 @@ TEST_F(RlsEnvoyTest, ChargesOneKeyForEveryDescriptorThatSharesIt) {
   EXPECT_EQ(response->statuses[0].limit_remaining, 2U);
   EXPECT_EQ(response->statuses[1].limit_remaining, 1U);
   response = &decide();
-  EXPECT_EQ(response->overall_code, kOver);
-  EXPECT_EQ(response->statuses[0].code, kOk);
-  EXPECT_EQ(response->statuses[1].code, kOver);
+  EXPECT_EQ(response->overall_code, kIsOver);
+  EXPECT_EQ(response->statuses[0].code, kPasses);
+  EXPECT_EQ(response->statuses[1].code, kIsOver);
   EXPECT_EQ(ask({{"a", "x3"}}).limit_remaining, 0U) << "only what passed was charged";
 }
 
@@ -228,15 +228,15 @@ TEST_F(RlsEnvoyTest, AsksOnlyWhenThereAreNoHits) {
   begin();
   add({{"a", "1"}});
   request.hits_addend = 2;
-  EXPECT_EQ(decide().overall_code, kOk);
+  EXPECT_EQ(decide().overall_code, kPasses);
   begin();
   add({{"a", "1"}}).hits_addend = 0;
-  EXPECT_EQ(decide().overall_code, kOver);
+  EXPECT_EQ(decide().overall_code, kIsOver);
 }
 
 TEST_F(RlsEnvoyTest, ObeysALimitThatADescriptorBringsOnlyInDomainsItKnows) {
   use_files("- {key: a, shadow_mode: true, " + per_minute(0) + "}");
-  for (const RlsCode code : {kOk, kOver}) {
+  for (const RlsCode code : {kPasses, kIsOver}) {
     begin();
     add({{"a", "1"}}).limit = RlsOverride{1, RlsUnit::hour};
     const RlsResponse& response = decide();
@@ -246,16 +246,16 @@ TEST_F(RlsEnvoyTest, ObeysALimitThatADescriptorBringsOnlyInDomainsItKnows) {
   }
   begin("elsewhere");
   add({{"a", "1"}}).limit = RlsOverride{0, RlsUnit::hour};
-  EXPECT_EQ(decide().overall_code, kOk);
+  EXPECT_EQ(decide().overall_code, kPasses);
 }
 
 TEST_F(RlsEnvoyTest, HoldsByRulesAndFilesAtOnce) {
   use_rules("  - {name: users, per: user, limit: 2/minute}\n  - {name: ban, match: {user: bad}, limit: 0/second}");
   use_files("- {key: user, " + per_minute(5) + "}");
   EXPECT_EQ(ask({{"user", "u"}}).current_limit->name, "users: 2/minute") << "the tighter one";
-  EXPECT_EQ(ask({{"user", "u"}}).code, kOk);
-  EXPECT_EQ(ask({{"user", "u"}}).code, kOver);
-  EXPECT_EQ(ask({{"user", "bad"}}).code, kOver);
+  EXPECT_EQ(ask({{"user", "u"}}).code, kPasses);
+  EXPECT_EQ(ask({{"user", "u"}}).code, kIsOver);
+  EXPECT_EQ(ask({{"user", "bad"}}).code, kIsOver);
   rules = nullptr;
   EXPECT_EQ(ask({{"user", "u"}}).limit_remaining, 2U) << "what the rules denied was not charged";
   EXPECT_EQ(ask({{"user", "bad"}}).limit_remaining, 4U);
@@ -263,13 +263,13 @@ TEST_F(RlsEnvoyTest, HoldsByRulesAndFilesAtOnce) {
 
 TEST_F(RlsEnvoyTest, CanBeLifted) {
   use_files("- {key: a, " + per_minute(0) + "}");
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOver);
+  EXPECT_EQ(ask({{"a", "1"}}).code, kIsOver);
   envoy.lift(true);
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOk);
+  EXPECT_EQ(ask({{"a", "1"}}).code, kPasses);
   use_files("- {key: a, " + per_minute(0) + "}");
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOk) << "a reload leaves it lifted";
+  EXPECT_EQ(ask({{"a", "1"}}).code, kPasses) << "a reload leaves it lifted";
   envoy.lift(false);
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOver);
+  EXPECT_EQ(ask({{"a", "1"}}).code, kIsOver);
 }
 
 TEST_F(RlsEnvoyTest, GoesOnCountingWhenALimitChanges) {
@@ -286,19 +286,19 @@ TEST_F(RlsEnvoyTest, CountsWhatIsDeniedIfItIsToldTo) {
             Algorithm::fixed_window, true);
   begin();
   add({{"a", "1"}}).hits_addend = 11;
-  EXPECT_EQ(decide().overall_code, kOver);
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOver) << "what was used beyond the limit has spent it";
+  EXPECT_EQ(decide().overall_code, kIsOver);
+  EXPECT_EQ(ask({{"a", "1"}}).code, kIsOver) << "what was used beyond the limit has spent it";
   begin();
   add({{"b", "1"}});
   add({{"c", "1"}});
   request.hits_addend = 11;
-  EXPECT_EQ(decide().overall_code, kOk);
-  EXPECT_EQ(ask({{"b", "1"}}).code, kOver);
+  EXPECT_EQ(decide().overall_code, kPasses);
+  EXPECT_EQ(ask({{"b", "1"}}).code, kIsOver);
   EXPECT_EQ(ask({{"c", "1"}}).limit_remaining, 88U);
   begin();
   add({{"c", "1"}});
   add({{"a", "1"}}).hits_addend = 0;
-  EXPECT_EQ(decide().overall_code, kOver);
+  EXPECT_EQ(decide().overall_code, kIsOver);
   EXPECT_EQ(ask({{"c", "1"}}).limit_remaining, 86U) << "charged, although a question denied";
 }
 
@@ -307,10 +307,10 @@ TEST_F(RlsEnvoyTest, UsesOtherAlgorithms) {
   begin();
   add({{"a", "1"}});
   request.hits_addend = 60;
-  EXPECT_EQ(decide().overall_code, kOk);
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOver);
+  EXPECT_EQ(decide().overall_code, kPasses);
+  EXPECT_EQ(ask({{"a", "1"}}).code, kIsOver);
   go_on(Micros{1'000'000});
-  EXPECT_EQ(ask({{"a", "1"}}).code, kOk) << "one a second comes back";
+  EXPECT_EQ(ask({{"a", "1"}}).code, kPasses) << "one a second comes back";
 }
 
 TEST_F(RlsEnvoyTest, CountsHits) {
