@@ -20,6 +20,7 @@
 #include "weir/answer.h"
 #include "weir/explanation.h"
 #include "weir/limiter.h"
+#include "weir/plans.h"
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
@@ -51,6 +52,11 @@ class Gate {
   //
   // Puts the policy in force, or changes nothing. The lines say what has changed, and what starts to count anew.
   Result<PolicyChanges> apply(Policy policy, Force force = Force::no) noexcept;
+
+  // use_plans()
+  //
+  // Who says what plan a subject is on, for rules with `limit: plan`; null, the default: each request says it itself.
+  Result<void> use_plans(std::shared_ptr<Plans> plans) noexcept;
 
   // The one in force; null if there is none. Who asks by many requests at once takes it once.
   std::shared_ptr<const Rulebook> rules() const noexcept;

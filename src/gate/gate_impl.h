@@ -32,7 +32,8 @@ struct Gate::Impl {
 
   Limiter& limiter;
   Snapshot<Rulebook> rules;
-  std::mutex applying;  // two changes come one after the other
+  std::mutex applying;  // two changes come one after the other; guards plans
+  std::shared_ptr<Plans> plans;
   const KeyNames names;
   const std::string name_secret;
   Tally tally;
@@ -44,6 +45,7 @@ struct Gate::Impl {
 
   // The bill of a request, and the answer as far as the rules alone can tell it.
   Result<void> begin(const std::shared_ptr<const Rulebook>& book, const Request& request, Bill& bill, Answer& answer);
+  Result<std::shared_ptr<const Rulebook>> make_book(Policy policy);
   // What rules with `count_denied` charge for a denied request.
   Result<void> charge_denied(const Bill& bill, const Answer& answer);
   // Asks the limiter about each rule in shadow, as `ask` does.

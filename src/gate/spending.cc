@@ -40,7 +40,7 @@ class Gate::Impl::Lines {
   // Of the rule that the charge with this number is of; a rule's charges follow each other, and its first counts.
   void add(std::size_t charge, const Sums& sums) {
     if (sums == Sums{}) return;
-    const BookLimit& limit = book_.limit(bill_.limits[charge]);
+    const BookLimit& limit = *bill_.limits[charge];
     const BookRule& rule = book_.rule(limit.rule);
     if (rule.rule->by_hand) return;
     SubjectRoom& room = rooms_[lines_.size()];
@@ -51,7 +51,7 @@ class Gate::Impl::Lines {
     line.sums = sums;
   }
   bool is_first_of_rule(std::size_t charge) const {
-    return charge == 0 || book_.limit(bill_.limits[charge]).rule != book_.limit(bill_.limits[charge - 1]).rule;
+    return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule;
   }
   void enter(Impl& gate, Micros now) {
     if (lines_.size() > 0) gate.ledger.add(lines_.all(), now == Micros{0} ? gate.limiter.now() : now);

@@ -135,7 +135,7 @@ class Gate::Impl::Together {
       const Bill& bill = views_[i].bill;
       for (std::size_t c = 0; bill.counts_denied && c < bill.charges.size(); ++c) {
         const Rulebook& book = *answers_[i].rules;
-        counts[views_[i].places[c]] = book.rule(book.limit(bill.limits[c]).rule).count_denied;
+        counts[views_[i].places[c]] = book.rule(bill.limits[c]->rule).count_denied;
       }
     }
     Few<Charge, kChargesMax> counted;

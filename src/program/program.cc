@@ -24,6 +24,7 @@
 #include "command/describe_commands.h"
 #include "command/doctor_command.h"
 #include "command/keys_command.h"
+#include "command/plan_command.h"
 #include "command/policy_commands.h"
 #include "command/rules_command.h"
 #include "command/state_command.h"
@@ -56,13 +57,11 @@ constexpr const char* kIntroduction =
 // What one types, by command; without a name, of all of them. Empty for those that need none.
 std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-      {"serve", &kServeExamples},       {"state", &kStateExamples},
-      {"validate", &kValidateExamples}, {"explain", &kExplainExamples},
-      {"schema", &kSchemaExamples},     {"bench", &kBenchExamples},
-      {"check", &kCheckExamples},       {"keys", &kKeysExamples},
-      {"rules", &kRulesExamples},       {"top", &kTopExamples},
-      {"usage", &kUsageExamples},       {"doctor", &kDoctorExamples},
-      {"manual", &kManualExamples},     {"completion", &kCompletionExamples},
+      {"serve", &kServeExamples},     {"state", &kStateExamples},   {"validate", &kValidateExamples},
+      {"explain", &kExplainExamples}, {"schema", &kSchemaExamples}, {"bench", &kBenchExamples},
+      {"check", &kCheckExamples},     {"keys", &kKeysExamples},     {"rules", &kRulesExamples},
+      {"top", &kTopExamples},         {"plan", &kPlanExamples},     {"usage", &kUsageExamples},
+      {"doctor", &kDoctorExamples},   {"manual", &kManualExamples}, {"completion", &kCompletionExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;
@@ -126,6 +125,7 @@ int run_program(int argc, char** argv) try {
   CheckCommand check_command(app);
   KeysCommand keys_command(app);
   RulesCommand rules_command(app);
+  PlanCommand plan_command(app);
   TopCommand top_command(app);
   UsageCommand usage_command(app);
   DoctorCommand doctor_command(app, WEIR_VERSION);
@@ -153,8 +153,9 @@ int run_program(int argc, char** argv) try {
     static_cast<void>(((exit_code = commands.run()) || ...));
     return exit_code;
   };
-  const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
-                                     rules_command, top_command, usage_command, doctor_command, describe_commands);
+  const auto exit_code =
+      first_given(state_command, policy_commands, bench_command, check_command, keys_command, rules_command,
+                  plan_command, top_command, usage_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -31,6 +31,12 @@ HttpNext kill_switch_route(const HttpCall& call, HttpService& service, HttpWork&
 HttpNext explain_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext reset_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext ban_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext plans_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext list_plans_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext show_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext set_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext override_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext remove_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext log_route(const HttpCall& call, HttpService& service, HttpWork& work);

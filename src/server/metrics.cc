@@ -20,9 +20,11 @@ class Page {
 
   std::string write() {
     write_rules();
+    write_envoy();
     write_doors();
     write_table();
     write_config();
+    write_plans();
     write_usage();
     write_rest();
     write_process();
@@ -87,6 +89,21 @@ class Page {
     for (const RuleUsage& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
     gauge("weir_top_keys_bytes", "Memory that the search for the busiest keys holds.",
           from_.gate == nullptr ? 0 : from_.gate->top_keys_bytes());
+  }
+
+  void write_envoy() {
+    const ConfigMetrics config = from_.hooks.config ? from_.hooks.config() : ConfigMetrics{};
+    gauge("weir_envoy_domains", "Domains of Envoy's files in force.", config.envoy_domains);
+    gauge("weir_envoy_limits", "Limits of Envoy's files in force.", config.envoy_limits);
+    counter("weir_envoy_unknown_domain_total", "Requests of Envoy about a domain that none of its files names.",
+            from_.envoy == nullptr ? 0 : from_.envoy->unknown_domains.load());
+    out_.family("weir_envoy_hits_total", kCounter, "Hits on limits of Envoy's files, by what became of them.");
+    if (from_.envoy == nullptr) return;
+    for (const EnvoySeries& one : from_.envoy->tally().all()) {
+      for (std::size_t i = 0; i < kEnvoyResults.size(); ++i) {
+        out_.add({{"domain", one.domain}, {"descriptor", one.descriptor}, {"result", kEnvoyResults[i]}}, one.hits[i]);
+      }
+    }
   }
 
   template <class Get>
@@ -158,6 +175,27 @@ class Page {
     counter("weir_forgiven_permits_total", "Permits that evictions gave away.", stats.forgiven);
     gauge("weir_table_bytes", "Size of the table.", stats.bytes);
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
+  }
+
+  // No samples without a database.
+  void write_plans() {
+    const auto plans = from_.hooks.plans ? from_.hooks.plans() : std::nullopt;
+    const auto add = [&](std::string_view name, MetricType type, std::string_view help, auto PlanMetrics::*member) {
+      out_.family(name, type, help);
+      if (plans) out_.add((*plans).*member);
+    };
+    add("weir_plans_up", kGauge, "1 if the database of plans answers, else 0.", &PlanMetrics::is_up);
+    out_.family("weir_plans_age_seconds", kGauge, "How long ago the database of plans last answered.");
+    if (plans) out_.add_seconds({}, plans->age);
+    add("weir_plans_subjects", kGauge, "Subjects whose plan is remembered.", &PlanMetrics::subjects);
+    add("weir_plans_pending", kGauge, "Subjects whose plan is not known yet.", &PlanMetrics::pending);
+    add("weir_plans_lookups_total", kCounter, "Subjects that the database was asked about.", &PlanMetrics::lookups);
+    add("weir_plans_changes_total", kCounter, "Subjects whose row had changed.", &PlanMetrics::changes);
+    add("weir_plans_evicted_total", kCounter, "Subjects forgotten for lack of room.", &PlanMetrics::evicted);
+    add("weir_plans_refused_total", kCounter, "Rows that made no sense.", &PlanMetrics::refused);
+    add("weir_plans_failures_total", kCounter, "Times the database could not be asked.", &PlanMetrics::failures);
+    add("weir_plans_waits_total", kCounter, "Checks that waited for the database.", &PlanMetrics::waits);
+    add("weir_plans_waits_in_vain_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
   }
 
   void write_config() {
