@@ -71,7 +71,7 @@ TEST_F(SpendingTest, IsWhatPassedByEveryRuleThatChargedIt) {
   EXPECT_EQ(rows({.subject = "user:42"}), (Rows{"2026-09-21 tight 9-0 2", "2026-09-21 wide 5-0 0"}));
   EXPECT_EQ(rows({.subject = "user:42", .rule = "wide"}), (Rows{"2026-09-21 wide 5-0 0"}));
   EXPECT_EQ(rows({.subject = "user:43"}), (Rows{"2026-09-21 wide 4-0 0"}));
-  EXPECT_EQ(rows({.subject = "*"}), (Rows{"2026-09-21 all 9-0 0"}));
+  EXPECT_EQ(rows({.subject = "*"}), (Rows{"2026-09-21 all 9-0 0", "2026-09-21 friends 4-0 0"}));
   EXPECT_EQ(rows({.subject = "user:7"}), Rows{});
   const SpendingReport top = report({.top = 2});
   ASSERT_EQ(top.rows.size(), 2U);
@@ -114,6 +114,40 @@ TEST_F(SpendingTest, ARequestThatIsSentTwiceIsBilledOnce) {
   EXPECT_EQ(rows({.subject = "user:42"}), (Rows{"2026-09-21 tokens 4-0 0"}));
   EXPECT_FALSE(counting.check_once("other", {.user = "42", .cost = 7})->allowed);
   EXPECT_EQ(rows({.subject = "user:42"}), (Rows{"2026-09-21 tokens 4-0 1"}));
+}
+
+// Who pays by use is on a plan without limits.
+TEST_F(SpendingTest, WhatIsUnlimitedIsSpentTheSame) {
+  const auto policy = parse_policy(R"(
+plans: {default: free, tiers: {free: 5/h, enterprise: unlimited}}
+rules:
+  - {name: plan, per: [user, path], limit: plan, cost: 2}
+  - {name: staff, match: {user: "7*"}, per: user, limit: unlimited}
+  - {name: tenants, per: tenant, limit: 8/h}
+)",
+                                   "test.yaml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  ASSERT_TRUE(counting.apply(*policy, Force::yes));
+  EXPECT_EQ(passed(9, {.user = "1", .plan = "free", .path = "/a"}), 2);
+  EXPECT_EQ(passed(9, {.user = "2", .plan = "enterprise", .path = "/a"}), 9);
+  EXPECT_EQ(passed(9, {.user = "2", .tenant = "t", .plan = "enterprise", .path = "/a"}), 8);
+  EXPECT_EQ(passed(3, {.user = "77", .plan = "free", .path = "/a", .cost = 5}), 3);
+  EXPECT_EQ(rows({.subject = "user:1"}), (Rows{"2026-09-21 plan 4-0 7"}));
+  EXPECT_EQ(rows({.subject = "user:2"}), (Rows{"2026-09-21 plan 34-0 0"}));
+  EXPECT_EQ(rows({.subject = "user:77"}), (Rows{"2026-09-21 staff 15-0 0"}));
+
+  const Request big{.user = "3", .plan = "enterprise", .path = "/a", .cost = 50};
+  const auto reserved = counting.reserve(big);
+  EXPECT_EQ(rows({.subject = "user:3"}), Rows{}) << "when it is committed";
+  ASSERT_TRUE(counting.commit(reserved->id, {.user = "3", .plan = "enterprise", .path = "/a", .cost = 30}));
+  EXPECT_EQ(rows({.subject = "user:3"}), (Rows{"2026-09-21 plan 60-0 0"}));
+  ASSERT_TRUE(counting.check({.user = "3", .plan = "enterprise", .path = "/a", .cost = -5}));
+  EXPECT_EQ(rows({.subject = "user:3"}), (Rows{"2026-09-21 plan 50-0 0"}));
+  const std::array<Request, 2> views = {{{.user = "4", .plan = "enterprise", .path = "/a"},
+                                         {.user = "4", .tenant = "u", .plan = "enterprise", .path = "/a"}}};
+  std::array<Answer, 2> answers;
+  ASSERT_TRUE(counting.check_together(counting.rules(), views, answers));
+  EXPECT_EQ(rows({.subject = "user:4"}), (Rows{"2026-09-21 plan 2-0 0"}));
 }
 
 TEST_F(SpendingTest, PeeksAndExplanationsSpendNothing) {

@@ -7,8 +7,9 @@
 // A subject is whom a rule counts by: the first attribute of its `per` that says who, as `user:42`, `tenant:acme`,
 // `api_key:sha256:…`, `ip:192.0.2.1`; of a rule that counts all together it is `*`. Spent are the permits of requests
 // that passed, less those that came back: by a negative cost, a reservation that cost less, a cancelled one. What was
-// denied costs nothing, also by a rule that counts denied requests. Rules in shadow, bans and limits that clients bring
-// along are left out, and so is what an unlimited rule lets pass. Days are those of UTC, by the limiter's clock.
+// denied costs nothing, also by a rule that counts denied requests. What a rule or a plan lets pass without any limit
+// is spent, too; reserved, when it is settled. Rules in shadow, bans and limits that clients bring along are left out.
+// Days are those of UTC, by the limiter's clock.
 //
 // Memory is bounded, so numbers are bounds: nobody spent more than `spent`, nor less than `spent - error`. The error is
 // 0 as long as a day has not more subjects than there is room for. Plain values. Tested by tests/spending_test.cc.

@@ -17,6 +17,8 @@
 namespace weir {
 namespace {
 
+constexpr std::string_view kNew = ".new";  // of a file that is being written
+
 tl::unexpected<Error> usage_failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
 }
@@ -112,7 +114,7 @@ Result<std::string> UsageFiles::read(const File& file) {
 
 // A whole new file, then its name: at any moment there is one or the other.
 Result<void> UsageFiles::write(const std::string& date, std::string_view text) const {
-  const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_), beside = path + ".new";
+  const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_), beside = path + std::string(kNew);
   const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return usage_failed(beside, "cannot be made");
   const bool is_written = write_whole(file, text);
@@ -136,11 +138,14 @@ Result<std::string> UsageFiles::set_aside(const File& file) {
   return aside;
 }
 
+// Half a file that somebody was killed over goes with its day.
 void UsageFiles::forget_before(const std::string& date) const {
   const auto files = list();
   if (!files) return;
   for (const File& file : *files) {
-    if (file.date < date) unlink(file.path.c_str());
+    if (file.date >= date) continue;
+    unlink(file.path.c_str());
+    unlink((file.path + std::string(kNew)).c_str());
   }
 }
 

@@ -155,7 +155,7 @@ Result<RuleReservation> Gate::Impl::reserve(const Request& request, const Reserv
       return std::move(reserved->verdict);
     });
   }
-  post(bill, out.answer, Micros{0});
+  post(bill, out.answer, Micros{0}, PostFree::no);
   count(request, bill, out.answer, Micros{0});
   return out;
 }
@@ -166,12 +166,14 @@ Result<Answer> Gate::Impl::settle(std::string_view id, const Request& request) {
   Bill bill;
   if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
   if (answer.why == Why::missing) clear(answer);  // what has happened cannot be denied
+  std::vector<std::int64_t> reserved;
   if (bill.charges.size() > 0) {
-    const auto verdict = settle_all(limiter, id, bill.charges.all());
+    auto verdict = settle_all(limiter, id, bill.charges.all());
     if (!verdict) return fail(verdict.error());
     tell(request, bill, outcome_of(*verdict), answer);
-    post_settled(bill, answer, verdict->reserved);
+    reserved = std::move(verdict->reserved);
   }
+  post_settled(bill, answer, reserved);
   ask_shadows(bill, answer, [&](const ShadowBill& shadow) { return limiter.commit(id, shadow.charges); });
   return answer;
 }

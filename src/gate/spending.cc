@@ -50,6 +50,16 @@ class Gate::Impl::Lines {
         subject_of(key_body(bill_.charges[charge].key, limit.suffix), *rule.per, book_.policy().identity, room);
     line.sums = sums;
   }
+  // Of a rule that let it pass without a limit.
+  void add(const FreeCharge& free) {
+    const BookRule& rule = book_.rule(free.rule);
+    if (free.cost == 0 || rule.rule->by_hand) return;
+    SubjectRoom& room = rooms_[lines_.size()];
+    Ledger::Line& line = lines_.add();
+    line.rule = rule.counts;
+    line.subject = subject_of(key_body(free.key, {}), *rule.per, book_.policy().identity, room);
+    line.sums = sums_of(free.cost);
+  }
   bool is_first_of_rule(std::size_t charge) const {
     return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule;
   }
@@ -60,12 +70,13 @@ class Gate::Impl::Lines {
  private:
   const Rulebook& book_;
   const Bill& bill_;
-  Few<Ledger::Line, kChargesMax> lines_;
-  std::array<SubjectRoom, kChargesMax> rooms_;
+  Few<Ledger::Line, 2 * kChargesMax> lines_;
+  std::array<SubjectRoom, 2 * kChargesMax> rooms_;
 };
 
-void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now) noexcept {
-  if (!ledger.is_on() || bill.charges.size() == 0) return;
+void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now, PostFree free) noexcept {
+  const bool has_any = bill.charges.size() > 0 || (bill.free.size() > 0 && free == PostFree::yes);
+  if (!ledger.is_on() || !has_any) return;
   Lines lines(*answer.rules, bill);
   if (answer.why == Why::limited) {
     lines.add(answer.binding, {.denied = bill.charges[answer.binding].cost > 0 ? 1U : 0U});
@@ -73,21 +84,27 @@ void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now) noexce
     for (std::size_t i = 0; i < bill.charges.size(); ++i) {
       if (lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost));
     }
+    for (const FreeCharge& one : bill.free) {
+      if (free == PostFree::yes) lines.add(one);
+    }
   }
   lines.enter(*this, now);
 }
 
+// What has no limit was not entered when it was reserved: nobody would know by now how much that was.
 void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved) noexcept {
-  if (!ledger.is_on() || reserved.size() != bill.charges.size() || reserved.empty()) return;
+  if (!ledger.is_on() || reserved.size() != bill.charges.size() || answer.rules == nullptr) return;
   Lines lines(*answer.rules, bill);
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
     if (lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost - reserved[i]));
   }
+  for (const FreeCharge& one : bill.free) lines.add(one);
   lines.enter(*this, Micros{0});
 }
 
-void Gate::Impl::post_part(const Bill& bill, const Answer& answer, std::span<const bool> is_new, Micros now) noexcept {
-  if (!ledger.is_on() || bill.charges.size() == 0) return;
+void Gate::Impl::post_part(const Bill& bill, const Answer& answer, std::span<const bool> is_new,
+                           std::vector<std::string_view>& free_keys, Micros now) noexcept try {
+  if (!ledger.is_on() || (bill.charges.size() == 0 && bill.free.size() == 0)) return;
   Lines lines(*answer.rules, bill);
   if (answer.why == Why::limited) {
     if (is_new[answer.binding]) lines.add(answer.binding, {.denied = bill.charges[answer.binding].cost > 0 ? 1U : 0U});
@@ -95,8 +112,14 @@ void Gate::Impl::post_part(const Bill& bill, const Answer& answer, std::span<con
     for (std::size_t i = 0; i < bill.charges.size(); ++i) {
       if (is_new[i] && lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost));
     }
+    for (const FreeCharge& one : bill.free) {
+      if (std::ranges::find(free_keys, one.key) != free_keys.end()) continue;
+      free_keys.push_back(one.key);
+      lines.add(one);
+    }
   }
   lines.enter(*this, now);
+} catch (const std::exception&) {  // without memory it is not entered
 }
 
 void Gate::Impl::post_denial(const BookRule& rule, const Rulebook& book, std::string_view body, Micros now) noexcept {

@@ -151,13 +151,14 @@ class Gate::Impl::Together {
   // Each charge of the sum once, whichever view it was met by first. Where nothing was charged, who denied.
   void post(bool allowed, Micros now) {
     std::array<bool, kChargesMax> seen{};
+    std::vector<std::string_view> free_keys;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (answers_[i].allowed != allowed) continue;
       std::array<bool, kChargesMax> is_new{};
       for (std::size_t c = 0; c < views_[i].bill.charges.size(); ++c) {
         is_new[c] = !std::exchange(seen[views_[i].places[c]], true);
       }
-      gate_.post_part(views_[i].bill, answers_[i], is_new, now);
+      gate_.post_part(views_[i].bill, answers_[i], is_new, free_keys, now);
     }
   }
 

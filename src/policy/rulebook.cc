@@ -122,8 +122,11 @@ bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_p
     if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
     const auto key = begin_key(hit, facts, out.keys);
     if (!key) continue;
-    out.keys.drop();
-    if (is_in_shadow(rule, *key)) continue;
+    if (is_in_shadow(rule, *key)) {
+      out.keys.drop();
+      continue;
+    }
+    let_pass(rule, facts, *key, out);
     out.rule = hit.id;
     return true;
   }
@@ -216,10 +219,17 @@ Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) c
   return how;
 }
 
+void Rulebook::let_pass(const BookRule& rule, Facts& facts, std::string_view key, Bill& out) const {
+  if (out.free.size() == kChargesMax) return;
+  const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
+  out.free.add(FreeCharge{static_cast<std::uint32_t>(&rule - rules_.data()), key, cost});
+}
+
 void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const {
   const bool is_enforced = how == Applied::enforced;
   const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
   const std::span<const BookLimit> limits = limits_for(rule, facts, out.keys);
+  if (is_enforced && limits.empty()) return let_pass(rule, facts, key, out);
   if (is_enforced && out.charges.size() + limits.size() > kChargesMax) {
     if (out.reason != Bill::Reason::missing) out.reason = Bill::Reason::too_many;  // which is denied in any case
     return;
@@ -242,7 +252,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
       out.shadows.back().charges.push_back(charge);
     }
   }
-  if (!is_enforced || limits.empty()) return;
+  if (!is_enforced) return;
   out.counts_denied = out.counts_denied || rule.count_denied;
   if (out.reason == Bill::Reason::no_rule) out.reason = Bill::Reason::limits;
 }

@@ -91,6 +91,13 @@ struct ShadowBill {
   std::vector<Charge> charges;
 };
 
+// What a rule lets pass without a limit, as a plan or the rule itself says: nothing is charged, but it is spent.
+struct FreeCharge {
+  std::uint32_t rule = 0;
+  std::string_view key;  // of the rule, without any limit's suffix
+  std::int64_t cost = 1;
+};
+
 // What the rules ask of one request. Keys lie in the bill itself, so it is neither copied nor moved.
 struct Bill {
   enum class Reason : std::uint8_t {
@@ -106,6 +113,7 @@ struct Bill {
   bool counts_denied = false;                 // some of the rules do
   Few<Charge, kChargesMax> charges;           // all or none
   Few<const BookLimit*, kChargesMax> limits;  // of each charge, its limit in the book
+  Few<FreeCharge, kChargesMax> free;          // further ones are left out
   std::vector<ShadowBill> shadows{};
   KeyArena keys;
 
@@ -192,6 +200,7 @@ class Rulebook {
   Applied would_apply(const PathHit& hit, Facts& facts, KeyArena& keys) const;
   Applied apply(const PathHit& hit, Facts& facts, Bill& out) const;
   void charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const;
+  void let_pass(const BookRule& rule, Facts& facts, std::string_view key, Bill& out) const;
   std::span<const BookLimit> limits_for(const BookRule& rule, Facts& facts, KeyArena& keys) const;
   std::span<const BookLimit> limits_of_plan(const BookRule& rule, const PlanTerms& terms) const;
   bool append_subject(const Dimension& dimension, Facts& facts, KeyArena& out) const;
