@@ -43,7 +43,7 @@ def make_descriptors(rng, depth, anywhere):
         elif kind < 0.68:
             node["value"] = ""
         whole = node["key"] + ("_" + node["value"] if node.get("value") else "")
-        if whole in taken:
+        if whole in taken or (not anywhere and "*" in whole[:-1]):
             continue
         taken.add(whole)
         if "*" in whole and rng.random() < 0.4:
@@ -90,9 +90,9 @@ def make_entries(rng, domain):
         nodes = node.get("descriptors")
     if rng.random() < 0.08:
         entries.append({"key": rng.choice(KEYS), "value": rng.choice(VALUES)})
-    if rng.random() < 0.15:
+    if entries and rng.random() < 0.15:
         respell(entries[-1])
-    if rng.random() < 0.02:
+    if not entries or rng.random() < 0.02:
         entries = [{"key": "nobody", "value": "x"}]
     for entry in entries:
         if entry["value"] == "" and rng.random() < 0.5:

@@ -1,0 +1,71 @@
+# What envoy_reference.sh and envoy_reference_long.sh do: writes files, starts the reference service and Weir on them,
+# and compares what they answer; then answers are spoiled, one of each kind, and the comparison has to notice.
+seed=${WEIR_SEED:-$RANDOM$RANDOM}
+domains=${WEIR_DOMAINS:-300}
+echo "seed $seed, $domains domains (WEIR_SEED=$seed WEIR_DOMAINS=$domains repeats it)"
+compare=("$python" "$source_dir/tests/server/envoy_reference.py")
+
+# find_generation: sets generation; the newer one takes `*` in the middle of a pattern.
+find_generation() {
+  mkdir -p "$work/probe/config"
+  printf '%s\n' 'domain: probe' 'descriptors:' '  - key: k' '    value: a*z' \
+    '    rate_limit: {unit: year, requests_per_unit: 5}' >"$work/probe/config/probe.yaml"
+  start_reference "$work/probe"
+  local answer
+  answer=$(curl -s -m 10 "http://127.0.0.1:$reference_port/json" \
+    -d '{"domain":"probe","descriptors":[{"entries":[{"key":"k","value":"abz"}]}]}')
+  stop "$reference_pid"
+  case $answer in
+    *currentLimit*) generation=july ;;
+    *OK*) generation=january ;;
+    *) echo "FAIL  the reference service does not answer: $answer" && exit 1 ;;
+  esac
+}
+
+# A folder in which Weir and the service find the same files.
+place_files() {
+  mkdir -p "$work/files/config"
+  "${compare[@]}" write "$work/files/config" "$seed" "$domains" "$generation" || exit 1
+}
+
+generation=july
+with_reference=()
+if (provide reference) >"$work/reference_line"; then
+  provide reference
+  start_redis
+  find_generation
+  echo "the reference service is of the generation of $generation"
+  place_files
+  start_reference "$work/files"
+  with_reference=("$reference_port" "$redis_port")
+else
+  skip reference "$(sed 's/^skip *[^ ]* //' "$work/reference_line"); Weir is compared with the model of it alone"
+  place_files
+fi
+start_server --envoy "$work/files/config"
+
+ask() { timeout 3000 "${compare[@]}" ask "$seed" "$1" "$generation" "$http_port" "${with_reference[@]}" "${@:2}" 2>&1; }
+
+answer=$(ask "$domains")
+status=$?
+sed 's/^/      /' <<<"$answer"
+is "every answer is as it has to be" 0 "$status"
+
+# What no file can be about: neither knows what to make of it.
+for body in '' '{' '[]' '{"domain":""}' '{"domain":"domain-1"}' '{"domain":"domain-1","descriptors":[]}' \
+  '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}],"hitsAddend":-1}]}' \
+  '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}]}],"colour":"red"}'; do
+  is "refused by Weir: $body" 400 "$(curl -s -m 10 -o /dev/null -w '%{http_code}' "$http/json" -d "$body")"
+  [ ${#with_reference[@]} -eq 0 ] || is "refused by the reference: $body" 400 \
+    "$(curl -s -m 10 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$reference_port/json" -d "$body")"
+done
+
+# --- the comparison itself --------------------------------------------------------------------------------------------
+# On counters of their own: a new Weir, and other requests.
+for kind in status overall code limit unit name remaining reset missing; do
+  stop "$pid"
+  start_server --envoy "$work/files/config"
+  answer=$(ask 20 --spoil "$kind")
+  is "a wrong answer is noticed: $kind" "1 failed: weir answers otherwise" "$? $(grep -m1 '^failed' <<<"$answer")"
+done
+finish
