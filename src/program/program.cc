@@ -23,6 +23,7 @@
 #include "command/complain.h"
 #include "command/describe_commands.h"
 #include "command/doctor_command.h"
+#include "command/import_command.h"
 #include "command/keys_command.h"
 #include "command/policy_commands.h"
 #include "command/rules_command.h"
@@ -56,7 +57,8 @@ std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
       {"serve", &kServeExamples},           {"state", &kStateExamples},
       {"validate", &kValidateExamples},     {"explain", &kExplainExamples},
-      {"schema", &kSchemaExamples},         {"bench", &kBenchExamples},
+      {"import", &kImportExamples},         {"schema", &kSchemaExamples},
+      {"bench", &kBenchExamples},
       {"check", &kCheckExamples},           {"keys", &kKeysExamples},
       {"rules", &kRulesExamples},           {"top", &kTopExamples},
       {"doctor", &kDoctorExamples},         {"manual", &kManualExamples},
@@ -119,6 +121,7 @@ int run_program(int argc, char** argv) try {
 
   ServeCommand serve_command(app);
   PolicyCommands policy_commands(app);
+  ImportCommand import_command(app);
   BenchCommand bench_command(app);
   StateCommand state_command(app);
   CheckCommand check_command(app);
@@ -150,7 +153,7 @@ int run_program(int argc, char** argv) try {
     static_cast<void>(((exit_code = commands.run()) || ...));
     return exit_code;
   };
-  const auto exit_code = first_given(state_command, policy_commands, bench_command, check_command, keys_command,
+  const auto exit_code = first_given(state_command, policy_commands, import_command, bench_command, check_command, keys_command,
                                      rules_command, top_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
