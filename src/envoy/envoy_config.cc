@@ -31,7 +31,7 @@ constexpr std::array<UnitRow, 7> kUnitRows = {{{"second", 1},
 
 constexpr std::array<std::string_view, 2> kRootKeys = {"domain", "descriptors"};
 constexpr std::array<std::string_view, 10> kDescriptorKeys = {
-    "key",        "value",           "rate_limit",      "shadow_mode",     "quota_mode",
+    "key",         "value",           "rate_limit",      "shadow_mode",     "quota_mode",
     "descriptors", "detailed_metric", "value_to_metric", "share_threshold", "metadata"};
 constexpr std::array<std::string_view, 5> kLimitKeys = {"unit", "requests_per_unit", "unlimited", "name", "replaces"};
 constexpr std::array<std::string_view, 1> kReplacesKeys = {"name"};
@@ -163,8 +163,9 @@ class FileReader {
       }
     }
     if (is_envoy_fraction(value)) {
-      wrong(value.at, in_quotes(value.text) + " is read as a number with a fraction, which nothing here may be; "
-                                              "put it in quotes if it is a text");
+      wrong(value.at, in_quotes(value.text) +
+                          " is read as a number with a fraction, which nothing here may be; "
+                          "put it in quotes if it is a text");
     }
   }
 
@@ -292,8 +293,8 @@ class FileReader {
 Result<EnvoyConfig> parse_all(std::span<const EnvoyFile> files) {
   if (files.empty()) return fail(ErrorCode::invalid_argument, "there is no file with a domain; give at least one");
   if (files.size() > kEnvoyFilesMax) {
-    return fail(ErrorCode::out_of_range, std::to_string(files.size()) + " files; at most " +
-                                             std::to_string(kEnvoyFilesMax) + " are read");
+    return fail(ErrorCode::out_of_range,
+                std::to_string(files.size()) + " files; at most " + std::to_string(kEnvoyFilesMax) + " are read");
   }
   EnvoyConfig out;
   std::string errors;

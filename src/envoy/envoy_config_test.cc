@@ -57,10 +57,8 @@ descriptors:
   ASSERT_EQ(user.descriptors.size(), 1U);
   const EnvoyDescriptor& path = user.descriptors[0];
   EXPECT_TRUE(path.shadow_mode && path.quota_mode && path.detailed_metric && path.value_to_metric);
-  EXPECT_EQ(path.limit, (EnvoyLimit{.requests_per_unit = 1'000,
-                                    .unit = EnvoyUnit::week,
-                                    .name = "paths",
-                                    .replaces = {"a", "b"}}));
+  EXPECT_EQ(path.limit,
+            (EnvoyLimit{.requests_per_unit = 1'000, .unit = EnvoyUnit::week, .name = "paths", .replaces = {"a", "b"}}));
   EXPECT_TRUE(domain.descriptors[1].limit->unlimited);
   EXPECT_FALSE(domain.descriptors[2].limit);
   EXPECT_TRUE(config.warnings.empty());
@@ -82,8 +80,7 @@ descriptors:
   - key: b
     rate_limit: {<<: *slow, requests_per_unit: 6}
 )");
-  EXPECT_EQ(config.domains[0].descriptors[1].limit,
-            (EnvoyLimit{.requests_per_unit = 6, .unit = EnvoyUnit::hour}));
+  EXPECT_EQ(config.domains[0].descriptors[1].limit, (EnvoyLimit{.requests_per_unit = 6, .unit = EnvoyUnit::hour}));
 }
 
 TEST(EnvoyConfig, WarnsOfKeysWithoutEffect) {
@@ -105,7 +102,8 @@ TEST(EnvoyConfig, RefusesWhatTheReferenceServiceRefuses) {
       {"domain: d\ndescriptors: [{value: a}]", "f.yaml:2:15: a descriptor without a `key`"},
       {"domain: d\ndescriptors: [a]", "is no map"},
       {"domain: d\ndescriptors: {key: a}", "`descriptors` must be a list"},
-      {"domain: d\ndescriptors:\n- {key: a, value: b_c}\n- {key: a_b, value: c}", "f.yaml:4:3: the composite key 'd.a_b_c'"},
+      {"domain: d\ndescriptors:\n- {key: a, value: b_c}\n- {key: a_b, value: c}",
+       "f.yaml:4:3: the composite key 'd.a_b_c'"},
       {"domain: d\ndescriptors: [{key: a, value: 1.5}]", "f.yaml:2:31: '1.5' is read as a number with a fraction"},
       {"domain: d\ndescriptors: [{key: a, value: [1]}]", "is no map"},
       {"domain: d\ndescriptors: [{key: a, value: {key: b}}]", "`value` must be a text"},

@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "server/sized.h"
 #include "sha256.h"
+#include "sized.h"
 #include "weir/limiter.h"
 
 namespace weir {

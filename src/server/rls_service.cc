@@ -9,8 +9,8 @@
 #include "nearest.h"
 #include "protocol/request_cost.h"
 #include "protocol/seconds.h"
-#include "server/sized.h"
 #include "sha256.h"
+#include "sized.h"
 
 namespace weir {
 namespace {

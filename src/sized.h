@@ -1,6 +1,6 @@
 // Several texts as one, so that no two lists of texts become the same: each behind its length.
 //
-// Pure; any thread. Tested through bound_id_test.cc and rls_service_test.cc.
+// Pure; any thread. Tested through bound_id_test.cc, rls_service_test.cc and envoy_rules_test.cc.
 #pragma once
 
 #include <string>
