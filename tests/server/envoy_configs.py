@@ -6,16 +6,35 @@ refuse to load is not made here.
 """
 import json
 
-KEYS = ["a", "a_b", "b", "remote_address", "a*"]
-VALUES = ["x", "xy", "xyzzy", "b", "b_c", "c", "192.0.2.1", "/api/v1/users", "é", "x y", "*x"]
-PATTERNS_AT_END = ["*", "x*", "xy*", "b*", "/api/*", "b_*"]
-PATTERNS_ANYWHERE = PATTERNS_AT_END + ["*y", "x*y", "/api/*/users", "*b*c*", "*_c", "x**"]
 UNITS = ["second", "minute", "minute", "hour", "Day", "WEEK", "month", "year"]
 OVERRIDE_UNITS = ["SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR"]
 NAMES = ["n1", "n2", "n3"]
 
 
-def make_limit(rng):
+class July:
+    """All that the service takes."""
+    keys = ["a", "a_b", "b", "remote_address", "a", "b", "a_b", "a*"]
+    values = ["x", "xy", "xyzzy", "b", "b_c", "c", "192.0.2.1", "/api/v1/users", "é", "x y", "*x", ""]
+    patterns = ["*", "x*", "xy*", "b*", "/api/*", "b_*", "*y", "x*y", "/api/*/users", "*b*c*", "*_c", "x**"]
+    fillers = ["", "x", "y", "b_c", "/"]  # in place of a star
+    only_plain = False
+
+
+class January(July):
+    """Stars at the end alone."""
+    patterns = ["*", "x*", "xy*", "b*", "/api/*", "b_*"]
+
+
+class Rules(July):
+    """What rules can say, and say alike: every key once on a way, no `_` to be misread, no value empty."""
+    keys = ["a", "b", "c", "d-e"]
+    values = ["x", "xy", "xyzzy", "b", "/api/v1/users", "é", "x y"]
+    patterns = ["*", "x*", "xy*", "b*", "/api/*", "*y", "x*y", "/api/*/users", "*b*c*", "x**"]
+    fillers = ["x", "y", "b", "/"]
+    only_plain = True
+
+
+def make_limit(rng, of):
     limit = {}
     if rng.random() < 0.1:
         limit["unlimited"] = True
@@ -26,43 +45,41 @@ def make_limit(rng):
     if rng.random() < 0.5:
         limit["name"] = rng.choice(NAMES)
     others = [name for name in NAMES if name != limit.get("name")]
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 and not of.only_plain:
         limit["replaces"] = [{"name": name} for name in rng.sample(others, rng.randint(1, len(others)))]
     return limit
 
 
-def make_descriptors(rng, depth, anywhere):
-    nodes, taken = [], set()
+def make_descriptors(rng, of, keys):
+    nodes, taken, depth = [], set(), len(keys) + 1
     for _ in range(rng.randint(1, 5 if depth == 1 else 3)):
-        node = {"key": rng.choice(KEYS[:4] if rng.random() < 0.95 else KEYS)}
+        node = {"key": rng.choice([key for key in of.keys if not of.only_plain or key not in keys])}
         kind = rng.random()
         if kind < 0.35:
-            node["value"] = rng.choice(VALUES[:-1])
+            node["value"] = rng.choice([value for value in of.values if "*" not in value])
         elif kind < 0.65:
-            node["value"] = rng.choice(PATTERNS_ANYWHERE if anywhere else PATTERNS_AT_END)
-        elif kind < 0.68:
-            node["value"] = ""
+            node["value"] = rng.choice(of.patterns)
         whole = node["key"] + ("_" + node["value"] if node.get("value") else "")
-        if whole in taken or (not anywhere and "*" in whole[:-1]):
+        if whole in taken or (of is January and "*" in whole[:-1]):
             continue
         taken.add(whole)
         if "*" in whole and rng.random() < 0.4:
             node["share_threshold"] = True
         goes_on = depth < 3 and rng.random() < 0.45
         if rng.random() < (0.5 if goes_on else 0.9):
-            node["rate_limit"] = make_limit(rng)
-        for flag, share in [("shadow_mode", 0.12), ("quota_mode", 0.2), ("detailed_metric", 0.1),
+            node["rate_limit"] = make_limit(rng, of)
+        for flag, share in [("shadow_mode", 0.12), ("quota_mode", 0 if of.only_plain else 0.2), ("detailed_metric", 0.1),
                             ("value_to_metric", 0.1)]:
             if rng.random() < share:
                 node[flag] = rng.random() < 0.9
         if goes_on:
-            node["descriptors"] = make_descriptors(rng, depth + 1, anywhere)
+            node["descriptors"] = make_descriptors(rng, of, keys + [node["key"]])
         nodes.append(node)
     return nodes
 
 
-def make_domain(rng, name, anywhere):
-    return {"domain": name, "descriptors": make_descriptors(rng, 1, anywhere)}
+def make_domain(rng, of, name):
+    return {"domain": name, "descriptors": make_descriptors(rng, of, [])}
 
 
 def to_yaml(domain):
@@ -72,24 +89,24 @@ def to_yaml(domain):
     return "\n".join(lines) + "\n"
 
 
-def make_value(rng, node):
+def make_value(rng, of, node):
     value = node.get("value", "")
-    if "*" in value and rng.random() < 0.9:
-        return "".join(rng.choice(["", "x", "y", "b_c", "/"]) if c == "*" else c for c in value)
-    return value or rng.choice(VALUES + [""])
+    if "*" in value and (of.only_plain or rng.random() < 0.9):
+        return "".join(rng.choice(of.fillers) if c == "*" else c for c in value)
+    return value or rng.choice(of.values)
 
 
-def make_entries(rng, domain):
+def make_entries(rng, of, domain):
     """Mostly a way through the tree; sometimes it ends early, goes on too far, or is another's spelling."""
     entries, nodes = [], domain["descriptors"]
     while nodes and (not entries or rng.random() < 0.85):
         node = rng.choice(nodes)
-        entries.append({"key": node["key"].replace("*", rng.choice(["", "1"])), "value": make_value(rng, node)})
+        entries.append({"key": node["key"].replace("*", rng.choice(["", "1"])), "value": make_value(rng, of, node)})
         if rng.random() < 0.08:
-            entries[-1]["value"] = rng.choice(VALUES)
+            entries[-1]["value"] = rng.choice(of.values)
         nodes = node.get("descriptors")
     if rng.random() < 0.08:
-        entries.append({"key": rng.choice(KEYS), "value": rng.choice(VALUES)})
+        entries.append({"key": "z" if of.only_plain else rng.choice(of.keys), "value": rng.choice(of.values)})
     if entries and rng.random() < 0.15:
         respell(entries[-1])
     if not entries or rng.random() < 0.02:
@@ -109,15 +126,15 @@ def respell(entry):
         entry["key"], entry["value"] = "a", "b_" + entry["value"]
 
 
-def make_request(rng, domain):
+def make_request(rng, of, domain):
     name = domain["domain"] if rng.random() < 0.97 else "nowhere"
     request = {"domain": name, "descriptors": []}
     for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4])):
-        descriptor = {"entries": make_entries(rng, domain)}
-        if rng.random() < 0.1:
+        descriptor = {"entries": make_entries(rng, of, domain)}
+        if rng.random() < 0.1 and not of.only_plain:
             descriptor["limit"] = {"requestsPerUnit": rng.randint(0, 4), "unit": rng.choice(OVERRIDE_UNITS)}
         if rng.random() < 0.15:
-            descriptor["hitsAddend"] = rng.choice([0, 0, 1, 2, 4])
+            descriptor["hitsAddend"] = rng.choice([1, 2, 4] if of.only_plain else [0, 0, 1, 2, 4])
         request["descriptors"].append(descriptor)
     if rng.random() < 0.2:
         request["hitsAddend"] = rng.choice([0, 1, 2, 3])

@@ -7,6 +7,8 @@ is named by what is really counted; the service's own name of it in Redis can be
 """
 from dataclasses import dataclass, field
 
+import envoy_configs
+
 SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 7 * 86400, "MONTH": 30 * 86400,
            "YEAR": 365 * 86400}
 UNLIMITED = 4294967295
@@ -127,6 +129,7 @@ def charge_of(request, descriptor, found, now):
 
 class July:
     """The service as it is. Limits are charged in turn, whatever comes of the others."""
+    files = envoy_configs.July
     anywhere = True
     quota_decides = True
 
@@ -174,6 +177,7 @@ class July:
 
 
 class January(July):
+    files = envoy_configs.January
     anywhere = False
     quota_decides = False
 
@@ -185,3 +189,31 @@ class Weir(July):
     def spend(spent, charge, is_over):
         if not is_over:
             spent[charge.counter] = spent.get(charge.counter, 0) + charge.hits
+
+
+class Rules(Weir):
+    """Files that were imported as rules, of those that rules can say. Other names are told, and nothing in shadow.
+    A denied request is told of what others have spent: it got nothing of what remains."""
+    files = envoy_configs.Rules
+
+    def charges(self, domain, request, now):
+        charges = super().charges(domain, request, now)
+        counters = [charge.counter for charge in charges if isinstance(charge, Charge)]
+        return charges if len(set(counters)) == len(counters) else None
+
+    def answer(self, charges, counts, now):
+        answer = super().answer(charges, counts, now)
+        for i, charge in enumerate(charges):
+            if isinstance(charge, Charge):
+                answer.statuses[i]["currentLimit"]["name"] = ""
+                if answer.code == "OVER_LIMIT":
+                    self.tell_what_is_spent(answer.statuses[i], charge, counts.get(charge.counter, 0))
+                if charge.found.shadow:
+                    answer.statuses[i] = {"code": "OK"}
+        return answer
+
+    @staticmethod
+    def tell_what_is_spent(status, charge, spent):
+        status["limitRemaining"] = charge.found.per_unit - spent
+        if spent == 0:  # the window has not begun
+            status["durationUntilReset"] = 1 if status["code"] == "OVER_LIMIT" else 0
