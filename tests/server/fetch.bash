@@ -133,6 +133,10 @@ provide() {
       fetch_reference ratelimit install_go /src/service_cmd
       reference=$fetched/service_cmd
       ;;
+    reference_check)
+      fetch_reference ratelimit-check install_go /src/config_check_cmd
+      reference_check=$fetched/config_check_cmd
+      ;;
     reference_source)
       fetch_reference ratelimit-source copy_go_module ''
       reference_source=$fetched
