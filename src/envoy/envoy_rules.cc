@@ -2,7 +2,6 @@
 #include "envoy/envoy_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "algorithm/limit.h"
@@ -15,6 +14,16 @@ namespace {
 
 constexpr std::size_t kEntriesMax = 64;    // more entries than any file is deep
 constexpr std::size_t kPlainKeyMax = 256;  // a longer key is its hash
+
+// Short, and nothing that could end a text in quotes or a line.
+std::string as_label(std::string_view text) {
+  constexpr std::size_t kBytesMax = 128;
+  std::string out(text.substr(0, kBytesMax));
+  for (char& c : out) {
+    if (c < 0x20 || c > 0x7e || c == '"' || c == '\\') c = '_';
+  }
+  return out;
+}
 
 Result<Limit> limit_of(const EnvoyLimit& said, Algorithm algorithm) {
   return compile_limit(
@@ -53,6 +62,7 @@ Result<std::unique_ptr<EnvoyRules::Level>> EnvoyRules::level_of(const EnvoyDomai
                                                       .shadow_mode = one.shadow_mode,
                                                       .quota_mode = one.quota_mode,
                                                       .detailed_metric = one.detailed_metric});
+      rule.label = as_label(rule.said.name.empty() ? stat : rule.said.name);
       if (!one.limit->unlimited) {
         auto limit = limit_of(*one.limit, algorithm);
         if (!limit) {
@@ -139,6 +149,7 @@ void EnvoyRules::write_stat(std::span<const Attribute> entries, std::span<const 
       out.stat.append("_").append(value);
     }
   }
+  out.stat = as_label(out.stat);
 }
 
 }  // namespace weir

@@ -38,16 +38,14 @@ struct EnvoyRule {
   bool quota_mode = false;
   bool detailed_metric = false;
   std::string quota{};  // for people: `10/minute`
-
-  // By which answers name it.
-  std::string_view name() const { return said.name.empty() ? std::string_view(stat) : said.name; }
+  std::string label{};  // by which answers name it: its name, else the stat; fit for a header field
 };
 
 // The room is used again.
 struct EnvoyFound {
   const EnvoyRule* rule = nullptr;  // null: no limit
   std::string key{};                // that is counted by; empty if there is nothing to count
-  std::string stat{};               // with the values that metrics are to name; empty: the rule's
+  std::string stat{};               // with the values that metrics are to name, fit for them; empty: the rule's
 };
 
 class EnvoyRules {

@@ -129,4 +129,8 @@ void DoorDenials::write(std::string_view key, const Decision& decision) const {
   log->write({.protocol = protocol, .request_id = request_id, .key = key, .retry_after = decision.retry_after});
 }
 
+void DoorDenials::write(const LimitAnswer& limit, std::string_view key) const {
+  log->write({protocol, request_id, limit.rule, limit.quota, key, limit.decision.retry_after});
+}
+
 }  // namespace weir

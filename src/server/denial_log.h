@@ -2,6 +2,7 @@
 //
 //   denials.note(now, answer, request);        // by the rules; `denials` is the door's
 //   denials.note(now, key, decision);          // by a limit that the client brought along
+//   denials.note(now, limit, key);             // by one of Envoy's files
 //
 // One bound for all loops. A denial that is not told costs two accesses to one word. Each is counted in one second
 // exactly, so that the lines and what they call not_logged add up to all that were noted. Keys are personal: the log
@@ -114,6 +115,11 @@ struct DoorDenials {
     if (decided != nullptr) *decided = {{}, !decision.allowed, true};
     if (!decision.allowed && log != nullptr && log->takes(now)) write(key, decision);
   }
+  // By a limit that has a name, but is of no policy.
+  void note(Micros now, const LimitAnswer& limit, std::string_view key) const {
+    if (decided != nullptr) *decided = {std::string(limit.rule), !limit.decision.allowed, true};
+    if (!limit.decision.allowed && log != nullptr && log->takes(now)) write(limit, key);
+  }
 
  private:
   static std::string_view rule_of(const Answer& answer) {
@@ -122,6 +128,7 @@ struct DoorDenials {
   }
   void write(const Answer& answer, const Request& request) const;
   void write(std::string_view key, const Decision& decision) const;
+  void write(const LimitAnswer& limit, std::string_view key) const;
 };
 
 }  // namespace weir

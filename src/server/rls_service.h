@@ -4,19 +4,24 @@
 //   auto decided = service.decide(request, &gate);     // of gRPC, or of POST /json
 //   if (!decided) return status(decided.error().status, decided.error().message);
 //
-// All that the descriptors are charged to is taken or nothing is, and a limit that two of them meet is charged once. An
+// All that the descriptors are charged to is taken or nothing is, and a rule that two of them meet is charged once. An
 // entry fills the attribute of its name (remote_address is the ip) and can be matched as an entry; so can `domain`. A
 // descriptor with a limit of its own is held by that one instead of the rules: a fixed window for its domain,
 // entries and limit. One with 0 hits asks only, and denies if a further hit would not pass; then nobody is charged.
-// Used again for its room; belongs to one loop and its thread. Tested by rls_service_test.cc.
+// With Envoy's files, a descriptor is held by the limit that they have for it, too: part of the same event, unless it
+// is in shadow, or of a quota that is spent while another one has room. Used again for its room; belongs to one loop
+// and its thread. Tested by rls_service_test.cc and rls_envoy_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "envoy/envoy_in_force.h"
 #include "protocol/check_answer.h"
 #include "protocol/grpc_message.h"
 #include "protocol/rls.h"
@@ -40,20 +45,31 @@ class RlsService {
   // Without a gate there are no rules. The response is valid until the next call.
   tl::expected<const RlsResponse*, RlsError> decide(const RlsRequest& request, Gate* gate);
 
-  DoorDenials denials{};  // of the door that asks
+  DoorDenials denials{};          // of the door that asks
+  EnvoyInForce* envoy = nullptr;  // which outlives it, too; null: there are no files of Envoy's
 
  private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   // What becomes of a descriptor.
   struct Part {
-    bool is_override = false;  // else by the rules
-    bool is_question = false;  // charged nothing
-    std::size_t place = 0;     // in overrides_, questions_ or charged_
-    std::int64_t cost = 1;     // of a question: 1, the further hit that it asks about
+    bool is_by_rules = true;    // unless it brings its limit
+    bool is_question = false;   // charged nothing
+    bool is_unlimited = false;  // by Envoy's files
+    std::size_t place = kNone;  // in questions_ or charged_, if it is by the rules
+    std::size_t own = kNone;    // in owns_
+    std::int64_t cost = 1;      // of a question: 1, the further hit that it asks about
   };
-  struct Override {
-    std::string key;
-    Limit limit;
+  enum class Hold : std::uint8_t { enforced, quota, shadow };
+  // A limit beside the rules: that a descriptor brings, or that Envoy's files have for it.
+  struct Own {
+    EnvoyFound found;  // the key; without a rule it was brought
+    Limit brought;
+    RlsLimit said;  // as answers repeat it
+    Hold hold = Hold::enforced;
     LimitAnswer answer;
+    bool is_over = false;
+    std::size_t charge = kNone;   // its place in also_
+    std::int64_t cost_up_to = 0;  // of all with the same key, this one included
   };
   // Requests and what the rules answered to them; the answers only grow, to be used again.
   struct Views {
@@ -62,44 +78,70 @@ class RlsService {
     void clear() { requests.clear(); }
     std::size_t add(const Request& request);
   };
-  // The limit that a client is told of, and by which descriptor it was met.
+  // A limit, or a rule without one, that has something to say about a descriptor.
   struct Told {
     const Part* part = nullptr;
+    const Own* own = nullptr;            // null: it is of the rules
     const LimitAnswer* limit = nullptr;  // null: none, but for what it is denied all the same
     Micros retry_after{0};
     bool is_over = false;
   };
   using Checked = tl::expected<void, RlsError>;
 
+  // rls_service.cc: from descriptors to parts.
   Checked prepare(const RlsRequest& request);
   Checked prepare_part(const RlsRequest& request, const RlsDescriptor& descriptor);
-  Checked prepare_override(const RlsRequest& request, const RlsDescriptor& descriptor, std::size_t& place);
+  Checked prepare_brought(const RlsRequest& request, const RlsDescriptor& descriptor, Part& part);
+  void prepare_found(const RlsRequest& request, const RlsDescriptor& descriptor, Part& part);
+  void drop_replaced();
+  std::size_t add_own();
 
+  // rls_charge.cc: from parts to answers.
   Result<void> answer_all();
-  Result<bool> answer_questions();
   Result<void> look(const Part& part);
+  Result<void> look_at_rules(const Part& part);
+  Result<void> look_at_own(const Part& part);
+  bool is_refused() const;
+  bool is_quota_spent() const;
   Result<void> charge();
-  Result<void> charge_overrides();
+  void collect_charges();
+  Result<bool> charge_event();
+  void take_decisions(bool is_charged);
+  bool may_do_without_spent_quotas() const;
+  Result<void> charge_shadow(const Part& part, Own& own);
 
+  // rls_response.cc: from answers to the response.
   const Views& views_of(const Part& part) const { return part.is_question ? questions_ : charged_; }
   const Answer& answer_of(const Part& part) const { return views_of(part).answers[part.place]; }
-  Told told_of(const Part& part) const;
+  Own* own_of(const Part& part) { return part.own == kNone ? nullptr : &owns_[part.own]; }
+  const Own* own_of(const Part& part) const { return part.own == kNone ? nullptr : &owns_[part.own]; }
+  Told told_by_rules(const Part& part) const;
+  Told told_by_own(const Part& part) const;
   void respond();
-  void add_status(const Told& told);
+  void add_status(const Part& part, Micros now);
+  Told binding() const;
   void tell_client(const Told& told, Micros now);
   void add_fields();
   const AnswerStyle& style_of(const Told& told) const;
   void tell_denial(const Told& told, Micros now);
   void note(const Told& told, Micros now) const;
+  void count(const Part& part, const Own& own);
 
   Limiter& limiter_;
   Gate* gate_ = nullptr;  // of this call
+  std::shared_ptr<const EnvoyView> view_;
+  std::uint64_t view_version_ = 0;
+  bool obeys_brought_ = true;  // limits that descriptors bring
+  bool is_known_ = false;      // the domain, by files whose limits hold
+  std::vector<std::string_view> replaced_;
+
   std::vector<Part> parts_;
   Views charged_, questions_;
-  std::deque<Override> overrides_;  // stays where it is, and only grows
-  std::size_t overrides_used_ = 0;
-  std::vector<Charge> also_;  // of the overrides that are charged
+  std::deque<Own> owns_;  // stays where it is, and only grows
+  std::size_t owns_used_ = 0;
+  std::vector<Charge> also_;  // each key once
   std::vector<Decision> decisions_;
+  bool is_denied_ = false;
   RlsResponse response_;
   std::vector<LimitAnswer> limits_;  // all that were met, each name once
   std::string fields_;

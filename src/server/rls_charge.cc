@@ -1,0 +1,181 @@
+// Charging what a request's descriptors are held by: one event, and what stands beside it. See rls_service.h.
+//
+// What only asks, and quotas of which one with room suffices, are looked at before; what is in shadow is charged after,
+// and only if the request passes, as rules in shadow are. A quota that somebody else spends in between drops out, and
+// the event is tried again without it: it has charged nothing.
+#include <algorithm>
+#include <utility>
+
+#include "server/rls_service.h"
+
+namespace weir {
+
+Result<void> RlsService::answer_all() {
+  for (const Part& part : parts_) {
+    const Own* const own = own_of(part);
+    Result<void> looked{};
+    if (part.is_question) {
+      looked = look(part);
+    } else if (own != nullptr && own->hold == Hold::quota) {
+      looked = look_at_own(part);
+    }
+    if (!looked) return looked;
+  }
+  is_denied_ = is_refused();
+  if (!is_denied_) return charge();
+  for (const Part& part : parts_) {
+    if (part.is_question) continue;
+    if (auto looked = look(part); !looked) return looked;
+  }
+  return {};
+}
+
+Result<void> RlsService::look(const Part& part) {
+  if (auto looked = look_at_rules(part); !looked) return looked;
+  return look_at_own(part);
+}
+
+Result<void> RlsService::look_at_rules(const Part& part) {
+  if (!part.is_by_rules) return {};
+  Views& views = part.is_question ? questions_ : charged_;
+  Answer& answer = views.answers[part.place];
+  if (gate_ == nullptr) {
+    answer = Answer{.allowed = true};
+    return {};
+  }
+  auto looked = gate_->peek(views.requests[part.place]);
+  if (!looked) return fail(std::move(looked.error()));
+  answer = *std::move(looked);
+  return {};
+}
+
+Result<void> RlsService::look_at_own(const Part& part) {
+  Own* const own = own_of(part);
+  if (own == nullptr) return {};
+  auto decision = limiter_.preview(own->found.key, *own->answer.limit, part.cost);
+  if (!decision) return fail(std::move(decision.error()));
+  own->answer.decision = *decision;
+  own->is_over = !decision->allowed;
+  return {};
+}
+
+// By a question, or because every quota is spent: then nothing is charged.
+bool RlsService::is_refused() const {
+  const auto refuses = [this](const Part& part) {
+    if (!part.is_question) return false;
+    const Own* const own = own_of(part);
+    return (part.is_by_rules && !answer_of(part).allowed) ||
+           (own != nullptr && own->hold == Hold::enforced && own->is_over);
+  };
+  return std::ranges::any_of(parts_, refuses) || is_quota_spent();
+}
+
+// There are quotas, and all of them are over. One in shadow never is.
+bool RlsService::is_quota_spent() const {
+  bool has_quota = false, has_room = false;
+  for (const Part& part : parts_) {
+    const Own* const own = own_of(part);
+    if (own == nullptr || own->found.rule == nullptr || !own->found.rule->quota_mode) continue;
+    has_quota = true;
+    has_room = has_room || own->hold == Hold::shadow || !own->is_over;
+  }
+  return has_quota && !has_room;
+}
+
+Result<void> RlsService::charge() {
+  for (;;) {
+    collect_charges();
+    const auto charged = charge_event();
+    if (!charged) return fail(charged.error());
+    take_decisions(*charged);
+    is_denied_ = !*charged;
+    if (!is_denied_ || !may_do_without_spent_quotas()) break;
+  }
+  for (const Part& part : parts_) {
+    Own* const own = own_of(part);
+    if (own == nullptr || own->hold != Hold::shadow || part.is_question) continue;
+    if (auto done = is_denied_ ? look_at_own(part) : charge_shadow(part, *own); !done) return done;
+  }
+  return {};
+}
+
+// Two descriptors under one key spend what both ask for, one after the other, as the reference service has it.
+void RlsService::collect_charges() {
+  also_.clear();
+  for (const Part& part : parts_) {
+    Own* const own = own_of(part);
+    if (own == nullptr) continue;
+    own->charge = kNone;
+    if (part.is_question || own->hold == Hold::shadow || (own->hold == Hold::quota && own->is_over)) continue;
+    const auto same = std::ranges::find(also_, std::string_view(own->found.key), &Charge::key);
+    own->charge = static_cast<std::size_t>(same - also_.begin());
+    if (same == also_.end()) {
+      also_.push_back({own->found.key, own->answer.limit, part.cost});
+    } else {
+      same->cost += part.cost;
+    }
+    own->cost_up_to = also_[own->charge].cost;
+  }
+}
+
+// Whether it passed.
+Result<bool> RlsService::charge_event() {
+  decisions_.assign(also_.size(), {});
+  const std::span requests(charged_.requests);
+  const std::span answers = std::span(charged_.answers).first(requests.size());
+  if (gate_ != nullptr) {
+    const auto rules = gate_->rules();
+    if (requests.size() != 1 || !also_.empty()) {
+      return gate_->check_together(rules, requests, answers, also_, decisions_);
+    }
+    if (auto checked = gate_->check(rules, requests[0], answers[0]); !checked) return fail(checked.error());
+    return answers[0].allowed;  // most are so
+  }
+  for (Answer& answer : answers) answer = Answer{.allowed = true};
+  if (also_.empty()) return true;
+  auto verdict = limiter_.check_all(also_);
+  if (!verdict) return fail(std::move(verdict.error()));
+  decisions_ = std::move(verdict->decisions);
+  return verdict->allowed;
+}
+
+void RlsService::take_decisions(bool is_charged) {
+  for (const Part& part : parts_) {
+    Own* const own = own_of(part);
+    if (own == nullptr || own->charge == kNone) continue;
+    Decision decision = decisions_[own->charge];
+    const std::int64_t all = also_[own->charge].cost;
+    if (is_charged) {
+      decision.remaining += all - own->cost_up_to;
+    } else if (!decision.allowed && all != part.cost && own->cost_up_to <= decision.remaining) {
+      decision.allowed = true;
+      decision.retry_after = Micros{0};
+    }
+    own->answer.decision = decision;
+    own->is_over = !decision.allowed;
+  }
+}
+
+// The event was denied by nothing but quotas, and others have room.
+bool RlsService::may_do_without_spent_quotas() const {
+  const std::span answers = std::span(charged_.answers).first(charged_.requests.size());
+  if (!std::ranges::all_of(answers, &Answer::allowed)) return false;
+  bool is_spent = false;
+  for (const Part& part : parts_) {
+    const Own* const own = own_of(part);
+    if (own == nullptr || own->charge == kNone || !own->is_over) continue;
+    if (own->hold != Hold::quota) return false;
+    is_spent = true;
+  }
+  return is_spent && !is_quota_spent();
+}
+
+Result<void> RlsService::charge_shadow(const Part& part, Own& own) {
+  auto decision = limiter_.check(own.found.key, *own.answer.limit, part.cost);
+  if (!decision) return fail(std::move(decision.error()));
+  own.answer.decision = *decision;
+  own.is_over = !decision->allowed;
+  return {};
+}
+
+}  // namespace weir
