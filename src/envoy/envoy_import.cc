@@ -182,13 +182,15 @@ std::string_view envoy_differences() {
 
 By its files as they are (weir serve --envoy), and by rules:
   - A denied request is charged nothing: one verdict over all descriptors, and all is taken or nothing is. The
-    reference charges every descriptor, so that clients who go on asking are never let in.
+    reference charges every descriptor, so that clients who go on asking are never let in. So a denied request is
+    told what remains without it, and hits_addend: 0 asks whether one more hit would pass.
   - A limit in shadow_mode, or in quota_mode where another still has room, is not charged beyond its limit.
   - Counters are named by keys and values apart: `a_b` with `c` is never the counter of `a` with `b_c`. An override
     in a request counts for itself, and not together with the limit of the files.
   - An override without a unit is refused. It takes the reference down.
   - What is read is bounded, and so are metrics: detailed_metric and value_to_metric add at most so many series.
-  - A bad file changes nothing, and every error is told at once, with its place and the fix.
+  - A key twice in one map, a second document in one file and YAML's tags are refused. A bad file changes nothing, and
+    every error is told at once, with its place and the fix.
 
 By rules (weir import envoy), also:
   - Algorithms may be chosen: write `algorithm: sliding_window` to a rule, and nobody gets twice the limit around the
@@ -196,7 +198,6 @@ By rules (weir import envoy), also:
   - Keys and values are compared apart: a descriptor `a_b` without a value does not match the entry `a` with `b`.
   - An entry with an empty value is not counted by a rule.
   - Two descriptors of one request that are the same are charged once.
-  - hits_addend: 0 asks whether a further hit would pass.
   - A limit in shadow_mode is counted and not told to the client; the name that is told is that of the rule.
   - An override is honoured in every domain.
   - remote_address is an address: what is none is refused.

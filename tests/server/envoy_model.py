@@ -127,6 +127,24 @@ def charge_of(request, descriptor, found, now):
     return Charge(counter, f"{request['domain']}_{text}{begin}", hits_of(request, descriptor), found)
 
 
+def status_of(charge, is_over, remaining, now):
+    found = charge.found
+    return {"code": "OVER_LIMIT" if is_over and not found.shadow else "OK",
+            "currentLimit": {"requestsPerUnit": found.per_unit, "unit": found.unit, "name": found.name},
+            "limitRemaining": 0 if is_over else remaining,
+            "durationUntilReset": SECONDS[found.unit] - now % SECONDS[found.unit]}
+
+
+def status_without_count(charge):
+    return {"code": "OK"} if charge is None else {"code": "OK", "limitRemaining": UNLIMITED}
+
+
+def charges_of(domain, request, now, anywhere):
+    """For each descriptor a charge; None if nothing holds it, what was found if that is unlimited."""
+    return [charge_of(request, descriptor, found, now) if found and not found.unlimited else found
+            for descriptor, found in zip(request["descriptors"], held(domain, request, anywhere))]
+
+
 class July:
     """The service as it is. Limits are charged in turn, whatever comes of the others."""
     files = envoy_configs.July
@@ -134,30 +152,19 @@ class July:
     quota_decides = True
 
     def charges(self, domain, request, now):
-        return [charge_of(request, descriptor, found, now) if found and not found.unlimited else found
-                for descriptor, found in zip(request["descriptors"], held(domain, request, self.anywhere))]
+        return charges_of(domain, request, now, self.anywhere)
 
     def answer(self, charges, counts, now):
         answer, spent = Answer(), dict(counts)
         quotas = quotas_over = 0
         for charge in charges:
-            if charge is None:
-                answer.statuses.append({"code": "OK"})
-                continue
-            if isinstance(charge, Found):
-                answer.statuses.append({"code": "OK", "limitRemaining": UNLIMITED})
+            if not isinstance(charge, Charge):
+                answer.statuses.append(status_without_count(charge))
                 continue
             found = charge.found
-            after = spent.get(charge.counter, 0) + charge.hits
-            is_over = after > found.per_unit
-            self.spend(spent, charge, is_over)
-            if not is_over:
-                answer.charged.append(charge)
-            is_denied = is_over and not found.shadow
-            status = {"code": "OVER_LIMIT" if is_denied else "OK",
-                      "currentLimit": {"requestsPerUnit": found.per_unit, "unit": found.unit, "name": found.name},
-                      "limitRemaining": 0 if is_over else found.per_unit - after,
-                      "durationUntilReset": SECONDS[found.unit] - now % SECONDS[found.unit]}
+            spent[charge.counter] = after = spent.get(charge.counter, 0) + charge.hits
+            status = status_of(charge, after > found.per_unit, found.per_unit - after, now)
+            is_denied = status["code"] == "OVER_LIMIT"
             quotas += found.quota
             quotas_over += found.quota and is_denied
             if is_denied and found.quota and not self.quota_decides:
@@ -167,13 +174,7 @@ class July:
             answer.statuses.append(status)
         if self.quota_decides and quotas > 0 and quotas == quotas_over:
             answer.code = "OVER_LIMIT"
-        if answer.code == "OVER_LIMIT":
-            answer.charged = []
         return answer
-
-    @staticmethod
-    def spend(spent, charge, is_over):
-        spent[charge.counter] = spent.get(charge.counter, 0) + charge.hits
 
 
 class January(July):
@@ -182,13 +183,71 @@ class January(July):
     quota_decides = False
 
 
-class Weir(July):
-    """Charges one verdict: a limit that a request does not fit is not charged, and nothing of a denied request is."""
+class Weir:
+    """Answers as July does, but for what follows from one verdict over all descriptors:
+
+    - Nothing of a denied request is charged, nor is it told so: what remains is without it.
+    - A limit in shadow, or a quota where another has room, is not charged by what does not fit it.
+    - Counters never pass their limits, so hits of 0 ask whether one more would pass: `count > limit` would never be.
+    """
+    files = envoy_configs.July
+
+    def charges(self, domain, request, now):
+        return charges_of(domain, request, now, True)
+
+    def answer(self, charges, counts, now):
+        answer = Answer()
+        real = [charge for charge in charges if isinstance(charge, Charge)]
+        over, remaining = {}, {}
+        for charge in real:  # each for itself, before anything is charged
+            left = charge.found.per_unit - counts.get(charge.counter, 0)
+            over[id(charge)], remaining[id(charge)] = max(1, charge.hits) > left, left
+        questions = [charge for charge in real if charge.hits == 0]
+        is_denied = (any(over[id(charge)] and is_enforced(charge) for charge in questions) or
+                     are_quotas_over(real, over))
+        if not is_denied:
+            is_denied = self.charge(real, counts, over, remaining, answer)
+        if is_denied:
+            answer.code, answer.charged = "OVER_LIMIT", []
+        for charge in charges:
+            answer.statuses.append(status_of(charge, over[id(charge)], remaining[id(charge)], now)
+                                   if isinstance(charge, Charge) else status_without_count(charge))
+        return answer
 
     @staticmethod
-    def spend(spent, charge, is_over):
-        if not is_over:
-            spent[charge.counter] = spent.get(charge.counter, 0) + charge.hits
+    def charge(real, counts, over, remaining, answer):
+        """Whether all together is denied. Else what is over and what remains is known."""
+        while True:
+            together = [charge for charge in real if charge.hits and not charge.found.shadow and
+                        not (charge.found.quota and over[id(charge)])]
+            spent = dict(counts)
+            for charge in together:
+                spent[charge.counter] = spent.get(charge.counter, 0) + charge.hits
+                over[id(charge)] = spent[charge.counter] > charge.found.per_unit
+            is_denied = any(over[id(charge)] for charge in together)
+            if not is_denied:
+                break
+            if any(over[id(charge)] and not charge.found.quota for charge in together) or are_quotas_over(real, over):
+                return True
+        spent = dict(counts)
+        shadows = [charge for charge in real if charge.hits and charge.found.shadow]
+        for charge in together + shadows:
+            left = charge.found.per_unit - spent.get(charge.counter, 0) - charge.hits
+            over[id(charge)], remaining[id(charge)] = left < 0, left
+            if left >= 0:
+                spent[charge.counter] = spent.get(charge.counter, 0) + charge.hits
+                answer.charged.append(charge)
+        return False
+
+
+def is_enforced(charge):
+    return not charge.found.shadow and not charge.found.quota
+
+
+def are_quotas_over(real, over):
+    """There are some, and all of them are over; one in shadow never is."""
+    quotas = [charge for charge in real if charge.found.quota]
+    return bool(quotas) and all(over[id(charge)] and not charge.found.shadow for charge in quotas)
 
 
 class Rules(Weir):

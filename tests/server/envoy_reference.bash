@@ -1,8 +1,9 @@
 # What envoy_reference.sh and envoy_reference_long.sh do: writes files, starts the reference service and Weir on them,
 # and compares what they answer; then answers are spoiled, one of each kind, and the comparison has to notice.
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
-domains=${WEIR_DOMAINS:-300}
-echo "seed $seed, $domains domains (WEIR_SEED=$seed WEIR_DOMAINS=$domains repeats it)"
+domains=${WEIR_DOMAINS:-250}
+rounds=${WEIR_ROUNDS:-1}
+echo "seed $seed, $domains domains, $rounds rounds (WEIR_SEED=$seed WEIR_DOMAINS=$domains WEIR_ROUNDS=1 repeats a round)"
 compare=("$python" "$source_dir/tests/server/envoy_reference.py")
 
 # find_generation: sets generation; the newer one takes `*` in the middle of a pattern.
@@ -22,34 +23,46 @@ find_generation() {
   esac
 }
 
-# A folder in which Weir and the service find the same files.
-place_files() {
+# start_both: the same new files for both, from the seed; nothing is spent.
+start_both() {
+  rm -rf "$work/files"
   mkdir -p "$work/files/config"
   "${compare[@]}" write "$work/files/config" "$seed" "$domains" "$generation" || exit 1
+  with_reference=()
+  if [ -n "$has_reference" ]; then
+    start_reference "$work/files"
+    with_reference=("$reference_port" "$redis_port")
+  fi
+  start_server --envoy "$work/files/config"
 }
 
-generation=july
-with_reference=()
+stop_both() {
+  stop "$pid"
+  [ -z "$has_reference" ] || stop "$reference_pid"
+}
+
+# ask DOMAINS [ARGUMENTS]
+ask() { timeout 3000 "${compare[@]}" ask "$seed" "$1" "$generation" "$http_port" "${with_reference[@]}" "${@:2}" 2>&1; }
+
+generation=july has_reference=''
 if (provide reference) >"$work/reference_line"; then
   provide reference
+  has_reference=yes
   start_redis
   find_generation
   echo "the reference service is of the generation of $generation"
-  place_files
-  start_reference "$work/files"
-  with_reference=("$reference_port" "$redis_port")
 else
   skip reference "$(sed 's/^skip *[^ ]* //' "$work/reference_line"); Weir is compared with the model of it alone"
-  place_files
 fi
-start_server --envoy "$work/files/config"
 
-ask() { timeout 3000 "${compare[@]}" ask "$seed" "$1" "$generation" "$http_port" "${with_reference[@]}" "${@:2}" 2>&1; }
-
-answer=$(ask "$domains")
-status=$?
-sed 's/^/      /' <<<"$answer"
-is "every answer is as it has to be" 0 "$status"
+for round in $(seq "$rounds"); do
+  [ "$round" == 1 ] || { stop_both && seed=$((seed + 1)); }
+  start_both
+  answer=$(ask "$domains")
+  status=$?
+  sed 's/^/      /' <<<"$answer"
+  is "every answer is as it has to be (seed $seed)" 0 "$status"
+done
 
 # What no file can be about: neither knows what to make of it.
 for body in '' '{' '[]' '{"domain":""}' '{"domain":"domain-1"}' '{"domain":"domain-1","descriptors":[]}' \

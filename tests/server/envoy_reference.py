@@ -115,6 +115,10 @@ def expected(answer):
                           "durationUntilReset": one.get("durationUntilReset", 0)} for one in answer.statuses]}
 
 
+def codes_of(answer):
+    return answer["status"], answer["code"], [one["code"] for one in answer["statuses"]]
+
+
 def spoil(answer, what):
     """A wrong answer, as a mistake in Weir would make it; None if there is nothing to change."""
     limited = [one for one in answer.get("statuses", []) if one["currentLimit"]]
@@ -203,7 +207,12 @@ class Comparison:
         if self.reference:
             told = self.generation.answer(self.generation.charges(known, request, now), counts, now)
             self.compare("reference", by_reference, told, request, counts, then != now)
-            self.seen["answers equal" if by_weir == by_reference else "answers that differ as listed"] += 1
+            if by_weir == by_reference:
+                self.seen["answers equal"] += 1
+            elif codes_of(by_weir) == codes_of(by_reference):
+                self.seen["answers that differ as listed, not in a code"] += 1
+            else:
+                self.seen["answers that differ as listed, in a code"] += 1
         self.note(known, request, charges, ideal)
         for charge in ideal.charged:
             counts[charge.counter] = counts.get(charge.counter, 0) + charge.hits

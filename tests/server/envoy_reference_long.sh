@@ -1,6 +1,6 @@
-# The proof of envoy_reference.sh, with many more files.
+# The proof of envoy_reference.sh, with ten thousand files in rounds.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/gateway.bash"
 source "$(dirname "$0")/reference.bash"
-WEIR_DOMAINS=${WEIR_DOMAINS:-10000}
+WEIR_DOMAINS=${WEIR_DOMAINS:-500} WEIR_ROUNDS=${WEIR_ROUNDS:-20}
 source "$(dirname "$0")/envoy_reference.bash"
