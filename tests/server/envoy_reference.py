@@ -1,14 +1,14 @@
 """Asks envoyproxy/ratelimit and Weir the same at the same time, and compares what they say. For envoy_reference.sh.
 
 envoy_reference.py write FOLDER SEED DOMAINS january|july|rules    random files, one a domain
-envoy_reference.py ask SEED DOMAINS january|july|rules WEIR [REFERENCE REDIS] [--spoil WHAT]
+envoy_reference.py ask SEED DOMAINS january|july|rules WEIR [REFERENCE REDIS] [--spoil WHAT FIRST]
 
 WEIR, REFERENCE and REDIS are ports; without the last two Weir is held to the model alone, and with `rules` to that of
 files that were imported. Every answer has to be what
 the model says of its service, whole: status, codes, limits, what remains and when it begins anew. Since Weir charges a
 denied request nothing, the counters in Redis are set before each request to what Weir should hold. Services are asked
 within one second; where a window ended between the two, the rest of that domain is left out, and few may be.
---spoil changes one answer of Weir, which must not go unnoticed. Prints "failed: ..." lines and exits with 1.
+--spoil changes one answer of Weir, which must not go unnoticed; it asks about the domains from FIRST on. Prints "failed: ..." lines and exits with 1.
 """
 import collections
 import json
@@ -160,8 +160,8 @@ class Comparison:
         self.failed += 1
         print("failed:", text)
 
-    def run(self, domains):
-        for index in range(domains):
+    def run(self, first, domains):
+        for index in range(first, first + domains):
             self.ask_domain(index)
             if self.failed >= 5:
                 return
@@ -282,9 +282,11 @@ class Comparison:
 
 
 def main(arguments):
-    to_spoil = arguments[arguments.index("--spoil") + 1] if "--spoil" in arguments else None
-    if to_spoil:
-        arguments = arguments[:arguments.index("--spoil")]
+    to_spoil, first = None, 0
+    if "--spoil" in arguments:
+        at = arguments.index("--spoil")
+        to_spoil, first = arguments[at + 1], int(arguments[at + 2])
+        arguments = arguments[:at]
     generations = {"january": January(), "july": July(), "rules": Rules()}
     if arguments[0] == "write":
         folder, seed, domains, generation = arguments[1], arguments[2], int(arguments[3]), generations[arguments[4]]
@@ -295,7 +297,7 @@ def main(arguments):
     seed, domains, generation = arguments[1], int(arguments[2]), generations[arguments[3]]
     ports = [int(port) for port in arguments[4:]] + [0, 0]
     comparison = Comparison(seed, generation, ports[0], ports[1], ports[2], to_spoil)
-    comparison.run(domains)
+    comparison.run(first, domains)
     comparison.report(domains)
     return 1 if comparison.failed else 0
 
