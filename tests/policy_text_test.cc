@@ -40,6 +40,10 @@ class JsonPrinter {
         member("answers", test::answers_json(policy.answers)),
         member("rules", list(policy.rules, [this](const Rule& rule) { return print(rule); })),
     };
+    if (!policy.envoy.path.empty()) {
+      members.push_back(member("import", object({member("envoy", quoted(policy.envoy.path)),
+                                                 member("algorithm", quoted(to_string(policy.envoy.algorithm)))})));
+    }
     std::ranges::reverse(members);  // the order of keys says nothing
     return object(members) + gap_;
   }

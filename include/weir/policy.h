@@ -140,6 +140,13 @@ struct AnswerStyle {
 
 inline constexpr int kMaxChangeOff = 0;
 
+// The files of Envoy's reference rate limit service, which hold its descriptors beside the rules.
+struct EnvoyImport {
+  std::string path{};  // a folder, or one file, as it was written; empty: none
+  Algorithm algorithm = Algorithm::fixed_window;
+  friend bool operator==(const EnvoyImport&, const EnvoyImport&) = default;
+};
+
 struct Policy {
   std::vector<Dimension> identity{{AttributeKind::user}, {AttributeKind::api_key}, {AttributeKind::ip}};
   std::vector<std::string> trusted_proxies{};  // ranges
@@ -151,6 +158,7 @@ struct Policy {
   std::vector<std::string> templates{};  // what `per: path` counts by in rules that name no path
   int max_change = 10;                   // the largest factor by which a reload may lower a limit; kMaxChangeOff
   AnswerStyle answers{};
+  EnvoyImport envoy{};  // read by servers only
   std::vector<Rule> rules{};
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "admin/config_file.h"
+#include "admin/file_watch.h"
 #include "sha256.h"
+#include "sized.h"
 
 namespace weir {
 namespace {
@@ -26,6 +28,11 @@ std::string first_of(const std::vector<std::string>& lines) {
   return text;
 }
 
+Result<EnvoyLoaded> load_envoy_of(const std::vector<EnvoyFile>& files, const EnvoyImport& import) {
+  if (import.path.empty()) return EnvoyLoaded{};
+  return load_envoy(files, import.algorithm);
+}
+
 }  // namespace
 
 Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
@@ -41,12 +48,13 @@ Result<void> Control::start() {
   if (!journal_.dropped().empty())
     log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
   if (has_rules()) {
-    const auto text = read_config(options_.file);
-    if (!text) return fail(text.error());
-    auto policy = parse_policy(*text, options_.file);
-    if (!policy) return fail(std::move(policy.error()));
-    seen_ = hex(sha256(*text));
-    file_ = *std::move(policy);
+    Found found = find_files();
+    if (!found.policy) return fail(std::move(found.policy.error()));
+    auto loaded = load_envoy_of(found.files, found.envoy);
+    if (!loaded) return fail(std::move(loaded.error()));
+    seen_ = found.mark;
+    put_envoy(found, *std::move(loaded));
+    file_ = *std::move(found.policy);
   }
   auto done = refresh();
   if (!done) return fail(std::move(done.error()));
@@ -100,6 +108,7 @@ Result<std::vector<std::string>> Control::install(const Next& next) {
       lines = std::move(applied->lines);
     }
   }
+  envoy_.lift(next.kill_switch);
   next_end_ = next.end;
   in_force_reading_ = journal_.readings();
   tell(next, is_changed);
@@ -112,9 +121,68 @@ Result<std::vector<std::string>> Control::refresh() {
   return install(*next);
 }
 
-Result<std::vector<std::string>> Control::take_file(const std::string& text) {
-  auto policy = parse_policy(text, options_.file);
+// A text is parsed once, a bad one, too: this is asked again and again.
+Control::Found Control::find_files() {
+  Found out;
+  if (!options_.file.empty()) {
+    auto text = read_config(options_.file);
+    out.mark = text ? hex(sha256(*text)) : text.error().message;
+    if (!text) {
+      out.policy = fail(std::move(text.error()));
+      return out;
+    }
+    if (parsed_mark_ != out.mark) {
+      parsed_ = parse_policy(*text, options_.file);
+      parsed_mark_ = out.mark;
+    }
+    out.policy = parsed_;
+    if (!out.policy) return out;
+  }
+  out.envoy = out.policy->envoy;
+  out.envoy.path = envoy_path(out.envoy, options_.file);
+  if (!options_.envoy.path.empty()) {
+    if (!out.envoy.path.empty()) {
+      out.mark += " twice";
+      out.policy = fail(ErrorCode::invalid_argument, options_.file + ": `import` names files of Envoy's, and so does " +
+                                                         "--envoy " + options_.envoy.path + "; take one of them away");
+      return out;
+    }
+    out.envoy = options_.envoy;
+    if (options_.file.empty()) out.policy->envoy = options_.envoy;  // as if a config said no more than this
+  }
+  if (out.envoy.path.empty()) return out;
+  auto files = read_envoy_files(out.envoy.path);
+  if (!files) {
+    out.mark += ' ' + files.error().message;
+    out.policy = fail(std::move(files.error()));
+    return out;
+  }
+  std::string all(to_string(out.envoy.algorithm));
+  for (const EnvoyFile& file : *files) {
+    append_sized(all, file.name);
+    append_sized(all, file.text);
+  }
+  out.mark += ' ' + hex(sha256(all));
+  out.files = *std::move(files);
+  return out;
+}
+
+void Control::put_envoy(const Found& found, EnvoyLoaded loaded) {
+  for (const std::string& warning : loaded.warnings) log(LogLevel::warn, "of no effect", {{"where", warning}});
+  {
+    const std::lock_guard told(told_);
+    status_.envoy = found.envoy.path;
+    status_.envoy_domains = loaded.rules == nullptr ? 0 : loaded.rules->domains();
+    status_.envoy_limits = loaded.rules == nullptr ? 0 : loaded.rules->rules().size();
+  }
+  envoy_.put(std::move(loaded.rules));
+}
+
+Result<std::vector<std::string>> Control::take_files(Found found) {
+  Result<Policy>& policy = found.policy;
   if (!policy) return fail(std::move(policy.error()));
+  auto loaded = load_envoy_of(found.files, found.envoy);
+  if (!loaded) return fail(std::move(loaded.error()));
   const PolicyChanges changes = compare(*file_, *policy);
   if (!changes.refused.empty() && options_.force == Force::no) {
     std::string message = "the change is too large to be made without --force:";
@@ -126,18 +194,23 @@ Result<std::vector<std::string>> Control::take_file(const std::string& text) {
   if (!next) return fail(std::move(next.error()));
   if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
   auto installed = install(*next);
-  if (installed) file_ = *std::move(policy);
+  if (!installed) return installed;
+  put_envoy(found, *std::move(loaded));
+  if (const ControlStatus now = status(); !now.envoy.empty()) {
+    installed->push_back("from " + now.envoy + ": " + std::to_string(now.envoy_limits) + " limits of " +
+                         std::to_string(now.envoy_domains) + " domains");
+  }
+  file_ = *std::move(policy);
   return installed;
 }
 
 Result<std::vector<std::string>> Control::reload(Reading reading) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
-  const auto text = read_config(options_.file);
-  std::string seen = text ? hex(sha256(*text)) : text.error().message;
-  if (reading == Reading::if_changed && seen == seen_) return std::vector<std::string>{};
-  seen_ = std::move(seen);
-  auto result = text ? take_file(*text) : Result<std::vector<std::string>>(fail(text.error()));
+  Found found = find_files();
+  if (reading == Reading::if_changed && found.mark == seen_) return std::vector<std::string>{};
+  seen_ = found.mark;
+  auto result = take_files(std::move(found));
   tell_reload(result, limiter_.now());
   return result;
 }
@@ -191,12 +264,12 @@ void Control::tell_reload(const Result<std::vector<std::string>>& result, Micros
   }
   if (!result) {
     log(LogLevel::error, "the rules stay as they were",
-        {{"file", options_.file}, {"error", on_one_line(result.error().message)}});
+        {{"file", file_name()}, {"error", on_one_line(result.error().message)}});
   } else if (waits_for > 0) {
     log(LogLevel::warn, "the file is good, and waits until the policy that was applied over it is undone",
-        {{"file", options_.file}, {"change", std::to_string(waits_for)}});
+        {{"file", file_name()}, {"change", std::to_string(waits_for)}});
   } else {
-    log(LogLevel::info, "the file is in force", {{"file", options_.file}, {"changes", first_of(*result)}});
+    log(LogLevel::info, "the file is in force", {{"file", file_name()}, {"changes", first_of(*result)}});
   }
 }
 

@@ -1,26 +1,31 @@
-// What is in force: the policy of the config file, and over it the changes that were made while the server ran.
+// What is in force: the policy of the config file and the files of Envoy's beside it, and over them the changes that
+// were made while the server ran.
 //
 //   weir::Control control(limiter, gate, {.file = "weir.yaml", .changes = "weir.state.changes"});
 //   if (auto started = control.start(); !started) return report(started.error().message);
 //   auto made = control.set_mode("login", "off", weir::Micros{600'000'000}, {.who = "alice", .reason = "incident 12"});
 //   control.undo(made->id, {.who = "alice"});
 //
-// Every change is tried, then kept in the journal, then in force; whatever fails, what was in force stays. The file is
-// never written to. All members may be called from any thread at once; a change to many rules takes a while, status()
-// never waits for one. Tested by control_test.cc.
+// Every change is tried, then kept in the journal, then in force; whatever fails, what was in force stays. The files
+// are never written to. The kill switch lifts Envoy's limits, too; other changes are about rules. All members may be
+// called from any thread at once; a change to many rules takes a while, status() never waits for one. Tested by
+// control_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "admin/change.h"
+#include "admin/envoy_files.h"
 #include "admin/journal.h"
 #include "admin/overlay.h"
+#include "envoy/envoy_in_force.h"
 #include "log.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -33,7 +38,8 @@ namespace weir {
 inline constexpr std::size_t kBansMax = 1'000;  // that hold at once
 
 struct ControlOptions {
-  std::string file{};                   // the config; empty: there are no rules
+  std::string file{};                   // the config; empty: there are no rules, but changes can be made if
+  EnvoyImport envoy{};                  // there are files of Envoy's; if these are named here, the config names none
   Force force = Force::no;              // whether a reload may go beyond max_change
   std::string changes{};                // the journal; empty: changes end with the process
   LogLevel log_level = LogLevel::info;  // as it was started with
@@ -64,6 +70,8 @@ struct ControlStatus {
   std::uint64_t file_waits_for = 0;  // the change of kind policy that lies over the file; 0: none
   LogLevel log_level = LogLevel::info;
   std::string changes_file{};
+  std::string envoy{};  // where the files of Envoy's are; empty: there are none
+  std::size_t envoy_domains = 0, envoy_limits = 0;
 };
 
 struct Validation {
@@ -99,7 +107,8 @@ class Control {
 
   // reload()
   //
-  // Reads the file again; the lines say what has changed. If not, or if the change is too large, all stays as it is.
+  // Reads all files again; the lines say what has changed. If one is bad, or if the change is too large, all stays as
+  // it is.
   Result<std::vector<std::string>> reload(Reading reading = Reading::always);
   // Ends what is to end by itself, and takes up what another process has changed. Once a second or so.
   void tick();
@@ -121,9 +130,12 @@ class Control {
   ControlStatus status() const;
   std::vector<ListedChange> changes(std::size_t n) const;  // the newest first
   std::vector<RuleView> rules() const;
-  bool has_rules() const { return !options_.file.empty(); }
+  bool has_rules() const { return !options_.file.empty() || !options_.envoy.path.empty(); }
+  // Where something happens when a file becomes another.
+  std::set<std::string> folders() const;
   std::string policy_text() const;
   Gate& gate() { return gate_; }
+  EnvoyInForce& envoy() { return envoy_; }
 
  private:
   // What is to be in force, all of it as of one moment.
@@ -135,6 +147,14 @@ class Control {
     std::optional<Micros> end{};  // when the first of the changes ends by itself
   };
 
+  // The files as they lie there now.
+  struct Found {
+    std::string mark{};  // others have another one
+    Result<Policy> policy{};
+    EnvoyImport envoy{};  // where it lies
+    std::vector<EnvoyFile> files{};
+  };
+
   Result<void> refuse_without_rules() const;
   Policy base() const;
   Result<Next> next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const;
@@ -142,7 +162,10 @@ class Control {
   Result<Made> make(Journal::Lock lock, Change change);
   Result<Made> make(Change change);
   Result<std::vector<std::string>> install(const Next& next);
-  Result<std::vector<std::string>> take_file(const std::string& text);
+  const std::string& file_name() const { return options_.file.empty() ? options_.envoy.path : options_.file; }
+  Found find_files();
+  Result<std::vector<std::string>> take_files(Found found);
+  void put_envoy(const Found& found, EnvoyLoaded loaded);
   Result<std::vector<std::string>> refresh();
   void tell(const Next& next, bool is_changed);
   void tell_reload(const Result<std::vector<std::string>>& result, Micros now);
@@ -150,12 +173,15 @@ class Control {
 
   Limiter& limiter_;
   Gate& gate_;
+  EnvoyInForce envoy_;
   const ControlOptions options_;
 
   mutable std::mutex changing_;  // guards what follows: two changes come one after the other
   Journal journal_;
-  std::optional<Policy> file_;          // the last good one
-  std::string seen_;                    // what the file was when it was last read
+  std::optional<Policy> file_;  // the last good one
+  std::string seen_;            // what the files were when they were last read
+  std::string parsed_mark_;     // of the text that was last parsed, whatever came of it
+  Result<Policy> parsed_{};
   std::optional<Micros> next_end_;      // of what is in force
   std::uint64_t in_force_reading_ = 0;  // of the journal
   std::string journal_error_;           // that was told

@@ -84,6 +84,9 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto policy = parse_policy(text, "policy");
   if (!policy) return fail(std::move(policy.error()));
+  if (!(policy->envoy == file_.value_or(Policy{}).envoy)) {
+    return conflict("`import` can be changed in the config file only; leave it as it is there");
+  }
   auto held = journal_.lock();
   if (!held) return fail(std::move(held.error()));
   const PolicyChanges changes = compare(base(), *policy);

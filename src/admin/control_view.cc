@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "admin/control.h"
+#include "admin/file_watch.h"
 
 namespace weir {
 namespace {
@@ -19,6 +20,13 @@ std::string mode_text(const Rule& rule) {
 ControlStatus Control::status() const {
   const std::lock_guard told(told_);
   return status_;
+}
+
+std::set<std::string> Control::folders() const {
+  std::set<std::string> out;
+  if (!options_.file.empty()) out = FileWatch::folders_of(options_.file);
+  if (const std::string envoy = status().envoy; !envoy.empty()) out.merge(envoy_folders(envoy));
+  return out;
 }
 
 std::string Control::policy_text() const { return has_rules() ? to_yaml(gate_.policy()) : std::string(); }

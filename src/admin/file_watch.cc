@@ -65,7 +65,9 @@ std::set<std::string> FileWatch::folders_of(const std::string& path) {
   return folders;
 }
 
-FileWatch::FileWatch(std::string path) : path_(std::move(path)) {
+FileWatch::FileWatch(const std::string& path) : FileWatch([path] { return folders_of(path); }) {}
+
+FileWatch::FileWatch(Folders wanted) : wanted_(std::move(wanted)) {
   wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   follow();
 }
@@ -77,8 +79,8 @@ FileWatch::~FileWatch() {
 
 // Whether the way leads through other folders than before. A new set of watches is simpler than a changed one.
 bool FileWatch::follow() {
-  if (path_.empty()) return false;
-  std::set<std::string> folders = folders_of(path_);
+  if (!wanted_) return false;
+  std::set<std::string> folders = wanted_();
   if (events_ >= 0 && folders == folders_) return false;
   const int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (events < 0) return false;

@@ -6,6 +6,7 @@
 // to any. Tested by file_watch_test.cc.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -13,7 +14,11 @@ namespace weir {
 
 class FileWatch {
  public:
-  explicit FileWatch(std::string path);  // empty: nothing is watched, but it can be waited
+  using Folders = std::function<std::set<std::string>()>;
+
+  explicit FileWatch(const std::string& path);
+  // Whatever folders these are at the time. Empty: nothing is watched, but it can be waited.
+  explicit FileWatch(Folders wanted);
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
@@ -30,7 +35,7 @@ class FileWatch {
   bool follow();
   bool drain() const;
 
-  const std::string path_;
+  const Folders wanted_;
   int events_ = -1;
   int wake_ = -1;
   std::set<std::string> folders_;

@@ -9,10 +9,10 @@ constexpr int kLookEvery = 4;  // ticks: the file itself is looked at, in case t
 
 }  // namespace
 
-Reloader::Reloader(Control& control, const std::string& file, Watching watching)
+Reloader::Reloader(Control& control, Watching watching)
     : control_(control),
-      watches_(watching == Watching::on && !file.empty()),
-      watch_(watches_ ? file : ""),
+      watches_(watching == Watching::on && control.has_rules()),
+      watch_(watches_ ? [&control] { return control.folders(); } : FileWatch::Folders()),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 Reloader::~Reloader() {

@@ -1,5 +1,5 @@
-// The thread that looks after what is in force: it reads the config file again when it is asked to or when the file has
-// become another, and ends what is to end by itself.
+// The thread that looks after what is in force: it reads the config file, and Envoy's files, again when it is asked to
+// or when one of them has become another, and ends what is to end by itself.
 //
 // The reading and checking of a large file takes a while, so nobody else does it. Any thread. Tested by
 // tests/server/policy.sh and reload.sh there.
@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -22,7 +21,7 @@ enum class Watching : std::uint8_t { on, off };
 class Reloader {
  public:
   // Of `control`, which outlives it, and has started.
-  Reloader(Control& control, const std::string& file, Watching watching);
+  Reloader(Control& control, Watching watching);
   ~Reloader();
   Reloader(const Reloader&) = delete;
   Reloader& operator=(const Reloader&) = delete;

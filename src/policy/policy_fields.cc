@@ -113,6 +113,43 @@ std::string print_max_change(const Policy& policy) {
   return policy.max_change == Policy{}.max_change ? "" : std::to_string(policy.max_change);
 }
 
+void read_envoy_path(Reader& reader, const Node& node, Policy& out) {
+  out.envoy.path = reader.text(node, "a folder with the files of Envoy's rate limit service").value_or("");
+}
+
+void read_envoy_algorithm(Reader& reader, const Node& node, Policy& out) {
+  const auto text = reader.text(node, "fixed_window (the default), sliding_window, token_bucket ...");
+  if (!text) return;
+  const auto algorithm = parse_algorithm(*text);
+  if (!algorithm) return reader.wrong(node, "algorithm", algorithm.error());
+  if (*algorithm == Algorithm::concurrency) {
+    return reader.wrong(node.at, "`algorithm`: permits in flight are no requests per unit; write fixed_window");
+  }
+  out.envoy.algorithm = *algorithm;
+}
+
+constexpr Field<Policy> kImportFields[] = {
+    {"envoy", "", "", read_envoy_path,
+     [](const Policy& policy) { return policy.envoy.path.empty() ? std::string() : flow_text(policy.envoy.path); }},
+    {"algorithm", "", "", read_envoy_algorithm,
+     [](const Policy& policy) {
+       const bool is_usual = policy.envoy.algorithm == EnvoyImport{}.algorithm;
+       return is_usual ? std::string() : std::string(to_string(policy.envoy.algorithm));
+     }},
+};
+
+void read_import(Reader& reader, const Node& node, Policy& out) {
+  reader.fields(node, std::span<const Field<Policy>>(kImportFields), "a map with `envoy`", out);
+  if (node.is_map() && Reader::member(node, "envoy") == nullptr) {
+    reader.wrong(node.at, "`import` names no files; write import: {envoy: FOLDER}");
+  }
+}
+
+std::string print_import(const Policy& policy) {
+  if (policy.envoy.path.empty()) return "";
+  return flow_map(print_fields(std::span<const Field<Policy>>(kImportFields), policy));
+}
+
 // How many limits a request meets that every rule without conditions applies to: known here, not when it comes.
 void check_charges(Reader& reader, const Policy& policy, Position at) {
   std::size_t charges = 0;
@@ -199,6 +236,12 @@ constexpr Field<Policy> kPolicyFields[] = {
     {"answers", R"({"$ref":"#/$defs/answers"})", "How denials and limits are worded to clients",
      [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
      [](const Policy& p) { return print_answers(p.answers); }},
+    {"import",
+     R"({"type":"object","additionalProperties":false,"required":["envoy"],"properties":)"
+     R"({"envoy":{"type":"string"},"algorithm":{"enum":["fixed_window","sliding_log","sliding_window",)"
+     R"("token_bucket","leaky_bucket","leaky_meter"]}}})",
+     "Files of Envoy's rate limit service, held beside the rules: {envoy: FOLDER}; then `rules` may be left out",
+     read_import, print_import},
     {"rules", R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
      "Each that matches a request is charged, all or none", read_rules, print_rules},
 };
@@ -219,7 +262,7 @@ Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, co
   }
   Reader reader(problems, compile);
   reader.fields(root, policy_fields(), "a map with `rules`", policy);
-  if (root.is_map() && Reader::member(root, "rules") == nullptr) {
+  if (root.is_map() && Reader::member(root, "rules") == nullptr && Reader::member(root, "import") == nullptr) {
     reader.wrong(root.at, "there are no `rules`, which would be no limits at all; write at least one");
   }
   return policy;

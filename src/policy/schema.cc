@@ -54,7 +54,7 @@ std::string policy_schema() {
   std::string out = R"({"$schema":"https://json-schema.org/draft/2020-12/schema",
   "title":"Weir policy",
   "description":"Who may do how much of what",
-  "allOf":[)" + object_schema(policy_fields(), R"("required":["rules"],)") +
+  "allOf":[)" + object_schema(policy_fields(), R"("anyOf":[{"required":["rules"]},{"required":["import"]}],)") +
                     R"(],
   "$defs":{
     "values":{"anyOf":[{"$ref":"#/$defs/value"},

@@ -14,6 +14,9 @@ constexpr std::size_t kTokenBytesMin = 16;
 
 void AdminOptions::add(CLI::App& app) {
   app.add_option("--config", config, "Decide by the rules in this file")->type_name("FILE");
+  app.add_option("--envoy", envoy, "Decide Envoy's descriptors by the files of its rate limit service in this folder")
+      ->type_name("DIR");
+  app.add_option("--envoy-algorithm", envoy_algorithm, "By which those limits count")->capture_default_str();
   app.add_flag("--force", force, "A reload may change the rules beyond their max_change");
   app.add_flag("--no-watch", no_watch, "Read the rules again only when told to, not when their file changes");
   app.add_option("--changes", changes,
@@ -26,6 +29,13 @@ void AdminOptions::add(CLI::App& app) {
 }
 
 Result<void> AdminOptions::fill(ServerOptions& options) const {
+  const auto algorithm = parse_algorithm(envoy_algorithm);
+  if (!algorithm) return fail(algorithm.error().code, "--envoy-algorithm: " + algorithm.error().message);
+  if (*algorithm == Algorithm::concurrency) {
+    return fail(ErrorCode::invalid_argument,
+                "--envoy-algorithm: permits in flight are no requests per unit; write "
+                "fixed_window, sliding_window or token_bucket");
+  }
   if (!token_file.empty()) {
     auto token = read_secret(token_file);
     if (!token) return fail(token.error().code, "--admin-token-file: " + token.error().message);
@@ -47,6 +57,8 @@ Result<void> AdminOptions::fill(ServerOptions& options) const {
 ControlOptions AdminOptions::control(const std::string& state) const {
   ControlOptions options;
   options.file = config;
+  options.envoy.path = envoy;
+  if (const auto algorithm = parse_algorithm(envoy_algorithm)) options.envoy.algorithm = *algorithm;
   options.force = force ? Force::yes : Force::no;
   options.changes = !changes.empty() || state.empty() ? changes : state + ".changes";
   return options;

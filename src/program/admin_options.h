@@ -16,6 +16,8 @@ namespace weir {
 
 struct AdminOptions {
   std::string config{};
+  std::string envoy{};
+  std::string envoy_algorithm = "fixed_window";
   bool force = false;
   bool no_watch = false;
   std::string changes{};

@@ -61,6 +61,9 @@ void announce(const Server& server, const Announced& what) {
   if (!what.config.empty()) {
     std::printf("rules %s, %zu of them; read again when it changes, and by kill -HUP %d\n", what.config.c_str(),
                 what.rules, getpid());
+  }
+  if (!what.envoy.empty()) std::printf("envoy %s; read again when one changes\n", what.envoy.c_str());
+  if (!what.config.empty() || !what.envoy.empty()) {
     const bool is_kept = !what.changes.empty();
     std::printf("turns %s\n", is_kept ? what.changes.c_str() : "in memory only; --state or --changes FILE keeps them");
   }

@@ -16,6 +16,7 @@ struct Announced {
   std::size_t rules = 0;
   bool asks_clients = false;  // for a certificate
   std::string changes{};      // the file; empty: in memory
+  std::string envoy{};        // files of Envoy's, for people; empty: none
 };
 
 void announce(const Server& server, const Announced& what);

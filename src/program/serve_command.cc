@@ -22,6 +22,7 @@ const char* const kServeExamples =
     "  weir serve --http :9000 --grpc off      on other ports, :0 picks a free one; or not at all\n"
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
+    "  weir serve --envoy DIR                  by the files of Envoy's rate limit service, as they are\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
     "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
     "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
@@ -49,6 +50,12 @@ void share_descriptors(ServerOptions& options, std::size_t descriptors) {
        {"connections",
         fits ? std::to_string(options.connections_max) + " on each port" : "as many as there is room for"},
        {"fix", "raise the hard limit to " + wanted + " (ulimit -Hn, LimitNOFILE=), or lower --connections"}});
+}
+
+std::string envoy_text(const ControlStatus& status) {
+  if (status.envoy.empty()) return {};
+  return status.envoy + ", " + std::to_string(status.envoy_limits) + " limits of " +
+         std::to_string(status.envoy_domains) + " domains";
 }
 
 }  // namespace
@@ -101,7 +108,7 @@ int ServeCommand::run() {
   control_options.log_level = log_.level;
   Control control(*limiter, gate, std::move(control_options));
   if (const auto started = control.start(); !started) return complain(started.error().message, kCouldNot);
-  Reloader reloader(control, admin_.config, admin_.no_watch ? Watching::off : Watching::on);
+  Reloader reloader(control, admin_.no_watch ? Watching::off : Watching::on);
   options.control = &control;
   options.state = store_.state;
   options.metrics.config = [&control] {
@@ -111,19 +118,22 @@ int ServeCommand::run() {
                          .reloads_ok = status.reloads_ok,
                          .reloads_failed = status.reloads_failed,
                          .kill_switch = status.kill_switch,
-                         .changes_active = status.changes_active};
+                         .changes_active = status.changes_active,
+                         .envoy_domains = status.envoy_domains,
+                         .envoy_limits = status.envoy_limits};
   };
   options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {
     options.gate = &gate;
+    options.envoy = &control.envoy();
     reloader.when_done([&manager] { manager.ready(); });
     options.on_hangup = [&reloader] { reloader.reload(); };
   }
   const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server,
-           {store_.state, admin_.config, gate.policy().rules.size(), asks_clients, control.status().changes_file});
+  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), asks_clients,
+                      control.status().changes_file, envoy_text(control.status())});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

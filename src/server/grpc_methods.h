@@ -39,6 +39,8 @@ class GrpcMethods {
 
   // Whose request_id is that of the call at hand.
   DoorDenials& denials() { return rls_.denials; }
+  // Which outlives it, too.
+  void use_envoy(EnvoyInForce* envoy) { rls_.envoy = envoy; }
 
   // Appends the answer, framed, to `out`; if it fails, nothing.
   GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);

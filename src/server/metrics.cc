@@ -20,6 +20,7 @@ class Page {
 
   std::string write() {
     write_rules();
+    write_envoy();
     write_doors();
     write_table();
     write_config();
@@ -86,6 +87,21 @@ class Page {
     for (const RuleUsage& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
     gauge("weir_top_keys_bytes", "Memory that the search for the busiest keys holds.",
           from_.gate == nullptr ? 0 : from_.gate->top_keys_bytes());
+  }
+
+  void write_envoy() {
+    const ConfigMetrics config = from_.hooks.config ? from_.hooks.config() : ConfigMetrics{};
+    gauge("weir_envoy_domains", "Domains of Envoy's files in force.", config.envoy_domains);
+    gauge("weir_envoy_limits", "Limits of Envoy's files in force.", config.envoy_limits);
+    counter("weir_envoy_unknown_domain_total", "Requests of Envoy about a domain that none of its files names.",
+            from_.envoy == nullptr ? 0 : from_.envoy->unknown_domains.load());
+    out_.family("weir_envoy_hits_total", kCounter, "Hits on limits of Envoy's files, by what became of them.");
+    if (from_.envoy == nullptr) return;
+    for (const EnvoySeries& one : from_.envoy->tally().all()) {
+      for (std::size_t i = 0; i < kEnvoyResults.size(); ++i) {
+        out_.add({{"domain", one.domain}, {"descriptor", one.descriptor}, {"result", kEnvoyResults[i]}}, one.hits[i]);
+      }
+    }
   }
 
   template <class Get>

@@ -1,7 +1,8 @@
 // The page of metrics: every number that the server keeps of itself, put together when somebody asks.
 //
 // Names are a promise: dashboards and alerts are written against them. Each is told of in docs/operate.md, "What to
-// look at". Labels come from the config and the code, never from a request, so that no client can make the page grow.
+// look at". Labels come from the config and the code, so that no client can make the page grow; where Envoy's files ask
+// for values of requests in them, there are only so many.
 // What other parts of the server know is asked through MetricsHooks, which whoever starts the server fills. Any thread.
 // Tested by metrics_test.cc and tests/server/metrics.sh.
 #pragma once
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "envoy/envoy_in_force.h"
 #include "protocol/prometheus.h"
 #include "server/counts.h"
 #include "weir/gate.h"
@@ -29,6 +31,7 @@ struct ConfigMetrics {
   std::uint64_t reloads_ok = 0, reloads_failed = 0;
   bool kill_switch = false;
   std::uint64_t changes_active = 0;
+  std::uint64_t envoy_domains = 0, envoy_limits = 0;
 };
 
 // How often something was read again.
@@ -49,7 +52,8 @@ struct MetricsHooks {
 
 struct MetricsSources {
   Limiter* limiter = nullptr;
-  Gate* gate = nullptr;  // that counts; null: nothing is counted by rule
+  Gate* gate = nullptr;                 // that counts; null: nothing is counted by rule
+  const EnvoyInForce* envoy = nullptr;  // null: there are no files of Envoy's
   std::string version{};
   std::size_t connections_max = 0;
   Micros started{0};

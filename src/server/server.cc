@@ -66,6 +66,8 @@ struct Services {
     http.denials = {&all.denials, options.gate, "http"};
     resp.denials = {&all.denials, options.gate, "resp"};
     grpc.methods.denials() = {&all.denials, options.gate, "grpc"};
+    http.rls.envoy = options.envoy;
+    grpc.methods.use_envoy(options.envoy);
     http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
   }
 
@@ -83,6 +85,7 @@ class ThreadedServer final : public Server {
         all_{.denials = DenialLog(options_.denials, limiter),
              .metrics = {.limiter = &limiter,
                          .gate = options_.counting,
+                         .envoy = options_.envoy,
                          .version = options_.version,
                          .connections_max = options_.connections_max,
                          .started = limiter.now(),
