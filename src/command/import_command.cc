@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include "admin/config_file.h"
+#include "admin/envoy_files.h"
 #include "command/complain.h"
 #include "weir/policy.h"
 
@@ -21,37 +23,18 @@ const char* const kImportExamples =
 
 namespace {
 
-bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
-
-// A folder stands for the files in it.
-Result<std::vector<std::string>> files_of(const std::vector<std::string>& given) {
-  std::vector<std::string> out;
-  for (const std::string& path : given) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(path, error)) {
-      out.push_back(path);
+Result<EnvoyConfig> read_envoy(const std::vector<std::string>& paths) {
+  std::vector<EnvoyFile> files;
+  for (const std::string& path : paths) {
+    if (path == "-") {
+      auto text = read_config(path);
+      if (!text) return fail(std::move(text.error()));
+      files.push_back({"stdin", *std::move(text)});
       continue;
     }
-    std::vector<std::string> inside;
-    for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-      if (is_yaml(entry.path()) && entry.is_regular_file(error)) inside.push_back(entry.path().string());
-    }
-    if (error) return fail(ErrorCode::unavailable, path + ": " + error.message());
-    if (inside.empty()) return fail(ErrorCode::not_found, path + ": there is no .yaml or .yml file in it");
-    std::ranges::sort(inside);
-    out.insert(out.end(), inside.begin(), inside.end());
-  }
-  return out;
-}
-
-Result<EnvoyConfig> read_envoy(const std::vector<std::string>& given) {
-  const auto paths = files_of(given);
-  if (!paths) return fail(paths.error());
-  std::vector<EnvoyFile> files;
-  for (const std::string& path : *paths) {
-    auto text = read_config(path);
-    if (!text) return fail(text.error());
-    files.push_back({path, *std::move(text)});
+    auto read = read_envoy_files(path);
+    if (!read) return fail(std::move(read.error()));
+    std::ranges::move(*read, std::back_inserter(files));
   }
   return parse_envoy(files);
 }
@@ -98,7 +81,7 @@ int ImportCommand::explain() const {
   return 0;
 }
 
-std::string ImportCommand::text_of(const EnvoyImport& imported) const {
+std::string ImportCommand::text_of(const ImportedEnvoy& imported) const {
   std::string out = "# By `weir import envoy`";
   for (const std::string& file : files_) out.append(" ").append(file == "-" ? "the standard input" : file);
   out += ".\n# `weir import envoy --explain` tells how rules differ from the reference service.\n";
@@ -106,7 +89,7 @@ std::string ImportCommand::text_of(const EnvoyImport& imported) const {
   return out + to_yaml(imported.policy);
 }
 
-int ImportCommand::write(const EnvoyImport& imported) const {
+int ImportCommand::write(const ImportedEnvoy& imported) const {
   for (const std::string& note : imported.notes) std::fprintf(stderr, "%s (warning)\n", note.c_str());
   if (imported.policy.rules.empty()) return complain("these files hold no limit that a rule can say", kCouldNot);
   const std::string text = text_of(imported);

@@ -27,8 +27,8 @@ class ImportCommand {
 
  private:
   int explain() const;
-  int write(const EnvoyImport& imported) const;
-  std::string text_of(const EnvoyImport& imported) const;
+  int write(const ImportedEnvoy& imported) const;
+  std::string text_of(const ImportedEnvoy& imported) const;
 
   CLI::App* import_ = nullptr;
   CLI::App* envoy_ = nullptr;

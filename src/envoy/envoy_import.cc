@@ -54,7 +54,7 @@ std::vector<std::string> taken_from(const std::vector<EnvoyDescriptor>& level, c
 
 class Importer {
  public:
-  EnvoyImport run(const EnvoyConfig& config) {
+  ImportedEnvoy run(const EnvoyConfig& config) {
     out_.policy.skip_preflights = false;  // an entry `method` is no browser's
     for (const EnvoyDomain& domain : config.domains) {
       domain_ = &domain;
@@ -166,7 +166,7 @@ class Importer {
     return out;
   }
 
-  EnvoyImport out_;
+  ImportedEnvoy out_;
   const EnvoyDomain* domain_ = nullptr;
   std::vector<Level> way_;
   std::set<std::string> names_;
@@ -174,7 +174,7 @@ class Importer {
 
 }  // namespace
 
-EnvoyImport import_envoy(const EnvoyConfig& config) { return Importer{}.run(config); }
+ImportedEnvoy import_envoy(const EnvoyConfig& config) { return Importer{}.run(config); }
 
 std::string_view envoy_differences() {
   return
@@ -200,7 +200,6 @@ By rules (weir import envoy), also:
   - Two descriptors of one request that are the same are charged once.
   - A limit in shadow_mode is counted and not told to the client; the name that is told is that of the rule.
   - An override is honoured in every domain.
-  - remote_address is an address: what is none is refused.
 )";
 }
 

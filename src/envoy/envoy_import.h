@@ -18,12 +18,12 @@
 
 namespace weir {
 
-struct EnvoyImport {
+struct ImportedEnvoy {
   Policy policy{};
   std::vector<std::string> notes{};  // what the rules do not say, or say otherwise
 };
 
-EnvoyImport import_envoy(const EnvoyConfig& config);
+ImportedEnvoy import_envoy(const EnvoyConfig& config);
 
 // What is different on purpose, whatever the files say: lines for people.
 std::string_view envoy_differences();

@@ -8,14 +8,14 @@
 namespace weir {
 namespace {
 
-EnvoyImport imported(const std::string& descriptors) {
+ImportedEnvoy imported(const std::string& descriptors) {
   const auto config = parse_envoy(std::vector<EnvoyFile>{{"edge.yaml", "domain: edge\ndescriptors:\n" + descriptors}});
   EXPECT_TRUE(config) << config.error().message;
-  return config ? import_envoy(*config) : EnvoyImport{};
+  return config ? import_envoy(*config) : ImportedEnvoy{};
 }
 
 // The rules alone, a line each.
-std::string rules_of(const EnvoyImport& imported) {
+std::string rules_of(const ImportedEnvoy& imported) {
   const std::string text = to_yaml(imported.policy);
   return text.substr(text.find("\n", text.find("rules:")) + 1);
 }

@@ -34,7 +34,7 @@ is "which is fine" "weir.yaml: 4 rules, fine" "$("$program" validate weir.yaml)"
 answer=$("$program" import envoy edge.yaml -o weir.yaml 2>&1)
 is "a file that is there is left alone" "1 4" "$? $(grep -c name: weir.yaml)"
 has "and it is said" "weir.yaml: File exists; name a new file" "$answer"
-is "from the standard input" "$("$program" import envoy other.yml | tail -1 | sed 's/other.yml/-/')" \
+is "from the standard input" "$("$program" import envoy other.yml | tail -1 | sed 's/other.yml/stdin/')" \
   "$("$program" import envoy - <other.yml | tail -1)"
 mkdir folder && cp edge.yaml other.yml folder/ && echo no >folder/notes.txt
 is "a folder is its files" 4 "$("$program" import envoy folder 2>/dev/null | grep -c name:)"
@@ -62,7 +62,7 @@ mkdir empty
 refused "nothing to import from" 2 "import from what?"
 refused "no file" 2 "needs the files" envoy
 refused "a file that is not there" 1 "nowhere.yaml" envoy nowhere.yaml
-refused "a folder without files" 1 "there is no .yaml or .yml file in it" envoy empty
+refused "a folder without files" 1 "holds no file that ends in" envoy empty
 refused "a domain twice" 1 "edge" envoy edge.yaml bare.yaml
 refused "a bad file: the first error" 1 "bad.yaml:2:" envoy bad.yaml
 refused "a bad file: every error" 1 "kay" envoy bad.yaml

@@ -47,14 +47,14 @@ stop_both() {
 ask() { timeout 3000 "${compare[@]}" ask "$seed" "$1" "$generation" "$http_port" "${with_reference[@]}" "${@:2}" 2>&1; }
 
 generation=july has_reference=''
-if (provide reference) >"$work/reference_line"; then
+if (provide reference && need_redis) >"$work/why_not"; then
   provide reference
   has_reference=yes
   start_redis
   find_generation
   echo "the reference service is of the generation of $generation"
 else
-  skip reference "$(sed 's/^skip *[^ ]* //' "$work/reference_line"); Weir is compared with the model of it alone"
+  skip "the reference" "$(sed 's/^skip *//' "$work/why_not"). Weir is compared with the model of it alone"
 fi
 
 for round in $(seq "$rounds"); do

@@ -3,9 +3,13 @@
 # On top of lib.bash, gateway.bash and fetch.bash; a test says `provide reference` first. The service reads the files of
 # FOLDER/config, once; its counts are this run's alone.
 
+need_redis() {
+  command -v redis-server >/dev/null || missing redis-server "is not in PATH (./dev test puts it there)"
+}
+
 # start_redis: sets redis_port.
 start_redis() {
-  command -v redis-server >/dev/null || missing redis-server "is not in PATH (./dev test puts it there)"
+  need_redis
   free_port redis_port
   redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/err_redis" 2>&1 &
   server_pids+=($!)
