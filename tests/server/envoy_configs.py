@@ -50,7 +50,7 @@ def make_limit(rng, of):
     return limit
 
 
-def make_descriptors(rng, of, keys):
+def make_descriptors(rng, of, quotas, keys):
     nodes, taken, depth = [], set(), len(keys) + 1
     for _ in range(rng.randint(1, 5 if depth == 1 else 3)):
         node = {"key": rng.choice([key for key in of.keys if not of.only_plain or key not in keys])}
@@ -68,18 +68,19 @@ def make_descriptors(rng, of, keys):
         goes_on = depth < 3 and rng.random() < 0.45
         if rng.random() < (0.5 if goes_on else 0.9):
             node["rate_limit"] = make_limit(rng, of)
-        for flag, share in [("shadow_mode", 0.12), ("quota_mode", 0 if of.only_plain else 0.2), ("detailed_metric", 0.1),
+        for flag, share in [("shadow_mode", 0.12), ("quota_mode", quotas), ("detailed_metric", 0.1),
                             ("value_to_metric", 0.1)]:
             if rng.random() < share:
                 node[flag] = rng.random() < 0.9
         if goes_on:
-            node["descriptors"] = make_descriptors(rng, of, keys + [node["key"]])
+            node["descriptors"] = make_descriptors(rng, of, quotas, keys + [node["key"]])
         nodes.append(node)
     return nodes
 
 
 def make_domain(rng, of, name):
-    return {"domain": name, "descriptors": make_descriptors(rng, of, [])}
+    quotas = 0 if of.only_plain else rng.choice([0.1, 0.1, 0.8])  # some have more than one, and need others for it
+    return {"domain": name, "descriptors": make_descriptors(rng, of, quotas, [])}
 
 
 def to_yaml(domain):
