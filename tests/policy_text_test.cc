@@ -42,7 +42,8 @@ class JsonPrinter {
     };
     if (!policy.envoy.path.empty()) {
       members.push_back(member("import", object({member("envoy", quoted(policy.envoy.path)),
-                                                 member("algorithm", quoted(to_string(policy.envoy.algorithm)))})));
+                                                 member("algorithm", quoted(to_string(policy.envoy.algorithm))),
+                                                 flag("count_denied", policy.envoy.count_denied)})));
     }
     std::ranges::reverse(members);  // the order of keys says nothing
     return object(members) + gap_;

@@ -296,7 +296,8 @@ void draw_reading(Dice& dice, Policy& out) {
   if (dice.once_in(4)) out.max_change = dice.pick(kFactors);
   if (dice.once_in(5)) {
     out.envoy = {.path = dice.once_in(2) ? "/etc/ratelimit" : "a b/\"c\"",
-                 .algorithm = dice.once_in(2) ? Algorithm::token_bucket : Algorithm::fixed_window};
+                 .algorithm = dice.once_in(2) ? Algorithm::token_bucket : Algorithm::fixed_window,
+                 .count_denied = dice.once_in(2)};
   }
 }
 

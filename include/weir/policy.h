@@ -144,6 +144,7 @@ inline constexpr int kMaxChangeOff = 0;
 struct EnvoyImport {
   std::string path{};  // a folder, or one file, as it was written; empty: none
   Algorithm algorithm = Algorithm::fixed_window;
+  bool count_denied = false;  // a denied request is charged, too, at most to full
   friend bool operator==(const EnvoyImport&, const EnvoyImport&) = default;
 };
 

@@ -157,7 +157,7 @@ Control::Found Control::find_files() {
     out.policy = fail(std::move(files.error()));
     return out;
   }
-  std::string all(to_string(out.envoy.algorithm));
+  std::string all = std::string(to_string(out.envoy.algorithm)) + (out.envoy.count_denied ? " all " : " ");
   for (const EnvoyFile& file : *files) {
     append_sized(all, file.name);
     append_sized(all, file.text);
@@ -175,7 +175,7 @@ void Control::put_envoy(const Found& found, EnvoyLoaded loaded) {
     status_.envoy_domains = loaded.rules == nullptr ? 0 : loaded.rules->domains();
     status_.envoy_limits = loaded.rules == nullptr ? 0 : loaded.rules->rules().size();
   }
-  envoy_.put(std::move(loaded.rules));
+  envoy_.put(std::move(loaded.rules), found.envoy.count_denied);
 }
 
 Result<std::vector<std::string>> Control::take_files(Found found) {

@@ -145,6 +145,9 @@ void look_at_trust(const Patient& patient, Findings& out) {
 void look_at_rules(const Patient& patient, Findings& out) {
   constexpr std::int64_t kLongEnough = 60;  // seconds that a server was up before silence means something
   const auto& rules = patient.rules.at("rules").items;
+  const std::int64_t of_envoy = patient.status.at("policy").at("envoy_limits").whole();
+  if (of_envoy > 0) fine(out, std::to_string(of_envoy) + " limits of Envoy's files");
+  if (rules.empty() && of_envoy > 0) return;
   if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
   const bool is_young = patient.status.at("uptime_seconds").whole() < kLongEnough;
   std::size_t enforced = 0;

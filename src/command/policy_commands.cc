@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "admin/config_file.h"
+#include "admin/envoy_files.h"
 #include "nearest.h"
 #include "protocol/explain_text.h"
 #include "weir/gate.h"
@@ -64,7 +65,16 @@ std::optional<int> PolicyCommands::run() {
 int PolicyCommands::validate() const {
   const auto policy = load_policy(file_);
   if (!policy) return complain(policy.error().message);
-  const auto warnings = review(*policy, file_, make_system_clock()->now());
+  auto warnings = review(*policy, file_, make_system_clock()->now());
+  std::string of_envoy;
+  if (!policy->envoy.path.empty()) {
+    const auto files = read_envoy_files(envoy_path(policy->envoy, file_));
+    if (!files) return complain(files.error().message);
+    auto loaded = load_envoy(*files, policy->envoy.algorithm);
+    if (!loaded) return complain(loaded.error().message);
+    warnings.insert(warnings.end(), loaded->warnings.begin(), loaded->warnings.end());
+    of_envoy = ", " + std::to_string(loaded->rules->rules().size()) + " limits of Envoy's";
+  }
   for (const std::string& warning : warnings) std::fprintf(stderr, "%s (warning)\n", warning.c_str());
   if (!against_.empty()) {
     const auto in_force = load_policy(against_);
@@ -77,7 +87,7 @@ int PolicyCommands::validate() const {
     }
     if (!changes.refused.empty() && !force_) return 1;
   }
-  std::printf("%s: %zu rules, %s\n", file_.c_str(), policy->rules.size(), warnings.empty() ? "fine" : "with warnings");
+  std::printf("%s: %zu rules%s, %s\n", file_.c_str(), policy->rules.size(), of_envoy.c_str(), warnings.empty() ? "fine" : "with warnings");
   return strict_ && !warnings.empty() ? 1 : 0;
 }
 

@@ -19,6 +19,7 @@ namespace weir {
 struct EnvoyView {
   std::shared_ptr<const EnvoyRules> rules{};  // null: there are none
   std::vector<EnvoyCounts*> counts{};         // of each rule, by its place
+  bool counts_denied = false;                 // what a denied request asks for is charged, too, at most to full
   bool is_lifted = false;
 };
 
@@ -28,8 +29,8 @@ class EnvoyInForce {
   EnvoyInForce(const EnvoyInForce&) = delete;
   EnvoyInForce& operator=(const EnvoyInForce&) = delete;
 
-  void put(std::shared_ptr<const EnvoyRules> rules) {
-    EnvoyView next{.rules = std::move(rules)};
+  void put(std::shared_ptr<const EnvoyRules> rules, bool counts_denied = false) {
+    EnvoyView next{.rules = std::move(rules), .counts_denied = counts_denied};
     if (next.rules != nullptr) {
       for (const EnvoyRule& rule : next.rules->rules()) {
         next.counts.push_back(&tally_.counts(rule.domain, rule.stat, EnvoyTally::Name::of_file));

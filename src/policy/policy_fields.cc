@@ -128,6 +128,10 @@ void read_envoy_algorithm(Reader& reader, const Node& node, Policy& out) {
   out.envoy.algorithm = *algorithm;
 }
 
+void read_envoy_count_denied(Reader& reader, const Node& node, Policy& out) {
+  out.envoy.count_denied = reader.boolean(node).value_or(false);
+}
+
 constexpr Field<Policy> kImportFields[] = {
     {"envoy", "", "", read_envoy_path,
      [](const Policy& policy) { return policy.envoy.path.empty() ? std::string() : flow_text(policy.envoy.path); }},
@@ -136,6 +140,8 @@ constexpr Field<Policy> kImportFields[] = {
        const bool is_usual = policy.envoy.algorithm == EnvoyImport{}.algorithm;
        return is_usual ? std::string() : std::string(to_string(policy.envoy.algorithm));
      }},
+    {"count_denied", "", "", read_envoy_count_denied,
+     [](const Policy& policy) { return std::string(policy.envoy.count_denied ? "true" : ""); }},
 };
 
 void read_import(Reader& reader, const Node& node, Policy& out) {
@@ -239,7 +245,7 @@ constexpr Field<Policy> kPolicyFields[] = {
     {"import",
      R"({"type":"object","additionalProperties":false,"required":["envoy"],"properties":)"
      R"({"envoy":{"type":"string"},"algorithm":{"enum":["fixed_window","sliding_log","sliding_window",)"
-     R"("token_bucket","leaky_bucket","leaky_meter"]}}})",
+     R"("token_bucket","leaky_bucket","leaky_meter"]},"count_denied":{"type":"boolean"}}})",
      "Files of Envoy's rate limit service, held beside the rules: {envoy: FOLDER}; then `rules` may be left out",
      read_import, print_import},
     {"rules", R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",

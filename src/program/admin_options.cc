@@ -17,6 +17,8 @@ void AdminOptions::add(CLI::App& app) {
   app.add_option("--envoy", envoy, "Decide Envoy's descriptors by the files of its rate limit service in this folder")
       ->type_name("DIR");
   app.add_option("--envoy-algorithm", envoy_algorithm, "By which those limits count")->capture_default_str();
+  app.add_flag("--envoy-count-denied", envoy_count_denied,
+               "Charge denied requests to those limits, too, as Envoy's service does");
   app.add_flag("--force", force, "A reload may change the rules beyond their max_change");
   app.add_flag("--no-watch", no_watch, "Read the rules again only when told to, not when their file changes");
   app.add_option("--changes", changes,
@@ -58,6 +60,7 @@ ControlOptions AdminOptions::control(const std::string& state) const {
   ControlOptions options;
   options.file = config;
   options.envoy.path = envoy;
+  options.envoy.count_denied = envoy_count_denied;
   if (const auto algorithm = parse_algorithm(envoy_algorithm)) options.envoy.algorithm = *algorithm;
   options.force = force ? Force::yes : Force::no;
   options.changes = !changes.empty() || state.empty() ? changes : state + ".changes";

@@ -18,6 +18,7 @@ struct AdminOptions {
   std::string config{};
   std::string envoy{};
   std::string envoy_algorithm = "fixed_window";
+  bool envoy_count_denied = false;
   bool force = false;
   bool no_watch = false;
   std::string changes{};

@@ -34,6 +34,7 @@ void append_policy(JsonWriter& json, const ControlStatus& status) {
   json.end_object();
   json.number("reloads_ok", status.reloads_ok);
   json.number("reloads_failed", status.reloads_failed);
+  json.number("envoy_limits", status.envoy_limits);
   status.file_waits_for > 0 ? json.number("file_waits_for", status.file_waits_for) : json.null("file_waits_for");
   json.end_object();
 }

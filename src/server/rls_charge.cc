@@ -22,12 +22,15 @@ Result<void> RlsService::answer_all() {
     if (!looked) return looked;
   }
   is_denied_ = is_refused();
-  if (!is_denied_) return charge();
-  for (const Part& part : parts_) {
-    if (part.is_question) continue;
-    if (auto looked = look(part); !looked) return looked;
+  if (!is_denied_) {
+    if (auto charged = charge(); !charged) return charged;
+  } else {
+    for (const Part& part : parts_) {
+      if (part.is_question) continue;
+      if (auto looked = look(part); !looked) return looked;
+    }
   }
-  return {};
+  return is_known_ && view_->counts_denied ? charge_denied() : Result<void>{};
 }
 
 Result<void> RlsService::look(const Part& part) {
@@ -175,6 +178,20 @@ Result<void> RlsService::charge_shadow(const Part& part, Own& own) {
   if (!decision) return fail(std::move(decision.error()));
   own.answer.decision = *decision;
   own.is_over = !decision->allowed;
+  return {};
+}
+
+// If the files are to count what is denied: all of it, or what a request that passes was over.
+Result<void> RlsService::charge_denied() {
+  also_.clear();
+  for (const Part& part : parts_) {
+    const Own* const own = own_of(part);
+    if (own == nullptr || own->found.rule == nullptr || part.is_question || part.cost < 0) continue;
+    if (is_denied_ || own->is_over) also_.push_back({own->found.key, own->answer.limit, part.cost});
+  }
+  if (also_.empty()) return {};
+  auto verdict = limiter_.overdraw(also_);
+  if (!verdict) return fail(std::move(verdict.error()));
   return {};
 }
 

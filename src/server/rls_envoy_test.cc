@@ -20,10 +20,11 @@ class RlsEnvoyTest : public GateTest {
  protected:
   void SetUp() override { service.envoy = &envoy; }
 
-  void use_files(const std::string& descriptors, Algorithm algorithm = Algorithm::fixed_window) {
+  void use_files(const std::string& descriptors, Algorithm algorithm = Algorithm::fixed_window,
+                 bool counts_denied = false) {
     const auto config = parse_envoy(std::vector<EnvoyFile>{{"f", "domain: edge\ndescriptors:\n" + descriptors}});
     ASSERT_TRUE(config.has_value()) << config.error().message;
-    envoy.put(EnvoyRules::compile(*config, algorithm).value());
+    envoy.put(EnvoyRules::compile(*config, algorithm).value(), counts_denied);
   }
   void begin(std::string_view domain = "edge") {
     request.begin();
@@ -277,6 +278,28 @@ TEST_F(RlsEnvoyTest, GoesOnCountingWhenALimitChanges) {
   ask({{"a", "1"}});
   use_files("- {key: a, " + per_minute(5) + "}");
   EXPECT_EQ(ask({{"a", "1"}}).limit_remaining, 2U);
+}
+
+TEST_F(RlsEnvoyTest, CountsWhatIsDeniedIfItIsToldTo) {
+  use_files("- {key: a, " + per_minute(10) + "}\n- {key: b, quota_mode: true, " + per_minute(10) +
+                "}\n- {key: c, quota_mode: true, " + per_minute(100) + "}",
+            Algorithm::fixed_window, true);
+  begin();
+  add({{"a", "1"}}).hits_addend = 11;
+  EXPECT_EQ(decide().overall_code, kOver);
+  EXPECT_EQ(ask({{"a", "1"}}).code, kOver) << "what was used beyond the limit has spent it";
+  begin();
+  add({{"b", "1"}});
+  add({{"c", "1"}});
+  request.hits_addend = 11;
+  EXPECT_EQ(decide().overall_code, kOk);
+  EXPECT_EQ(ask({{"b", "1"}}).code, kOver);
+  EXPECT_EQ(ask({{"c", "1"}}).limit_remaining, 88U);
+  begin();
+  add({{"c", "1"}});
+  add({{"a", "1"}}).hits_addend = 0;
+  EXPECT_EQ(decide().overall_code, kOver);
+  EXPECT_EQ(ask({{"c", "1"}}).limit_remaining, 86U) << "charged, although a question denied";
 }
 
 TEST_F(RlsEnvoyTest, UsesOtherAlgorithms) {

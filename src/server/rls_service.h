@@ -9,8 +9,8 @@
 // descriptor with a limit of its own is held by that one instead of the rules: a fixed window for its domain,
 // entries and limit. One with 0 hits asks only, and denies if a further hit would not pass; then nobody is charged.
 // With Envoy's files, a descriptor is held by the limit that they have for it, too: part of the same event, unless it
-// is in shadow, or of a quota that is spent while another one has room. Used again for its room; belongs to one loop
-// and its thread. Tested by rls_service_test.cc and rls_envoy_test.cc.
+// is in shadow, or of a quota that is spent while another one has room; they may count what is denied. Used again for
+// its room; belongs to one loop and its thread. Tested by rls_service_test.cc and rls_envoy_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -109,6 +109,7 @@ class RlsService {
   void take_decisions(bool is_charged);
   bool may_do_without_spent_quotas() const;
   Result<void> charge_shadow(const Part& part, Own& own);
+  Result<void> charge_denied();
 
   // rls_response.cc: from answers to the response.
   const Views& views_of(const Part& part) const { return part.is_question ? questions_ : charged_; }
