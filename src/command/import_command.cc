@@ -54,7 +54,8 @@ ImportCommand::ImportCommand(CLI::App& app) {
   envoy_ = import_->add_subcommand("envoy", "Of Envoy's reference service, envoyproxy/ratelimit");
   envoy_->add_option("FILE", files_, "Its files, or folders of them; - is the standard input");
   envoy_->add_option("-o,--output", output_, "Write the rules to this new file")->type_name("FILE");
-  envoy_->add_flag("--explain", explain_, "Write no rules: tell what is different, and what these files say that rules cannot");
+  envoy_->add_flag("--explain", explain_,
+                   "Write no rules: tell what is different, and what these files say that rules cannot");
 }
 
 std::optional<int> ImportCommand::run() const {

@@ -87,7 +87,8 @@ int PolicyCommands::validate() const {
     }
     if (!changes.refused.empty() && !force_) return 1;
   }
-  std::printf("%s: %zu rules%s, %s\n", file_.c_str(), policy->rules.size(), of_envoy.c_str(), warnings.empty() ? "fine" : "with warnings");
+  std::printf("%s: %zu rules%s, %s\n", file_.c_str(), policy->rules.size(), of_envoy.c_str(),
+              warnings.empty() ? "fine" : "with warnings");
   return strict_ && !warnings.empty() ? 1 : 0;
 }
 

@@ -72,7 +72,8 @@ class Importer {
   void walk(const std::vector<EnvoyDescriptor>& descriptors) {
     for (const EnvoyDescriptor& descriptor : descriptors) {
       if (const std::string why = unsayable(descriptor); !why.empty()) {
-        note(descriptor.at, why + "; no rule is made of it" + (descriptor.descriptors.empty() ? "" : ", nor of those below it"));
+        note(descriptor.at,
+             why + "; no rule is made of it" + (descriptor.descriptors.empty() ? "" : ", nor of those below it"));
         continue;
       }
       way_.push_back({&descriptor, taken_from(descriptors, descriptor)});
@@ -88,7 +89,8 @@ class Importer {
       return "the key " + in_quotes(descriptor.key, 80) +
              " is no name of an entry in rules: 1 to 128 letters, digits, '-', '_' and '.'";
     }
-    const bool is_twice = std::ranges::any_of(way_, [&](const Level& l) { return l.descriptor->key == descriptor.key; });
+    const bool is_twice =
+        std::ranges::any_of(way_, [&](const Level& l) { return l.descriptor->key == descriptor.key; });
     if (is_twice || descriptor.key == kDomainEntry) {
       return "rules tell entries apart by their names, and " + in_quotes(descriptor.key, 80) + " is there twice";
     }
@@ -104,7 +106,8 @@ class Importer {
     for (const Level& level : way_) add_level(level, rule);
     std::ranges::sort(rule.match.all, {}, &Condition::name);
     if (rule.per.size() > kPerMax || rule.match.none_of.size() > kNotMax) {
-      return note(descriptor.at, "a rule counts by at most 8 entries, and excludes at most 16,000 values; none is made");
+      return note(descriptor.at,
+                  "a rule counts by at most 8 entries, and excludes at most 16,000 values; none is made");
     }
     if (limit.unlimited) {
       rule.unlimited = true;
@@ -128,7 +131,8 @@ class Importer {
     if (is_apart) rule.per.push_back({.kind = AttributeKind::entry, .name = descriptor.key});
     for (std::size_t i = 0; i < level.taken.size(); i += kValuesMax) {
       const std::size_t end = std::min(level.taken.size(), i + kValuesMax);
-      rule.match.none_of.push_back({{AttributeKind::entry, descriptor.key,
+      rule.match.none_of.push_back({{AttributeKind::entry,
+                                     descriptor.key,
                                      {level.taken.begin() + static_cast<std::ptrdiff_t>(i),
                                       level.taken.begin() + static_cast<std::ptrdiff_t>(end)}}});
     }
@@ -136,11 +140,13 @@ class Importer {
 
   void note_rest(const EnvoyDescriptor& descriptor, const EnvoyLimit& limit) {
     if (descriptor.quota_mode && !limit.unlimited) {
-      note(descriptor.at, "rules know no quota_mode: this limit denies by itself, not only when all of its kind are over");
+      note(descriptor.at,
+           "rules know no quota_mode: this limit denies by itself, not only when all of its kind are over");
     }
     if (!limit.replaces.empty()) {
       std::string names;
-      for (const std::string& name : limit.replaces) names.append(names.empty() ? "" : ", ").append(in_quotes(name, 80));
+      for (const std::string& name : limit.replaces)
+        names.append(names.empty() ? "" : ", ").append(in_quotes(name, 80));
       note(limit.at, "rules replace no others: where this limit holds, " + names +
                          (limit.replaces.size() > 1 ? " hold, too" : " holds, too"));
     }
@@ -183,7 +189,8 @@ std::string_view envoy_differences() {
 By its files as they are (weir serve --envoy), and by rules:
   - A denied request is charged nothing: one verdict over all descriptors, and all is taken or nothing is. The
     reference charges every descriptor, so that clients who go on asking are never let in. So a denied request is
-    told what remains without it, and hits_addend: 0 asks whether one more hit would pass.
+    told what remains without it, and hits_addend: 0 asks whether one more hit would pass. --envoy-count-denied, or
+    `count_denied: true` of a rule, spends what is left.
   - A limit in shadow_mode, or in quota_mode where another still has room, is not charged beyond its limit.
   - Counters are named by keys and values apart: `a_b` with `c` is never the counter of `a` with `b_c`. An override
     in a request counts for itself, and not together with the limit of the files.

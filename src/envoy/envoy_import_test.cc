@@ -34,11 +34,12 @@ TEST(EnvoyImports, ADescriptorIsARuleOfExactlyItsEntries) {
 }
 
 TEST(EnvoyImports, WhatAnotherDescriptorTakesFirstIsExcluded) {
-  const auto policy = imported("- {key: k, rate_limit: {unit: second, requests_per_unit: 1}}\n"
-                               "- {key: k, value: a*, rate_limit: {unit: second, requests_per_unit: 2}}\n"
-                               "- {key: k, value: ab, rate_limit: {unit: second, requests_per_unit: 3}}\n"
-                               "- {key: k, value: '*b', rate_limit: {unit: second, requests_per_unit: 4}}\n"
-                               "- {key: other, value: x, rate_limit: {unit: second, requests_per_unit: 5}}\n")
+  const auto policy = imported(
+                          "- {key: k, rate_limit: {unit: second, requests_per_unit: 1}}\n"
+                          "- {key: k, value: a*, rate_limit: {unit: second, requests_per_unit: 2}}\n"
+                          "- {key: k, value: ab, rate_limit: {unit: second, requests_per_unit: 3}}\n"
+                          "- {key: k, value: '*b', rate_limit: {unit: second, requests_per_unit: 4}}\n"
+                          "- {key: other, value: x, rate_limit: {unit: second, requests_per_unit: 5}}\n")
                           .policy;
   ASSERT_EQ(policy.rules.size(), 5U);
   const auto taken = [&](std::size_t rule) {
@@ -54,9 +55,10 @@ TEST(EnvoyImports, WhatAnotherDescriptorTakesFirstIsExcluded) {
 }
 
 TEST(EnvoyImports, ValuesOfAPatternAreCountedTogetherIfTheyShare) {
-  const auto policy = imported("- {key: a, value: x*, share_threshold: true, rate_limit: {unit: day}}\n"
-                               "- {key: b, value: x*, rate_limit: {unit: day}}\n"
-                               "- {key: c, value: x, rate_limit: {unit: day}}\n")
+  const auto policy = imported(
+                          "- {key: a, value: x*, share_threshold: true, rate_limit: {unit: day}}\n"
+                          "- {key: b, value: x*, rate_limit: {unit: day}}\n"
+                          "- {key: c, value: x, rate_limit: {unit: day}}\n")
                           .policy;
   ASSERT_EQ(policy.rules.size(), 3U);
   EXPECT_TRUE(policy.rules[0].per.empty());
@@ -66,8 +68,9 @@ TEST(EnvoyImports, ValuesOfAPatternAreCountedTogetherIfTheyShare) {
 }
 
 TEST(EnvoyImports, ModesAreKept) {
-  const auto rules = imported("- {key: a, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}\n"
-                              "- {key: b, shadow_mode: true, rate_limit: {unlimited: true}}\n")
+  const auto rules = imported(
+                         "- {key: a, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}\n"
+                         "- {key: b, shadow_mode: true, rate_limit: {unlimited: true}}\n")
                          .policy.rules;
   ASSERT_EQ(rules.size(), 2U);
   EXPECT_EQ(rules[0].mode, Mode::shadow);
@@ -76,11 +79,15 @@ TEST(EnvoyImports, ModesAreKept) {
 }
 
 TEST(EnvoyImports, NamesStayApartAndAreNamesOfRules) {
-  const auto rules = imported("- {key: a, value: 'x y/é', rate_limit: {unit: day}}\n"
-                              "- {key: b, rate_limit: {unit: day, name: n}}\n"
-                              "- {key: c, rate_limit: {unit: day, name: n}}\n"
-                              "- {key: d, value: " + std::string(100, 'v') + ", rate_limit: {unit: day}}\n"
-                              "- {key: d, value: " + std::string(101, 'v') + ", rate_limit: {unit: day}}\n")
+  const auto rules = imported(
+                         "- {key: a, value: 'x y/é', rate_limit: {unit: day}}\n"
+                         "- {key: b, rate_limit: {unit: day, name: n}}\n"
+                         "- {key: c, rate_limit: {unit: day, name: n}}\n"
+                         "- {key: d, value: " +
+                         std::string(100, 'v') +
+                         ", rate_limit: {unit: day}}\n"
+                         "- {key: d, value: " +
+                         std::string(101, 'v') + ", rate_limit: {unit: day}}\n")
                          .policy.rules;
   ASSERT_EQ(rules.size(), 5U);
   EXPECT_EQ(rules[0].name, "edge/a_x-y/--");
@@ -91,13 +98,14 @@ TEST(EnvoyImports, NamesStayApartAndAreNamesOfRules) {
 }
 
 TEST(EnvoyImports, WhatRulesCannotSayIsTold) {
-  const auto import = imported("- {key: 'a*', descriptors: [{key: b, rate_limit: {unit: day}}]}\n"
-                               "- {key: a b, rate_limit: {unit: day}}\n"
-                               "- {key: c, descriptors: [{key: c, rate_limit: {unit: day}}]}\n"
-                               "- {key: domain, rate_limit: {unit: day}}\n"
-                               "- {key: q, quota_mode: true, rate_limit: {unit: day}}\n"
-                               "- {key: r, rate_limit: {unit: day, replaces: [{name: n}, {name: m}]}}\n"
-                               "- {key: m, rate_limit: {unit: day}, metadata: {a: b}}\n");
+  const auto import = imported(
+      "- {key: 'a*', descriptors: [{key: b, rate_limit: {unit: day}}]}\n"
+      "- {key: a b, rate_limit: {unit: day}}\n"
+      "- {key: c, descriptors: [{key: c, rate_limit: {unit: day}}]}\n"
+      "- {key: domain, rate_limit: {unit: day}}\n"
+      "- {key: q, quota_mode: true, rate_limit: {unit: day}}\n"
+      "- {key: r, rate_limit: {unit: day, replaces: [{name: n}, {name: m}]}}\n"
+      "- {key: m, rate_limit: {unit: day}, metadata: {a: b}}\n");
   EXPECT_EQ(import.policy.rules.size(), 3U);
   const std::vector<std::string> expected = {
       "edge.yaml:3:3: rules name entries in full, and this key has a `*`; no rule is made of it, nor of those below it",

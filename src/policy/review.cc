@@ -126,8 +126,7 @@ class Review {
            loose.per == tight.per && loose.match.otherwise == tight.match.otherwise && loose.cost == tight.cost &&
            loose.count_denied == tight.count_denied && !loose.phase_by_key && !tight.phase_by_key &&
            !tight.expires_at && !loose.limits.empty() && loose.match.none_of == tight.match.none_of &&
-           loose.match.entries == tight.match.entries &&
-           tight.match.all == loose.match.all;
+           loose.match.entries == tight.match.entries && tight.match.all == loose.match.all;
   }
 
   // Each limit of the loose one is at least as large as one of the tight, over the same time and counted alike.

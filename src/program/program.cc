@@ -55,14 +55,13 @@ constexpr const char* kIntroduction =
 // What one types, by command; without a name, of all of them. Empty for those that need none.
 std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-      {"serve", &kServeExamples},           {"state", &kStateExamples},
-      {"validate", &kValidateExamples},     {"explain", &kExplainExamples},
-      {"import", &kImportExamples},         {"schema", &kSchemaExamples},
-      {"bench", &kBenchExamples},
-      {"check", &kCheckExamples},           {"keys", &kKeysExamples},
-      {"rules", &kRulesExamples},           {"top", &kTopExamples},
-      {"doctor", &kDoctorExamples},         {"manual", &kManualExamples},
-      {"completion", &kCompletionExamples},
+      {"serve", &kServeExamples},       {"state", &kStateExamples},
+      {"validate", &kValidateExamples}, {"explain", &kExplainExamples},
+      {"import", &kImportExamples},     {"schema", &kSchemaExamples},
+      {"bench", &kBenchExamples},       {"check", &kCheckExamples},
+      {"keys", &kKeysExamples},         {"rules", &kRulesExamples},
+      {"top", &kTopExamples},           {"doctor", &kDoctorExamples},
+      {"manual", &kManualExamples},     {"completion", &kCompletionExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;
@@ -153,8 +152,8 @@ int run_program(int argc, char** argv) try {
     static_cast<void>(((exit_code = commands.run()) || ...));
     return exit_code;
   };
-  const auto exit_code = first_given(state_command, policy_commands, import_command, bench_command, check_command, keys_command,
-                                     rules_command, top_command, doctor_command, describe_commands);
+  const auto exit_code = first_given(state_command, policy_commands, import_command, bench_command, check_command,
+                                     keys_command, rules_command, top_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -214,6 +214,13 @@ class Weir:
                                    if isinstance(charge, Charge) else status_without_count(charge))
         return answer
 
+    def settle(self, charges, answer, counts, reference_counts):
+        """What both hold afterwards. The reference is put back to what Weir holds."""
+        for charge in answer.charged:
+            counts[charge.counter] = counts.get(charge.counter, 0) + charge.hits
+        reference_counts.clear()
+        reference_counts.update(counts)
+
     @staticmethod
     def charge(real, counts, over, remaining, answer):
         """Whether all together is denied. Else what is over and what remains is known."""
@@ -238,6 +245,20 @@ class Weir:
                 spent[charge.counter] = spent.get(charge.counter, 0) + charge.hits
                 answer.charged.append(charge)
         return False
+
+
+class Counting(Weir):
+    """Weir with --envoy-count-denied: what a limit of the files has left is spent by what it denies. The reference is
+    left alone, and goes on beyond its limits; only what a request brought itself is not counted when it is denied."""
+
+    def settle(self, charges, answer, counts, reference_counts):
+        charged = {id(charge) for charge in answer.charged}
+        for charge in charges:
+            if not isinstance(charge, Charge) or (charge.found.own and answer.code == "OVER_LIMIT"):
+                continue
+            spent, counter = counts.get(charge.counter, 0) + charge.hits, charge.counter
+            counts[counter] = spent if id(charge) in charged else min(spent, charge.found.per_unit)
+            reference_counts[counter] = reference_counts.get(counter, 0) + charge.hits
 
 
 def is_enforced(charge):

@@ -66,6 +66,16 @@ for round in $(seq "$rounds"); do
   is "every answer is as it has to be (seed $seed)" 0 "$status"
 done
 
+# With what is denied counted, too, the reference keeps its own counters from the first request to the last.
+stop "$pid"
+start_server --envoy "$work/files/config" --envoy-count-denied
+answer=$(ask $((domains < 100 ? domains : 100)) --counting)
+status=$?
+sed 's/^/      /' <<<"$answer"
+is "so is every answer where denied requests are counted" 0 "$status"
+stop "$pid"
+start_server --envoy "$work/files/config"
+
 # What no file can be about: neither knows what to make of it.
 for body in '' '{' '[]' '{"domain":""}' '{"domain":"domain-1"}' '{"domain":"domain-1","descriptors":[]}' \
   '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}],"hitsAddend":-1}]}' \

@@ -1,14 +1,14 @@
 """Asks envoyproxy/ratelimit and Weir the same at the same time, and compares what they say. For envoy_reference.sh.
 
 envoy_reference.py write FOLDER SEED DOMAINS january|july|rules    random files, one a domain
-envoy_reference.py ask SEED DOMAINS january|july|rules WEIR [REFERENCE REDIS] [--spoil WHAT FIRST]
+envoy_reference.py ask SEED DOMAINS january|july|rules WEIR [REFERENCE REDIS] [--counting] [--spoil WHAT FIRST]
 
 WEIR, REFERENCE and REDIS are ports; without the last two Weir is held to the model alone, and with `rules` to that of
 files that were imported. Every answer has to be what
 the model says of its service, whole: status, codes, limits, what remains and when it begins anew. Since Weir charges a
 denied request nothing, the counters in Redis are set before each request to what Weir should hold. Services are asked
 within one second; where a window ended between the two, the rest of that domain is left out, and few may be.
---spoil changes one answer of Weir, which must not go unnoticed; it asks about the domains from FIRST on. Prints "failed: ..." lines and exits with 1.
+With --counting Weir counts what it denies, too, and the reference keeps its counters. --spoil changes one answer of Weir, which must not go unnoticed; it asks about the domains from FIRST on. Prints "failed: ..." lines and exits with 1.
 """
 import collections
 import json
@@ -18,7 +18,7 @@ import sys
 import time
 
 from envoy_configs import make_domain, make_request, to_yaml
-from envoy_model import SECONDS, Charge, Found, January, July, Rules, Weir
+from envoy_model import SECONDS, Charge, Counting, Found, January, July, Rules, Weir
 
 REQUESTS, ROUNDS = 5, 22  # a domain's different requests, and how often one of them is asked
 KINDS = ["denied", "shadow over", "quota over", "quota denied", "unlimited", "no limit", "replaced", "wildcard",
@@ -148,10 +148,10 @@ def spoil(answer, what):
 
 
 class Comparison:
-    def __init__(self, seed, generation, weir, reference, redis, to_spoil):
-        self.seed, self.generation, self.to_spoil = seed, generation, to_spoil
+    def __init__(self, seed, generation, model, ports, to_spoil):
+        self.seed, self.generation, self.model, self.to_spoil = seed, generation, model, to_spoil
+        weir, reference, redis = ports
         self.weir = Http(weir) if weir else None
-        self.model = generation if isinstance(generation, Weir) else Weir()
         self.reference = Http(reference) if reference else None
         self.redis = Redis(redis) if redis else None
         self.seen, self.failed = collections.Counter(), 0
@@ -170,16 +170,16 @@ class Comparison:
         domain = domain_of(self.seed, index, self.generation)
         rng = random.Random(f"{self.seed}/{index}/requests")
         requests = [make_request(rng, self.generation.files, domain) for _ in range(REQUESTS)]
-        counts, failed = {}, self.failed
+        counts, reference_counts, failed = {}, {}, self.failed
         self.seen["domains"] += 1
         for _ in range(ROUNDS):
-            if not self.ask(domain, rng.choice(requests), counts):
+            if not self.ask(domain, rng.choice(requests), counts, reference_counts):
                 self.seen["domains left out"] += 1
                 return
             if self.failed > failed:
                 return
 
-    def ask(self, domain, request, counts):
+    def ask(self, domain, request, counts, reference_counts):
         """Whether the domain can go on."""
         known = domain if request["domain"] == domain["domain"] else None
         while time.time() % 1 > 0.97:
@@ -195,7 +195,7 @@ class Comparison:
             return True
         body = json.dumps(request).encode()
         by_weir = self.heard(self.weir.post(body)) if self.weir else expected(self.model.answer(charges, counts, now))
-        by_reference = self.ask_reference(real, counts, body)
+        by_reference = self.ask_reference(real, reference_counts, body)
         units = {charge.found.unit for charge in real}
         then = int(time.time())
         if any(now // SECONDS[unit] != then // SECONDS[unit] for unit in units):
@@ -205,8 +205,8 @@ class Comparison:
             by_weir, self.to_spoil = spoiled, None
         self.compare("weir", by_weir, ideal, request, counts, then != now)
         if self.reference:
-            told = self.generation.answer(self.generation.charges(known, request, now), counts, now)
-            self.compare("reference", by_reference, told, request, counts, then != now)
+            told = self.generation.answer(self.generation.charges(known, request, now), reference_counts, now)
+            self.compare("reference", by_reference, told, request, reference_counts, then != now)
             if by_weir == by_reference:
                 self.seen["answers equal"] += 1
             elif codes_of(by_weir) == codes_of(by_reference):
@@ -214,8 +214,7 @@ class Comparison:
             else:
                 self.seen["answers that differ as listed, in a code"] += 1
         self.note(known, request, charges, ideal)
-        for charge in ideal.charged:
-            counts[charge.counter] = counts.get(charge.counter, 0) + charge.hits
+        self.model.settle(charges, ideal, counts, reference_counts)
         return True
 
     def heard(self, answer):
@@ -282,7 +281,8 @@ class Comparison:
 
 
 def main(arguments):
-    to_spoil, first = None, 0
+    to_spoil, first, is_counting = None, 0, "--counting" in arguments
+    arguments = [argument for argument in arguments if argument != "--counting"]
     if "--spoil" in arguments:
         at = arguments.index("--spoil")
         to_spoil, first = arguments[at + 1], int(arguments[at + 2])
@@ -295,8 +295,9 @@ def main(arguments):
                 file.write(to_yaml(domain_of(seed, index, generation)))
         return 0
     seed, domains, generation = arguments[1], int(arguments[2]), generations[arguments[3]]
-    ports = [int(port) for port in arguments[4:]] + [0, 0]
-    comparison = Comparison(seed, generation, ports[0], ports[1], ports[2], to_spoil)
+    ports = ([int(port) for port in arguments[4:]] + [0, 0])[:3]
+    model = generation if isinstance(generation, Weir) else Counting() if is_counting else Weir()
+    comparison = Comparison(seed, generation, model, ports, to_spoil)
     comparison.run(first, domains)
     comparison.report(domains)
     return 1 if comparison.failed else 0
