@@ -2,7 +2,7 @@
 //
 // What only asks, and quotas of which one with room suffices, are looked at before; what is in shadow is charged after,
 // and only if the request passes, as rules in shadow are. A quota that somebody else spends in between drops out, and
-// the event is tried again without it: it has charged nothing.
+// the event is tried again without it: it has charged nothing. Tested by rls_service_test.cc and rls_envoy_test.cc.
 #include <algorithm>
 #include <utility>
 

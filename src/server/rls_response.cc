@@ -1,4 +1,7 @@
 // The response to Envoy: a status for each descriptor, and what the client is told. See rls_service.h.
+//
+// A status tells of the tighter one of the rules and of the limit beside them; what the client hears is of the one that
+// binds them all. Tested by rls_service_test.cc and rls_envoy_test.cc.
 #include <algorithm>
 #include <limits>
 #include <optional>

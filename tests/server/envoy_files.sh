@@ -98,7 +98,9 @@ is "domains" "1 10" "$(metric weir_envoy_domains) $(metric weir_envoy_limits)"
 small() { printf 'domain: %s\ndescriptors:\n  - {key: k, %s}\n' "$1" "$(limit "$2")"; }
 # limit_of DOMAIN: what the files say, without a hit.
 limit_of() {
-  curl -s -m 20 "$http/json" -d "{\"domain\":\"$1\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"x\"}],\"hitsAddend\":\"0\"}]}" |
+  local question
+  question=$(entries k x)
+  domain=$1 ask "${question%\}},\"hitsAddend\":\"0\"}" |
     grep -o '"requestsPerUnit":[0-9]*' | cut -d: -f2
 }
 limit_is() { [ "$(limit_of "$1")" == "$2" ]; }
