@@ -25,7 +25,8 @@ for file in "$work"/published/*.yaml; do
 done
 start_server --envoy "$reference_source/examples/ratelimit/config"
 ask() { curl -s -m 10 -o /dev/null -w '%{http_code} ' "$http/json" -d "$1"; }
-one='{"domain":"rl","descriptors":[{"entries":[{"key":"source_cluster","value":"proxy"},{"key":"destination_cluster","value":"mock"}]}]}'
+one='{"domain":"rl","descriptors":[{"entries":[{"key":"source_cluster","value":"proxy"},'
+one+='{"key":"destination_cluster","value":"mock"}]}]}'
 is "the example's limit of one a minute holds" "200 429 " "$(ask "$one"; ask "$one")"
 
 # takes FOLDER: what the service's checker says of it, and what Weir does.
@@ -37,7 +38,8 @@ takes() {
 # --- the files of its own tests ---------------------------------------------------------------------------------------
 mkdir "$work/alone"
 taken=0 refused=0
-for file in "$reference_source"/test/config/*.yaml "$reference_source"/test/integration/runtime/current/ratelimit/config/*.yaml; do
+served=$reference_source/test/integration/runtime/current/ratelimit/config
+for file in "$reference_source"/test/config/*.yaml "$served"/*.yaml; do
   rm -f "$work"/alone/*
   cp "$file" "$work/alone/"
   answer=$(takes "$work/alone")

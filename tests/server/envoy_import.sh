@@ -23,10 +23,13 @@ printf 'domain: other\ndescriptors: [{key: ip, rate_limit: {unlimited: true}}]\n
 answer=$("$program" import envoy edge.yaml 2>said)
 is "imported: exit code" 0 "$?"
 has "the head tells where it is from" "# By \`weir import envoy\` edge.yaml." "$answer"
-has "a rule for each limit" "{name: edge/user, match: {entry: {domain: edge}, entries: [domain, user], not: {entry: {user: bob}}}" "$answer"
-has "counted by what the files count by" 'per: ["entry:user", "entry:path"], algorithm: fixed_window, limit: 2/hour' "$answer"
+has "a rule for each limit" \
+  "{name: edge/user, match: {entry: {domain: edge}, entries: [domain, user], not: {entry: {user: bob}}}" "$answer"
+has "counted by what the files count by" \
+  'per: ["entry:user", "entry:path"], algorithm: fixed_window, limit: 2/hour' "$answer"
 has "what is not said stands at the head, too" "# Not said here: edge.yaml:8:5: rules name entries in full" "$answer"
-is "what is not said is told by its line" "edge.yaml:7:5 edge.yaml:8:5" "$(grep -o '^edge.yaml:[0-9]*:[0-9]*' said | paste -sd' ')"
+is "what is not said is told by its line" \
+  "edge.yaml:7:5 edge.yaml:8:5" "$(grep -o '^edge.yaml:[0-9]*:[0-9]*' said | paste -sd' ')"
 has "quota_mode" "rules know no quota_mode" "$(cat said)"
 answer=$("$program" import envoy edge.yaml other.yml -o weir.yaml 2>/dev/null)
 is "into a file" "0 weir.yaml: 4 rules" "$? ${answer%%;*}"

@@ -25,6 +25,7 @@ class Found:
     shadow: bool = False
     quota: bool = False
     values: tuple = ()  # by which it is counted: a shared pattern in place of a value
+    by_wildcard: bool = False
     own: tuple = ()     # of an override: a limit of its own is a count of its own
 
 
@@ -88,11 +89,12 @@ def find(domain, descriptor, anywhere):
     if limit := descriptor.get("limit"):
         per_unit = limit.get("requestsPerUnit", 0)
         return Found(per_unit, limit["unit"], values=plain, own=(per_unit, limit["unit"]))
-    nodes, node, values = domain["descriptors"], None, []
+    nodes, node, values, any_wildcard = domain["descriptors"], None, [], False
     for key, value in entries:
         node, by_wildcard = step(nodes, key, value, anywhere)
         if node is None:
             return None
+        any_wildcard = any_wildcard or by_wildcard
         pattern = composite(node)
         shared = by_wildcard and node.get("share_threshold")
         values.append(pattern.removeprefix(key + "_") if shared else value)
@@ -104,7 +106,7 @@ def find(domain, descriptor, anywhere):
     limit = node["rate_limit"]
     return Found(limit.get("requests_per_unit", 0), limit.get("unit", "").upper(), limit.get("name", ""),
                  tuple(other["name"] for other in limit.get("replaces", [])), limit.get("unlimited", False),
-                 node.get("shadow_mode", False), node.get("quota_mode", False), tuple(values))
+                 node.get("shadow_mode", False), node.get("quota_mode", False), tuple(values), any_wildcard)
 
 
 def hits_of(request, descriptor):

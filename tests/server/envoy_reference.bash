@@ -3,7 +3,7 @@
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
 domains=${WEIR_DOMAINS:-250}
 rounds=${WEIR_ROUNDS:-1}
-echo "seed $seed, $domains domains, $rounds rounds (WEIR_SEED=$seed WEIR_DOMAINS=$domains WEIR_ROUNDS=1 repeats a round)"
+echo "seed $seed, $domains domains, $rounds rounds (WEIR_SEED=$seed WEIR_DOMAINS=$domains repeats them)"
 kinds=(status overall code limit unit name remaining reset missing)
 spoiled=10  # domains for each of them
 compare=("$python" "$source_dir/tests/server/envoy_reference.py")

@@ -261,8 +261,7 @@ class Comparison:
                 continue
             plain = tuple(entry.get("value", "") for entry in descriptor["entries"])
             seen["shared"] += charge.found.values != plain
-            seen["wildcard"] += "limit" not in descriptor and charge.found.values != () and "*" in json.dumps(
-                [node for node in domain["descriptors"]])
+            seen["wildcard"] += charge.found.by_wildcard
             seen["shadow over"] += charge.found.shadow and status.get("limitRemaining", 0) == 0
             seen["asked only"] += charge.hits == 0
             seen["several hits"] += charge.hits > 1

@@ -115,7 +115,11 @@ free_port to_reference to_weir
 } >"$work/envoy.yaml"
 start_gateway "$to_weir" "$envoy" -c "$work/envoy.yaml" --concurrency 1 --disable-hot-restart --log-level warning
 
-counters() { for key in $(redis-cli -p "$redis_port" keys '*'); do echo "set $key $(redis-cli -p "$redis_port" get "$key")"; done; }
+# counters: what the reference has counted, as commands that say it again.
+counters() {
+  local key
+  for key in $(redis-cli -p "$redis_port" keys '*'); do echo "set $key $(redis-cli -p "$redis_port" get "$key")"; done
+}
 
 # seen PORT PATH USER: what a client sees that both have to say alike.
 seen() {
