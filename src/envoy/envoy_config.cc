@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "envoy/envoy_scalar.h"
@@ -68,9 +69,9 @@ std::string units() {
 }
 
 // `<<: *name` stands for the keys of another map that are not given here; Envoy's files may have it.
-void merge_into(Node& map, const Node& from, std::vector<TextProblem>& problems) {
+void merge_into(Node& map, const Node& from, std::set<std::string>& given, std::vector<TextProblem>& problems) {
   if (from.is_list()) {
-    for (const Node& one : from.items) merge_into(map, one, problems);
+    for (const Node& one : from.items) merge_into(map, one, given, problems);
     return;
   }
   if (!from.is_map()) {
@@ -78,10 +79,7 @@ void merge_into(Node& map, const Node& from, std::vector<TextProblem>& problems)
     return;
   }
   for (std::size_t i = 0; i + 1 < from.items.size(); i += 2) {
-    const std::string& name = from.items[i].text;
-    bool is_given = false;
-    for (std::size_t k = 0; k + 1 < map.items.size(); k += 2) is_given = is_given || map.items[k].text == name;
-    if (is_given) continue;
+    if (!given.insert(from.items[i].text).second) continue;
     map.items.push_back(from.items[i]);
     map.items.push_back(from.items[i + 1]);
   }
@@ -95,7 +93,9 @@ void merge_maps(Node& node, std::vector<TextProblem>& problems) {
     const Node from = std::move(node.items[i + 1]);
     const auto at = node.items.begin() + static_cast<std::ptrdiff_t>(i);
     node.items.erase(at, at + 2);
-    merge_into(node, from, problems);
+    std::set<std::string> given;
+    for (std::size_t k = 0; k < node.items.size(); k += 2) given.insert(node.items[k].text);
+    merge_into(node, from, given, problems);
     return;  // a key is given once
   }
 }

@@ -1,7 +1,8 @@
 // The limits of Envoy's files that hold now, and what was counted by them: put by one thread, used by all loops.
 //
 // A loop keeps a view of it and asks only whether there is a newer one, which costs a load. Lifted, as by the kill
-// switch, no limit of the files holds. Any thread. Tested by rls_envoy_test.cc and tests/server/envoy_files.sh.
+// switch, no limit of the files holds. Any thread. Tested by envoy_in_force_test.cc, rls_envoy_test.cc and
+// tests/server/envoy_files.sh.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,77 @@
+// Limits of Envoy's files that one thread replaces while others use them.
+#include "envoy/envoy_in_force.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir {
+namespace {
+
+std::shared_ptr<const EnvoyRules> some_rules(int limits) {
+  EnvoyConfig config;
+  config.domains.push_back({.name = "d"});
+  for (int i = 0; i < limits; ++i) {
+    config.domains[0].descriptors.push_back({.key = "k" + std::to_string(i), .limit = EnvoyLimit{}});
+  }
+  return EnvoyRules::compile(config, Algorithm::fixed_window).value();
+}
+
+TEST(EnvoyInForce, GivesAViewThatFitsItself) {
+  EnvoyInForce in_force;
+  std::shared_ptr<const EnvoyView> view;
+  std::uint64_t version = 0;
+  in_force.renew(view, version);
+  EXPECT_EQ(view->rules, nullptr);
+  in_force.lift(true);
+  in_force.put(some_rules(3));
+  in_force.renew(view, version);
+  EXPECT_EQ(view->counts.size(), 3U);
+  EXPECT_TRUE(view->is_lifted);
+  const auto same = view;
+  in_force.lift(true);
+  in_force.renew(view, version);
+  EXPECT_EQ(view, same) << "nothing has changed";
+  in_force.put(nullptr);
+  in_force.renew(view, version);
+  EXPECT_EQ(view->rules, nullptr);
+}
+
+TEST(EnvoyInForce, CanBeReplacedWhileItIsUsed) {
+  constexpr int kThreads = 3, kRounds = 300;
+  EnvoyInForce in_force;
+  in_force.put(some_rules(1));
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> users;
+  for (int i = 0; i < kThreads; ++i) {
+    users.emplace_back([&] {
+      std::shared_ptr<const EnvoyView> view;
+      std::uint64_t version = 0;
+      while (!is_over) {
+        in_force.renew(view, version);
+        for (const EnvoyRule& rule : view->rules->rules()) {
+          view->counts[rule.place]->add(EnvoyResult::within_limit, 1);
+        }
+        in_force.tally().counts("d", "v", EnvoyTally::Name::with_values).add(EnvoyResult::over_limit, 1);
+      }
+    });
+  }
+  for (int i = 0; i < kRounds; ++i) {
+    in_force.put(some_rules(1 + i % 5));
+    in_force.lift(i % 2 == 0);
+    (void)in_force.tally().all();
+  }
+  is_over = true;
+  for (std::thread& user : users) user.join();
+  std::shared_ptr<const EnvoyView> view;
+  std::uint64_t version = 0;
+  in_force.renew(view, version);
+  EXPECT_EQ(view->counts.size(), static_cast<std::size_t>(1 + (kRounds - 1) % 5));
+}
+
+}  // namespace
+}  // namespace weir
