@@ -13,7 +13,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kDomainEntry = "domain";
-constexpr std::size_t kEntriesMax = 16;  // of a match, the domain's among them
+constexpr std::size_t kMatchEntriesMax = 16;  // of a match, the domain's among them
 constexpr std::size_t kPerMax = 8;
 constexpr std::size_t kValuesMax = 1'000;  // of one condition
 constexpr std::size_t kNotMax = 16;
@@ -94,7 +94,7 @@ class Importer {
     if (is_twice || descriptor.key == kDomainEntry) {
       return "rules tell entries apart by their names, and " + in_quotes(descriptor.key, 80) + " is there twice";
     }
-    if (way_.size() + 2 > kEntriesMax) return "rules match at most 15 entries of a descriptor";
+    if (way_.size() + 2 > kMatchEntriesMax) return "rules match at most 15 entries of a descriptor";
     return {};
   }
 
