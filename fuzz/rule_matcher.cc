@@ -20,10 +20,9 @@ namespace {
 using namespace weir;
 using test::SlowBill;
 
-void add_charge(const Rulebook& book, std::uint32_t number, const Charge& charge, std::vector<test::SlowCharge>& out) {
-  const BookLimit& limit = book.limit(number);
-  const Rule& rule = book.policy().rules[limit.rule];
-  out.push_back({rule.name, rule.limits[limit.quota].text, std::string(charge.key), charge.cost});
+void add_charge(const BookLimit& limit, const Charge& charge, std::vector<test::SlowCharge>& out) {
+  out.push_back(
+      {std::string(limit.rule_name()), std::string(limit.quota_text()), std::string(charge.key), charge.cost});
 }
 
 SlowBill::Reason reason_of(const Bill& bill) {
@@ -50,10 +49,10 @@ SlowBill told(const Rulebook& book, const Bill& bill) {
   if (out.reason == SlowBill::Reason::exempt || out.reason == SlowBill::Reason::missing) {
     out.rule = book.policy().rules[bill.rule].name;
   }
-  for (std::size_t i = 0; i < bill.charges.size(); ++i) add_charge(book, bill.limits[i], bill.charges[i], out.charges);
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) add_charge(*bill.limits[i], bill.charges[i], out.charges);
   for (const ShadowBill& shadow : bill.shadows) {
     for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
-      add_charge(book, book.rule(shadow.rule).first_limit + i, shadow.charges[i], out.shadows);
+      add_charge(shadow.limits[i], shadow.charges[i], out.shadows);
     }
   }
   return out;

@@ -49,7 +49,7 @@ TEST(Docs, ShowConfigsThatAreRightAndMeanWhatTheySay) {
       inside = line == "```yaml" || (inside && line != "```");
     }
   }
-  EXPECT_EQ(configs, 5);
+  EXPECT_EQ(configs, 6);
 }
 
 }  // namespace

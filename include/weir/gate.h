@@ -20,9 +20,11 @@
 #include "weir/answer.h"
 #include "weir/explanation.h"
 #include "weir/limiter.h"
+#include "weir/plans.h"
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
+#include "weir/spending.h"
 #include "weir/usage.h"
 
 namespace weir {
@@ -35,7 +37,8 @@ struct RuleReservation {
 };
 
 struct GateOptions {
-  KeyNames key_names = KeyNames::plain;
+  KeyNames key_names = KeyNames::plain;  // hashed: of subjects that spend, too, but without a secret
+  SpendingOptions spending{};
 };
 
 class Gate {
@@ -49,6 +52,11 @@ class Gate {
   //
   // Puts the policy in force, or changes nothing. The lines say what has changed, and what starts to count anew.
   Result<PolicyChanges> apply(Policy policy, Force force = Force::no) noexcept;
+
+  // use_plans()
+  //
+  // Who says what plan a subject is on, for rules with `limit: plan`; null, the default: each request says it itself.
+  Result<void> use_plans(std::shared_ptr<Plans> plans) noexcept;
 
   // The one in force; null if there is none. Who asks by many requests at once takes it once.
   std::shared_ptr<const Rulebook> rules() const noexcept;
@@ -123,6 +131,21 @@ class Gate {
   std::vector<TopKey> top_keys(TopBy by, std::string_view rule, std::size_t n) const;
   Micros top_keys_cover() const;
   std::size_t top_keys_bytes() const;
+
+  // spending()
+  //
+  // What a subject spent, or who spent most; see weir/spending.h. `others` are texts that other processes saved: their
+  // numbers are added. not_found if it is not counted, invalid_argument if the question is not understood.
+  Result<SpendingReport> spending(const SpendingQuery& query, std::span<const std::string> others = {}) const noexcept;
+  SpendingStats spending_stats() const noexcept;
+
+  // unsaved_spending(), spending_saved(), take_spending()
+  //
+  // The days of which something is new, until they are called saved. What was saved is taken back, each day once, by a
+  // gate that has counted nothing yet.
+  Result<std::vector<SavedSpending>> unsaved_spending() noexcept;
+  void spending_saved(std::int64_t day, std::uint64_t version) noexcept;
+  Result<void> take_spending(std::string text) noexcept;
 
   // count_inline()
   //

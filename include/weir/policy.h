@@ -90,6 +90,26 @@ struct RuleLimit {
   friend bool operator==(const RuleLimit&, const RuleLimit&) = default;
 };
 
+// What a plan entitles to.
+struct PlanTier {
+  std::string name{};
+  std::vector<RuleLimit> limits{};  // all hold; from the shortest period to the longest
+  bool unlimited = false;           // then there are none
+  friend bool operator==(const PlanTier&, const PlanTier&) = default;
+};
+
+// The plans that there are, and the database that says who is on which; without one each request says it itself.
+struct PlanPolicy {
+  std::string source{};    // sqlite:plans.db, postgresql://…
+  std::string query{};     // over tables of the user's own; empty: over Weir's
+  std::string fallback{};  // the tier of whoever has none, `default` in the text
+  std::vector<PlanTier> tiers{};
+  int subjects = 100'000;      // that are remembered
+  Micros refresh{60'000'000};  // so often they are asked about again, told of a change or not
+  Micros wait{5'000};          // the longest that a check waits for the database
+  friend bool operator==(const PlanPolicy&, const PlanPolicy&) = default;
+};
+
 // Where it stands in the text; from 1. No part of what it means.
 struct Position {
   std::int32_t line = 0;
@@ -100,9 +120,12 @@ struct Position {
 struct Rule {
   std::string name{};
   Match match{};
-  std::vector<Dimension> per{};     // empty: one count for all, `global`
-  std::vector<RuleLimit> limits{};  // all hold; from the shortest period to the longest
-  bool unlimited = false;           // then there are no limits: who matches is held by bans only
+  std::vector<Dimension> per{};               // empty: one count for all, `global`
+  std::vector<RuleLimit> limits{};            // all hold; from the shortest period to the longest
+  bool unlimited = false;                     // then there are no limits: who matches is held by bans only
+  bool by_plan = false;                       // then the limits are those of its subject's plan
+  std::optional<Algorithm> plan_algorithm{};  // that those are counted by
+  std::vector<PlanTier> tiers{};              // of Policy::plans, for a rule by plan; counted by its algorithm
   RuleCost cost{};
   Mode mode = Mode::enforce;
   int percent = 100;  // of an enforced rule's keys; the others are in shadow
@@ -159,6 +182,7 @@ struct Policy {
   std::vector<std::string> templates{};  // what `per: path` counts by in rules that name no path
   int max_change = 10;                   // the largest factor by which a reload may lower a limit; kMaxChangeOff
   AnswerStyle answers{};
+  PlanPolicy plans{};
   EnvoyImport envoy{};  // read by servers only
   std::vector<Rule> rules{};
   friend bool operator==(const Policy&, const Policy&) = default;
@@ -187,7 +211,7 @@ std::string policy_schema();
 //
 // Every key that a text may have, by where it stands, in the order of that table; for man pages.
 struct PolicyKey {
-  enum class Place { config, rule, match, answers };
+  enum class Place { config, rule, match, answers, plans };
   Place place = Place::config;
   std::string_view name{}, about{};
 };

@@ -48,8 +48,10 @@ struct Charge {
 
 struct Verdict {
   bool allowed = false;
-  std::size_t binding = 0;            // the denial with the longest wait, else the tightest limit
-  std::vector<Decision> decisions{};  // one for each charge, in order
+  std::size_t binding = 0;               // the denial with the longest wait, else the tightest limit
+  std::vector<Decision> decisions{};     // one for each charge, in order
+  bool repeated = false;                 // of check_once(): a request of this id passed before, and nothing was charged
+  std::vector<std::int64_t> reserved{};  // of commit() and cancel(): what each charge had reserved
 
   const Decision& binding_decision() const { return decisions[binding]; }
 };

@@ -20,6 +20,11 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
+std::string folder_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  return slash == file.npos ? "" : file.substr(0, slash);
+}
+
 std::string first_of(const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 20;
   std::string text;
@@ -36,7 +41,10 @@ Result<EnvoyLoaded> load_envoy_of(const std::vector<EnvoyFile>& files, const Env
 }  // namespace
 
 Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
-    : limiter_(limiter), gate_(gate), options_(std::move(options)) {
+    : limiter_(limiter),
+      gate_(gate),
+      options_(std::move(options)),
+      plans_(gate, folder_of(options_.file), options_.plans) {
   status_.file = options_.file;
   status_.log_level = options_.log_level;
   status_.changes_file = options_.changes;
@@ -103,6 +111,7 @@ Result<std::vector<std::string>> Control::install(const Next& next) {
   if (has_rules()) {
     is_changed = gate_.rules() == nullptr || !(gate_.policy() == next.policy);
     if (is_changed) {
+      if (auto followed = plans_.follow(next.policy); !followed) return fail(std::move(followed.error()));
       auto applied = gate_.apply(next.policy, Force::yes);  // the guard has been asked before, about the policy alone
       if (!applied) return fail(std::move(applied.error()));
       lines = std::move(applied->lines);

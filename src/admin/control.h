@@ -25,6 +25,7 @@
 #include "admin/envoy_files.h"
 #include "admin/journal.h"
 #include "admin/overlay.h"
+#include "admin/plan_desk.h"
 #include "envoy/envoy_in_force.h"
 #include "log.h"
 #include "weir/gate.h"
@@ -42,6 +43,7 @@ struct ControlOptions {
   EnvoyImport envoy{};                  // there are files of Envoy's; if these are named here, the config names none
   Force force = Force::no;              // whether a reload may go beyond max_change
   std::string changes{};                // the journal; empty: changes end with the process
+  std::string plans{};                  // a file that remembers who is on which plan; empty: none does
   LogLevel log_level = LogLevel::info;  // as it was started with
 };
 
@@ -135,6 +137,7 @@ class Control {
   std::set<std::string> folders() const;
   std::string policy_text() const;
   Gate& gate() { return gate_; }
+  PlanDesk& plans() { return plans_; }
   EnvoyInForce& envoy() { return envoy_; }
 
  private:
@@ -175,6 +178,7 @@ class Control {
   Gate& gate_;
   EnvoyInForce envoy_;
   const ControlOptions options_;
+  PlanDesk plans_;
 
   mutable std::mutex changing_;  // guards what follows: two changes come one after the other
   Journal journal_;

@@ -64,6 +64,27 @@ void look_at_clock(const Patient& patient, Findings& out) {
        "run an NTP client: windows by the calendar, Retry-After and several nodes need the time");
 }
 
+void look_at_plans(const Patient& patient, Findings& out) {
+  if (patient.policy.plans.source.empty()) return;
+  const double age = metric(patient.metrics, "weir_plans_age_seconds", 0);
+  if (metric(patient.metrics, "weir_plans_up", 0) > 0) {
+    fine(out, "the database of plans answers");
+  } else {
+    bad(out, "the database of plans has not answered for " + std::to_string(static_cast<long long>(age)) + " s",
+        "what it last said holds, and newcomers have the default plan; weir plan status tells the error");
+  }
+  const double refused = metric(patient.metrics, "weir_plans_refused_total", 0);
+  if (refused > 0) {
+    warn(out, std::to_string(static_cast<long long>(refused)) + " rows of it made no sense",
+         "weir plan status names the last of them; their subjects keep what they had");
+  }
+  const double subjects = metric(patient.metrics, "weir_plans_subjects", 0);
+  if (subjects > 0.95 * patient.policy.plans.subjects) {
+    warn(out, "the plans of " + std::to_string(static_cast<long long>(subjects)) + " subjects fill what is remembered",
+         "raise plans: {subjects: …}; those who ask least are forgotten, and looked up when they come back");
+  }
+}
+
 void look_at_table(const Patient& patient, Findings& out) {
   const JsonValue& table = patient.status.at("table");
   const double fill = table.at("fill").number();
@@ -214,6 +235,7 @@ std::vector<Finding> examine(const Patient& patient) {
   look_at_rules(patient, out);
   look_at_policy(patient, out);
   look_at_trust(patient, out);
+  look_at_plans(patient, out);
   look_at_table(patient, out);
   look_at_state(patient, out);
   look_at_descriptors(patient, out);

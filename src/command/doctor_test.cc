@@ -51,6 +51,19 @@ TEST_F(DoctorTest, FindsNothingWrongWithWhoIsWell) {
   for (const Finding& one : examine(patient)) EXPECT_EQ(one.level, fine) << one.what;
 }
 
+TEST_F(DoctorTest, KnowsWhatIsWrongWithADatabaseOfPlans) {
+  EXPECT_FALSE(found("database of plans"));
+  patient.policy.plans.source = "sqlite:plans.db";
+  patient.metrics += "weir_plans_up 1\nweir_plans_subjects 10\n";
+  EXPECT_EQ(found("database of plans answers"), fine);
+  EXPECT_FALSE(found("fill what is remembered"));
+  patient.metrics =
+      "\nweir_plans_up 0\nweir_plans_age_seconds 90.5\nweir_plans_refused_total 3\nweir_plans_subjects 99000\n";
+  EXPECT_EQ(found("has not answered for 90 s"), failure);
+  EXPECT_EQ(found("3 rows of it made no sense"), warning);
+  EXPECT_EQ(found("fill what is remembered"), warning);
+}
+
 TEST_F(DoctorTest, WarnsOfARuleThatWasNeverHitByAServerThatIsUpForLong) {
   patient.rules = rules("null");
   EXPECT_EQ(found("rule login was never hit"), warning);

@@ -128,6 +128,7 @@ constexpr Section kPlaces[] = {
      "The keys of each rule. It has a\n.B name\nand either\n.B limit\nor\n.BR limits ."},
     {PolicyKey::Place::match, "MATCH", "Which requests a rule is about. All keys that are given must hold."},
     {PolicyKey::Place::answers, "ANSWERS", "What clients are told, under the key\n.BR answers ."},
+    {PolicyKey::Place::plans, "PLANS", "What each plan entitles to, under the key\n.BR plans ."},
 };
 
 constexpr const char* kConfigExample =

@@ -56,7 +56,7 @@ void clear(Answer& answer) {
 void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answer& answer) {
   const Rulebook& book = *answer.rules;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    answer.limits.push_back(limit_answer(book.limit(bill.limits[i]), bill.charges[i], outcome.decisions[i]));
+    answer.limits.push_back(limit_answer(*bill.limits[i], bill.charges[i], outcome.decisions[i]));
   }
   answer.binding = outcome.binding;
   answer.allowed = outcome.allowed;
@@ -65,14 +65,13 @@ void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answ
   answer.why = answer.allowed ? Why::within : Why::limited;
   answer.rule = binding.rule;
   if (answer.allowed) return;
-  const RetryJitter& jitter = book.rule(book.limit(bill.limits[answer.binding]).rule).rule->retry_jitter;
+  const RetryJitter& jitter = book.rule(bill.limits[answer.binding]->rule).rule->retry_jitter;
   answer.retry_after = jittered(binding.decision.retry_after, jitter, request, bill.charges[answer.binding].key);
 }
 
 void tell_shadow(const ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer) {
-  const std::uint32_t first = answer.rules->rule(shadow.rule).first_limit;
   for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
-    answer.shadows.push_back(limit_answer(answer.rules->limit(first + i), shadow.charges[i], decisions[i]));
+    answer.shadows.push_back(limit_answer(shadow.limits[i], shadow.charges[i], decisions[i]));
   }
 }
 
@@ -121,6 +120,7 @@ Result<void> Gate::Impl::check(const std::shared_ptr<const Rulebook>& book, cons
   } else if (auto counted = charge_denied(bill, answer); !counted) {
     return counted;
   }
+  post(bill, answer, now);
   count(request, bill, answer, now);
   return {};
 }
@@ -139,7 +139,7 @@ Result<void> Gate::Impl::charge_denied(const Bill& bill, const Answer& answer) {
   const Rulebook& book = *answer.rules;
   Few<Charge, kChargesMax> counted;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    const BookLimit& limit = book.limit(bill.limits[i]);
+    const BookLimit& limit = *bill.limits[i];
     if (book.rule(limit.rule).count_denied && bill.charges[i].cost > 0) counted.add(bill.charges[i]);
   }
   if (counted.size() == 0) return {};

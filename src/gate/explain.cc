@@ -42,19 +42,19 @@ std::string period_of(const Quota& quota) {
 
 // What would become of one charge.
 struct OneOutcome {
-  std::uint32_t limit;  // its number in the book
+  const BookLimit* limit;
   Charge charge;
   bool in_shadow;
   Decision decision;
 };
 
 // All charges of a bill, in its order: of several that deny alike the first binds, as it does in a check.
-Result<std::vector<OneOutcome>> outcomes_of(const Rulebook& book, const Bill& bill, Limiter& limiter) {
+Result<std::vector<OneOutcome>> outcomes_of(const Bill& bill, Limiter& limiter) {
   std::vector<OneOutcome> out;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) out.push_back({bill.limits[i], bill.charges[i], false, {}});
   for (const ShadowBill& shadow : bill.shadows) {
     for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
-      out.push_back({book.rule(shadow.rule).first_limit + i, shadow.charges[i], true, {}});
+      out.push_back({shadow.limits + i, shadow.charges[i], true, {}});
     }
   }
   for (OneOutcome& one : out) {
@@ -163,13 +163,13 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   const std::int64_t now = limiter.now().count();
   Bill bill;
   book->bill(facts, now, bill);
-  const auto outcomes = outcomes_of(*book, bill, limiter);
+  const auto outcomes = outcomes_of(bill, limiter);
   if (!outcomes) return fail(outcomes.error());
   const OneOutcome* binding = binding_of(*outcomes);
 
   out.path = facts.path();
   if (facts.ip() != nullptr) out.client_ip = to_string(*facts.ip());
-  if (binding != nullptr) out.binding = book->limit(binding->limit).name;
+  if (binding != nullptr) out.binding = binding->limit->name;
   const bool is_denied = binding != nullptr && !binding->decision.allowed;
   out.allowed = !is_denied && bill.reason != Bill::Reason::missing && bill.reason != Bill::Reason::too_many;
   out.summary = summary_of(out, bill, *book);
@@ -177,21 +177,20 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   std::string path_rule;  // that keeps `otherwise` from applying
   if (bill.reason == Bill::Reason::missing) path_rule = book->rule(bill.rule).rule->name;
   for (const OneOutcome& one : *outcomes) {
-    const BookRule& rule = book->rule(book->limit(one.limit).rule);
+    const BookRule& rule = book->rule(one.limit->rule);
     if (!one.in_shadow && rule.names_path && path_rule.empty()) path_rule = rule.rule->name;
   }
   for (std::uint32_t i = 0; i < book->size(); ++i) out.rules.push_back(explain_rule(*book, i, facts, now));
   for (const OneOutcome& one : *outcomes) {
-    const BookLimit& limit = book->limit(one.limit);
+    const BookLimit& limit = *one.limit;
     RuleExplanation& rule = out.rules[limit.rule];
     rule.applies = true;
     rule.reason = one.in_shadow ? "in shadow" : "enforced";
-    rule.limits.push_back(
-        {.quota = std::string(limit.quota_text()),
-         .algorithm = std::string(to_string(limit.limit->algorithm)),
-         .cost = one.charge.cost,
-         .decision = one.decision,
-         .worst_case = worst_case(book->rule(limit.rule).rule->limits[limit.quota].quota, *limit.limit)});
+    rule.limits.push_back({.quota = std::string(limit.quota_text()),
+                           .algorithm = std::string(to_string(limit.limit->algorithm)),
+                           .cost = one.charge.cost,
+                           .decision = one.decision,
+                           .worst_case = worst_case(*limit.written, *limit.limit)});
   }
   for (std::uint32_t i = 0; i < book->size(); ++i) {
     RuleExplanation& rule = out.rules[i];

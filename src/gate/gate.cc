@@ -21,10 +21,7 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
     const std::lock_guard lock(impl_->applying);
     auto checked = read_again(policy);  // one that was put together by hand is held to the same checks
     if (!checked) return fail(std::move(checked.error()));
-    impl_->tally.begin_policy();
-    auto book = Rulebook::make(
-        *std::move(checked), [](const Quota& quota) { return compile(quota); },
-        [this](std::string_view rule) { return impl_->tally.number_of(rule); });
+    auto book = impl_->make_book(*std::move(checked));
     if (!book) return fail(std::move(book.error()));
     auto in_force = impl_->rules.load();
     PolicyChanges changes;
@@ -37,6 +34,31 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
     in_force.reset();
     impl_->rules.store(*std::move(book));
     return changes;
+  });
+}
+
+Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy) {
+  tally.begin_policy();
+  return Rulebook::make(
+      std::move(policy), [](const Quota& quota) { return compile(quota); },
+      [this](std::string_view rule) {
+        const std::uint32_t number = tally.number_of(rule);
+        ledger.learn(number, rule);
+        return number;
+      },
+      plans);
+}
+
+Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {
+  return guarded([&]() -> Result<void> {
+    const std::lock_guard lock(impl_->applying);
+    impl_->plans = std::move(plans);
+    const auto in_force = impl_->rules.load();
+    if (in_force == nullptr) return {};
+    auto book = impl_->make_book(in_force->policy());
+    if (!book) return fail(std::move(book.error()));
+    impl_->rules.store(*std::move(book));
+    return {};
   });
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "gate/ledger.h"
 #include "gate/snapshot.h"
 #include "gate/tally.h"
 #include "gate/watch.h"
@@ -23,21 +24,28 @@ namespace weir {
 
 struct Gate::Impl {
   Impl(Limiter& with, const GateOptions& options)
-      : limiter(with), names(options.key_names), name_secret(random_id()), watch(with.now()) {}
+      : limiter(with),
+        names(options.key_names),
+        name_secret(random_id()),
+        watch(with.now()),
+        ledger(options.spending, options.key_names == KeyNames::hashed) {}
 
   Limiter& limiter;
   Snapshot<Rulebook> rules;
-  std::mutex applying;  // two changes come one after the other
+  std::mutex applying;  // two changes come one after the other; guards plans
+  std::shared_ptr<Plans> plans;
   const KeyNames names;
   const std::string name_secret;
   Tally tally;
   Watch watch;
+  Ledger ledger;
   class Namer;  // usage.cc
   template <class F>
   auto counted(F call) -> decltype(call());
 
   // The bill of a request, and the answer as far as the rules alone can tell it.
   Result<void> begin(const std::shared_ptr<const Rulebook>& book, const Request& request, Bill& bill, Answer& answer);
+  Result<std::shared_ptr<const Rulebook>> make_book(Policy policy);
   // What rules with `count_denied` charge for a denied request.
   Result<void> charge_denied(const Bill& bill, const Answer& answer);
   // Asks the limiter about each rule in shadow, as `ask` does.
@@ -50,6 +58,14 @@ struct Gate::Impl {
   void count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept;
   void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;
   void count_reversed(const Request& request, const Answer& allowed, std::size_t limit);
+
+  // What was charged, or denied, enters the ledger; see weir/spending.h. `reserved` are the costs that a settled
+  // reservation had, charge by charge; `is_new` tells of each charge whether no other view of the request brought it.
+  void post(const Bill& bill, const Answer& answer, Micros now) noexcept;
+  void post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved) noexcept;
+  void post_part(const Bill& bill, const Answer& answer, std::span<const bool> is_new, Micros now) noexcept;
+  void post_denial(const BookRule& rule, const Rulebook& book, std::string_view body, Micros now) noexcept;
+  class Lines;  // spending.cc
 
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
   Result<Micros> charge(const Request& request, const Bill& bill, Answer& answer);  // when it was

@@ -50,6 +50,7 @@ Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<con
     auto settled = limiter.commit(id, {&charge, 1});
     if (!settled && settled.error().code != ErrorCode::not_found) return fail(std::move(settled.error()));
     has_settled = has_settled || settled.has_value();
+    verdict.reserved.push_back(settled ? settled->reserved[0] : charge.cost);  // what is not settled changes nothing
     if (!settled) settled = look(limiter, std::array{Charge{charge.key, charge.limit, 0}});
     if (!settled) return fail(std::move(settled.error()));
     verdict.decisions.push_back(settled->decisions[0]);
@@ -114,9 +115,11 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
   Answer answer;
   Bill bill;
   if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
+  bool is_repeated = false;
   if (answer.allowed && bill.charges.size() > 0) {
     const auto verdict = limiter.check_once(id, bill.charges.all());
     if (!verdict) return fail(verdict.error());
+    is_repeated = verdict->repeated;
     tell(request, bill, outcome_of(*verdict), answer);
   }
   if (!answer.allowed) {
@@ -126,6 +129,7 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
       return limiter.check_once(shadow_id(id, answer.rules->rule(shadow.rule).rule->name), shadow.charges);
     });
   }
+  if (!is_repeated) post(bill, answer, Micros{0});
   count(request, bill, answer, Micros{0});
   return answer;
 }
@@ -151,6 +155,7 @@ Result<RuleReservation> Gate::Impl::reserve(const Request& request, const Reserv
       return std::move(reserved->verdict);
     });
   }
+  post(bill, out.answer, Micros{0});
   count(request, bill, out.answer, Micros{0});
   return out;
 }
@@ -165,6 +170,7 @@ Result<Answer> Gate::Impl::settle(std::string_view id, const Request& request) {
     const auto verdict = settle_all(limiter, id, bill.charges.all());
     if (!verdict) return fail(verdict.error());
     tell(request, bill, outcome_of(*verdict), answer);
+    post_settled(bill, answer, verdict->reserved);
   }
   ask_shadows(bill, answer, [&](const ShadowBill& shadow) { return limiter.commit(id, shadow.charges); });
   return answer;

@@ -96,6 +96,7 @@ class Gate::Impl::Together {
       return fail(counted.error());
     }
     const Micros now = gate_.limiter.now();
+    post(verdict->allowed, now);
     for (std::size_t i = 0; i < requests_.size(); ++i) gate_.count(requests_[i], views_[i].bill, answers_[i], now);
     const std::vector<Result<Decision>> beside(decisions.begin(), decisions.end());
     gate_.count_inline(also, beside, now);
@@ -134,7 +135,7 @@ class Gate::Impl::Together {
       const Bill& bill = views_[i].bill;
       for (std::size_t c = 0; bill.counts_denied && c < bill.charges.size(); ++c) {
         const Rulebook& book = *answers_[i].rules;
-        counts[views_[i].places[c]] = book.rule(book.limit(bill.limits[c]).rule).count_denied;
+        counts[views_[i].places[c]] = book.rule(bill.limits[c]->rule).count_denied;
       }
     }
     Few<Charge, kChargesMax> counted;
@@ -145,6 +146,19 @@ class Gate::Impl::Together {
     auto verdict = gate_.limiter.overdraw(counted.all());
     if (!verdict) return fail(std::move(verdict.error()));
     return {};
+  }
+
+  // Each charge of the sum once, whichever view it was met by first. Where nothing was charged, who denied.
+  void post(bool allowed, Micros now) {
+    std::array<bool, kChargesMax> seen{};
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (answers_[i].allowed != allowed) continue;
+      std::array<bool, kChargesMax> is_new{};
+      for (std::size_t c = 0; c < views_[i].bill.charges.size(); ++c) {
+        is_new[c] = !std::exchange(seen[views_[i].places[c]], true);
+      }
+      gate_.post_part(views_[i].bill, answers_[i], is_new, now);
+    }
   }
 
   // Each rule in shadow once for each of its keys, with the highest cost, too. A rule's first key tells which.

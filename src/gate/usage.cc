@@ -52,7 +52,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   switch (answer.why) {
     case Why::within:
     case Why::limited:
-      decided = book.limit(bill.limits[answer.binding]).rule;
+      decided = bill.limits[answer.binding]->rule;
       add(book.rule(decided), answer.allowed ? What::allowed : What::denied, now);
       break;
     case Why::exempt:
@@ -70,7 +70,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   Few<Watch::Met, kMetMax> met;
   std::uint32_t before = UINT32_MAX;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    const BookLimit& limit = book.limit(bill.limits[i]);
+    const BookLimit& limit = *bill.limits[i];
     if (std::exchange(before, limit.rule) == limit.rule) continue;
     met.add(Watch::Met{book.rule(limit.rule).counts, key_body(bill.charges[i].key, limit.suffix),
                        !answer.allowed && limit.rule == decided});
@@ -79,13 +79,14 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   std::size_t at = 0;
   for (const ShadowBill& shadow : bill.shadows) {
     const BookRule& rule = book.rule(shadow.rule);
-    const bool is_told = at < answer.shadows.size() && answer.shadows[at].name == book.limit(rule.first_limit).name;
+    const bool is_told = at < answer.shadows.size() && answer.shadows[at].name == shadow.limits->name;
     if (!is_told) continue;
     bool would_pass = true;
-    for (std::uint32_t i = 0; i < rule.limits; ++i) would_pass = answer.shadows[at++].decision.allowed && would_pass;
+    for (std::size_t i = 0; i < shadow.charges.size(); ++i)
+      would_pass = answer.shadows[at++].decision.allowed && would_pass;
     add(rule, would_pass ? What::shadow_allowed : What::shadow_denied, now);
     if (met.size() == kMetMax) continue;
-    met.add(Watch::Met{rule.counts, key_body(shadow.charges[0].key, book.limit(rule.first_limit).suffix), !would_pass});
+    met.add(Watch::Met{rule.counts, key_body(shadow.charges[0].key, shadow.limits->suffix), !would_pass});
   }
   if (weight > 0) watch.add(met.all(), weight, now);
 }
@@ -117,14 +118,16 @@ void Gate::Impl::count_reversed(const Request& request, const Answer& allowed, s
   if (book.rule(*was).rule->by_hand) tally.take_back(Tally::kByHand, Tally::What::allowed);
   add(book.rule(*by), Tally::What::denied, now);
   const std::uint32_t weight = watch.weigh(now);
-  if (weight == 0) return;
+  if (weight == 0 && !ledger.is_on()) return;
   Facts facts(request, book.reading());
   if (facts.refuse()) return;
   KeyArena arena;
   const auto keys = book.keys_of(*by, facts, arena);
-  if (!keys || keys->empty()) return;
+  if (!keys || keys->empty() || book.rule(*by).limits == 0) return;
   const std::string_view suffix = book.limit(book.rule(*by).first_limit).suffix;
-  watch.add_denial({book.rule(*by).counts, key_body(keys->front(), suffix), true}, weight, now);
+  const std::string_view body = key_body(keys->front(), suffix);
+  post_denial(book.rule(*by), book, body, now);
+  if (weight > 0) watch.add_denial({book.rule(*by).counts, body, true}, weight, now);
 }
 
 void Gate::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept {

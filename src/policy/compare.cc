@@ -23,9 +23,9 @@ bool is_clipped(const Quota& from, const Quota& to, int factor) {
 }
 
 // The one that holds longest, at whose pace all goes on.
-const RuleLimit* slowest(const Rule& rule) {
+const RuleLimit* slowest(const std::vector<RuleLimit>& limits) {
   const RuleLimit* out = nullptr;
-  for (const RuleLimit& limit : rule.limits) {
+  for (const RuleLimit& limit : limits) {
     const Quota& quota = limit.quota;
     const bool is_slower =
         out == nullptr || Wide{quota.permits} * period_us(out->quota) < Wide{out->quota.permits} * period_us(quota);
@@ -38,11 +38,25 @@ bool limits_anybody(const Rule& rule) { return rule.mode == Mode::enforce && rul
 
 bool exempts_all(const Rule& rule) { return rule.mode == Mode::enforce && rule.unlimited && rule.match == Match{}; }
 
-std::string limits_text(const Rule& rule) {
-  if (rule.unlimited) return "unlimited";
+std::string limits_text(const std::vector<RuleLimit>& limits) {
+  if (limits.empty()) return "unlimited";
   std::string out;
-  for (const RuleLimit& limit : rule.limits) out.append(out.empty() ? "" : ", ").append(limit.text);
+  for (const RuleLimit& limit : limits) out.append(out.empty() ? "" : ", ").append(limit.text);
   return out;
+}
+
+std::string limits_text(const Rule& rule) { return rule.by_plan ? "by plan" : limits_text(rule.limits); }
+
+// The limits of a rule that hold together: its own, or those of each plan.
+struct Holding {
+  std::string who;  // `rule api`, `rule api for plan pro`
+  const Rule* rule = nullptr;
+  const std::vector<RuleLimit>* limits = nullptr;
+};
+
+const std::vector<RuleLimit>* of_plan(const Rule& rule, const std::string& plan) {
+  const auto tier = std::ranges::find(rule.tiers, plan, &PlanTier::name);
+  return tier == rule.tiers.end() ? nullptr : &tier->limits;
 }
 
 class Comparison {
@@ -98,52 +112,72 @@ class Comparison {
     if (from.per != to.per) {
       out_.lines.push_back("counts anew: " + from.name + ", because what it counts per has changed");
     } else {
-      for (const RuleLimit& limit : to.limits) check_continuity(from, to, limit);
+      each_pair(from, to, [this](const Holding& a, const Holding& b) {
+        for (const RuleLimit& limit : *b.limits) check_continuity(a, b, limit);
+      });
     }
-    if (factor_ != kMaxChangeOff && to.mode == Mode::enforce && from.mode == Mode::enforce) check_cut(from, to);
+    if (factor_ == kMaxChangeOff || to.mode != Mode::enforce || from.mode != Mode::enforce) return;
+    if (to.cost.permits / factor_ > from.cost.permits) {
+      refuse("rule " + to.name, "a cost of " + std::to_string(from.cost.permits),
+             "one of " + std::to_string(to.cost.permits));
+    }
+    each_pair(from, to, [this](const Holding& a, const Holding& b) { check_cut(a, b); });
   }
 
-  static const RuleLimit* same_window(const Rule& rule, const std::string& window) {
-    const auto found = std::ranges::find_if(
-        rule.limits, [&](const RuleLimit& limit) { return window_id(rule, limit.quota) == window; });
-    return found == rule.limits.end() ? nullptr : &*found;
+  // What held before and what holds then, for each plan if there are plans. A plan that is new has the limits of nobody
+  // before.
+  template <class F>
+  static void each_pair(const Rule& from, const Rule& to, F call) {
+    const std::string who = "rule " + to.name;
+    if (!from.by_plan && !to.by_plan) return call(Holding{who, &from, &from.limits}, Holding{who, &to, &to.limits});
+    for (const PlanTier& tier : to.by_plan ? to.tiers : from.tiers) {
+      const std::string of = who + " for plan " + tier.name;
+      const auto* before = from.by_plan ? of_plan(from, tier.name) : &from.limits;
+      const auto* after = to.by_plan ? of_plan(to, tier.name) : &to.limits;
+      if (before != nullptr && after != nullptr) call(Holding{of, &from, before}, Holding{of, &to, after});
+    }
   }
 
-  static const RuleLimit* same_period(const Rule& rule, const Quota& quota) {
-    const auto found = std::ranges::find_if(rule.limits, [&](const RuleLimit& limit) {
+  static const RuleLimit* same_window(const Holding& holding, const std::string& window) {
+    const auto found = std::ranges::find_if(*holding.limits, [&](const RuleLimit& limit) {
+      return window_id(*holding.rule, *holding.limits, limit) == window;
+    });
+    return found == holding.limits->end() ? nullptr : &*found;
+  }
+
+  static const RuleLimit* same_period(const Holding& holding, const Quota& quota) {
+    const auto found = std::ranges::find_if(*holding.limits, [&](const RuleLimit& limit) {
       return limit.quota.period == quota.period && limit.quota.calendar == quota.calendar;
     });
-    return found == rule.limits.end() ? nullptr : &*found;
+    return found == holding.limits->end() ? nullptr : &*found;
   }
 
-  void check_continuity(const Rule& from, const Rule& to, const RuleLimit& limit) {
-    const RuleLimit* old = same_window(from, window_id(to, limit.quota));
-    const std::string what = "counts anew: " + to.name + ": " + limit.text;
+  void check_continuity(const Holding& from, const Holding& to, const RuleLimit& limit) {
+    const RuleLimit* old = same_window(from, window_id(*to.rule, *to.limits, limit));
+    const std::string what = "counts anew: " + to.who.substr(5) + ": " + limit.text;
     if (old == nullptr) {
-      if (!from.limits.empty()) out_.lines.push_back(what + ", a new window");
+      if (!from.limits->empty()) out_.lines.push_back(what + ", a new window");
     } else if (old->quota.algorithm != limit.quota.algorithm) {
       out_.lines.push_back(what + ", because its algorithm has changed");
     }
   }
 
-  void check_cut(const Rule& from, const Rule& to) {
-    const auto refuse = [&](const std::string& before, const std::string& after) {
-      out_.refused.push_back("rule " + to.name + " would be cut from " + before + " to " + after + ", by more than " +
-                             std::to_string(factor_) + "x (max_change)");
-    };
-    if (from.unlimited && !to.limits.empty()) return refuse("unlimited", limits_text(to));
-    if (to.cost.permits / factor_ > from.cost.permits) {
-      refuse("a cost of " + std::to_string(from.cost.permits), "one of " + std::to_string(to.cost.permits));
-    }
-    for (const RuleLimit& limit : to.limits) {
-      const RuleLimit* old = same_window(from, window_id(to, limit.quota));
+  void refuse(const std::string& who, const std::string& before, const std::string& after) {
+    out_.refused.push_back(who + " would be cut from " + before + " to " + after + ", by more than " +
+                           std::to_string(factor_) + "x (max_change)");
+  }
+
+  void check_cut(const Holding& from, const Holding& to) {
+    if (from.limits->empty() && !to.limits->empty()) return refuse(to.who, "unlimited", limits_text(*to.limits));
+    for (const RuleLimit& limit : *to.limits) {
+      const RuleLimit* old = same_window(from, window_id(*to.rule, *to.limits, limit));
       if (old == nullptr) old = same_period(from, limit.quota);  // when one limit becomes several, or several one
       const bool is_new = old == nullptr;
-      if (is_new) old = slowest(from);
+      if (is_new) old = slowest(*from.limits);
       if (old == nullptr) continue;
       const bool is_cut =
           is_slowed(old->quota, limit.quota, factor_) || (!is_new && is_clipped(old->quota, limit.quota, factor_));
-      if (is_cut) refuse(old->text, limit.text);
+      if (is_cut) refuse(to.who, old->text, limit.text);
     }
   }
 

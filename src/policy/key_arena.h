@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,14 @@ class KeyArena {
   std::string_view end() { return {begin_, static_cast<std::size_t>(at_ - begin_)}; }
   void drop() { at_ = begin_; }
   void take_back(std::size_t bytes) { at_ -= bytes; }
+
+  // How a part stands in a key.
+  static std::string part_of(std::string_view bytes) {
+    KeyArena arena;
+    arena.begin({});
+    arena.part(bytes);
+    return std::string(arena.end());
+  }
 
   // The bytes as they are.
   void raw(std::string_view bytes) {

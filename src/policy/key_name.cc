@@ -10,27 +10,11 @@
 #include "policy/fields.h"
 #include "policy/ip_address.h"
 #include "policy/key_arena.h"
+#include "policy/key_part.h"
 #include "sha256.h"
 
 namespace weir {
 namespace {
-
-// What stands in a part: bytes, or the hash of bytes that were too many.
-struct Part {
-  std::string_view bytes;
-  bool is_hash = false;
-};
-
-// Takes the next part off; nothing if the key ends before it does.
-std::optional<Part> take_part(std::string_view& rest) {
-  if (rest.empty()) return {};
-  const bool is_hash = rest.front() == KeyArena::kHashed;
-  const std::size_t size = is_hash ? 32 : static_cast<unsigned char>(rest.front());
-  if (rest.size() < size + 1) return {};
-  const Part part{rest.substr(1, size), is_hash};
-  rest.remove_prefix(size + 1);
-  return part;
-}
 
 std::string hex_start(std::string_view bytes) {
   const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -46,7 +30,7 @@ std::string address_text(std::string_view bytes, const Dimension& dimension) {
   return to_string(address) + (bits == bytes.size() * 8 ? "" : '/' + std::to_string(bits));
 }
 
-std::string value_text(const Dimension& dimension, const Part& part, const ShowValue& show) {
+std::string value_text(const Dimension& dimension, const KeyPart& part, const ShowValue& show) {
   switch (dimension.kind) {
     case AttributeKind::path:  // as the policy writes it
       if (part.bytes.empty()) return "*";
@@ -71,7 +55,7 @@ std::optional<Dimension> take_identity(std::string_view& rest, const std::vector
   Dimension found{.kind = static_cast<AttributeKind>(rest.front())};
   rest.remove_prefix(1);
   if (found.kind >= AttributeKind::header) {
-    const auto name = take_part(rest);
+    const auto name = take_key_part(rest);
     if (!name) return {};
     found.name = name->bytes;
   }
@@ -98,7 +82,7 @@ std::string escaped(std::string_view value) {
 
 std::string_view key_body(std::string_view key, std::string_view suffix) {
   key.remove_suffix(std::min(suffix.size(), key.size()));
-  static_cast<void>(take_part(key));
+  static_cast<void>(take_key_part(key));
   return key;
 }
 
@@ -115,7 +99,7 @@ std::string key_name(std::string_view body, const std::vector<Dimension>& per, c
     out += out.empty() ? "" : ",";
     const bool is_identity = wanted.kind == AttributeKind::identity;
     const auto dimension = is_identity ? take_identity(body, identity) : wanted;
-    const auto part = dimension ? take_part(body) : std::nullopt;
+    const auto part = dimension ? take_key_part(body) : std::nullopt;
     if (!part) return out + "...";
     out += name_of(*dimension) + '=' + value_text(*dimension, *part, show);
   }

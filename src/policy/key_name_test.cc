@@ -27,7 +27,7 @@ std::string named(const std::string& per, const Request& request, const std::str
   if (bill.charges.size() != 2) return {};
   std::string names[2];
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto body = key_body(bill.charges[i].key, (*book)->limit(bill.limits[i]).suffix);
+    const auto body = key_body(bill.charges[i].key, bill.limits[i]->suffix);
     names[i] = key_name(body, policy.rules[0].per, policy.identity, as_is);
   }
   EXPECT_EQ(names[0], names[1]);  // one client, whatever the window

@@ -160,7 +160,10 @@ std::string print_import(const Policy& policy) {
 void check_charges(Reader& reader, const Policy& policy, Position at) {
   std::size_t charges = 0;
   for (const Rule& rule : policy.rules) {
-    if (rule.mode == Mode::enforce && rule.match == Match{}) charges += rule.limits.size();
+    if (rule.mode != Mode::enforce || !(rule.match == Match{})) continue;
+    std::size_t most = rule.limits.size();
+    for (const PlanTier& tier : rule.tiers) most = std::max(most, tier.limits.size());
+    charges += most;
   }
   if (charges > kChargesMax) {
     reader.wrong(at, "rules without a `match` hold every request to " + std::to_string(charges) + " limits; at most " +
@@ -203,6 +206,7 @@ void read_rules(Reader& reader, const Node& node, Policy& out) {
     }
     out.rules.push_back(*std::move(rule));
   }
+  resolve_plans(reader, out);
   check_charges(reader, out, node.at);
   check_patterns(reader, out, node.at);
 }
@@ -242,6 +246,9 @@ constexpr Field<Policy> kPolicyFields[] = {
     {"answers", R"({"$ref":"#/$defs/answers"})", "How denials and limits are worded to clients",
      [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
      [](const Policy& p) { return print_answers(p.answers); }},
+    {"plans", R"({"$ref":"#/$defs/plans"})", "What each plan entitles to, and the database that says who is on which",
+     [](Reader& r, const Node& n, Policy& p) { read_plans(r, n, p.plans); },
+     [](const Policy& p) { return print_plans(p.plans); }},
     {"import",
      R"({"type":"object","additionalProperties":false,"required":["envoy"],"properties":)"
      R"({"envoy":{"type":"string"},"algorithm":{"enum":["fixed_window","sliding_log","sliding_window",)"

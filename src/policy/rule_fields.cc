@@ -15,7 +15,6 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 64;
-constexpr std::size_t kLimitsMaxOfRule = 8;
 constexpr std::size_t kDimensionsMax = 8;
 constexpr std::int64_t kCostMax = 1'000'000'000;
 
@@ -76,6 +75,7 @@ std::string limit_text(const RuleLimit& limit) { return limit.text.empty() ? to_
 
 // The text of a quota says which algorithm it means, unless it is another than usual.
 std::string print_algorithm(const RuleDraft& draft) {
+  if (draft.rule.plan_algorithm) return std::string(to_string(*draft.rule.plan_algorithm));
   for (const RuleLimit& limit : draft.rule.limits) {
     const auto usual = parse_quota(limit_text(limit));
     if (!usual || !(*usual == limit.quota)) return std::string(to_string(limit.quota.algorithm));
@@ -91,24 +91,22 @@ void read_limits(Reader& reader, const Node& node, RuleDraft& draft) {
     draft.rule.unlimited = true;
     return;
   }
-  reader.each(node, kLimitsMaxOfRule, Empty::refused, [&](const Node& one) {
-    auto quota = reader.quota(one, draft.algorithm);
-    if (!quota) return;
-    draft.rule.limits.push_back({*std::move(quota), one.text});
-    std::ranges::replace(draft.rule.limits.back().text, '\t', ' ');  // it will stand in header fields
-  });
+  if (node.is_scalar() && node.text == "plan") {
+    draft.rule.by_plan = true;
+    draft.rule.plan_algorithm = draft.algorithm;
+    return;
+  }
+  read_quotas(reader, node, draft.algorithm, draft.rule.limits);
 }
 
 std::string print_limit(const RuleDraft& draft) {
   if (draft.rule.unlimited) return "unlimited";
-  return draft.rule.limits.size() == 1 ? flow_text(limit_text(draft.rule.limits[0])) : "";
+  if (draft.rule.by_plan) return "plan";
+  return draft.rule.limits.size() == 1 ? print_quotas(draft.rule.limits) : "";
 }
 
 std::string print_limits(const RuleDraft& draft) {
-  if (draft.rule.limits.size() < 2) return {};
-  std::vector<std::string> texts;
-  for (const RuleLimit& limit : draft.rule.limits) texts.push_back(limit_text(limit));
-  return flow_list(texts);
+  return draft.rule.limits.size() < 2 ? "" : print_quotas(draft.rule.limits);
 }
 
 void read_cost_header(Reader& reader, const Node& node, RuleCost& out) {
@@ -237,8 +235,8 @@ constexpr Field<RuleDraft> kRuleFields[] = {
      R"({"enum":["fixed_window","sliding_log","sliding_window","token_bucket","leaky_bucket","leaky_meter"]})",
      "How it is counted; sliding_window unless the limit says otherwise", read_algorithm, print_algorithm},
     {"limit", kQuota,
-     "100/minute, 10/s burst 50, 100/calendar_day Europe/Berlin; 0/second is a ban, unlimited lets pass", read_limits,
-     print_limit},
+     "100/minute, 10/s burst 50, 100/calendar_day Europe/Berlin; 0/second is a ban, unlimited lets pass, plan asks",
+     read_limits, print_limit},
     {"limits", R"({"type":"array","items":{"$ref":"#/$defs/quota"},"minItems":1,"maxItems":8})",
      "Several that all hold: [10/second, 1000/hour]", read_limits, print_limits},
     {"cost",
@@ -274,14 +272,13 @@ std::string period_text(const Quota& quota) {
   return text.substr(text.find('/') + 1);
 }
 
-void check_windows(Reader& reader, const Rule& rule) {
-  for (const RuleLimit& b : rule.limits) {
-    for (const RuleLimit* a = rule.limits.data(); a != &b; ++a) {
-      if (a->quota.algorithm != b.quota.algorithm || period_text(a->quota) != period_text(b.quota)) continue;
-      reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " limits the same time twice, " + in_quotes(a->text) +
-                                " and " + in_quotes(b.text) + "; keep the smaller one");
-    }
-  }
+// Whose plan it is must be the first that is counted by.
+void check_subject(Reader& reader, const Rule& rule) {
+  constexpr std::array kSubjects = {AttributeKind::user, AttributeKind::api_key, AttributeKind::tenant,
+                                    AttributeKind::ip, AttributeKind::identity};
+  if (!rule.per.empty() && std::ranges::count(kSubjects, rule.per[0].kind) > 0) return;
+  reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " goes by a plan, so it must say whose: write per: user, " +
+                            "api_key, tenant, ip or identity, before anything else that it counts by");
 }
 
 // A `{part}` must be named by every pattern of the rule, or some of its requests could not be counted.
@@ -319,10 +316,11 @@ void check_rule(Reader& reader, const RuleDraft& draft) {
   const auto is_fixed = [](const RuleLimit& limit) {
     return limit.quota.algorithm == Algorithm::fixed_window && !limit.quota.calendar;
   };
-  if (rule.phase_by_key && !std::ranges::all_of(rule.limits, is_fixed)) {
+  if (rule.phase_by_key && (rule.by_plan || !std::ranges::all_of(rule.limits, is_fixed))) {
     reader.wrong(rule.at, who + " has a `phase`, which only a fixed_window of a period has");
   }
-  check_windows(reader, rule);
+  check_windows(reader, "rule " + in_quotes(rule.name), rule.at, rule.limits);
+  if (rule.by_plan) check_subject(reader, rule);
   check_captures(reader, rule);
 }
 
@@ -372,8 +370,35 @@ std::int64_t period_us(const Quota& quota) {
   return kDays[static_cast<std::size_t>(quota.calendar->unit)] * 86'400'000'000;
 }
 
-std::string window_id(const Rule& rule, const Quota& quota) {
-  return rule.limits.size() == 1 ? std::string() : period_text(quota);
+std::string window_id(const Rule& rule, std::span<const RuleLimit> beside, const RuleLimit& limit) {
+  const bool is_main = rule.by_plan ? &limit == &beside.back() : beside.size() == 1;
+  return is_main ? std::string() : period_text(limit.quota);
+}
+
+void read_quotas(Reader& reader, const Node& node, std::optional<Algorithm> algorithm, std::vector<RuleLimit>& out) {
+  reader.each(node, kLimitsMaxOfRule, Empty::refused, [&](const Node& one) {
+    auto quota = reader.quota(one, algorithm);
+    if (!quota) return;
+    out.push_back({*std::move(quota), one.text});
+    std::ranges::replace(out.back().text, '\t', ' ');  // it will stand in header fields
+  });
+  std::ranges::stable_sort(out, {}, [](const RuleLimit& limit) { return period_us(limit.quota); });
+}
+
+std::string print_quotas(const std::vector<RuleLimit>& limits) {
+  std::vector<std::string> texts;
+  for (const RuleLimit& limit : limits) texts.push_back(limit_text(limit));
+  return flow_list(texts);
+}
+
+void check_windows(Reader& reader, const std::string& who, Position at, std::span<const RuleLimit> limits) {
+  for (const RuleLimit& b : limits) {
+    for (const RuleLimit* a = limits.data(); a != &b; ++a) {
+      if (a->quota.algorithm != b.quota.algorithm || period_text(a->quota) != period_text(b.quota)) continue;
+      reader.wrong(at, who + " limits the same time twice, " + in_quotes(a->text) + " and " + in_quotes(b.text) +
+                           "; keep the smaller one");
+    }
+  }
 }
 
 std::optional<Rule> read_rule(Reader& reader, const Node& node) {
@@ -387,7 +412,6 @@ std::optional<Rule> read_rule(Reader& reader, const Node& node) {
     reader.wrong(node.at, "rule " + in_quotes(draft.rule.name) +
                               " does not say what it counts `per`: write per: user, per: ip or per: global");
   }
-  std::ranges::stable_sort(draft.rule.limits, {}, [](const RuleLimit& limit) { return period_us(limit.quota); });
   check_rule(reader, draft);
   return std::move(draft.rule);
 }

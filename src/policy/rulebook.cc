@@ -225,29 +225,30 @@ Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) c
 void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const {
   const bool is_enforced = how == Applied::enforced;
   const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
-  if (is_enforced && out.charges.size() + rule.limits > kChargesMax) {
+  const std::span<const BookLimit> limits = limits_for(rule, facts, out.keys);
+  if (is_enforced && out.charges.size() + limits.size() > kChargesMax) {
     if (out.reason != Bill::Reason::missing) out.reason = Bill::Reason::too_many;  // which is denied in any case
     return;
   }
-  if (!is_enforced && rule.limits > 0) {
-    out.shadows.push_back({static_cast<std::uint32_t>(&rule - rules_.data()), {}});
-    out.shadows.back().charges.reserve(rule.limits);
+  if (!is_enforced && !limits.empty()) {
+    out.shadows.push_back({static_cast<std::uint32_t>(&rule - rules_.data()), limits.data(), {}});
+    out.shadows.back().charges.reserve(limits.size());
   }
-  for (std::uint32_t i = 0; i < rule.limits; ++i) {
-    const BookLimit& limit = limits_[rule.first_limit + i];
-    if (i > 0) out.keys.begin(key);  // the first goes on where the rule's own key ends
+  for (const BookLimit& limit : limits) {
+    // The first goes on where the rule's own key ends, unless something was written behind it.
+    if (&limit != limits.data() || rule.tiers > 0) out.keys.begin(key);
     out.keys.raw(limit.suffix);
     const std::string_view limit_key = out.keys.end();
     const Limit* applied = limit.phases == nullptr ? limit.limit : &limit.phases[key_mark(key) % kPhases];
     const Charge charge{.key = limit_key, .limit = applied, .cost = cost};
     if (is_enforced) {
       out.charges.add(charge);
-      out.limits.add(rule.first_limit + i);
+      out.limits.add(&limit);
     } else {
       out.shadows.back().charges.push_back(charge);
     }
   }
-  if (!is_enforced || rule.limits == 0) return;
+  if (!is_enforced || limits.empty()) return;
   out.counts_denied = out.counts_denied || rule.count_denied;
   if (out.reason == Bill::Reason::no_rule) out.reason = Bill::Reason::limits;
 }

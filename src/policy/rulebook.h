@@ -23,8 +23,10 @@
 #include "policy/criterion.h"
 #include "policy/facts.h"
 #include "policy/key_arena.h"
+#include "policy/overrides.h"
 #include "policy/path_index.h"
 #include "policy/reader.h"
+#include "weir/plans.h"
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
@@ -41,8 +43,8 @@ struct BookLimit {
   const Limit* phases = nullptr;  // null, or kPhases of them
   std::string_view suffix;        // of its keys
   std::string_view name;          // `steps: 100/minute`
+  const Quota* written = nullptr;
   std::uint32_t rule = 0;
-  std::uint16_t quota = 0;            // its place among those of the rule
   std::uint16_t rule_name_bytes = 0;  // of `name`
 
   std::string_view rule_name() const { return name.substr(0, rule_name_bytes); }
@@ -56,13 +58,20 @@ struct BookConditions {
   std::vector<std::vector<Criterion>> none_of;
 };
 
+// What a plan entitles to, under one rule.
+struct BookTier {
+  std::string_view name;
+  std::uint32_t first_limit = 0, limits = 0;
+};
+
 struct BookRule {
   std::string_view key_prefix;
   const std::vector<Dimension>* per = nullptr;
   const BookConditions* conditions = nullptr;  // null if there are none
   const Rule* rule = nullptr;                  // of the policy in the same book
   std::int64_t expires_us = INT64_MAX;
-  std::uint32_t first_limit = 0, limits = 0;
+  std::uint32_t first_limit = 0, limits = 0;         // of a rule by plan, those of the default
+  std::uint32_t first_tier = 0, tiers = 0;           // each plan, then the default of those whose plan is not known yet
   std::uint32_t first_pattern = 0, end_pattern = 0;  // those of its paths
   std::uint32_t counts = 0;                          // where it is counted what it decides
   Mode mode = Mode::enforce;
@@ -79,6 +88,7 @@ struct BookRule {
 // A rule in shadow, whose limits are charged apart from all others. They follow each other in the book.
 struct ShadowBill {
   std::uint32_t rule = 0;
+  const BookLimit* limits = nullptr;  // the first of them
   std::vector<Charge> charges;
 };
 
@@ -93,10 +103,10 @@ struct Bill {
     too_many,  // more limits than can be charged at once
   };
   Reason reason = Reason::no_rule;
-  std::uint32_t rule = 0;                  // the one that exempts, or that lacks an attribute
-  bool counts_denied = false;              // some of the rules do
-  Few<Charge, kChargesMax> charges;        // all or none
-  Few<std::uint32_t, kChargesMax> limits;  // of each charge, its limit's number in the book
+  std::uint32_t rule = 0;                     // the one that exempts, or that lacks an attribute
+  bool counts_denied = false;                 // some of the rules do
+  Few<Charge, kChargesMax> charges;           // all or none
+  Few<const BookLimit*, kChargesMax> limits;  // of each charge, its limit in the book
   std::vector<ShadowBill> shadows{};
   KeyArena keys;
 
@@ -123,7 +133,8 @@ class Rulebook {
   // `counts_of` says where a rule is counted; nowhere if it is empty.
   using CountsOf = std::function<std::uint32_t(std::string_view rule)>;
   static Result<std::shared_ptr<const Rulebook>> make(Policy policy, const Reader::Compile& compile,
-                                                      const CountsOf& counts_of = {});
+                                                      const CountsOf& counts_of = {},
+                                                      std::shared_ptr<Plans> plans = nullptr);
   Rulebook(const Rulebook&) = delete;
   Rulebook& operator=(const Rulebook&) = delete;
 
@@ -132,6 +143,7 @@ class Rulebook {
   const BookRule& rule(std::uint32_t number) const { return rules_[number]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(rules_.size()); }
   const BookLimit& limit(std::uint32_t number) const { return limits_[number]; }
+  Plans* plans() const { return plans_.get(); }  // null: requests say themselves what plan they are on
   // Whether the time makes a difference to which rules there are.
   bool has_expiring() const { return has_expiring_; }
 
@@ -150,8 +162,9 @@ class Rulebook {
 
   // find_rule(), keys_of()
   //
-  // The number of the rule with this name. The keys that its limits have for this request, in their order, whatever its
-  // match says; an error if the request lacks an attribute of `per`, such as a path that the rule names.
+  // The number of the rule with this name. The keys that its limits have for this request, also those of plans that it
+  // is not on, whatever the rule's match says; an error if the request lacks an attribute of `per`, such as a path that
+  // the rule names.
   std::optional<std::uint32_t> find_rule(std::string_view name) const;
   Result<std::vector<std::string_view>> keys_of(std::uint32_t rule, Facts& facts, KeyArena& keys) const;
 
@@ -162,7 +175,9 @@ class Rulebook {
 
   Result<void> compile(const Reader::Compile& compile);
   Result<void> compile_rule(std::uint32_t number, const Reader::Compile& compile);
-  Result<void> compile_limit(std::uint32_t number, std::uint32_t quota, const Reader::Compile& compile);
+  Result<void> compile_tiers(std::uint32_t number, const Reader::Compile& compile);
+  Result<void> compile_limits(std::uint32_t number, std::span<const RuleLimit> written, std::string_view apart,
+                              const Reader::Compile& compile);
   Result<void> add_pattern(const std::string& text, std::uint32_t id);
   Result<void> index_rule(std::uint32_t number);
 
@@ -178,6 +193,9 @@ class Rulebook {
   Applied would_apply(const PathHit& hit, Facts& facts, KeyArena& keys) const;
   Applied apply(const PathHit& hit, Facts& facts, Bill& out) const;
   void charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const;
+  std::span<const BookLimit> limits_for(const BookRule& rule, Facts& facts, KeyArena& keys) const;
+  std::span<const BookLimit> limits_of_plan(const BookRule& rule, const PlanTerms& terms) const;
+  bool append_subject(const Dimension& dimension, Facts& facts, KeyArena& out) const;
   bool append(const Dimension& dimension, std::uint32_t pattern, Facts& facts, KeyArena& out) const;
   bool append_identity(Facts& facts, KeyArena& out) const;
   std::string value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const;
@@ -191,6 +209,9 @@ class Rulebook {
   std::map<std::string, std::vector<Limit>> shared_limits_;  // by algorithm and quota, and whether it has phases
   std::vector<BookRule> rules_;
   std::vector<BookLimit> limits_;
+  std::vector<BookTier> tiers_;
+  std::shared_ptr<Plans> plans_;
+  std::unique_ptr<Overrides> overrides_;
   bool has_expiring_ = false;
   bool has_unlimited_ = false;
   bool has_otherwise_ = false;

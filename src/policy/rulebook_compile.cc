@@ -10,13 +10,7 @@
 namespace weir {
 namespace {
 
-// As KeyArena writes it.
-std::string part_of(std::string_view text) {
-  KeyArena arena;
-  arena.begin({});
-  arena.part(text);
-  return std::string(arena.end());
-}
+std::string part_of(std::string_view text) { return KeyArena::part_of(text); }
 
 ForwardedBy forwarded_by(const std::string& header) {
   if (header == "x-forwarded-for") return ForwardedBy::x_forwarded_for;
@@ -26,9 +20,11 @@ ForwardedBy forwarded_by(const std::string& header) {
 }  // namespace
 
 Result<std::shared_ptr<const Rulebook>> Rulebook::make(Policy policy, const Reader::Compile& compile,
-                                                       const CountsOf& counts_of) {
+                                                       const CountsOf& counts_of, std::shared_ptr<Plans> plans) {
   const std::shared_ptr<Rulebook> book(new Rulebook);
   book->policy_ = std::move(policy);
+  book->plans_ = std::move(plans);
+  book->overrides_ = std::make_unique<Overrides>(compile);
   if (auto made = book->compile(compile); !made) return fail(made.error());
   for (BookRule& rule : book->rules_) rule.counts = counts_of ? counts_of(rule.rule->name) : 0;
   return book;
@@ -93,11 +89,38 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
   out.first_limit = static_cast<std::uint32_t>(limits_.size());
   out.limits = static_cast<std::uint32_t>(rule.limits.size());
   out.is_ban = !rule.limits.empty();
-  for (std::uint32_t i = 0; i < out.limits; ++i) {
-    if (auto made = compile_limit(number, i, compile); !made) return made;
-    out.is_ban = out.is_ban && rule.limits[i].quota.permits == 0;
-  }
+  for (const RuleLimit& written : rule.limits) out.is_ban = out.is_ban && written.quota.permits == 0;
+  if (auto made = compile_limits(number, rule.limits, {}, compile); !made) return made;
+  if (auto made = compile_tiers(number, compile); !made) return made;
   return rule.mode == Mode::off ? Result<void>{} : index_rule(number);
+}
+
+// The limits of each plan stand one after the other; the rule itself has those of the default. Whoever's plan is not
+// known yet is held to these, too, but counted apart: under limits that are not its own, what it has spent would be cut
+// to what they can hold.
+Result<void> Rulebook::compile_tiers(std::uint32_t number, const Reader::Compile& compile) {
+  const Rule& rule = policy_.rules[number];
+  BookRule& out = rules_[number];
+  out.first_tier = static_cast<std::uint32_t>(tiers_.size());
+  const auto add = [&](std::string_view name, const std::vector<RuleLimit>& limits, std::string_view apart) {
+    tiers_.push_back({.name = name,
+                      .first_limit = static_cast<std::uint32_t>(limits_.size()),
+                      .limits = static_cast<std::uint32_t>(limits.size())});
+    return compile_limits(number, limits, apart, compile);
+  };
+  const PlanTier* fallback = nullptr;
+  for (const PlanTier& tier : rule.tiers) {
+    if (auto made = add(tier.name, tier.limits, {}); !made) return made;
+    if (tier.name != policy_.plans.fallback) continue;
+    fallback = &tier;
+    out.first_limit = tiers_.back().first_limit;
+    out.limits = tiers_.back().limits;
+  }
+  if (fallback != nullptr) {
+    if (auto made = add({}, fallback->limits, "not known yet"); !made) return made;
+  }
+  out.tiers = static_cast<std::uint32_t>(tiers_.size()) - out.first_tier;
+  return {};
 }
 
 // Limits that are written alike are one: in most policies all are of a few kinds.
@@ -118,20 +141,24 @@ Result<const std::vector<Limit>*> Rulebook::limits_of(const RuleLimit& written, 
   return &limits;
 }
 
-Result<void> Rulebook::compile_limit(std::uint32_t number, std::uint32_t quota, const Reader::Compile& compile) {
+// Those that hold together. What is to be counted apart has keys of its own.
+Result<void> Rulebook::compile_limits(std::uint32_t number, std::span<const RuleLimit> written, std::string_view apart,
+                                      const Reader::Compile& compile) {
   const Rule& rule = policy_.rules[number];
-  const RuleLimit& written = rule.limits[quota];
-  const auto limits = limits_of(written, rule.phase_by_key, compile);
-  if (!limits) return fail(limits.error());
-  const std::string window = window_id(rule, written.quota);
-  const std::string name = rule.name + ": " + (written.text.empty() ? to_string(written.quota) : written.text);
-  limits_.push_back({.limit = (*limits)->data(),
-                     .phases = rule.phase_by_key ? (*limits)->data() : nullptr,
-                     .suffix = window.empty() ? std::string_view() : texts_.keep(part_of(window)),
-                     .name = texts_.keep(name),
-                     .rule = number,
-                     .quota = static_cast<std::uint16_t>(quota),
-                     .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
+  for (const RuleLimit& one : written) {
+    const auto limits = limits_of(one, rule.phase_by_key, compile);
+    if (!limits) return fail(limits.error());
+    const std::string window = window_id(rule, written, one);
+    const std::string suffix = (apart.empty() ? "" : part_of(apart)) + (window.empty() ? "" : part_of(window));
+    const std::string name = rule.name + ": " + (one.text.empty() ? to_string(one.quota) : one.text);
+    limits_.push_back({.limit = (*limits)->data(),
+                       .phases = rule.phase_by_key ? (*limits)->data() : nullptr,
+                       .suffix = texts_.keep(suffix),
+                       .name = texts_.keep(name),
+                       .written = &one.quota,
+                       .rule = number,
+                       .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
+  }
   return {};
 }
 

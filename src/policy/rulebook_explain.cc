@@ -118,10 +118,21 @@ Result<std::vector<std::string_view>> Rulebook::keys_of(std::uint32_t number, Fa
                 "rule " + in_quotes(rule.rule->name) + " counts by " +
                     (lacks ? to_string(*lacks) + ", which this request lacks" : "a path that it names; this is none"));
   }
+  std::vector<std::string_view> suffixes;
+  const auto add = [&](std::span<const BookLimit> limits) {
+    for (const BookLimit& limit : limits) {
+      if (std::ranges::count(suffixes, limit.suffix) == 0) suffixes.push_back(limit.suffix);
+    }
+  };
+  add(std::span(limits_).subspan(rule.first_limit, rule.limits));
+  for (const BookTier& tier : std::span(tiers_).subspan(rule.first_tier, rule.tiers)) {
+    add(std::span(limits_).subspan(tier.first_limit, tier.limits));
+  }
+  add(limits_for(rule, facts, keys));
   std::vector<std::string_view> out;
-  for (std::uint32_t i = 0; i < rule.limits; ++i) {
-    if (i > 0) keys.begin(*key);
-    keys.raw(limits_[rule.first_limit + i].suffix);
+  for (const std::string_view suffix : suffixes) {
+    keys.begin(*key);
+    keys.raw(suffix);
     out.push_back(keys.end());
   }
   return out;

@@ -28,8 +28,8 @@ std::string billed(const Rulebook& book, const Request& request) {
   Bill bill;
   book.bill(facts, 0, bill);
   std::string out;
-  for (const std::uint32_t limit : bill.limits) {
-    out += (out.empty() ? "" : " ") + std::string(book.limit(limit).rule_name());
+  for (const BookLimit* limit : bill.limits) {
+    out += (out.empty() ? "" : " ") + std::string(limit->rule_name());
   }
   return out;
 }

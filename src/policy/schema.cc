@@ -47,6 +47,7 @@ std::vector<PolicyKey> policy_keys() {
   add_keys(PolicyKey::Place::rule, rule_fields(), out);
   add_keys(PolicyKey::Place::match, match_fields(), out);
   add_keys(PolicyKey::Place::answers, answer_fields(), out);
+  add_keys(PolicyKey::Place::plans, plan_fields(), out);
   return out;
 }
 
@@ -65,6 +66,8 @@ std::string policy_schema() {
     "quota":{"type":"string","minLength":1},
     "header_form":{"enum":["x-ratelimit","draft-03","draft-06","draft-07","draft-11","retry-after"]},
     "answers":)" + object_schema(answer_fields(), "") +
+                    R"(,
+    "plans":)" + object_schema(plan_fields(), R"("required":["tiers","default"],)") +
                     R"(,
     "match":)" + object_schema(match_fields(), R"("minProperties":1,)") +
                     R"(,

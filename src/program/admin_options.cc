@@ -63,6 +63,7 @@ ControlOptions AdminOptions::control(const std::string& state) const {
   options.envoy.count_denied = envoy_count_denied;
   if (const auto algorithm = parse_algorithm(envoy_algorithm)) options.envoy.algorithm = *algorithm;
   options.force = force ? Force::yes : Force::no;
+  if (!state.empty()) options.plans = state + ".plans";
   options.changes = !changes.empty() || state.empty() ? changes : state + ".changes";
   return options;
 }

@@ -25,10 +25,12 @@
 #include "command/doctor_command.h"
 #include "command/import_command.h"
 #include "command/keys_command.h"
+#include "command/plan_command.h"
 #include "command/policy_commands.h"
 #include "command/rules_command.h"
 #include "command/state_command.h"
 #include "command/top_command.h"
+#include "command/usage_command.h"
 #include "nearest.h"
 #include "program/serve_command.h"
 
@@ -47,6 +49,7 @@ constexpr const char* kIntroduction =
     "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
     "  weir top                                     watch a running server: rates, rules, who is busiest\n"
+    "  weir usage user:42                           what it spent, by rule and day\n"
     "  weir doctor                                  what is not well with it, and what to do\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
@@ -55,13 +58,12 @@ constexpr const char* kIntroduction =
 // What one types, by command; without a name, of all of them. Empty for those that need none.
 std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
-      {"serve", &kServeExamples},       {"state", &kStateExamples},
-      {"validate", &kValidateExamples}, {"explain", &kExplainExamples},
-      {"import", &kImportExamples},     {"schema", &kSchemaExamples},
-      {"bench", &kBenchExamples},       {"check", &kCheckExamples},
-      {"keys", &kKeysExamples},         {"rules", &kRulesExamples},
-      {"top", &kTopExamples},           {"doctor", &kDoctorExamples},
-      {"manual", &kManualExamples},     {"completion", &kCompletionExamples},
+      {"serve", &kServeExamples},     {"state", &kStateExamples},   {"validate", &kValidateExamples},
+      {"explain", &kExplainExamples}, {"schema", &kSchemaExamples}, {"bench", &kBenchExamples},
+      {"check", &kCheckExamples},     {"keys", &kKeysExamples},     {"rules", &kRulesExamples},
+      {"top", &kTopExamples},         {"plan", &kPlanExamples},     {"usage", &kUsageExamples},
+      {"doctor", &kDoctorExamples},   {"manual", &kManualExamples}, {"completion", &kCompletionExamples},
+      {"import", &kImportExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;
@@ -126,7 +128,9 @@ int run_program(int argc, char** argv) try {
   CheckCommand check_command(app);
   KeysCommand keys_command(app);
   RulesCommand rules_command(app);
+  PlanCommand plan_command(app);
   TopCommand top_command(app);
+  UsageCommand usage_command(app);
   DoctorCommand doctor_command(app, WEIR_VERSION);
   DescribeCommands describe_commands(app, examples_of, WEIR_VERSION);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
@@ -152,8 +156,9 @@ int run_program(int argc, char** argv) try {
     static_cast<void>(((exit_code = commands.run()) || ...));
     return exit_code;
   };
-  const auto exit_code = first_given(state_command, policy_commands, import_command, bench_command, check_command,
-                                     keys_command, rules_command, top_command, doctor_command, describe_commands);
+  const auto exit_code =
+      first_given(state_command, policy_commands, import_command, bench_command, check_command, keys_command,
+                  rules_command, plan_command, top_command, usage_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "admin/reloader.h"
+#include "admin/usage_keeper.h"
 #include "command/complain.h"
 #include "log.h"
 #include "program/announce.h"
@@ -104,6 +105,12 @@ int ServeCommand::run() {
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   Gate gate(*limiter, usage_.gate_options());
   options.counting = &gate;
+  UsageKeeper usage(*limiter, gate, usage_.keeper_options(store_.state));
+  options.usage = &usage;
+  options.metrics.usage = [&gate, &usage] {
+    const UsageKept kept = usage.kept();
+    return UsageMetrics{.stats = gate.spending_stats(), .written_at = kept.written_at, .write_failures = kept.failures};
+  };
   ControlOptions control_options = admin_.control(store_.state);
   control_options.log_level = log_.level;
   Control control(*limiter, gate, std::move(control_options));
@@ -121,6 +128,14 @@ int ServeCommand::run() {
                          .changes_active = status.changes_active,
                          .envoy_domains = status.envoy_domains,
                          .envoy_limits = status.envoy_limits};
+  };
+  options.metrics.plans = [&control]() -> std::optional<PlanMetrics> {
+    const auto directory = control.plans().directory();
+    if (directory == nullptr) return {};
+    const PlanStatus status = directory->status();
+    return PlanMetrics{status.is_up,    status.age,     status.subjects,     status.pending,
+                       status.lookups,  status.changes, status.evicted,      status.refused,
+                       status.failures, status.waits,   status.waits_in_vain};
   };
   options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {

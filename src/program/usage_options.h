@@ -1,19 +1,27 @@
-// What is told of the clients that are met most, as flags of `weir serve`.
+// What is told of clients, those that are met most and what each has spent, as flags of `weir serve`.
 //
-// Plain values. One thread. Tested by tests/server/metrics.sh.
+// Plain values. One thread. Tested by tests/server/metrics.sh and usage.sh there.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
+#include <string>
+
+#include "admin/usage_keeper.h"
 #include "weir/gate.h"
 
 namespace weir {
 
 struct UsageOptions {
   bool hash_keys = false;
+  std::size_t subjects = 10'000;
+  std::size_t days = 35;
 
   void add(CLI::App& app);
   GateOptions gate_options() const;
+  // Of what was spent by whom, beside the state file.
+  UsageKeeperOptions keeper_options(const std::string& state) const;
 };
 
 }  // namespace weir

@@ -107,11 +107,12 @@ Result<std::optional<Micros>> lasting_of(const AdminBody& body) {
   return *lasts;
 }
 
-Result<std::size_t> count_of(std::string_view text, std::size_t most) {
+Result<std::size_t> count_of(std::string_view name, std::string_view text, std::size_t most) {
   std::size_t n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error == std::errc{} && end == text.data() + text.size() && n > 0) return std::min(n, most);
-  return fail(ErrorCode::invalid_argument, "n is " + in_quotes(text) + "; give a whole number from 1 on");
+  return fail(ErrorCode::invalid_argument,
+              std::string(name) + " is " + in_quotes(text) + "; give a whole number from 1 on");
 }
 
 HttpNext answer_made(HttpService& service, const Result<Made>& made) {

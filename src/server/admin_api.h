@@ -31,7 +31,14 @@ HttpNext kill_switch_route(const HttpCall& call, HttpService& service, HttpWork&
 HttpNext explain_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext reset_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext ban_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext plans_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext list_plans_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext show_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext set_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext override_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext remove_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext log_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext set_log_route(const HttpCall& call, HttpService& service, HttpWork& work);
 
@@ -44,7 +51,7 @@ Result<std::optional<Micros>> lasting_of(const AdminBody& body);
 // {"id":…,"changes":[…]}
 HttpNext answer_made(HttpService& service, const Result<Made>& made);
 // A parameter of a query that says how many are wanted.
-Result<std::size_t> count_of(std::string_view text, std::size_t most);
+Result<std::size_t> count_of(std::string_view name, std::string_view text, std::size_t most);
 std::string time_or_null(Micros time);  // as JSON; 0 is null
 
 }  // namespace weir

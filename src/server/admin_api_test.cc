@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "admin/usage_keeper.h"
 #include "protocol/json_reader.h"
 #include "server/admin_service.h"
 #include "server/http_client.h"
@@ -68,8 +69,26 @@ TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
   EXPECT_EQ(status(call("/admin/v1/keys/explain", R"({"usr":"1"})")), 400);
   EXPECT_EQ(status(get("/admin/v1/changes?n=0")), 400);
   EXPECT_EQ(status(get("/admin/v1/top?by=luck")), 400);
+  EXPECT_EQ(status(get("/admin/v1/usage?top=0")), 400);
+  EXPECT_EQ(status(get("/admin/v1/usage?since=monday")), 400);
+  EXPECT_EQ(status(get("/admin/v1/usage")), 404) << "it is not counted here";
   EXPECT_EQ(status(get("/admin/v1/kill-switch")), 405);
   EXPECT_EQ(field(call("/admin/v1/log", "{}"), "Allow"), "GET, HEAD, PUT");
+}
+
+TEST_F(AdminApi, TellsWhoSpentWhat) {
+  Gate counting(limiter, {.spending = {.subjects = 10}});
+  ASSERT_TRUE(counting.apply(*parse_policy("rules: [{name: r, per: user, limit: 9/day}]", "t")));
+  UsageKeeper keeper(limiter, counting, {});
+  admin.usage = &keeper;
+  ASSERT_TRUE(counting.check({.user = "<b>\"\n", .cost = 7}));
+  const std::string of_all = body(get("/admin/v1/usage"));
+  EXPECT_TRUE(is_json(of_all)) << of_all;
+  EXPECT_TRUE(has(of_all, R"("spent":7,"error":0,"denied":0)")) << of_all;
+  EXPECT_TRUE(has(body(get("/admin/v1/usage?subject=user:%3Cb%3E%22%0A")), R"("spent":7)"));
+  EXPECT_TRUE(has(body(get("/admin/v1/usage?subject=user:1")), R"("rows":[])"));
+  EXPECT_EQ(status(get("/admin/v1/usage?subject=1")), 400);
+  EXPECT_EQ(status(get("/admin/v1/usage?from=2026-02-30")), 400);
 }
 
 TEST_F(AdminApi, WithoutTheTokenIsHeldBackAndTold) {

@@ -114,7 +114,7 @@ HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork&) {
     } else if (parameter.name == "by" && (parameter.value == "hits" || parameter.value == "denied")) {
       by = parameter.value == "hits" ? TopBy::hits : TopBy::denied;
     } else if (parameter.name == "n") {
-      const auto count = count_of(parameter.value, kMost);
+      const auto count = count_of("n", parameter.value, kMost);
       if (!count) return refuse_body(service, count.error());
       n = *count;
     } else {

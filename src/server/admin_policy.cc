@@ -121,7 +121,7 @@ HttpNext changes_route(const HttpCall& call, HttpService& service, HttpWork&) {
   if (!parameters) return refuse_body(service, parameters.error());
   for (const Parameter& parameter : *parameters) {
     if (parameter.name != "n") return refuse_body(service, {ErrorCode::invalid_argument, "the only parameter is n", 0});
-    const auto count = count_of(parameter.value, Journal::kLinesMax);
+    const auto count = count_of("n", parameter.value, Journal::kLinesMax);
     if (!count) return refuse_body(service, count.error());
     n = *count;
   }

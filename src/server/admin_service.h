@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "admin/control.h"
+#include "admin/usage_keeper.h"
 #include "server/admin_access.h"
 #include "weir/clock.h"
 
@@ -26,7 +27,8 @@ struct DoorView {
 };
 
 struct AdminService {
-  Control* control = nullptr;  // null: nothing can be changed
+  Control* control = nullptr;    // null: nothing can be changed
+  UsageKeeper* usage = nullptr;  // null: nobody knows who spent what
   AdminAccess access{};
   std::string version{};
   std::string state{};  // the file; empty: none

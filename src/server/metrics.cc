@@ -24,6 +24,8 @@ class Page {
     write_doors();
     write_table();
     write_config();
+    write_plans();
+    write_usage();
     write_rest();
     write_process();
     out_.end();
@@ -175,6 +177,27 @@ class Page {
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
   }
 
+  // No samples without a database.
+  void write_plans() {
+    const auto plans = from_.hooks.plans ? from_.hooks.plans() : std::nullopt;
+    const auto add = [&](std::string_view name, MetricType type, std::string_view help, auto PlanMetrics::*member) {
+      out_.family(name, type, help);
+      if (plans) out_.add((*plans).*member);
+    };
+    add("weir_plans_up", kGauge, "1 if the database of plans answers, else 0.", &PlanMetrics::is_up);
+    out_.family("weir_plans_age_seconds", kGauge, "How long ago the database of plans last answered.");
+    if (plans) out_.add_seconds({}, plans->age);
+    add("weir_plans_subjects", kGauge, "Subjects whose plan is remembered.", &PlanMetrics::subjects);
+    add("weir_plans_pending", kGauge, "Subjects whose plan is not known yet.", &PlanMetrics::pending);
+    add("weir_plans_lookups_total", kCounter, "Subjects that the database was asked about.", &PlanMetrics::lookups);
+    add("weir_plans_changes_total", kCounter, "Subjects whose row had changed.", &PlanMetrics::changes);
+    add("weir_plans_evicted_total", kCounter, "Subjects forgotten for lack of room.", &PlanMetrics::evicted);
+    add("weir_plans_refused_total", kCounter, "Rows that made no sense.", &PlanMetrics::refused);
+    add("weir_plans_failures_total", kCounter, "Times the database could not be asked.", &PlanMetrics::failures);
+    add("weir_plans_waits_total", kCounter, "Checks that waited for the database.", &PlanMetrics::waits);
+    add("weir_plans_waits_in_vain_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
+  }
+
   void write_config() {
     ConfigMetrics config;
     if (from_.hooks.config) config = from_.hooks.config();
@@ -187,6 +210,18 @@ class Page {
             {config.reloads_ok, config.reloads_failed});
     gauge("weir_kill_switch", "1 while all rules are off by hand, else 0.", config.kill_switch ? 1 : 0);
     gauge("weir_changes_active", "Changes made by hand that hold now.", config.changes_active);
+  }
+
+  void write_usage() {
+    const UsageMetrics usage = from_.hooks.usage ? from_.hooks.usage() : UsageMetrics{};
+    gauge("weir_usage_accounts", "Accounts of today: subjects, each once for each rule that it met.",
+          usage.stats.accounts);
+    gauge("weir_usage_accounts_max", "Accounts that a day has room for.", usage.stats.places);
+    counter("weir_usage_evicted_total", "Accounts that made room for others; numbers are no longer exact.",
+            usage.stats.evicted);
+    time("weir_usage_written_timestamp_seconds", "When all accounts were last on the disk; 0 if they never were.",
+         usage.written_at);
+    counter("weir_usage_write_failures_total", "How often accounts could not be written.", usage.write_failures);
   }
 
   void write_rest() {

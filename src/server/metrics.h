@@ -34,6 +34,21 @@ struct ConfigMetrics {
   std::uint64_t envoy_domains = 0, envoy_limits = 0;
 };
 
+// How well it is known who is on which plan.
+struct PlanMetrics {
+  bool is_up = false;
+  Micros age{0};  // of the last answer of the database
+  std::uint64_t subjects = 0, pending = 0;
+  std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, waits_in_vain = 0;
+};
+
+// How the accounts of who spent what are kept.
+struct UsageMetrics {
+  SpendingStats stats{};
+  Micros written_at{0};  // 0: they are in memory only, or were not written yet
+  std::uint64_t write_failures = 0;
+};
+
 // How often something was read again.
 struct ReloadCounts {
   std::uint64_t ok = 0, failed = 0;
@@ -43,6 +58,8 @@ struct ReloadCounts {
 // block.
 struct MetricsHooks {
   std::function<ConfigMetrics()> config{};
+  std::function<std::optional<PlanMetrics>()> plans{};  // nothing without a database
+  std::function<UsageMetrics()> usage{};
   std::function<std::uint64_t()> log_dropped{};
   std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
   std::function<std::uint64_t()> traces_sent{}, traces_dropped{};

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "admin/control.h"
+#include "admin/usage_keeper.h"
 #include "envoy/envoy_in_force.h"
 #include "server/address.h"
 #include "server/admin_access.h"
@@ -51,9 +52,10 @@ struct ServerOptions {
   MetricsHooks metrics{};    // what /metrics asks other parts of the program
   DenialLogOptions denials{};
   TraceOptions traces{};
-  Control* control = nullptr;  // what the admin port looks after, which outlives the server, too; null: nothing
-  AdminAccess admin_access{};  // who may
-  std::string state{};         // the file, as it is told to people
+  Control* control = nullptr;    // what the admin port looks after, which outlives the server, too; null: nothing
+  UsageKeeper* usage = nullptr;  // what it tells of who spent what; outlives the server, too; null: nothing
+  AdminAccess admin_access{};    // who may
+  std::string state{};           // the file, as it is told to people
 };
 
 struct ServerAddresses {

@@ -78,6 +78,13 @@ class MemoryStore::Batch {
   // Room for the answers is there before anything is charged: without memory, nothing is.
   void make_room() { verdict_.decisions.resize(charges_); }
 
+  // What each charge had reserved, by the tickets of its debits. There is room for it.
+  void tell_reserved(std::span<const Ticket> tickets) {
+    for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].amount;
+  }
+  void make_room_for_reserved() { verdict_.reserved.resize(charges_); }
+  void tell_repeated(bool is_repeated) { verdict_.repeated = is_repeated; }
+
   Verdict answer(bool allowed) {
     verdict_.allowed = allowed;
     verdict_.binding = tell(allowed, verdict_.decisions);
@@ -179,6 +186,7 @@ Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_
   if (!id.name.empty()) ticket.name = table_->ticket_name(table::kRequest, id.name);
   const auto ruling = table_->charge(batch.debits(), {&ticket, id.name.empty() ? 0u : 1u}, now);
   if (!ruling) return fail(ruling.error());
+  batch.tell_repeated(*ruling == Ruling::repeated);
   return batch.answer(*ruling != Ruling::denied);
 }
 
@@ -226,6 +234,7 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
   batch.make_room();
+  if (take) batch.make_room_for_reserved();
   const std::span<Debit> debits = batch.debits();
   if (debits.size() > kReservedMax) {
     return fail(ErrorCode::out_of_range, "at most " + std::to_string(kReservedMax) + " limits are reserved at once");
@@ -251,6 +260,7 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   if (*ruling == Ruling::repeated) {
     return fail(ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id");
   }
+  if (take) batch.tell_reserved(tickets);
   return batch.answer(*ruling == Ruling::allowed);
 }
 

@@ -1,0 +1,171 @@
+// Directories that come and go with the policy. See plan_desk.h.
+#include "admin/plan_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "admin/plan_judge.h"
+#include "log.h"
+#include "sha256.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kFirstReading{2'000'000};  // a server starts without its plans rather than not at all
+
+void tell(const PlanEvent& event) {
+  switch (event.kind) {
+    case PlanEvent::Kind::away:
+      log(LogLevel::warn, "the database of plans cannot be asked; what it last said holds", {{"error", event.message}});
+      break;
+    case PlanEvent::Kind::back:
+      log(LogLevel::info, "the database of plans is back");
+      break;
+    case PlanEvent::Kind::not_remembered:
+      log(LogLevel::warn, "what is known of plans is not kept across restarts", {{"error", event.message}});
+      break;
+    case PlanEvent::Kind::refused_row:
+      log(LogLevel::warn, "a row of the plans makes no sense; its subject keeps what it had",
+          {{"subject", event.subject}, {"error", event.message}});
+      break;
+  }
+}
+
+// Whether the directory of one would do for the other.
+bool is_same_source(const PlanPolicy& a, const PlanPolicy& b) {
+  return a.source == b.source && a.query == b.query && a.subjects == b.subjects && a.refresh == b.refresh &&
+         a.wait == b.wait;
+}
+
+// A file is seen from where the config lies.
+std::string seen_from(const std::string& folder, const std::string& source) {
+  constexpr std::string_view kFile = "sqlite:";
+  const bool is_relative = source.starts_with(kFile) && source.size() > kFile.size() && source[kFile.size()] != '/';
+  return is_relative && !folder.empty() ? std::string(kFile) + folder + '/' + source.substr(kFile.size()) : source;
+}
+
+std::string limits_of(const Policy& policy, const std::string& plan) {
+  const auto tier = std::ranges::find(policy.plans.tiers, plan, &PlanTier::name);
+  if (tier == policy.plans.tiers.end()) return {};
+  std::string out;
+  for (const RuleLimit& limit : tier->limits) out.append(out.empty() ? "" : ", ").append(limit.text);
+  return tier->unlimited ? "unlimited" : out;
+}
+
+}  // namespace
+
+PlanDesk::PlanDesk(Gate& gate, std::string folder, std::string memory)
+    : gate_(gate), folder_(std::move(folder)), memory_(std::move(memory)) {}
+
+Result<void> PlanDesk::follow(const Policy& policy) {
+  auto next = std::make_shared<const Policy>(policy);
+  std::shared_ptr<PlanDirectory> directory = this->directory();
+  const PlanPolicy before = this->policy();
+  const auto judge = [next](const PlanRow& row) { return judge_row(*next, row); };
+  const bool is_new = !is_same_source(before, policy.plans);
+  if (policy.plans.source.empty()) {
+    directory = nullptr;
+  } else if (is_new || directory == nullptr) {
+    auto source = make_plan_source({.url = seen_from(folder_, policy.plans.source), .query = policy.plans.query});
+    if (!source) return fail(std::move(source.error()));
+    directory = std::make_shared<PlanDirectory>(
+        *std::move(source),
+        PlanDirectoryOptions{.subjects_max = static_cast<std::size_t>(policy.plans.subjects),
+                             .refresh = policy.plans.refresh,
+                             .wait = policy.plans.wait,
+                             .memory = memory_,
+                             .memory_of = hex(sha256(policy.plans.source + '\n' + policy.plans.query)),
+                             .judge = judge,
+                             .tell = tell});
+    directory->wait_until_read(kFirstReading);
+  } else if (!(before == policy.plans)) {
+    directory->judge_by(judge);
+  }
+  if (directory != this->directory()) {
+    if (auto used = gate_.use_plans(directory); !used) return used;
+  }
+  const std::lock_guard lock(mutex_);
+  directory_ = std::move(directory);
+  judged_by_ = std::move(next);
+  return {};
+}
+
+std::shared_ptr<PlanDirectory> PlanDesk::directory() const {
+  const std::lock_guard lock(mutex_);
+  return directory_;
+}
+
+PlanPolicy PlanDesk::policy() const {
+  const std::lock_guard lock(mutex_);
+  return judged_by_ == nullptr ? PlanPolicy{} : judged_by_->plans;
+}
+
+Result<std::shared_ptr<PlanDirectory>> PlanDesk::needed() const {
+  auto directory = this->directory();
+  if (directory != nullptr) return directory;
+  return fail(ErrorCode::out_of_range,
+              "there is no database of plans; name one in the config: plans: {source: sqlite:plans.db, …}");
+}
+
+Result<PlanView> PlanDesk::show(std::string_view subject) const {
+  auto directory = needed();
+  if (!directory) return fail(std::move(directory.error()));
+  auto who = canonical_subject(subject);
+  if (!who) return fail(std::move(who.error()));
+  auto row = (*directory)->look(*who);
+  if (!row && row.error().code == ErrorCode::not_found) row = PlanRow{.subject = *who};
+  if (!row) return fail(std::move(row.error()));
+  PlanView view{.row = *std::move(row)};
+  std::shared_ptr<const Policy> policy;
+  {
+    const std::lock_guard lock(mutex_);
+    policy = judged_by_;
+  }
+  if (const auto judged = judge_row(*policy, view.row); !judged) view.refused = judged.error().message;
+  const PlanTerms terms = (*directory)->find(*who);
+  view.plan = terms.plan;
+  view.is_default = view.plan.empty();
+  if (view.is_default) view.plan = policy->plans.fallback;
+  view.limits = terms.instead != nullptr ? *terms.instead : limits_of(*policy, view.plan);
+  return view;
+}
+
+Result<std::vector<PlanRow>> PlanDesk::list(std::string_view after, std::size_t most) const {
+  auto directory = needed();
+  if (!directory) return fail(std::move(directory.error()));
+  return (*directory)->list(after, most);
+}
+
+Result<PlanView> PlanDesk::write(PlanChange change, const Author& by) {
+  auto directory = needed();
+  if (!directory) return fail(std::move(directory.error()));
+  auto who = canonical_subject(change.subject);
+  if (!who) return fail(std::move(who.error()));
+  change.subject = *std::move(who);
+  std::shared_ptr<const Policy> policy;
+  {
+    const std::lock_guard lock(mutex_);
+    policy = judged_by_;
+  }
+  PlanRow row{.subject = change.subject};
+  if (change.kind == PlanChange::Kind::set_plan) {
+    row.has_plan = true;
+    row.plan = change.plan;
+  } else if (change.kind == PlanChange::Kind::set_override) {
+    row.has_override = true;
+    row.limits = change.limits;
+    row.until = change.until;
+  }
+  if (const auto judged = judge_row(*policy, row); !judged) return fail(judged.error());
+  if (auto written = (*directory)->write(change); !written) return fail(std::move(written.error()));
+  log(LogLevel::info, "a plan was changed",
+      {{"subject", change.subject},
+       {"plan", change.plan},
+       {"limits", change.limits},
+       {"who", by.who},
+       {"from", by.from},
+       {"reason", by.reason}});
+  return show(change.subject);
+}
+
+}  // namespace weir

@@ -1,0 +1,105 @@
+// Rows to terms. See plan_judge.h.
+#include "admin/plan_judge.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+#include "policy/overrides.h"
+#include "policy/subject.h"
+#include "weir/limit.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kShownBytes = 80;
+
+tl::unexpected<Error> refuse(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
+
+Result<std::string> judge_plan(const PlanPolicy& plans, const PlanRow& row) {
+  if (!row.has_plan) return std::string();
+  if (!row.plan) return refuse("its plan is NULL; write one of the tiers, or remove the row");
+  if (std::ranges::count(plans.tiers, *row.plan, &PlanTier::name) > 0) return *row.plan;
+  std::vector<std::string_view> names;
+  std::string known;
+  for (const PlanTier& tier : plans.tiers) {
+    names.push_back(tier.name);
+    known.append(known.empty() ? "" : ", ").append(tier.name);
+  }
+  const std::string_view meant = nearest(*row.plan, names);
+  return refuse("there is no plan " + in_quotes(*row.plan, kShownBytes) +
+                (meant.empty() ? "; the tiers are " + known : "; did you mean " + in_quotes(meant) + "?"));
+}
+
+// By every rule that would count it.
+Result<std::string> judge_limits(const Policy& policy, const std::string& limits) {
+  const auto compiled = [](const Quota& quota) { return compile(quota); };
+  std::vector<std::optional<Algorithm>> algorithms = {std::nullopt};
+  for (const Rule& rule : policy.rules) {
+    if (rule.by_plan && std::ranges::count(algorithms, rule.plan_algorithm) == 0) {
+      algorithms.push_back(rule.plan_algorithm);
+    }
+  }
+  for (const auto& algorithm : algorithms) {
+    const auto parsed = parse_limits(limits, algorithm, compiled);
+    if (!parsed) return refuse("its limits " + in_quotes(limits, kShownBytes) + ": " + parsed.error().message);
+    for (const RuleLimit& limit : *parsed) {
+      if (limit.quota.permits > 0) continue;
+      return refuse("its limits " + in_quotes(limits, kShownBytes) +
+                    " let nothing pass; whoever is to be shut out is banned: weir keys ban");
+    }
+  }
+  return limits;
+}
+
+Result<Micros> judge_until(const std::optional<std::string>& until) {
+  if (!until) return Micros{0};
+  std::int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(until->data(), until->data() + until->size(), seconds);
+  if (error == std::errc{} && end == until->data() + until->size()) {
+    if (seconds > 0 && seconds < kTimeEnd / 1'000'000) return Micros{seconds * 1'000'000};
+    return refuse("it ends at " + in_quotes(*until, kShownBytes) + ", which is no time of this century");
+  }
+  auto time = parse_time(*until);
+  if (!time) return refuse("it ends at " + in_quotes(*until, kShownBytes) + ": " + time.error().message);
+  return time;
+}
+
+}  // namespace
+
+Result<JudgedRow> judge_row(const Policy& policy, const PlanRow& row) {
+  auto plan = judge_plan(policy.plans, row);
+  if (!plan) return fail(std::move(plan.error()));
+  JudgedRow out{.plan = *std::move(plan)};
+  if (!row.has_override) return out;
+  if (!row.limits) return refuse("its limits are NULL; write them like 5000/minute, or remove the row");
+  auto limits = judge_limits(policy, *row.limits);
+  if (!limits) return fail(std::move(limits.error()));
+  out.instead = *std::move(limits);
+  const auto until = judge_until(row.until);
+  if (!until) return fail(until.error());
+  out.until = *until;
+  return out;
+}
+
+Result<std::string> canonical_subject(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kKinds = {"user", "tenant", "api_key", "ip"};
+  const std::size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (colon == text.npos || std::ranges::count(kKinds, kind) == 0) {
+    return refuse("who is " + in_quotes(text, kShownBytes) + "? Write user:42, tenant:acme, api_key:… or ip:192.0.2.1");
+  }
+  const std::string value(text.substr(colon + 1));
+  if (value.empty() || value.size() > 512) return refuse("a subject has 1 to 512 bytes behind " + std::string(kind));
+  if (kind == "ip" || kind == "api_key") {
+    const auto id = parse_subject(text);
+    if (!id) return fail(id.error());
+    return subject_text(*id);
+  }
+  return std::string(kind) + ':' + value;
+}
+
+}  // namespace weir

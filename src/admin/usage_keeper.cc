@@ -1,0 +1,120 @@
+// Writing what was spent. See usage_keeper.h.
+#include "admin/usage_keeper.h"
+
+#include <utility>
+
+#include "log.h"
+#include "policy/dimension.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kDayLong{86'400'000'000};
+
+}  // namespace
+
+UsageKeeper::UsageKeeper(Limiter& limiter, Gate& gate, UsageKeeperOptions options)
+    : limiter_(limiter), gate_(gate), options_(std::move(options)) {
+  if (options_.folder.empty() || gate_.spending_stats().places == 0) return;
+  if (const auto opened = files_.open(options_.folder); !opened) {
+    log(LogLevel::error, "what is spent is counted in memory only", {{"reason", opened.error().message}});
+    return;
+  }
+  has_files_ = true;
+  take_own();
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+UsageKeeper::~UsageKeeper() {
+  if (!has_files_) return;
+  thread_.request_stop();
+  thread_.join();
+  write();
+}
+
+void UsageKeeper::take_own() {
+  const auto files = files_.list();
+  if (!files) return log(LogLevel::error, "what was spent cannot be read", {{"reason", files.error().message}});
+  for (const UsageFiles::File& file : *files) {
+    if (file.seat != files_.seat()) continue;
+    const auto taken =
+        UsageFiles::read(file).and_then([&](std::string text) { return gate_.take_spending(std::move(text)); });
+    if (taken) continue;
+    const auto aside = UsageFiles::set_aside(file);
+    ++kept_.set_aside;
+    log(LogLevel::error, "a file of what was spent is damaged; its day begins anew",
+        {{"file", file.path}, {"reason", taken.error().message}, {"kept", aside ? *aside : aside.error().message}});
+  }
+}
+
+void UsageKeeper::work(const std::stop_token& stop) {
+  std::mutex nothing;
+  while (!stop.stop_requested()) {
+    std::unique_lock lock(nothing);
+    waiting_.wait_for(lock, stop, options_.every, [] { return false; });
+    if (!stop.stop_requested()) write();
+  }
+}
+
+void UsageKeeper::write() {
+  const Micros now = limiter_.now();
+  std::string error;
+  auto unsaved = gate_.unsaved_spending();
+  if (!unsaved) {
+    error = unsaved.error().message;
+    unsaved = std::vector<SavedSpending>{};
+  }
+  for (const SavedSpending& day : *unsaved) {
+    if (const auto written = files_.write(day.date, day.text)) {
+      gate_.spending_saved(day.day, day.version);
+    } else {
+      error = written.error().message;
+    }
+  }
+  const Micros oldest = now - kDayLong * (static_cast<std::int64_t>(options_.days) - 1);
+  files_.forget_before(time_text(std::max(oldest, Micros{0})).substr(0, 10));
+  const std::lock_guard lock(told_);
+  if (error.empty()) {
+    kept_.written_at = now;
+    if (!error_.empty()) log(LogLevel::info, "what is spent is kept on the disk again");
+  } else {
+    ++kept_.failures;
+    if (error != error_) log(LogLevel::error, "what is spent cannot be kept; it is counted on", {{"reason", error}});
+  }
+  error_ = error;
+}
+
+// One that cannot be read is left out, and that is said: it may be another version's.
+std::vector<std::string> UsageKeeper::texts_of_others() const {
+  std::vector<std::string> out;
+  const auto files = has_files_ ? files_.list() : std::vector<UsageFiles::File>{};
+  if (!files) {
+    log(LogLevel::warn, "what other processes spent cannot be read", {{"reason", files.error().message}});
+    return out;
+  }
+  for (const UsageFiles::File& file : *files) {
+    if (file.seat == files_.seat()) continue;
+    auto text = UsageFiles::read(file);
+    std::string error = text ? std::string() : text.error().message;
+    if (text) {
+      if (auto wrong = refuse_spending(*text)) error = wrong->message;
+    }
+    if (error.empty()) {
+      out.push_back(*std::move(text));
+    } else {
+      log(LogLevel::warn, "a file of what was spent is left out", {{"file", file.path}, {"reason", error}});
+    }
+  }
+  return out;
+}
+
+Result<SpendingReport> UsageKeeper::report(const SpendingQuery& query) {
+  return gate_.spending(query, texts_of_others());
+}
+
+UsageKept UsageKeeper::kept() const {
+  const std::lock_guard lock(told_);
+  return kept_;
+}
+
+}  // namespace weir

@@ -1,0 +1,184 @@
+// What requests spend, entered into the ledger, and told again. See weir/spending.h and gate_impl.h.
+//
+// A request has a line for each rule that it was charged to, however many limits the rule has. What is entered is what
+// was asked for, not what a limit had room for: a commit of more than there was is billed whole.
+#include "weir/spending.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "few.h"
+#include "gate/gate_impl.h"
+#include "gate/spending_report.h"
+#include "nearest.h"
+#include "policy/key_name.h"
+#include "policy/subject.h"
+
+namespace weir {
+namespace {
+
+constexpr std::int64_t kDaysAsked = 30;
+
+std::uint64_t magnitude(std::int64_t n) {
+  return n < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+}
+
+Sums sums_of(std::int64_t cost) {
+  return cost < 0 ? Sums{.returned = magnitude(cost)} : Sums{.spent = magnitude(cost)};
+}
+
+}  // namespace
+
+// Lines of one request, and the room for whom they are about.
+class Gate::Impl::Lines {
+ public:
+  Lines(const Rulebook& book, const Bill& bill) : book_(book), bill_(bill) {}
+
+  // Of the rule that the charge with this number is of; a rule's charges follow each other, and its first counts.
+  void add(std::size_t charge, const Sums& sums) {
+    if (sums == Sums{}) return;
+    const BookLimit& limit = *bill_.limits[charge];
+    const BookRule& rule = book_.rule(limit.rule);
+    if (rule.rule->by_hand) return;
+    SubjectRoom& room = rooms_[lines_.size()];
+    Ledger::Line& line = lines_.add();
+    line.rule = rule.counts;
+    line.subject =
+        subject_of(key_body(bill_.charges[charge].key, limit.suffix), *rule.per, book_.policy().identity, room);
+    line.sums = sums;
+  }
+  bool is_first_of_rule(std::size_t charge) const {
+    return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule;
+  }
+  void enter(Impl& gate, Micros now) {
+    if (lines_.size() > 0) gate.ledger.add(lines_.all(), now == Micros{0} ? gate.limiter.now() : now);
+  }
+
+ private:
+  const Rulebook& book_;
+  const Bill& bill_;
+  Few<Ledger::Line, kChargesMax> lines_;
+  std::array<SubjectRoom, kChargesMax> rooms_;
+};
+
+void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now) noexcept {
+  if (!ledger.is_on() || bill.charges.size() == 0) return;
+  Lines lines(*answer.rules, bill);
+  if (answer.why == Why::limited) {
+    lines.add(answer.binding, {.denied = bill.charges[answer.binding].cost > 0 ? 1U : 0U});
+  } else if (answer.allowed) {
+    for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+      if (lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost));
+    }
+  }
+  lines.enter(*this, now);
+}
+
+void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved) noexcept {
+  if (!ledger.is_on() || reserved.size() != bill.charges.size() || reserved.empty()) return;
+  Lines lines(*answer.rules, bill);
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    if (lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost - reserved[i]));
+  }
+  lines.enter(*this, Micros{0});
+}
+
+void Gate::Impl::post_part(const Bill& bill, const Answer& answer, std::span<const bool> is_new, Micros now) noexcept {
+  if (!ledger.is_on() || bill.charges.size() == 0) return;
+  Lines lines(*answer.rules, bill);
+  if (answer.why == Why::limited) {
+    if (is_new[answer.binding]) lines.add(answer.binding, {.denied = bill.charges[answer.binding].cost > 0 ? 1U : 0U});
+  } else if (answer.allowed) {
+    for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+      if (is_new[i] && lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost));
+    }
+  }
+  lines.enter(*this, now);
+}
+
+void Gate::Impl::post_denial(const BookRule& rule, const Rulebook& book, std::string_view body, Micros now) noexcept {
+  if (!ledger.is_on() || rule.rule->by_hand) return;
+  SubjectRoom room;
+  const Ledger::Line line{rule.counts, subject_of(body, *rule.per, book.policy().identity, room), {.denied = 1}};
+  ledger.add({&line, 1}, now);
+}
+
+namespace {
+
+// The days that are asked about, in numbers; `from` and `to` of the report are set.
+Result<std::pair<std::int64_t, std::int64_t>> days_of(const SpendingQuery& query, std::int64_t today,
+                                                      SpendingReport& out) {
+  std::int64_t to = today;
+  if (!query.to.empty()) {
+    const auto day = parse_day(query.to);
+    if (!day) return fail(day.error());
+    to = *day;
+  }
+  const auto days = query.days > 0 ? static_cast<std::int64_t>(std::min<std::size_t>(query.days, 36'500)) : kDaysAsked;
+  std::int64_t from = std::max<std::int64_t>(to - days + 1, 0);
+  if (!query.from.empty()) {
+    const auto day = parse_day(query.from);
+    if (!day) return fail(day.error());
+    from = *day;
+  }
+  out.from = day_text(from);
+  out.to = day_text(to);
+  if (from > to)
+    return fail(ErrorCode::invalid_argument, "the first day, " + out.from + ", is after the last, " + out.to);
+  return std::pair{from, to};
+}
+
+}  // namespace
+
+std::optional<Error> refuse_spending(std::string_view text) {
+  auto accounts = parse_accounts(text);
+  if (accounts) return {};
+  return std::move(accounts.error());
+}
+
+Result<SpendingReport> Gate::spending(const SpendingQuery& query, std::span<const std::string> others) const noexcept {
+  return guarded([&]() -> Result<SpendingReport> {
+    Ledger& ledger = impl_->ledger;
+    if (!ledger.is_on()) return fail(ErrorCode::not_found, "spending is not counted here");
+    SpendingReport out;
+    std::string id;
+    if (!query.subject.empty()) {
+      auto parsed = parse_subject(query.subject);
+      if (!parsed) return fail(std::move(parsed.error()));
+      id = ledger.kept_id(*std::move(parsed));
+    }
+    const Micros now = impl_->limiter.now();
+    const auto days = days_of(query, now / kDay, out);
+    if (!days) return fail(days.error());
+    ledger.enter_all(now);
+    std::vector<DayAccounts> accounts = ledger.days(days->first, days->second);
+    for (const std::string& text : others) {
+      auto other = parse_accounts(text);
+      if (!other) return fail(std::move(other.error()));
+      if (other->day >= days->first && other->day <= days->second) accounts.push_back(*std::move(other));
+    }
+    if (query.subject.empty()) {
+      report_top(accounts, query.rule, query.top, out);
+    } else {
+      report_subject(accounts, id, query.rule, out);
+    }
+    return out;
+  });
+}
+
+Result<std::vector<SavedSpending>> Gate::unsaved_spending() noexcept {
+  return guarded([&]() -> Result<std::vector<SavedSpending>> { return impl_->ledger.unsaved(impl_->limiter.now()); });
+}
+
+void Gate::spending_saved(std::int64_t day, std::uint64_t version) noexcept { impl_->ledger.saved(day, version); }
+
+Result<void> Gate::take_spending(std::string text) noexcept {
+  return guarded([&] { return impl_->ledger.take(std::move(text), impl_->limiter.now()); });
+}
+
+SpendingStats Gate::spending_stats() const noexcept { return impl_->ledger.stats(); }
+
+}  // namespace weir

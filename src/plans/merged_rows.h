@@ -1,0 +1,38 @@
+// Two lists of rows, of plans and of overrides, each in the order of its subjects, as one.
+//
+// Done here rather than by a JOIN: two short walks along an index are several times as fast. Pure; any thread. Tested
+// by sqlite_source_test.cc and postgres_source_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "plans/plan_source.h"
+
+namespace weir {
+
+// The first so many of both; right as long as each list has so many, or all that there are.
+inline std::vector<PlanRow> merged_rows(std::vector<PlanRow> plans, std::vector<PlanRow> overrides, std::size_t most) {
+  if (overrides.empty()) return plans;
+  std::vector<PlanRow> rows;
+  auto plan = plans.begin();
+  auto instead = overrides.begin();
+  while (rows.size() < most && (plan != plans.end() || instead != overrides.end())) {
+    if (instead == overrides.end() || (plan != plans.end() && plan->subject < instead->subject)) {
+      rows.push_back(std::move(*plan++));
+    } else if (plan == plans.end() || instead->subject < plan->subject) {
+      rows.push_back(std::move(*instead++));
+    } else {
+      PlanRow& row = rows.emplace_back(std::move(*plan++));
+      row.has_override = true;
+      row.limits = std::move(instead->limits);
+      row.until = std::move(instead->until);
+      if (row.error.empty()) row.error = std::move(instead->error);
+      ++instead;
+    }
+  }
+  return rows;
+}
+
+}  // namespace weir

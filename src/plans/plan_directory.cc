@@ -1,0 +1,439 @@
+// The directory's thread: connecting, waiting for changes, serving those who ask. See plan_directory.h; what it reads
+// when is in plan_reader.h, what it remembers in plan_cache.h.
+//
+// After an error everything is opened anew, after a pause of random length that grows to half a second: however long
+// the database was away, its answers are fresh soon after.
+#include "plans/plan_directory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <future>
+#include <iterator>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "nearest.h"
+#include "plans/plan_cache.h"
+#include "plans/plan_memory.h"
+#include "plans/plan_reader.h"
+#include "plans/refusals.h"
+#include "plans/subject.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kWantedMax = 16'384;  // subjects that wait to be looked up
+constexpr std::size_t kWantedAtOnce = 256;
+constexpr Micros kIdleMax{1'000'000};
+constexpr Micros kPauseFirst{50'000}, kPauseMax{500'000};
+constexpr Micros kTick{100'000};
+constexpr Micros kRememberEvery{10'000'000};
+constexpr std::int64_t kWaitShare = 10;  // of the time of those who ask, at most a tenth is waiting
+constexpr Micros kWaitAhead{500'000};
+
+}  // namespace
+
+struct PlanDirectory::Impl {
+  Impl(std::unique_ptr<PlanSource> from, PlanDirectoryOptions given)
+      : source(std::move(from)),
+        options(std::move(given)),
+        own_clock(options.clock == nullptr ? make_system_clock() : nullptr),
+        clock(options.clock == nullptr ? *own_clock : *options.clock),
+        cache(options.subjects_max),
+        refusals(options.tell),
+        reader(*source, cache, refusals, {options.subjects_max, options.refresh}),
+        judge(options.judge),
+        contact_at(clock.now()),
+        random(std::random_device{}()) {}
+
+  void run();
+  bool step();
+  void pause();
+  Result<void> turn();
+  void run_jobs();
+  void judge_if_new();
+  void come_up();
+  void go_down(const Error& error);
+  void note_contact();
+  void recall();
+  enum class Moment { now_and_then, end };
+  void remember(Moment moment);
+  bool is_stopping() {
+    const std::lock_guard lock(work_mutex);
+    return stopping;
+  }
+  void want(std::string_view subject);
+  void wake_all() {
+    source->wake();
+    nap.wake();
+  }
+  template <class T, class Ask>
+  Result<T> ask(Ask question);
+  bool may_wait(Micros now) const;
+  void note_wait(Micros begun, Micros ended);
+
+  const std::unique_ptr<PlanSource> source;
+  const PlanDirectoryOptions options;
+  const std::shared_ptr<const Clock> own_clock;
+  const Clock& clock;
+  PlanCache cache;
+  Refusals refusals;
+
+  PlanReader reader;  // of the thread, as are the two below
+  bool is_open = false;
+  std::uint64_t remembered_edits = 0;
+  Micros remember_at{0};
+  std::string memory_error;  // that was told
+  Micros pause_max{kPauseFirst};
+
+  std::mutex work_mutex;  // guards what the thread is given to do
+  std::deque<std::string> wanted;
+  std::deque<std::function<void()>> jobs;
+  std::function<Result<JudgedRow>(const PlanRow&)> judge;
+  bool has_new_judge = true, stopping = false;
+
+  mutable std::mutex state_mutex;  // guards what the thread tells
+  std::condition_variable was_read;
+  bool is_up = false, is_read = false, is_away_told = false;
+  std::string error = "it was not reached yet";
+  Micros contact_at;
+  std::uint64_t failures = 0, lookups = 0, changes = 0;
+
+  std::atomic<bool> waiting_pays{true};  // until one has waited in vain
+  std::atomic<std::uint64_t> waits{0}, waits_in_vain{0};
+  std::atomic<std::int64_t> waited_to_us{0};  // as far as the time reaches that was paid for with waiting
+  std::minstd_rand random;
+  Sleeper nap;
+  std::thread thread;
+};
+
+void PlanDirectory::Impl::run() {
+  recall();
+  while (!is_stopping()) {
+    if (!step()) pause();
+  }
+  run_jobs();
+  remember(Moment::end);
+}
+
+void PlanDirectory::Impl::recall() {
+  if (options.memory.empty()) return;
+  judge_if_new();
+  const auto rows = read_plan_memory(options.memory, options.memory_of);
+  if (rows) {
+    reader.recall(*rows, clock.now());
+    remembered_edits = cache.edits();
+  } else if (rows.error().code != ErrorCode::not_found && options.tell) {
+    options.tell({PlanEvent::Kind::not_remembered, "", rows.error().message});
+  }
+}
+
+// Not in the middle of a reading, and not before there was a whole one: half of the truth must not take the place of
+// all of it.
+void PlanDirectory::Impl::remember(Moment moment) {
+  if (options.memory.empty() || !reader.was_read() || cache.edits() == remembered_edits) return;
+  const Micros now = clock.now();
+  if (moment == Moment::now_and_then && (now < remember_at || !reader.is_idle(now))) return;
+  remember_at = now + kRememberEvery;
+  const std::uint64_t edits = cache.edits();
+  std::vector<RememberedRow> rows;
+  PlanCache::Walk walk;
+  std::vector<PlanCache::Seen> seen;
+  for (bool is_more = true; is_more; seen.clear()) {
+    is_more = cache.next(walk, kWantedAtOnce, seen);
+    for (PlanCache::Seen& one : seen) {
+      if (!one.text.empty()) rows.push_back({std::move(one.subject), std::move(one.text)});
+    }
+  }
+  const Result<void> written = write_plan_memory(options.memory, options.memory_of, rows);
+  if (written) {
+    remembered_edits = edits;
+    memory_error.clear();
+  } else if (std::exchange(memory_error, written.error().message) != written.error().message && options.tell) {
+    options.tell({PlanEvent::Kind::not_remembered, "", written.error().message});
+  }
+}
+
+// False if the database cannot be used now.
+bool PlanDirectory::Impl::step() {
+  try {
+    judge_if_new();
+    const Result<void> done = is_open ? turn() : source->connect();
+    if (!done) {
+      go_down(done.error());
+      return false;
+    }
+    if (!is_open) come_up();
+    return true;
+  } catch (const std::exception& thrown) {
+    go_down({ErrorCode::exhausted, std::string("plans could not be read: ") + thrown.what()});
+    return false;
+  }
+}
+
+void PlanDirectory::Impl::pause() {
+  const Micros until = clock.now() + Micros{std::uniform_int_distribution<std::int64_t>(0, pause_max.count())(random)};
+  pause_max = std::min(2 * pause_max, kPauseMax);
+  run_jobs();
+  while (clock.now() < until && !is_stopping()) {
+    clock.sleep(nap, until);
+    run_jobs();
+    judge_if_new();
+  }
+}
+
+Result<void> PlanDirectory::Impl::turn() {
+  run_jobs();
+  const Micros now = clock.now();
+  cache.set_tick(static_cast<std::uint32_t>(now / kTick));
+  refusals.tell_the_rest(now);
+  std::vector<std::string> batch;
+  bool is_more = false;
+  {
+    const std::lock_guard lock(work_mutex);
+    for (; !wanted.empty() && batch.size() < kWantedAtOnce; wanted.pop_front()) {
+      batch.push_back(std::move(wanted.front()));
+    }
+    is_more = !wanted.empty();
+  }
+  if (!batch.empty()) {
+    if (Result<void> done = reader.look_up(batch, PlanCache::Room::make, now); !done) {
+      const std::lock_guard lock(work_mutex);
+      wanted.insert(wanted.begin(), std::move_iterator(batch.begin()), std::move_iterator(batch.end()));
+      return done;
+    }
+    waiting_pays.store(true, std::memory_order_relaxed);
+  }
+  if (Result<void> done = reader.turn(now); !done) return done;
+  note_contact();
+  remember(Moment::now_and_then);
+  const bool is_idle = !is_more && reader.is_idle(now);
+  Result<PlanSource::Changes> changed =
+      source->wait(is_idle ? std::clamp(reader.next_at() - now, Micros{0}, kIdleMax) : Micros{0});
+  if (!changed) return fail(changed.error());
+  if (changed->all) {
+    reader.read_all();
+  } else if (!changed->subjects.empty()) {
+    reader.read(std::move(changed->subjects));
+  }
+  note_contact();
+  return {};
+}
+
+void PlanDirectory::Impl::run_jobs() {
+  for (;;) {
+    std::function<void()> job;
+    {
+      const std::lock_guard lock(work_mutex);
+      if (jobs.empty()) return;
+      job = std::move(jobs.front());
+      jobs.pop_front();
+    }
+    job();
+  }
+}
+
+void PlanDirectory::Impl::judge_if_new() {
+  std::function<Result<JudgedRow>(const PlanRow&)> by;
+  {
+    const std::lock_guard lock(work_mutex);
+    if (!std::exchange(has_new_judge, false)) return;
+    by = judge;
+  }
+  reader.judge_by(std::move(by), clock.now());
+}
+
+void PlanDirectory::Impl::come_up() {
+  is_open = true;
+  pause_max = kPauseFirst;
+  reader.start_over();
+  waiting_pays.store(true, std::memory_order_relaxed);
+  bool is_back = false;
+  {
+    const std::lock_guard lock(state_mutex);
+    is_up = true;
+    error.clear();
+    is_back = std::exchange(is_away_told, false);
+  }
+  note_contact();
+  if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the database of plans answers again"});
+}
+
+void PlanDirectory::Impl::go_down(const Error& why) {
+  is_open = false;
+  waiting_pays.store(false, std::memory_order_relaxed);
+  bool is_news = false;
+  {
+    const std::lock_guard lock(state_mutex);
+    is_news = !is_away_told || error != why.message;
+    is_up = false;
+    is_away_told = true;
+    error = why.message;
+    ++failures;
+  }
+  if (is_news && options.tell) options.tell({PlanEvent::Kind::away, "", why.message});
+}
+
+void PlanDirectory::Impl::note_contact() {
+  const Micros now = clock.now();
+  const std::lock_guard lock(state_mutex);
+  contact_at = now;
+  lookups = reader.lookups();
+  changes = reader.changes();
+  if (!is_read && reader.was_read()) {
+    is_read = true;
+    was_read.notify_all();
+  }
+}
+
+void PlanDirectory::Impl::want(std::string_view subject) {
+  bool is_first = false, is_taken = false;
+  {
+    const std::lock_guard lock(work_mutex);
+    is_first = wanted.empty();
+    is_taken = wanted.size() < kWantedMax;
+    if (is_taken) wanted.emplace_back(subject);
+  }
+  if (!is_taken) cache.not_queued(subject);
+  if (is_first) source->wake();
+}
+
+// So that a flood of new subjects does not make its callers wait all the time: a tenth of it is theirs, and a little
+// more at first.
+bool PlanDirectory::Impl::may_wait(Micros now) const {
+  return waited_to_us.load(std::memory_order_relaxed) < (now + kWaitAhead).count();
+}
+
+void PlanDirectory::Impl::note_wait(Micros begun, Micros ended) {
+  const std::int64_t cost = kWaitShare * (ended - begun).count();
+  std::int64_t before = waited_to_us.load(std::memory_order_relaxed);
+  while (!waited_to_us.compare_exchange_weak(before, std::max(before, begun.count()) + cost)) {
+  }
+}
+
+// Lets the thread ask, between two of its own questions.
+template <class T, class Ask>
+Result<T> PlanDirectory::Impl::ask(Ask question) {
+  std::promise<Result<T>> answer;
+  {
+    const std::lock_guard lock(work_mutex);
+    jobs.push_back([&] {
+      if (is_open) {
+        answer.set_value(question());
+        return;
+      }
+      std::string why;
+      {
+        const std::lock_guard state_lock(state_mutex);
+        why = error;
+      }
+      answer.set_value(fail(ErrorCode::unavailable, std::move(why)));
+    });
+  }
+  wake_all();
+  return answer.get_future().get();
+}
+
+PlanDirectory::PlanDirectory(std::unique_ptr<PlanSource> source, PlanDirectoryOptions options)
+    : impl_(std::make_unique<Impl>(std::move(source), std::move(options))) {
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+PlanDirectory::~PlanDirectory() {
+  {
+    const std::lock_guard lock(impl_->work_mutex);
+    impl_->stopping = true;
+  }
+  impl_->wake_all();
+  impl_->thread.join();
+}
+
+PlanTerms PlanDirectory::find(std::string_view subject) noexcept {
+  if (subject.size() > kSubjectBytesMax) return {};
+  try {
+    bool wants_lookup = false;
+    PlanTerms terms = impl_->cache.find(subject, wants_lookup);
+    if (wants_lookup) impl_->want(subject);
+    if (terms.until != Micros{0} && impl_->clock.now() >= terms.until) terms.instead = nullptr;
+    return terms;
+  } catch (const std::exception&) {
+    return {.is_pending = true};  // no memory for one more
+  }
+}
+
+bool PlanDirectory::wait(std::string_view subject) noexcept {
+  if (subject.size() > kSubjectBytesMax) return true;
+  const Micros begun = impl_->clock.now();
+  const bool pays = impl_->waiting_pays.load(std::memory_order_relaxed) && impl_->may_wait(begun);
+  if (pays) impl_->waits.fetch_add(1, std::memory_order_relaxed);
+  const PlanCache::Waited waited = impl_->cache.wait(subject, pays ? impl_->options.wait : Micros{0});
+  if (pays) impl_->note_wait(begun, impl_->clock.now());
+  if (pays && waited == PlanCache::Waited::in_vain) {
+    impl_->waits_in_vain.fetch_add(1, std::memory_order_relaxed);
+    impl_->waiting_pays.store(false, std::memory_order_relaxed);
+  }
+  return waited == PlanCache::Waited::known;
+}
+
+void PlanDirectory::judge_by(std::function<Result<JudgedRow>(const PlanRow&)> judge) {
+  {
+    const std::lock_guard lock(impl_->work_mutex);
+    impl_->judge = std::move(judge);
+    impl_->has_new_judge = true;
+  }
+  impl_->wake_all();
+}
+
+bool PlanDirectory::wait_until_read(Micros most) {
+  std::unique_lock lock(impl_->state_mutex);
+  return impl_->was_read.wait_for(lock, most, [&] { return impl_->is_read; });
+}
+
+PlanStatus PlanDirectory::status() const {
+  PlanStatus status;
+  const Micros now = impl_->clock.now();
+  {
+    const std::lock_guard lock(impl_->state_mutex);
+    status.is_up = impl_->is_up;
+    status.error = impl_->error;
+    status.age = std::max(now - impl_->contact_at, Micros{0});
+    status.failures = impl_->failures;
+    status.lookups = impl_->lookups;
+    status.changes = impl_->changes;
+  }
+  status.subjects = impl_->cache.size();
+  status.pending = impl_->cache.pending();
+  status.evicted = impl_->cache.evicted();
+  status.waits = impl_->waits.load(std::memory_order_relaxed);
+  status.waits_in_vain = impl_->waits_in_vain.load(std::memory_order_relaxed);
+  status.refused = impl_->refusals.total();
+  status.refused_rows = impl_->refusals.last();
+  return status;
+}
+
+Result<void> PlanDirectory::write(const PlanChange& change) {
+  return impl_->ask<void>([&]() -> Result<void> {
+    if (Result<void> written = impl_->source->write(change); !written) return written;
+    return impl_->reader.look_up({&change.subject, 1}, PlanCache::Room::make, impl_->clock.now());
+  });
+}
+
+Result<PlanRow> PlanDirectory::look(const std::string& subject) {
+  return impl_->ask<PlanRow>([&]() -> Result<PlanRow> {
+    Result<std::vector<PlanRow>> rows = impl_->source->find({&subject, 1});
+    if (!rows) return fail(rows.error());
+    if (rows->empty()) return fail(ErrorCode::not_found, "the database has nothing of " + in_quotes(subject));
+    return std::move(rows->front());
+  });
+}
+
+Result<std::vector<PlanRow>> PlanDirectory::list(std::string_view after, std::size_t most) {
+  return impl_->ask<std::vector<PlanRow>>([&] { return impl_->source->all(after, most); });
+}
+
+}  // namespace weir

@@ -1,0 +1,424 @@
+// A directory of plans over a database that a script plays: what a check is told while the database is slow, away, or
+// talks nonsense. Over real ones: sqlite_directory_test.cc and postgres_source_test.cc.
+#include "plans/plan_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "plans/test_database.h"
+
+namespace weir {
+namespace {
+
+using Kind = PlanChange::Kind;
+
+// A database as a test wants it.
+class ScriptedSource final : public PlanSource {
+ public:
+  struct Script {
+    std::mutex mutex;  // guards all of this
+    std::condition_variable changed;
+    std::map<std::string, PlanRow> rows;
+    std::map<std::string, int> found;  // how often each was asked for
+    Changes changes;
+    bool is_dead = false, is_stuck = false, has_pages = true;
+    int batches = 0, connects = 0;
+    std::size_t batch_max = 0;
+    bool woken = false;
+
+    void set(const std::string& subject, const std::string& plan) {
+      const std::lock_guard lock(mutex);
+      rows[subject] = {.subject = subject, .has_plan = true, .plan = plan};
+    }
+    void tell(Changes what) {
+      const std::lock_guard lock(mutex);
+      changes = std::move(what);
+      changed.notify_all();
+    }
+    void kill(bool dead) {
+      const std::lock_guard lock(mutex);
+      is_dead = dead;
+      changed.notify_all();
+    }
+    void stick(bool stuck) {
+      const std::lock_guard lock(mutex);
+      is_stuck = stuck;
+      changed.notify_all();
+    }
+    int asked(const std::string& subject) {
+      const std::lock_guard lock(mutex);
+      return found[subject];
+    }
+  };
+
+  explicit ScriptedSource(std::shared_ptr<Script> script) : script_(std::move(script)) {}
+
+  Result<void> connect() override {
+    std::unique_lock lock(script_->mutex);
+    ++script_->connects;
+    return alive(lock);
+  }
+  Result<std::vector<PlanRow>> find(std::span<const std::string> subjects) override {
+    std::unique_lock lock(script_->mutex);
+    if (Result<void> is = alive(lock); !is) return fail(is.error());
+    ++script_->batches;
+    script_->batch_max = std::max(script_->batch_max, subjects.size());
+    std::vector<PlanRow> rows;
+    for (const std::string& subject : subjects) {
+      ++script_->found[subject];
+      if (const auto row = script_->rows.find(subject); row != script_->rows.end()) rows.push_back(row->second);
+    }
+    return rows;
+  }
+  Result<std::vector<PlanRow>> all(std::string_view after, std::size_t most) override {
+    std::unique_lock lock(script_->mutex);
+    if (!script_->has_pages) return fail(ErrorCode::not_found, "one by one");
+    if (Result<void> is = alive(lock); !is) return fail(is.error());
+    std::vector<PlanRow> rows;
+    for (auto row = script_->rows.upper_bound(std::string(after)); row != script_->rows.end() && rows.size() < most;
+         ++row) {
+      rows.push_back(row->second);
+    }
+    return rows;
+  }
+  Result<Changes> wait(Micros most) override {
+    std::unique_lock lock(script_->mutex);
+    if (Result<void> is = alive(lock); !is) return fail(is.error());
+    const auto is_news = [&] {
+      return script_->woken || script_->is_dead || script_->changes.all || !script_->changes.subjects.empty();
+    };
+    script_->changed.wait_for(lock, most, is_news);
+    script_->woken = false;
+    if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is away");
+    return std::exchange(script_->changes, {});
+  }
+  void wake() noexcept override {
+    const std::lock_guard lock(script_->mutex);
+    script_->woken = true;
+    script_->changed.notify_all();
+  }
+  Result<void> write(const PlanChange& change) override {
+    std::unique_lock lock(script_->mutex);
+    if (Result<void> is = alive(lock); !is) return is;
+    script_->rows[change.subject] = {.subject = change.subject, .has_plan = true, .plan = change.plan};
+    return {};
+  }
+
+ private:
+  Result<void> alive(std::unique_lock<std::mutex>& lock) {
+    script_->changed.wait(lock, [&] { return !script_->is_stuck; });
+    if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is away");
+    return {};
+  }
+
+  const std::shared_ptr<Script> script_;
+};
+
+struct PlanDirectoryTest : testing::Test {
+  std::shared_ptr<ScriptedSource::Script> script = std::make_shared<ScriptedSource::Script>();
+  std::mutex told_mutex;
+  std::vector<PlanEvent> told;
+
+  PlanDirectoryOptions options() {
+    return {.judge = strict_judge, .tell = [this](const PlanEvent& event) {
+              const std::lock_guard lock(told_mutex);
+              told.push_back(event);
+            }};
+  }
+  std::unique_ptr<PlanDirectory> make(PlanDirectoryOptions with) {
+    return std::make_unique<PlanDirectory>(std::make_unique<ScriptedSource>(script), std::move(with));
+  }
+  std::unique_ptr<PlanDirectory> make() { return make(options()); }
+  std::size_t told_of(PlanEvent::Kind kind) {
+    const std::lock_guard lock(told_mutex);
+    return static_cast<std::size_t>(std::ranges::count(told, kind, &PlanEvent::kind));
+  }
+};
+
+TEST_F(PlanDirectoryTest, WhatTheTablesHoldIsKnownBeforeAnybodyAsks) {
+  for (int i = 0; i < 5'000; ++i) script->set(user(i), "pro");
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  EXPECT_EQ(plans->find("user:4999").plan, "pro");
+  EXPECT_FALSE(plans->find("user:4999").is_pending);
+  EXPECT_EQ(script->asked("user:4999"), 0);
+  EXPECT_EQ(plans->status().subjects, 5'000u);
+  EXPECT_TRUE(plans->status().is_up);
+}
+
+TEST_F(PlanDirectoryTest, ASubjectThatManyAskForIsLookedUpOnce) {
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  script->set("user:1", "pro");  // and no change is told
+  script->stick(true);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1'000; ++i) {
+        EXPECT_TRUE(plans->find("user:1").is_pending);
+        EXPECT_EQ(plans->find("user:1").plan, "");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(plans->status().pending, 1u);
+  script->stick(false);
+  until_plan(*plans, "user:1", "pro");
+  EXPECT_EQ(script->asked("user:1"), 1);
+  EXPECT_EQ(plans->status().pending, 0u);
+}
+
+TEST_F(PlanDirectoryTest, ACheckWaitsForItsSubjectButNotForLong) {
+  PlanDirectoryOptions with = options();
+  with.wait = Micros{20'000'000};
+  const auto plans = make(with);
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  script->set("user:1", "pro");
+  EXPECT_TRUE(plans->find("user:1").is_pending);
+  EXPECT_TRUE(plans->wait("user:1"));
+  EXPECT_EQ(plans->find("user:1").plan, "pro");
+  EXPECT_TRUE(plans->wait("user:1"));
+}
+
+TEST_F(PlanDirectoryTest, AfterOneHasWaitedInVainNobodyWaitsUntilThereAreAnswersAgain) {
+  PlanDirectoryOptions with = options();
+  with.wait = Micros{50'000};
+  const auto plans = make(with);
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  script->stick(true);
+  plans->find("user:1");
+  EXPECT_FALSE(plans->wait("user:1"));
+  EXPECT_EQ(plans->status().waits_in_vain, 1u);
+  const auto start = read_stopwatch();
+  for (int i = 0; i < 1'000; ++i) {
+    plans->find(user(i));
+    EXPECT_FALSE(plans->wait(user(i)));
+  }
+  EXPECT_LT(seconds_since(start), 10);  // 50 if they waited
+  EXPECT_EQ(plans->status().waits_in_vain, 1u);
+  EXPECT_EQ(plans->status().waits, 1u);
+  script->stick(false);
+  until([&] { return plans->status().pending == 0; });
+  plans->find("user:2000");
+  EXPECT_TRUE(plans->wait("user:2000"));
+}
+
+TEST_F(PlanDirectoryTest, UnknownSubjectsAreRememberedAsOfTheDefaultPlan) {
+  const auto plans = make();
+  until_plan(*plans, "user:nobody", "");
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(plans->find("user:nobody").is_pending);
+  EXPECT_EQ(script->asked("user:nobody"), 1);
+}
+
+TEST_F(PlanDirectoryTest, AChangeThatIsToldIsSeen) {
+  script->set("user:1", "free");
+  script->set("user:2", "free");
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  script->set("user:1", "pro");
+  script->tell({.subjects = {"user:1"}});
+  until_plan(*plans, "user:1", "pro");
+  script->set("user:2", "enterprise");
+  script->tell({.all = true});
+  until_plan(*plans, "user:2", "enterprise");
+  {
+    const std::lock_guard lock(script->mutex);
+    script->rows.clear();
+  }
+  script->tell({.all = true});
+  until_plan(*plans, "user:1", "");
+  until_plan(*plans, "user:2", "");
+  EXPECT_EQ(plans->status().changes, 4u);
+}
+
+TEST_F(PlanDirectoryTest, WithAQueryAllWhoAreKnownAreAskedForAgain) {
+  script->has_pages = false;
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  for (int i = 0; i < 3'000; ++i) plans->find(user(i));
+  until([&] { return plans->status().pending == 0; });
+  for (int i = 0; i < 3'000; ++i) script->set(user(i), "pro");
+  script->tell({.all = true});
+  for (int i = 0; i < 3'000; ++i) until_plan(*plans, user(i), "pro");
+  EXPECT_LE(script->batch_max, 256u);
+}
+
+TEST_F(PlanDirectoryTest, EverybodyIsAskedForAgainNowAndThen) {
+  script->set("user:1", "free");
+  PlanDirectoryOptions with = options();
+  with.refresh = Micros{50'000};
+  const auto plans = make(with);
+  until_plan(*plans, "user:1", "free");
+  until_plan(*plans, "user:2", "");
+  script->set("user:1", "pro");
+  script->set("user:2", "pro");
+  until_plan(*plans, "user:1", "pro");
+  until_plan(*plans, "user:2", "pro");
+}
+
+TEST_F(PlanDirectoryTest, WhileTheDatabaseIsAwayWhatItSaidHolds) {
+  ManualClock clock(Micros{1'000'000'000});
+  script->set("user:1", "pro");
+  PlanDirectoryOptions with = options();
+  with.clock = &clock;
+  with.wait = Micros{1'000'000};
+  const auto plans = make(with);
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  EXPECT_EQ(plans->status().age, Micros{0});
+  script->kill(true);
+  until([&] { return !plans->status().is_up; });
+  clock.advance(Micros{1});
+  EXPECT_EQ(plans->find("user:1").plan, "pro");
+  EXPECT_TRUE(plans->find("user:2").is_pending);
+  EXPECT_FALSE(plans->wait("user:2"));
+  EXPECT_EQ(plans->status().waits, 0u);  // it costs a check nothing
+  EXPECT_EQ(plans->status().error, "the database is away");
+  EXPECT_EQ(plans->look("user:1").error().message, "the database is away");
+  EXPECT_FALSE(plans->write({Kind::set_plan, "user:1", "free"}));
+  clock.advance(Micros{10'000'000});
+  EXPECT_GE(plans->status().age, Micros{10'000'000});
+  until([&] {
+    clock.advance(Micros{500'000});
+    return plans->status().failures >= 5;
+  });
+  EXPECT_EQ(told_of(PlanEvent::Kind::away), 1u);
+  EXPECT_EQ(told_of(PlanEvent::Kind::back), 0u);
+
+  script->set("user:1", "enterprise");
+  script->set("user:2", "pro");
+  script->kill(false);
+  until([&] {
+    clock.advance(Micros{500'000});
+    return plans->find("user:1").plan == "enterprise" && plans->find("user:2").plan == "pro";
+  });
+  EXPECT_TRUE(plans->status().is_up);
+  EXPECT_EQ(plans->status().error, "");
+  EXPECT_EQ(told_of(PlanEvent::Kind::back), 1u);
+}
+
+TEST_F(PlanDirectoryTest, ADatabaseThatIsAwayFromTheStartLeavesEverybodyTheDefault) {
+  script->kill(true);
+  const auto plans = make();
+  EXPECT_FALSE(plans->wait_until_read(Micros{50'000}));
+  EXPECT_EQ(plans->find("user:1").plan, "");
+  EXPECT_TRUE(plans->find("user:1").is_pending);
+  script->set("user:1", "pro");
+  script->kill(false);
+  until_plan(*plans, "user:1", "pro");
+  EXPECT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+}
+
+TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
+  for (int i = 0; i < 10; ++i) script->set(user(i), "pro");
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  {
+    const std::lock_guard lock(script->mutex);
+    script->rows["user:0"].plan = std::nullopt;
+    script->rows["user:1"].plan = "";
+    script->rows["user:2"].plan = "gold";
+    script->rows["user:3"] = {.subject = "user:3", .has_override = true, .limits = "-5/minute"};
+    script->rows["user:4"] = {.subject = "user:4", .has_override = true, .limits = "0/minute"};
+    script->rows["user:5"] = {.subject = "user:5", .has_override = true, .limits = "9223372036854775808/minute"};
+    script->rows["user:6"] = {.subject = "user:6", .has_override = true};
+    script->rows["user:7"].error = "the query finds more than one row for it";
+    script->rows["user:8"].plan = "free";
+    script->rows["user:9"].has_override = true;
+    script->rows["user:9"].limits = "7/minute";
+    script->rows["user:10"] = {.subject = "user:10", .has_plan = true, .plan = "gold"};
+  }
+  script->tell({.all = true});
+  until_plan(*plans, "user:8", "free");
+  until([&] { return plans->find("user:9").instead != nullptr; });
+  EXPECT_EQ(*plans->find("user:9").instead, "7/minute");
+  until_plan(*plans, "user:10", "");  // it had nothing
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(plans->find(user(i)).plan, "pro") << i;
+    EXPECT_EQ(plans->find(user(i)).instead, nullptr) << i;
+  }
+  const PlanStatus status = plans->status();
+  EXPECT_EQ(status.refused, 9u);
+  ASSERT_EQ(status.refused_rows.size(), 9u);
+  EXPECT_EQ(told_of(PlanEvent::Kind::refused_row), 9u);
+  const auto second = std::ranges::find(status.refused_rows, "user:2", &PlanEvent::subject);
+  ASSERT_NE(second, status.refused_rows.end());
+  EXPECT_EQ(second->message, "no plan is called 'gold'");
+  EXPECT_TRUE(status.is_up);
+
+  // The same rows once more are no news, and a row that is right again is taken.
+  script->set("user:2", "enterprise");
+  script->tell({.all = true});
+  until_plan(*plans, "user:2", "enterprise");
+  EXPECT_EQ(plans->status().refused, 9u);
+  EXPECT_EQ(plans->status().refused_rows.size(), 8u);
+}
+
+TEST_F(PlanDirectoryTest, OtherTiersJudgeEveryRowAnewAlsoWhileTheDatabaseIsAway) {
+  script->set("user:1", "gold");
+  script->set("user:2", "pro");
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  EXPECT_EQ(plans->find("user:1").plan, "");
+  script->kill(true);
+  until([&] { return !plans->status().is_up; });
+  plans->judge_by([](const PlanRow& row) -> Result<JudgedRow> { return JudgedRow{row.plan.value_or("")}; });
+  until_plan(*plans, "user:1", "gold");
+  EXPECT_EQ(plans->find("user:2").plan, "pro");
+  EXPECT_TRUE(plans->status().refused_rows.empty());
+}
+
+TEST_F(PlanDirectoryTest, WhatIsWrittenIsKnownAtOnce) {
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  ASSERT_TRUE(plans->write({Kind::set_plan, "user:1", "pro"}));
+  EXPECT_EQ(plans->find("user:1").plan, "pro");
+  EXPECT_EQ(plans->look("user:1")->plan, "pro");
+  EXPECT_EQ(plans->look("user:2").error().code, ErrorCode::not_found);
+  ASSERT_TRUE(plans->list("", 10));
+  EXPECT_EQ(plans->list("", 10)->size(), 1u);
+}
+
+TEST_F(PlanDirectoryTest, MoreRowsThanAreRememberedAreLookedUpWhenAskedFor) {
+  for (int i = 0; i < 5'000; ++i) script->set(user(i), "pro");
+  PlanDirectoryOptions with = options();
+  with.subjects_max = 2'000;
+  const auto plans = make(with);
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  for (int i = 0; i < 5'000; i += 7) until_plan(*plans, user(i), "pro");
+  EXPECT_LE(plans->status().subjects, 2'010u);
+  script->set("user:7", "free");
+  until_plan(*plans, "user:7", "pro");
+  script->tell({.all = true});
+  until_plan(*plans, "user:7", "free");
+}
+
+TEST_F(PlanDirectoryTest, AFloodOfNewSubjectsIsBoundedAndEndsInAnswers) {
+  script->set("user:1", "pro");
+  PlanDirectoryOptions with = options();
+  with.subjects_max = 1'000'000;
+  const auto plans = make(with);
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  script->stick(true);
+  for (int i = 0; i < 30'000; ++i) EXPECT_TRUE(plans->find("ip:" + std::to_string(i)).is_pending);
+  EXPECT_EQ(plans->find("user:1").plan, "pro");
+  script->stick(false);
+  until([&] { return plans->status().pending <= 30'000 - 16'384; });
+  for (int i = 0; i < 30'000; ++i) plans->find("ip:" + std::to_string(i));  // those that were dropped
+  until([&] { return plans->status().pending == 0; });
+}
+
+TEST_F(PlanDirectoryTest, ItEndsWhileTheDatabaseIsAway) {
+  script->kill(true);
+  const auto start = read_stopwatch();
+  { const auto plans = make(); }
+  EXPECT_LT(seconds_since(start), 10);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,76 @@
+// The file of what was last known: it comes back whole, or not at all.
+#include "plans/plan_memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "plans/test_database.h"
+
+namespace weir {
+namespace {
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void put(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+TEST(PlanMemory, ComesBackWhole) {
+  const PlansFolder folder;
+  const std::string path = folder.at("plans");
+  const std::vector<RememberedRow> rows = {{"user:42", "p3:pro"}, {"user:a\nb", std::string("p1:\0", 4)}, {"x", ""}};
+  ASSERT_TRUE(write_plan_memory(path, "sqlite:a", rows));
+  const auto read = read_plan_memory(path, "sqlite:a");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ((*read)[i].subject, rows[i].subject);
+    EXPECT_EQ((*read)[i].text, rows[i].text);
+  }
+  struct stat about {};
+  ASSERT_EQ(stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600U) << "who is on which plan is nobody else's business";
+  ASSERT_TRUE(write_plan_memory(path, "sqlite:a", {}));
+  EXPECT_TRUE(read_plan_memory(path, "sqlite:a")->empty());
+}
+
+TEST(PlanMemory, IsOfOneSource) {
+  const PlansFolder folder;
+  ASSERT_TRUE(write_plan_memory(folder.at("plans"), "sqlite:a", {{"user:42", "p3:pro"}}));
+  EXPECT_EQ(read_plan_memory(folder.at("plans"), "sqlite:b").error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_plan_memory(folder.at("plans"), "sqlite:").error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_plan_memory(folder.at("none"), "sqlite:a").error().code, ErrorCode::not_found);
+}
+
+TEST(PlanMemory, IsNotThereIfAnythingOfItIsDamaged) {
+  const PlansFolder folder;
+  const std::string path = folder.at("plans");
+  ASSERT_TRUE(write_plan_memory(path, "s", {{"user:42", "p3:pro"}, {"user:43", "p4:gold"}}));
+  const std::string whole = contents(path);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    put(path, whole.substr(0, i));
+    EXPECT_FALSE(read_plan_memory(path, "s")) << "cut at " << i;
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 1);
+    put(path, flipped);
+    EXPECT_FALSE(read_plan_memory(path, "s")) << "flipped at " << i;
+  }
+  put(path, whole + "x");
+  EXPECT_FALSE(read_plan_memory(path, "s"));
+}
+
+TEST(PlanMemory, SaysWhyItCannotBeWritten) {
+  const auto written = write_plan_memory("/proc/no/such/folder", "s", {});
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("/proc/no/such/folder"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,227 @@
+// What is asked next, and what an answer means. See plan_reader.h.
+#include "plans/plan_reader.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "plans/row_text.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kAtOnce = 256;      // subjects in one question
+constexpr std::size_t kPageRows = 1'000;  // some milliseconds
+constexpr std::size_t kChangedMax = 10'000;
+constexpr Micros kRestMax{250'000};
+
+Result<JudgedRow> take_at_its_word(const PlanRow& row) {
+  return JudgedRow{row.plan.value_or(""), row.limits.value_or("")};
+}
+
+template <class List>
+std::vector<std::string> take_some(List& list) {
+  std::vector<std::string> some;
+  for (; !list.empty() && some.size() < kAtOnce; list.pop_back()) some.push_back(std::move(list.back()));
+  return some;
+}
+
+}  // namespace
+
+PlanReader::PlanReader(PlanSource& source, PlanCache& cache, Refusals& refusals, Bounds bounds)
+    : source_(source),
+      cache_(cache),
+      refusals_(refusals),
+      bounds_(bounds),
+      judge_(take_at_its_word),
+      random_(std::random_device{}()) {}
+
+void PlanReader::judge_by(Judge judge, Micros now) {
+  judge_ = judge ? std::move(judge) : take_at_its_word;
+  ++era_;
+  PlanCache::Walk walk;
+  std::vector<PlanCache::Seen> seen;
+  for (bool is_more = true; is_more; seen.clear()) {
+    is_more = cache_.next(walk, kAtOnce, seen);
+    for (const PlanCache::Seen& one : seen) {
+      if (!one.is_pending) take(row_of_text(one.subject, one.text), PlanCache::Room::as_left, now);
+    }
+  }
+}
+
+void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
+  const std::string text = row_text(row);
+  if (cache_.is_same(row.subject, text, mark())) return;
+  Result<JudgedRow> judged = JudgedRow{};
+  if (!row.error.empty()) {
+    judged = fail(ErrorCode::invalid_argument, row.error);
+  } else if (!text.empty()) {
+    judged = judge_(row);
+  }
+  KeptTerms terms;
+  if (judged) terms = {std::move(judged->plan), std::move(judged->instead), judged->until};
+  if (cache_.keep(row.subject, text, judged ? &terms : nullptr, mark(), room)) ++changes_;
+  if (judged) {
+    refusals_.accept(row.subject);
+  } else {
+    refusals_.refuse(row.subject, judged.error().message, now);
+  }
+}
+
+void PlanReader::recall(const std::vector<RememberedRow>& rows, Micros now) {
+  for (const RememberedRow& row : rows) {
+    if (!row.text.empty()) take(row_of_text(row.subject, row.text), PlanCache::Room::as_left, now);
+  }
+}
+
+Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now) {
+  const Result<std::vector<PlanRow>> rows = source_.find(subjects);
+  if (!rows) return fail(rows.error());
+  lookups_ += subjects.size();
+  std::set<std::string_view> found;
+  for (const PlanRow& row : *rows) {
+    found.insert(row.subject);
+    take(row, room, now);
+  }
+  for (const std::string& subject : subjects) {
+    if (!found.contains(subject)) take(PlanRow{.subject = subject}, room, now);
+  }
+  return {};
+}
+
+void PlanReader::read(std::vector<std::string> subjects) {
+  if (changed_.size() + subjects.size() > kChangedMax) {
+    changed_.clear();
+    read_all();
+    return;
+  }
+  for (std::string& subject : subjects) changed_.push_front(std::move(subject));
+}
+
+void PlanReader::start_over() {
+  work_ = Work::none;
+  changed_.clear();
+  rest_until_ = Micros{0};
+  is_again_ = true;
+}
+
+void PlanReader::read_all() { is_again_ = true; }
+
+void PlanReader::begin(Micros now) {
+  is_again_ = false;
+  began_at_ = now;
+  if (!has_pages_) {
+    begin_subjects();
+    return;
+  }
+  work_ = Work::pages;
+  ++reading_;
+  after_.clear();
+  rows_ = 0;
+}
+
+void PlanReader::begin_subjects() {
+  work_ = Work::subjects;
+  PlanCache::Walk walk;
+  std::vector<PlanCache::Seen> seen;
+  while (cache_.next(walk, kAtOnce, seen)) {
+  }
+  std::ranges::sort(seen, {}, &PlanCache::Seen::asked);
+  subjects_.clear();
+  for (PlanCache::Seen& one : seen) {
+    if (!one.is_pending) subjects_.push_back(std::move(one.subject));
+  }
+}
+
+void PlanReader::finish(Micros now) {
+  work_ = Work::none;
+  rest_until_ = now + std::clamp(now - began_at_, Micros{0}, kRestMax);
+}
+
+Result<void> PlanReader::turn(Micros now) {
+  if (!changed_.empty()) {
+    if (Result<void> done = look_up(take_some(changed_), PlanCache::Room::as_left, now); !done) return done;
+  }
+  if (work_ == Work::none && is_again_ && now >= rest_until_) begin(now);
+  switch (work_) {
+    case Work::pages:
+      return read_page(now);
+    case Work::subjects:
+      return read_subjects(now);
+    case Work::none:
+      break;
+  }
+  if (refresh_at_ == Micros{0}) {
+    plan_refresh(now);  // all was just read
+  } else if (now >= refresh_at_) {
+    return refresh_some(now);
+  }
+  return {};
+}
+
+Result<void> PlanReader::read_page(Micros now) {
+  const Result<std::vector<PlanRow>> page = source_.all(after_, kPageRows);
+  if (!page && page.error().code != ErrorCode::not_found) return fail(page.error());
+  if (page) {
+    for (const PlanRow& row : *page) take(row, PlanCache::Room::as_left, now);
+    rows_ += page->size();
+    lookups_ += page->size();
+  }
+  if (!page || rows_ > bounds_.subjects_max) {
+    // One by one then; nobody has to wait for it.
+    was_read_ = true;
+    has_pages_ = false;
+    begin_subjects();
+    return {};
+  }
+  if (page->size() == kPageRows) {
+    after_ = page->back().subject;
+    return {};
+  }
+  was_read_ = true;
+  // Whoever had a row and was not met on the way has lost it, if the database says so once more.
+  work_ = Work::subjects;
+  subjects_.clear();
+  PlanCache::Walk walk;
+  std::vector<PlanCache::Seen> seen;
+  for (bool is_more = true; is_more; seen.clear()) {
+    is_more = cache_.next(walk, kAtOnce, seen);
+    for (PlanCache::Seen& one : seen) {
+      if (!one.text.empty() && one.mark.reading != reading_) subjects_.push_back(std::move(one.subject));
+    }
+  }
+  if (subjects_.empty()) finish(now);
+  return {};
+}
+
+Result<void> PlanReader::read_subjects(Micros now) {
+  const std::vector<std::string> some = take_some(subjects_);
+  if (!some.empty()) {
+    if (Result<void> done = look_up(some, PlanCache::Room::as_left, now); !done) return done;
+  }
+  if (subjects_.empty()) finish(now);
+  return {};
+}
+
+// A piece at a time, so that everybody is asked for once in the time between two refreshes.
+void PlanReader::plan_refresh(Micros now) {
+  const auto pieces = static_cast<std::int64_t>(cache_.size() / kAtOnce + 1);
+  const std::int64_t mean_us = std::max<std::int64_t>(bounds_.refresh.count() / pieces, 1'000);
+  refresh_at_ = now + Micros{std::uniform_int_distribution<std::int64_t>(mean_us * 9 / 10, mean_us * 11 / 10)(random_)};
+}
+
+Result<void> PlanReader::refresh_some(Micros now) {
+  plan_refresh(now);
+  std::vector<PlanCache::Seen> seen;
+  if (!cache_.next(refreshed_, kAtOnce, seen)) refreshed_ = {};
+  std::vector<std::string> subjects;
+  for (PlanCache::Seen& one : seen) {
+    if (!one.is_pending) subjects.push_back(std::move(one.subject));
+  }
+  if (subjects.empty()) return {};
+  return look_up(subjects, PlanCache::Room::as_left, now);
+}
+
+}  // namespace weir

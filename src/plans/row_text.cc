@@ -1,0 +1,73 @@
+// A row to its text and back: each field as its length, a colon and its bytes. See row_text.h.
+#include "plans/row_text.h"
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+namespace weir {
+namespace {
+
+constexpr char kPlan = 'p', kOverride = 'o', kError = 'e', kNothing = '-';
+
+void append(std::string& text, const std::optional<std::string>& field) {
+  if (!field) {
+    text += kNothing;
+    return;
+  }
+  text += std::to_string(field->size()) + ':' + *field;
+}
+
+bool take(std::string_view& text, char mark) {
+  if (text.empty() || text.front() != mark) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+std::optional<std::string> take_field(std::string_view& text) {
+  if (take(text, kNothing)) return std::nullopt;
+  std::size_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  WEIR_ASSERT(error == std::errc{} && end != text.data() + text.size() && *end == ':');
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  std::string field(text.substr(0, size));
+  text.remove_prefix(field.size());
+  return field;
+}
+
+}  // namespace
+
+std::string row_text(const PlanRow& row) {
+  std::string text;
+  if (row.has_plan) {
+    text += kPlan;
+    append(text, row.plan);
+  }
+  if (row.has_override) {
+    text += kOverride;
+    append(text, row.limits);
+    append(text, row.until);
+  }
+  if (!row.error.empty()) {
+    text += kError;
+    append(text, row.error);
+  }
+  return text;
+}
+
+PlanRow row_of_text(std::string_view subject, std::string_view text) {
+  PlanRow row{.subject = std::string(subject)};
+  if (take(text, kPlan)) {
+    row.has_plan = true;
+    row.plan = take_field(text);
+  }
+  if (take(text, kOverride)) {
+    row.has_override = true;
+    row.limits = take_field(text);
+    row.until = take_field(text);
+  }
+  if (take(text, kError)) row.error = take_field(text).value_or("");
+  return row;
+}
+
+}  // namespace weir

@@ -1,0 +1,154 @@
+// What the tests of this folder share: a file of SQLite in a folder of the test's own, written by another's connection,
+// and a wait for what a thread will do.
+//
+// Not for anything but tests. One thread. Tested through sqlite_source_test.cc.
+#pragma once
+
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "plans/plan_directory.h"
+#include "plans/plan_source.h"
+
+namespace weir {
+
+class PlansFolder {
+ public:
+  PlansFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "weir-plans-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~PlansFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  PlansFolder(const PlansFolder&) = delete;
+  PlansFolder& operator=(const PlansFolder&) = delete;
+  std::string at(const std::string& name) const { return path_ + '/' + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Another program that has the file open.
+class OtherProgram {
+ public:
+  explicit OtherProgram(const std::string& file) {
+    EXPECT_EQ(sqlite3_open(file.c_str(), &connection_), SQLITE_OK);
+    sqlite3_busy_timeout(connection_, 5'000);
+  }
+  ~OtherProgram() { sqlite3_close(connection_); }
+  OtherProgram(const OtherProgram&) = delete;
+  OtherProgram& operator=(const OtherProgram&) = delete;
+
+  void run(const std::string& sql) {
+    char* message = nullptr;
+    EXPECT_EQ(sqlite3_exec(connection_, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK)
+        << sql.substr(0, 100) << ": " << (message != nullptr ? message : "");
+    sqlite3_free(message);
+  }
+
+ private:
+  sqlite3* connection_ = nullptr;
+};
+
+// As many subjects as are promised; fewer where every access is watched.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kManySubjects = 10'000;
+#else
+inline constexpr int kManySubjects = 100'000;
+#endif
+
+inline double seconds_since(std::chrono::nanoseconds start) {
+  return std::chrono::duration<double>(read_stopwatch() - start).count();
+}
+
+// Until it is so, but not for ever. How long it took, in seconds.
+template <class Condition>
+double until(Condition condition, double seconds_max = 60) {
+  const auto start = read_stopwatch();
+  while (!condition()) {
+    if (seconds_since(start) > seconds_max) {
+      ADD_FAILURE() << "not within " << seconds_max << " s";
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return seconds_since(start);
+}
+
+// How long those who ask are held up. A thread loses the processor whenever the machine is busy; what counts is that it
+// gives the processor up because it waits for another.
+class Questions {
+ public:
+  void ask(Plans& plans, const std::string& subject) {
+    const auto start = read_stopwatch();
+    plans.find(subject);
+    const double took = seconds_since(start);
+    longest_ = std::max(longest_, took);
+    if (++asked_ == 1 || took > 0.001) {
+      rusage usage{};
+      getrusage(RUSAGE_THREAD, &usage);
+      if (std::exchange(gave_up_, usage.ru_nvcsw) != usage.ru_nvcsw && asked_ > 1) waited_ += took;
+    }
+  }
+  void expect_none_held_up(double seconds) const {
+    std::printf("%lld questions, the longest of %.1f ms; %.1f ms of %.0f were spent waiting\n", asked_, longest_ * 1e3,
+                waited_ * 1e3, seconds * 1e3);
+    EXPECT_GT(asked_, 100);
+    EXPECT_LT(waited_, seconds / 2 + 0.05);
+  }
+
+ private:
+  long long asked_ = 0;
+  long gave_up_ = 0;
+  double longest_ = 0, waited_ = 0;
+};
+
+inline std::string user(int number) { return "user:" + std::to_string(number); }
+
+// Knows three plans, and quotas that begin with a number that makes sense.
+inline Result<JudgedRow> strict_judge(const PlanRow& row) {
+  JudgedRow judged;
+  if (row.has_plan) {
+    if (!row.plan) return fail(ErrorCode::invalid_argument, "its plan is NULL");
+    if (*row.plan != "free" && *row.plan != "pro" && *row.plan != "enterprise") {
+      return fail(ErrorCode::invalid_argument, "no plan is called '" + *row.plan + "'");
+    }
+    judged.plan = *row.plan;
+  }
+  if (row.has_override) {
+    if (!row.limits) return fail(ErrorCode::invalid_argument, "its limits are NULL");
+    const long long permits = std::strtoll(row.limits->c_str(), nullptr, 10);
+    if (permits <= 0 || permits > 1'000'000'000) {
+      return fail(ErrorCode::out_of_range, "'" + *row.limits + "' is no quota");
+    }
+    judged.instead = *row.limits;
+  }
+  return judged;
+}
+
+inline void until_plan(PlanDirectory& plans, const std::string& subject, const std::string& plan) {
+  until([&] {
+    const PlanTerms terms = plans.find(subject);
+    return !terms.is_pending && terms.plan == plan;
+  });
+}
+
+inline std::string plan_of(const PlanRow& row) { return row.plan.value_or("NULL"); }
+
+}  // namespace weir

@@ -1,0 +1,64 @@
+// Limits that hold for a subject instead of its plan's: compiled when they are first met, then kept with the rulebook.
+//
+// Many subjects have the same ones, so they are known by their text. Bounded: what does not fit, and what is no quota,
+// is not there, and then the plan's limits hold. Any thread; who finds what is there already waits for nobody but one
+// who adds. Tested by rulebook_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/reader.h"
+#include "weir/policy.h"
+#include "weir/result.h"
+
+namespace weir {
+
+struct BookLimit;
+
+inline constexpr std::size_t kOverridesMax = 100'000;
+
+// parse_limits()
+//
+// Quotas in one text, with commas between them, from the shortest period to the longest: `10/second, 5000/hour`.
+Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional<Algorithm> algorithm,
+                                            const Reader::Compile& compile);
+
+class Overrides {
+ public:
+  explicit Overrides(Reader::Compile compile);
+  ~Overrides();
+  Overrides(const Overrides&) = delete;
+  Overrides& operator=(const Overrides&) = delete;
+
+  // Of this rule, the so-manyth of its policy. Empty: there are none.
+  std::span<const BookLimit> find(const Rule& rule, std::uint32_t number, std::string_view text);
+
+ private:
+  struct Set;
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  using Sets = std::unordered_map<std::string, std::unique_ptr<const Set>, TextHash, std::equal_to<>>;
+
+  const Set* known(std::uint32_t number, std::string_view text) const;
+  std::unique_ptr<const Set> make(const Rule& rule, std::uint32_t number, std::string_view text) const;
+
+  const Reader::Compile compile_;
+  mutable std::shared_mutex mutex_;  // guards what follows
+  std::map<std::uint32_t, Sets> sets_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,201 @@
+// What a config says of plans: its tiers, and where it is written who is on which. See fields.h.
+//
+// Tiers are read once by themselves and once more for each rule that goes by them, because a rule may choose how they
+// are counted. The table stands at the end, after the functions that its rows name.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "algorithm/quota_words.h"
+#include "nearest.h"
+#include "policy/fields.h"
+#include "policy/flow.h"
+#include "weir/duration.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kTiersMax = 64;
+constexpr std::size_t kTierNameBytesMax = 64;
+
+// A config is shown to whoever may read it, and so would be a password in it.
+bool has_password(std::string_view url) {
+  const std::size_t begin = url.find("://");
+  if (begin == url.npos) return false;
+  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - (begin + 3));
+  const std::size_t at = authority.rfind('@');
+  return (at != authority.npos && authority.substr(0, at).find(':') != authority.npos) ||
+         url.find("password=") != url.npos;
+}
+
+void read_source(Reader& reader, const Node& node, PlanPolicy& out) {
+  constexpr std::string_view kWanted = "sqlite:plans.db or postgresql://host/database";
+  const auto text = reader.text(node, kWanted);
+  if (!text) return;
+  const bool is_known =
+      text->starts_with("sqlite:") || text->starts_with("postgresql://") || text->starts_with("postgres://");
+  if (!is_known) return reader.wrong_kind(node, kWanted);
+  if (has_password(*text)) {
+    return reader.wrong(node.at,
+                        "`source`: there is a password in the address, which everybody would see who is shown this "
+                        "config; write it into a file: postgresql://weir@db/app?passfile=/etc/weir/pgpass");
+  }
+  out.source = *text;
+}
+
+void read_query(Reader& reader, const Node& node, PlanPolicy& out) {
+  const auto text = reader.text(node, "a query such as SELECT plan FROM users WHERE user_id = $1");
+  if (!text) return;
+  if (text->find("$1") == text->npos) {
+    return reader.wrong(node.at, "`query` must say whose plan it asks for: WHERE user_id = $1");
+  }
+  out.query = *text;
+}
+
+void read_fallback(Reader& reader, const Node& node, PlanPolicy& out) {
+  out.fallback = reader.text(node, "the name of a tier").value_or("");
+}
+
+void read_tier(Reader& reader, const Node& name, const Node& value, PlanPolicy& out) {
+  PlanTier tier;
+  tier.name = reader.text(name, "the name of a plan such as free").value_or("");
+  const bool is_sound = !tier.name.empty() && tier.name.size() <= kTierNameBytesMax &&
+                        std::ranges::all_of(tier.name, [](char c) { return c > ' ' && c < '\x7f'; });
+  if (!is_sound) {
+    return reader.wrong(name.at, "the name of a plan is 1 to 64 letters without blanks, not " + in_quotes(tier.name));
+  }
+  if (std::ranges::count(out.tiers, tier.name, &PlanTier::name) > 0) {
+    return reader.wrong(name.at, "there are two tiers called " + in_quotes(tier.name));
+  }
+  tier.unlimited = value.is_scalar() && value.text == "unlimited";
+  if (!tier.unlimited) read_quotas(reader, value, {}, tier.limits);
+  check_windows(reader, "plan " + in_quotes(tier.name), name.at, tier.limits);
+  out.tiers.push_back(std::move(tier));
+}
+
+void read_tiers(Reader& reader, const Node& node, PlanPolicy& out) {
+  if (!node.is_map() || node.items.empty()) {
+    return reader.wrong_kind(node, "a map such as {free: 100/minute, pro: [50/second, 1000/minute]}");
+  }
+  if (node.items.size() / 2 > kTiersMax) {
+    return reader.wrong(node.at, "there are more than " + std::to_string(kTiersMax) + " tiers");
+  }
+  for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) read_tier(reader, node.items[i], node.items[i + 1], out);
+}
+
+std::string print_tiers(const PlanPolicy& plans) {
+  std::vector<std::string> members;
+  for (const PlanTier& tier : plans.tiers) {
+    members.push_back(flow_text(tier.name) + ": " + (tier.unlimited ? "unlimited" : print_quotas(tier.limits)));
+  }
+  return flow_map(members);
+}
+
+void read_subjects(Reader& reader, const Node& node, PlanPolicy& out) {
+  out.subjects = static_cast<int>(reader.whole(node, 100, 10'000'000).value_or(out.subjects));
+}
+
+void read_span(Reader& reader, const Node& node, std::string_view wanted, Micros least, Micros most, Micros& out) {
+  const auto text = reader.text(node, wanted);
+  if (!text) return;
+  const auto span = *text == "0s" || *text == "0" ? Result<Micros>(Micros{0}) : parse_duration(*text);
+  if (!span || *span < least || *span > most) return reader.wrong_kind(node, wanted);
+  out = *span;
+}
+
+void read_refresh(Reader& reader, const Node& node, PlanPolicy& out) {
+  read_span(reader, node, "a time from 1s to 1h", Micros{1'000'000}, Micros{3'600'000'000}, out.refresh);
+}
+
+void read_wait(Reader& reader, const Node& node, PlanPolicy& out) {
+  read_span(reader, node, "a time from 0s, which never waits, to 100ms", Micros{0}, Micros{100'000}, out.wait);
+}
+
+template <Micros PlanPolicy::*span>
+std::string print_span(const PlanPolicy& plans) {
+  if (plans.*span == PlanPolicy{}.*span) return {};
+  return plans.*span == Micros{0} ? "0s" : duration_text((plans.*span).count());
+}
+
+constexpr Field<PlanPolicy> kPlanFields[] = {
+    {"source", R"x({"type":"string","pattern":"^(sqlite:|postgres(ql)?://)"})x",
+     "Who is on which plan: sqlite:plans.db, postgresql://host/database; without it, each request says its `plan`",
+     read_source, [](const PlanPolicy& p) { return p.source.empty() ? std::string() : flow_text(p.source); }},
+    {"query", R"({"type":"string","minLength":1,"maxLength":1024})",
+     "Over tables of your own, $1 is the subject: SELECT plan FROM users WHERE user_id = $1", read_query,
+     [](const PlanPolicy& p) { return p.query.empty() ? std::string() : flow_text(p.query); }},
+    {"default", R"({"type":["string","integer"]})", "The tier of whoever has none", read_fallback,
+     [](const PlanPolicy& p) { return flow_text(p.fallback); }},
+    {"tiers",
+     R"({"type":"object","minProperties":1,"maxProperties":64,"additionalProperties":{"anyOf":[)"
+     R"({"$ref":"#/$defs/quota"},{"type":"array","items":{"$ref":"#/$defs/quota"},"minItems":1,"maxItems":8}]}})",
+     "What each plan entitles to: a quota, several that all hold, or unlimited", read_tiers, print_tiers},
+    {"subjects", R"({"type":"integer","minimum":100,"maximum":10000000})",
+     "So many are remembered (100000); of others those who ask least are forgotten first", read_subjects,
+     [](const PlanPolicy& p) {
+       return p.subjects == PlanPolicy{}.subjects ? std::string() : std::to_string(p.subjects);
+     }},
+    {"refresh", R"({"type":"string"})", "So often all are asked about again (60s), whether a change was told or not",
+     read_refresh, print_span<&PlanPolicy::refresh>},
+    {"wait", R"({"type":"string"})",
+     "The longest that a check waits for the database (5ms), and only if the default plan would deny it", read_wait,
+     print_span<&PlanPolicy::wait>},
+};
+
+std::string_view nearest_tier(const PlanPolicy& plans, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const PlanTier& tier : plans.tiers) names.push_back(tier.name);
+  return nearest(name, names);
+}
+
+void check_plans(Reader& reader, Position at, const PlanPolicy& plans) {
+  if (plans.tiers.empty()) return reader.wrong(at, "`plans` has no `tiers`: write tiers: {free: 100/minute}");
+  if (plans.fallback.empty()) {
+    return reader.wrong(
+        at, "`plans` does not say what holds for those who have none: write default: " + plans.tiers[0].name);
+  }
+  if (std::ranges::count(plans.tiers, plans.fallback, &PlanTier::name) == 0) {
+    const std::string_view meant = nearest_tier(plans, plans.fallback);
+    reader.wrong(at, "`default`: there is no tier called " + in_quotes(plans.fallback) +
+                         (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?"));
+  }
+  if (plans.source.empty() && !plans.query.empty()) reader.wrong(at, "`query`: of which `source`?");
+}
+
+// A tier as the rule counts it.
+void resolve(Reader& reader, const PlanTier& tier, Rule& rule) {
+  PlanTier out = tier;
+  for (RuleLimit& limit : out.limits) {
+    if (!rule.plan_algorithm) break;
+    const Node written{.at = rule.at, .text = limit.text.empty() ? to_string(limit.quota) : limit.text};
+    if (auto quota = reader.quota(written, rule.plan_algorithm)) limit.quota = *std::move(quota);
+  }
+  rule.tiers.push_back(std::move(out));
+}
+
+}  // namespace
+
+std::span<const Field<PlanPolicy>> plan_fields() { return kPlanFields; }
+
+void read_plans(Reader& reader, const Node& node, PlanPolicy& out) {
+  reader.fields(node, plan_fields(), "a map such as {default: free, tiers: {free: 100/minute}}", out);
+  if (node.is_map()) check_plans(reader, node.at, out);
+}
+
+std::string print_plans(const PlanPolicy& plans) {
+  return plans == PlanPolicy{} ? "" : flow_map(print_fields(plan_fields(), plans));
+}
+
+void resolve_plans(Reader& reader, Policy& policy) {
+  for (Rule& rule : policy.rules) {
+    if (!rule.by_plan) continue;
+    if (policy.plans.tiers.empty()) {
+      reader.wrong(rule.at, "rule " + in_quotes(rule.name) +
+                                " goes by plans that are not there; write plans: {default: free, tiers: {free: "
+                                "100/minute}}");
+    }
+    for (const PlanTier& tier : policy.plans.tiers) resolve(reader, tier, rule);
+  }
+}
+
+}  // namespace weir

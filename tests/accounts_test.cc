@@ -1,0 +1,246 @@
+// Sheets of accounts against exact counts, on streams of every kind, and the text that accounts are kept in.
+//
+// What sheet.h promises is checked of every account and of every subject that has none.
+#include "gate/accounts.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "gate/sheet.h"
+#include "policy/subject.h"
+#include "seed.h"
+
+namespace weir {
+namespace {
+
+std::string subject(std::uint64_t n) { return *parse_subject("user:" + std::to_string(n)); }
+
+using Key = std::pair<std::string, std::string>;  // rule, subject
+
+// A sheet, and beside it the truth.
+struct Books {
+  Books(std::size_t places, std::uint64_t secret) : sheet(20'000, places, secret) {}
+
+  void add(const std::string& rule, const std::string& id, const Sums& sums) {
+    sheet.add(sheet.rule_of(rule), id, sums);
+    truth[{rule, id}].add(sums);
+    totals[rule].add(sums);
+  }
+
+  Sheet sheet;
+  std::map<Key, Sums> truth;
+  std::map<std::string, Sums> totals;
+};
+
+void expect_bound(std::uint64_t truth, std::uint64_t sum, std::uint64_t error) {
+  ASSERT_LE(truth, sum);
+  ASSERT_LE(error, sum);
+  ASSERT_LE(sum - error, truth);
+}
+
+// All that sheet.h promises.
+void expect_true(const Books& books, const DayAccounts& found, std::size_t places) {
+  std::size_t accounts = 0;
+  std::map<std::string, Sums> floors;
+  std::map<Key, Sums> left = books.truth;
+  for (const RuleAccounts& rule : found.rules) {
+    floors[rule.rule] = rule.floors;
+    accounts += rule.accounts.size();
+    for (const Account& one : rule.accounts) {
+      const auto at = left.find({rule.rule, one.subject});
+      ASSERT_NE(at, left.end()) << "an account that is there twice, or of nobody";
+      ASSERT_NO_FATAL_FAILURE(expect_bound(at->second.spent, one.sums.spent, one.errors.spent));
+      ASSERT_NO_FATAL_FAILURE(expect_bound(at->second.returned, one.sums.returned, one.errors.returned));
+      ASSERT_NO_FATAL_FAILURE(expect_bound(at->second.denied, one.sums.denied, one.errors.denied));
+      left.erase(at);
+    }
+  }
+  ASSERT_LE(accounts, places);
+  for (const auto& [key, sums] : left) {
+    ASSERT_LE(sums.spent, floors[key.first].spent);
+    ASSERT_LE(sums.returned, floors[key.first].returned);
+    ASSERT_LE(sums.denied, floors[key.first].denied);
+  }
+}
+
+// Most of what is spent by few, as by Zipf, or by all alike.
+std::uint64_t draw(std::mt19937_64& random, std::uint64_t subjects, bool is_zipf) {
+  if (!is_zipf) return random() % subjects;
+  const double part = std::uniform_real_distribution<double>(0, 1)(random);
+  return static_cast<std::uint64_t>(std::pow(static_cast<double>(subjects), part)) % subjects;
+}
+
+TEST(Sheet, IsExactWhileThereIsRoom) {
+  Books books(1'000, 1);
+  std::mt19937_64 random = test::seeded();
+  for (int i = 0; i < 20'000; ++i) {
+    books.add(random() % 2 == 0 ? "a" : "b", subject(random() % 500), {random() % 9, random() % 2, random() % 3});
+  }
+  EXPECT_EQ(books.sheet.size(), books.truth.size());
+  for (const RuleAccounts& rule : books.sheet.copy().rules) {
+    EXPECT_EQ(rule.floors, Sums{});
+    for (const Account& one : rule.accounts) {
+      EXPECT_EQ(one.sums, (books.truth[{rule.rule, one.subject}]));
+      EXPECT_EQ(one.errors, Sums{});
+    }
+  }
+}
+
+TEST(Sheet, HoldsItsBoundsWhoeverComes) {
+  std::mt19937_64 random = test::seeded();
+  for (int stream = 0; stream < 80; ++stream) {
+    const std::size_t places = 1 + random() % 200;
+    Books books(places, random());
+    const std::uint64_t subjects = 1 + random() % 2'000, rules = 1 + random() % 6;
+    const bool is_zipf = stream % 2 == 0;
+    const std::uint64_t returns = random() % 3, denials = random() % 3;
+    for (std::uint64_t i = 0, adds = random() % 10'000; i < adds; ++i) {
+      const std::string rule = "r" + std::to_string(random() % rules);
+      const std::string id = subject(draw(random, subjects, is_zipf));
+      const std::uint64_t what = random() % 10;
+      if (what < returns) {
+        books.add(rule, id, {.returned = 1 + random() % 5});
+      } else if (what < returns + denials) {
+        books.add(rule, id, {.denied = 1});
+      } else {
+        books.add(rule, id, {.spent = random() % 20 == 0 ? 1'000 : 1 + random() % 3});
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), places)) << "stream " << stream;
+  }
+}
+
+TEST(Sheet, TheErrorIsAtMostThePartOfOneAccount) {
+  std::mt19937_64 random = test::seeded();
+  for (const bool is_zipf : {true, false}) {
+    constexpr std::size_t kPlaces = 100;
+    Books books(kPlaces, random());
+    for (int i = 0; i < 50'000; ++i) {
+      books.add("r", subject(draw(random, 5'000, is_zipf)), {.spent = random() % 50 == 0 ? 100U : 1U});
+    }
+    const DayAccounts found = books.sheet.copy();
+    ASSERT_NO_FATAL_FAILURE(expect_true(books, found, kPlaces));
+    for (const Account& one : found.rules[0].accounts) EXPECT_LE(one.errors.spent, books.totals["r"].spent / kPlaces);
+    EXPECT_LE(found.rules[0].floors.spent, books.totals["r"].spent / kPlaces);
+    // Whoever spent more than that is there.
+    for (const auto& [key, sums] : books.truth) {
+      if (sums.spent <= books.totals["r"].spent / kPlaces) continue;
+      const auto is_it = [&](const Account& one) { return one.subject == key.second; };
+      EXPECT_TRUE(std::ranges::any_of(found.rules[0].accounts, is_it));
+    }
+  }
+}
+
+TEST(Sheet, AFloodOfOneRuleTakesNothingFromAnother) {
+  std::mt19937_64 random = test::seeded();
+  Books books(200, random());
+  for (int i = 0; i < 20'000; ++i) {
+    books.add("addresses", subject(random()), {.spent = 1'000});
+    if (i % 4 == 0) books.add("tenants", subject(random() % 100), {.spent = 1});
+  }
+  for (const RuleAccounts& rule : books.sheet.copy().rules) {
+    if (rule.rule != "tenants") continue;
+    EXPECT_EQ(rule.accounts.size(), 100U);
+    EXPECT_EQ(rule.floors, Sums{});
+    for (const Account& one : rule.accounts) EXPECT_EQ(one.sums, (books.truth[{"tenants", one.subject}]));
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), 200));
+}
+
+TEST(Sheet, MoreRulesThanPlacesAreBoundedTheSame) {
+  std::mt19937_64 random = test::seeded();
+  Books books(10, random());
+  for (int i = 0; i < 5'000; ++i) books.add("r" + std::to_string(random() % 50), subject(random() % 3), {.spent = 2});
+  ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), 10));
+}
+
+// Who is only denied, and new every time, does not make those forgotten who pay.
+TEST(Sheet, DenialsOfStrangersForgetNobody) {
+  Books books(100, 7);
+  for (std::uint64_t i = 0; i < 90; ++i) books.add("r", subject(i), {.spent = 5});
+  for (std::uint64_t i = 0; i < 10'000; ++i) books.add("r", subject(1'000 + i), {.denied = 1});
+  std::size_t exact = 0;
+  for (const Account& one : books.sheet.copy().rules[0].accounts) {
+    exact += one.sums.spent == 5 && one.errors.spent == 0 ? 1U : 0U;
+  }
+  EXPECT_EQ(exact, 90U);
+}
+
+TEST(Sheet, SumsStopBeforeTheyOverflow) {
+  Sheet sheet(0, 10, 1);
+  for (int i = 0; i < 9; ++i) sheet.add(sheet.rule_of("r"), subject(1), {.spent = INT64_MAX, .returned = UINT64_MAX});
+  EXPECT_EQ(sheet.copy().rules[0].accounts[0].sums, (Sums{kSumMax, kSumMax, 0}));
+}
+
+DayAccounts some_accounts(std::mt19937_64& random, std::size_t places = 50) {
+  Books books(places, random());
+  for (int i = 0; i < 2'000; ++i) {
+    std::string value(1 + random() % 80, 'x');
+    for (char& c : value) c = static_cast<char>(random());
+    const std::string id = random() % 2 == 0 ? subject(random() % 60) : *parse_subject("tenant:" + value);
+    books.add(random() % 2 == 0 ? "search" : "a/b:c", id, {random() % 9, random() % 2, random() % 2});
+  }
+  return books.sheet.copy();
+}
+
+TEST(Accounts, AreReadAsTheyWereWritten) {
+  std::mt19937_64 random = test::seeded();
+  for (int i = 0; i < 20; ++i) {
+    const DayAccounts accounts = some_accounts(random);
+    const auto read = parse_accounts(to_text(accounts));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, accounts);
+  }
+}
+
+TEST(Accounts, GoOnInAnotherSheet) {
+  std::mt19937_64 random = test::seeded();
+  for (const std::size_t places : {20U, 50U, 500U}) {
+    Books books(50, random());
+    for (int i = 0; i < 3'000; ++i)
+      books.add("r" + std::to_string(i % 3), subject(random() % 100), {random() % 9, 0, 1});
+    Sheet next(20'000, places, random());
+    next.take(books.sheet.copy());
+    Books later(places, 1);
+    later.truth = books.truth;
+    for (int i = 0; i < 1'000; ++i) {
+      const std::string rule = "r" + std::to_string(i % 3), id = subject(random() % 100);
+      next.add(next.rule_of(rule), id, {.spent = 3});
+      later.truth[{rule, id}].add({.spent = 3});
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_true(later, next.copy(), places)) << places;
+  }
+}
+
+TEST(Accounts, WhatIsDamagedIsRefused) {
+  std::mt19937_64 random = test::seeded();
+  const std::string text = to_text(some_accounts(random, 10));
+  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(parse_accounts(text.substr(0, size)));
+  for (int i = 0; i < 2'000; ++i) {
+    std::string other = text;
+    other[random() % other.size()] ^= static_cast<char>(1 << random() % 8);
+    EXPECT_FALSE(parse_accounts(other));
+  }
+  const auto newer = parse_accounts("weir-usage 2\n");
+  ASSERT_FALSE(newer);
+  EXPECT_NE(newer.error().message.find("newer"), std::string::npos);
+  EXPECT_FALSE(parse_accounts(""));
+  EXPECT_FALSE(parse_accounts(text + "x"));
+}
+
+TEST(Accounts, DaysHaveNames) {
+  EXPECT_EQ(day_text(0), "1970-01-01");
+  EXPECT_EQ(*parse_day("2026-09-21"), 20'717);
+  EXPECT_EQ(day_text(20'717), "2026-09-21");
+  for (const char* const wrong : {"", "2026-9-21", "2026-02-30", "2026-09-21T00:00", "today"}) {
+    EXPECT_FALSE(parse_day(wrong)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,148 @@
+# Plans from PostgreSQL, as their users see them: changes are told by the database itself; and it is killed, frozen,
+# read-only, out of connections, or has lost its tables. What it last said holds, and it is asked again soon after.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/postgres.bash"
+
+pg_start
+config() {
+  cat <<YAML
+plans:
+  source: $pg_url
+$1
+  default: free
+  tiers: {free: 3/hour, pro: 10/hour, gold: 20/hour}
+rules:
+  - {name: plan, per: user, limit: plan, algorithm: fixed_window}
+YAML
+}
+config "" >"$work/weir.yaml"
+[ $((10#$(date +%M))) -lt 57 ] || sleep $(((61 - 10#$(date +%M)) * 60))
+start_server --config "$work/weir.yaml"
+
+plan() { timeout 20 "$program" plan "$@" --admin "127.0.0.1:$admin_port" 2>&1; }
+ask() { curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/v1/check" -d "{\"user\":\"$1\"}"; }
+passed() {
+  local n=0 i
+  for ((i = 0; i < $2; i++)); do [ "$(ask "$1")" != 200 ] || n=$((n + 1)); done
+  echo $n
+}
+# What holds for a user, without a word to the database.
+limit() { curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"limit":[0-9]*' | tail -1; }
+limit_is() { [ "$(limit "$1")" == "\"limit\":$2" ]; }
+metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
+metric_is() { [ "$(metric "$1")" == "$2" ]; }
+# comes NAME USER LIMIT [SECONDS]: within a second, on a machine that is not busy.
+comes() {
+  local begun
+  begun=$(now_us)
+  until_true 30 limit_is "$2" "$3" || { is "$1" "\"limit\":$3" "$(limit "$2")" && return; }
+  at_most "$1: seconds" "$(seconds_since "$begun")" "${4:-1}" 10
+}
+
+echo "# plans"
+is "who is on none has the default" 3 "$(passed 42 5)"
+has "set by the command" "user:42 is on pro: 10/hour" "$(plan set user:42 pro)"
+is "what was spent stays spent" 7 "$(passed 42 20)"
+pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'"
+comes "an upgrade in the database" 42 20
+is "on the live key" 10 "$(passed 42 20)"
+pg "INSERT INTO weir_overrides(subject, limits, until) VALUES ('user:42', '25/hour', now() + interval '1 day')"
+comes "limits of its own" 42 25
+pg "UPDATE weir_overrides SET until = now() - interval '1 day'"
+comes "that have ended" 42 20
+has "the list" "user:42  gold" "$(plan list)"
+
+echo "# rows that make no sense"
+refused=$(metric weir_plans_refused_total)
+while read -r what row; do
+  pg "$row"
+  refused=$((refused + 1))
+  until_true 20 metric_is weir_plans_refused_total "$refused" ||
+    is "$what: refused" "$refused" "$(metric weir_plans_refused_total)"
+  is "$what: its subject keeps what it had" '"limit":20' "$(limit 42)"
+  has "$what: named" "makes no sense: user:42" "$(plan status)"
+  pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'; DELETE FROM weir_overrides"
+  is_sound() { ! plan status | grep -q "makes no sense"; }
+  until_true 20 is_sound || is "$what: mended" yes no
+done <<'ROWS'
+NULL UPDATE weir_plans SET plan = NULL WHERE subject = 'user:42'
+blank UPDATE weir_plans SET plan = ' ' WHERE subject = 'user:42'
+unknown UPDATE weir_plans SET plan = 'platin' WHERE subject = 'user:42'
+negative INSERT INTO weir_overrides(subject, limits) VALUES ('user:42', '-5/minute')
+absurd INSERT INTO weir_overrides(subject, limits) VALUES ('user:42', '9223372036854775808/minute')
+ROWS
+
+echo "# the database is away"
+away() { until_true 30 metric_is weir_plans_up 0 || is "$1: noticed" yes no; }
+# back NAME: two seconds after it can be asked again, on a machine that is not busy.
+back() {
+  pg "UPDATE weir_plans SET plan = 'pro' WHERE subject = 'user:42'"
+  comes "$1: back, and fresh" 42 10 2
+  until_true 30 metric_is weir_plans_up 1 || is "$1: up" yes no
+  pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'"
+  comes "$1: changes are told again" 42 20
+}
+holds() {
+  is "$1: what it last said holds" '"limit":20' "$(limit 42)"
+  is "$1: who is new has the default" 3 "$(passed "$2" 5)"
+}
+pg_stop QUIT
+away "killed"
+holds "killed" 60
+at_least "killed: its age" "$(metric weir_plans_age_seconds)" 0.01
+pg_start
+back "killed"
+pg_signal STOP
+away "frozen"
+begun=$(now_us)
+holds "frozen" 61
+at_most "frozen: seconds for six checks" "$(seconds_since "$begun")" 1 5
+pg_signal CONT
+back "frozen"
+pg "ALTER TABLE weir_plans RENAME TO elsewhere"
+pg "SELECT pg_notify('weir_plans', '')" >/dev/null
+away "without its table"
+holds "without its table" 62
+pg "DROP TABLE IF EXISTS weir_plans; ALTER TABLE elsewhere RENAME TO weir_plans"
+back "without its table"
+# Others take every connection that there is, then ours is cut.
+sleepers=()
+for _ in $(seq 30); do
+  in_pg_work psql -h "$pg_work" -U weir -d postgres -qAtXc "SELECT pg_sleep(600)" >/dev/null 2>&1 &
+  sleepers+=($!)
+done
+server_pids+=("${sleepers[@]}")
+is_full() { ! pg "SELECT 1" >/dev/null 2>&1; }
+until_true 20 is_full || is "all connections are taken" yes no
+kill -TERM $(pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | awk '/weir postgres.*idle/{print $1}') 2>/dev/null
+away "out of connections"
+holds "out of connections" 63
+kill -KILL "${sleepers[@]}" 2>/dev/null
+wait "${sleepers[@]}" 2>/dev/null
+pg_signal INT 2>/dev/null
+until_true 20 pg_ready || pg_start
+can_ask() { pg "SELECT 1" >/dev/null 2>&1; }
+until_true 20 can_ask || pg_start
+back "out of connections"
+pg_stop INT
+pg_start default_transaction_read_only=on
+until_true 30 metric_is weir_plans_up 1 || is "read-only: it can be asked" yes "$(plan status)"
+is "read-only: plans are known" '"limit":20' "$(limit 42)"
+has "read-only: nothing can be written, and it says why" "read-only" "$(plan set user:42 pro)"
+pg_stop INT
+pg_start
+back "read-only"
+
+echo "# tables of one's own"
+pg "CREATE TABLE users(user_id TEXT PRIMARY KEY, plan TEXT); INSERT INTO users VALUES ('42', 'pro')"
+# As docs/configuration.md shows it.
+pg "CREATE FUNCTION weir_tell() RETURNS trigger LANGUAGE plpgsql AS \$\$
+    BEGIN PERFORM pg_notify('weir_plans', 'user:' || COALESCE(NEW.user_id, OLD.user_id)); RETURN NULL; END \$\$;
+  CREATE TRIGGER weir_tell AFTER INSERT OR UPDATE OR DELETE ON users FOR EACH ROW EXECUTE FUNCTION weir_tell()"
+config '  query: SELECT plan FROM users WHERE user_id = $1' >"$work/weir.yaml"
+comes "another source" 42 10 5
+pg "UPDATE users SET plan = 'gold'"
+comes "a change that a trigger tells" 42 20
+pg "DELETE FROM users"
+comes "a row that is gone" 42 3
+finish

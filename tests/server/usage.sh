@@ -1,0 +1,125 @@
+# What each subject spent, from the outside: through every door, by the command and the API, after a restart, a kill -9
+# and an upgrade, with files that are damaged.
+source "$(dirname "$0")/lib.bash"
+
+cat >"$work/weir.yaml" <<'YAML'
+rules:
+  - {name: search, match: {path: /search}, per: user, limit: 5/day}
+  - {name: tokens, match: {path: /chat}, per: [path, api_key], limit: 100000/day}
+  - {name: all, per: global, limit: 100000/day}
+YAML
+run_server() { start_server --config "$work/weir.yaml" --state "$work/state" --drain-delay 0 "$@"; }
+usage() { timeout 20 "$program" usage --admin "127.0.0.1:$admin_port" "$@" 2>&1; }
+api() { curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/usage${1:-}"; }
+check() { post "$1" >/dev/null; }
+# spent SUBJECT RULE: over all days, so that a midnight changes nothing.
+spent() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR > 1 {sum += $5} END {print sum + 0}'; }
+# csv SUBJECT RULE: spent, error, denied of one day.
+csv() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR == 2 {print $5, $6, $7}'; }
+has_ended() { is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
+
+run_server
+has "nobody at first" "nobody spent anything from" "$(usage)"
+for _ in 1 2 3 4 5 6 7; do check '{"user":"42","path":"/search"}'; done
+redis WEIR.CHECK user 43 path /search >/dev/null
+redis CL.THROTTLE inline 15 30 60 >/dev/null
+is "over HTTP: five passed, two did not" "5 0 2" "$(csv user:42 search)"
+is "over RESP" "1 0 0" "$(csv user:43 search)"
+is "all together" "6 0 0" "$(csv '*' all)"
+table=$(usage user:42)
+has "a table has heads" "day" "$table"
+has "  and the rule" "search" "$table"
+is "limits of clients are nobody's" 0 "$(usage --top 100 --csv | grep -c inline)"
+
+id=$(curl -s -m 20 "$http/v1/reserve" -d '{"api_key":"secret","path":"/chat","cost":1000}' |
+  sed -n 's/.*"reservation":"\([^"]*\)".*/\1/p')
+is "a reservation is spent" 1000 "$(spent api_key:secret tokens)"
+curl -s -m 20 "$http/v1/commit" -d "{\"id\":\"$id\",\"api_key\":\"secret\",\"path\":\"/chat\",\"cost\":300}" >/dev/null
+is "until it is settled" 300 "$(spent api_key:secret tokens)"
+check '{"api_key":"secret","path":"/chat","cost":-100}'
+is "what is given back is taken off" 200 "$(spent api_key:secret tokens)"
+hash=$(printf secret | sha256sum | cut -d' ' -f1)
+is "an API key is known by its hash" 200 "$(spent "api_key:sha256:$hash" tokens)"
+is "and never shown" 0 "$(api | grep -c secret)"
+
+has "JSON has the rows of a subject" '"rule":"search","subject":"user:42","spent":5,"error":0,"denied":2' \
+  "$(api '?subject=user:42')"
+first=$(api '?top=1')
+has "and who spent most" "\"rows\":[{\"rule\":\"tokens\",\"subject\":\"api_key:sha256:$hash\",\"spent\":200" "$first"
+is "the command gives it as it is" "$first" "$(usage --top 1 --json)"
+is "by one rule" 0 "$(usage --top 9 --rule search --csv | grep -c tokens)"
+has "no subject" "is no subject: write it like user:42" "$(usage 42)"
+has "no day" "is no day; write it like" "$(usage user:42 --from tomorrow)"
+has "unknown parameters are told" "known are subject=user:42" "$(api '?subjct=user:42')"
+has "no number" "top is 'x'; give a whole number" "$(api '?top=x')"
+is "another day knows nothing" "user:42 spent nothing that is known from 2020-01-01 to 2020-01-31" \
+  "$(usage user:42 --from 2020-01-01 --to 2020-01-31)"
+metrics=$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")
+has "metrics tell how many" "weir_usage_accounts 4" "$metrics"
+
+# A restart.
+kill -TERM "$pid"
+wait "$pid"
+run_server
+is "after a restart all is there" "5 0 2" "$(csv user:42 search)"
+is "also what came back" 200 "$(spent api_key:secret tokens)"
+
+# An upgrade: both processes count, each for itself.
+check '{"user":"44","path":"/search"}'
+old=$pid
+kill -USR2 "$pid"
+is "an upgrade" yes "$(until_true 30 has_ended "$old" && echo yes)"
+pid=$(sed -n 's/.*the successor serves.*pid=\([0-9]*\).*/\1/p' "$work"/err* | tail -n 1)
+server_pids+=("$pid")
+check '{"user":"44","path":"/search"}'
+is "neither loses nor doubles" 2 "$(spent user:44 search)"
+is "what was before" "5 0 2" "$(csv user:42 search)"
+
+# kill -9 loses what was counted since the last writing, ten seconds at most.
+check '{"user":"45","path":"/search"}'
+is "it is on the disk within 10 s" yes "$(until_true 30 grep -rqs user:45 "$work/state.usage" && echo yes)"
+kill -KILL "$pid"
+until_true 20 has_ended "$pid"
+run_server
+is "after kill -9 what was written is there" "1 2 5" \
+  "$(spent user:45 search) $(spent user:44 search) $(spent user:42 search)"
+check '{"user":"46","path":"/search"}'
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+run_server
+lost=$(spent user:46 search)
+is "and of what was not, nothing more is lost" yes "$([ "$lost" -le 1 ] && echo yes)"
+is "  nor anything else" 5 "$(spent user:42 search)"
+
+# Damage.
+kill -TERM "$pid"
+wait "$pid"
+for file in "$work"/state.usage/20*; do printf x | dd of="$file" bs=1 seek=40 conv=notrunc 2>/dev/null; done
+run_server
+has "damaged files are set aside, and told" "its day begins anew" "$(cat "$work"/err*)"
+is "  there they are" yes "$(compgen -G "$work/state.usage/*.damaged" >/dev/null && echo yes)"
+check '{"user":"47","path":"/search"}'
+is "it counts on" 1 "$(spent user:47 search)"
+kill -TERM "$pid"
+wait "$pid"
+
+# More subjects than there is room for.
+start_server --config "$work/weir.yaml" --usage-subjects 10
+for user in {1..30}; do check "{\"user\":\"$user\",\"path\":\"/search\"}"; done
+for _ in 1 2 3; do check '{"user":"big","path":"/search"}'; done
+read -r n error _ <<<"$(csv user:big search)"
+is "a number is a bound: $n, less $error at most" yes "$([ "$n" -ge 3 ] && [ $((n - error)) -le 3 ] && echo yes)"
+has "who is not known spent so much at most" "at most; there was no room to know it better" "$(usage user:1)"
+has "metrics tell that some were left out" "weir_usage_accounts 10" \
+  "$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")"
+kill -TERM "$pid"
+wait "$pid"
+
+start_server --config "$work/weir.yaml" --usage-subjects 0
+check '{"user":"42","path":"/search"}'
+has "it can be turned off" "spending is not counted here" "$(usage user:42)"
+start_server --config "$work/weir.yaml" --hash-keys
+check '{"user":"alice","path":"/search"}'
+is "with --hash-keys nobody is named" 0 "$(api '' | grep -c alice)"
+is "and found all the same" 1 "$(spent user:alice search)"
+finish
