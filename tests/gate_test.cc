@@ -298,6 +298,8 @@ TEST_F(Gates, MatchOnEveryAttribute) {
       {"{query: {q: a b}}", {.path = "/s?p=1&q=a+b"}, {.path = "/s?q=ab"}},
       {"{query: {q: x}}", {.path = "/s?q=1&q=x"}, {.path = "/s?Q=x"}},
       {"{entry: {remote: acme}}", {.entries = entry}, {.entries = org}},
+      {"{entries: [X-Org, X-Other]}", {.entries = org}, {.entries = std::span(org).first(1)}},
+      {"{entries: remote}", {.entries = entry}, {.entries = org}},
       {"{ip: [10.0.0.0/8, '2001:db8::/32']}", {.ip = "10.1.2.3"}, {.ip = "11.0.0.1"}},
       {"{ip: '2001:db8::/32'}", {.ip = "2001:db8::9"}, {.ip = "192.0.2.1"}},
       {"{path: /a, method: GET}", {.method = "GET", .path = "/a"}, {.method = "POST", .path = "/a"}},

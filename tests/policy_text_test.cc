@@ -93,10 +93,10 @@ class JsonPrinter {
   std::string print(const Match& match) {
     std::vector<std::string> members = conditions(match.all);
     if (match.otherwise) members.push_back(flag("otherwise", true));
-    if (!match.none_of.empty()) {
+    if (!match.entries.empty()) members.push_back(member("entries", texts(match.entries)));
+    if (!match.none_of.empty())
       members.push_back(
           member("not", list(match.none_of, [this](const auto& set) { return object(conditions(set)); })));
-    }
     return object(members);
   }
 
@@ -272,7 +272,7 @@ TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
       {"rules: [{name: a, match: {host: 'a:80'}, limit: 0/s}]",
        "w:1:33: `host`: 'a:80' has a port, but requests are matched without theirs"},
       {"rules: [{name: a, match: {not: otherwise}, limit: 0/s}]",
-       "w:1:32: `not` takes plain conditions; `otherwise` and another `not` stand beside it"},
+       "w:1:32: `not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it"},
       {"rules: [{name: a, match: {not: {}}, limit: 0/s}]", "w:1:32: `not` of nothing matches nothing; leave it out"},
       {"rules: [{name: a, match: {user: []}, limit: 0/s}]",
        "w:1:33: `user` must be one value or a list of some, found a list"},

@@ -254,6 +254,10 @@ Rule random_rule(Dice& dice, std::string name, const PolicySize& size, bool has_
   for (std::size_t i = dice.once_in(5) ? 1 + dice.roll(2) : 0; i > 0; --i) {
     rule.match.none_of.push_back(conditions(dice, 1 + dice.roll(2), has_case));
   }
+  for (std::size_t i = dice.once_in(12) ? 1 + dice.roll(2) : 0; i > 0; --i) {
+    constexpr std::string_view kNames[] = {"a", "A", "b"};
+    rule.match.entries.emplace_back(dice.pick(kNames));
+  }
   rule.match.otherwise = dice.once_in(6);
   rule.per = dimensions(dice, dice.roll(dice.once_in(20) ? 8 : 3));
   name_parts(dice, rule, has_case);

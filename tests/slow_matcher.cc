@@ -336,6 +336,11 @@ struct Slow {
   bool is_about(const Rule& rule, std::int64_t now) const {
     if (rule.mode == Mode::off || (rule.expires_at && rule.expires_at->count() <= now)) return false;
     if (!holds_all(rule.match.all)) return false;
+    if (!rule.match.entries.empty()) {
+      Texts names;
+      for (const Attribute& entry : request.entries) names.emplace_back(entry.name);
+      if (names != rule.match.entries) return false;
+    }
     return std::ranges::none_of(rule.match.none_of,
                                 [&](const auto& set) { return holds_all(set) && (is_plain() || !names_path(set)); });
   }

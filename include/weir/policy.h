@@ -59,6 +59,7 @@ struct Condition {
 
 struct Match {
   std::vector<Condition> all{};                   // in the order of AttributeKind and name
+  std::vector<std::string> entries{};             // if any: the request has exactly these entries, in this order
   std::vector<std::vector<Condition>> none_of{};  // each a set of conditions that must not hold together
   bool otherwise = false;                         // only if no enforced rule that names a path applied
   friend bool operator==(const Match&, const Match&) = default;

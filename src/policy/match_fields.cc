@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kValuesMax = 1'000;  // of one condition
 constexpr std::size_t kNamesMax = 16;      // headers, parameters or entries of one condition
+constexpr std::size_t kEntriesMax = 16;
 constexpr std::size_t kNotMax = 16;
 constexpr std::string_view kKeyHash = "sha256:";
 
@@ -130,12 +131,26 @@ std::string print_named(const Match& match) {
   return members.empty() ? "" : flow_map(members);
 }
 
+// Which entries there are, whatever their values; a name may stand twice.
+void read_entries(Reader& reader, const Node& node, Match& out) {
+  reader.each(node, kEntriesMax, Empty::refused, [&](const Node& one) {
+    const auto text = reader.text(one, "the name of an entry, or a list of some");
+    if (!text) return;
+    const auto dimension = parse_dimension("entry:" + *text);
+    if (!dimension) return reader.wrong(one.at, dimension.error().message);
+    out.entries.push_back(dimension->name);
+  });
+}
+
+std::string print_entries(const Match& match) { return match.entries.empty() ? "" : flow_list(match.entries); }
+
 void read_not(Reader& reader, const Node& node, Match& out) {
   reader.each(node, kNotMax, Empty::refused, [&](const Node& one) {
     Match inner;
     read_match(reader, one, inner);
-    if (inner.otherwise || !inner.none_of.empty()) {
-      return reader.wrong(one.at, "`not` takes plain conditions; `otherwise` and another `not` stand beside it");
+    if (inner.otherwise || !inner.none_of.empty() || !inner.entries.empty()) {
+      return reader.wrong(one.at,
+                          "`not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it");
     }
     if (one.is_map() && inner.all.empty())
       return reader.wrong(one.at, "`not` of nothing matches nothing; leave it out");
@@ -178,6 +193,10 @@ constexpr Field<Match> kMatchFields[] = {
      print_named<header>},
     {"query", kNamed, "Query parameters by name", read_named<query>, print_named<query>},
     {"entry", kNamed, "Descriptor entries by name", read_named<entry>, print_named<entry>},
+    {"entries",
+     R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":16}]})",
+     "The names of all entries that there are, in their order; a descriptor's first is domain", read_entries,
+     print_entries},
     {"not",
      R"({"anyOf":[{"$ref":"#/$defs/match"},{"type":"array","items":{"$ref":"#/$defs/match"},"minItems":1,)"
      R"("maxItems":16}]})",

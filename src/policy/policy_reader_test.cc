@@ -53,6 +53,16 @@ TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {
   EXPECT_EQ(seen, (std::set<std::string>{"/api/x", "POST", "api.example.com", "10.0.0.0/8", "x-b1", "x-a2"}));
 }
 
+TEST(PolicyReader, ReadsTheNamesOfEntries) {
+  EXPECT_EQ(read("rules: [{name: a, match: {entries: [domain, b, b]}, limit: 0/s}]").rules[0].match.entries,
+            (std::vector<std::string>{"domain", "b", "b"}));
+  std::string told;
+  read("rules: [{name: a, match: {not: {entries: a}}, limit: 0/s}]", &told);
+  EXPECT_EQ(told, "w:1:32: `not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it");
+  read("rules: [{name: a, match: {entries: [a, 'b c']}, limit: 0/s}]", &told);
+  EXPECT_EQ(told, "w:1:40: 'entry:b c' names no entry: a name is 1 to 128 letters, digits, '-', '_' and '.'");
+}
+
 TEST(PolicyReader, TellsAllErrorsInTheOrderOfTheText) {
   std::string told;
   read("rules:\n- {name: b, limit: 5/s}\n- {name: a, per: usr, limit: x, foo: 1}\ntrusted_proxies: 10.0.0.1/8\n",

@@ -126,7 +126,7 @@ class Review {
            loose.per == tight.per && loose.match.otherwise == tight.match.otherwise && loose.cost == tight.cost &&
            loose.count_denied == tight.count_denied && !loose.phase_by_key && !tight.phase_by_key &&
            !tight.expires_at && !loose.limits.empty() && loose.match.none_of == tight.match.none_of &&
-           tight.match.all == loose.match.all;
+           loose.match.entries == tight.match.entries && tight.match.all == loose.match.all;
   }
 
   // Each limit of the loose one is at least as large as one of the tight, over the same time and counted alike.
@@ -149,6 +149,7 @@ class Review {
   // Whether all that `narrow` matches is matched by `wide`.
   bool covers(const Match& wide, const Match& narrow) {
     if (wide.otherwise || !wide.none_of.empty()) return false;
+    if (!wide.entries.empty() && wide.entries != narrow.entries) return false;
     return std::ranges::all_of(wide.all, [&](const Condition& condition) {
       const auto same = std::ranges::find_if(narrow.all, [&](const Condition& other) {
         return other.kind == condition.kind && other.name == condition.name;

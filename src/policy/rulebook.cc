@@ -86,9 +86,15 @@ std::uint64_t key_mark(std::string_view key) {
   return mark ^ mark >> 29;
 }
 
+bool has_entries(const Request& request, const std::vector<std::string>& names) {
+  return std::ranges::equal(request.entries, names, {}, &Attribute::name);
+}
+
 bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) {
   if (now >= rule.expires_us) return false;
   if (rule.conditions == nullptr) return true;
+  const auto& entries = rule.conditions->entries;
+  if (!entries.empty() && !has_entries(facts.request(), entries)) return false;
   const auto holds = [&](const Criterion& criterion) { return criterion.holds(facts); };
   // What lets a request pass by its path, as here, must be sure of the path.
   const auto surely_holds = [&](const Criterion& criterion) {

@@ -53,6 +53,7 @@ struct BookLimit {
 
 // Beside what the index answers: all must hold, and of each of the sets not all.
 struct BookConditions {
+  std::vector<std::string> entries;  // their names, if it matters which there are
   std::vector<Criterion> all;
   std::vector<std::vector<Criterion>> none_of;
 };
@@ -243,6 +244,9 @@ class Rulebook {
   std::array<ByValue, kIndexed.size()> by_value_;
   std::vector<std::uint32_t> others_;  // asked one by one
 };
+
+// Whether the request has entries of these names, in this order, and no others.
+bool has_entries(const Request& request, const std::vector<std::string>& names);
 
 // A number that is the same for a key on every machine.
 std::uint64_t key_mark(std::string_view key);

@@ -198,7 +198,8 @@ Result<void> Rulebook::index_rule(std::uint32_t number) {
     std::vector<Criterion>& criteria = conditions.none_of.emplace_back();
     for (const Condition& condition : set) criteria.emplace_back(condition, reading_.path_case);
   }
-  if (!conditions.all.empty() || !conditions.none_of.empty()) {
+  conditions.entries = rule.match.entries;
+  if (!conditions.entries.empty() || !conditions.all.empty() || !conditions.none_of.empty()) {
     out.conditions = &conditions_.emplace_back(std::move(conditions));
   }
   has_expiring_ = has_expiring_ || rule.expires_at.has_value();

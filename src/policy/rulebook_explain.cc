@@ -40,6 +40,16 @@ std::string found_text(const Condition& condition, Facts& facts) {
   }
 }
 
+// The names of entries, for people.
+std::string entries_text(const Request& request) {
+  std::string out;
+  for (const Attribute& entry : request.entries) {
+    out.append(out.empty() ? "" : ", ").append(in_quotes(entry.name, 40));
+    if (out.size() > 200) return out + " ...";
+  }
+  return out.empty() ? "none" : out;
+}
+
 std::string differs(const Condition& condition, Facts& facts) {
   std::string subject(to_string(condition.kind));
   if (!condition.name.empty()) subject += ' ' + condition.name;
@@ -56,6 +66,12 @@ std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t 
   if (now >= rule.expires_us) return "it expired at " + time_text(*rule.rule->expires_at);
   for (const Condition& condition : rule.rule->match.all) {
     if (!Criterion(condition, reading_.path_case).holds(facts)) return differs(condition, facts);
+  }
+  const auto& entries = rule.rule->match.entries;
+  if (!entries.empty() && !has_entries(facts.request(), entries)) {
+    std::string wanted;
+    for (const std::string& name : entries) wanted.append(wanted.empty() ? "" : ", ").append(name);
+    return "its entries are " + entries_text(facts.request()) + ", not " + wanted;
   }
   for (const auto& set : rule.rule->match.none_of) {
     const auto holds = [&](const Condition& one) {

@@ -23,6 +23,7 @@
 #include "command/complain.h"
 #include "command/describe_commands.h"
 #include "command/doctor_command.h"
+#include "command/import_command.h"
 #include "command/keys_command.h"
 #include "command/plan_command.h"
 #include "command/policy_commands.h"
@@ -62,6 +63,7 @@ std::string_view examples_of(std::string_view command) {
       {"check", &kCheckExamples},     {"keys", &kKeysExamples},     {"rules", &kRulesExamples},
       {"top", &kTopExamples},         {"plan", &kPlanExamples},     {"usage", &kUsageExamples},
       {"doctor", &kDoctorExamples},   {"manual", &kManualExamples}, {"completion", &kCompletionExamples},
+      {"import", &kImportExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;
@@ -120,6 +122,7 @@ int run_program(int argc, char** argv) try {
 
   ServeCommand serve_command(app);
   PolicyCommands policy_commands(app);
+  ImportCommand import_command(app);
   BenchCommand bench_command(app);
   StateCommand state_command(app);
   CheckCommand check_command(app);
@@ -154,8 +157,8 @@ int run_program(int argc, char** argv) try {
     return exit_code;
   };
   const auto exit_code =
-      first_given(state_command, policy_commands, bench_command, check_command, keys_command, rules_command,
-                  plan_command, top_command, usage_command, doctor_command, describe_commands);
+      first_given(state_command, policy_commands, import_command, bench_command, check_command, keys_command,
+                  rules_command, plan_command, top_command, usage_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

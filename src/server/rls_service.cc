@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/ip_address.h"
 #include "protocol/request_cost.h"
 #include "server/rls_units.h"
 #include "sha256.h"
@@ -60,6 +61,7 @@ Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, s
     if (attribute != nullptr && attribute->empty()) *attribute = entry.value;
   }
   out.path = out.path.substr(0, kPathBytesKept);
+  if (!parse_node(out.ip)) out.ip = {};  // no address: an entry as any other, and no error, for the same reason
   return out;
 }
 

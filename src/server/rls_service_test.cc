@@ -70,6 +70,16 @@ TEST_F(RlsServiceTest, FillsTheAttributesThatEntriesAreNamedAfter) {
   EXPECT_EQ(ask({{"remote_address", "192.0.2.1"}}), kOver);
 }
 
+TEST_F(RlsServiceTest, TakesARemoteAddressThatIsNoneAsAnEntry) {
+  use_rules(
+      "  - {name: i, per: ip, limit: 1/minute}\n"
+      "  - {name: e, per: 'entry:remote_address', limit: 2/minute}");
+  EXPECT_EQ(ask({{"remote_address", "somewhere"}}), kOk);
+  EXPECT_EQ(ask({{"remote_address", "somewhere"}}), kOk);
+  EXPECT_EQ(ask({{"remote_address", "somewhere"}}), kOver);
+  EXPECT_EQ(ask({{"remote_address", ""}}), kOk);
+}
+
 TEST_F(RlsServiceTest, MatchesEntriesAndTheDomain) {
   use_rules("  - {name: r, match: {entry: {domain: edge, generic_key: slow}}, per: global, limit: 1/minute}");
   EXPECT_EQ(ask({{"generic_key", "slow"}}), kOk);

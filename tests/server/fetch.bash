@@ -45,6 +45,13 @@ install_python() {
 
 install_go() { GOBIN=$PWD GOFLAGS=-modcacherw timeout 280 go install "$@"; }
 
+# copy_go_module PATH@VERSION: the source of a module, with the examples and documents that came with it.
+copy_go_module() {
+  local place
+  place=$(GOFLAGS=-modcacherw timeout 280 go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
+  [ -n "$place" ] && cp -r "$place/." . && chmod -R u+w .
+}
+
 # from_debian NAME VARIABLE PROGRAM PACKAGE...: the program of the machine, or one unpacked with the libraries it needs.
 from_debian() {
   local name=$1 variable=$2 path=$3
@@ -57,6 +64,22 @@ from_debian() {
   if ldd "$to" 2>&1 | grep -q 'not found'; then
     missing "$name" "lacks $(ldd "$to" 2>&1 | awk '/not found/{print $1}' | sort -u | paste -sd' ')"
   fi
+}
+
+# fetch_reference NAME FUNCTION PART: of envoyproxy/ratelimit, into $fetched: the version that is here, else the newest
+# that can be had, since not every mirror of Go's modules has it. envoy_model.py knows what differs between these.
+fetch_reference() {
+  local version versions=(v1.4.1-0.20260706065234-f2fb15770f7f v1.4.1-0.20260122083618-3fb702589d36)
+  for version in "${versions[@]}"; do
+    fetched=$cache/$1-$version
+    [ ! -d "$fetched" ] || return 0
+  done
+  command -v go >/dev/null || missing "$1" "cannot be built (needs go)"
+  for version in "${versions[@]}"; do
+    fetched=$cache/$1-$version
+    ! fetch_once "$1-$version" "$2" "github.com/envoyproxy/ratelimit$3@$version" || return 0
+  done
+  missing "$1" "cannot be fetched (needs go and its modules)"
 }
 
 # missing NAME WHY: the test ends here, and says so; with what failed before, if something did.
@@ -103,6 +126,20 @@ provide() {
       fetch_once h2spec-2.2.1 install_go github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible ||
         missing h2spec "cannot be fetched (needs go and its modules)"
       h2spec=$cache/h2spec-2.2.1/h2spec
+      ;;
+    reference)
+      # The service that Weir answers for; its own container calls it so.
+      reference=$(command -v ratelimit) && return
+      fetch_reference ratelimit install_go /src/service_cmd
+      reference=$fetched/service_cmd
+      ;;
+    reference_check)
+      fetch_reference ratelimit-check install_go /src/config_check_cmd
+      reference_check=$fetched/config_check_cmd
+      ;;
+    reference_source)
+      fetch_reference ratelimit-source copy_go_module ''
+      reference_source=$fetched
       ;;
     *) echo "FAIL  nothing is called $1" && exit 1 ;;
   esac

@@ -1,0 +1,213 @@
+// Walks the trees of descriptors and writes rules. See envoy_import.h.
+#include "envoy/envoy_import.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "nearest.h"
+#include "policy/dimension.h"
+
+namespace weir {
+namespace {
+
+constexpr std::string_view kDomainEntry = "domain";
+constexpr std::size_t kMatchEntriesMax = 16;  // of a match, the domain's among them
+constexpr std::size_t kPerMax = 8;
+constexpr std::size_t kValuesMax = 1'000;  // of one condition
+constexpr std::size_t kNotMax = 16;
+constexpr std::size_t kNameMax = 64;
+constexpr std::size_t kEntryNameMax = 128;
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+}
+
+bool is_entry_name(std::string_view key) {
+  return !key.empty() && key.size() <= kEntryNameMax && std::ranges::all_of(key, is_letter);
+}
+
+// One level on the way to a limit: the descriptor, and the values that others beside it take first.
+struct Level {
+  const EnvoyDescriptor* descriptor = nullptr;
+  std::vector<std::string> taken{};
+};
+
+// An exact value comes before a pattern, an earlier pattern before a later, and any of them before the key alone.
+std::vector<std::string> taken_from(const std::vector<EnvoyDescriptor>& level, const EnvoyDescriptor& own) {
+  std::vector<std::string> out;
+  if (own.has_value() && !own.is_wildcard()) return out;
+  bool is_before = true;
+  for (const EnvoyDescriptor& other : level) {
+    if (&other == &own) {
+      is_before = false;
+      continue;
+    }
+    if (other.key != own.key || !other.has_value()) continue;
+    const bool is_pattern = other.is_wildcard();
+    const bool takes = !own.has_value() || (is_pattern ? is_before : glob_matches(own.value, other.value));
+    if (takes) out.push_back(other.value);
+  }
+  return out;
+}
+
+class Importer {
+ public:
+  ImportedEnvoy run(const EnvoyConfig& config) {
+    out_.policy.skip_preflights = false;  // an entry `method` is no browser's
+    for (const EnvoyDomain& domain : config.domains) {
+      domain_ = &domain;
+      walk(domain.descriptors);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void note(Position at, const std::string& message) {
+    out_.notes.push_back(domain_->file + ':' + std::to_string(at.line) + ':' + std::to_string(at.column) + ": " +
+                         message);
+  }
+
+  void walk(const std::vector<EnvoyDescriptor>& descriptors) {
+    for (const EnvoyDescriptor& descriptor : descriptors) {
+      if (const std::string why = unsayable(descriptor); !why.empty()) {
+        note(descriptor.at,
+             why + "; no rule is made of it" + (descriptor.descriptors.empty() ? "" : ", nor of those below it"));
+        continue;
+      }
+      way_.push_back({&descriptor, taken_from(descriptors, descriptor)});
+      if (descriptor.limit) add_rule(descriptor, *descriptor.limit);
+      walk(descriptor.descriptors);
+      way_.pop_back();
+    }
+  }
+
+  std::string unsayable(const EnvoyDescriptor& descriptor) const {
+    if (descriptor.key.find('*') != descriptor.key.npos) return "rules name entries in full, and this key has a `*`";
+    if (!is_entry_name(descriptor.key)) {
+      return "the key " + in_quotes(descriptor.key, 80) +
+             " is no name of an entry in rules: 1 to 128 letters, digits, '-', '_' and '.'";
+    }
+    const bool is_twice =
+        std::ranges::any_of(way_, [&](const Level& l) { return l.descriptor->key == descriptor.key; });
+    if (is_twice || descriptor.key == kDomainEntry) {
+      return "rules tell entries apart by their names, and " + in_quotes(descriptor.key, 80) + " is there twice";
+    }
+    if (way_.size() + 2 > kMatchEntriesMax) return "rules match at most 15 entries of a descriptor";
+    return {};
+  }
+
+  void add_rule(const EnvoyDescriptor& descriptor, const EnvoyLimit& limit) {
+    Rule rule{.name = name_of(limit), .reason = domain_->file + ':' + std::to_string(descriptor.at.line)};
+    Condition domain{.kind = AttributeKind::entry, .name = std::string(kDomainEntry), .any_of = {domain_->name}};
+    rule.match.all.push_back(std::move(domain));
+    rule.match.entries.emplace_back(kDomainEntry);
+    for (const Level& level : way_) add_level(level, rule);
+    std::ranges::sort(rule.match.all, {}, &Condition::name);
+    if (rule.per.size() > kPerMax || rule.match.none_of.size() > kNotMax) {
+      return note(descriptor.at,
+                  "a rule counts by at most 8 entries, and excludes at most 16,000 values; none is made");
+    }
+    if (limit.unlimited) {
+      rule.unlimited = true;
+      rule.per.clear();
+    } else {
+      const std::string text = std::to_string(limit.requests_per_unit) + '/' + std::string(to_string(limit.unit));
+      rule.limits.push_back({*parse_quota(text, Algorithm::fixed_window), text});
+      if (descriptor.shadow_mode) rule.mode = Mode::shadow;
+    }
+    note_rest(descriptor, limit);
+    names_.insert(rule.name);
+    out_.policy.rules.push_back(std::move(rule));
+  }
+
+  // What the entry must be and must not be, and whether its values are counted apart.
+  static void add_level(const Level& level, Rule& rule) {
+    const EnvoyDescriptor& descriptor = *level.descriptor;
+    rule.match.entries.push_back(descriptor.key);
+    if (descriptor.has_value()) rule.match.all.push_back({AttributeKind::entry, descriptor.key, {descriptor.value}});
+    const bool is_apart = !descriptor.has_value() || (descriptor.is_wildcard() && !descriptor.share_threshold);
+    if (is_apart) rule.per.push_back({.kind = AttributeKind::entry, .name = descriptor.key});
+    for (std::size_t i = 0; i < level.taken.size(); i += kValuesMax) {
+      const std::size_t end = std::min(level.taken.size(), i + kValuesMax);
+      rule.match.none_of.push_back({{AttributeKind::entry,
+                                     descriptor.key,
+                                     {level.taken.begin() + static_cast<std::ptrdiff_t>(i),
+                                      level.taken.begin() + static_cast<std::ptrdiff_t>(end)}}});
+    }
+  }
+
+  void note_rest(const EnvoyDescriptor& descriptor, const EnvoyLimit& limit) {
+    if (descriptor.quota_mode && !limit.unlimited) {
+      note(descriptor.at,
+           "rules know no quota_mode: this limit denies by itself, not only when all of its kind are over");
+    }
+    if (!limit.replaces.empty()) {
+      std::string names;
+      for (const std::string& name : limit.replaces)
+        names.append(names.empty() ? "" : ", ").append(in_quotes(name, 80));
+      note(limit.at, "rules replace no others: where this limit holds, " + names +
+                         (limit.replaces.size() > 1 ? " hold, too" : " holds, too"));
+    }
+    if (descriptor.has_metadata) note(descriptor.at, "rules carry no metadata: Envoy is told none");
+  }
+
+  // The name that the file gives, else where it stands: edge/user/path_-api-.
+  std::string name_of(const EnvoyLimit& limit) const {
+    std::string name = limit.name;
+    if (name.empty()) {
+      name = domain_->name;
+      for (const Level& level : way_) name += '/' + level.descriptor->composite();
+    }
+    for (char& c : name) {
+      if (!is_letter(c) && c != ':' && c != '/') c = '-';
+    }
+    name.resize(std::min(name.size(), kNameMax));
+    std::string out = name;
+    for (std::size_t n = 2; names_.contains(out); ++n) {
+      const std::string number = '-' + std::to_string(n);
+      out = name.substr(0, kNameMax - number.size()) + number;
+    }
+    return out;
+  }
+
+  ImportedEnvoy out_;
+  const EnvoyDomain* domain_ = nullptr;
+  std::vector<Level> way_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+ImportedEnvoy import_envoy(const EnvoyConfig& config) { return Importer{}.run(config); }
+
+std::string_view envoy_differences() {
+  return
+      R"(Where Weir is not the reference service, envoyproxy/ratelimit, on purpose.
+
+By its files as they are (weir serve --envoy), and by rules:
+  - A denied request is charged nothing: one verdict over all descriptors, and all is taken or nothing is. The
+    reference charges every descriptor, so that clients who go on asking are never let in. So a denied request is
+    told what remains without it, and hits_addend: 0 asks whether one more hit would pass. --envoy-count-denied, or
+    `count_denied: true` of a rule, spends what is left.
+  - A limit in shadow_mode, or in quota_mode where another still has room, is not charged beyond its limit.
+  - Counters are named by keys and values apart: `a_b` with `c` is never the counter of `a` with `b_c`. An override
+    in a request counts for itself, and not together with the limit of the files.
+  - An override without a unit is refused. It takes the reference down.
+  - What is read is bounded, and so are metrics: detailed_metric and value_to_metric add at most so many series.
+  - A key twice in one map, a second document in one file and YAML's tags are refused. A bad file changes nothing, and
+    every error is told at once, with its place and the fix.
+
+By rules (weir import envoy), also:
+  - Algorithms may be chosen: write `algorithm: sliding_window` to a rule, and nobody gets twice the limit around the
+    end of a window. What is imported is a fixed_window, as the reference has it.
+  - Keys and values are compared apart: a descriptor `a_b` without a value does not match the entry `a` with `b`.
+  - An entry with an empty value is not counted by a rule.
+  - Two descriptors of one request that are the same are charged once.
+  - A limit in shadow_mode is counted and not told to the client; the name that is told is that of the rule.
+  - An override is honoured in every domain.
+)";
+}
+
+}  // namespace weir

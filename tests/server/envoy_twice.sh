@@ -1,0 +1,153 @@
+# One Envoy with two doors, the same in everything but whom they ask: envoyproxy/ratelimit behind one, Weir behind the
+# other, both by the same files. The same requests through both show the client the same statuses and X-RateLimit-*.
+#
+# The reference charges a denied request and Weir does not: its counters are put back after each denial. What Weir says
+# beyond it, Retry-After, RateLimit and a body, is held by envoy.sh. The seed is printed; WEIR_SEED repeats it.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/gateway.bash"
+source "$(dirname "$0")/reference.bash"
+provide envoy
+provide reference
+seed=${WEIR_SEED:-$RANDOM$RANDOM}
+requests=${WEIR_REQUESTS:-80}
+echo "seed $seed, $requests requests (WEIR_SEED=$seed WEIR_REQUESTS=$requests repeats it)"
+RANDOM=$seed
+
+mkdir -p "$work/files/config"
+cat >"$work/files/config/web.yaml" <<'YAML'
+domain: web
+descriptors:
+  - {key: generic_key, value: slow, rate_limit: {unit: hour, requests_per_unit: 6}}
+  - {key: generic_key, value: none, rate_limit: {unit: day, requests_per_unit: 0}}
+  - {key: generic_key, value: trial, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
+  - key: user
+    rate_limit: {unit: day, requests_per_unit: 4}
+    descriptors:
+      - {key: path, rate_limit: {unit: hour, requests_per_unit: 3, name: per-path}}
+      - {key: path, value: /nested/open*, rate_limit: {unlimited: true}}
+  - {key: user, value: bob*, rate_limit: {unit: week, requests_per_unit: 5, name: bobs, replaces: [{name: usual}]}}
+  - {key: user, value: boss, rate_limit: {unlimited: true}}
+  - {key: remote_address, rate_limit: {unit: month, requests_per_unit: 1000, name: usual}}
+YAML
+
+user='{request_headers: {header_name: x-user, descriptor_key: user}}'
+path="{request_headers: {header_name: ':path', descriptor_key: path}}"
+# door NAME PORT: a listener that asks the cluster of that name.
+door() {
+  cat <<YAML
+  - name: $1
+    address: {socket_address: {address: 127.0.0.1, port_value: $2}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: $1
+          use_remote_address: true
+          route_config:
+            virtual_hosts:
+            - name: web
+              domains: ["*"]
+              routes:
+              - match: {prefix: /slow}
+                route: {cluster: app, rate_limits: [{actions: [{generic_key: {descriptor_value: slow}}]}]}
+              - match: {prefix: /none}
+                route: {cluster: app, rate_limits: [{actions: [{generic_key: {descriptor_value: none}}]}]}
+              - match: {prefix: /trial}
+                route:
+                  cluster: app
+                  rate_limits: [{actions: [{generic_key: {descriptor_value: trial}}]}, {actions: [$user]}]
+              - match: {prefix: /nested}
+                route: {cluster: app, rate_limits: [{actions: [$user, $path]}]}
+              - match: {prefix: /free}
+                route: {cluster: app}
+              - match: {prefix: /}
+                route: {cluster: app, rate_limits: [{actions: [{remote_address: {}}]}, {actions: [$user]}]}
+          http_filters:
+          - name: envoy.filters.http.ratelimit
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimit
+              domain: web
+              timeout: 5s
+              failure_mode_deny: true
+              enable_x_ratelimit_headers: DRAFT_VERSION_03
+              rate_limit_service:
+                transport_api_version: V3
+                grpc_service: {envoy_grpc: {cluster_name: $1}}
+          - name: envoy.filters.http.router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+YAML
+}
+
+# cluster NAME PORT OPTIONS
+cluster() {
+  cat <<YAML
+  - name: $1
+    type: STATIC
+    connect_timeout: 5s
+    load_assignment:
+      cluster_name: $1
+      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: $2}}}}]}]
+YAML
+  [ -z "${3:-}" ] || printf '    %s\n' 'typed_extension_protocol_options:' \
+    '  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:' \
+    '    "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions' \
+    '    explicit_http_config: {http2_protocol_options: {}}'
+}
+
+# No window of an hour or more ends while this runs.
+left=$((3600 - $(date +%s) % 3600))
+[ "$left" -ge 60 ] || sleep "$left"
+start_app
+start_redis
+start_reference "$work/files"
+start_server --envoy "$work/files/config"
+free_port to_reference to_weir
+{
+  echo static_resources:
+  echo '  listeners:'
+  door reference "$to_reference"
+  door weir "$to_weir"
+  echo '  clusters:'
+  cluster app "$app_port"
+  cluster reference "$reference_grpc_port" http2
+  cluster weir "$grpc_port" http2
+} >"$work/envoy.yaml"
+start_gateway "$to_weir" "$envoy" -c "$work/envoy.yaml" --concurrency 1 --disable-hot-restart --log-level warning
+
+# counters: what the reference has counted, as commands that say it again.
+counters() {
+  local key
+  for key in $(redis-cli -p "$redis_port" keys '*'); do echo "set $key $(redis-cli -p "$redis_port" get "$key")"; done
+}
+
+# seen PORT PATH USER: what a client sees that both have to say alike.
+seen() {
+  via "$1" "$2" ${3:+-H "x-user: $3"} | sed -n -e '/^$/q' -e '1s/^HTTP[^ ]* \([0-9]*\).*/\1/p' \
+    -e '/^x-ratelimit-\|^x-envoy-ratelimited/p' | sort | paste -sd' '
+}
+
+paths=(/slow /slow /none /trial /nested /nested/open/1 /nested/x /free / / /)
+users=(alice bob1 bob2 boss carol '')
+denied=0 differing=0
+for n in $(seq "$requests"); do
+  where=${paths[RANDOM % ${#paths[@]}]} who=${users[RANDOM % ${#users[@]}]}
+  before=$(counters)
+  began=$(date +%s)
+  by_reference=$(seen "$to_reference" "$where" "$who")
+  by_weir=$(seen "$to_weir" "$where" "$who")
+  # A second that has passed in between changes what is told of the end of the window, and nothing else.
+  if [ "$began" != "$(date +%s)" ]; then
+    by_reference=${by_reference/x-ratelimit-reset: */} by_weir=${by_weir/x-ratelimit-reset: */}
+  fi
+  if [ "${by_reference:0:3}" == 429 ]; then
+    denied=$((denied + 1))
+    { echo flushall && echo "$before"; } | redis-cli -p "$redis_port" >/dev/null
+  fi
+  [ "$by_reference" == "$by_weir" ] || differing=$((differing + 1))
+  [ "$differing" -ge 5 ] || is "$n: $where of ${who:-nobody}: ${by_reference:0:60}" "$by_reference" "$by_weir"
+done
+is "all the same" 0 "$differing"
+at_least "some were denied" "$denied" $((requests / 8))
+at_least "some passed" $((requests - denied)) $((requests / 4))
+finish
