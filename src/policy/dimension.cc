@@ -176,6 +176,11 @@ Result<Micros> parse_time(std::string_view text) {
     if (!take(rest, 'T') && !take(rest, 't') && !take(rest, ' ')) return refuse();
     if (!take_digits(rest, 2, hour) || !take(rest, ':') || !take_digits(rest, 2, minute)) return refuse();
     if (take(rest, ':') && !take_digits(rest, 2, second)) return refuse();
+    if (take(rest, '.')) {  // of a second, which nobody needs
+      const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+      if (digits < 1 || digits > 9) return refuse();
+      rest.remove_prefix(digits);
+    }
     if (!take_offset(rest, offset) || !rest.empty()) return refuse();
   }
   using namespace std::chrono;
