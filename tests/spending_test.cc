@@ -251,9 +251,13 @@ TEST_F(SpendingTest, WithoutRoomEveryNumberIsABound) {
   EXPECT_EQ(small.spending_stats().accounts, 64U);
   EXPECT_GT(small.spending_stats().evicted, 0U);
   std::int64_t before = INT64_MAX;
-  for (const Spending& row : small.spending({.top = 30})->rows) {
+  const auto top = small.spending({.top = 30});
+  EXPECT_EQ(top->rows.size(), 30U);
+  for (const Spending& row : top->rows) {
+    const std::int64_t sure = row.spent - static_cast<std::int64_t>(row.error);
     EXPECT_LE(truth[row.subject], row.spent);
-    EXPECT_LE(row.spent - static_cast<std::int64_t>(row.error), std::exchange(before, row.spent));
+    EXPECT_LE(sure, truth[row.subject]);
+    EXPECT_LE(sure, std::exchange(before, sure));
   }
 }
 

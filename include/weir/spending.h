@@ -2,7 +2,8 @@
 //
 //   weir::Gate gate(limiter, {.spending = {.subjects = 10'000}});
 //   ...
-//   for (const weir::Spending& one : gate.spending({.subject = "user:42"})->rows) bill(one.day, one.spent - one.error);
+//   const auto report = gate.spending({.subject = "user:42"});
+//   for (const weir::Spending& one : report->rows) bill(one.day, one.rule, one.spent - one.error);
 //
 // A subject is whom a rule counts by: the first attribute of its `per` that says who, as `user:42`, `tenant:acme`,
 // `api_key:sha256:…`, `ip:192.0.2.1`; of a rule that counts all together it is `*`. Spent are the permits of requests

@@ -77,7 +77,8 @@ is "what was before" "5 0 2" "$(csv user:42 search)"
 
 # kill -9 loses what was counted since the last writing, ten seconds at most.
 check '{"user":"45","path":"/search"}'
-is "it is on the disk within 10 s" yes "$(until_true 30 grep -rqs --include='*.[0-9]' user:45 "$work/state.usage" && echo yes)"
+is "it is on the disk within 10 s" yes \
+  "$(until_true 30 grep -rqs --include='*.[0-9]' user:45 "$work/state.usage" && echo yes)"
 kill -KILL "$pid"
 until_true 20 has_ended "$pid"
 run_server
