@@ -105,24 +105,30 @@ away "without its table"
 holds "without its table" 62
 pg "DROP TABLE IF EXISTS weir_plans; ALTER TABLE elsewhere RENAME TO weir_plans"
 back "without its table"
-# Others take every connection that there is, then ours is cut.
-sleepers=()
-for _ in $(seq 30); do
-  in_pg_work psql -h "$pg_work" -U weir -d postgres -qAtXc "SELECT pg_sleep(600)" >/dev/null 2>&1 &
-  sleepers+=($!)
+# Others take every connection that there is, and any that comes free, until ours is cut.
+touch "$work/hold"
+for _ in $(seq 25); do
+  while [ -e "$work/hold" ]; do
+    in_pg_work psql -h "$pg_work" -U weir -d postgres -qAtXc "SELECT pg_sleep(600)" >/dev/null 2>&1
+    sleep 0.05
+  done &
+  server_pids+=($!)
 done
-server_pids+=("${sleepers[@]}")
-is_full() { ! pg "SELECT 1" >/dev/null 2>&1; }
-until_true 20 is_full || is "all connections are taken" yes no
-kill -TERM $(pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | awk '/weir postgres.*idle/{print $1}') 2>/dev/null
-away "out of connections"
+backends() { pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | awk -v what="weir postgres.*$1" '$0 ~ what {print $1}'; }
+cut_ours() {
+  kill -TERM $(backends idle) 2>/dev/null
+  sleep 0.3
+  metric_is weir_plans_up 0
+}
+until_true 30 cut_ours || is "out of connections: noticed" yes no
 holds "out of connections" 63
-kill -KILL "${sleepers[@]}" 2>/dev/null
-wait "${sleepers[@]}" 2>/dev/null
-pg_signal INT 2>/dev/null
-until_true 20 pg_ready || pg_start
-can_ask() { pg "SELECT 1" >/dev/null 2>&1; }
-until_true 20 can_ask || pg_start
+has "out of connections: told so" "connections" "$(plan status)"
+rm "$work/hold"
+all_gone() {
+  kill -TERM $(backends SELECT) 2>/dev/null
+  pg "SELECT 1" >/dev/null 2>&1 && [ -z "$(backends SELECT)" ]
+}
+until_true 20 all_gone || is "out of connections: over" yes no
 back "out of connections"
 pg_stop INT
 pg_start default_transaction_read_only=on
