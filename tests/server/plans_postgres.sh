@@ -114,7 +114,9 @@ for _ in $(seq 25); do
   done &
   server_pids+=($!)
 done
-backends() { pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | awk -v what="weir postgres.*$1" '$0 ~ what {print $1}'; }
+backends() {
+  pgrep -a -P "$(head -1 "$pg_work/data/postmaster.pid")" | awk -v what="weir postgres.*$1" '$0 ~ what {print $1}'
+}
 cut_ours() {
   kill -TERM $(backends idle) 2>/dev/null
   sleep 0.3
