@@ -24,7 +24,9 @@ is "lintian finds nothing" "" "$(lintian --allow-root --fail-on none ./*.deb 2>&
 
 # What it needs and what it brings.
 depends=$(dpkg-deb -f weir_*.deb Depends)
-for need in libc6 'libstdc++6' libyaml-cpp libnghttp2 libpq5 libsqlite3-0 tzdata adduser; do has "needs $need" "$need" "$depends"; done
+for need in libc6 'libstdc++6' libyaml-cpp libnghttp2 libpq5 libsqlite3-0 tzdata adduser; do
+  has "needs $need" "$need" "$depends"
+done
 is "conffiles" "/etc/weir/weir.conf /etc/weir/weir.yaml" "$(dpkg-deb -I weir_*.deb conffiles | sort | paste -sd' ')"
 for file in usr/bin/weir usr/share/man/man1/weir.1.gz usr/share/man/man5/weir.yaml.5.gz \
   usr/share/bash-completion/completions/weir usr/share/zsh/vendor-completions/_weir \
