@@ -162,6 +162,7 @@ std::string PostgresConnection::scrubbed(std::string_view message) const {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   text = replaced(std::move(text), url_, "postgresql://...");
   text = replaced(std::move(text), password_, "***");
+  text = replaced(std::move(text), "\n\t", "; ");
   text = replaced(std::move(text), "\n", "; ");
   return text.substr(0, kMessageMax);
 }

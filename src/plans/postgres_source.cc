@@ -77,11 +77,14 @@ std::string array_of(std::span<const std::string> texts) {
 
 bool has_zero_byte(const std::string& text) { return text.find('\0') != text.npos; }
 
-// A time as RFC 3339 writes it; the session's zone is UTC.
+// A time as RFC 3339 writes it, in whole seconds; the session's zone is UTC.
 std::optional<std::string> time_text(std::optional<std::string> text, unsigned type) {
   if (!text || (type != kDate && type != kTimestamp && type != kTimestampWithZone)) return text;
   if (*text == "infinity") return std::nullopt;
   if (const std::size_t blank = text->find(' '); blank != text->npos) (*text)[blank] = 'T';
+  if (const std::size_t dot = text->find('.'); dot != text->npos) {
+    text->erase(dot, text->find_first_not_of("0123456789", dot + 1) - dot);
+  }
   if (text->ends_with("+00")) text->replace(text->size() - 3, 3, "Z");
   if (type == kTimestamp) *text += 'Z';
   return text;

@@ -184,12 +184,15 @@ TEST_F(PostgresTest, OurOwnTablesAreMadeReadWrittenAndTold) {
   server->sql("INSERT INTO weir_overrides VALUES ('user:ever', '1/s', 'infinity'), ('user:never', '1/s', '-infinity')");
   EXPECT_EQ(one(*source, "user:ever").until, std::nullopt);
   EXPECT_EQ(one(*source, "user:never").until, "-infinity");
+  server->sql("UPDATE weir_overrides SET until = '2030-01-02 03:04:05.678901+02' WHERE subject = 'user:ever'");
+  EXPECT_EQ(one(*source, "user:ever").until, "2030-01-02T01:04:05Z");
 }
 
 TEST_F(PostgresTest, AQueryReadsTheTablesOfOthers) {
   server->sql(
       "CREATE TABLE users (user_id integer, tier text, cap text, ends timestamp);"
-      "INSERT INTO users VALUES (42, 'pro', NULL, NULL), (43, NULL, '9/second', '2027-01-01 10:00'), (44, 'a', NULL, "
+      "INSERT INTO users VALUES (42, 'pro', NULL, NULL), (43, NULL, '9/second', '2027-01-01 10:00:00.5'), (44, 'a', "
+      "NULL, "
       "NULL), (44, 'b', NULL, NULL);"
       "INSERT INTO users SELECT i, 'free' FROM generate_series(1000, 1999) AS i");
   const auto source = open("SELECT tier, cap AS limits, ends AS until FROM users WHERE user_id = $1 AND $2 = 'user'");
