@@ -21,7 +21,7 @@ Policy policy(const std::string& tiers, const std::string& source = "sqlite:plan
 
 // A server's part of it: the desk follows, then the policy is in force.
 struct Desk {
-  explicit Desk(const TestFolder& folder) : desk(gate, folder.path(), folder.at("memory")) {}
+  explicit Desk(const TestFolder& folder) : desk(gate, folder.at("."), folder.at("memory")) {}
 
   void use(const Policy& next) {
     const auto followed = desk.follow(next);
