@@ -209,6 +209,8 @@ TEST(PlanText, TellsWhatIsWrong) {
   EXPECT_NE(error_of("rules: [{name: a, per: user, limit: plan}]").find("plans that are not there"), std::string::npos);
   EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s}}\nrules: [{name: a, per: path, limit: plan}]").find("whose"),
             std::string::npos);
+  EXPECT_NE(plans("default: free, tiers: {free: 10/minute, pro: 10/s burst 50}").find("give the rule an `algorithm`"),
+            std::string::npos);
   EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s burst 9}}\n"
                      "rules: [{name: a, per: user, limit: plan, algorithm: fixed_window}]")
                 .find("burst"),
@@ -250,6 +252,19 @@ TEST(PlanText, GuardsAgainstACutOfAPlan) {
   EXPECT_EQ(cut.refused[0],
             "rule plan for plan pro would be cut from 1000/minute to 99/minute, by more than 10x (max_change)");
   EXPECT_EQ(compare(of("unlimited"), of("100/minute")).refused.size(), 1U);
+  const auto gone = parse_policy(
+      "plans: {default: free, tiers: {free: 99/minute}}\nrules: [{name: plan, per: user, limit: plan}]", "p");
+  EXPECT_EQ(compare(of("1000/minute"), *gone).refused,
+            std::vector<std::string>{"rule plan for plan pro would be cut from 1000/minute to 99/minute, by more than 10x "
+                                     "(max_change)"})
+      << "who was on it has the default";
+  const auto with_default = [](const std::string& name) {
+    return *parse_policy("plans: {default: " + name + ", tiers: {free: 100/minute, trial: 1/minute}}\n" +
+                             "rules: [{name: plan, per: user, limit: plan}]",
+                         "p");
+  };
+  EXPECT_EQ(compare(with_default("free"), with_default("trial")).refused.size(), 1U);
+  EXPECT_TRUE(compare(with_default("trial"), with_default("free")).refused.empty());
 }
 
 }  // namespace

@@ -52,6 +52,8 @@ class Gate {
   //
   // Puts the policy in force, or changes nothing. The lines say what has changed, and what starts to count anew.
   Result<PolicyChanges> apply(Policy policy, Force force = Force::no) noexcept;
+  // The same with other plans, see use_plans(); no request meets one without the other.
+  Result<PolicyChanges> apply(Policy policy, Force force, std::shared_ptr<Plans> plans) noexcept;
 
   // use_plans()
   //

@@ -102,7 +102,7 @@ Result<void> Control::try_out(const Policy& policy) const {
   Gate trial(limiter_);
   auto applied = trial.apply(policy, Force::yes);
   if (!applied) return fail(std::move(applied.error()));
-  return {};
+  return PlanDesk::check(policy.plans, folder_of(options_.file));
 }
 
 Result<std::vector<std::string>> Control::install(const Next& next) {
@@ -111,8 +111,7 @@ Result<std::vector<std::string>> Control::install(const Next& next) {
   if (has_rules()) {
     is_changed = gate_.rules() == nullptr || !(gate_.policy() == next.policy);
     if (is_changed) {
-      if (auto followed = plans_.follow(next.policy); !followed) return fail(std::move(followed.error()));
-      auto applied = gate_.apply(next.policy, Force::yes);  // the guard has been asked before, about the policy alone
+      auto applied = plans_.put(next.policy);  // the guard has been asked before, about the policy alone
       if (!applied) return fail(std::move(applied.error()));
       lines = std::move(applied->lines);
     }

@@ -66,6 +66,7 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
   const bool has_effect = has_rules() && !(next->policy == gate_.policy());
   if (has_effect) {
     if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
+    if (auto ready = plans_.prepare(next->policy); !ready) return fail(std::move(ready.error()));
   }
   if (auto kept = journal_.append(std::move(lock), change); !kept) return fail(std::move(kept.error()));
   auto installed = install(*next);

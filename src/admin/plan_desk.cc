@@ -37,6 +37,18 @@ bool is_same_source(const PlanPolicy& a, const PlanPolicy& b) {
          a.wait == b.wait;
 }
 
+// Whether a row means the same by both.
+bool judges_alike(const Policy& a, const Policy& b) {
+  const auto rules_of = [](const Policy& policy) {
+    std::vector<std::pair<std::optional<Algorithm>, std::vector<PlanTier>>> out;
+    for (const Rule& rule : policy.rules) {
+      if (rule.by_plan) out.emplace_back(rule.plan_algorithm, rule.tiers);
+    }
+    return out;
+  };
+  return a.plans == b.plans && rules_of(a) == rules_of(b);
+}
+
 // A file is seen from where the config lies.
 std::string seen_from(const std::string& folder, const std::string& source) {
   constexpr std::string_view kFile = "sqlite:";
@@ -57,37 +69,57 @@ std::string limits_of(const Policy& policy, const std::string& plan) {
 PlanDesk::PlanDesk(Gate& gate, std::string folder, std::string memory)
     : gate_(gate), folder_(std::move(folder)), memory_(std::move(memory)) {}
 
-Result<void> PlanDesk::follow(const Policy& policy) {
-  auto next = std::make_shared<const Policy>(policy);
-  std::shared_ptr<PlanDirectory> directory = this->directory();
-  const PlanPolicy before = this->policy();
-  const auto judge = [next](const PlanRow& row) { return judge_row(*next, row); };
-  const bool is_new = !is_same_source(before, policy.plans);
-  if (policy.plans.source.empty()) {
-    directory = nullptr;
-  } else if (is_new || directory == nullptr) {
-    auto source = make_plan_source({.url = seen_from(folder_, policy.plans.source), .query = policy.plans.query});
-    if (!source) return fail(std::move(source.error()));
-    directory = std::make_shared<PlanDirectory>(
-        *std::move(source),
-        PlanDirectoryOptions{.subjects_max = static_cast<std::size_t>(policy.plans.subjects),
-                             .refresh = policy.plans.refresh,
-                             .wait = policy.plans.wait,
-                             .memory = memory_,
-                             .memory_of = hex(sha256(policy.plans.source + '\n' + policy.plans.query)),
-                             .judge = judge,
-                             .tell = tell});
-    directory->wait_until_read(kFirstReading);
-  } else if (!(before == policy.plans)) {
-    directory->judge_by(judge);
-  }
-  if (directory != this->directory()) {
-    if (auto used = gate_.use_plans(directory); !used) return used;
-  }
-  const std::lock_guard lock(mutex_);
-  directory_ = std::move(directory);
-  judged_by_ = std::move(next);
+Result<void> PlanDesk::check(const PlanPolicy& plans, const std::string& folder) {
+  if (plans.source.empty()) return {};
+  auto source = make_plan_source({.url = seen_from(folder, plans.source), .query = plans.query});
+  if (!source) return fail(source.error().code, "plans: " + source.error().message);
   return {};
+}
+
+Result<void> PlanDesk::prepare(const Policy& policy) {
+  const PlanPolicy& plans = policy.plans;
+  if (next_ != nullptr && is_same_source(next_by_->plans, plans)) return {};
+  next_ = nullptr;
+  if (plans.source.empty()) return {};
+  if (auto sound = check(plans, folder_); !sound) return sound;
+  const auto before = directory();
+  if (before != nullptr && is_same_source(this->policy(), plans)) return {};
+  auto source = make_plan_source({.url = seen_from(folder_, plans.source), .query = plans.query});
+  if (!source) return fail(std::move(source.error()));
+  const auto by = std::make_shared<const Policy>(policy);
+  const PlanDirectoryOptions options{.subjects_max = static_cast<std::size_t>(plans.subjects),
+                                     .refresh = plans.refresh,
+                                     .wait = plans.wait,
+                                     .memory = memory_,
+                                     .memory_of = hex(sha256(plans.source + '\n' + plans.query)),
+                                     .judge = [by](const PlanRow& row) { return judge_row(*by, row); },
+                                     .tell = tell};
+  auto made = std::make_shared<PlanDirectory>(*std::move(source), options);
+  if (!made->wait_until_read(kFirstReading) && before != nullptr) {
+    return fail(ErrorCode::unavailable,
+                "the plans stay where they are: " + plans.source + " cannot be read: " + made->status().error);
+  }
+  next_ = std::move(made);
+  next_by_ = by;
+  return {};
+}
+
+Result<PolicyChanges> PlanDesk::put(const Policy& policy) {
+  if (auto ready = prepare(policy); !ready) return fail(std::move(ready.error()));
+  const auto before = directory();
+  const bool is_new = next_ != nullptr;
+  auto next = policy.plans.source.empty() ? nullptr : is_new ? next_ : before;
+  next_ = nullptr;
+  auto applied = gate_.apply(policy, Force::yes, next);
+  if (!applied) return applied;
+  const auto by = std::make_shared<const Policy>(policy);
+  const bool is_judged = judges_alike(is_new ? *next_by_ : judged_by_ == nullptr ? Policy{} : *judged_by_, policy);
+  if (next != nullptr && !is_judged) next->judge_by([by](const PlanRow& row) { return judge_row(*by, row); });
+  if (before != nullptr && before != next) before->retire();
+  const std::lock_guard lock(mutex_);
+  directory_ = std::move(next);
+  judged_by_ = by;
+  return applied;
 }
 
 std::shared_ptr<PlanDirectory> PlanDesk::directory() const {

@@ -1,7 +1,7 @@
 // The plans of a running server: keeps the directory that the policy in force names, and is who is asked about it.
 //
 // Another source makes another directory, which is read before it is in force; other tiers only judge the rows anew.
-// follow() is called by one thread at a time, all else by any. Tested by plan_desk_test.cc and tests/server/plans.sh.
+// prepare() and put() are called by one thread at a time, all else by any. Tested by plan_desk_test.cc and tests/server/plans.sh.
 #pragma once
 
 #include <memory>
@@ -34,11 +34,15 @@ class PlanDesk {
   PlanDesk(const PlanDesk&) = delete;
   PlanDesk& operator=(const PlanDesk&) = delete;
 
-  // follow()
+  // prepare(), put()
   //
-  // Before the policy is in force. An error only if its source can never be asked; one that is away is asked until it
-  // is back.
-  Result<void> follow(const Policy& policy);
+  // Before a policy is in force: its source is looked at, and if it is another than before it is read, too; an error
+  // leaves all as it is. Where there was none before, one that is away will do: it is asked until it is back. Then the
+  // policy and its plans are put in force together.
+  Result<void> prepare(const Policy& policy);
+  Result<PolicyChanges> put(const Policy& policy);
+  // Whether the source is one that could be asked at all.
+  static Result<void> check(const PlanPolicy& plans, const std::string& folder);
 
   // What it is about; without a directory all of them are errors that say what to do.
   std::shared_ptr<PlanDirectory> directory() const;  // null: there is none
@@ -53,6 +57,8 @@ class PlanDesk {
 
   Gate& gate_;
   const std::string folder_, memory_;
+  std::shared_ptr<PlanDirectory> next_;  // prepared, not in force
+  std::shared_ptr<const Policy> next_by_;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<PlanDirectory> directory_;
   std::shared_ptr<const Policy> judged_by_;

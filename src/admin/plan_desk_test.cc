@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "admin/test_folder.h"
 #include "weir/limiter.h"
@@ -19,14 +21,13 @@ Policy policy(const std::string& tiers, const std::string& source = "sqlite:plan
   return *read;
 }
 
-// A server's part of it: the desk follows, then the policy is in force.
+// A server's part of it.
 struct Desk {
   explicit Desk(const TestFolder& folder) : desk(gate, folder.at("."), folder.at("memory")) {}
 
   void use(const Policy& next) {
-    const auto followed = desk.follow(next);
-    ASSERT_TRUE(followed) << followed.error().message;
-    ASSERT_TRUE(gate.apply(next, Force::yes));
+    const auto put = desk.put(next);
+    ASSERT_TRUE(put) << put.error().message;
   }
   std::int64_t limit_of(std::string_view user) {
     const auto answer = gate.peek({.user = user});
@@ -82,6 +83,28 @@ TEST(PlanDesk, FollowsThePolicy) {
   EXPECT_EQ(one.desk.directory(), nullptr);
   EXPECT_EQ(one.limit_of("42"), 7);
   EXPECT_NE(one.desk.show("user:42").error().message.find("no database of plans"), std::string::npos);
+}
+
+// The judge of other tiers takes its turn on the directory's thread.
+bool comes(Desk& one, std::string_view user, std::int64_t limit) {
+  for (int i = 0; i < 1'000 && one.limit_of(user) != limit; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return one.limit_of(user) == limit;
+}
+
+TEST(PlanDesk, StaysWhereItIsIfTheNextSourceCannotBeRead) {
+  const TestFolder folder;
+  Desk one(folder);
+  one.use(policy("free: 3/hour, pro: 10/hour"));
+  ASSERT_TRUE(one.set("user:42", "pro"));
+  const auto directory = one.desk.directory();
+  const auto put = one.desk.put(policy("free: 3/hour, pro: 10/hour", "sqlite:no/such/folder/plans.db"));
+  ASSERT_FALSE(put);
+  EXPECT_NE(put.error().message.find("cannot be read"), std::string::npos) << put.error().message;
+  EXPECT_EQ(one.desk.directory(), directory);
+  EXPECT_EQ(one.limit_of("42"), 10);
+  EXPECT_FALSE(PlanDesk::check(policy("free: 3/hour", "'sqlite::memory:'").plans, ""));
+  one.use(policy("free: 4/hour, gold: 30/hour"));
+  EXPECT_TRUE(comes(one, "42", 4)) << "a tier that is gone";
 }
 
 TEST(PlanDesk, RemembersWhatWasKnownWhenTheDatabaseIsAwayAtTheStart) {

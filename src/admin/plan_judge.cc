@@ -34,24 +34,37 @@ Result<std::string> judge_plan(const PlanPolicy& plans, const PlanRow& row) {
                 (meant.empty() ? "; the tiers are " + known : "; did you mean " + in_quotes(meant) + "?"));
 }
 
+// What the rule counts in the end: the longest of any plan's limits.
+std::optional<Algorithm> counted_by(const Rule& rule) {
+  const auto tier = std::ranges::find_if(rule.tiers, [](const PlanTier& one) { return !one.limits.empty(); });
+  return tier == rule.tiers.end() ? std::nullopt : std::optional(tier->limits.back().quota.algorithm);
+}
+
+std::optional<std::string> wrong_with(const std::vector<RuleLimit>& limits, const Rule& rule) {
+  for (const RuleLimit& limit : limits) {
+    if (limit.quota.permits == 0) return "let nothing pass; whoever is to be shut out is banned: weir keys ban";
+  }
+  const Algorithm algorithm = limits.back().quota.algorithm;
+  const auto wanted = counted_by(rule);
+  if (!wanted || *wanted == algorithm) return {};
+  return "would be counted by " + std::string(to_string(algorithm)) + ", and what was spent by " +
+         std::string(to_string(*wanted)) + " would be forgotten";
+}
+
 // By every rule that would count it.
 Result<std::string> judge_limits(const Policy& policy, const std::string& limits) {
   const auto compiled = [](const Quota& quota) { return compile(quota); };
-  std::vector<std::optional<Algorithm>> algorithms = {std::nullopt};
+  std::size_t charges = 0;
   for (const Rule& rule : policy.rules) {
-    if (rule.by_plan && std::ranges::count(algorithms, rule.plan_algorithm) == 0) {
-      algorithms.push_back(rule.plan_algorithm);
-    }
-  }
-  for (const auto& algorithm : algorithms) {
-    const auto parsed = parse_limits(limits, algorithm, compiled);
+    if (!rule.by_plan) continue;
+    const auto parsed = parse_limits(limits, rule.plan_algorithm, compiled);
     if (!parsed) return refuse("its limits " + in_quotes(limits, kShownBytes) + ": " + parsed.error().message);
-    for (const RuleLimit& limit : *parsed) {
-      if (limit.quota.permits > 0) continue;
-      return refuse("its limits " + in_quotes(limits, kShownBytes) +
-                    " let nothing pass; whoever is to be shut out is banned: weir keys ban");
+    if (const auto wrong = wrong_with(*parsed, rule)) {
+      return refuse("its limits " + in_quotes(limits, kShownBytes) + ' ' + *wrong);
     }
+    charges += parsed->size();
   }
+  if (charges > kChargesMax) return refuse("its limits are too many for the rules that go by plans; write fewer");
   return limits;
 }
 

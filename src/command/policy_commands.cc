@@ -66,6 +66,9 @@ int PolicyCommands::validate() const {
   const auto policy = load_policy(file_);
   if (!policy) return complain(policy.error().message);
   auto warnings = review(*policy, file_, make_system_clock()->now());
+  if (const auto sound = PlanDesk::check(policy->plans, {}); !sound) {
+    return complain(file_ + ": " + sound.error().message);
+  }
   std::string of_envoy;
   if (!policy->envoy.path.empty()) {
     const auto files = read_envoy_files(envoy_path(policy->envoy, file_));
@@ -108,6 +111,10 @@ int PolicyCommands::explain() {
   Gate gate(*limiter);
   if (const auto applied = gate.apply(*std::move(policy)); !applied)
     return complain("weir: " + applied.error().message);
+  if (!gate.policy().plans.source.empty()) {
+    std::fputs("weir: no database of plans is asked here: --plan says which it is; weir keys explain asks a server\n",
+               stderr);
+  }
   const auto explanation = gate.explain(*request);
   if (!explanation) return complain("weir: " + explanation.error().message);
   std::fputs((json_ ? to_json(*explanation) : to_text(*explanation)).c_str(), stdout);

@@ -94,6 +94,7 @@ std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook&
     case Bill::Reason::too_many:
       return "an error: more than " + std::to_string(kChargesMax) + " limits hold it";
     case Bill::Reason::no_rule:
+      if (bill.free.size() > 0) return "passes: its plan is unlimited";
       return "passes: no rule is about it";
     case Bill::Reason::limits:
       break;
@@ -191,6 +192,10 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
                            .cost = one.charge.cost,
                            .decision = one.decision,
                            .worst_case = worst_case(*limit.written, *limit.limit)});
+  }
+  for (const FreeCharge& one : bill.free) {
+    out.rules[one.rule].applies = true;
+    out.rules[one.rule].reason = "its plan is unlimited";
   }
   for (std::uint32_t i = 0; i < book->size(); ++i) {
     RuleExplanation& rule = out.rules[i];

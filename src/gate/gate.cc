@@ -17,13 +17,22 @@ Gate::Gate(Limiter& limiter, const GateOptions& options) : impl_(std::make_uniqu
 Gate::~Gate() = default;
 
 Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
+  const std::lock_guard lock(impl_->applying);
+  return impl_->apply(policy, force, impl_->plans);
+}
+
+Result<PolicyChanges> Gate::apply(Policy policy, Force force, std::shared_ptr<Plans> plans) noexcept {
+  const std::lock_guard lock(impl_->applying);
+  return impl_->apply(policy, force, std::move(plans));
+}
+
+Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::shared_ptr<Plans> by) {
   return guarded([&]() -> Result<PolicyChanges> {
-    const std::lock_guard lock(impl_->applying);
     auto checked = read_again(policy);  // one that was put together by hand is held to the same checks
     if (!checked) return fail(std::move(checked.error()));
-    auto book = impl_->make_book(*std::move(checked));
+    auto book = make_book(*std::move(checked), by);
     if (!book) return fail(std::move(book.error()));
-    auto in_force = impl_->rules.load();
+    auto in_force = rules.load();
     PolicyChanges changes;
     if (in_force != nullptr) changes = compare(in_force->policy(), (*book)->policy());
     if (!changes.refused.empty() && force == Force::no) {
@@ -32,12 +41,13 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
       return fail(ErrorCode::out_of_range, std::move(message));
     }
     in_force.reset();
-    impl_->rules.store(*std::move(book));
+    rules.store(*std::move(book));
+    plans = std::move(by);
     return changes;
   });
 }
 
-Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy) {
+Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy, std::shared_ptr<Plans> by) {
   tally.begin_policy();
   return Rulebook::make(
       std::move(policy), [](const Quota& quota) { return compile(quota); },
@@ -46,18 +56,20 @@ Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy) {
         ledger.learn(number, rule);
         return number;
       },
-      plans);
+      std::move(by));
 }
 
 Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {
   return guarded([&]() -> Result<void> {
     const std::lock_guard lock(impl_->applying);
+    auto in_force = impl_->rules.load();
+    if (in_force != nullptr) {
+      auto book = impl_->make_book(in_force->policy(), plans);
+      if (!book) return fail(std::move(book.error()));
+      in_force.reset();
+      impl_->rules.store(*std::move(book));
+    }
     impl_->plans = std::move(plans);
-    const auto in_force = impl_->rules.load();
-    if (in_force == nullptr) return {};
-    auto book = impl_->make_book(in_force->policy());
-    if (!book) return fail(std::move(book.error()));
-    impl_->rules.store(*std::move(book));
     return {};
   });
 }

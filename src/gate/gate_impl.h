@@ -46,7 +46,8 @@ struct Gate::Impl {
 
   // The bill of a request, and the answer as far as the rules alone can tell it.
   Result<void> begin(const std::shared_ptr<const Rulebook>& book, const Request& request, Bill& bill, Answer& answer);
-  Result<std::shared_ptr<const Rulebook>> make_book(Policy policy);
+  Result<PolicyChanges> apply(const Policy& policy, Force force, std::shared_ptr<Plans> by);
+  Result<std::shared_ptr<const Rulebook>> make_book(Policy policy, std::shared_ptr<Plans> by);
   // What rules with `count_denied` charge for a denied request.
   Result<void> charge_denied(const Bill& bill, const Answer& answer);
   // Asks the limiter about each rule in shadow, as `ask` does.

@@ -63,7 +63,9 @@ class Comparison {
  public:
   Comparison(const Policy& in_force, const Policy& next)
       : factor_(in_force.max_change),
-        skips_all_(std::ranges::count(next.skip, "/**") > 0 && std::ranges::count(in_force.skip, "/**") == 0) {
+        skips_all_(std::ranges::count(next.skip, "/**") > 0 && std::ranges::count(in_force.skip, "/**") == 0),
+        from_default_(in_force.plans.fallback),
+        to_default_(next.plans.fallback) {
     for (const Rule& rule : in_force.rules) before_[rule.name] = &rule;
     for (const Rule& rule : next.rules) after_[rule.name] = &rule;
     for (const Field<Policy>& row : policy_fields()) {
@@ -83,7 +85,7 @@ class Comparison {
       if (found == after_.end()) {
         ++gone;
         out_.lines.push_back("gone: " + name);
-      } else if (!(*rule == *found->second)) {
+      } else if (!(*rule == *found->second) || (rule->by_plan && from_default_ != to_default_)) {
         changed(*rule, *found->second);
         if (limits_anybody(*rule) && !limits_anybody(*found->second)) ++gone;
       }
@@ -124,18 +126,24 @@ class Comparison {
     each_pair(from, to, [this](const Holding& a, const Holding& b) { check_cut(a, b); });
   }
 
-  // What held before and what holds then, for each plan if there are plans. A plan that is new has the limits of nobody
-  // before.
+  // What held before and what holds then, for each plan if there are plans. Who is on a plan that is gone has the
+  // default; a plan that is new had nobody.
   template <class F>
-  static void each_pair(const Rule& from, const Rule& to, F call) {
+  void each_pair(const Rule& from, const Rule& to, F call) const {
     const std::string who = "rule " + to.name;
     if (!from.by_plan && !to.by_plan) return call(Holding{who, &from, &from.limits}, Holding{who, &to, &to.limits});
-    for (const PlanTier& tier : to.by_plan ? to.tiers : from.tiers) {
-      const std::string of = who + " for plan " + tier.name;
-      const auto* before = from.by_plan ? of_plan(from, tier.name) : &from.limits;
-      const auto* after = to.by_plan ? of_plan(to, tier.name) : &to.limits;
+    const auto compared = [&](const std::string& name, const std::string& of) {
+      const auto* before = from.by_plan ? of_plan(from, name) : &from.limits;
+      const auto* after = to.by_plan ? of_plan(to, name) : &to.limits;
+      if (after == nullptr) after = of_plan(to, to_default_);
       if (before != nullptr && after != nullptr) call(Holding{of, &from, before}, Holding{of, &to, after});
-    }
+    };
+    for (const PlanTier& tier : from.by_plan ? from.tiers : to.tiers) compared(tier.name, who + " for plan " + tier.name);
+    const bool has_other_default = from.by_plan && to.by_plan && from_default_ != to_default_;
+    const auto* before = has_other_default ? of_plan(from, from_default_) : nullptr;
+    const auto* after = has_other_default ? of_plan(to, to_default_) : nullptr;
+    const std::string of = who + " for who is on no plan";
+    if (before != nullptr && after != nullptr) call(Holding{of, &from, before}, Holding{of, &to, after});
   }
 
   static const RuleLimit* same_window(const Holding& holding, const std::string& window) {
@@ -183,6 +191,7 @@ class Comparison {
 
   const int factor_;
   const bool skips_all_;
+  const std::string from_default_, to_default_;  // plans
   std::map<std::string, const Rule*> before_, after_;
   PolicyChanges out_;
 };

@@ -138,7 +138,7 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
     {"refresh", R"({"type":"string"})", "So often all are asked about again (60s), whether a change was told or not",
      read_refresh, print_span<&PlanPolicy::refresh>},
     {"wait", R"({"type":"string"})",
-     "The longest that a check waits for the database (5ms), and only if the default plan would deny it", read_wait,
+     "The longest that a check waits for the database (5ms) about a subject that is not known yet", read_wait,
      print_span<&PlanPolicy::wait>},
 };
 
@@ -173,6 +173,21 @@ void resolve(Reader& reader, const PlanTier& tier, Rule& rule) {
   rule.tiers.push_back(std::move(out));
 }
 
+// What goes on when the plan changes must be counted alike, or it would begin anew.
+void check_algorithms(Reader& reader, const Rule& rule) {
+  const PlanTier* first = nullptr;
+  for (const PlanTier& tier : rule.tiers) {
+    if (tier.limits.empty()) continue;
+    if (first == nullptr) first = &tier;
+    const Algorithm a = first->limits.back().quota.algorithm, b = tier.limits.back().quota.algorithm;
+    if (a == b) continue;
+    reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " would count plan " + in_quotes(first->name) + " by " +
+                              std::string(to_string(a)) + " and plan " + in_quotes(tier.name) + " by " +
+                              std::string(to_string(b)) +
+                              ", so that who changes from one to the other begins anew; give the rule an `algorithm`");
+  }
+}
+
 }  // namespace
 
 std::span<const Field<PlanPolicy>> plan_fields() { return kPlanFields; }
@@ -195,6 +210,7 @@ void resolve_plans(Reader& reader, Policy& policy) {
                                 "100/minute}}");
     }
     for (const PlanTier& tier : policy.plans.tiers) resolve(reader, tier, rule);
+    check_algorithms(reader, rule);
   }
 }
 

@@ -1,6 +1,7 @@
 // The server as it stands, and its rules with what they have counted. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
+#include <algorithm>
 #include <unistd.h>
 
 #include <map>
@@ -72,13 +73,16 @@ void append_rule(JsonWriter& json, const RuleView& view, const RuleUsage& number
   std::vector<std::string> limits;
   for (const RuleLimit& limit : rule.limits) limits.push_back(limit.text);
   if (rule.unlimited) limits.emplace_back("unlimited");
+  if (rule.by_plan) limits.emplace_back("plan");
   json.begin_object();
   json.text("name", rule.name);
   json.text("mode", view.mode);
   json.text("configured_mode", view.configured_mode);
   json.text("per", per.empty() ? "global" : per);
   json.texts("limits", limits);
-  json.text("algorithm", rule.limits.empty() ? "" : to_string(rule.limits.front().quota.algorithm));
+  const auto first = std::ranges::find_if(rule.tiers, [](const PlanTier& tier) { return !tier.limits.empty(); });
+  const std::vector<RuleLimit>& counted = first == rule.tiers.end() ? rule.limits : first->limits;
+  json.text("algorithm", counted.empty() ? "" : to_string(counted.back().quota.algorithm));
   json.text("owner", rule.owner);
   json.text("reason", rule.reason);
   json.raw("expires_at", time_or_null(rule.expires_at.value_or(Micros{0})));

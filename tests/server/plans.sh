@@ -55,10 +55,10 @@ has "limits of its own" "user:42 is on gold: 25/hour" "$(plan override user:42 2
 is "hold at once" 5 "$(passed 42 20)"
 has "and end by hand" "user:42 is on gold: 20/hour" "$(plan remove user:42 --override)"
 is "a downgrade forgives nothing" "429" "$(ask 42)"
-plan override user:43 5/hour --until "$(date -u -d '+3 seconds' +%Y-%m-%dT%H:%M:%SZ)" >/dev/null
+plan override user:43 5/hour --until "$(date -u -d '+10 seconds' +%Y-%m-%dT%H:%M:%SZ)" >/dev/null
 has "limits for a time" "is on free, the default: 5/hour" "$(plan show user:43)"
 comes_back() { shows 43 "the default: 3/hour"; }
-until_true 20 comes_back || is "they end by themselves" yes no
+until_true 40 comes_back || is "they end by themselves" yes no
 has "the list" "user:42  gold" "$(plan list)"
 has "the status" "free (default)  3/hour" "$(plan status)"
 has "an unknown plan is refused" "there is no plan 'platin'" "$(plan set user:42 platin)"

@@ -19,7 +19,8 @@ sqlite3 "$db" "CREATE TABLE weir_plans(subject TEXT PRIMARY KEY, plan TEXT);
 start_server --config "$work/weir.yaml" --keys 200000 --threads 1
 
 metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
-is "all are known before anybody asks" 100000 "$(metric weir_plans_subjects)"
+all_known() { [ "$(metric weir_plans_subjects)" == 100000 ]; }
+until_true 60 all_known || is "all are known before anybody asks" 100000 "$(metric weir_plans_subjects)"
 
 # load FILE: about each of them, at a rate that leaves room.
 load() {
