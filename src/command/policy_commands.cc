@@ -7,6 +7,7 @@
 
 #include "admin/config_file.h"
 #include "admin/envoy_files.h"
+#include "admin/plan_desk.h"
 #include "nearest.h"
 #include "protocol/explain_text.h"
 #include "weir/gate.h"
