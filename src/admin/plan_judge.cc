@@ -11,6 +11,7 @@
 #include "policy/overrides.h"
 #include "policy/subject.h"
 #include "weir/limit.h"
+#include "weir/verdict.h"
 
 namespace weir {
 namespace {

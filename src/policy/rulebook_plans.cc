@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::size_t kPlanSubjectMax = 512;  // nobody has a longer name in a database
 
-// As subject_text() writes it.
+// As subject_text() writes it: of an IPv6 address always with its prefix.
 std::string network_text(const IpAddress& network, const Dimension& dimension) {
-  const unsigned bits = network.is_v4() ? dimension.v4_bits : dimension.v6_bits;
-  const bool is_whole = bits == (network.is_v4() ? 32U : 128U);
-  return to_string(network) + (is_whole ? "" : '/' + std::to_string(bits));
+  if (network.is_v4() && dimension.v4_bits == 32) return to_string(network);
+  return to_string(network) + '/' + std::to_string(network.is_v4() ? dimension.v4_bits : dimension.v6_bits);
 }
 
 }  // namespace
