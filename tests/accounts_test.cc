@@ -165,7 +165,8 @@ TEST(Sheet, DenialsOfStrangersForgetNobody) {
   for (std::uint64_t i = 0; i < 90; ++i) books.add("r", subject(i), {.spent = 5});
   for (std::uint64_t i = 0; i < 10'000; ++i) books.add("r", subject(1'000 + i), {.denied = 1});
   std::size_t exact = 0;
-  for (const Account& one : books.sheet.copy().rules[0].accounts) {
+  const DayAccounts found = books.sheet.copy();
+  for (const Account& one : found.rules[0].accounts) {
     exact += one.sums.spent == 5 && one.errors.spent == 0 ? 1U : 0U;
   }
   EXPECT_EQ(exact, 90U);

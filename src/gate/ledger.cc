@@ -125,7 +125,7 @@ void Ledger::put(Stripe& stripe, const Line& line) {
   slots.used[stripe.used++] = static_cast<std::uint16_t>(at);
   slot.rule = line.rule;
   slot.size = static_cast<std::uint8_t>(line.subject.size());
-  std::ranges::copy(line.subject, slot.id.begin());
+  if (!line.subject.empty()) std::memcpy(slot.id.data(), line.subject.data(), line.subject.size());
   slot.sums = line.sums;
 }
 
