@@ -7,9 +7,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +37,7 @@ struct alignas(64) Entry {
   std::shared_ptr<const std::string> instead{};  // of the plan's quotas
   std::uint32_t asked = 0;
   bool is_pending = true, is_queued = false, was_asked = false;
+  bool is_refused = false;  // what the text says; the terms are of one before
 
   Micros until{0};
   std::uint64_t hash = 0;
@@ -118,6 +123,22 @@ struct PlanCache::Part {
   std::array<std::vector<Entry*>, kRings> rings;
   std::array<std::size_t, kRings> hands{};
   std::condition_variable answered;
+  std::map<std::string, std::string, std::less<>>
+      accepted;  // the texts of those whose text now is refused, and who had one
+
+  // Notes whether the text that comes is refused; true if that changes what was accepted.
+  bool judge(Entry& entry, std::string_view text, bool is_accepted) {
+    if (!is_accepted && !entry.is_refused && !entry.text.empty()) accepted.emplace(entry.subject, entry.text);
+    const bool was_refused = std::exchange(entry.is_refused, !is_accepted);
+    if (is_accepted && was_refused) accepted.erase(entry.subject);
+    return is_accepted && (was_refused || entry.text != text);
+  }
+  const std::string& accepted_of(const Entry& entry) const {
+    static const std::string kNothing;
+    if (!entry.is_refused) return entry.text;
+    const auto before = accepted.find(entry.subject);
+    return before == accepted.end() ? kNothing : before->second;
+  }
 
   void enter(Entry& entry) {
     std::vector<Entry*>& ring = rings[entry.ring()];
@@ -197,6 +218,7 @@ void PlanCache::push_one_out(Part& part) {
   Entry& out = part.to_push_out();
   if (out.is_pending) pending_.fetch_sub(1, std::memory_order_relaxed);
   part.leave(out);
+  if (out.is_refused) part.accepted.erase(out.subject);
   part.index.remove(out);
   size_.fetch_sub(1, std::memory_order_relaxed);
   evicted_.fetch_add(1, std::memory_order_relaxed);
@@ -249,9 +271,9 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
     const std::lock_guard lock(part.mutex);
     if (Entry* const found = part.index.find(subject, hash)) {
       Entry& entry = *found;
+      if (part.judge(entry, text, terms != nullptr)) edits_.fetch_add(1, std::memory_order_relaxed);
       const bool was_pending = std::exchange(entry.is_pending, false);
       const bool has_changed = !was_pending && entry.text != text;
-      if (entry.text != text) edits_.fetch_add(1, std::memory_order_relaxed);
       part.leave(entry);
       entry.text = text;
       part.enter(entry);
@@ -286,7 +308,7 @@ bool PlanCache::next(Walk& walk, std::size_t most, std::vector<Seen>& seen) cons
       walk.left = std::min(walk.left, ring.size());
       while (walk.left > 0 && seen.size() < enough) {
         const Entry& entry = *ring[--walk.left];
-        seen.push_back({entry.subject, entry.text, entry.mark, entry.asked, entry.is_pending});
+        seen.push_back({entry.subject, entry.text, part.accepted_of(entry), entry.mark, entry.asked, entry.is_pending});
       }
       if (walk.left > 0) return true;
     }

@@ -66,6 +66,7 @@ class PlanCache {
   };
   struct Seen {
     std::string subject{}, text{};
+    std::string accepted{};  // of the row that its terms came from: not the text above, if that was refused
     Mark mark{};
     std::uint32_t asked = 0;  // the tick in which it was last asked about
     bool is_pending = false;
@@ -77,7 +78,7 @@ class PlanCache {
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }
   std::uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
-  std::uint64_t edits() const { return edits_.load(std::memory_order_relaxed); }  // of rows
+  std::uint64_t edits() const { return edits_.load(std::memory_order_relaxed); }  // of what was accepted
 
  private:
   struct Part;

@@ -58,6 +58,33 @@ TEST(PlanCache, ARefusedRowLeavesWhatWasThere) {
   EXPECT_FALSE(ask(cache, "user:2").is_pending);
 }
 
+TEST(PlanCache, TheTextThatWasAcceptedIsKeptBesideOneThatIsRefused) {
+  PlanCache cache(100);
+  const auto accepted = [&] {
+    PlanCache::Walk walk;
+    std::vector<PlanCache::Seen> seen;
+    while (cache.next(walk, 10, seen)) {
+    }
+    return seen.size() == 1 ? seen.front().accepted : "not one";
+  };
+  cache.keep("user:1", "bad", nullptr, {}, Room::make);
+  EXPECT_EQ(accepted(), "") << "it never had one";
+  put(cache, "user:1", "pro");
+  EXPECT_EQ(accepted(), "pro");
+  const std::uint64_t before = cache.edits();
+  cache.keep("user:1", "bad", nullptr, {}, Room::make);
+  cache.keep("user:1", "worse", nullptr, {}, Room::make);
+  EXPECT_EQ(accepted(), "pro");
+  EXPECT_EQ(cache.edits(), before);
+  put(cache, "user:1", "worse");  // as other tiers may find
+  EXPECT_EQ(accepted(), "worse");
+  EXPECT_GT(cache.edits(), before);
+  cache.keep("user:1", "bad", nullptr, {}, Room::make);
+  const KeptTerms none;
+  cache.keep("user:1", "", &none, {}, Room::make);
+  EXPECT_EQ(accepted(), "");
+}
+
 TEST(PlanCache, TheSameRowIsKnownAgainInItsEraOnly) {
   PlanCache cache(100);
   const KeptTerms terms{"pro", ""};

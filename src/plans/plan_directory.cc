@@ -13,6 +13,7 @@
 #include <future>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 #include <utility>
@@ -28,7 +29,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kWantedMax = 16'384;  // subjects that wait to be looked up
-constexpr std::size_t kWantedAtOnce = 256;
+constexpr std::size_t kSeenAtOnce = 256;
 constexpr Micros kIdleMax{1'000'000};
 constexpr Micros kPauseFirst{50'000}, kPauseMax{500'000};
 constexpr Micros kTick{100'000};
@@ -52,7 +53,11 @@ struct PlanDirectory::Impl {
         random(std::random_device{}()) {}
 
   void run();
+  template <class What>
+  void go_on(What what);
   bool step();
+  Result<void> open();
+  Result<void> look_up_wanted(std::vector<std::string>& batch, Micros now);
   void pause();
   Result<void> turn();
   void run_jobs();
@@ -66,6 +71,10 @@ struct PlanDirectory::Impl {
   bool is_stopping() {
     const std::lock_guard lock(work_mutex);
     return stopping;
+  }
+  std::string last_error() const {
+    const std::lock_guard lock(state_mutex);
+    return error;
   }
   void want(std::string_view subject);
   void wake_all() {
@@ -84,12 +93,15 @@ struct PlanDirectory::Impl {
   PlanCache cache;
   Refusals refusals;
 
-  PlanReader reader;  // of the thread, as are the two below
-  bool is_open = false;
+  PlanReader reader;                        // of the thread, as are those below
+  bool is_open = false, is_proven = false;  // connected; something was read since
   std::uint64_t remembered_edits = 0;
   Micros remember_at{0};
   std::string memory_error;  // that was told
   Micros pause_max{kPauseFirst};
+
+  std::mutex memory_mutex;  // guards the file, and whether it is still ours
+  bool is_retired = false;
 
   std::mutex work_mutex;  // guards what the thread is given to do
   std::deque<std::string> wanted;
@@ -113,12 +125,24 @@ struct PlanDirectory::Impl {
 };
 
 void PlanDirectory::Impl::run() {
-  recall();
+  go_on([this] { recall(); });
   while (!is_stopping()) {
-    if (!step()) pause();
+    go_on([this] {
+      if (!step()) pause();
+    });
   }
-  run_jobs();
-  remember(Moment::end);
+  go_on([this] { run_jobs(); });
+  go_on([this] { remember(Moment::end); });
+}
+
+// Without memory for what it does, the thread lives on; a little later there may be some.
+template <class What>
+void PlanDirectory::Impl::go_on(What what) {
+  try {
+    what();
+  } catch (const std::exception&) {
+    if (!is_stopping()) clock.sleep(nap, clock.now() + kPauseMax);
+  }
 }
 
 void PlanDirectory::Impl::recall() {
@@ -136,6 +160,8 @@ void PlanDirectory::Impl::recall() {
 // Not in the middle of a reading, and not before there was a whole one: half of the truth must not take the place of
 // all of it.
 void PlanDirectory::Impl::remember(Moment moment) {
+  const std::lock_guard lock(memory_mutex);
+  if (is_retired) return;
   if (options.memory.empty() || !reader.was_read() || cache.edits() == remembered_edits) return;
   const Micros now = clock.now();
   if (moment == Moment::now_and_then && (now < remember_at || !reader.is_idle(now))) return;
@@ -145,9 +171,9 @@ void PlanDirectory::Impl::remember(Moment moment) {
   PlanCache::Walk walk;
   std::vector<PlanCache::Seen> seen;
   for (bool is_more = true; is_more; seen.clear()) {
-    is_more = cache.next(walk, kWantedAtOnce, seen);
+    is_more = cache.next(walk, kSeenAtOnce, seen);
     for (PlanCache::Seen& one : seen) {
-      if (!one.text.empty()) rows.push_back({std::move(one.subject), std::move(one.text)});
+      if (!one.accepted.empty()) rows.push_back({std::move(one.subject), std::move(one.accepted)});
     }
   }
   const Result<void> written = write_plan_memory(options.memory, options.memory_of, rows);
@@ -163,17 +189,20 @@ void PlanDirectory::Impl::remember(Moment moment) {
 bool PlanDirectory::Impl::step() {
   try {
     judge_if_new();
-    const Result<void> done = is_open ? turn() : source->connect();
-    if (!done) {
-      go_down(done.error());
-      return false;
-    }
-    if (!is_open) come_up();
-    return true;
+    const Result<void> done = is_open ? turn() : open();
+    if (!done) go_down(done.error());
+    return done.has_value();
   } catch (const std::exception& thrown) {
     go_down({ErrorCode::exhausted, std::string("plans could not be read: ") + thrown.what()});
     return false;
   }
+}
+
+Result<void> PlanDirectory::Impl::open() {
+  if (Result<void> done = source->connect(); !done) return done;
+  is_open = true;
+  reader.start_over();
+  return {};
 }
 
 void PlanDirectory::Impl::pause() {
@@ -196,33 +225,48 @@ Result<void> PlanDirectory::Impl::turn() {
   bool is_more = false;
   {
     const std::lock_guard lock(work_mutex);
-    for (; !wanted.empty() && batch.size() < kWantedAtOnce; wanted.pop_front()) {
+    for (; !wanted.empty() && batch.size() < reader.at_once(); wanted.pop_front()) {
       batch.push_back(std::move(wanted.front()));
     }
     is_more = !wanted.empty();
   }
   if (!batch.empty()) {
-    if (Result<void> done = reader.look_up(batch, PlanCache::Room::make, now); !done) {
-      const std::lock_guard lock(work_mutex);
-      wanted.insert(wanted.begin(), std::move_iterator(batch.begin()), std::move_iterator(batch.end()));
-      return done;
-    }
-    waiting_pays.store(true, std::memory_order_relaxed);
+    if (Result<void> done = look_up_wanted(batch, now); !done) return done;
   }
   if (Result<void> done = reader.turn(now); !done) return done;
-  note_contact();
+  if (is_proven) note_contact();
   remember(Moment::now_and_then);
   const bool is_idle = !is_more && reader.is_idle(now);
   Result<PlanSource::Changes> changed =
-      source->wait(is_idle ? std::clamp(reader.next_at() - now, Micros{0}, kIdleMax) : Micros{0});
+      source->wait(is_idle && is_proven ? std::clamp(reader.next_at() - now, Micros{0}, kIdleMax) : Micros{0});
   if (!changed) return fail(changed.error());
   if (changed->all) {
     reader.read_all();
   } else if (!changed->subjects.empty()) {
     reader.read(std::move(changed->subjects));
   }
+  if (is_idle) pause_max = kPauseFirst;
+  if (!is_proven) come_up();
   note_contact();
   return {};
+}
+
+// Those of whom nothing could be learned are asked for again; one who was asked for alone comes after the others, since
+// it may be he for whom the question takes too long.
+Result<void> PlanDirectory::Impl::look_up_wanted(std::vector<std::string>& batch, Micros now) {
+  try {
+    Result<void> done = reader.look_up(batch, PlanCache::Room::make, now);
+    if (done) {
+      waiting_pays.store(true, std::memory_order_relaxed);
+      return done;
+    }
+    const std::lock_guard lock(work_mutex);
+    wanted.insert(batch.size() == 1 ? wanted.end() : wanted.begin(), batch.begin(), batch.end());
+    return done;
+  } catch (const std::exception&) {
+    for (const std::string& subject : batch) cache.not_queued(subject);
+    throw;
+  }
 }
 
 void PlanDirectory::Impl::run_jobs() {
@@ -242,16 +286,22 @@ void PlanDirectory::Impl::judge_if_new() {
   std::function<Result<JudgedRow>(const PlanRow&)> by;
   {
     const std::lock_guard lock(work_mutex);
-    if (!std::exchange(has_new_judge, false)) return;
+    if (!has_new_judge) return;
     by = judge;
+    has_new_judge = false;
   }
-  reader.judge_by(std::move(by), clock.now());
+  try {
+    reader.judge_by(std::move(by), clock.now());
+  } catch (const std::exception&) {
+    const std::lock_guard lock(work_mutex);
+    has_new_judge = true;  // some rows are judged already, which does no harm
+    throw;
+  }
 }
 
+// A connection alone proves nothing: the first thing that is read may end it.
 void PlanDirectory::Impl::come_up() {
-  is_open = true;
-  pause_max = kPauseFirst;
-  reader.start_over();
+  is_proven = true;
   waiting_pays.store(true, std::memory_order_relaxed);
   bool is_back = false;
   {
@@ -260,12 +310,11 @@ void PlanDirectory::Impl::come_up() {
     error.clear();
     is_back = std::exchange(is_away_told, false);
   }
-  note_contact();
   if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the database of plans answers again"});
 }
 
 void PlanDirectory::Impl::go_down(const Error& why) {
-  is_open = false;
+  is_open = is_proven = false;
   waiting_pays.store(false, std::memory_order_relaxed);
   bool is_news = false;
   {
@@ -323,16 +372,16 @@ Result<T> PlanDirectory::Impl::ask(Ask question) {
   {
     const std::lock_guard lock(work_mutex);
     jobs.push_back([&] {
-      if (is_open) {
-        answer.set_value(question());
-        return;
+      // Whoever asks waits for an answer, whatever happens; this one fits into a string without memory of its own.
+      Result<T> said = fail(ErrorCode::exhausted, "out of memory");
+      try {
+        said = is_open ? Result<T>(question()) : Result<T>(fail(ErrorCode::unavailable, last_error()));
+      } catch (const std::bad_alloc&) {
+        said = fail(ErrorCode::exhausted, "out of memory");
+      } catch (const std::exception& thrown) {
+        said = fail(ErrorCode::unavailable, thrown.what());
       }
-      std::string why;
-      {
-        const std::lock_guard state_lock(state_mutex);
-        why = error;
-      }
-      answer.set_value(fail(ErrorCode::unavailable, std::move(why)));
+      answer.set_value(std::move(said));
     });
   }
   wake_all();
@@ -392,6 +441,11 @@ void PlanDirectory::judge_by(std::function<Result<JudgedRow>(const PlanRow&)> ju
 bool PlanDirectory::wait_until_read(Micros most) {
   std::unique_lock lock(impl_->state_mutex);
   return impl_->was_read.wait_for(lock, most, [&] { return impl_->is_read; });
+}
+
+void PlanDirectory::retire() {
+  const std::lock_guard lock(impl_->memory_mutex);
+  impl_->is_retired = true;
 }
 
 PlanStatus PlanDirectory::status() const {

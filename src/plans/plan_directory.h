@@ -74,6 +74,9 @@ class PlanDirectory final : public Plans {
   // Until what the database knows was read for the first time, or so much time is over. For who starts.
   bool wait_until_read(Micros most);
 
+  // Another directory takes its place, and its file: from now on this one writes nothing there.
+  void retire();
+
   PlanStatus status() const;
 
   // write(), look(), list()

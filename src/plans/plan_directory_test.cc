@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "plans/test_database.h"
@@ -28,6 +31,8 @@ class ScriptedSource final : public PlanSource {
     std::map<std::string, int> found;  // how often each was asked for
     Changes changes;
     bool is_dead = false, is_stuck = false, has_pages = true;
+    bool is_unreadable = false, throws = false;  // it can be connected to all the same
+    std::size_t in_time_max = SIZE_MAX;          // a question about more subjects is answered too late
     int batches = 0, connects = 0;
     std::size_t batch_max = 0;
     bool woken = false;
@@ -67,6 +72,8 @@ class ScriptedSource final : public PlanSource {
   Result<std::vector<PlanRow>> find(std::span<const std::string> subjects) override {
     std::unique_lock lock(script_->mutex);
     if (Result<void> is = alive(lock); !is) return fail(is.error());
+    if (Result<void> is = readable(); !is) return fail(is.error());
+    if (subjects.size() > script_->in_time_max) return fail(ErrorCode::unavailable, "too late");
     ++script_->batches;
     script_->batch_max = std::max(script_->batch_max, subjects.size());
     std::vector<PlanRow> rows;
@@ -80,6 +87,7 @@ class ScriptedSource final : public PlanSource {
     std::unique_lock lock(script_->mutex);
     if (!script_->has_pages) return fail(ErrorCode::not_found, "one by one");
     if (Result<void> is = alive(lock); !is) return fail(is.error());
+    if (Result<void> is = readable(); !is) return fail(is.error());
     std::vector<PlanRow> rows;
     for (auto row = script_->rows.upper_bound(std::string(after)); row != script_->rows.end() && rows.size() < most;
          ++row) {
@@ -113,7 +121,13 @@ class ScriptedSource final : public PlanSource {
  private:
   Result<void> alive(std::unique_lock<std::mutex>& lock) {
     script_->changed.wait(lock, [&] { return !script_->is_stuck; });
+    if (script_->throws) throw std::bad_alloc();
     if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is away");
+    return {};
+  }
+
+  Result<void> readable() const {
+    if (script_->is_unreadable) return fail(ErrorCode::unavailable, "a table is gone");
     return {};
   }
 
@@ -411,6 +425,133 @@ TEST_F(PlanDirectoryTest, AFloodOfNewSubjectsIsBoundedAndEndsInAnswers) {
   until([&] { return plans->status().pending <= 30'000 - 16'384; });
   for (int i = 0; i < 30'000; ++i) plans->find("ip:" + std::to_string(i));  // those that were dropped
   until([&] { return plans->status().pending == 0; });
+}
+
+TEST_F(PlanDirectoryTest, AConnectionFromWhichNothingCanBeReadIsNoContact) {
+  {
+    const std::lock_guard lock(script->mutex);
+    script->is_unreadable = true;
+  }
+  const auto connects = [&] {
+    const std::lock_guard lock(script->mutex);
+    return script->connects;
+  };
+  ManualClock clock(Micros{1'000'000'000});
+  PlanDirectoryOptions with = options();
+  with.clock = &clock;
+  const auto plans = make(with);
+  const auto start = clock.now();
+  bool was_up = false;
+  until([&] {
+    clock.advance(Micros{1'000});
+    was_up = was_up || plans->status().is_up;
+    return connects() >= 20;
+  });
+  EXPECT_FALSE(was_up);
+  EXPECT_GT(clock.now() - start, Micros{1'000'000}) << "the pauses do not grow";  // 500 ms if all are like the first
+  EXPECT_GE(plans->status().age, clock.now() - start);
+  EXPECT_EQ(told_of(PlanEvent::Kind::away), 1u);
+  EXPECT_EQ(told_of(PlanEvent::Kind::back), 0u);
+  {
+    const std::lock_guard lock(script->mutex);
+    script->is_unreadable = false;
+  }
+  until([&] {
+    clock.advance(Micros{1'000});
+    return plans->status().is_up;
+  });
+  EXPECT_EQ(told_of(PlanEvent::Kind::back), 1u);
+  EXPECT_LT(plans->status().age, Micros{1'000'000});
+}
+
+TEST_F(PlanDirectoryTest, QuestionsThatAreTooLargeToBeAnsweredInTimeGetSmaller) {
+  script->has_pages = false;
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  {
+    const std::lock_guard lock(script->mutex);
+    script->in_time_max = 10;
+    script->is_stuck = true;
+  }
+  for (int i = 0; i < 600; ++i) {
+    script->set(user(i), "pro");
+    plans->find(user(i));
+  }
+  {
+    const std::lock_guard lock(script->mutex);
+    script->batch_max = 0;
+  }
+  script->stick(false);
+  until([&] { return plans->find("user:599").plan == "pro" || script->asked("user:599") > 0; });
+  EXPECT_LE(script->batch_max, 10u);
+  {
+    const std::lock_guard lock(script->mutex);
+    script->in_time_max = SIZE_MAX;
+    script->batch_max = 0;
+  }
+  script->tell({.all = true});
+  until([&] {
+    const std::lock_guard lock(script->mutex);
+    return script->batch_max == 256;
+  });
+}
+
+TEST_F(PlanDirectoryTest, WhatASubjectHadOutlivesTheServerThoughItsRowIsRefused) {
+  const PlansFolder folder;
+  PlanDirectoryOptions with = options();
+  with.memory = folder.at("plans");
+  script->set("user:1", "pro");
+  script->set("user:" + std::string(5'000, 'x'), "pro");
+  {
+    const auto plans = make(with);
+    ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+    EXPECT_EQ(plans->status().refused, 1u) << "a subject that is too long for anybody to be";
+    script->set("user:1", "gold");
+    script->set("user:2", "free");
+    script->tell({.all = true});
+    until_plan(*plans, "user:2", "free");
+    EXPECT_EQ(plans->find("user:1").plan, "pro");
+  }
+  script->kill(true);
+  {
+    const auto plans = make(with);
+    until_plan(*plans, "user:1", "pro");
+    until_plan(*plans, "user:2", "free");
+    script->kill(false);
+    ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+    EXPECT_EQ(plans->find("user:1").plan, "pro") << "the row is still refused";
+  }
+  EXPECT_EQ(told_of(PlanEvent::Kind::not_remembered), 0u);
+}
+
+TEST_F(PlanDirectoryTest, OneThatIsRetiredLeavesItsFileToTheNext) {
+  const PlansFolder folder;
+  PlanDirectoryOptions with = options();
+  with.memory = folder.at("plans");
+  script->set("user:1", "pro");
+  for (const bool is_retired : {true, false}) {
+    auto plans = make(with);
+    if (is_retired) plans->retire();
+    ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+    plans.reset();
+    EXPECT_EQ(std::filesystem::exists(with.memory), !is_retired);
+  }
+}
+
+TEST_F(PlanDirectoryTest, WithoutMemoryItAnswersAndLivesOn) {
+  const auto plans = make();
+  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto fail_all = [&](bool throws) {
+    const std::lock_guard lock(script->mutex);
+    script->throws = throws;
+  };
+  fail_all(true);
+  plans->find("user:1");
+  EXPECT_FALSE(plans->write({Kind::set_plan, "user:1", "pro"}));
+  EXPECT_FALSE(plans->look("user:1"));
+  script->set("user:1", "pro");
+  fail_all(false);
+  until_plan(*plans, "user:1", "pro");
 }
 
 TEST_F(PlanDirectoryTest, ItEndsWhileTheDatabaseIsAway) {

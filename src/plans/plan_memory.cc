@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -68,7 +70,9 @@ Result<void> write_plan_memory(const std::string& path, std::string_view source,
     text.append(row.subject).append(row.text).append("\n");
   }
   text += std::string(kEnd) + hex(sha256(text)) + '\n';
-  const std::string beside = path + ".new";
+  // Another server, or another directory of this one, may be writing its own at the same time.
+  static std::atomic<std::uint64_t> count{0};
+  const std::string beside = path + ".new-" + std::to_string(::getpid()) + '-' + std::to_string(count.fetch_add(1));
   const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return failed(beside, "made");
   const bool is_written = write_all(file, text) && ::fsync(file) == 0;

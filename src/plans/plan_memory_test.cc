@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "plans/test_database.h"
 
@@ -64,6 +65,22 @@ TEST(PlanMemory, IsNotThereIfAnythingOfItIsDamaged) {
   }
   put(path, whole + "x");
   EXPECT_FALSE(read_plan_memory(path, "s"));
+}
+
+TEST(PlanMemory, TwoWhoWriteAtOnceLeaveAWholeOne) {
+  const PlansFolder folder;
+  const std::string path = folder.at("plans");
+  const auto write = [&](const std::string& text) {
+    const std::vector<RememberedRow> rows(2'000, {"user:42", text});
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(write_plan_memory(path, "s", rows));
+  };
+  std::thread other([&] { write("p3:pro"); });
+  write("p10:enterprise");
+  other.join();
+  const auto read = read_plan_memory(path, "s");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), 2'000u);
+  for (const auto& left : std::filesystem::directory_iterator(folder.path())) EXPECT_EQ(left.path(), path);
 }
 
 TEST(PlanMemory, SaysWhyItCannotBeWritten) {

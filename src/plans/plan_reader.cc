@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "plans/row_text.h"
+#include "plans/subject.h"
 
 namespace weir {
 namespace {
 
-constexpr std::size_t kAtOnce = 256;      // subjects in one question
-constexpr std::size_t kPageRows = 1'000;  // some milliseconds
+constexpr std::size_t kAtOnce = 256;           // subjects in one question, at most
+constexpr Micros kQuick{100'000};              // a tenth of the usual patience
+constexpr std::size_t kSubjectToldBytes = 64;  // of one that is too long
+constexpr std::size_t kPageRows = 1'000;       // some milliseconds
 constexpr std::size_t kChangedMax = 10'000;
 constexpr Micros kRestMax{250'000};
 
@@ -22,9 +25,9 @@ Result<JudgedRow> take_at_its_word(const PlanRow& row) {
 }
 
 template <class List>
-std::vector<std::string> take_some(List& list) {
+std::vector<std::string> take_some(List& list, std::size_t most) {
   std::vector<std::string> some;
-  for (; !list.empty() && some.size() < kAtOnce; list.pop_back()) some.push_back(std::move(list.back()));
+  for (; !list.empty() && some.size() < most; list.pop_back()) some.push_back(std::move(list.back()));
   return some;
 }
 
@@ -36,6 +39,7 @@ PlanReader::PlanReader(PlanSource& source, PlanCache& cache, Refusals& refusals,
       refusals_(refusals),
       bounds_(bounds),
       judge_(take_at_its_word),
+      at_once_(kAtOnce),
       random_(std::random_device{}()) {}
 
 void PlanReader::judge_by(Judge judge, Micros now) {
@@ -46,12 +50,20 @@ void PlanReader::judge_by(Judge judge, Micros now) {
   for (bool is_more = true; is_more; seen.clear()) {
     is_more = cache_.next(walk, kAtOnce, seen);
     for (const PlanCache::Seen& one : seen) {
-      if (!one.is_pending) take(row_of_text(one.subject, one.text), PlanCache::Room::as_left, now);
+      if (one.is_pending) continue;
+      if (const auto row = row_of_text(one.subject, one.text)) take(*row, PlanCache::Room::as_left, now);
     }
   }
 }
 
 void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
+  if (row.subject.size() > kSubjectBytesMax) {
+    refusals_.refuse(row.subject.substr(0, kSubjectToldBytes) + "...",
+                     "its subject has " + std::to_string(row.subject.size()) + " bytes; at most " +
+                         std::to_string(kSubjectBytesMax) + " are asked for",
+                     now);
+    return;
+  }
   const std::string text = row_text(row);
   if (cache_.is_same(row.subject, text, mark())) return;
   Result<JudgedRow> judged = JudgedRow{};
@@ -72,13 +84,19 @@ void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
 
 void PlanReader::recall(const std::vector<RememberedRow>& rows, Micros now) {
   for (const RememberedRow& row : rows) {
-    if (!row.text.empty()) take(row_of_text(row.subject, row.text), PlanCache::Room::as_left, now);
+    const auto known = row_of_text(row.subject, row.text);
+    if (known && !row.text.empty()) take(*known, PlanCache::Room::as_left, now);
   }
 }
 
 Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now) {
+  const auto begun = read_stopwatch();
   const Result<std::vector<PlanRow>> rows = source_.find(subjects);
-  if (!rows) return fail(rows.error());
+  if (!rows) {
+    if (subjects.size() > 1) at_once_ = subjects.size() / 2;
+    return fail(rows.error());
+  }
+  if (subjects.size() >= at_once_ && read_stopwatch() - begun < kQuick) at_once_ = std::min(2 * at_once_, kAtOnce);
   lookups_ += subjects.size();
   std::set<std::string_view> found;
   for (const PlanRow& row : *rows) {
@@ -142,7 +160,7 @@ void PlanReader::finish(Micros now) {
 
 Result<void> PlanReader::turn(Micros now) {
   if (!changed_.empty()) {
-    if (Result<void> done = look_up(take_some(changed_), PlanCache::Room::as_left, now); !done) return done;
+    if (Result<void> done = look_up(take_some(changed_, at_once_), PlanCache::Room::as_left, now); !done) return done;
   }
   if (work_ == Work::none && is_again_ && now >= rest_until_) begin(now);
   switch (work_) {
@@ -197,7 +215,7 @@ Result<void> PlanReader::read_page(Micros now) {
 }
 
 Result<void> PlanReader::read_subjects(Micros now) {
-  const std::vector<std::string> some = take_some(subjects_);
+  const std::vector<std::string> some = take_some(subjects_, at_once_);
   if (!some.empty()) {
     if (Result<void> done = look_up(some, PlanCache::Room::as_left, now); !done) return done;
   }
@@ -207,7 +225,7 @@ Result<void> PlanReader::read_subjects(Micros now) {
 
 // A piece at a time, so that everybody is asked for once in the time between two refreshes.
 void PlanReader::plan_refresh(Micros now) {
-  const auto pieces = static_cast<std::int64_t>(cache_.size() / kAtOnce + 1);
+  const auto pieces = static_cast<std::int64_t>(cache_.size() / at_once_ + 1);
   const std::int64_t mean_us = std::max<std::int64_t>(bounds_.refresh.count() / pieces, 1'000);
   refresh_at_ = now + Micros{std::uniform_int_distribution<std::int64_t>(mean_us * 9 / 10, mean_us * 11 / 10)(random_)};
 }
@@ -215,7 +233,7 @@ void PlanReader::plan_refresh(Micros now) {
 Result<void> PlanReader::refresh_some(Micros now) {
   plan_refresh(now);
   std::vector<PlanCache::Seen> seen;
-  if (!cache_.next(refreshed_, kAtOnce, seen)) refreshed_ = {};
+  if (!cache_.next(refreshed_, at_once_, seen)) refreshed_ = {};
   std::vector<std::string> subjects;
   for (PlanCache::Seen& one : seen) {
     if (!one.is_pending) subjects.push_back(std::move(one.subject));

@@ -51,7 +51,13 @@ class PlanReader {
   void recall(const std::vector<RememberedRow>& rows, Micros now);
   bool was_read() const { return was_read_; }  // all of it, once
 
+  // look_up()
+  //
+  // At most at_once() subjects. A question that fails may have been too large: it is halved for the next time, and
+  // grows again while the answers are quick.
   Result<void> look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now);
+
+  std::size_t at_once() const { return at_once_; }
 
   std::uint64_t lookups() const { return lookups_; }
   std::uint64_t changes() const { return changes_; }
@@ -78,6 +84,7 @@ class PlanReader {
   Work work_ = Work::none;
   bool is_again_ = false, was_read_ = false;
   bool has_pages_ = true;  // until the source or the number of rows says otherwise
+  std::size_t at_once_;
   std::string after_;
   std::size_t rows_ = 0;
   std::vector<std::string> subjects_;  // from the last to the first

@@ -111,7 +111,25 @@ std::string_view help_for(std::string_view state) {
   return row == kHelp.end() ? std::string_view{} : row->second;
 }
 
+// Its connection, its rights, its tables, its means, its prepared statements or its transaction: the classes of states
+// that the next question would meet as well.
+constexpr auto kOfSession = std::to_array<std::string_view>(
+    {"08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "XX"});
+constexpr auto kOfValue = std::to_array<std::string_view>({"22021", "22P02", "22P05", "22003"});
+
+// Whether it was a given value that could not be read: `unnamed portal parameter $1 = '…'`. A text in quotes may be
+// anybody's.
+bool tells_of_parameter(std::string_view context) {
+  return context.substr(0, context.find_first_of("'\"")).find(" $") != context.npos;
+}
+
 }  // namespace
+
+PostgresAnswer::Blame PostgresAnswer::blame() const {
+  if (is_of_value_ && std::ranges::find(kOfValue, state_) != kOfValue.end()) return Blame::value;
+  const bool is_of_session = std::ranges::find(kOfSession, std::string_view(state_).substr(0, 2)) != kOfSession.end();
+  return is_of_session ? Blame::session : Blame::question;
+}
 
 void PostgresAnswer::Clear::operator()(pg_result* result) const { PQclear(result); }
 int PostgresAnswer::rows() const { return PQntuples(result_.get()); }
@@ -246,6 +264,8 @@ void PostgresConnection::note_failure(PostgresAnswer& answer) const {
   const char* const message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   answer.state_ = state != nullptr ? state : "XX000";
   answer.message_ = message != nullptr ? message : PQresultErrorMessage(result);
+  const char* const context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+  answer.is_of_value_ = context != nullptr && tells_of_parameter(context);
 }
 
 // The last answer to what was sent, or the first that failed. A server that ends the session says why before it does.

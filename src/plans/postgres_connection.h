@@ -28,6 +28,10 @@ class PostgresAnswer {
 
   std::string_view state() const { return state_; }  // SQLSTATE; empty if all is well
   const std::string& message() const { return message_; }
+  // What a failure is about: all that is asked of this session, the one question, or a value that was given with the
+  // question and that no row can have, being none in its column's type or in the database's encoding.
+  enum class Blame { session, question, value };
+  Blame blame() const;
   int rows() const;
   int columns() const;
   int parameters() const;              // of a statement that was described
@@ -44,6 +48,7 @@ class PostgresAnswer {
   };
   std::unique_ptr<pg_result, Clear> result_;
   std::string state_, message_;
+  bool is_of_value_ = false;
 };
 
 class PostgresConnection {

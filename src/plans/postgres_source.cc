@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "nearest.h"
@@ -77,6 +78,9 @@ std::string array_of(std::span<const std::string> texts) {
 
 bool has_zero_byte(const std::string& text) { return text.find('\0') != text.npos; }
 
+// Whether a text of PostgreSQL can be so. One that cannot would fail the question of all who are asked for with it.
+bool can_be_text(const std::string& text) { return !has_zero_byte(text) && is_utf8(text); }
+
 // A time as RFC 3339 writes it, in whole seconds; the session's zone is UTC.
 std::optional<std::string> time_text(std::optional<std::string> text, unsigned type) {
   if (!text || (type != kDate && type != kTimestamp && type != kTimestampWithZone)) return text;
@@ -119,7 +123,7 @@ class PostgresSource final : public PlanSource {
     connection_.begin();
     std::vector<std::string> sound;
     for (const std::string& subject : subjects) {
-      if (!has_zero_byte(subject)) sound.push_back(subject);  // which no text of PostgreSQL has
+      if (can_be_text(subject)) sound.push_back(subject);
     }
     return query_.empty() ? find_own(sound) : find_theirs(sound);
   }
@@ -129,7 +133,7 @@ class PostgresSource final : public PlanSource {
     connection_.begin();
     const PostgresConnection::Parameters given = {std::string(after), std::to_string(most)};
     Result<PostgresAnswer> plans = connection_.ask_prepared("weir_all", given);
-    if (Result<void> is = well(plans); !is) return fail(is.error());
+    if (Result<void> is = well_of_page(plans); !is) return fail(is.error());
     std::vector<PlanRow> rows;
     for (int i = 0; i < plans->rows(); ++i) {
       PlanRow& row =
@@ -138,7 +142,7 @@ class PostgresSource final : public PlanSource {
     }
     if (!has_overrides_) return rows;
     Result<PostgresAnswer> instead = connection_.ask_prepared("weir_all_overrides", given);
-    if (Result<void> is = well(instead); !is) return fail(is.error());
+    if (Result<void> is = well_of_page(instead); !is) return fail(is.error());
     std::vector<PlanRow> overrides;
     for (int i = 0; i < instead->rows(); ++i) {
       PlanRow& row = overrides.emplace_back(PlanRow{.subject = std::string(instead->text(i, 0).value_or(""))});
@@ -198,6 +202,13 @@ class PostgresSource final : public PlanSource {
     if (!answer) return fail(answer.error());
     if (!answer->state().empty()) return fail(connection_.described(*answer));
     return {};
+  }
+
+  // A page that fails for one of its rows can still be asked for subject by subject.
+  Result<void> well_of_page(const Result<PostgresAnswer>& answer) const {
+    Result<void> is = well(answer);
+    if (!is && answer && answer->blame() != PostgresAnswer::Blame::session) is.error().code = ErrorCode::not_found;
+    return is;
   }
 
   Result<void> set_up() {
@@ -333,23 +344,29 @@ class PostgresSource final : public PlanSource {
     return rows;
   }
 
-  // A text that is none in the database's encoding, or no number where its column has numbers: nobody is called so.
-  static bool is_nobody(std::string_view state) { return state.starts_with("22"); }
+  std::string complaint(const PostgresAnswer& answer) const { return connection_.described(answer).message; }
 
+  // One of whom the question fails does not take the others along: the question is halved until he is alone.
   Result<std::vector<PlanRow>> find_own(std::span<const std::string> subjects) {
+    if (subjects.empty()) return std::vector<PlanRow>{};
     Result<PostgresAnswer> answer = connection_.ask_prepared("weir_find", {array_of(subjects)});
-    if (answer && is_nobody(answer->state()) && subjects.size() > 1) {
-      std::vector<PlanRow> rows;
-      for (const std::string& subject : subjects) {
-        Result<std::vector<PlanRow>> one = find_own({&subject, 1});
-        if (!one) return one;
-        rows.insert(rows.end(), one->begin(), one->end());
+    if (!answer) return fail(answer.error());
+    if (answer->state().empty()) return own_rows(*answer);
+    if (answer->blame() == PostgresAnswer::Blame::session) return fail(connection_.described(*answer));
+    if (subjects.size() == 1) {
+      std::vector<PlanRow> refused;
+      if (answer->blame() == PostgresAnswer::Blame::question) {
+        refused.push_back({.subject = subjects.front(), .error = complaint(*answer)});
       }
-      return rows;
+      return refused;
     }
-    if (answer && is_nobody(answer->state())) return std::vector<PlanRow>{};
-    if (Result<void> is = well(answer); !is) return fail(is.error());
-    return own_rows(*answer);
+    const std::size_t half = subjects.size() / 2;
+    Result<std::vector<PlanRow>> rows = find_own(subjects.first(half));
+    if (!rows) return rows;
+    Result<std::vector<PlanRow>> others = find_own(subjects.subspan(half));
+    if (!others) return others;
+    std::ranges::move(*others, std::back_inserter(*rows));
+    return rows;
   }
 
   Result<std::vector<PlanRow>> find_theirs(std::span<const std::string> subjects) {
@@ -366,8 +383,11 @@ class PostgresSource final : public PlanSource {
     for (std::size_t i = 0; i < subjects.size(); ++i) {
       const PostgresAnswer& answer = (*answers)[i];
       PlanRow& row = rows.emplace_back(PlanRow{.subject = subjects[i]});
-      if (is_nobody(answer.state())) continue;
-      if (!answer.state().empty()) return fail(connection_.described(answer));
+      if (!answer.state().empty()) {
+        if (answer.blame() == PostgresAnswer::Blame::session) return fail(connection_.described(answer));
+        if (answer.blame() == PostgresAnswer::Blame::question) row.error = complaint(answer);
+        continue;
+      }
       if (answer.rows() == 0) continue;
       if (answer.rows() > 1) row.error = "the query finds more than one row for it";
       row.has_plan = true;
@@ -386,12 +406,22 @@ class PostgresSource final : public PlanSource {
   }
 
   // Those of our own table count more than those of the query.
-  Result<void> add_overrides(std::vector<PlanRow>& rows) {
+  Result<void> add_overrides(std::span<PlanRow> rows) {
+    if (rows.empty()) return {};
     std::vector<std::string> subjects;
     for (const PlanRow& row : rows) subjects.push_back(row.subject);
     Result<PostgresAnswer> answer = connection_.ask_prepared("weir_overrides_of", {array_of(subjects)});
-    if (answer && is_nobody(answer->state())) return {};
-    if (Result<void> is = well(answer); !is) return is;
+    if (!answer) return fail(answer.error());
+    if (!answer->state().empty()) {
+      if (answer->blame() == PostgresAnswer::Blame::session) return fail(connection_.described(*answer));
+      if (rows.size() == 1) {
+        if (answer->blame() == PostgresAnswer::Blame::question) rows.front().error = complaint(*answer);
+        return {};
+      }
+      const std::size_t half = rows.size() / 2;
+      if (Result<void> is = add_overrides(rows.first(half)); !is) return is;
+      return add_overrides(rows.subspan(half));
+    }
     for (int i = 0; i < answer->rows(); ++i) {
       for (PlanRow& row : rows) {
         if (row.subject != answer->text(i, 0)) continue;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -218,6 +219,56 @@ TEST_F(PostgresTest, AQueryReadsTheTablesOfOthers) {
   EXPECT_EQ(told(*source), "user:1000 ");
   server->sql("NOTIFY weir_plans");
   EXPECT_EQ(told(*source), "ALL ");
+}
+
+TEST_F(PostgresTest, OneOfWhomTheQuestionFailsIsRefusedAlone) {
+  server->sql(
+      "CREATE TABLE users (id integer, plan text, share integer);"
+      "INSERT INTO users SELECT i, 'pro', 1 FROM generate_series(1, 9) AS i;"
+      "INSERT INTO users VALUES (10, 'pro', 0), (11, 'x11', 1), (12, 'a', 1), (12, 'b', 1);"
+      "CREATE FUNCTION plan_of(integer) RETURNS text LANGUAGE plpgsql AS $$ BEGIN"
+      " IF $1 = 9 THEN RAISE EXCEPTION 'nine is under review'; END IF;"
+      " RETURN (SELECT CASE WHEN plan LIKE 'x%' THEN plan::integer::text ELSE plan END FROM users WHERE id = $1"
+      "  AND 1 / share = 1); END $$");
+  const auto source = open("SELECT plan_of($1::integer)");
+  ASSERT_TRUE(source->write({Kind::set_override, "user:1", "", "7/minute"}));
+  const std::vector<std::string> subjects = {"user:\xff", "user:1", "user:9",  "user:10",    "user:11",
+                                             "user:12",   "user:2", "user:ab", "user:\xc3(", "user:99999999999"};
+  const auto rows = source->find(subjects);
+  ASSERT_TRUE(rows) << rows.error().message;
+  std::map<std::string, PlanRow> found;
+  for (const PlanRow& row : *rows) found[row.subject] = row;
+  EXPECT_EQ(found.size(), 6u);
+  EXPECT_EQ(plan_of(found["user:1"]), "pro");
+  EXPECT_EQ(found["user:1"].limits, "7/minute") << "one who is no text must not take the overrides of others along";
+  EXPECT_EQ(plan_of(found["user:2"]), "pro");
+  EXPECT_EQ(found["user:2"].error, "");
+  EXPECT_TRUE(holds(found["user:9"].error, "nine is under review")) << found["user:9"].error;
+  EXPECT_TRUE(holds(found["user:10"].error, "division by zero")) << found["user:10"].error;
+  EXPECT_TRUE(holds(found["user:11"].error, "x11")) << "a value of the table is not the subject's name";
+  EXPECT_TRUE(holds(found["user:12"].error, "more than one row")) << found["user:12"].error;
+}
+
+// With our own names of tables, views can be anything.
+TEST_F(PostgresTest, AViewThatFailsForOneRowIsAskedOneByOne) {
+  server->sql(
+      "CREATE TABLE users (id text PRIMARY KEY, plan text, share integer);"
+      "INSERT INTO users SELECT 'user:' || i, 'pro', i FROM generate_series(0, 19999) AS i; ANALYZE users;"
+      "CREATE VIEW weir_plans AS SELECT id AS subject, CASE WHEN 1 / share >= 0 THEN plan END AS plan FROM users");
+  const auto source = open();
+  EXPECT_EQ(source->all("", 30'000).error().code, ErrorCode::not_found);
+  std::vector<std::string> subjects = {"user:\xff"};
+  for (int i = 0; i < 100; ++i) subjects.push_back(user(i));
+  const auto rows = source->find(subjects);
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_EQ(rows->size(), 100u);
+  for (const PlanRow& row : *rows) {
+    if (row.subject == "user:0") {
+      EXPECT_TRUE(holds(row.error, "division by zero")) << row.error;
+    } else {
+      EXPECT_EQ(plan_of(row), "pro") << row.error;
+    }
+  }
 }
 
 TEST_F(PostgresTest, ErrorsSayWhatAndTheFix) {

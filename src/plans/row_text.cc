@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 namespace weir {
 namespace {
@@ -24,15 +25,18 @@ bool take(std::string_view& text, char mark) {
   return true;
 }
 
-std::optional<std::string> take_field(std::string_view& text) {
-  if (take(text, kNothing)) return std::nullopt;
+// False if there is none.
+bool take_field(std::string_view& text, std::optional<std::string>& field) {
+  field.reset();
+  if (take(text, kNothing)) return true;
   std::size_t size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  WEIR_ASSERT(error == std::errc{} && end != text.data() + text.size() && *end == ':');
+  if (error != std::errc{} || end == text.data() + text.size() || *end != ':') return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
-  std::string field(text.substr(0, size));
-  text.remove_prefix(field.size());
-  return field;
+  if (text.size() < size) return false;
+  field = std::string(text.substr(0, size));
+  text.remove_prefix(size);
+  return true;
 }
 
 }  // namespace
@@ -55,18 +59,22 @@ std::string row_text(const PlanRow& row) {
   return text;
 }
 
-PlanRow row_of_text(std::string_view subject, std::string_view text) {
+std::optional<PlanRow> row_of_text(std::string_view subject, std::string_view text) {
   PlanRow row{.subject = std::string(subject)};
   if (take(text, kPlan)) {
     row.has_plan = true;
-    row.plan = take_field(text);
+    if (!take_field(text, row.plan)) return std::nullopt;
   }
   if (take(text, kOverride)) {
     row.has_override = true;
-    row.limits = take_field(text);
-    row.until = take_field(text);
+    if (!take_field(text, row.limits) || !take_field(text, row.until)) return std::nullopt;
   }
-  if (take(text, kError)) row.error = take_field(text).value_or("");
+  if (take(text, kError)) {
+    std::optional<std::string> error;
+    if (!take_field(text, error) || !error) return std::nullopt;
+    row.error = *std::move(error);
+  }
+  if (!text.empty()) return std::nullopt;
   return row;
 }
 

@@ -4,6 +4,7 @@
 // when the tiers change while the database is away. Pure; any thread. Tested by row_text_test.cc.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,7 @@ namespace weir {
 // Empty for a row of which nothing is known. The subject is not in it.
 std::string row_text(const PlanRow& row);
 
-// The text must come from row_text().
-PlanRow row_of_text(std::string_view subject, std::string_view text);
+// Nothing for a text that row_text() does not write.
+std::optional<PlanRow> row_of_text(std::string_view subject, std::string_view text);
 
 }  // namespace weir

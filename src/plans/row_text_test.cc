@@ -24,7 +24,7 @@ TEST(RowText, EveryRowComesBackAsItWasAndNoTwoAreAlike) {
           if (row.has_plan) row.plan = plan;
           if (row.has_override) row.limits = limits, row.until = until;
           const std::string text = row_text(row);
-          const PlanRow back = row_of_text("user:1", text);
+          const PlanRow back = row_of_text("user:1", text).value();
           EXPECT_EQ(back.subject, "user:1");
           EXPECT_EQ(std::tie(back.has_plan, back.plan, back.has_override, back.limits, back.until, back.error),
                     std::tie(row.has_plan, row.plan, row.has_override, row.limits, row.until, row.error))
@@ -37,7 +37,15 @@ TEST(RowText, EveryRowComesBackAsItWasAndNoTwoAreAlike) {
   }
   EXPECT_EQ(texts.size(), rows);
   EXPECT_EQ(row_text({.subject = "user:1"}), "");
-  EXPECT_EQ(row_of_text("a", row_text({.error = "two rows"})).error, "two rows");
+  EXPECT_EQ(row_of_text("a", row_text({.error = "two rows"}))->error, "two rows");
+}
+
+TEST(RowText, WhatIsNoTextOfARowIsNone) {
+  for (const char* text : {"x", "p", "p3", "p3:", "p3:pr", "p:pro", "p-1:a", "p3:pro ", "o", "o3:1/s", "o-", "o--x",
+                           "e", "e-", "p99999999999999999999:a", "o--p-", "3:pro"}) {
+    EXPECT_FALSE(row_of_text("user:1", text)) << text;
+  }
+  EXPECT_TRUE(row_of_text("user:1", ""));
 }
 
 }  // namespace

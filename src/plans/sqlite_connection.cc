@@ -128,8 +128,15 @@ void SqliteUse::bind(int place, std::size_t number) const {
 
 Result<bool> SqliteUse::step() const {
   const int code = sqlite3_step(statement_);
-  if (code != SQLITE_ROW && code != SQLITE_DONE) return fail(connection_.described(code));
-  return code == SQLITE_ROW;
+  if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
+  Error error = connection_.described(code);
+  // A statement that can still be prepared has its tables: it is what it met in them that made it fail.
+  const int kind = code & 0xff;
+  const bool may_be_row = kind == SQLITE_ERROR || kind == SQLITE_MISMATCH || kind == SQLITE_TOOBIG;
+  if (may_be_row && connection_.prepare(sqlite3_sql(statement_))) {
+    connection_.failure_ = SqliteConnection::Failure::of_row;
+  }
+  return fail(std::move(error));
 }
 
 std::int64_t SqliteUse::number(int column) const { return sqlite3_column_int64(statement_, column); }

@@ -66,7 +66,7 @@ class SqliteConnection {
   const std::string& file() const { return file_; }
 
   // What the last error was.
-  enum class Failure { other, locked, cannot_open };
+  enum class Failure { other, locked, cannot_open, of_row };  // of_row: the next question may do well
   Failure failure() const { return failure_; }
 
  private:

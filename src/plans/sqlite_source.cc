@@ -97,6 +97,10 @@ class SqliteSource final : public PlanSource {
     for (std::size_t i = 0; read && i < subjects.size(); ++i) {
       PlanRow row{.subject = subjects[i]};
       read = query_.empty() ? read_own(row) : read_theirs(row);
+      if (!read && reader_.failure() == SqliteConnection::Failure::of_row) {
+        row = {.subject = subjects[i], .error = read.error().message};
+        read = {};
+      }
       if (row.has_plan || row.has_override || !row.error.empty()) rows.push_back(std::move(row));
     }
     const Result<void> ended = reader_.run(read ? "COMMIT" : "ROLLBACK");
@@ -347,7 +351,11 @@ class SqliteSource final : public PlanSource {
       row.subject = use.text(0, row.error).value_or("");
       take(use, row);
     }
-    if (!is_more) return fail(is_more.error());
+    if (!is_more) {
+      // A page that fails for one of its rows can still be asked for subject by subject.
+      const bool is_of_row = reader_.failure() == SqliteConnection::Failure::of_row;
+      return fail(is_of_row ? ErrorCode::not_found : is_more.error().code, is_more.error().message);
+    }
     return rows;
   }
 

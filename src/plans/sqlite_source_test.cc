@@ -70,6 +70,17 @@ TEST(PlanSource, ASubjectHasAKindAndAValue) {
   EXPECT_EQ(parts_of_subject("42").value, "42");
 }
 
+TEST(PlanSource, ASubjectIsUtf8OrNot) {
+  for (const char* text :
+       {"", "user:1", "user:ü", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf"}) {
+    EXPECT_TRUE(is_utf8(text)) << text;
+  }
+  for (const char* text : {"user:\xff", "\xc3", "\xc1\xbf", "\x80", "\xe2\x82", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                           "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3(", "\xf0\x9f\x98z"}) {
+    EXPECT_FALSE(is_utf8(text)) << text;
+  }
+}
+
 TEST_F(SqliteTest, AMissingFileIsMadeWithOurOwnTables) {
   const auto source = open();
   EXPECT_EQ(one(*source, "user:1").has_plan, false);
@@ -148,6 +159,37 @@ TEST_F(SqliteTest, TwoRowsOfOneSubjectAreNotChosenFrom) {
   ASSERT_EQ(rows->size(), 2u);
   EXPECT_EQ(rows->at(0).error, "");
   EXPECT_TRUE(has(rows->at(1).error, "more than one row"));
+}
+
+TEST_F(SqliteTest, OneWhoseRowMakesTheQueryFailIsRefusedAlone) {
+  OtherProgram other(file);
+  other.run("CREATE TABLE users (id TEXT, about TEXT)");
+  other.run("INSERT INTO users VALUES ('1', '{\"plan\":\"pro\"}'), ('2', '{\"plan\":'), ('3', '{\"plan\":\"free\"}')");
+  const auto source = open("SELECT json_extract(about, '$.plan') FROM users WHERE id = $1");
+  const std::vector<std::string> subjects = {"user:1", "user:2", "user:3"};
+  const auto rows = source->find(subjects);
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_EQ(rows->size(), 3u);
+  EXPECT_EQ(plan_of(rows->at(0)), "pro");
+  EXPECT_TRUE(has(rows->at(1).error, "malformed JSON")) << rows->at(1).error;
+  EXPECT_EQ(rows->at(2).error, "");
+  EXPECT_EQ(plan_of(rows->at(2)), "free");
+  other.run("DROP TABLE users");
+  const auto without = source->find(subjects);
+  ASSERT_FALSE(without) << "a table that is gone is not the fault of a row";
+  EXPECT_TRUE(has(without.error().message, "no such table")) << without.error().message;
+}
+
+TEST_F(SqliteTest, AViewThatFailsForOneRowIsAskedOneByOne) {
+  OtherProgram other(file);
+  other.run(
+      "CREATE TABLE users (id TEXT, about TEXT); INSERT INTO users VALUES ('user:1', '{\"plan\":\"pro\"}'), ('user:2', "
+      "'{');"
+      "CREATE VIEW weir_plans AS SELECT id AS subject, json_extract(about, '$.plan') AS plan FROM users");
+  const auto source = open();
+  EXPECT_EQ(source->all("", 10).error().code, ErrorCode::not_found);
+  EXPECT_EQ(plan_of(one(*source, "user:1")), "pro");
+  EXPECT_TRUE(has(one(*source, "user:2").error, "malformed JSON"));
 }
 
 TEST_F(SqliteTest, AQueryThatWritesOrAsksForMoreIsRefused) {

@@ -25,4 +25,24 @@ inline SubjectParts parts_of_subject(std::string_view subject) {
   return parts;
 }
 
+// Whether every byte is part of a character: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+inline bool is_utf8(std::string_view text) {
+  const auto byte = [&](std::size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned first = byte(i), second = byte(i + 1);
+    const std::size_t more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    const bool is_out = (first >= 0x80 && first < 0xC2) || first > 0xF4 || (first == 0xE0 && second < 0xA0) ||
+                        (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
+                        (first == 0xF4 && second > 0x8F);
+    if (is_out) return false;
+    for (std::size_t k = 1; k <= more; ++k) {
+      if ((byte(i + k) & 0xC0) != 0x80) return false;
+    }
+    i += 1 + more;
+  }
+  return true;
+}
+
 }  // namespace weir
