@@ -68,7 +68,6 @@ class PlanDirectory final : public Plans {
   PlanTerms find(std::string_view subject) noexcept override;
   bool wait(std::string_view subject) noexcept override;
 
-  void retire() {}
   // Other tiers: every row is judged anew.
   void judge_by(std::function<Result<JudgedRow>(const PlanRow&)> judge);
   // Until what the database knows was read for the first time, or so much time is over. For who starts.
