@@ -181,6 +181,7 @@ Result<SpendingReport> Gate::spending(const SpendingQuery& query, std::span<cons
     for (const std::string& text : others) {
       auto other = parse_accounts(text);
       if (!other) return fail(std::move(other.error()));
+      ledger.hide(*other);
       if (other->day >= days->first && other->day <= days->second) accounts.push_back(*std::move(other));
     }
     if (query.subject.empty()) {
