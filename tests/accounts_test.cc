@@ -273,6 +273,7 @@ TEST(Accounts, WhatIsDamagedIsRefused) {
   }
   const auto newer = parse_accounts("weir-usage 2\n");
   ASSERT_FALSE(newer);
+  EXPECT_EQ(newer.error().code, ErrorCode::out_of_range);
   EXPECT_NE(newer.error().message.find("newer"), std::string::npos);
   EXPECT_FALSE(parse_accounts(""));
   EXPECT_FALSE(parse_accounts(text + "x"));

@@ -58,7 +58,7 @@ std::uint64_t quick_mark(std::string_view text, std::uint64_t secret) {
 }  // namespace
 
 Ledger::Ledger(const SpendingOptions& options, bool hides_subjects)
-    : options_(options),
+    : options_{.subjects = std::min(options.subjects, kSpendingSubjectsMax), .days = options.days},
       hides_subjects_(hides_subjects),
       secret_(ledger_secret()),
       stripes_(std::make_unique<std::array<Stripe, kStripes>>()) {}
