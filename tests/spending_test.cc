@@ -150,6 +150,28 @@ rules:
   EXPECT_EQ(rows({.subject = "user:4"}), (Rows{"2026-09-21 plan 2-0 0"}));
 }
 
+TEST_F(SpendingTest, AReservationIsSettledByWhatItReservedThoughRulesAndPlansChange) {
+  use("  - {name: tokens, per: user, limits: [1000/h, 5000/day]}");
+  const auto before = counting.reserve({.user = "42", .cost = 100});
+  use("  - {name: tokens, per: user, limits: [500/m, 1000/h, 5000/day]}");
+  ASSERT_TRUE(counting.commit(before->id, {.user = "42", .cost = 25}));
+  EXPECT_EQ(spent("user:42", "tokens"), 25);
+
+  const auto policy = parse_policy(R"(
+plans: {default: free, tiers: {free: [200/m, 300/h], enterprise: unlimited}}
+rules:
+  - {name: plan, per: user, limit: plan}
+)",
+                                   "test.yaml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  ASSERT_TRUE(counting.apply(*policy, Force::yes));
+  const auto limited = counting.reserve({.user = "1", .plan = "free", .cost = 100});
+  EXPECT_EQ(spent("user:1", "plan"), 100);
+  ASSERT_TRUE(counting.commit(limited->id, {.user = "1", .plan = "enterprise", .cost = 30}));
+  EXPECT_EQ(spent("user:1", "plan"), 30);
+  EXPECT_EQ(passed(9, {.user = "1", .plan = "free", .cost = 85}), 2) << "what was not needed came back, of 200";
+}
+
 TEST_F(SpendingTest, PeeksAndExplanationsSpendNothing) {
   use("  - {name: tokens, per: user, limit: 10/h}");
   EXPECT_TRUE(counting.peek({.user = "42"}));
