@@ -136,6 +136,28 @@ TEST(Sheet, TheErrorIsAtMostThePartOfOneAccount) {
   }
 }
 
+// Who only gives back, as what was reserved the day before, is no less worth an account than who spends.
+TEST(Sheet, WhatComesBackWeighsAsMuch) {
+  std::mt19937_64 random = test::seeded();
+  constexpr std::size_t kPlaces = 50;
+  Books books(kPlaces, random());
+  for (std::uint64_t i = 0; i < 20; ++i) books.add("r", subject(i), {.returned = 1'000'000 + i});
+  for (int i = 0; i < 50'000; ++i) {
+    const std::string id = subject(100 + draw(random, 5'000, i % 2 == 0));
+    books.add("r", id, random() % 3 == 0 ? Sums{.returned = 1 + random() % 9} : Sums{.spent = 1 + random() % 9});
+  }
+  const DayAccounts found = books.sheet.copy();
+  ASSERT_NO_FATAL_FAILURE(expect_true(books, found, kPlaces));
+  const std::uint64_t bound = (books.totals["r"].spent + books.totals["r"].returned) / kPlaces;
+  std::size_t exact = 0;
+  for (const Account& one : found.rules[0].accounts) {
+    EXPECT_LE(one.errors.spent, bound);
+    EXPECT_LE(one.errors.returned, bound);
+    exact += one.sums.returned >= 1'000'000 && one.errors == Sums{} ? 1U : 0U;
+  }
+  EXPECT_EQ(exact, 20U);
+}
+
 TEST(Sheet, AFloodOfOneRuleTakesNothingFromAnother) {
   std::mt19937_64 random = test::seeded();
   Books books(200, random());
@@ -218,6 +240,29 @@ TEST(Accounts, GoOnInAnotherSheet) {
   }
 }
 
+// As after --usage-subjects is lowered: the first rule alone would fill the sheet.
+TEST(Accounts, GoOnInASmallerSheetWithAPartForEachRule) {
+  Books books(100, 1);
+  for (std::uint64_t i = 0; i < 40; ++i) books.add("first", subject(i), {.spent = 100 + i});
+  for (std::uint64_t i = 0; i < 5; ++i) books.add("second", subject(i), {.spent = 1 + i});
+  Books later(20, 2);
+  later.sheet.take(books.sheet.copy());
+  later.truth = books.truth;
+  for (std::uint64_t i = 0; i < 5; ++i) later.add("second", subject(100 + i), {.spent = 1});
+  later.add("third", subject(7), {.spent = 1});
+  const DayAccounts found = later.sheet.copy();
+  ASSERT_NO_FATAL_FAILURE(expect_true(later, found, 20));
+  ASSERT_EQ(found.rules.size(), 3U);
+  EXPECT_GE(found.rules[0].accounts.size(), 6U);
+  EXPECT_LE(found.rules[0].accounts.size(), 10U);
+  EXPECT_GE(found.rules[1].accounts.size(), 6U);
+  EXPECT_EQ(found.rules[2].accounts.size(), 1U);
+  for (const RuleAccounts& rule : found.rules) {
+    if (rule.rule == "first") continue;
+    for (const Account& one : rule.accounts) EXPECT_EQ(one.errors, Sums{}) << "there was room for it";
+  }
+}
+
 TEST(Accounts, WhatIsDamagedIsRefused) {
   std::mt19937_64 random = test::seeded();
   const std::string text = to_text(some_accounts(random, 10));
@@ -229,6 +274,7 @@ TEST(Accounts, WhatIsDamagedIsRefused) {
   }
   const auto newer = parse_accounts("weir-usage 2\n");
   ASSERT_FALSE(newer);
+  EXPECT_EQ(newer.error().code, ErrorCode::out_of_range);
   EXPECT_NE(newer.error().message.find("newer"), std::string::npos);
   EXPECT_FALSE(parse_accounts(""));
   EXPECT_FALSE(parse_accounts(text + "x"));

@@ -150,6 +150,28 @@ rules:
   EXPECT_EQ(rows({.subject = "user:4"}), (Rows{"2026-09-21 plan 2-0 0"}));
 }
 
+TEST_F(SpendingTest, AReservationIsSettledByWhatItReservedThoughRulesAndPlansChange) {
+  use("  - {name: tokens, per: user, limits: [1000/h, 5000/day]}");
+  const auto before = counting.reserve({.user = "42", .cost = 100});
+  use("  - {name: tokens, per: user, limits: [500/m, 1000/h, 5000/day]}");
+  ASSERT_TRUE(counting.commit(before->id, {.user = "42", .cost = 25}));
+  EXPECT_EQ(spent("user:42", "tokens"), 25);
+
+  const auto policy = parse_policy(R"(
+plans: {default: free, tiers: {free: [200/m, 300/h], enterprise: unlimited}}
+rules:
+  - {name: plan, per: user, limit: plan}
+)",
+                                   "test.yaml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  ASSERT_TRUE(counting.apply(*policy, Force::yes));
+  const auto limited = counting.reserve({.user = "1", .plan = "free", .cost = 100});
+  EXPECT_EQ(spent("user:1", "plan"), 100);
+  ASSERT_TRUE(counting.commit(limited->id, {.user = "1", .plan = "enterprise", .cost = 30}));
+  EXPECT_EQ(spent("user:1", "plan"), 30);
+  EXPECT_EQ(passed(9, {.user = "1", .plan = "free", .cost = 85}), 2) << "what was not needed came back, of 200";
+}
+
 TEST_F(SpendingTest, PeeksAndExplanationsSpendNothing) {
   use("  - {name: tokens, per: user, limit: 10/h}");
   EXPECT_TRUE(counting.peek({.user = "42"}));
@@ -322,6 +344,39 @@ TEST_F(SpendingTest, WhoHidesNamesFindsThemAllTheSame) {
   ASSERT_EQ(hiding.spending({.subject = "ip:192.0.2.1"})->rows.size(), 1U);
   EXPECT_EQ(hiding.spending({})->rows[0].subject.find("192"), std::string::npos);
   EXPECT_EQ(hiding.unsaved_spending()->front().text.find("192"), std::string::npos);
+}
+
+TEST_F(SpendingTest, WhoHidesNamesFromNowOnHidesThoseThatWereKeptBefore) {
+  use("  - {name: r, per: ip, limit: 1000/day}");
+  passed(3, {.ip = "192.0.2.1"});
+  go_on(kHour * 24);
+  passed(4, {.ip = "192.0.2.1"});
+  const auto saved = counting.unsaved_spending();
+  ASSERT_EQ(saved->size(), 2U);
+  Gate hiding(limiter, {.key_names = KeyNames::hashed, .spending = {.subjects = 10}});
+  for (const SavedSpending& day : *saved) ASSERT_TRUE(hiding.take_spending(day.text));
+  ASSERT_TRUE(hiding.apply(*parse_policy("rules: [{name: r, per: ip, limit: 1000/day}]", "t")));
+  ASSERT_TRUE(hiding.check({.ip = "192.0.2.1", .cost = 2}));
+  const auto hidden = hiding.unsaved_spending();
+  ASSERT_EQ(hidden->size(), 2U) << "so that no file names them any longer";
+  for (const SavedSpending& day : *hidden) EXPECT_EQ(day.text.find("192.0"), std::string::npos) << day.text;
+  const std::vector<std::string> others = {(*saved)[0].text};
+  const auto report = hiding.spending({.subject = "ip:192.0.2.1"}, others);
+  ASSERT_EQ(report->rows.size(), 2U);
+  EXPECT_EQ(report->rows[0].spent, 6);
+  EXPECT_EQ(report->rows[1].spent, 6);
+}
+
+// By requests alone, without anybody who asks or writes.
+TEST_F(SpendingTest, DaysAreClosedByWhoComesNext) {
+  use("  - {name: r, per: user, limit: 1000/day}");
+  for (int day = 0; day < 5; ++day) {
+    for (int user = 0; user < 900; ++user) ASSERT_EQ(passed(1, {.user = std::to_string(user)}), 1);
+    go_on(kHour * 24);
+  }
+  const SpendingReport top = report({.top = 1'000});
+  EXPECT_EQ(top.rows.size(), 900U);
+  for (const Spending& row : top.rows) EXPECT_EQ(row.spent, 2) << "today and two days before are known";
 }
 
 TEST_F(SpendingTest, SaysWhatIsWrongWithAQuestion) {

@@ -27,6 +27,8 @@
 
 namespace weir {
 
+inline constexpr std::size_t kSpendingSubjectsMax = 1'000'000;  // more are taken for so many
+
 struct SpendingOptions {
   std::size_t subjects = 0;  // accounts of a day, one for each rule that a subject met; 0: nothing is counted
   std::size_t days = 35;     // that are kept, today included
@@ -72,7 +74,7 @@ struct SavedSpending {
   std::uint64_t version = 0;  // of this day
   std::string text{};
 };
-// Why a text is none of these; nothing if it is.
+// Why a text is none of these; nothing if it is. ErrorCode::out_of_range is one of a newer version.
 std::optional<Error> refuse_spending(std::string_view text);
 
 struct SpendingStats {

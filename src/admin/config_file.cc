@@ -16,11 +16,13 @@ tl::unexpected<Error> cannot(const std::string& path, const std::string& why) {
   return fail(ErrorCode::unavailable, path + ": " + why);
 }
 
-// One byte more than may be, so that too long is seen.
-Result<std::string> read_all(int file, const std::string& path) {
-  std::string text(kPolicyBytesMax + 1, '\0');
+// One byte more than may be, so that too long is seen. The room grows with what is there: many files are read often,
+// and some are kept.
+Result<std::string> read_all(int file, const std::string& path, std::size_t likely_size) {
+  std::string text;
   std::size_t size = 0;
-  while (size < text.size()) {
+  while (size <= kPolicyBytesMax) {
+    if (size == text.size()) text.resize(std::min(kPolicyBytesMax + 1, size == 0 ? likely_size + 1 : 2 * size));
     const ssize_t got = read(file, text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return cannot(path, std::string("cannot be read: ") + std::strerror(errno));
@@ -36,12 +38,12 @@ Result<std::string> read_all(int file, const std::string& path) {
 }  // namespace
 
 Result<std::string> read_config(const std::string& path) {
-  if (path == "-") return read_all(STDIN_FILENO, "-");
+  if (path == "-") return read_all(STDIN_FILENO, "-", 4'095);
   const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // a FIFO without a writer must not hang us
   if (file < 0) return cannot(path, std::string("cannot be opened: ") + std::strerror(errno));
   struct stat about {};
   const bool is_plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-  auto text = is_plain ? read_all(file, path) : cannot(path, "is no plain file");
+  auto text = is_plain ? read_all(file, path, static_cast<std::size_t>(about.st_size)) : cannot(path, "is no plain file");
   close(file);
   return text;
 }

@@ -18,6 +18,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kNew = ".new";  // of a file that is being written
+constexpr std::string_view kDamaged = ".damaged";
 
 tl::unexpected<Error> usage_failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
@@ -133,19 +134,20 @@ Result<void> UsageFiles::write(const std::string& date, std::string_view text) c
 }
 
 Result<std::string> UsageFiles::set_aside(const File& file) {
-  std::string aside = file.path + ".damaged";
+  std::string aside = file.path + std::string(kDamaged);
   if (std::rename(file.path.c_str(), aside.c_str()) != 0) return usage_failed(file.path, "cannot be renamed");
   return aside;
 }
 
-// Half a file that somebody was killed over goes with its day.
 void UsageFiles::forget_before(const std::string& date) const {
-  const auto files = list();
-  if (!files) return;
-  for (const File& file : *files) {
-    if (file.date >= date) continue;
-    unlink(file.path.c_str());
-    unlink((file.path + std::string(kNew)).c_str());
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    std::string name = at->path().filename().string();
+    for (const std::string_view ending : {kNew, kDamaged}) {
+      if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+    }
+    const auto file = file_of(folder_, name);
+    if (file && file->date < date) unlink(at->path().c_str());
   }
 }
 

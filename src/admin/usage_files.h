@@ -12,14 +12,18 @@
 #include <utility>
 #include <vector>
 
+#include "policy/subject.h"
 #include "weir/result.h"
+#include "weir/spending.h"
 
 namespace weir {
 
 class UsageFiles {
  public:
   static constexpr unsigned kSeats = 16;
-  static constexpr std::size_t kFileMax = std::size_t{256} << 20;  // more is no file of ours
+  // Of a line: six numbers, and a subject of which each byte may be written as four. More is no file of ours.
+  static constexpr std::size_t kLineMax = 6 * 20 + 4 * kSubjectBytesMax + 32;
+  static constexpr std::size_t kFileMax = kSpendingSubjectsMax * kLineMax;
 
   struct File {
     std::string path{};
@@ -43,7 +47,7 @@ class UsageFiles {
   Result<void> write(const std::string& date, std::string_view text) const;
   // Out of the way, for who may want to look at it. Its new name.
   static Result<std::string> set_aside(const File& file);
-  // Those of days before this one, of all seats.
+  // Those of days before this one, of all seats, with what was set aside or half written.
   void forget_before(const std::string& date) const;
 
  private:

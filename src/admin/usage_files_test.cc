@@ -164,17 +164,39 @@ TEST_F(UsageKeeping, ADamagedFileIsSetAsideAndNothingElseIsLost) {
   EXPECT_EQ(folder.read("u/2026-09-22.1"), "of a newer version, say");
 }
 
+TEST_F(UsageKeeping, AFileThatMayBeWellIsLeftAlone) {
+  const std::string newer = "weir-usage 2\nwho knows\n";
+  std::filesystem::create_directories(folder.at("u"));
+  folder.write("u/2026-09-21.0", newer);
+  std::filesystem::create_directories(folder.at("u/2026-09-20.0"));  // one that cannot be read
+  for (int life = 0; life < 2; ++life) {
+    Process process(folder, clock);
+    EXPECT_EQ(process.keeper->kept().set_aside, 0U);
+    process.spend("42", 10);
+    EXPECT_EQ(process.spent("42"), 10);
+  }
+  EXPECT_EQ(folder.read("u/2026-09-21.0"), newer);
+  EXPECT_TRUE(std::filesystem::is_directory(folder.at("u/2026-09-20.0")));
+  clock->advance(Micros{86'400'000'000});
+  { Process(folder, clock).spend("42", 7); }
+  EXPECT_EQ(Process(folder, clock).spent("42"), 7) << "the next day has a file again";
+}
+
 TEST_F(UsageKeeping, FilesOfLongAgoGo) {
   {
     Process process(folder, clock);
     process.spend("42", 10);
   }
+  folder.write("u/2026-09-21.0.damaged", "half");
+  folder.write("u/2026-09-21.3.new", "half");
   clock->advance(Micros{86'400'000'000} * 2);
   { Process process(folder, clock); }
   EXPECT_FALSE(folder.read("u/2026-09-21.0").empty());
   clock->advance(Micros{86'400'000'000});
   { Process process(folder, clock); }
   EXPECT_TRUE(folder.read("u/2026-09-21.0").empty());
+  EXPECT_TRUE(folder.read("u/2026-09-21.0.damaged").empty());
+  EXPECT_TRUE(folder.read("u/2026-09-21.3.new").empty());
 }
 
 TEST_F(UsageKeeping, WithoutAFolderItCountsInMemory) {

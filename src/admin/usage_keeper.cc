@@ -1,6 +1,8 @@
 // Writing what was spent. See usage_keeper.h.
 #include "admin/usage_keeper.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "log.h"
@@ -36,15 +38,24 @@ void UsageKeeper::take_own() {
   const auto files = files_.list();
   if (!files) return log(LogLevel::error, "what was spent cannot be read", {{"reason", files.error().message}});
   for (const UsageFiles::File& file : *files) {
-    if (file.seat != files_.seat()) continue;
-    const auto taken =
-        UsageFiles::read(file).and_then([&](std::string text) { return gate_.take_spending(std::move(text)); });
-    if (taken) continue;
+    if (file.seat == files_.seat()) take(file);
+  }
+}
+
+void UsageKeeper::take(const UsageFiles::File& file) {
+  auto text = UsageFiles::read(file);
+  const auto wrong = text ? refuse_spending(*text) : std::nullopt;
+  if (wrong && wrong->code != ErrorCode::out_of_range) {
     const auto aside = UsageFiles::set_aside(file);
     ++kept_.set_aside;
-    log(LogLevel::error, "a file of what was spent is damaged; its day begins anew",
-        {{"file", file.path}, {"reason", taken.error().message}, {"kept", aside ? *aside : aside.error().message}});
+    return log(LogLevel::error, "a file of what was spent is damaged; its day begins anew",
+               {{"file", file.path}, {"reason", wrong->message}, {"kept", aside ? *aside : aside.error().message}});
   }
+  const auto taken = text.and_then([&](std::string whole) { return gate_.take_spending(std::move(whole)); });
+  if (taken) return;
+  dates_left_.push_back(file.date);
+  log(LogLevel::error, "a file of what was spent cannot be used and stays as it is; its day is counted in memory only",
+      {{"file", file.path}, {"reason", taken.error().message}});
 }
 
 void UsageKeeper::work(const std::stop_token& stop) {
@@ -65,7 +76,8 @@ void UsageKeeper::write() {
     unsaved = std::vector<SavedSpending>{};
   }
   for (const SavedSpending& day : *unsaved) {
-    if (const auto written = files_.write(day.date, day.text)) {
+    const bool is_left = std::ranges::find(dates_left_, day.date) != dates_left_.end();
+    if (const auto written = is_left ? Result<void>{} : files_.write(day.date, day.text)) {
       gate_.spending_saved(day.day, day.version);
     } else {
       error = written.error().message;

@@ -4,9 +4,10 @@
 //   auto report = keeper.report({.subject = "user:42"});
 //
 // A process that is killed loses what it counted since the last writing, and nothing else. Files of its own that are
-// damaged are set aside, with a line in the log, and the day begins anew; a disk that is full or a folder that cannot
-// be had is told in the log, and the counting goes on in memory. Without a folder all is in memory. Any thread. Tested
-// by usage_files_test.cc and tests/server/usage.sh.
+// damaged are set aside, with a line in the log, and the day begins anew; one that cannot be read, or is of a newer
+// version, stays as it is, and its day is counted in memory. A disk that is full or a folder that cannot be had is told
+// in the log, and the counting goes on in memory. Without a folder all is in memory. Any thread. Tested by
+// usage_files_test.cc and tests/server/usage.sh.
 #pragma once
 
 #include <chrono>
@@ -49,6 +50,7 @@ class UsageKeeper {
 
  private:
   void take_own();
+  void take(const UsageFiles::File& file);
   void write();
   void work(const std::stop_token& stop);
   std::vector<std::string> texts_of_others() const;
@@ -58,6 +60,7 @@ class UsageKeeper {
   const UsageKeeperOptions options_;
   bool has_files_ = false;
   UsageFiles files_;
+  std::vector<std::string> dates_left_;  // whose files are not ours to write over
 
   mutable std::mutex told_;  // guards what follows
   UsageKept kept_;

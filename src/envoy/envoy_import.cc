@@ -190,7 +190,8 @@ By its files as they are (weir serve --envoy), and by rules:
   - A denied request is charged nothing: one verdict over all descriptors, and all is taken or nothing is. The
     reference charges every descriptor, so that clients who go on asking are never let in. So a denied request is
     told what remains without it, and hits_addend: 0 asks whether one more hit would pass. --envoy-count-denied, or
-    `count_denied: true` of a rule, spends what is left.
+    `count_denied: true` of a rule, spends what is left. Usage that Envoy reports at the end of a stream
+    (apply_on_stream_done) needs it: what does not fit is denied then, and a limit fed only so would never be full.
   - A limit in shadow_mode, or in quota_mode where another still has room, is not charged beyond its limit.
   - Counters are named by keys and values apart: `a_b` with `c` is never the counter of `a` with `b_c`. An override
     in a request counts for itself, and not together with the limit of the files.

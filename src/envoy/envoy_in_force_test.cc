@@ -41,6 +41,21 @@ TEST(EnvoyInForce, GivesAViewThatFitsItself) {
   EXPECT_EQ(view->rules, nullptr);
 }
 
+TEST(EnvoyInForce, WhatWasReplacedIsFreedByWhoPutsTheNext) {
+  EnvoyInForce in_force;
+  std::shared_ptr<const EnvoyView> view;
+  std::uint64_t version = 0;
+  in_force.put(some_rules(3));
+  in_force.renew(view, version);
+  const std::weak_ptr<const EnvoyRules> first = view->rules;
+  in_force.put(some_rules(4));
+  in_force.lift(true);
+  in_force.renew(view, version);
+  EXPECT_FALSE(first.expired()) << "by the last loop that renewed";
+  in_force.put(some_rules(5));
+  EXPECT_TRUE(first.expired());
+}
+
 TEST(EnvoyInForce, CanBeReplacedWhileItIsUsed) {
   constexpr int kThreads = 3, kRounds = 300;
   EnvoyInForce in_force;

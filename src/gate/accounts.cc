@@ -105,9 +105,9 @@ std::string to_text(const DayAccounts& accounts) {
 
 Result<DayAccounts> parse_accounts(std::string_view text) {
   if (!text.starts_with(kFirstLine)) {
-    const bool is_newer = text.starts_with(kAnyVersion);
-    return fail(ErrorCode::invalid_argument, is_newer ? "line 1: these accounts were kept by a newer weir"
-                                                      : "line 1: these are no accounts of weir");
+    if (!text.starts_with(kAnyVersion))
+      return fail(ErrorCode::invalid_argument, "line 1: these are no accounts of weir");
+    return fail(ErrorCode::out_of_range, "line 1: these accounts were kept by a newer weir");
   }
   const std::size_t end = text.rfind(kEnd);
   const bool is_whole = end != text.npos && end > 0 && text[end - 1] == '\n' &&

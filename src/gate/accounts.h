@@ -62,7 +62,7 @@ struct DayAccounts {
 };
 
 std::string to_text(const DayAccounts& accounts);
-// An error says what is wrong with it.
+// An error says what is wrong with it; ErrorCode::out_of_range that it is of a newer version, and may be well.
 Result<DayAccounts> parse_accounts(std::string_view text);
 
 // `2026-09-21`

@@ -62,11 +62,14 @@ struct Gate::Impl {
   void count_reversed(const Request& request, const Answer& allowed, std::size_t limit);
 
   // What was charged, or denied, enters the ledger; see weir/spending.h. `reserved` are the costs that a settled
-  // reservation had, charge by charge; `is_new` tells of each charge whether no other view of the request brought it,
+  // reservation had, charge by charge, kNotReserved if it had none; `free_reserved` those that it had by what has no
+  // limit any longer; `is_new` tells of each charge whether no other view of the request brought it,
   // `free_keys` are those of what has no limit that others brought.
   enum class PostFree : std::uint8_t { yes, no };  // whether what has no limit is entered now, too
   void post(const Bill& bill, const Answer& answer, Micros now, PostFree free = PostFree::yes) noexcept;
-  void post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved) noexcept;
+  static constexpr std::int64_t kNotReserved = -1;
+  void post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
+                    std::span<const std::int64_t> free_reserved) noexcept;
   void post_part(const Bill& bill, const Answer& answer, std::span<const bool> is_new,
                  std::vector<std::string_view>& free_keys, Micros now) noexcept;
   void post_denial(const BookRule& rule, const Rulebook& book, std::string_view body, Micros now) noexcept;

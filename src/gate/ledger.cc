@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <unordered_map>
 #include <utility>
 
 #include "policy/subject.h"
@@ -12,6 +13,7 @@ namespace weir {
 namespace {
 
 constexpr std::uint32_t kNoSheetRule = UINT32_MAX;
+constexpr Micros kLate{60'000'000};  // how long after its end a day may still be added to without being opened again
 
 std::uint64_t ledger_secret() {
   std::random_device random;
@@ -56,13 +58,37 @@ std::uint64_t quick_mark(std::string_view text, std::uint64_t secret) {
 }  // namespace
 
 Ledger::Ledger(const SpendingOptions& options, bool hides_subjects)
-    : options_(options),
+    : options_{.subjects = std::min(options.subjects, kSpendingSubjectsMax), .days = options.days},
       hides_subjects_(hides_subjects),
       secret_(ledger_secret()),
       stripes_(std::make_unique<std::array<Stripe, kStripes>>()) {}
 Ledger::~Ledger() = default;
 
 std::string Ledger::kept_id(std::string id) const { return hides_subjects_ ? hashed_subject(id) : std::move(id); }
+
+// One subject may be there by its name and by its hash: what it spent is both.
+bool Ledger::hide(DayAccounts& accounts) const {
+  if (!hides_subjects_) return false;
+  bool has_changed = false;
+  for (RuleAccounts& rule : accounts.rules) {
+    std::unordered_map<std::string_view, std::size_t> places;
+    std::vector<Account> hidden;
+    hidden.reserve(rule.accounts.size());  // so that names in it stay where they are
+    for (Account& one : rule.accounts) {
+      std::string id = hashed_subject(one.subject);
+      has_changed = has_changed || id != one.subject;
+      if (const auto place = places.find(id); place != places.end()) {
+        hidden[place->second].sums.add(one.sums);
+        hidden[place->second].errors.add(one.errors);
+        continue;
+      }
+      hidden.push_back({std::move(id), one.sums, one.errors});
+      places.emplace(hidden.back().subject, hidden.size() - 1);
+    }
+    rule.accounts = std::move(hidden);
+  }
+  return has_changed;
+}
 
 // A number goes to another rule only after it was of none for long.
 void Ledger::learn(std::uint32_t number, std::string_view rule) {
@@ -87,9 +113,9 @@ void Ledger::learn(std::uint32_t number, std::string_view rule) {
 
 void Ledger::add(std::span<const Line> lines, Micros now) noexcept {
   const std::int64_t day = now / kDay;
-  Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
-  const std::lock_guard lock(stripe.writing);
   try {
+    Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
+    const std::lock_guard lock(stripe.writing);
     if (stripe.day != day) {
       enter(stripe);
       stripe.day = day;
@@ -98,6 +124,11 @@ void Ledger::add(std::span<const Line> lines, Micros now) noexcept {
   } catch (const std::exception&) {
     const std::lock_guard counting(books_);
     ++lost_;
+  }
+  if (close_before_.load(std::memory_order_relaxed) == 0) return;
+  try {
+    if (const std::int64_t number = close_before_.exchange(0); number != 0) close_before(number);
+  } catch (const std::exception&) {  // without memory it stays open until it is closed the next time
   }
 }
 
@@ -188,17 +219,26 @@ void Ledger::enter_line(Day& day, const Line& line) {
   ++day.version;
 }
 
-// The day before the newest stays open, for threads that have not entered it yet.
+// The day before the newest stays open, for threads that have not entered it yet. Those before it are closed by
+// enter_all(), or where nobody calls that, by the thread that comes out of the lock next.
 Ledger::Day& Ledger::open(std::int64_t number) {
   Day& day = days_[number];
   if (day.sheet != nullptr) return day;
-  auto sheet = std::make_unique<Sheet>(number, options_.subjects, secret_);
-  if (day.text != nullptr) sheet->take(accounts_of(day));
+  std::unique_ptr<Sheet> sheet;
+  if (day.closing != nullptr) {
+    sheet = std::make_unique<Sheet>(*day.closing);
+    evicted_before_ -= sheet->evicted();
+  } else {
+    sheet = std::make_unique<Sheet>(number, options_.subjects, secret_);
+    if (const auto kept = day.text != nullptr ? parse_accounts(*day.text) : DayAccounts{}) sheet->take(*kept);
+  }
   day.sheet = std::move(sheet);
+  day.closing.reset();
   day.text.reset();
   day.rules.clear();
   const std::int64_t newest = days_.rbegin()->first;
-  if (number == newest) close_before(newest - 1);
+  const auto is_open = [&](const auto& one) { return one.first < newest - 1 && one.second.text == nullptr; };
+  if (number == newest && std::ranges::any_of(days_, is_open)) close_before_ = newest - 1;
   while (days_.size() > options_.days + 1 && days_.begin()->first != number) forget(days_.begin()->first);
   return day;
 }
@@ -209,19 +249,29 @@ void Ledger::forget(std::int64_t number) {
   days_.erase(day);
 }
 
+// The text of a day takes as long as it has accounts, and serving threads wait for the lock: it is made outside. Who
+// adds to the day meanwhile opens a copy, and the text is of no use.
 void Ledger::close_before(std::int64_t number) {
-  for (auto& [day_number, day] : days_) {
-    if (day_number >= number || day.sheet == nullptr) continue;
-    day.text = std::make_shared<const std::string>(to_text(day.sheet->copy()));
-    evicted_before_ += day.sheet->evicted();
-    day.sheet.reset();
+  std::vector<std::pair<std::int64_t, std::shared_ptr<const Sheet>>> closing;
+  {
+    const std::lock_guard lock(books_);
+    for (auto& [day_number, day] : days_) {
+      if (day_number >= number || day.text != nullptr) continue;
+      if (day.sheet != nullptr) {
+        day.closing = std::move(day.sheet);
+        evicted_before_ += day.closing->evicted();
+      }
+      if (day.closing != nullptr) closing.emplace_back(day_number, day.closing);
+    }
   }
-}
-
-DayAccounts Ledger::accounts_of(const Day& day) {
-  if (day.sheet != nullptr) return day.sheet->copy();
-  auto accounts = parse_accounts(*day.text);
-  return accounts ? *std::move(accounts) : DayAccounts{};
+  for (const auto& [day_number, sheet] : closing) {
+    auto text = std::make_shared<const std::string>(to_text(sheet->copy()));
+    const std::lock_guard lock(books_);
+    const auto day = days_.find(day_number);
+    if (day == days_.end() || day->second.closing != sheet) continue;
+    day->second.text = std::move(text);
+    day->second.closing.reset();
+  }
 }
 
 void Ledger::enter_all(Micros now) {
@@ -229,9 +279,9 @@ void Ledger::enter_all(Micros now) {
     const std::lock_guard lock(stripe.writing);
     enter(stripe);
   }
+  close_before((now - kLate) / kDay);
   const std::int64_t today = now / kDay;
   const std::lock_guard lock(books_);
-  close_before(today);
   const auto kept = static_cast<std::int64_t>(std::max<std::size_t>(options_.days, 1));
   while (!days_.empty() && days_.begin()->first <= today - kept) forget(days_.begin()->first);
 }
@@ -239,6 +289,7 @@ void Ledger::enter_all(Micros now) {
 std::vector<DayAccounts> Ledger::days(std::int64_t from, std::int64_t to) const {
   std::vector<DayAccounts> out;
   std::vector<std::shared_ptr<const std::string>> texts;
+  std::vector<std::shared_ptr<const Sheet>> closing;
   {
     const std::lock_guard lock(books_);
     for (auto day = days_.lower_bound(from); day != days_.end() && day->first <= to; ++day) {
@@ -246,9 +297,12 @@ std::vector<DayAccounts> Ledger::days(std::int64_t from, std::int64_t to) const 
         texts.push_back(day->second.text);
       } else if (day->second.sheet != nullptr) {
         out.push_back(day->second.sheet->copy());
+      } else if (day->second.closing != nullptr) {
+        closing.push_back(day->second.closing);
       }
     }
   }
+  for (const auto& sheet : closing) out.push_back(sheet->copy());
   for (const auto& text : texts) {
     if (auto accounts = parse_accounts(*text)) out.push_back(*std::move(accounts));
   }
@@ -256,8 +310,10 @@ std::vector<DayAccounts> Ledger::days(std::int64_t from, std::int64_t to) const 
 }
 
 Result<void> Ledger::take(std::string text, Micros now) {
-  const auto accounts = parse_accounts(text);
-  if (!accounts) return fail(accounts.error());
+  auto accounts = parse_accounts(text);
+  if (!accounts) return fail(std::move(accounts.error()));
+  const bool was_in_clear = hide(*accounts);
+  if (was_in_clear) text = to_text(*accounts);
   const std::lock_guard lock(books_);
   if (days_.count(accounts->day) > 0) return fail(ErrorCode::invalid_argument, "its day is known already");
   if (accounts->day >= now / kDay) {
@@ -265,6 +321,7 @@ Result<void> Ledger::take(std::string text, Micros now) {
   } else {
     days_[accounts->day].text = std::make_shared<const std::string>(std::move(text));
   }
+  if (was_in_clear) ++days_[accounts->day].version;  // so that its file no longer names them
   return {};
 }
 
@@ -273,6 +330,7 @@ std::vector<SavedSpending> Ledger::unsaved(Micros now) {
   struct Unsaved {
     SavedSpending day;
     DayAccounts accounts;
+    std::shared_ptr<const Sheet> closing;
     std::shared_ptr<const std::string> text;
   };
   std::vector<Unsaved> found;
@@ -280,12 +338,14 @@ std::vector<SavedSpending> Ledger::unsaved(Micros now) {
     const std::lock_guard lock(books_);
     for (const auto& [number, day] : days_) {
       if (day.version == day.saved) continue;
-      Unsaved& one = found.emplace_back(Unsaved{{number, day_text(number), day.version, {}}, {}, day.text});
+      Unsaved& one = found.emplace_back(Unsaved{{number, {}, day.version, {}}, {}, day.closing, day.text});
       if (day.sheet != nullptr) one.accounts = day.sheet->copy();
     }
   }
   std::vector<SavedSpending> out;
   for (Unsaved& one : found) {
+    if (one.closing != nullptr) one.accounts = one.closing->copy();
+    one.day.date = day_text(one.day.day);
     one.day.text = one.text != nullptr ? *one.text : to_text(one.accounts);
     out.push_back(std::move(one.day));
   }

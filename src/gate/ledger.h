@@ -45,6 +45,8 @@ class Ledger {
   const SpendingOptions& options() const { return options_; }
   // An id as it is kept: the subject, or its hash.
   std::string kept_id(std::string id) const;
+  // The same of accounts that somebody kept before. Whether any of them was another.
+  bool hide(DayAccounts& accounts) const;
 
   // Whose number this is from now on.
   void learn(std::uint32_t number, std::string_view rule);
@@ -104,6 +106,7 @@ class Ledger {
   };
   struct Day {
     std::unique_ptr<Sheet> sheet{};             // null: it is closed
+    std::shared_ptr<const Sheet> closing{};     // of one that is being closed, until its text is there
     std::shared_ptr<const std::string> text{};  // of a closed one
     std::vector<std::uint32_t> rules{};         // of each number, its number in the sheet
     std::uint64_t version = 0, saved = 0;
@@ -115,9 +118,8 @@ class Ledger {
   void enter_slots(Day& day, const Slots& slots, std::span<const std::uint16_t> used);
   std::uint32_t sheet_rule(Day& day, std::uint32_t rule) const;
   Day& open(std::int64_t day);
-  void close_before(std::int64_t day);
+  void close_before(std::int64_t day);  // without any lock
   void forget(std::int64_t day);
-  static DayAccounts accounts_of(const Day& day);
 
   const SpendingOptions options_;
   const bool hides_subjects_;
@@ -129,6 +131,8 @@ class Ledger {
   std::map<std::int64_t, Day> days_;
   std::uint64_t evicted_before_ = 0;  // from sheets that are gone
   std::uint64_t lost_ = 0;
+
+  std::atomic<std::int64_t> close_before_{0};  // days that nobody has closed by then; 0: there are none
 };
 
 }  // namespace weir

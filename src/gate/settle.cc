@@ -43,14 +43,15 @@ std::size_t binding_after(std::span<const Charge> charges, std::vector<Decision>
 
 // Limit by limit, where not all of them were reserved: the rules have been changed meanwhile. What is not part of the
 // reservation is told as it is.
-Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<const Charge> actual) {
+Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<const Charge> actual,
+                            std::int64_t not_reserved) {
   Verdict verdict{.allowed = true};
   bool has_settled = false;
   for (const Charge& charge : actual) {
     auto settled = limiter.commit(id, {&charge, 1});
     if (!settled && settled.error().code != ErrorCode::not_found) return fail(std::move(settled.error()));
     has_settled = has_settled || settled.has_value();
-    verdict.reserved.push_back(settled ? settled->reserved[0] : charge.cost);  // what is not settled changes nothing
+    verdict.reserved.push_back(settled ? settled->reserved[0] : not_reserved);
     if (!settled) settled = look(limiter, std::array{Charge{charge.key, charge.limit, 0}});
     if (!settled) return fail(std::move(settled.error()));
     verdict.decisions.push_back(settled->decisions[0]);
@@ -62,11 +63,30 @@ Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<con
   return verdict;
 }
 
-Result<Verdict> settle_all(Limiter& limiter, std::string_view id, std::span<const Charge> actual) {
-  if (actual.size() > kReservedMax) return settle_each(limiter, id, actual);
+Result<Verdict> settle_all(Limiter& limiter, std::string_view id, std::span<const Charge> actual,
+                           std::int64_t not_reserved) {
+  if (actual.size() > kReservedMax) return settle_each(limiter, id, actual, not_reserved);
   auto settled = limiter.commit(id, actual);
   if (settled || settled.error().code != ErrorCode::not_found) return settled;
-  return settle_each(limiter, id, actual);
+  return settle_each(limiter, id, actual, not_reserved);
+}
+
+// What was reserved while the plan had limits, by a rule that has none for it now. The first that is found was entered;
+// all are settled, so that nothing stays taken.
+Result<std::int64_t> settle_free(Limiter& limiter, std::string_view id, const Rulebook& book, const FreeCharge& free) {
+  std::optional<std::int64_t> reserved;
+  if (free.cost < 0) return 0;
+  for (const BookTier& tier : book.tiers(book.rule(free.rule))) {
+    for (std::uint32_t i = 0; i < tier.limits; ++i) {
+      const BookLimit& limit = book.limit(tier.first_limit + i);
+      const std::string key = std::string(free.key).append(limit.suffix);
+      const Charge charge{.key = key, .limit = limit_of_key(limit, free.key), .cost = free.cost};
+      const auto settled = limiter.commit(id, {&charge, 1});
+      if (!settled && settled.error().code != ErrorCode::not_found) return fail(settled.error());
+      if (settled && !reserved) reserved = settled->reserved[0];
+    }
+  }
+  return reserved.value_or(0);
 }
 
 Error no_such_rule(const Rulebook& book, std::string_view name) {
@@ -168,12 +188,18 @@ Result<Answer> Gate::Impl::settle(std::string_view id, const Request& request) {
   if (answer.why == Why::missing) clear(answer);  // what has happened cannot be denied
   std::vector<std::int64_t> reserved;
   if (bill.charges.size() > 0) {
-    auto verdict = settle_all(limiter, id, bill.charges.all());
+    auto verdict = settle_all(limiter, id, bill.charges.all(), kNotReserved);
     if (!verdict) return fail(verdict.error());
     tell(request, bill, outcome_of(*verdict), answer);
     reserved = std::move(verdict->reserved);
   }
-  post_settled(bill, answer, reserved);
+  std::vector<std::int64_t> free_reserved;
+  for (const FreeCharge& one : bill.free) {
+    const auto settled = settle_free(limiter, id, *answer.rules, one);
+    if (!settled) return fail(settled.error());
+    free_reserved.push_back(*settled);
+  }
+  post_settled(bill, answer, reserved, free_reserved);
   ask_shadows(bill, answer, [&](const ShadowBill& shadow) { return limiter.commit(id, shadow.charges); });
   return answer;
 }

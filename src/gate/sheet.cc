@@ -1,7 +1,7 @@
 // Keeping the accounts of a day. See sheet.h.
 //
-// Accounts are found through a table with open addressing. Which of a rule's has spent least is told by a heap that is
-// put right only when it is asked: sums only grow, so what stands on top may be old, but never too high.
+// Accounts are found through a table with open addressing. Which of a rule's weighs least is told by a heap that is
+// put right only when it is asked: weights only grow, so what stands on top may be old, but never too high.
 #include "gate/sheet.h"
 
 #include <algorithm>
@@ -11,10 +11,18 @@
 #include "space_saving.h"
 
 namespace weir {
+namespace {
+
+std::uint64_t weight_of(const Account& account) {
+  const Sums &sums = account.sums, &errors = account.errors;
+  return (sums.spent - errors.spent) + (sums.returned - errors.returned) + std::max(errors.spent, errors.returned);
+}
+
+}  // namespace
 
 std::uint32_t Sheet::rule_of(std::string_view name) {
   const auto [at, is_new] = numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(rules_.size()));
-  if (is_new) rules_.push_back({std::string(name), {}, {}});
+  if (is_new) rules_.push_back({.name = std::string(name)});
   return at->second;
 }
 
@@ -60,11 +68,11 @@ void Sheet::grow_index() {
 std::uint32_t Sheet::evict_from(RuleSheet& rule) {
   while (true) {
     const Least least = rule.heap.front();
-    std::ranges::pop_heap(rule.heap, std::greater{}, &Least::spent);
-    const std::uint64_t spent = accounts_[least.account].account.sums.spent;
-    if (spent > least.spent) {
-      rule.heap.back().spent = spent;
-      std::ranges::push_heap(rule.heap, std::greater{}, &Least::spent);
+    std::ranges::pop_heap(rule.heap, std::greater{}, &Least::weight);
+    const std::uint64_t weight = weight_of(accounts_[least.account].account);
+    if (weight > least.weight) {
+      rule.heap.back().weight = weight;
+      std::ranges::push_heap(rule.heap, std::greater{}, &Least::weight);
       continue;
     }
     rule.heap.pop_back();
@@ -75,25 +83,33 @@ std::uint32_t Sheet::evict_from(RuleSheet& rule) {
   }
 }
 
-// A rule that has less than its part takes from one that has more than that. Some rule has, by counting; of more rules
-// than places any that has one.
-std::uint32_t Sheet::evict_for(std::uint32_t number) {
-  const std::size_t part = places_ / std::max<std::size_t>(active_, 1);
-  if (!rules_[number].heap.empty() && rules_[number].heap.size() >= part) return evict_from(rules_[number]);
-  const std::size_t wanted = part == 0 ? 1 : part + 1;
-  do turn_ = turn_ + 1 < rules_.size() ? turn_ + 1 : 0;
-  while (rules_[turn_].heap.size() < wanted);
-  return evict_from(rules_[turn_]);
+void Sheet::activate(RuleSheet& rule) {
+  if (!std::exchange(rule.is_active, true)) ++active_;
 }
 
-Sheet::Kept& Sheet::open(std::uint32_t number, std::string_view subject, std::uint64_t mark) {
+std::size_t Sheet::part() const { return places_ / std::max<std::size_t>(active_, 1); }
+
+// A rule that has less than its part takes from the next one that has more than that; were there none, from the one
+// that has most.
+std::uint32_t Sheet::evict_for(std::uint32_t number) {
+  if (!rules_[number].heap.empty() && rules_[number].heap.size() >= part()) return evict_from(rules_[number]);
+  std::size_t largest = turn_;
+  for (std::size_t asked = 0; asked < rules_.size(); ++asked) {
+    turn_ = turn_ + 1 < rules_.size() ? turn_ + 1 : 0;
+    if (rules_[turn_].heap.size() > part()) return evict_from(rules_[turn_]);
+    if (rules_[turn_].heap.size() > rules_[largest].heap.size()) largest = turn_;
+  }
+  return evict_from(rules_[largest]);
+}
+
+Sheet::Kept& Sheet::open(std::uint32_t number, std::string_view subject, std::uint64_t mark,
+                         const Account* kept_before) {
   if (2 * (accounts_.size() + 1) > index_.size()) grow_index();
   RuleSheet& rule = rules_[number];
-  const bool is_first = rule.heap.empty() && rule.floors == Sums{};
   // What may throw comes first.
   std::string name(subject);
   if (rule.heap.size() == rule.heap.capacity()) rule.heap.reserve(std::max<std::size_t>(16, 2 * rule.heap.size()));
-  if (is_first) ++active_;
+  activate(rule);
   std::uint32_t account = static_cast<std::uint32_t>(accounts_.size());
   if (accounts_.size() < places_) {
     accounts_.emplace_back();
@@ -102,12 +118,13 @@ Sheet::Kept& Sheet::open(std::uint32_t number, std::string_view subject, std::ui
   }
   Kept& kept = accounts_[account];
   kept.account.subject = std::move(name);
-  kept.account.sums = kept.account.errors = rule.floors;
+  kept.account.sums = kept_before == nullptr ? rule.floors : kept_before->sums;
+  kept.account.errors = kept_before == nullptr ? rule.floors : kept_before->errors;
   kept.mark = mark;
   kept.rule = number;
   put_in_index(mark, account);
-  rule.heap.push_back({kept.account.sums.spent, account});
-  std::ranges::push_heap(rule.heap, std::greater{}, &Least::spent);
+  rule.heap.push_back({weight_of(kept.account), account});
+  std::ranges::push_heap(rule.heap, std::greater{}, &Least::weight);
   return kept;
 }
 
@@ -124,33 +141,38 @@ void Sheet::add(std::uint32_t rule, std::string_view subject, std::uint64_t mark
   kept.account.sums.add(more);
 }
 
-// Those who spent most come first, so that those who find no place are those who spent least.
+// Each rule has its part before any has more. Those who weigh most come first, so that those who find no place are
+// those who weigh least.
 void Sheet::take(const DayAccounts& kept) {
+  for (const RuleAccounts& from : kept.rules) {
+    RuleSheet& rule = rules_[rule_of(from.rule)];
+    if (!from.accounts.empty() || !(from.floors == Sums{})) activate(rule);
+    rule.floors.raise_to(from.floors);
+  }
   for (const RuleAccounts& from : kept.rules) {
     const std::uint32_t number = rule_of(from.rule);
     std::vector<const Account*> order;
     for (const Account& one : from.accounts) order.push_back(&one);
-    std::ranges::stable_sort(order, std::greater{}, [](const Account* one) { return one->sums.spent; });
-    if (rules_[number].heap.empty() && rules_[number].floors == Sums{} && !(from.floors == Sums{})) ++active_;
-    rules_[number].floors.raise_to(from.floors);
+    std::ranges::stable_sort(order, std::greater{}, [](const Account* one) { return weight_of(*one); });
     for (const Account* const one : order) {
-      if (accounts_.size() >= places_) {
-        rules_[number].floors.raise_to(one->sums);
-        ++evicted_;
-        continue;
-      }
       const std::uint64_t mark = mark_of_account(number, one->subject);
       if (find(mark, number, one->subject) != kNone) continue;  // it is told of once
-      Account& account = open(number, one->subject, mark).account;
-      account.sums = one->sums;
-      account.errors = one->errors;
+      if (accounts_.size() < places_ || rules_[number].heap.size() < part()) {
+        open(number, one->subject, mark, one);
+      } else {
+        rules_[number].floors.raise_to(one->sums);
+        ++evicted_;
+      }
     }
   }
 }
 
 DayAccounts Sheet::copy() const {
   DayAccounts out{.day = day_};
-  for (const RuleSheet& rule : rules_) out.rules.push_back({rule.name, rule.floors, {}});
+  for (const RuleSheet& rule : rules_) {
+    out.rules.push_back({rule.name, rule.floors, {}});
+    out.rules.back().accounts.reserve(rule.heap.size());
+  }
   for (const Kept& kept : accounts_) out.rules[kept.rule].accounts.push_back(kept.account);
   std::erase_if(out.rules, [](const RuleAccounts& one) { return one.accounts.empty() && one.floors == Sums{}; });
   return out;

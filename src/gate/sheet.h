@@ -1,11 +1,13 @@
 // The accounts of a day under way, in bounded memory: a sketch like space_saving.h with several sums and many rules.
 //
-// So many accounts are kept, of all rules together. When they are all taken, the account of its rule that has spent
-// least makes room for the next one, and what it had becomes the rule's floor: what a subject without an account has at
-// most. A new account begins at the floor and keeps it as its error. So a sum is never too low, and too high by its
-// error at most, whoever was evicted; of the rule's spending, the error is at most the N-th part where N accounts are
-// its. Each rule has a fair part of them for sure: a rule of millions of addresses takes no account from a rule of a
-// hundred tenants. While there is room sums are exact. One thread. Tested by tests/accounts_test.cc.
+// So many accounts are kept, of all rules together. When they are all taken, the account of its rule that weighs least
+// makes room for the next one, and what it had becomes the rule's floor: what a subject without an account has at most.
+// A new account begins at the floor and keeps it as its error. So a sum is never too low, and too high by its error at
+// most, whoever was evicted. The weight is what the account was seen to spend and return, and the larger of the errors
+// of both; so no floor is above a weight, and of all that the rule's subjects spent and returned, either error is at
+// most the N-th part where N accounts are its. Each rule has a fair part of them for sure: a rule of millions of
+// addresses takes no account from a rule of a hundred tenants. While there is room sums are exact. One thread. Tested
+// by tests/accounts_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -55,15 +57,16 @@ class Sheet {
     std::uint64_t mark = 0;
     std::uint32_t rule = 0;
   };
-  // What an account had spent when it was last looked at, which is never more than it has.
+  // What an account weighed when it was last looked at, which is never more than it does.
   struct Least {
-    std::uint64_t spent = 0;
+    std::uint64_t weight = 0;
     std::uint32_t account = 0;
   };
   struct RuleSheet {
     std::string name;
     Sums floors;
     std::vector<Least> heap;  // each of its accounts once, the least on top
+    bool is_active = false;   // it has accounts or floors, or had some
   };
 
   std::size_t place_of(std::uint64_t mark) const { return mark & (index_.size() - 1); }
@@ -71,7 +74,10 @@ class Sheet {
   void put_in_index(std::uint64_t mark, std::uint32_t account);
   void drop_from_index(std::uint32_t account);
   void grow_index();
-  Kept& open(std::uint32_t rule, std::string_view subject, std::uint64_t mark);
+  // It begins at the floors, or as it was kept.
+  Kept& open(std::uint32_t rule, std::string_view subject, std::uint64_t mark, const Account* kept_before = nullptr);
+  void activate(RuleSheet& rule);
+  std::size_t part() const;
   std::uint32_t evict_for(std::uint32_t rule);
   std::uint32_t evict_from(RuleSheet& rule);
 
@@ -83,7 +89,7 @@ class Sheet {
   std::vector<std::uint32_t> index_;  // by mark, with gaps; kNone is one
   std::vector<RuleSheet> rules_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::size_t active_ = 0;  // rules that have accounts or had some
+  std::size_t active_ = 0;  // rules that are active
   std::size_t turn_ = 0;    // the rule that was last asked to make room for another
 };
 

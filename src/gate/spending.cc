@@ -50,15 +50,15 @@ class Gate::Impl::Lines {
         subject_of(key_body(bill_.charges[charge].key, limit.suffix), *rule.per, book_.policy().identity, room);
     line.sums = sums;
   }
-  // Of a rule that let it pass without a limit.
-  void add(const FreeCharge& free) {
+  // Of a rule that let it pass without a limit, but for what was entered before.
+  void add(const FreeCharge& free, std::int64_t before = 0) {
     const BookRule& rule = book_.rule(free.rule);
-    if (free.cost == 0 || rule.rule->by_hand) return;
+    if (free.cost == before || rule.rule->by_hand) return;
     SubjectRoom& room = rooms_[lines_.size()];
     Ledger::Line& line = lines_.add();
     line.rule = rule.counts;
     line.subject = subject_of(key_body(free.key, {}), *rule.per, book_.policy().identity, room);
-    line.sums = sums_of(free.cost);
+    line.sums = sums_of(free.cost - before);
   }
   bool is_first_of_rule(std::size_t charge) const {
     return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule;
@@ -91,14 +91,20 @@ void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now, PostFr
   lines.enter(*this, now);
 }
 
-// What has no limit was not entered when it was reserved: nobody would know by now how much that was.
-void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved) noexcept {
-  if (!ledger.is_on() || reserved.size() != bill.charges.size() || answer.rules == nullptr) return;
+// What has no limit was not entered when it was reserved, unless it had one then: nobody would know by now how much that
+// was. Of a rule, the first charge that was reserved counts: others came with a change of the rules.
+void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
+                              std::span<const std::int64_t> free_reserved) noexcept {
+  const bool is_whole = reserved.size() == bill.charges.size() && free_reserved.size() == bill.free.size();
+  if (!ledger.is_on() || !is_whole || answer.rules == nullptr) return;
   Lines lines(*answer.rules, bill);
+  std::uint32_t entered = UINT32_MAX;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    if (lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost - reserved[i]));
+    if (reserved[i] == kNotReserved || bill.limits[i]->rule == entered) continue;
+    entered = bill.limits[i]->rule;
+    lines.add(i, sums_of(bill.charges[i].cost - reserved[i]));
   }
-  for (const FreeCharge& one : bill.free) lines.add(one);
+  for (std::size_t i = 0; i < bill.free.size(); ++i) lines.add(bill.free[i], free_reserved[i]);
   lines.enter(*this, Micros{0});
 }
 
@@ -181,6 +187,7 @@ Result<SpendingReport> Gate::spending(const SpendingQuery& query, std::span<cons
     for (const std::string& text : others) {
       auto other = parse_accounts(text);
       if (!other) return fail(std::move(other.error()));
+      ledger.hide(*other);
       if (other->day >= days->first && other->day <= days->second) accounts.push_back(*std::move(other));
     }
     if (query.subject.empty()) {

