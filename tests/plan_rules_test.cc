@@ -254,9 +254,10 @@ TEST(PlanText, GuardsAgainstACutOfAPlan) {
   EXPECT_EQ(compare(of("unlimited"), of("100/minute")).refused.size(), 1U);
   const auto gone = parse_policy(
       "plans: {default: free, tiers: {free: 99/minute}}\nrules: [{name: plan, per: user, limit: plan}]", "p");
-  EXPECT_EQ(compare(of("1000/minute"), *gone).refused,
-            std::vector<std::string>{"rule plan for plan pro would be cut from 1000/minute to 99/minute, by more than 10x "
-                                     "(max_change)"})
+  EXPECT_EQ(
+      compare(of("1000/minute"), *gone).refused,
+      std::vector<std::string>{"rule plan for plan pro would be cut from 1000/minute to 99/minute, by more than 10x "
+                               "(max_change)"})
       << "who was on it has the default";
   const auto with_default = [](const std::string& name) {
     return *parse_policy("plans: {default: " + name + ", tiers: {free: 100/minute, trial: 1/minute}}\n" +

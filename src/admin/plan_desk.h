@@ -1,7 +1,8 @@
 // The plans of a running server: keeps the directory that the policy in force names, and is who is asked about it.
 //
 // Another source makes another directory, which is read before it is in force; other tiers only judge the rows anew.
-// prepare() and put() are called by one thread at a time, all else by any. Tested by plan_desk_test.cc and tests/server/plans.sh.
+// prepare() and put() are called by one thread at a time, all else by any. Tested by plan_desk_test.cc and
+// tests/server/plans.sh.
 #pragma once
 
 #include <memory>

@@ -138,7 +138,8 @@ class Comparison {
       if (after == nullptr) after = of_plan(to, to_default_);
       if (before != nullptr && after != nullptr) call(Holding{of, &from, before}, Holding{of, &to, after});
     };
-    for (const PlanTier& tier : from.by_plan ? from.tiers : to.tiers) compared(tier.name, who + " for plan " + tier.name);
+    for (const PlanTier& tier : from.by_plan ? from.tiers : to.tiers)
+      compared(tier.name, who + " for plan " + tier.name);
     const bool has_other_default = from.by_plan && to.by_plan && from_default_ != to_default_;
     const auto* before = has_other_default ? of_plan(from, from_default_) : nullptr;
     const auto* after = has_other_default ? of_plan(to, to_default_) : nullptr;

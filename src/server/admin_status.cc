@@ -1,8 +1,8 @@
 // The server as it stands, and its rules with what they have counted. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
-#include <algorithm>
 #include <unistd.h>
+#include <algorithm>
 
 #include <map>
 #include <string>
