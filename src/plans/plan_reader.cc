@@ -14,6 +14,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kAtOnce = 256;           // subjects in one question, at most
+constexpr std::size_t kQuickToGrow = 16;       // answers to full questions
 constexpr Micros kQuick{100'000};              // a tenth of the usual patience
 constexpr std::size_t kSubjectToldBytes = 64;  // of one that is too long
 constexpr std::size_t kPageRows = 1'000;       // some milliseconds
@@ -94,9 +95,13 @@ Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCach
   const Result<std::vector<PlanRow>> rows = source_.find(subjects);
   if (!rows) {
     if (subjects.size() > 1) at_once_ = subjects.size() / 2;
+    quick_ = 0;
     return fail(rows.error());
   }
-  if (subjects.size() >= at_once_ && read_stopwatch() - begun < kQuick) at_once_ = std::min(2 * at_once_, kAtOnce);
+  const bool is_quick = read_stopwatch() - begun < kQuick;
+  if (subjects.size() >= at_once_ && is_quick && ++quick_ % kQuickToGrow == 0) {
+    at_once_ = std::min(2 * at_once_, kAtOnce);
+  }
   lookups_ += subjects.size();
   std::set<std::string_view> found;
   for (const PlanRow& row : *rows) {

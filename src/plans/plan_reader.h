@@ -84,7 +84,7 @@ class PlanReader {
   Work work_ = Work::none;
   bool is_again_ = false, was_read_ = false;
   bool has_pages_ = true;  // until the source or the number of rows says otherwise
-  std::size_t at_once_;
+  std::size_t at_once_, quick_ = 0;
   std::string after_;
   std::size_t rows_ = 0;
   std::vector<std::string> subjects_;  // from the last to the first
