@@ -43,7 +43,8 @@ Result<std::string> read_config(const std::string& path) {
   if (file < 0) return cannot(path, std::string("cannot be opened: ") + std::strerror(errno));
   struct stat about {};
   const bool is_plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-  auto text = is_plain ? read_all(file, path, static_cast<std::size_t>(about.st_size)) : cannot(path, "is no plain file");
+  auto text =
+      is_plain ? read_all(file, path, static_cast<std::size_t>(about.st_size)) : cannot(path, "is no plain file");
   close(file);
   return text;
 }

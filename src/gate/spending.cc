@@ -91,8 +91,8 @@ void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now, PostFr
   lines.enter(*this, now);
 }
 
-// What has no limit was not entered when it was reserved, unless it had one then: nobody would know by now how much that
-// was. Of a rule, the first charge that was reserved counts: others came with a change of the rules.
+// What has no limit was not entered when it was reserved, unless it had one then: nobody would know by now how much
+// that was. Of a rule, the first charge that was reserved counts: others came with a change of the rules.
 void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
                               std::span<const std::int64_t> free_reserved) noexcept {
   const bool is_whole = reserved.size() == bill.charges.size() && free_reserved.size() == bill.free.size();

@@ -7,7 +7,8 @@ namespace weir {
 
 void UsageOptions::add(CLI::App& app) {
   app.add_flag("--hash-keys", hash_keys, "Show the busiest keys as hashes, never users or addresses in clear");
-  app.add_option("--usage-subjects", subjects, "Know what so many subjects spent on a day, a rule each; 0: of nobody, 1000000: at most")
+  app.add_option("--usage-subjects", subjects,
+                 "Know what so many subjects spent on a day, a rule each; 0: of nobody, 1000000: at most")
       ->type_name("N")
       ->check(whole_number_to(kSpendingSubjectsMax, 0))
       ->capture_default_str();
