@@ -43,6 +43,16 @@ struct PlanChange {
   std::optional<std::string> until{};
 };
 
+inline bool is_override(const PlanChange& change) {
+  return change.kind == PlanChange::Kind::set_override || change.kind == PlanChange::Kind::remove_override;
+}
+
+// With a query, the plans are in tables that are not ours.
+inline Error not_ours() {
+  return {ErrorCode::invalid_argument,
+          "plans are read by a query from tables that are not ours: change them there. Overrides can be set"};
+}
+
 struct PlanSourceOptions {
   std::string url{};    // sqlite:FILE or postgresql://…
   std::string query{};  // over the user's own tables: $1 is the subject's value, $2 its kind; empty: our own tables

@@ -180,16 +180,11 @@ class PostgresSource final : public PlanSource {
   }
 
   Result<void> write(const PlanChange& change) override {
-    const bool is_override =
-        change.kind == PlanChange::Kind::set_override || change.kind == PlanChange::Kind::remove_override;
-    if (!is_override && !query_.empty()) {
-      return fail(ErrorCode::invalid_argument,
-                  "plans are read by a query from tables that are not ours: change them there. Overrides can be set");
-    }
+    if (!is_override(change) && !query_.empty()) return fail(not_ours());
     connection_.begin();
     Result<PostgresAnswer> may = connection_.ask("RESET default_transaction_read_only");
     if (Result<void> is = well(may); !is) return is;
-    Result<void> written = put(change, is_override);
+    Result<void> written = put(change);
     if (!connection_.is_open()) return written;
     Result<PostgresAnswer> may_not = connection_.ask("SET default_transaction_read_only = on");
     if (Result<void> is = well(may_not); !is) return is;
@@ -464,8 +459,8 @@ class PostgresSource final : public PlanSource {
     return log != seen_log_;
   }
 
-  Result<void> put(const PlanChange& change, bool is_override) {
-    if (is_override && !has_overrides_) {
+  Result<void> put(const PlanChange& change) {
+    if (is_override(change) && !has_overrides_) {
       Result<PostgresAnswer> made = connection_.run(kMakeTelling + make_overrides());
       if (Result<void> is = well(made); !is) return is;
       has_overrides_ = true;

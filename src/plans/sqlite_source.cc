@@ -146,20 +146,15 @@ class SqliteSource final : public PlanSource {
   }
 
   Result<void> write(const PlanChange& change) override {
-    const bool is_override =
-        change.kind == PlanChange::Kind::set_override || change.kind == PlanChange::Kind::remove_override;
-    if (!is_override && !query_.empty()) {
-      return fail(ErrorCode::invalid_argument,
-                  "plans are read by a query from tables that are not ours: change them there. Overrides can be set");
-    }
+    if (!is_override(change) && !query_.empty()) return fail(not_ours());
     SqliteConnection writer(reader_.file(), patience_);
     writer.begin();
     if (Result<void> opened = writer.open(Access::write); !opened) return opened;
-    if (is_override && !has_overrides_) {
+    if (is_override(change) && !has_overrides_) {
       if (Result<void> made = writer.run(kMakeOverrides); !made) return made;
     }
     Result<void> written = put(writer, change);
-    if (written && is_override && !has_overrides_) {
+    if (written && is_override(change) && !has_overrides_) {
       reader_.begin();
       written = open_reader();
       seen_version_ = -1;  // what others have changed meanwhile was seen by nobody

@@ -1,6 +1,7 @@
 # Plans from SQLite, as their users see them: upgrades, limits of one's own, tables of one's own, and a database that is
 # locked, damaged, read-only or gone. What was last known holds, and what makes no sense is refused alone.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/plans.bash"
 command -v sqlite3 >/dev/null || { echo "this test needs sqlite3; ./dev setup brings it"; exit 1; }
 
 db=$work/plans.db
@@ -9,30 +10,18 @@ config() {
 plans:
   source: sqlite:plans.db
   default: free
-  tiers: {free: 3/hour, pro: [1000/second, 10/hour], enterprise: unlimited, ${1:-gold: 20/hour}}
+  tiers: {free: 3/year, pro: [1000/second, 10/year], enterprise: unlimited, ${1:-gold: 20/year}}
 rules:
   - {name: plan, per: user, limit: plan, algorithm: fixed_window}
 YAML
 }
 config >"$work/weir.yaml"
-# Hours have an end, too: what is counted here is counted within one.
-[ $((10#$(date +%M))) -lt 57 ] || sleep $(((61 - 10#$(date +%M)) * 60))
 start_server --config "$work/weir.yaml"
 
 sql() { sqlite3 -cmd '.timeout 5000' "$db" "$1"; }
-plan() { timeout 20 "$program" plan "$@" --admin "127.0.0.1:$admin_port" 2>&1; }
-ask() { curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/v1/check" -d "{\"user\":\"$1\"}"; }
-# passed USER N: how many of N pass.
-passed() {
-  local n=0 i
-  for ((i = 0; i < $2; i++)); do [ "$(ask "$1")" != 200 ] || n=$((n + 1)); done
-  echo $n
-}
 remaining() {
   curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"remaining":[0-9]*' | tail -1
 }
-metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
-metric_is() { [ "$(metric "$1")" == "$2" ]; }
 shows() { plan show "user:$1" | grep -qF -- "$2"; }
 # comes NAME USER TEXT: within a second, on a machine that is not busy.
 comes() {
@@ -44,25 +33,25 @@ comes() {
 
 echo "# plans"
 is "who is on none has the default" 3 "$(passed 42 5)"
-has "its plan is told" "user:42 is on free, the default: 3/hour" "$(plan show user:42)"
-has "set by the command" "user:42 is on pro: 1000/second, 10/hour" "$(plan set user:42 pro --reason upgrade)"
+has "its plan is told" "user:42 is on free, the default: 3/year" "$(plan show user:42)"
+has "set by the command" "user:42 is on pro: 1000/second, 10/year" "$(plan set user:42 pro --reason upgrade)"
 is "what was spent stays spent" 7 "$(passed 42 20)"
 has "the log knows who" 'a plan was changed subject=user:42 plan=pro' "$(cat "$work"/err0)"
 sql "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'"
-comes "an upgrade in the database" 42 "is on gold: 20/hour"
+comes "an upgrade in the database" 42 "is on gold: 20/year"
 is "on the live key" 10 "$(passed 42 20)"
-has "limits of its own" "user:42 is on gold: 25/hour" "$(plan override user:42 25/hour)"
+has "limits of its own" "user:42 is on gold: 25/year" "$(plan override user:42 25/year)"
 is "hold at once" 5 "$(passed 42 20)"
-has "and end by hand" "user:42 is on gold: 20/hour" "$(plan remove user:42 --override)"
+has "and end by hand" "user:42 is on gold: 20/year" "$(plan remove user:42 --override)"
 is "a downgrade forgives nothing" "429" "$(ask 42)"
-plan override user:43 5/hour --until "$(date -u -d '+10 seconds' +%Y-%m-%dT%H:%M:%SZ)" >/dev/null
-has "limits for a time" "is on free, the default: 5/hour" "$(plan show user:43)"
-comes_back() { shows 43 "the default: 3/hour"; }
+plan override user:43 5/year --until "$(date -u -d '+10 seconds' +%Y-%m-%dT%H:%M:%SZ)" >/dev/null
+has "limits for a time" "is on free, the default: 5/year" "$(plan show user:43)"
+comes_back() { shows 43 "the default: 3/year"; }
 until_true 40 comes_back || is "they end by themselves" yes no
 has "the list" "user:42  gold" "$(plan list)"
-has "the status" "free (default)  3/hour" "$(plan status)"
+has "the status" "free (default)  3/year" "$(plan status)"
 has "an unknown plan is refused" "there is no plan 'platin'" "$(plan set user:42 platin)"
-has "so are limits that are none" "-5/hour" "$(plan override user:42 -5/hour)"
+has "so are limits that are none" "-5/year" "$(plan override user:42 -5/year)"
 has "and a subject that is none" "Write user:42" "$(plan set 42 pro)"
 has "the default again" "user:42 is on free" "$(plan remove user:42)"
 json=$(curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/plans/set" -H 'Content-Type: application/json' \
@@ -75,7 +64,7 @@ comes "a sound row" 50 "is on gold"
 while read -r what row; do
   sql "$row"
   comes "$what: refused, and named" 50 "makes no sense"
-  has "$what: its subject keeps what it had" "user:50 is on gold: 20/hour" "$(plan show user:50)"
+  has "$what: its subject keeps what it had" "user:50 is on gold: 20/year" "$(plan show user:50)"
   has "$what: nobody else is touched" "user:51 is on pro" "$(plan show user:51)"
   sql "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:50'; DELETE FROM weir_overrides"
   is_sound() { ! shows 50 "makes no sense"; }
@@ -148,18 +137,18 @@ is "an empty table: limits hold" 3 "$(passed 61 5)"
 echo "# another config"
 sql "INSERT INTO weir_plans(subject, plan) VALUES ('user:50', 'gold'), ('user:70', 'platin')"
 comes "a row for later" 50 "is on gold"
-config "gold: 30/hour, platin: 40/hour" >"$work/weir.yaml"
-has_tier() { plan status | grep -q "platin *40/hour"; }
+config "gold: 30/year, platin: 40/year" >"$work/weir.yaml"
+has_tier() { plan status | grep -q "platin *40/year"; }
 until_true 20 has_tier || is "another tier" yes "$(plan status)"
-comes "what made no sense makes sense now" 70 "is on platin: 40/hour"
-has "a tier that was changed" "is on gold: 30/hour" "$(plan show user:50)"
+comes "what made no sense makes sense now" 70 "is on platin: 40/year"
+has "a tier that was changed" "is on gold: 30/year" "$(plan show user:50)"
 sqlite3 "$work/own.db" "CREATE TABLE users(user_id TEXT PRIMARY KEY, plan TEXT); INSERT INTO users VALUES ('50', 'pro')"
 sed -i 's|source:.*|source: sqlite:own.db\n  query: SELECT plan FROM users WHERE user_id = $1|' "$work/weir.yaml"
 comes "tables of one's own" 50 "is on pro"
 sqlite3 "$work/own.db" "UPDATE users SET plan = 'gold'"
 comes "a change there" 50 "is on gold"
 has "what belongs to others is not written" "query" "$(plan set user:50 pro)"
-has "limits of one's own beside them" "is on gold: 33/hour" "$(plan override user:50 33/hour)"
+has "limits of one's own beside them" "is on gold: 33/year" "$(plan override user:50 33/year)"
 sed -i 's|sqlite:own.db|mysql:own.db|' "$work/weir.yaml"
 failed() { plan status | grep -q "own.db" && metric_is weir_config_last_reload_successful 0; }
 until_true 20 failed || is "a source that there is not changes nothing" yes "$(plan status)"

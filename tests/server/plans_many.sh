@@ -1,6 +1,7 @@
 # 100,000 subjects change their plan in one statement while the server is asked: no loop waits for it, and in the end
 # everybody is on the new plan. plans_many_long.sh does the same on a quiet machine, and holds it to tighter numbers.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/plans.bash"
 command -v sqlite3 >/dev/null || { echo "this test needs sqlite3; ./dev setup brings it"; exit 1; }
 
 db=$work/plans.db
@@ -18,7 +19,6 @@ sqlite3 "$db" "CREATE TABLE weir_plans(subject TEXT PRIMARY KEY, plan TEXT);
   INSERT INTO weir_plans SELECT printf('user:%011d', i), 'free' FROM n" || exit 1
 start_server --config "$work/weir.yaml" --keys 200000 --threads 1
 
-metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
 all_known() { [ "$(metric weir_plans_subjects)" == 100000 ]; }
 until_true 60 all_known || is "all are known before anybody asks" 100000 "$(metric weir_plans_subjects)"
 

@@ -1,6 +1,7 @@
 # Plans from PostgreSQL, as their users see them: changes are told by the database itself; and it is killed, frozen,
 # read-only, out of connections, or has lost its tables. What it last said holds, and it is asked again soon after.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/plans.bash"
 source "$(dirname "$0")/postgres.bash"
 
 pg_start
@@ -10,27 +11,17 @@ plans:
   source: $pg_url
 $1
   default: free
-  tiers: {free: 3/hour, pro: 10/hour, gold: 20/hour}
+  tiers: {free: 3/year, pro: 10/year, gold: 20/year}
 rules:
   - {name: plan, per: user, limit: plan, algorithm: fixed_window}
 YAML
 }
 config "" >"$work/weir.yaml"
-[ $((10#$(date +%M))) -lt 57 ] || sleep $(((61 - 10#$(date +%M)) * 60))
 start_server --config "$work/weir.yaml"
 
-plan() { timeout 20 "$program" plan "$@" --admin "127.0.0.1:$admin_port" 2>&1; }
-ask() { curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/v1/check" -d "{\"user\":\"$1\"}"; }
-passed() {
-  local n=0 i
-  for ((i = 0; i < $2; i++)); do [ "$(ask "$1")" != 200 ] || n=$((n + 1)); done
-  echo $n
-}
 # What holds for a user, without a word to the database.
 limit() { curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"limit":[0-9]*' | tail -1; }
 limit_is() { [ "$(limit "$1")" == "\"limit\":$2" ]; }
-metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
-metric_is() { [ "$(metric "$1")" == "$2" ]; }
 # comes NAME USER LIMIT [SECONDS]: within a second, on a machine that is not busy.
 comes() {
   local begun
@@ -41,12 +32,12 @@ comes() {
 
 echo "# plans"
 is "who is on none has the default" 3 "$(passed 42 5)"
-has "set by the command" "user:42 is on pro: 10/hour" "$(plan set user:42 pro)"
+has "set by the command" "user:42 is on pro: 10/year" "$(plan set user:42 pro)"
 is "what was spent stays spent" 7 "$(passed 42 20)"
 pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'"
 comes "an upgrade in the database" 42 20
 is "on the live key" 10 "$(passed 42 20)"
-pg "INSERT INTO weir_overrides(subject, limits, until) VALUES ('user:42', '25/hour', now() + interval '1 day')"
+pg "INSERT INTO weir_overrides(subject, limits, until) VALUES ('user:42', '25/year', now() + interval '1 day')"
 comes "limits of its own" 42 25
 pg "UPDATE weir_overrides SET until = now() - interval '1 day'"
 comes "that have ended" 42 20
