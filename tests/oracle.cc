@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "algorithm/calendar.h"
+
 namespace weir::oracle {
 namespace {
 
@@ -79,11 +81,13 @@ Window window_at(const Terms& terms, std::int64_t now) {
   return {start, start + period, start + 2 * period};
 }
 
-// Is it no change? Calendars are the same if they are one object or were given together.
+// Is it no change? Calendars are the same if they were given together, or are of one unit and zone.
 bool same(const Terms& old, const Terms& terms) {
   const Limit& a = old.limit;
   const Limit& b = terms.limit;
-  const bool same_calendar = old.given == terms.given || (a.calendar != nullptr && a.calendar == b.calendar);
+  const bool same_calendar = old.given == terms.given || (a.calendar != nullptr && b.calendar != nullptr &&
+                                                          a.calendar->unit() == b.calendar->unit() &&
+                                                          a.calendar->zone_name() == b.calendar->zone_name());
   return (a.period_us != 0 || same_calendar) && a.algorithm == b.algorithm && a.permits == b.permits &&
          a.period_us == b.period_us && a.phase_us == b.phase_us && a.capacity == b.capacity && a.rate == b.rate &&
          a.weight == b.weight && a.events_max == b.events_max;

@@ -6,7 +6,7 @@ source "$(dirname "$0")/gateway.bash"
 provide reference_source
 provide reference_check
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
-files=${WEIR_FILES:-250}
+files=${WEIR_FILES:-120}
 
 # --- as they are published --------------------------------------------------------------------------------------------
 # The README holds its examples between lines of three backticks; one of them is a grammar with <words> for values.

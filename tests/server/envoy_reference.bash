@@ -1,7 +1,7 @@
 # What envoy_reference.sh and envoy_reference_long.sh do: writes files, starts the reference service and Weir on them,
 # and compares what they answer; then answers are spoiled, one of each kind, and the comparison has to notice.
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
-domains=${WEIR_DOMAINS:-250}
+domains=${WEIR_DOMAINS:-120}
 rounds=${WEIR_ROUNDS:-1}
 echo "seed $seed, $domains domains, $rounds rounds (WEIR_SEED=$seed WEIR_DOMAINS=$domains repeats them)"
 kinds=(status overall code limit unit name remaining reset missing)
