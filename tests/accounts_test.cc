@@ -130,7 +130,7 @@ TEST(Sheet, TheErrorIsAtMostThePartOfOneAccount) {
     // Whoever spent more than that is there.
     for (const auto& [key, sums] : books.truth) {
       if (sums.spent <= books.totals["r"].spent / kPlaces) continue;
-      const auto is_it = [&](const Account& one) { return one.subject == key.second; };
+      const auto is_it = [&subject = key.second](const Account& one) { return one.subject == subject; };
       EXPECT_TRUE(std::ranges::any_of(found.rules[0].accounts, is_it));
     }
   }
