@@ -73,8 +73,9 @@ class ConfigDamage : public test::GateTest {
 
 TEST_F(ConfigDamage, ByAnyCut) {
   int refused = 0;
-  for (std::size_t size = 0; size < text_.size(); ++size) refused += reload(text_.substr(0, size)) ? 0 : 1;
-  EXPECT_GT(refused, 3'000);
+  constexpr std::size_t kStep = test::kIsSanitized ? 7 : 1;
+  for (std::size_t size = 0; size < text_.size(); size += kStep) refused += reload(text_.substr(0, size)) ? 0 : 1;
+  EXPECT_GT(refused, 3'000 / static_cast<int>(kStep));
   expect_in_force();
 }
 

@@ -6,7 +6,14 @@
 
 namespace weir::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// gcc has macros for it, clang a question.
+#if defined(__has_feature)
+#define WEIR_HAS_FEATURE(name) __has_feature(name)
+#else
+#define WEIR_HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || WEIR_HAS_FEATURE(address_sanitizer) || \
+    WEIR_HAS_FEATURE(thread_sanitizer)
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;

@@ -51,9 +51,15 @@ class SqliteConnection {
 
   SqliteConnection(std::string file, Micros patience) : file_(std::move(file)), patience_(patience) {}
 
-  // The deadline of all calls until the next of these: the patience from now on, or no waiting at all.
-  void begin() { deadline_ = read_stopwatch() + patience_; }
-  void begin_without_waiting() { deadline_ = std::chrono::nanoseconds{0}; }
+  // The deadline of all calls until the next of these: the patience from now on. The second does not wait for locks.
+  void begin() {
+    deadline_ = read_stopwatch() + patience_;
+    waits_for_locks_ = true;
+  }
+  void begin_without_waiting() {
+    begin();
+    waits_for_locks_ = false;
+  }
 
   Result<void> open(Access access);
   void close() { connection_.reset(); }  // after its statements
@@ -81,6 +87,7 @@ class SqliteConnection {
   const std::string file_;
   const Micros patience_;
   std::chrono::nanoseconds deadline_{0};
+  bool waits_for_locks_ = true;
   std::unique_ptr<sqlite3, Close> connection_;
   Failure failure_ = Failure::other;
 };

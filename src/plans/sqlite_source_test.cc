@@ -320,6 +320,15 @@ TEST_F(SqliteTest, ASlowQueryIsStopped) {
   EXPECT_TRUE(source->wait(Micros{0}));
 }
 
+// SQLite looks at the deadline each so many steps, counted over all uses of a statement.
+TEST_F(SqliteTest, ItIsLookedForChangesAsOftenAsOneLikes) {
+  const auto source = open();
+  for (int i = 0; i < 3'000; ++i) {
+    const auto changes = source->wait(Micros{0});
+    ASSERT_TRUE(changes) << changes.error().message << ", look " << i;
+  }
+}
+
 TEST_F(SqliteTest, WhatIsNoDatabaseOrDamagedIsNamed) {
   std::ofstream(file) << std::string(9'000, 'x');
   EXPECT_TRUE(has(error_of(make()->connect()), "sqlite:" + file + " is not a database of SQLite"));
