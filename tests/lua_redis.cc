@@ -74,8 +74,20 @@ int set_range(lua_State* lua, LuaDatabase& database, const std::string& key) {
 int set(lua_State* lua, LuaDatabase& database, const std::string& key) {
   database.values[key] = text_at(lua, 3);
   database.expires_ms.erase(key);
-  if (lua_gettop(lua) >= 5) database.expires_ms[key] = std::atoll(text_at(lua, 5).c_str());
+  if (lua_gettop(lua) < 5) return 0;
+  const bool is_relative = text_at(lua, 4) == "PX";
+  database.expires_ms[key] = std::atoll(text_at(lua, 5).c_str()) + (is_relative ? current(lua).now_us / 1'000 : 0);
   return 0;
+}
+
+int get_many(lua_State* lua, LuaDatabase& database) {
+  const int count = lua_gettop(lua);
+  lua_createtable(lua, count - 1, 0);
+  for (int i = 2; i <= count; ++i) {
+    get(lua, database, text_at(lua, i));
+    lua_rawseti(lua, -2, i - 1);
+  }
+  return 1;
 }
 
 int redis_call(lua_State* lua) {
@@ -84,7 +96,7 @@ int redis_call(lua_State* lua) {
   const std::string command = text_at(lua, 1);
   if (command == "TIME") return push_time(lua, call.now_us);
   const std::string key = text_at(lua, 2);
-  if (command == "GET") return get(lua, database, key);
+  if (command == "MGET") return get_many(lua, database);
   if (command == "GETRANGE") return get_range(lua, database, key);
   if (command == "SETRANGE") return set_range(lua, database, key);
   if (command == "SET") return set(lua, database, key);
@@ -107,7 +119,8 @@ int redis_error_reply(lua_State* lua) {
   return 1;
 }
 
-// The formats in use: doubles ('d'), and a byte's length before a string ("Bc0"); little endian.
+// The formats in use: doubles ('d'), bytes ('B'), words ('H'), and a byte's length before a string ("Bc0"); little
+// endian.
 int struct_pack(lua_State* lua) {
   const std::string format = text_at(lua, 1);
   std::string out;
@@ -131,16 +144,28 @@ int struct_unpack(lua_State* lua) {
   std::size_t at = lua_gettop(lua) >= 3 ? static_cast<std::size_t>(luaL_checknumber(lua, 3)) - 1 : 0;
   std::size_t length = 0;
   int results = 0;
-  for (const char c : format) {
+  for (std::size_t i = 0; i < format.size(); ++i) {
+    const char c = format[i];
+    if (at + (c == 'd' ? 8 : c == 'H' ? 2 : c == 'B' ? 1 : 0) > data.size()) {
+      return luaL_error(lua, "data string too short");
+    }
     if (c == 'd') {
-      if (at + 8 > data.size()) return luaL_error(lua, "data string too short");
       double number = 0;
+      std::memcpy(&number, data.data() + at, sizeof number);
+      at += sizeof number;
+      lua_pushnumber(lua, number);
+      ++results;
+    } else if (c == 'H') {
+      std::uint16_t number = 0;
       std::memcpy(&number, data.data() + at, sizeof number);
       at += sizeof number;
       lua_pushnumber(lua, number);
       ++results;
     } else if (c == 'B') {
       length = static_cast<unsigned char>(data.at(at++));
+      if (i + 1 < format.size() && format[i + 1] == 'c') continue;
+      lua_pushnumber(lua, static_cast<double>(length));
+      ++results;
     } else if (c == 'c') {
       push(lua, data.substr(at, length));
       at += length;
@@ -156,10 +181,10 @@ void set_function(lua_State* lua, const char* name, lua_CFunction function) {
   lua_setfield(lua, -2, name);
 }
 
-void set_list(lua_State* lua, const char* name, std::span<const std::string> values) {
+void set_list(lua_State* lua, const char* name, std::span<const std::string_view> values) {
   lua_createtable(lua, static_cast<int>(values.size()), 0);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    push(lua, values[i]);
+    lua_pushlstring(lua, values[i].data(), values[i].size());
     lua_rawseti(lua, -2, static_cast<int>(i + 1));
   }
   lua_setglobal(lua, name);
@@ -167,36 +192,31 @@ void set_list(lua_State* lua, const char* name, std::span<const std::string> val
 
 class LuaEngine final : public Engine {
  public:
-  LuaEngine(std::shared_ptr<LuaRedis> redis, const Limit& limit)
-      : redis_(std::move(redis)), limit_(limit), held_(limit) {}
+  LuaEngine(std::shared_ptr<LuaRedis> redis, const Limit& limit) : redis_(std::move(redis)), limit_(limit) {}
   std::string_view name() const override { return "Lua"; }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<LuaEngine>(*this); }
   void change(const Limit& limit) override { limit_ = limit; }
-  Decision check(std::int64_t now, std::int64_t cost) override { return ask(now, {}, cost); }
+  Decision check(std::int64_t now, std::int64_t cost) override { return ask(What::charge, now, {}, cost); }
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
-    if (cost != 0) held_ = limit_;
-    return ask(now, id, cost);
+    return ask(What::acquire, now, id, cost);
   }
-  // A release names no limit: it is made under the one that the holds stand under.
-  bool release(std::int64_t now, std::string_view id) override {
-    std::swap(limit_, held_);
-    const bool held = ask(now, id, -1).allowed;
-    std::swap(limit_, held_);
-    return held;
-  }
+  bool release(std::int64_t now, std::string_view id) override { return ask(What::release, now, id, -1).allowed; }
 
  private:
-  Decision ask(std::int64_t now, std::string_view id, std::int64_t cost) {
-    const ScriptCharge charge{{.key = "k", .limit = &limit_, .cost = cost}, id};
-    const std::string key = "k";
-    const auto reply = redis_->call(database_, now, {&key, 1}, script_arguments({&charge, 1}, 0, now));
-    if (!reply) return broken(reply.error().message);
-    const auto answer = read_script_answer(*reply, {&charge, 1});
-    if (!answer) return broken(answer.error().message);
-    const Decision& decision = answer->decisions.front();
-    if (answer->now_us != now) return broken("the script answered for another time");
-    if ((answer->outcome == ScriptAnswer::Outcome::taken) != decision.allowed)
+  using What = ScriptRequest::What;
+
+  Decision ask(What what, std::int64_t now, std::string_view id, std::int64_t cost) {
+    const Charge charge{.key = "k", .limit = what == What::release ? nullptr : &limit_, .cost = cost};
+    Decision decision;
+    ScriptRequest request{.what = what, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
+    ScriptCall call("");
+    call.add(request);
+    const auto read = redis_->call(database_, now, call);
+    if (!read) return broken(read.error().message);
+    if (call.now_us() != now) return broken("the script answered for another time");
+    if ((request.ruling == ScriptRequest::Ruling::allowed) != decision.allowed)
       return broken("verdict and decision differ");
+    if (what == What::release) return decision;
     if (const char* wrong = wrong_expiry(now, decision, cost)) return broken(wrong);
     return decision;
   }
@@ -204,7 +224,7 @@ class LuaEngine final : public Engine {
   // A state stays until it would decide like an absent one, and hardly longer.
   const char* wrong_expiry(std::int64_t now, const Decision& decision, std::int64_t cost) const {
     if (decision.reset_after.count() == 0 || cost == 0) return nullptr;
-    const auto found = database_.expires_ms.find("k");
+    const auto found = database_.expires_ms.begin();
     if (found == database_.expires_ms.end()) return "a state has no expiry";
     const std::int64_t until = now + decision.reset_after.count();
     if (found->second * 1000 < until) return "a state expires too early";
@@ -219,7 +239,6 @@ class LuaEngine final : public Engine {
 
   std::shared_ptr<LuaRedis> redis_;
   Limit limit_;
-  Limit held_;
   LuaDatabase database_;
 };
 
@@ -244,14 +263,21 @@ LuaRedis::LuaRedis(std::string_view script) : lua_(luaL_newstate()) {
 
 LuaRedis::~LuaRedis() { lua_close(lua_); }
 
+Result<ScriptCall::Read> LuaRedis::call(LuaDatabase& database, std::int64_t now_us, ScriptCall& call,
+                                        std::int64_t deadline_us, std::int64_t window_of) {
+  const auto reply = this->call(database, now_us, call.words(deadline_us, window_of == 0 ? now_us : window_of));
+  if (!reply) return fail(reply.error());
+  return call.read(*reply);
+}
+
 Result<std::vector<std::int64_t>> LuaRedis::call(LuaDatabase& database, std::int64_t now_us,
-                                                 std::span<const std::string> keys,
-                                                 std::span<const std::string> arguments) {
+                                                 std::span<const std::string_view> words) {
   Call call{&database, now_us};
   lua_pushlightuserdata(lua_, &call);
   lua_setfield(lua_, LUA_REGISTRYINDEX, "call");
-  set_list(lua_, "KEYS", keys);
-  set_list(lua_, "ARGV", arguments);
+  const auto keys = static_cast<std::size_t>(std::stoul(std::string(words[0])));
+  set_list(lua_, "KEYS", words.subspan(1, keys));
+  set_list(lua_, "ARGV", words.subspan(1 + keys));
   lua_getfield(lua_, LUA_REGISTRYINDEX, "script");
   const int status = lua_pcall(lua_, 0, 1, 0);
   std::vector<std::int64_t> numbers;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "store/script_call.h"
 #include "weir/result.h"
 
 struct lua_State;
@@ -29,9 +30,13 @@ class LuaRedis {
   LuaRedis(const LuaRedis&) = delete;
   LuaRedis& operator=(const LuaRedis&) = delete;
 
-  // The integers that the script returns, or the error that it raises or replies with.
-  Result<std::vector<std::int64_t>> call(LuaDatabase& database, std::int64_t now_us, std::span<const std::string> keys,
-                                         std::span<const std::string> arguments);
+  // The integers that the script returns, or the error that it raises or replies with. `words` are the number of keys,
+  // the keys and the arguments.
+  Result<std::vector<std::int64_t>> call(LuaDatabase& database, std::int64_t now_us,
+                                         std::span<const std::string_view> words);
+  // The same, with the answers where the requests want them.
+  Result<ScriptCall::Read> call(LuaDatabase& database, std::int64_t now_us, ScriptCall& call,
+                                std::int64_t deadline_us = 0, std::int64_t window_of = 0);
 
  private:
   lua_State* lua_;

@@ -1,12 +1,20 @@
 // What the Redis script does around the arithmetic: all or none, kept conversions, refusals, calendars, what it
-// forgets. In process, on a map of strings with scripted time; redis_test.cc runs the same script on a real server.
+// forgets. In process, on a map of strings with scripted time; redis_script_test.cc runs the same script on a real
+// server.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <memory>
+#include <random>
+#include <vector>
 
 #include "algorithm/calendar.h"
+#include "algorithm/limit.h"
 #include "lua_redis.h"
+#include "seed.h"
+#include "store/redis_key.h"
 #include "store/redis_script.h"
 #include "store/script_call.h"
 
@@ -15,20 +23,56 @@ namespace {
 
 constexpr std::int64_t kNow = 1'794'701'843'991'953;
 
+using What = ScriptRequest::What;
+using Ruling = ScriptRequest::Ruling;
+
+// What came of one request.
+struct Played {
+  bool is_late = false;
+  Ruling ruling = Ruling::denied;
+  std::vector<Decision> decisions;
+  std::vector<std::int64_t> reserved;
+};
+
 class Script : public ::testing::Test {
  protected:
-  Result<ScriptAnswer> call(std::span<const ScriptCharge> charges, std::int64_t now = kNow, std::int64_t deadline = 0,
-                            std::int64_t window_of = 0) {
-    std::vector<std::string> keys;
-    for (const ScriptCharge& charge : charges) keys.emplace_back(charge.charge.key);
-    const auto arguments = script_arguments(charges, deadline, window_of != 0 ? window_of : now);
-    const auto reply = redis_.call(database_, now, keys, arguments);
-    if (!reply) return fail(reply.error());
-    return read_script_answer(*reply, charges);
+  Result<Played> ask(What what, std::vector<Charge> charges, std::int64_t now = kNow, std::string_view id = {},
+                     Micros lasts = Micros{60'000'000}) {
+    Played played{.decisions = std::vector<Decision>(charges.size()),
+                  .reserved = std::vector<std::int64_t>(charges.size())};
+    ScriptRequest request{.what = what,
+                          .charges = charges,
+                          .id = id,
+                          .lasts = lasts,
+                          .charged_us = charged_us_,
+                          .decisions = played.decisions,
+                          .reserved = played.reserved};
+    ScriptCall call("");
+    EXPECT_TRUE(call.add(request));
+    const auto read = redis_.call(database_, now, call, deadline_us_, window_of_);
+    if (!read) return fail(read.error());
+    played.is_late = *read == ScriptCall::Read::late;
+    played.ruling = request.ruling;
+    return played;
+  }
+  Result<Played> charge(std::vector<Charge> charges, std::int64_t now = kNow) {
+    return ask(What::charge, std::move(charges), now);
+  }
+  // Of one charge.
+  Decision decide(const Charge& one, std::int64_t now = kNow) {
+    const auto played = charge({one}, now);
+    EXPECT_TRUE(played) << played.error().message;
+    return played ? played->decisions[0] : Decision{};
+  }
+  std::string& value(char mark) {
+    std::string name;
+    append_redis_key(name, "", mark, "k", "k");
+    return database_.values[name];
   }
 
   LuaRedis redis_{redis_script()};
   LuaDatabase database_;
+  std::int64_t deadline_us_ = 0, window_of_ = 0, charged_us_ = 0;
   const Limit minute_ = compile("5/minute", Algorithm::fixed_window).value();
   const Limit bucket_ = compile("10/s burst 2").value();
   const Limit log_ = compile("3/minute", Algorithm::sliding_log).value();
@@ -36,96 +80,90 @@ class Script : public ::testing::Test {
 };
 
 TEST_F(Script, ChargesAllOrNone) {
-  const ScriptCharge charges[] = {{{"minute", &minute_, 1}, {}},
-                                  {{"bucket", &bucket_, 2}, {}},
-                                  {{"log", &log_, 1}, {}},
-                                  {{"holds", &holds_, 1}, "a"}};
-  auto answer = call(charges);
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->outcome, ScriptAnswer::Outcome::taken);
-  EXPECT_EQ(answer->decisions[0].remaining, 4);
+  const std::vector<Charge> charges{{"minute", &minute_, 1}, {"bucket", &bucket_, 2}, {"log", &log_, 1}};
+  auto played = charge(charges);
+  ASSERT_TRUE(played) << played.error().message;
+  EXPECT_EQ(played->ruling, Ruling::allowed);
+  EXPECT_EQ(played->decisions[0].remaining, 4);
   const LuaDatabase before = database_;
-  answer = call(charges);  // the bucket is empty
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->outcome, ScriptAnswer::Outcome::denied);
-  EXPECT_FALSE(answer->decisions[1].allowed);
-  EXPECT_TRUE(answer->decisions[0].allowed);
-  EXPECT_EQ(answer->decisions[0].remaining, 4) << "what it holds, not what it would hold";
-  EXPECT_EQ(answer->decisions[2].remaining, 2);
-  EXPECT_EQ(answer->decisions[3].remaining, 1);
+  played = charge(charges);  // the bucket is empty
+  ASSERT_TRUE(played);
+  EXPECT_EQ(played->ruling, Ruling::denied);
+  EXPECT_FALSE(played->decisions[1].allowed);
+  EXPECT_TRUE(played->decisions[0].allowed);
+  EXPECT_EQ(played->decisions[0].remaining, 4) << "what it holds, not what it would hold";
+  EXPECT_EQ(played->decisions[2].remaining, 2);
   EXPECT_EQ(database_.values, before.values);
 }
 
 TEST_F(Script, KeepsAConversionEvenIfTheRequestIsDenied) {
-  const ScriptCharge spend{{"k", &minute_, 5}, {}};
-  ASSERT_TRUE(call({&spend, 1}));
+  ASSERT_TRUE(decide({"k", &minute_, 5}).allowed);
   const Limit lower = compile("2/minute", Algorithm::fixed_window).value();
-  const ScriptCharge denied{{"k", &lower, 1}, {}};
-  EXPECT_EQ(call({&denied, 1})->outcome, ScriptAnswer::Outcome::denied);
-  const ScriptCharge again{{"k", &minute_, 0}, {}};
-  EXPECT_EQ(call({&again, 1})->decisions[0].remaining, 3) << "2 of the 5 stayed spent";
+  EXPECT_FALSE(decide({"k", &lower, 1}).allowed);
+  EXPECT_EQ(decide({"k", &minute_, 0}).remaining, 3) << "2 of the 5 stayed spent";
 }
 
 // A state names its phase, so that another one moves the count into its own window, and the same one keeps it.
 TEST_F(Script, CountsInTheWindowOfThePhase) {
   const std::int64_t minute = 60'000'000, start = kNow - kNow % minute;
   const Limit early = phased(minute_, 10'000'000).value(), late = phased(minute_, 50'000'000).value();
-  const ScriptCharge first{{"k", &early, 3}, {}}, peek{{"k", &early, 0}, {}}, second{{"k", &late, 1}, {}};
+  const Charge first{"k", &early, 3}, peek{"k", &early, 0}, second{"k", &late, 1};
   const std::int64_t now = start + 20'000'000;
-  EXPECT_EQ(call({&first, 1}, now)->decisions[0].reset_after, Micros{50'000'000});
-  EXPECT_EQ(call({&peek, 1}, now + 49'999'999)->decisions[0].remaining, 2) << "past the minute, not past the phase";
-  EXPECT_EQ(call({&peek, 1}, now + 50'000'000)->decisions[0].remaining, 5);
-  const Decision moved = call({&second, 1}, now)->decisions[0];
+  EXPECT_EQ(decide(first, now).reset_after, Micros{50'000'000});
+  EXPECT_EQ(decide(peek, now + 49'999'999).remaining, 2) << "past the minute, not past the phase";
+  EXPECT_EQ(decide(peek, now + 50'000'000).remaining, 5);
+  const Decision moved = decide(second, now);
   EXPECT_EQ(moved.remaining, 1);
   EXPECT_EQ(moved.reset_after, Micros{30'000'000});
-  EXPECT_EQ(database_.values.at("k").size(), 50u) << "as long as without a phase";
+  EXPECT_EQ(value('f').size(), 42u) << "as long as without a phase";
 }
 
 TEST_F(Script, RefusesALateCall) {
-  const ScriptCharge charge{{"k", &minute_, 1}, {}};
-  EXPECT_EQ(call({&charge, 1}, kNow, kNow - 1)->outcome, ScriptAnswer::Outcome::late);
+  deadline_us_ = kNow - 1;
+  EXPECT_TRUE(charge({{"k", &minute_, 1}})->is_late);
   EXPECT_TRUE(database_.values.empty());
-  EXPECT_EQ(call({&charge, 1}, kNow, kNow)->outcome, ScriptAnswer::Outcome::taken);
+  deadline_us_ = kNow;
+  EXPECT_EQ(charge({{"k", &minute_, 1}})->ruling, Ruling::allowed);
 }
 
-TEST_F(Script, RefusesAKeyGivenTwiceAndAForeignValue) {
-  const ScriptCharge twice[] = {{{"k", &minute_, 1}, {}}, {{"k", &bucket_, 1}, {}}};
-  EXPECT_EQ(call(twice).error().message, "WEIR key given twice");
-  EXPECT_TRUE(database_.values.empty());
-  for (const Limit* limit : {&minute_, &bucket_, &log_, &holds_}) {
-    for (const std::string& foreign :
-         {std::string("hello"), std::string(48, 'x'), std::string(50, 'x'), std::string(100, '1')}) {
-      database_.values["k"] = foreign;
-      const ScriptCharge charge{{"k", limit, 1}, "a"};
-      const auto answer = call({&charge, 1});
-      ASSERT_FALSE(answer);
-      EXPECT_NE(answer.error().message.find("no state of this version"), std::string::npos) << answer.error().message;
-      EXPECT_EQ(database_.values["k"], foreign);
+TEST_F(Script, RefusesAForeignValue) {
+  for (const Limit* limit : {&minute_, &bucket_, &log_}) {
+    for (const std::string& foreign : {std::string("hello"), std::string(40, 'x'), std::string(42, 'x'),
+                                       std::string(50, 'x'), std::string(100, '1')}) {
+      database_ = {};
+      value(redis_mark(limit->algorithm)) = foreign;
+      const auto played = charge({{"k", limit, 1}});
+      ASSERT_FALSE(played);
+      EXPECT_NE(played.error().message.find("no state of this version"), std::string::npos) << played.error().message;
+      EXPECT_EQ(value(redis_mark(limit->algorithm)), foreign);
     }
   }
+  value('c') = "hello";
+  EXPECT_FALSE(ask(What::acquire, {{"k", &holds_, 1}}, kNow, "a"));
 }
 
-// A key must name its algorithm: another's state is not misread.
+// The name of a key says its algorithm, and so does its state: another's is not misread.
 TEST_F(Script, RefusesTheStateOfAnotherAlgorithm) {
   const Limit window = compile("5/minute").value(), meter = compile("10/s burst 2", Algorithm::leaky_meter).value();
-  const std::vector<const Limit*> all{&minute_, &window, &bucket_, &meter, &log_, &holds_};
+  const std::vector<const Limit*> all{&minute_, &window, &bucket_, &meter, &log_};
   for (const Limit* first : all) {
     for (const Limit* second : all) {
+      if (first == second) continue;
       database_ = {};
-      const ScriptCharge one{{"k", first, 1}, "a"}, other{{"k", second, 1}, "a"};
-      ASSERT_TRUE(call({&one, 1}));
-      EXPECT_EQ(call({&other, 1}).has_value(), first == second);
+      ASSERT_TRUE(charge({{"k", first, 1}}));
+      EXPECT_TRUE(decide({"k", second, 1}).allowed) << "each has its own";
+      value(redis_mark(second->algorithm)) = value(redis_mark(first->algorithm));
+      EXPECT_FALSE(charge({{"k", second, 1}}));
     }
   }
 }
 
 TEST_F(Script, PeeksWithoutWriting) {
-  const ScriptCharge spend{{"k", &minute_, 4}, {}};
-  ASSERT_TRUE(call({&spend, 1}));
+  ASSERT_TRUE(decide({"k", &minute_, 4}).allowed);
   const auto before = database_.values;
   const Limit lower = compile("2/minute", Algorithm::fixed_window).value();
-  const ScriptCharge peek{{"k", &lower, 0}, {}};
-  EXPECT_EQ(call({&peek, 1})->decisions[0].remaining, 0);
+  EXPECT_EQ(decide({"k", &lower, 0}).remaining, 0);
+  EXPECT_EQ(ask(What::look, {{"k", &lower, 1}})->ruling, Ruling::denied);
   EXPECT_EQ(database_.values, before);
 }
 
@@ -133,19 +171,18 @@ TEST_F(Script, PeeksWithoutWriting) {
 TEST_F(Script, PicksTheCalendarWindowByTheServersClock) {
   const Limit day = compile("2/calendar_day Europe/Berlin").value();
   const Window today = day.calendar->window_at(kNow);
-  const ScriptCharge charge{{"k", &day, 1}, {}};
+  const Charge one{"k", &day, 1};
   const std::int64_t evening = today.end_us - 1'000'000;
   for (const std::int64_t callers_time : {evening, evening + 2'000'000, evening - 3'600'000'000}) {
     database_ = {};
-    const auto answer = call({&charge, 1}, evening, 0, callers_time);
-    ASSERT_TRUE(answer) << answer.error().message;
-    EXPECT_EQ(answer->decisions[0].reset_after, Micros{1'000'000}) << callers_time;
+    window_of_ = callers_time;
+    EXPECT_EQ(decide(one, evening).reset_after, Micros{1'000'000}) << callers_time;
   }
   database_ = {};  // the server is already in tomorrow
-  EXPECT_EQ(call({&charge, 1}, today.end_us, 0, evening)->decisions[0].reset_after.count(),
-            today.next_end_us - today.end_us);
+  window_of_ = evening;
+  EXPECT_EQ(decide(one, today.end_us).reset_after.count(), today.next_end_us - today.end_us);
   for (const std::int64_t servers_time : {today.next_end_us, today.start_us - 86'400'000'001}) {
-    const auto apart = call({&charge, 1}, servers_time, 0, evening);
+    const auto apart = charge({one}, servers_time);
     ASSERT_FALSE(apart);
     EXPECT_EQ(apart.error().message, "WEIR the clocks are more than a calendar window apart");
   }
@@ -153,29 +190,149 @@ TEST_F(Script, PicksTheCalendarWindowByTheServersClock) {
 
 TEST_F(Script, ForgetsAKeyThatHoldsNothingAnyMore) {
   for (const Limit* limit : {&minute_, &bucket_, &log_}) {
-    const ScriptCharge take{{"k", limit, 2}, {}}, give{{"k", limit, -2}, {}};
-    ASSERT_TRUE(call({&take, 1}));
+    ASSERT_TRUE(decide({"k", limit, 2}).allowed);
     EXPECT_EQ(database_.values.size(), 1u);
-    ASSERT_TRUE(call({&give, 1}));
+    ASSERT_TRUE(decide({"k", limit, -2}).allowed);
     EXPECT_EQ(database_.values.size(), 0u);
   }
-  const ScriptCharge acquire{{"k", &holds_, 1}, "a"}, release{{"k", &holds_, -1}, "a"};
-  ASSERT_TRUE(call({&acquire, 1}));
-  EXPECT_TRUE(call({&release, 1})->decisions[0].allowed);
+  ASSERT_TRUE(ask(What::acquire, {{"k", &holds_, 1}}, kNow, "a"));
+  EXPECT_EQ(ask(What::release, {{"k", nullptr}}, kNow, "a")->ruling, Ruling::allowed);
   EXPECT_TRUE(database_.values.empty());
-  EXPECT_FALSE(call({&release, 1})->decisions[0].allowed) << "it is not held any more";
+  EXPECT_EQ(ask(What::release, {{"k", nullptr}}, kNow, "a")->ruling, Ruling::denied) << "it is not held any more";
 }
 
 // What has left the window leaves the string too, once it is more than what lives.
 TEST_F(Script, CompactsALogWhoseDeadAreMoreThanItsLiving) {
   const Limit limit = compile("50/s", Algorithm::sliding_log).value();
-  const ScriptCharge charge{{"k", &limit, 1}, {}};
   std::size_t longest = 0;
   for (int i = 0; i < 2'000; ++i) {
-    EXPECT_EQ(call({&charge, 1}, kNow + i * 20'000)->outcome, ScriptAnswer::Outcome::taken) << i;
-    longest = std::max(longest, database_.values["k"].size());
+    EXPECT_TRUE(decide({"k", &limit, 1}, kNow + i * 20'000).allowed) << i;
+    longest = std::max(longest, value('l').size());
   }
   EXPECT_LE(longest, 50u + 16u * (64 + 2 * 50 + 2));
+}
+
+// A prefix in the order of arrival is admitted, also between other requests, and the key is written once.
+TEST_F(Script, DecidesManyRequestsOfOneCallInTheirOrder) {
+  for (const Limit* limit : {&minute_, &log_, &bucket_}) {
+    database_ = {};
+    const std::vector<Charge> ones(4, Charge{"k", limit, 1});
+    const std::vector<Charge> both{{"k", limit, 1}, {"other", &minute_, 1}};
+    std::vector<Decision> decisions(6);
+    std::deque<ScriptRequest> requests;
+    ScriptCall call("");
+    const auto add = [&](std::span<const Charge> charges, std::size_t at) {
+      requests.push_back({.charges = charges, .decisions = std::span(decisions).subspan(at, charges.size())});
+      EXPECT_TRUE(call.add(requests.back()));
+    };
+    add({&ones[0], 1}, 0);
+    add(both, 1);
+    for (std::size_t i = 1; i < 4; ++i) add({&ones[i], 1}, 2 + i);
+    EXPECT_EQ(call.keys(), 2u);
+    ASSERT_TRUE(redis_.call(database_, kNow, call));
+    LuaDatabase apart;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      std::vector<Decision> alone(requests[i].charges.size());
+      ScriptRequest again{.charges = requests[i].charges, .decisions = alone};
+      ScriptCall single("");
+      single.add(again);
+      ASSERT_TRUE(redis_.call(apart, kNow, single));
+      EXPECT_EQ(again.ruling, requests[i].ruling) << i;
+      EXPECT_TRUE(std::ranges::equal(alone, requests[i].decisions)) << i;
+    }
+    EXPECT_EQ(apart.values, database_.values);
+  }
+}
+
+TEST_F(Script, TakesOneLimitAKeyInACallAndABoundedNumberOfKeys) {
+  const Limit other = compile("6/minute", Algorithm::fixed_window).value();
+  const Charge first{"k", &minute_}, second{"k", &other}, third{"k", &minute_};
+  Decision decisions[3];
+  ScriptRequest one{.charges = {&first, 1}, .decisions = {&decisions[0], 1}};
+  ScriptRequest two{.charges = {&second, 1}, .decisions = {&decisions[1], 1}};
+  ScriptRequest three{.charges = {&third, 1}, .decisions = {&decisions[2], 1}};
+  ScriptCall call("");
+  EXPECT_TRUE(call.add(one));
+  EXPECT_FALSE(call.add(two));
+  EXPECT_TRUE(call.add(three));
+  EXPECT_EQ(call.requests(), 2u);
+  std::deque<std::string> names;
+  std::deque<Charge> charges;
+  std::deque<ScriptRequest> requests;
+  while (call.keys() <= kScriptKeysMax) {
+    names.push_back("key" + std::to_string(names.size()));
+    charges.push_back({names.back(), &minute_});
+    requests.push_back({.charges = {&charges.back(), 1}, .decisions = {&decisions[1], 1}});
+    if (!call.add(requests.back())) break;
+  }
+  EXPECT_EQ(call.keys(), kScriptKeysMax);
+  ASSERT_TRUE(redis_.call(database_, kNow, call));
+  EXPECT_EQ(database_.values.size(), kScriptKeysMax);
+}
+
+TEST_F(Script, BelievesNoReplyThatDoesNotFit) {
+  const std::vector<Charge> charges{{"a", &minute_}, {"b", &bucket_}};
+  std::vector<Decision> decisions(2);
+  ScriptRequest request{.charges = charges, .decisions = decisions};
+  ScriptCall call("");
+  ASSERT_TRUE(call.add(request));
+  const auto reply = redis_.call(database_, kNow, call.words(0, kNow)).value();
+  ASSERT_TRUE(call.read(reply));
+  for (std::size_t size = 0; size < reply.size(); ++size) {
+    EXPECT_FALSE(call.read(std::span(reply).first(size))) << size;
+  }
+  auto longer = reply;
+  longer.push_back(1);
+  EXPECT_FALSE(call.read(longer));
+  auto wrong = reply;
+  wrong[2] = 7;
+  EXPECT_FALSE(call.read(wrong));
+}
+
+// A charge that is taken back while others go on: windows and logs are as if it had never been, a bucket at most by the
+// refill of the time between poorer, and never richer.
+TEST_F(Script, TakesAChargeBackAndGivesNothingAway) {
+  auto dice = seeded();
+  const auto in = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(dice);
+  };
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::concurrency) continue;
+    const Limit limit = compile("1000/s", algorithm).value();
+    for (int round = 0; round < 200; ++round) {
+      database_ = {};
+      LuaDatabase without;
+      std::int64_t now = kNow + in(0, 1'000'000), charged = 0;
+      const std::int64_t cost = in(1, 20);
+      const auto both = [&](std::int64_t each) {
+        const Decision with_it = decide({"k", &limit, each}, now);
+        std::swap(database_, without);
+        const Decision without_it = decide({"k", &limit, each}, now);
+        std::swap(database_, without);
+        return std::pair(with_it, without_it);
+      };
+      for (std::int64_t i = in(0, 4); i > 0; --i, now += in(0, 3'000)) both(in(1, 30));
+      charged = now;
+      ASSERT_TRUE(decide({"k", &limit, cost}, now).allowed);
+      for (std::int64_t i = in(0, 4); i > 0; --i) {
+        now += in(0, 1) == 0 ? in(0, 3'000) : in(0, 1'500'000);
+        both(in(1, 30));
+      }
+      now += in(0, 500);
+      charged_us_ = charged;
+      ASSERT_TRUE(ask(What::undo, {{"k", &limit, cost}}, now));
+      for (int i = 0; i < 3; ++i, now += in(0, 600'000)) {
+        const auto [with_it, without_it] = both(in(1, 10));
+        EXPECT_LE(with_it.remaining, without_it.remaining) << to_string(algorithm) << ", round " << round;
+        if (!is_bucket(algorithm)) {
+          EXPECT_EQ(with_it, without_it) << to_string(algorithm) << ", round " << round;
+        } else {
+          const std::int64_t lost = (now - charged) / 1'000 + 1;  // permits that refill in that time
+          EXPECT_GE(with_it.remaining, without_it.remaining - std::min(lost, cost)) << to_string(algorithm);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

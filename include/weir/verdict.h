@@ -17,6 +17,38 @@ namespace weir {
 // The wait of a request that can never pass: it costs more than the limit's capacity.
 inline constexpr Micros kNever = Micros::max();
 
+// How a decision was made.
+enum class Made : std::uint8_t {
+  here,    // by the limiter's own state, which is all there is
+  strict,  // by Redis, for the whole fleet
+  cached,  // a denial by what Redis said before, which cannot have changed since
+  local,   // Redis could not be asked: by this node's share of the limit
+  open,    // the same, by the whole limit
+  closed,  // the same: denied
+};
+
+// The word that answers say it by.
+constexpr std::string_view to_string(Made made) {
+  switch (made) {
+    case Made::here:
+      return "here";
+    case Made::strict:
+      return "strict";
+    case Made::cached:
+      return "cached";
+    case Made::local:
+      return "local";
+    case Made::open:
+      return "open";
+    case Made::closed:
+      break;
+  }
+  return "closed";
+}
+
+// What holds while Redis cannot be asked: this node's share of the limit, the whole limit on every node, or nothing.
+enum class Fallback : std::uint8_t { local, open, closed };
+
 struct Decision {
   bool allowed = false;
   std::int64_t limit = 0;      // a bucket's capacity, else the permits of a period
@@ -24,6 +56,7 @@ struct Decision {
   Micros retry_after{0};       // the shortest wait after which the same request would pass; 0 iff allowed
   Micros reset_after{0};       // the shortest wait after which, without traffic, remaining == limit
   Micros delay{0};             // leaky_bucket: the time until this request's turn
+  Made made = Made::here;
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -44,6 +77,9 @@ struct Charge {
   std::string_view key;
   const Limit* limit = nullptr;  // never null when it is used; outlives the call
   std::int64_t cost = 1;         // 0 peeks, negative gives back
+  // Whom the key is about, of a fleet: charges of one subject can be one event on any Redis. Empty: the key itself.
+  std::string_view subject{};
+  Fallback fallback = Fallback::local;
 };
 
 struct Verdict {

@@ -2,83 +2,300 @@
 
 #include "store/script_call.h"
 
-#include <cstddef>
+#include <bit>
+#include <cstring>
 
 #include "algorithm/calendar.h"
+#include "store/redis_key.h"
 
 namespace weir {
 namespace {
 
 constexpr std::size_t kFields = 5;  // of a decision: allowed, remaining, retry_after, reset_after, delay
 constexpr std::int64_t kNeverOnTheWire = -1;
+constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
+
+using What = ScriptRequest::What;
+using Ruling = ScriptRequest::Ruling;
+
+static_assert(std::endian::native == std::endian::little, "the script reads numbers of this byte order");
+
+template <class T>
+void append_bytes(std::string& out, T value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  out.append(bytes, sizeof value);
+}
+
+void append_number(std::string& out, std::int64_t value) { append_bytes(out, static_cast<double>(value)); }
 
 struct Terms {
-  char kind;
   std::int64_t x, y, z;
 };
 
 Terms terms_of(const Limit& limit) {
   switch (limit.algorithm) {
     case Algorithm::fixed_window:
-      return {'f', limit.permits, limit.period_us, limit.calendar ? limit.calendar->tag() : limit.phase_us};
+      return {limit.permits, limit.period_us, limit.calendar ? limit.calendar->tag() : limit.phase_us};
     case Algorithm::sliding_window:
-      return {'w', limit.permits, limit.period_us, 0};
+      return {limit.permits, limit.period_us, 0};
     case Algorithm::sliding_log:
-      return {'l', limit.permits, limit.period_us, limit.events_max};
+      return {limit.permits, limit.period_us, limit.events_max};
     case Algorithm::token_bucket:
-      return {'t', limit.capacity, limit.rate, limit.weight};
     case Algorithm::leaky_meter:
-      return {'m', limit.capacity, limit.rate, limit.weight};
     case Algorithm::leaky_bucket:
-      return {'q', limit.capacity, limit.rate, limit.weight};
+      return {limit.capacity, limit.rate, limit.weight};
     case Algorithm::concurrency:
       break;
   }
-  return {'c', limit.permits, limit.period_us, 0};
+  return {limit.permits, limit.period_us, 0};
+}
+
+bool has_tickets(What what) { return what == What::reserve || what == What::commit; }
+bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
+char mark_of(const Charge& charge) {
+  return redis_mark(charge.limit == nullptr ? Algorithm::concurrency : charge.limit->algorithm);
+}
+
+// Milliseconds, rounded up: a ticket is not forgotten early.
+std::int64_t milliseconds(Micros time) { return (time.count() + 999) / 1'000; }
+
+Decision decision_of(std::span<const std::int64_t> field, const Limit* limit) {
+  return {.allowed = field[0] == 1,
+          .limit = limit == nullptr ? 0 : limit->capacity,
+          .remaining = field[1],
+          .retry_after = field[2] == kNeverOnTheWire ? kNever : Micros{field[2]},
+          .reset_after = Micros{field[3]},
+          .delay = Micros{field[4]}};
 }
 
 }  // namespace
 
-std::vector<std::string> script_arguments(std::span<const ScriptCharge> charges, std::int64_t deadline_us,
-                                          std::int64_t now_us) {
-  std::vector<std::string> arguments{std::to_string(deadline_us)};
-  for (const auto& [charge, hold_id] : charges) {
-    const Terms terms = terms_of(*charge.limit);
-    arguments.emplace_back(1, terms.kind);
-    for (const std::int64_t number : {terms.x, terms.y, terms.z, charge.cost}) {
-      arguments.push_back(std::to_string(number));
-    }
-    if (charge.limit->calendar) {
-      const Calendar& calendar = *charge.limit->calendar;
-      const Window window = calendar.window_at(now_us);
-      const std::int64_t last =
-          window.start_us > 0 ? calendar.window_at(window.start_us - 1).start_us : window.start_us;
-      for (const std::int64_t number : {last, window.start_us, window.end_us, window.next_end_us}) {
-        arguments.push_back(std::to_string(number));
-      }
-    }
-    if (charge.limit->algorithm == Algorithm::concurrency) arguments.emplace_back(hold_id);
-  }
-  return arguments;
+void ScriptCall::clear() {
+  keys_.clear();
+  places_.clear();
+  items_.clear();
+  uses_.clear();
+  requests_ = decisions_ = 0;
 }
 
-Result<ScriptAnswer> read_script_answer(std::span<const std::int64_t> reply, std::span<const ScriptCharge> charges) {
-  if (reply.size() == 2 && reply[1] == -1) return ScriptAnswer{reply[0], ScriptAnswer::Outcome::late, {}};
-  if (reply.size() != 2 + kFields * charges.size()) {
-    return fail(ErrorCode::unavailable, "the script answered " + std::to_string(reply.size()) + " numbers for " +
-                                            std::to_string(charges.size()) + " charges");
+// The ticket of one key of a reservation, or of a whole request. Lengths first: both parts come from outside.
+void ScriptCall::name_ticket(std::string_view id, const Charge& charge) {
+  ticket_.assign(std::to_string(id.size())).append(":").append(id);
+  ticket_.push_back(mark_of(charge));
+  ticket_.append(charge.key);
+}
+
+std::size_t ScriptCall::place_of(char mark, std::string_view subject, std::string_view key, const Limit* limit) {
+  name_.clear();
+  append_redis_key(name_, prefix_, mark, subject, key);
+  const auto known = places_.find(name_);
+  if (known != places_.end()) return known->second;
+  Key& added = keys_.emplace_back(Key{.name = name_, .mark = mark, .limit = limit});
+  places_.emplace(added.name, keys_.size() - 1);
+  return keys_.size() - 1;
+}
+
+// Whether every key that is here already has the limit that the request brings.
+bool ScriptCall::fits(const ScriptRequest& request) {
+  if (is_empty()) return true;
+  const std::size_t tickets = has_tickets(request.what) ? request.charges.size() : request.what == What::once ? 1 : 0;
+  const std::size_t charges = request.charges.size();
+  if (decisions_ + charges > kScriptDecisionsMax || keys_.size() + charges + tickets > kScriptKeysMax) return false;
+  for (const Charge& charge : request.charges) {
+    name_.clear();
+    append_redis_key(name_, prefix_, mark_of(charge), subject_of(charge), charge.key);
+    const auto known = places_.find(name_);
+    if (known != places_.end() && !is_same(keys_[known->second].limit, charge.limit)) return false;
   }
-  ScriptAnswer answer{reply[0], reply[1] == 1 ? ScriptAnswer::Outcome::taken : ScriptAnswer::Outcome::denied, {}};
+  return texts_.size() < kScriptKeysMax;
+}
+
+// A request of one charge like the one that met its key last: the script is told how many there are.
+bool ScriptCall::join_run(ScriptRequest& request, std::size_t key) {
+  const std::size_t place = keys_[key].run;
+  if (place == kNone || items_[place].first->charges[0].cost != request.charges[0].cost) return false;
+  Item& run = items_[place];
+  run.last->next = &request;
+  run.last = &request;
+  ++run.times;
+  return true;
+}
+
+bool ScriptCall::add(ScriptRequest& request) {
+  if (!fits(request)) return false;
+  ++requests_;
+  decisions_ += request.charges.size();
+  request.next = nullptr;
+  const bool is_single = request.what == What::charge && request.charges.size() == 1;
+  const Item item{&request, &request, 1, static_cast<std::uint32_t>(uses_.size())};
+  for (const Charge& charge : request.charges) {
+    const std::size_t key = place_of(mark_of(charge), subject_of(charge), charge.key, charge.limit);
+    if (is_single && join_run(request, key)) return true;
+    keys_[key].run = is_single ? items_.size() : kNone;
+    uses_.push_back(static_cast<std::uint16_t>(key));
+  }
+  if (has_tickets(request.what)) {
+    for (const Charge& charge : request.charges) {
+      name_ticket(request.id, charge);
+      uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject_of(charge), ticket_, nullptr)));
+    }
+  } else if (request.what == What::once) {
+    ticket_.assign("#").append(request.id);
+    const std::string_view subject = subject_of(request.charges[0]);
+    uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject, ticket_, nullptr)));
+  }
+  items_.push_back(item);
+  return true;
+}
+
+void ScriptCall::append_terms(const Key& key, std::int64_t now_us) {
+  terms_.push_back(key.mark);
+  if (key.mark == kTicketMark) return;
+  const Terms terms = key.limit == nullptr ? Terms{0, 0, 0} : terms_of(*key.limit);
+  for (const std::int64_t number : {terms.x, terms.y, terms.z}) append_number(terms_, number);
+  if (key.limit == nullptr || !key.limit->calendar) return;
+  const Calendar& calendar = *key.limit->calendar;
+  const Window window = calendar.window_at(now_us);
+  const std::int64_t last = window.start_us > 0 ? calendar.window_at(window.start_us - 1).start_us : window.start_us;
+  for (const std::int64_t number : {last, window.start_us, window.end_us, window.next_end_us}) {
+    append_number(terms_, number);
+  }
+}
+
+void ScriptCall::append_item(const Item& item) {
+  const ScriptRequest& request = *item.first;
+  const std::span<const Charge> charges = request.charges;
+  const auto key = [&](std::size_t i) { append_bytes(asked_, keys_[uses_[item.keys_at + i]].number); };
+  const auto list = [&](bool with_tickets) {
+    asked_.push_back(static_cast<char>(charges.size()));
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      key(i);
+      append_number(asked_, charges[i].cost);
+      if (with_tickets) key(charges.size() + i);
+    }
+  };
+  switch (request.what) {
+    case What::charge:
+      if (charges.size() != 1) {
+        asked_.push_back('a');
+        return list(false);
+      }
+      asked_.push_back('r');
+      append_bytes(asked_, item.times);
+      key(0);
+      return append_number(asked_, charges[0].cost);
+    case What::look:
+      asked_.push_back('p');
+      key(0);
+      return append_number(asked_, charges[0].cost);
+    case What::overdraw:
+      asked_.push_back('o');
+      return list(false);
+    case What::once:
+      asked_.push_back('i');
+      key(charges.size());
+      append_number(asked_, milliseconds(request.lasts));
+      return list(false);
+    case What::reserve:
+      asked_.push_back('v');
+      append_number(asked_, milliseconds(request.lasts));
+      return list(true);
+    case What::commit:
+      asked_.push_back('k');
+      return list(true);
+    case What::acquire:
+    case What::release:
+      asked_.push_back(request.what == What::acquire ? 'h' : 'x');
+      key(0);
+      if (request.what == What::acquire) append_number(asked_, charges[0].cost);
+      texts_.push_back(request.id);
+      return asked_.push_back(static_cast<char>(texts_.size()));
+    case What::undo:
+      asked_.push_back('u');
+      key(0);
+      append_number(asked_, charges[0].cost);
+      return append_number(asked_, request.charged_us);
+  }
+}
+
+std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, std::int64_t now_us) {
+  words_.clear();
+  terms_.clear();
+  asked_.clear();
+  texts_.clear();
+  count_ = std::to_string(keys_.size());
+  deadline_ = std::to_string(deadline_us);
+  words_.push_back(count_);
+  std::uint16_t number = 0;
+  for (const bool is_log : {false, true}) {
+    if (is_log) plain_ = std::to_string(number);
+    for (Key& key : keys_) {
+      if ((key.mark == redis_mark(Algorithm::sliding_log)) != is_log) continue;
+      key.number = ++number;
+      words_.push_back(key.name);
+      append_terms(key, now_us);
+    }
+  }
+  for (const Item& item : items_) append_item(item);
+  for (const std::string& argument : {std::cref(deadline_), std::cref(plain_), std::cref(terms_), std::cref(asked_)}) {
+    words_.push_back(argument);
+  }
+  words_.insert(words_.end(), texts_.begin(), texts_.end());
+  return words_;
+}
+
+Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
+  const auto take = [&](std::size_t count) {
+    const auto part = reply.subspan(at, count);
+    at += count;
+    return part;
+  };
+  const auto short_of = [&](std::size_t count) { return reply.size() - at < count; };
+  const auto broken = [] { return fail(ErrorCode::unavailable, "the script's answer does not fit what was asked"); };
+  ScriptRequest& request = *item.first;
+  const std::span<const Charge> charges = request.charges;
+  if (short_of(1)) return broken();
+  const std::int64_t ruling = take(1)[0];
+  if (request.what == What::charge && charges.size() == 1) {
+    if (ruling < 0 || ruling > item.times) return broken();
+    std::int64_t place = 0;
+    std::span<const std::int64_t> fields;
+    for (ScriptRequest* one = item.first; one != nullptr; one = one->next, ++place) {
+      if (place <= ruling) {  // of those that are denied, the first speaks for all
+        if (short_of(kFields)) return broken();
+        fields = take(kFields);
+      }
+      one->decisions[0] = decision_of(fields, charges[0].limit);
+      one->ruling = place < ruling ? Ruling::allowed : Ruling::denied;
+      if (one->decisions[0].allowed != (place < ruling)) return broken();
+    }
+    return {};
+  }
+  if (ruling < kDenied || ruling > kMissing) return broken();
+  request.ruling = ruling == kAllowed    ? Ruling::allowed
+                   : ruling == kRepeated ? Ruling::repeated
+                   : ruling == kMissing  ? Ruling::missing
+                                         : Ruling::denied;
+  if (request.what == What::undo) return {};
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const auto field = reply.subspan(2 + kFields * i, kFields);
-    answer.decisions.push_back({.allowed = field[0] == 1,
-                                .limit = charges[i].charge.limit->capacity,
-                                .remaining = field[1],
-                                .retry_after = field[2] == kNeverOnTheWire ? kNever : Micros{field[2]},
-                                .reset_after = Micros{field[3]},
-                                .delay = Micros{field[4]}});
+    if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return broken();
+    request.decisions[i] = decision_of(take(kFields), charges[i].limit);
+    if (request.what == What::commit) request.reserved[i] = take(1)[0];
   }
-  return answer;
+  return {};
+}
+
+Result<ScriptCall::Read> ScriptCall::read(std::span<const std::int64_t> reply) {
+  if (reply.size() < 2) return fail(ErrorCode::unavailable, "the script answered nothing");
+  now_us_ = reply[0];
+  if (reply[1] == -1) return Read::late;
+  std::size_t at = 2;
+  for (const Item& item : items_) {
+    if (auto read = read_item(item, reply, at); !read) return fail(std::move(read.error()));
+  }
+  if (at != reply.size()) return fail(ErrorCode::unavailable, "the script answered more than was asked");
+  return Read::answered;
 }
 
 }  // namespace weir

@@ -1,13 +1,22 @@
-// A call of the script that decides inside Redis: charges to arguments, the reply's integers to a verdict.
+// A call of the script that decides inside Redis: many requests to one list of words, the reply's integers to answers.
 //
-// Pure values; who sends them is not known here. The layout stands at the head of script.lua. Tested by
-// tests/differential_test.cc and tests/redis_test.cc.
+//   ScriptCall call("weir:");
+//   while (more && call.add(*next)) ...            // false: the next one belongs into another call
+//   send("EVALSHA", sha, call.words(deadline, now));
+//   if (auto read = call.read(integers); read && *read == ScriptCall::Read::answered) ...   // every request knows
+//
+// Requests are decided in the order they were added. A key is read and written once, however many of them meet it, and
+// equal ones that follow each other are sent once. Pure values; who sends them is not known here, and the layout stands
+// at the head of script.lua. One thread. Tested by tests/script_test.cc, differential_test.cc and redis_script_test.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "weir/result.h"
@@ -15,23 +24,103 @@
 
 namespace weir {
 
-struct ScriptCharge {
-  Charge charge;
-  std::string_view hold_id;  // concurrency only; there a cost of -1 releases
+// Of a call, so that nobody else waits long for it.
+inline constexpr std::size_t kScriptKeysMax = 128;
+inline constexpr std::size_t kScriptDecisionsMax = 512;
+
+// One request and its answer. What it points to stays where it is until it is answered.
+struct ScriptRequest {
+  enum class What : std::uint8_t {
+    charge,    // all or none
+    look,      // one: what a charge would be told
+    overdraw,  // as much of each as there is room for
+    once,      // a charge, unless one of this id was allowed before
+    reserve,   // a charge that commit settles
+    commit,    // with the actual costs; `reserved` is told
+    acquire,   // one: permits in flight
+    release,   // one, of which the limit may be null
+    undo,      // one: takes back a charge of `charged_us`
+  };
+  enum class Ruling : std::uint8_t { denied, allowed, repeated, missing };
+
+  What what = What::charge;
+  std::span<const Charge> charges{};   // each key once
+  std::string_view id{};               // of the request, the reservation or the permits
+  Micros lasts{0};                     // once, reserve
+  std::int64_t charged_us = 0;         // undo, by the server's clock
+  std::span<Decision> decisions{};     // room for one a charge
+  std::span<std::int64_t> reserved{};  // commit: the same
+
+  Ruling ruling = Ruling::denied;
+  ScriptRequest* next = nullptr;  // that asks for the same: the call's own
 };
 
-// ARGV. `now_us` chooses the calendar windows that are sent along, one to each side: the server's clock may differ by
-// almost a window. A deadline of 0 is none.
-std::vector<std::string> script_arguments(std::span<const ScriptCharge> charges, std::int64_t deadline_us,
-                                          std::int64_t now_us);
+class ScriptCall {
+ public:
+  enum class Read : std::uint8_t {
+    answered,
+    late,  // the deadline had passed: nothing was done
+  };
 
-struct ScriptAnswer {
-  enum class Outcome : std::uint8_t { taken, denied, late };
-  std::int64_t now_us = 0;  // of the server
-  Outcome outcome = Outcome::denied;
-  std::vector<Decision> decisions;  // none if it was late
+  explicit ScriptCall(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  // add()
+  //
+  // False if there is no room for it, or one of its keys is here under another limit: nothing was added then.
+  bool add(ScriptRequest& request);
+  bool is_empty() const { return items_.empty(); }
+  std::size_t requests() const { return requests_; }
+  std::size_t keys() const { return keys_.size(); }
+  void clear();
+
+  // words()
+  //
+  // The number of keys, the keys, the arguments. `now_us` is about the server's time: it chooses the calendar windows
+  // that are sent along, one to each side. A deadline of 0 is none. Valid until the next call of anything.
+  std::span<const std::string_view> words(std::int64_t deadline_us, std::int64_t now_us);
+
+  // read()
+  //
+  // An error if the reply does not fit what was asked: then nothing may be believed of it.
+  Result<Read> read(std::span<const std::int64_t> reply);
+  // The server's time, of the last reply read.
+  std::int64_t now_us() const { return now_us_; }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  struct Key {
+    std::string name;
+    char mark = 0;
+    const Limit* limit = nullptr;
+    std::size_t run = kNone;  // the item that came last, if equal ones can join it
+    std::uint16_t number = 0;
+  };
+  struct Item {
+    ScriptRequest* first = nullptr;
+    ScriptRequest* last = nullptr;
+    std::uint16_t times = 1;
+    std::uint32_t keys_at = 0;  // in uses_: of its charges, then of its tickets
+  };
+
+  bool fits(const ScriptRequest& request);
+  std::size_t place_of(char mark, std::string_view subject, std::string_view key, const Limit* limit);
+  bool join_run(ScriptRequest& request, std::size_t key);
+  void name_ticket(std::string_view id, const Charge& charge);
+  void append_terms(const Key& key, std::int64_t now_us);
+  void append_item(const Item& item);
+  Result<void> read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
+
+  const std::string prefix_;
+  std::deque<Key> keys_;  // which stay where they are
+  std::unordered_map<std::string_view, std::size_t> places_;
+  std::vector<Item> items_;
+  std::vector<std::uint16_t> uses_;
+  std::size_t requests_ = 0;
+  std::size_t decisions_ = 0;
+  std::string name_, ticket_;
+  std::string count_, deadline_, plain_, terms_, asked_;
+  std::vector<std::string_view> texts_, words_;
+  std::int64_t now_us_ = 0;
 };
-
-Result<ScriptAnswer> read_script_answer(std::span<const std::int64_t> reply, std::span<const ScriptCharge> charges);
 
 }  // namespace weir
