@@ -1,5 +1,6 @@
 // What the Redis script does around the arithmetic: all or none, kept conversions, refusals, calendars, what it
-// forgets. In process, on a map of strings with scripted time; redis_test.cc runs the same script on a real server.
+// forgets. In process, on a map of strings with scripted time; redis_script_test.cc runs the same script on a real
+// server.
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 -- Answer: {now, verdict (1 taken, 0 denied, -1 late), then for each charge allowed, remaining, retry_after (-1: never),
 -- reset_after, delay}, times in microseconds. A state is a string: '1' and the kind, the limit it was written under,
 -- then the state, in doubles; it expires when it would decide like an absent one. A key must name its algorithm too.
--- For Redis 6.2 or later (SET PXAT). Tested by script_test.cc and redis_test.cc.
+-- For Redis 6.2 or later (SET PXAT). Tested by script_test.cc and redis_script_test.cc.
 local call, pack, unpack_ = redis.call, struct.pack, struct.unpack
 local none = {0, 0, 0}
 local simple = { -- settle, convert and step of the states that are three numbers

@@ -1,7 +1,7 @@
 // A call of the script that decides inside Redis: charges to arguments, the reply's integers to a verdict.
 //
 // Pure values; who sends them is not known here. The layout stands at the head of script.lua. Tested by
-// tests/differential_test.cc and tests/redis_test.cc.
+// tests/differential_test.cc and tests/redis_script_test.cc.
 #pragma once
 
 #include <cstdint>
