@@ -156,13 +156,12 @@ void Node::turn() {
   }
   if (now >= silent_at()) return lose({FaultKind::disconnected, "nothing was heard from the server for too long"});
   if (state_ == State::ready && is_retiring_ && queue_.empty()) {
-    is_proven_ = true;
     backoff_.reset();
     wire_.close();
     state_ = State::idle;
     dial_at_ = now;
     is_retiring_ = false;
-    if (is_kept_ || !backlog_.empty()) want();
+    want();
   }
   if (state_ == State::waiting && now >= dial_at_) {
     state_ = State::addressing;
