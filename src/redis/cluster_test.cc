@@ -1,0 +1,158 @@
+// The client on a real cluster: who has a slot, redirections, slots that move under load, a failover.
+//
+// A cluster takes some seconds to form, so each test asks many things of its own.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include "redis/test_driver.h"
+#include "redis_fleet.h"
+
+namespace weir::redis {
+namespace {
+
+class RedisClusterClient : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Micros start = steady_now();
+    auto started = test::RedisCluster::start();
+    ASSERT_TRUE(started) << started.error().message;
+    cluster = *std::move(started);
+    std::printf("the cluster is ready after %lld ms\n", static_cast<long long>((steady_now() - start).count() / 1'000));
+  }
+  std::string url() const { return "redis+cluster://" + cluster->addresses(); }
+
+  std::unique_ptr<test::RedisCluster> cluster;
+};
+
+Order at(const std::string& key, Order order = {}) {
+  order.slot = slot_of(key);
+  return order;
+}
+
+TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlot) {
+  Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map as well
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    driver.send({"SET", key, key}, at(key));
+  }
+  ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 300; }));
+  EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
+  EXPECT_EQ(driver.client->counters().redirects, 0u);
+  EXPECT_EQ(driver.client->counters().refreshes, 1u);
+  const auto masters = driver.client->masters();
+  ASSERT_EQ(masters.size(), 3u);
+  for (const NodeState& master : masters) {
+    EXPECT_TRUE(master.is_connected);
+    Order order;
+    order.node = master.index;
+    EXPECT_GT(driver.ask({"DBSIZE"}, order).value.integer, 50) << master.address;
+  }
+  EXPECT_EQ(driver.client->counters().dials, 4u);  // and the replica that was asked
+
+  // A command without a slot finds its way by MOVED.
+  EXPECT_EQ(driver.ask({"GET", "k7"}, {.slot = (slot_of("k7") + 8'000) % kSlots}).text, "k7");
+  EXPECT_EQ(driver.client->counters().redirects, 1u);
+  EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
+  EXPECT_EQ(driver.ask({"SELECT", "1"}).fault, FaultKind::error);
+
+  // Scripts are on every master, and come back where they are flushed.
+  const int script = driver.client->add_script("return {redis.call('INCR', KEYS[1])}");
+  for (const NodeState& master : masters) driver.ask({"SCRIPT", "FLUSH"}, {.node = master.index});
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "n" + std::to_string(i);
+    driver.send({"1", key}, at(key, {.script = script, .reading = Reading::integers}));
+  }
+  ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == driver.tags; }));
+  EXPECT_EQ(driver.client->counters().script_loads, 3u);
+
+  // What is published anywhere is heard.
+  std::vector<std::string> heard;
+  driver.client->subscribe("news", [&](std::string_view payload) { heard.emplace_back(payload); });
+  ASSERT_TRUE(driver.wait([&] {
+    test::call_redis(cluster->master(0).port(), {"PUBLISH", "news", "x"});
+    return !heard.empty();
+  }));
+}
+
+TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
+  Driver driver(url(), {.commands_max = 100'000});
+  const int script = driver.client->add_script(
+      "return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2] or KEYS[1])}");
+  // Keys in the slots that will move: those from 0 on are the first to.
+  std::vector<std::string> tags;
+  for (int i = 0; tags.size() < 200; ++i) {
+    if (slot_of("t" + std::to_string(i)) < 40) tags.push_back("t" + std::to_string(i));
+  }
+  std::atomic<int> outcome{-1};
+  std::thread resharding([&] { outcome = cluster->reshard(0, 1, 40); });
+  std::map<std::string, std::int64_t> counts;
+  while (outcome < 0 || driver.client->counters().redirects == 0) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string& tag = tags[driver.tags % tags.size()];
+      ++counts[tag];
+      driver.send({"2", "{" + tag + "}a", "{" + tag + "}b"},
+                  at(tag, {.script = script, .deadline = steady_now() + 5'000_ms, .reading = Reading::integers}));
+    }
+    driver.wait([&] { return driver.heard.size() == driver.tags; });
+  }
+  resharding.join();
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
+  for (const auto& row : counts) {  // each exactly once
+    const std::string key = "{" + row.first + "}a";
+    ASSERT_EQ(driver.ask({"GET", key}, at(key)).text, std::to_string(row.second)) << key;
+  }
+  const Counters& all = driver.client->counters();
+  std::printf("%llu commands, %llu redirects, %llu retries, %llu refreshes\n", static_cast<unsigned long long>(all.commands),
+              static_cast<unsigned long long>(all.redirects), static_cast<unsigned long long>(all.retries),
+              static_cast<unsigned long long>(all.refreshes));
+  EXPECT_GT(all.redirects, 0u);
+}
+
+TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
+  Driver driver(url());
+  driver.client->connect();
+  ASSERT_TRUE(driver.wait([&] { return driver.client->masters().size() == 3; }));
+  const std::string key = "foo";  // slot 12182, of the third
+  ASSERT_EQ(driver.ask({"SET", key, "1"}, at(key)).text, "OK");
+  const std::uint64_t refreshes_before = driver.client->counters().refreshes;
+  const Micros start = steady_now();
+  cluster->master(2).kill();
+  std::size_t asked = 0;
+  while (driver.ask({"SET", key, "2"}, at(key, {.deadline = steady_now() + 15_ms})).fault) {
+    driver.run_for(5_ms);
+    ASSERT_LT(steady_now() - start, 20'000_ms);
+    ++asked;
+  }
+  const auto took = (steady_now() - start).count() / 1'000;
+  const std::uint64_t refreshes = driver.client->counters().refreshes - refreshes_before;
+  std::printf("back after %lld ms, %zu faults, %llu refreshes\n", static_cast<long long>(took), asked,
+              static_cast<unsigned long long>(refreshes));
+  EXPECT_GT(asked, 0u);
+  EXPECT_LE(refreshes, static_cast<std::uint64_t>(took / 100 + 2));
+  // Others were served all the while, and nothing is asked without need now.
+  EXPECT_EQ(driver.ask({"SET", "a", "1"}, at("a")).text, "OK");
+  ASSERT_TRUE(driver.wait([&] {
+    std::set<std::string> addresses;
+    for (const NodeState& node : driver.client->masters()) addresses.insert(node.address);
+    return addresses.count(cluster->master(2).address()) == 0 && addresses.count(cluster->replica(2).address()) == 1;
+  }));
+  // A command with time to spare sees nothing of the next one.
+  cluster->master(1).kill();
+  const std::string other = "b";  // slot 3300 is the first's; find one of the second
+  std::string second;
+  for (int i = 0; second.empty(); ++i) {
+    const int slot = slot_of("s" + std::to_string(i));
+    if (slot >= 5'461 && slot < 10'922) second = "s" + std::to_string(i);
+  }
+  driver.run_for(50_ms);
+  const Heard patient = driver.ask({"SET", second, "1"}, at(second, {.deadline = steady_now() + 15'000_ms}));
+  EXPECT_FALSE(patient.fault) << patient.text;
+}
+
+}  // namespace
+}  // namespace weir::redis
