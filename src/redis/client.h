@@ -65,7 +65,9 @@ struct Callback {
 };
 
 struct Order {
-  std::span<const std::string_view> words;  // the command; of a script: what follows its name: count of keys, keys, ...
+  // The command, one that has one reply (not SUBSCRIBE, MONITOR or CLIENT REPLY); of a script, what follows its name:
+  // the number of keys, keys, arguments.
+  std::span<const std::string_view> words;
   int script = kNoScript;                   // of add_script()
   int slot = kAnySlot;                      // in a cluster, who has it gets the command
   int node = kAnyNode;                      // or this one, by its index in masters(); it is not sent elsewhere

@@ -1,4 +1,6 @@
 // The map of a cluster: learnt, corrected by redirections, looked at again. See core.h.
+//
+// It is only ever a guess: who has a slot is told by who is asked for it. Tested by cluster_test.cc.
 #include <algorithm>
 
 #include "redis/core.h"

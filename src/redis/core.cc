@@ -108,6 +108,7 @@ Node* Core::route(int slot) {
 
 Sent Core::send(const Order& order, Callback done) {
   ++shared_.counters.commands;
+  WEIR_ASSERT(!order.words.empty());  // nobody would answer
   WEIR_ASSERT(order.slot < kSlots && order.script < static_cast<int>(shared_.scripts.size()));
   Pending entry{.done = done,
                 .deadline = order.deadline,
@@ -120,6 +121,7 @@ Sent Core::send(const Order& order, Callback done) {
     node = route(order.slot);
   } else if (static_cast<std::size_t>(order.node) < nodes_.size()) {
     node = nodes_[static_cast<std::size_t>(order.node)].get();
+    if (node != nullptr && node->role() != NodeRole::master) node = nullptr;
   }
   if (node != nullptr) return node->push(entry, order.words) ? Sent::accepted : Sent::answered;
   if (entry.is_pinned) {
@@ -236,7 +238,7 @@ void Core::on_dial_due(Node& node) {
 }
 
 void Core::on_ready(Node& node) {
-  if (node.role() != NodeRole::sentinel) tell(Event::Kind::connected, to_string(node.endpoint()), "");
+  tell(Event::Kind::connected, to_string(node.endpoint()), "");
 }
 
 void Core::on_lost(Node& node, const std::string& why) {
@@ -270,10 +272,12 @@ void Core::on_refused(Node& node, const Pending& entry, std::string_view command
   }
   if (is_cluster() && !entry.is_pinned) {
     if (redirect(node, entry, command, error) || retry(entry, command, kind)) return;
-  } else if (kind == FaultKind::readonly && !is_cluster()) {
+  } else if (!is_cluster() && (kind == FaultKind::readonly || kind == FaultKind::master_down)) {
     reconnect_once(node);
   }
-  answer(entry, kind, fit_for_log(error), true);
+  std::string text = to_string(node.endpoint()) + ": " + fit_for_log(error);
+  if (!is_cluster() && error.starts_with("MOVED ")) text += "; it is of a cluster: write redis+cluster://";
+  answer(entry, kind, text, true);
 }
 
 // A replica may have been a master when we connected; who is it now?

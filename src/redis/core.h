@@ -118,6 +118,7 @@ class Core final : private NodeHost, private Receiver {
 
   // Sentinel's
   std::vector<Node*> sentinels_;  // who answered last is first
+  std::vector<Node*> searched_;   // the same, as it was when the search began
   Node* watched_ = nullptr;       // who tells of switches
   bool is_searching_ = false;
   std::size_t search_at_ = 0;

@@ -34,7 +34,7 @@ void Node::greet() {
   const auto password = read_password(own);
   if (!password) return lose({FaultKind::noauth, password.error().message});
   greetings_left_ = 0;
-  has_refused_hello_ = false;
+  hello_refusal_.clear();
   const std::string_view user = own.user.empty() ? kDefaultUser : std::string_view(own.user);
   if (!is_resp2_ && own.are_given()) {
     push_own(Purpose::hello, std::array<std::string_view, 5>{"HELLO", "3", "AUTH", user, *password});
@@ -74,10 +74,10 @@ void Node::on_greeting(const Pending& entry, const resp::Value& value) {
   if (is_lost_) return;
   const bool is_needed =
       entry.purpose != Purpose::hello && entry.purpose != Purpose::set_name && entry.purpose != Purpose::subscribe;
-  if (is_needed && is_error(value) && !has_refused_hello_) {
+  if (is_needed && is_error(value) && hello_refusal_.empty()) {
     return refuse_greeting(kind_of_error(value.text), value.text);
   }
-  if (entry.purpose == Purpose::role && !has_refused_hello_ && !says_master(value)) {
+  if (entry.purpose == Purpose::role && hello_refusal_.empty() && !says_master(value)) {
     return refuse_greeting(FaultKind::readonly, "it is not the master");
   }
   if (greetings_left_ == 0) end_greeting();
@@ -86,11 +86,11 @@ void Node::on_greeting(const Pending& entry, const resp::Value& value) {
 void Node::judge_hello(const resp::Value& value) {
   const FaultKind kind = kind_of_error(value.text);
   if (is_final(kind)) return refuse_greeting(kind, value.text);
-  has_refused_hello_ = true;
+  hello_refusal_ = fit_for_log(value.text);
 }
 
 void Node::end_greeting() {
-  if (has_refused_hello_) {
+  if (!hello_refusal_.empty()) {
     is_resp2_ = true;
     greet();
     return;

@@ -121,8 +121,9 @@ void Node::connected() {
   lean_tries_ = 0;
   parser_ = {};
   loading_.clear();
-  is_proven_ = is_retiring_ = is_resp2_ = false;
+  is_proven_ = is_retiring_ = is_resp2_ = has_heard_ = false;
   is_quiet_ = true;
+  hello_refusal_.clear();
   greet();
   flush();
 }
@@ -154,6 +155,7 @@ void Node::turn() {
   if (state_ == State::resolving && now >= connect_by_) {
     return lose({FaultKind::disconnected, "the name " + endpoint_.host + " was not looked up in time"});
   }
+  ping();
   if (now >= silent_at()) return lose({FaultKind::disconnected, "nothing was heard from the server for too long"});
   if (state_ == State::ready && is_retiring_ && queue_.empty()) {
     backoff_.reset();
@@ -170,7 +172,7 @@ void Node::turn() {
 }
 
 Micros Node::due() const {
-  Micros due = std::min(earliest_, silent_at());
+  Micros due = std::min({earliest_, silent_at(), ping_at()});
   if (state_ == State::waiting) due = std::min(due, dial_at_);
   if (state_ == State::resolving || state_ == State::connecting || state_ == State::greeting) {
     due = std::min(due, connect_by_);
@@ -193,6 +195,7 @@ void Node::lose(Failure failure) {
   is_lost_ = true;
   wire_.close();
   last_failure_ = std::move(failure);
+  if (!hello_refusal_.empty()) last_failure_.text += ", after HELLO was answered: " + std::exchange(hello_refusal_, {});
   last_failure_.text = to_string(endpoint_) + ": " + last_failure_.text;
   has_failed_ = true;
   state_ = State::idle;

@@ -157,6 +157,8 @@ class Node {
   void bid(std::vector<Farewell>& farewells, FaultKind kind, std::string_view text);
   bool is_subscribed_by(const resp::Value& push) const;
   Micros silent_at() const;
+  void ping();
+  Micros ping_at() const;
 
   NodeHost& host_;
   Shared& shared_;
@@ -178,11 +180,12 @@ class Node {
   Failure last_failure_;
   bool has_failed_ = false;   // the last dial, or the last connection
   bool is_kept_ = false;      // connected, though there be nothing to send
+  bool has_heard_ = false;       // anything on this connection
   bool is_retiring_ = false;  // connects anew when nothing is under way
   bool is_proven_ = false;    // a command was answered
   bool is_quiet_ = true;      // nothing is awaited since the last flush
   bool is_resp2_ = false;     // HELLO was refused
-  bool has_refused_hello_ = false;
+  std::string hello_refusal_;           // what it said then, until the greeting is over
   bool is_lost_ = false;  // while replies are read: stop
 
   Wire wire_;

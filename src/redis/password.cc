@@ -1,4 +1,5 @@
-// The file that a password stands in, read anew each time. See url.h.
+// The file that a password stands in, read anew each time, so that it can be changed without a restart. See url.h;
+// tested by url_test.cc and client_test.cc.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,4 +1,6 @@
 // Finding the master by asking sentinels in turn, and hearing of another at once. See core.h.
+//
+// Sentinels are nodes like others; one of them is kept connected and listened to. Tested by sentinel_test.cc.
 #include <algorithm>
 
 #include "redis/core.h"
@@ -13,19 +15,20 @@ void Core::make_sentinels() {
 
 void Core::begin_search() {
   is_searching_ = true;
+  searched_ = sentinels_;
   search_at_ = 0;
   search_failure_ = "no sentinel was asked";
   ask_next_sentinel();
 }
 
 void Core::ask_next_sentinel() {
-  if (search_at_ == sentinels_.size()) {
+  if (search_at_ == searched_.size()) {
     is_searching_ = false;
     return nodes_.front()->cannot_dial(FaultKind::disconnected, "no sentinel tells where it is: " + search_failure_);
   }
   const std::size_t index = search_at_++;
   const std::array<std::string_view, 3> words{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", shared_.target.master_name};
-  sentinels_[index]->push({.done = {this, index}, .deadline = shared_.now + shared_.options.sentinel_timeout}, words);
+  searched_[index]->push({.done = {this, index}, .deadline = shared_.now + shared_.options.sentinel_timeout}, words);
 }
 
 void Core::on_sentinel(std::size_t index, const Reply& reply) {
@@ -33,13 +36,13 @@ void Core::on_sentinel(std::size_t index, const Reply& reply) {
   const auto endpoint = reply.is_ok() ? read_master_address(*reply.value) : std::nullopt;
   if (!endpoint) {
     search_failure_ = reply.is_ok() ? "the name " + shared_.target.master_name + " is not known to " +
-                                          to_string(sentinels_[index]->endpoint())
+                                          to_string(searched_[index]->endpoint())
                                     : std::string(reply.fault->text);
     return ask_next_sentinel();
   }
   is_searching_ = false;
-  std::rotate(sentinels_.begin(), sentinels_.begin() + static_cast<std::ptrdiff_t>(index),
-              sentinels_.begin() + static_cast<std::ptrdiff_t>(index) + 1);
+  const auto place = std::ranges::find(sentinels_, searched_[index]);
+  std::rotate(sentinels_.begin(), place, place + 1);
   watch_sentinel(*sentinels_.front());
   Node& master = *nodes_.front();
   if (*endpoint != master.endpoint()) tell(Event::Kind::moved, to_string(*endpoint), "a sentinel says so");

@@ -1,4 +1,6 @@
 // Commands out, replies in, and who waits no longer. See node.h.
+//
+// Callbacks may send: whatever calls them has finished with the queues before.
 #include <algorithm>
 #include <array>
 
@@ -9,6 +11,7 @@ namespace weir::redis {
 namespace {
 
 constexpr int kLeanTriesMax = 3;
+constexpr Micros kPingPeriod{3'000'000};
 constexpr std::size_t kInputIdle = std::size_t{256} << 10;
 
 void tell(const Callback& done, const Reply& reply) {
@@ -96,10 +99,15 @@ void Node::read() {
   const std::size_t before = in_.size();
   const Wire::Step step = wire_.read(in_);
   shared_.counters.bytes_received += in_.size() - before;
-  if (in_.size() > before) heard_at_ = shared_.now;
+  if (in_.size() > before) {
+    heard_at_ = shared_.now;
+    has_heard_ = true;
+  }
   is_lost_ = false;
   read_replies();
-  if (!is_lost_ && step == Wire::Step::failed) lose({FaultKind::disconnected, wire_.failure()});
+  if (is_lost_ || step != Wire::Step::failed) return;
+  const bool may_be_tls = !has_heard_ && !shared_.target.tls.is_on;
+  lose({FaultKind::disconnected, wire_.failure() + (may_be_tls ? "; if it speaks TLS, write rediss://" : "")});
 }
 
 void Node::read_replies() {
@@ -227,9 +235,23 @@ void Node::expire() {
     });
     if (has_unsent) queue->drop_unsent_answered();
   }
+  if (queue_.empty()) is_quiet_ = true;
   shared_.counters.timeouts += farewells.size();
   bid(farewells, FaultKind::timeout, "no answer in time");
   if (farewells_.empty()) farewells_ = std::move(farewells);
+}
+
+// ping()
+//
+// Who only listens would not notice that the other side is gone.
+void Node::ping() {
+  if (shared_.now < ping_at()) return;
+  push_own(Purpose::ping, std::array<std::string_view, 1>{"PING"});
+}
+
+Micros Node::ping_at() const {
+  const bool is_listening = state_ == State::ready && !channels_.empty() && queue_.empty();
+  return is_listening ? heard_at_ + kPingPeriod : kNever;
 }
 
 Micros Node::silent_at() const {
