@@ -80,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto master = weir::redis::read_master_address(reply.value)) require(master->port != 0);
   }
   if (const auto master = weir::redis::read_switch(text, "main")) require(!master->host.empty());
+  if (const auto master = weir::redis::read_promotion(text, "main")) require(!master->host.empty());
   require(weir::redis::slot_of(text) < weir::redis::kSlots);
   return 0;
 }

@@ -37,6 +37,11 @@ tl::unexpected<Error> not_ready(const std::string& what) { return fail(ErrorCode
 
 }  // namespace
 
+bool is_master(const RedisServer& server) {
+  const resp::Value role = call_redis(server.port(), {"ROLE"});
+  return !role.items.empty() && role.items[0].text == "master";
+}
+
 Result<std::unique_ptr<RedisCluster>> RedisCluster::start(std::vector<std::string> settings) {
   std::unique_ptr<RedisCluster> cluster(new RedisCluster);
   settings.insert(settings.end(), {"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",

@@ -16,6 +16,9 @@
 
 namespace weir::test {
 
+// What the server says of itself.
+bool is_master(const RedisServer& server);
+
 class RedisCluster {
  public:
   // With more settings for each server, such as TLS's.

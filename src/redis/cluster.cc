@@ -117,7 +117,7 @@ void Core::use_map(const ClusterMap& map) {
     }
   }
   has_map_ = true;
-  if (is_one_down) {
+  if (is_one_down || !parked_.empty()) {
     refresh_at_ = std::min(refresh_at_, shared_.now + shared_.dice.between(kDownMin, kDownMax));
   }
   if (has_changed) tell(Event::Kind::moved, to_string(asked_), "the map of the cluster has changed");
@@ -175,7 +175,9 @@ bool Core::retry(const Pending& entry, std::string_view command, FaultKind kind)
   if (!passes || parked_.size() >= shared_.options.commands_max) return false;
   if (kind != FaultKind::try_again) ask_for_refresh();
   ++shared_.counters.retries;
-  park(entry, command, shared_.now + shared_.dice.between(kRetryMin, kRetryMax), kind);
+  Pending next = entry;
+  next.refusal = kind;
+  park(next, command, shared_.now + shared_.dice.between(kRetryMin, kRetryMax), kind);
   return true;
 }
 

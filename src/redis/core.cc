@@ -12,9 +12,24 @@ constexpr std::uint64_t kResolverId = 0;
 constexpr std::size_t kEventsMax = 64;
 constexpr Micros kReconnectGap{5'000'000};  // between two that READONLY asks for
 
-std::string_view whose_master(const resp::Value& push) {
-  return push.items.size() == 3 && push.items[0].text == "message" ? std::string_view(push.items[1].text)
-                                                                   : std::string_view{};
+// Of a message; else empty.
+std::string_view channel_of(const resp::Value& push) {
+  const bool is_message = push.items.size() == 3 && push.items[0].text == "message";
+  return is_message ? std::string_view(push.items[1].text) : std::string_view{};
+}
+
+// Why a command was tried again until its deadline.
+std::string_view text_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::try_again:
+      return "its keys were between two nodes all the time (TRYAGAIN)";
+    case FaultKind::loading:
+      return "the node that has its slot was loading all the time (LOADING)";
+    case FaultKind::cluster_down:
+      return "nobody served its slot in time (CLUSTERDOWN)";
+    default:
+      return "the node that has its slot is no master yet";
+  }
 }
 
 }  // namespace
@@ -134,13 +149,12 @@ Sent Core::send(const Order& order, Callback done) {
   } else {
     queue.push_script(entry, shared_.scripts[static_cast<std::size_t>(entry.script)].sha, order.words);
   }
-  ask_for_refresh();
   const bool is_hopeless = has_refresh_failed_ && entry.deadline <= refresh_at_;
   if (is_hopeless || parked_.size() >= shared_.options.commands_max) {
     answer(entry, is_hopeless ? FaultKind::disconnected : FaultKind::crowded, map_failure_, false);
     return Sent::answered;
   }
-  park(entry, queue.front_bytes(), kNever, FaultKind::disconnected);
+  park_without_owner(entry, queue.front_bytes());
   return Sent::accepted;
 }
 
@@ -152,8 +166,14 @@ void Core::resend(const Pending& entry, std::string_view command) {
   if (Node* const node = route(entry.slot); node != nullptr) {
     node->push_bytes(entry, command, false);
   } else {
-    park(entry, command, kNever, FaultKind::disconnected);
+    park_without_owner(entry, command);
   }
+}
+
+// Until a map tells who has its slot.
+void Core::park_without_owner(const Pending& entry, std::string_view command) {
+  ask_for_refresh();
+  park(entry, command, kNever, has_map_ ? FaultKind::cluster_down : FaultKind::disconnected);
 }
 
 void Core::turn_parked() {
@@ -167,7 +187,7 @@ void Core::turn_parked() {
       if (!is_hopeless) ++shared_.counters.timeouts;
       const bool is_waiting_for_map = one.why == FaultKind::disconnected && !is_hopeless;
       answer(one.entry, is_waiting_for_map ? FaultKind::timeout : one.why,
-             one.why == FaultKind::disconnected ? std::string_view(map_failure_) : name_of(one.why), false);
+             one.why == FaultKind::disconnected ? std::string_view(map_failure_) : text_of(one.why), false);
     } else if (one.due <= now || (one.due == kNever && route(one.entry.slot) != nullptr)) {
       resend(one.entry, one.command);
     } else {
@@ -255,10 +275,10 @@ void Core::on_lost(Node& node, const std::string& why) {
 }
 
 void Core::on_push(Node& node, const resp::Value& push) {
-  const std::string_view channel = whose_master(push);
+  const std::string_view channel = channel_of(push);
   if (channel.empty()) return;
   const std::string_view payload = push.items[2].text;
-  if (node.role() == NodeRole::sentinel) return on_switch(payload);
+  if (node.role() == NodeRole::sentinel) return on_switch(channel, payload);
   for (std::size_t i = 0; i < subscribers_.size(); ++i) {
     if (subscribers_[i].first == channel) subscribers_[i].second(payload);
   }

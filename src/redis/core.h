@@ -71,6 +71,7 @@ class Core final : private NodeHost, private Receiver {
 
   // Commands that wait for a map or a moment
   void park(const Pending& entry, std::string_view command, Micros due, FaultKind why);
+  void park_without_owner(const Pending& entry, std::string_view command);
   void resend(const Pending& entry, std::string_view command);
   void turn_parked();
 
@@ -92,7 +93,7 @@ class Core final : private NodeHost, private Receiver {
   void ask_next_sentinel();
   void on_sentinel(std::size_t index, const Reply& reply);
   void watch_sentinel(Node& node);
-  void on_switch(std::string_view payload);
+  void on_switch(std::string_view channel, std::string_view payload);
 
   Shared shared_;
   std::uint64_t next_id_ = 1;

@@ -10,7 +10,6 @@ namespace weir::redis {
 namespace {
 
 constexpr std::string_view kDefaultUser = "default";
-constexpr std::string_view kSwitchMaster = "+switch-master";
 
 bool is_error(const resp::Value& value) { return value.type == resp::Type::error; }
 
@@ -18,8 +17,6 @@ bool says_master(const resp::Value& value) {
   return value.type == resp::Type::array && !value.items.empty() && value.items[0].text == "master";
 }
 
-// Errors of HELLO that another way of greeting would meet as well.
-bool is_final(FaultKind kind) { return kind != FaultKind::error; }
 
 }  // namespace
 
@@ -34,6 +31,7 @@ void Node::greet() {
   const auto password = read_password(own);
   if (!password) return lose({FaultKind::noauth, password.error().message});
   greetings_left_ = 0;
+  has_password_ = own.are_given();
   hello_refusal_.clear();
   const std::string_view user = own.user.empty() ? kDefaultUser : std::string_view(own.user);
   if (!is_resp2_ && own.are_given()) {
@@ -55,7 +53,7 @@ void Node::greet() {
     load_scripts();
   }
   for (const std::string& channel : channels_) {
-    if (is_resp2_ && channel != kSwitchMaster) continue;  // other replies could not be told from messages
+    if (is_resp2_ && !is_sentinel) continue;  // other replies could not be told from messages
     push_own(Purpose::subscribe, std::array<std::string_view, 2>{"SUBSCRIBE", channel});
   }
 }
@@ -85,7 +83,10 @@ void Node::on_greeting(const Pending& entry, const resp::Value& value) {
 
 void Node::judge_hello(const resp::Value& value) {
   const FaultKind kind = kind_of_error(value.text);
-  if (is_final(kind)) return refuse_greeting(kind, value.text);
+  // Valkey does not tell strangers that it does not know HELLO; of our password that says nothing.
+  const bool is_of_password = kind == FaultKind::noauth && (!has_password_ || value.text.starts_with("WRONGPASS"));
+  const bool is_final = kind == FaultKind::noauth ? is_of_password : kind != FaultKind::error;
+  if (is_final) return refuse_greeting(kind, value.text);
   hello_refusal_ = fit_for_log(value.text);
 }
 

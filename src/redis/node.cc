@@ -217,11 +217,11 @@ void Node::take_back_unsent() {
   std::vector<Farewell> farewells;
   queue_.for_each([&](const Pending& entry, std::string_view command, bool was_sent) {
     if (!was_sent) return keep(entry, command);
-    if (!entry.is_answered && entry.purpose == Purpose::command) farewells.push_back({entry.done, true});
+    if (!entry.is_answered && entry.purpose == Purpose::command) farewells.push_back({entry.done, true, FaultKind::disconnected});
   });
   waiting.for_each([&](const Pending& entry, std::string_view command, bool) { keep(entry, command); });
   queue_.clear();
-  bid(farewells, FaultKind::disconnected, last_failure_.text);
+  bid(farewells, std::string(last_failure_.text));
 }
 
 void Node::answer_hopeless() {
@@ -230,12 +230,11 @@ void Node::answer_hopeless() {
   backlog_.for_each([&](Pending& entry, std::string_view, bool) {
     if (entry.is_answered || !is_hopeless(entry.deadline)) return;
     entry.is_answered = true;
-    if (entry.purpose == Purpose::command) farewells.push_back({entry.done, false});
+    if (entry.purpose == Purpose::command) farewells.push_back({entry.done, false, last_failure_.kind});
   });
   if (farewells.empty()) return;
   backlog_.drop_unsent_answered();
-  const Failure failure = last_failure_;
-  bid(farewells, failure.kind, failure.text);
+  bid(farewells, std::string(last_failure_.text));
 }
 
 void Node::retire() {
@@ -257,13 +256,13 @@ void Node::end() {
   for (Queue* queue : {&queue_, &backlog_}) {
     queue->for_each([&](const Pending& entry, std::string_view, bool was_sent) {
       if (entry.is_answered || entry.purpose != Purpose::command) return;
-      farewells.push_back({entry.done, was_sent && queue == &queue_});
+      farewells.push_back({entry.done, was_sent, FaultKind::disconnected});
     });
     queue->clear();
   }
   wire_.close();
   state_ = State::idle;
-  bid(farewells, FaultKind::disconnected, "the client has ended");
+  bid(farewells, "the client has ended");
 }
 
 }  // namespace weir::redis

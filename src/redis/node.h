@@ -115,6 +115,7 @@ class Node {
   struct Farewell {
     Callback done;
     bool was_sent;
+    FaultKind kind;
   };
   struct Failure {
     FaultKind kind = FaultKind::disconnected;
@@ -154,7 +155,7 @@ class Node {
   void take_integers();
   void note_heard(const Pending& entry);
   void expire();
-  void bid(std::vector<Farewell>& farewells, FaultKind kind, std::string_view text);
+  void bid(std::vector<Farewell>& farewells, std::string_view text);
   bool is_subscribed_by(const resp::Value& push) const;
   Micros silent_at() const;
   void ping();
@@ -180,6 +181,7 @@ class Node {
   Failure last_failure_;
   bool has_failed_ = false;   // the last dial, or the last connection
   bool is_kept_ = false;      // connected, though there be nothing to send
+  bool has_password_ = false;    // it was greeted with one
   bool has_heard_ = false;       // anything on this connection
   bool is_retiring_ = false;  // connects anew when nothing is under way
   bool is_proven_ = false;    // a command was answered

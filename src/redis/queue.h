@@ -26,6 +26,7 @@ struct Pending {
   std::int16_t slot = kAnySlot;
   std::int16_t script = kNoScript;
   Purpose purpose = Purpose::command;
+  FaultKind refusal = FaultKind::timeout;  // why it was tried again, if it was
   Reading reading = Reading::value;
   std::uint8_t redirects = 0;
   bool is_pinned = false;    // to its node

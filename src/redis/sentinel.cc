@@ -57,12 +57,16 @@ void Core::watch_sentinel(Node& node) {
     watched_->drop_channels();
   }
   watched_ = &node;
-  node.subscribe("+switch-master");
+  node.subscribe(std::string(kSwitchMaster));
+  node.subscribe(std::string(kPromotedSlave));
   node.keep_connected(true);
 }
 
-void Core::on_switch(std::string_view payload) {
-  const auto endpoint = read_switch(payload, shared_.target.master_name);
+// The sentinel that leads a failover tells of a switch only at its end, seconds after the new master was made one, but of
+// that at once.
+void Core::on_switch(std::string_view channel, std::string_view payload) {
+  const std::string& name = shared_.target.master_name;
+  const auto endpoint = channel == kPromotedSlave ? read_promotion(payload, name) : read_switch(payload, name);
   if (!endpoint) return;
   is_searching_ = false;
   tell(Event::Kind::moved, to_string(*endpoint), "a sentinel tells of a new master");

@@ -21,6 +21,16 @@ class RedisSentinelClient : public ::testing::Test {
   }
   std::string url() const { return "redis+sentinel://" + all->addresses() + "/main"; }
 
+  // Whether a sentinel that is alive names another master than the first.
+  bool is_told_of_another() const {
+    for (const std::size_t i : {1U, 2U}) {
+      const resp::Value told =
+          test::call_redis(all->sentinel(i).port(), {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"});
+      if (told.items.size() == 2 && told.items[1].text != std::to_string(all->master().port())) return true;
+    }
+    return false;
+  }
+
   std::unique_ptr<test::RedisSentinels> all;
 };
 
@@ -36,13 +46,17 @@ TEST_F(RedisSentinelClient, FindsTheMasterAndFollowsIt) {
   const Micros begin = steady_now();
   all->master().pause();  // nobody hangs up; a sentinel tells
   std::size_t faults = 0;
+  Micros told_at{0};
   while (driver.ask({"SET", "a", "2"}, {.deadline = steady_now() + 15_ms}).fault) {
     ++faults;
     driver.run_for(5_ms);
+    if (told_at == Micros{0} && is_told_of_another()) told_at = steady_now();
     ASSERT_LT(steady_now() - begin, 20'000_ms);
   }
   std::printf("back after %lld ms, %zu faults\n", static_cast<long long>((steady_now() - begin).count() / 1'000), faults);
   EXPECT_GT(faults, 0u);
+  const Micros after = told_at == Micros{0} ? Micros{0} : steady_now() - told_at;
+  EXPECT_LE(after, 300_ms) << "after a sentinel knew of the new master";
   EXPECT_NE(driver.client->masters()[0].address, all->master().address());
   EXPECT_EQ(driver.ask({"0"}, {.script = 0}).value.integer, 1);
   bool has_moved = false;

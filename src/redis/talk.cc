@@ -20,9 +20,9 @@ void tell(const Callback& done, const Reply& reply) {
 
 }  // namespace
 
-void Node::bid(std::vector<Farewell>& farewells, FaultKind kind, std::string_view text) {
+void Node::bid(std::vector<Farewell>& farewells, std::string_view text) {
   for (const Farewell& farewell : farewells) {
-    const Fault fault{kind, text, farewell.was_sent};
+    const Fault fault{farewell.kind, text, farewell.was_sent};
     tell(farewell.done, {.fault = &fault});
   }
   farewells.clear();
@@ -231,13 +231,13 @@ void Node::expire() {
       }
       entry.is_answered = true;
       has_unsent = has_unsent || !was_sent;
-      if (entry.purpose == Purpose::command) farewells.push_back({entry.done, was_sent});
+      if (entry.purpose == Purpose::command) farewells.push_back({entry.done, was_sent, entry.refusal});
     });
     if (has_unsent) queue->drop_unsent_answered();
   }
   if (queue_.empty()) is_quiet_ = true;
   shared_.counters.timeouts += farewells.size();
-  bid(farewells, FaultKind::timeout, "no answer in time");
+  bid(farewells, "no answer in time");
   if (farewells_.empty()) farewells_ = std::move(farewells);
 }
 

@@ -38,6 +38,26 @@ std::optional<std::string> host_of(std::string_view text, const Endpoint& asked)
   return std::string(text);
 }
 
+std::optional<Endpoint> endpoint_of(std::string_view host, std::string_view digits) {
+  const auto number = number_of(digits);
+  const auto port = number ? port_of(*number) : std::nullopt;
+  if (!port || host.empty() || host.size() > kHostMax || !is_printable(host)) return std::nullopt;
+  return Endpoint{.host = std::string(host), .port = *port};
+}
+
+// Exactly so many, with a blank between them.
+template <std::size_t Count>
+std::optional<std::array<std::string_view, Count>> words_of(std::string_view text) {
+  std::array<std::string_view, Count> words;
+  for (std::string_view& word : words) {
+    const std::size_t blank = std::min(text.find(' '), text.size());
+    word = text.substr(0, blank);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+  }
+  if (!text.empty()) return std::nullopt;
+  return words;
+}
+
 bool is_range(std::int64_t first, std::int64_t last) { return first >= 0 && first <= last && last < kSlots; }
 
 // A map of RESP3, or the flat array that RESP2 has for it.
@@ -165,25 +185,18 @@ std::optional<Redirection> read_redirection(std::string_view error, const Endpoi
 
 std::optional<Endpoint> read_master_address(const Value& value) {
   if (value.type != Type::array || value.items.size() != 2) return std::nullopt;
-  const std::string& host = value.items[0].text;
-  const auto number = number_of(value.items[1].text);
-  const auto port = number ? port_of(*number) : std::nullopt;
-  if (!port || host.empty() || host.size() > kHostMax || !is_printable(host)) return std::nullopt;
-  return Endpoint{.host = host, .port = *port};
+  return endpoint_of(value.items[0].text, value.items[1].text);
 }
 
 std::optional<Endpoint> read_switch(std::string_view payload, std::string_view master_name) {
-  std::array<std::string_view, 5> words;  // name, old host and port, new host and port
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t blank = std::min(payload.find(' '), payload.size());
-    words[i] = payload.substr(0, blank);
-    payload.remove_prefix(std::min(blank + 1, payload.size()));
-  }
-  if (words[0] != master_name || !payload.empty()) return std::nullopt;
-  const auto number = number_of(words[4]);
-  const auto port = number ? port_of(*number) : std::nullopt;
-  if (!port || words[3].empty() || words[3].size() > kHostMax || !is_printable(words[3])) return std::nullopt;
-  return Endpoint{.host = std::string(words[3]), .port = *port};
+  const auto words = words_of<5>(payload);  // name, old host and port, new host and port
+  return words && (*words)[0] == master_name ? endpoint_of((*words)[3], (*words)[4]) : std::nullopt;
+}
+
+std::optional<Endpoint> read_promotion(std::string_view payload, std::string_view master_name) {
+  const auto words = words_of<8>(payload);  // slave, its name, host and port, @, the master's name, host and port
+  if (!words || (*words)[0] != "slave" || (*words)[4] != "@" || (*words)[5] != master_name) return std::nullopt;
+  return endpoint_of((*words)[2], (*words)[3]);
 }
 
 }  // namespace weir::redis

@@ -50,5 +50,10 @@ std::optional<Redirection> read_redirection(std::string_view error, const Endpoi
 std::optional<Endpoint> read_master_address(const resp::Value& value);
 // Of a message on +switch-master: where the master of that name is now.
 std::optional<Endpoint> read_switch(std::string_view payload, std::string_view master_name);
+// Of one on +promoted-slave: who is made the master of that name.
+std::optional<Endpoint> read_promotion(std::string_view payload, std::string_view master_name);
+
+inline constexpr std::string_view kSwitchMaster = "+switch-master";
+inline constexpr std::string_view kPromotedSlave = "+promoted-slave";
 
 }  // namespace weir::redis

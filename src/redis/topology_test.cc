@@ -94,6 +94,10 @@ TEST(RedisTopology, ReadsWhatSentinelsSay) {
   EXPECT_FALSE(read_master_address(parsed("*2 +10.0.0.1 +x ")));
   EXPECT_FALSE(read_master_address(parsed("*2 $0  +1 ")));
   EXPECT_EQ(read_switch("main 10.0.0.1 6379 10.0.0.2 6380", "main"), (Endpoint{.host = "10.0.0.2", .port = 6380}));
+  EXPECT_EQ(read_promotion("slave 10.0.0.2:6380 10.0.0.2 6380 @ main 10.0.0.1 6379", "main"),
+            (Endpoint{.host = "10.0.0.2", .port = 6380}));
+  EXPECT_FALSE(read_promotion("slave 10.0.0.2:6380 10.0.0.2 6380 @ other 10.0.0.1 6379", "main"));
+  EXPECT_FALSE(read_promotion("master main 10.0.0.2 6380 @ main 10.0.0.1 6379", "main"));
   for (const char* text : {"other 10.0.0.1 6379 10.0.0.2 6380", "main 10.0.0.1 6379 10.0.0.2", "main", "",
                            "main 10.0.0.1 6379 10.0.0.2 6380 more", "main 10.0.0.1 6379  6380"}) {
     EXPECT_FALSE(read_switch(text, "main")) << text;
