@@ -62,7 +62,9 @@ Result<void> RedisCluster::form() {
     call_redis(servers_[i]->port(), {"CLUSTER", "SET-CONFIG-EPOCH", number(i + 1)});
     if (i < kMasters) {
       const std::size_t first = i * kSlotsOfAll / kMasters, last = (i + 1) * kSlotsOfAll / kMasters - 1;
-      call_redis(servers_[i]->port(), {"CLUSTER", "ADDSLOTSRANGE", number(first), number(last)});
+      std::vector<std::string> words{"CLUSTER", "ADDSLOTS"};
+      for (std::size_t slot = first; slot <= last; ++slot) words.push_back(number(slot));
+      RedisClient(servers_[i]->port()).call(words);
     }
     for (std::size_t k = 0; k < i; ++k) {
       call_redis(servers_[i]->port(), {"CLUSTER", "MEET", "127.0.0.1", number(servers_[k]->port())});
@@ -102,6 +104,8 @@ std::string RedisCluster::addresses() const { return joined(servers_); }
 int RedisCluster::reshard(std::size_t from, std::size_t to, int slots) const {
   const std::string from_id = call_redis(servers_[from]->port(), {"CLUSTER", "MYID"}).text;
   const std::string to_id = call_redis(servers_[to]->port(), {"CLUSTER", "MYID"}).text;
+  const std::string check = "redis-cli --cluster check " + servers_[from]->address() + " > /dev/null 2>&1";
+  if (!eventually([&] { return std::system(check.c_str()) == 0; })) return -1;  // all must agree before slots move
   const std::string command = "redis-cli --cluster reshard " + servers_[from]->address() + " --cluster-from " +
                               from_id + " --cluster-to " + to_id + " --cluster-slots " + std::to_string(slots) +
                               " --cluster-yes --cluster-pipeline 1 > " + servers_[from]->folder() + "/reshard 2>&1";
@@ -123,7 +127,7 @@ Result<std::unique_ptr<RedisSentinels>> RedisSentinels::start(const std::string&
     }
   }
   std::string config = "sentinel monitor main 127.0.0.1 " + number(all->master().port()) +
-                       " 2\nsentinel down-after-milliseconds main 400\nsentinel failover-timeout main 3000\n";
+                       " 2\nsentinel down-after-milliseconds main 400\nsentinel failover-timeout main 1000\n";
   if (!sentinel_password.empty()) {
     config += "requirepass " + sentinel_password + "\nsentinel sentinel-pass " + sentinel_password + "\n";
   }

@@ -65,6 +65,16 @@ int connect_to(std::uint16_t port) {
   ::_exit(127);
 }
 
+// 7 of "Redis server v=7.0.15 ...".
+int read_major_version() {
+  FILE* const pipe = ::popen("redis-server --version", "r");
+  if (pipe == nullptr) return 0;
+  int major = 0;
+  if (std::fscanf(pipe, "%*s server v=%d", &major) != 1) major = 0;
+  ::pclose(pipe);
+  return major;
+}
+
 std::string make_folder() {
   std::string name = "/tmp/weir-redis-XXXXXX";
   return ::mkdtemp(name.data()) != nullptr ? name : "/tmp";
@@ -99,7 +109,12 @@ Result<void> RedisServer::run() {
     for (const char* word : {"--save", "", "--appendonly", "no"}) words.emplace_back(word);
   }
   bool has_port = false;
-  for (const std::string& setting : options_.settings) {
+  for (std::size_t i = 0; i < options_.settings.size(); ++i) {
+    const std::string& setting = options_.settings[i];
+    if (setting == "--enable-debug-command" && redis_major_version() < 7) {
+      ++i;  // and its value: there it is always allowed
+      continue;
+    }
     has_port = has_port || setting == "--port";
     const std::size_t place = setting.find("PORT");
     words.push_back(place == setting.npos ? setting : setting.substr(0, place) + number + setting.substr(place + 4));
@@ -145,6 +160,11 @@ RedisServer::~RedisServer() {
   kill();
   std::error_code ignored;
   if (folder_.size() > 5) std::filesystem::remove_all(folder_, ignored);
+}
+
+int redis_major_version() {
+  static const int kVersion = read_major_version();
+  return kVersion;
 }
 
 resp::Value call_redis(std::uint16_t port, std::initializer_list<std::string> words) {

@@ -71,6 +71,9 @@ class RedisClient {
   resp::ReplyParser parser_;
 };
 
+// Of the redis-server in PATH: tests run on others than Debian's, too.
+int redis_major_version();
+
 // A command to a server on a connection of its own.
 resp::Value call_redis(std::uint16_t port, std::initializer_list<std::string> words);
 

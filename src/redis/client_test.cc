@@ -217,7 +217,7 @@ TEST_F(RedisClient, TellsErrorsByKind) {
 }
 
 TEST_F(RedisClient, TellsThatAScriptHoldsTheServer) {
-  tell_server({"CONFIG", "SET", "busy-reply-threshold", "10"});
+  tell_server({"CONFIG", "SET", "lua-time-limit", "10"});
   Driver driver(url_of(*server), {.silence = 10'000_ms}), other(url_of(*server));
   other.ask({"PING"});
   driver.ask({"PING"});

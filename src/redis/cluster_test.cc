@@ -24,6 +24,8 @@ class RedisClusterClient : public ::testing::Test {
     std::printf("the cluster is ready after %lld ms\n", static_cast<long long>((steady_now() - start).count() / 1'000));
   }
   std::string url() const { return "redis+cluster://" + cluster->addresses(); }
+  void move_a_slot_by_hand();
+  Micros fail_over(Driver& driver, std::size_t master);
 
   std::unique_ptr<test::RedisCluster> cluster;
 };
@@ -33,7 +35,7 @@ Order at(const std::string& key, Order order = {}) {
   return order;
 }
 
-TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlot) {
+TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay) {
   Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map as well
   for (int i = 0; i < 300; ++i) {
     const std::string key = "k" + std::to_string(i);
@@ -76,6 +78,7 @@ TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlot) {
     test::call_redis(cluster->master(0).port(), {"PUBLISH", "news", "x"});
     return !heard.empty();
   }));
+  move_a_slot_by_hand();
 }
 
 TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
@@ -114,7 +117,7 @@ TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
 }
 
 // A slot between two nodes, by hand: the first has begun to move it to the second.
-TEST_F(RedisClusterClient, FollowsASlotThatIsUnderWay) {
+void RedisClusterClient::move_a_slot_by_hand() {
   const std::uint16_t from = cluster->master(0).port(), to = cluster->master(1).port();
   const std::string from_id = test::call_redis(from, {"CLUSTER", "MYID"}).text;
   const std::string to_id = test::call_redis(to, {"CLUSTER", "MYID"}).text;
@@ -163,49 +166,108 @@ TEST_F(RedisClusterClient, FollowsASlotThatIsUnderWay) {
   EXPECT_FALSE(driver.ask({"GET", a}, at(tag)).fault);
 }
 
+// Kills a master and asks for one of its keys until somebody answers; how long that took.
+Micros RedisClusterClient::fail_over(Driver& driver, std::size_t master) {
+  std::string key;
+  for (int i = 0; key.empty(); ++i) {
+    if (slot_of("s" + std::to_string(i)) / 5'462 == static_cast<int>(master)) key = "s" + std::to_string(i);
+  }
+  EXPECT_EQ(driver.ask({"SET", key, "1"}, at(key)).text, "OK");
+  const std::uint64_t refreshes_before = driver.client->counters().refreshes;
+  const Micros start = steady_now();
+  cluster->master(master).kill();
+  std::size_t faults = 0;
+  Micros promoted_at{0};
+  while (driver.ask({"SET", key, "2"}, at(key, {.deadline = steady_now() + 15_ms})).fault) {
+    driver.run_for(5_ms);
+    if (promoted_at == Micros{0} && test::is_master(cluster->replica(master))) promoted_at = steady_now();
+    if (steady_now() - start > 20'000_ms) break;
+    ++faults;
+  }
+  const Micros took = steady_now() - start;
+  const std::uint64_t refreshes = driver.client->counters().refreshes - refreshes_before;
+  std::printf("back after %lld ms, %zu faults, %llu refreshes\n", static_cast<long long>(took.count() / 1'000), faults,
+              static_cast<unsigned long long>(refreshes));
+  EXPECT_GT(faults, 0u);
+  EXPECT_LE(refreshes, static_cast<std::uint64_t>(took / 100_ms + 2));
+  EXPECT_LE(promoted_at == Micros{0} ? Micros{0} : steady_now() - promoted_at, 500_ms);
+  return took;
+}
+
 TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
   Driver driver(url());
   driver.client->connect();
   ASSERT_TRUE(driver.wait([&] { return driver.client->masters().size() == 3; }));
-  const std::string key = "foo";  // slot 12182, of the third
-  ASSERT_EQ(driver.ask({"SET", key, "1"}, at(key)).text, "OK");
-  const std::uint64_t refreshes_before = driver.client->counters().refreshes;
-  const Micros start = steady_now();
-  cluster->master(2).kill();
-  std::size_t asked = 0;
-  Micros promoted_at{0};
-  while (driver.ask({"SET", key, "2"}, at(key, {.deadline = steady_now() + 15_ms})).fault) {
-    driver.run_for(5_ms);
-    if (promoted_at == Micros{0} && test::is_master(cluster->replica(2))) promoted_at = steady_now();
-    ASSERT_LT(steady_now() - start, 20'000_ms);
-    ++asked;
-  }
-  const Micros after = promoted_at == Micros{0} ? Micros{0} : steady_now() - promoted_at;
-  EXPECT_LE(after, 500_ms);
-  const auto took = (steady_now() - start).count() / 1'000;
-  const std::uint64_t refreshes = driver.client->counters().refreshes - refreshes_before;
-  std::printf("back after %lld ms, %zu faults, %llu refreshes\n", static_cast<long long>(took), asked,
-              static_cast<unsigned long long>(refreshes));
-  EXPECT_GT(asked, 0u);
-  EXPECT_LE(refreshes, static_cast<std::uint64_t>(took / 100 + 2));
-  // Others were served all the while, and nothing is asked without need now.
-  EXPECT_EQ(driver.ask({"SET", "a", "1"}, at("a")).text, "OK");
+  EXPECT_LT(fail_over(driver, 2), 20'000_ms);
+  EXPECT_EQ(driver.ask({"SET", "b", "1"}, at("b")).text, "OK");
   ASSERT_TRUE(driver.wait([&] {
     std::set<std::string> addresses;
     for (const NodeState& node : driver.client->masters()) addresses.insert(node.address);
     return addresses.count(cluster->master(2).address()) == 0 && addresses.count(cluster->replica(2).address()) == 1;
   }));
-  // A command with time to spare sees nothing of the next one.
-  cluster->master(1).kill();
-  const std::string other = "b";  // slot 3300 is the first's; find one of the second
-  std::string second;
-  for (int i = 0; second.empty(); ++i) {
-    const int slot = slot_of("s" + std::to_string(i));
-    if (slot >= 5'461 && slot < 10'922) second = "s" + std::to_string(i);
+}
+
+class RedisClusterClientLong : public RedisClusterClient {};
+
+TEST_F(RedisClusterClientLong, LetsWhoHasTimeSeeNothingOfAFailover) {
+  Driver driver(url());
+  std::string key;
+  for (int i = 0; key.empty(); ++i) {
+    if (slot_of("s" + std::to_string(i)) / 5'462 == 1) key = "s" + std::to_string(i);
   }
+  EXPECT_EQ(driver.ask({"SET", key, "1"}, at(key)).text, "OK");
+  cluster->master(1).kill();
   driver.run_for(50_ms);
-  const Heard patient = driver.ask({"SET", second, "1"}, at(second, {.deadline = steady_now() + 15'000_ms}));
+  const Heard patient = driver.ask({"SET", key, "1"}, at(key, {.deadline = steady_now() + 15'000_ms}));
   EXPECT_FALSE(patient.fault) << patient.text;
+}
+
+// Slots go to and fro, with thousands of keys in them, while all of them are charged.
+TEST_F(RedisClusterClientLong, ServesEverythingWhileAThousandSlotsMove) {
+  Driver driver(url(), {.commands_max = 100'000});
+  const int script = driver.client->add_script("return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}");
+  std::map<std::string, std::int64_t> counts;
+  for (int i = 0; counts.size() < 2'000; ++i) {
+    if (slot_of("t" + std::to_string(i)) < 1'000) counts["t" + std::to_string(i)] = 0;
+  }
+  std::atomic<int> outcome{-1};
+  const Micros start = steady_now();
+  std::thread resharding([&] { outcome = cluster->reshard(0, 1, 1'000) + cluster->reshard(1, 0, 500); });
+  std::size_t faults = 0, charges = 0;
+  while (outcome < 0) {
+    for (auto& row : counts) {
+      ++row.second;
+      ++charges;
+      driver.send({"2", "{" + row.first + "}a", "{" + row.first + "}b"},
+                  at(row.first, {.script = script, .deadline = steady_now() + 5'000_ms, .reading = Reading::integers}));
+    }
+    ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == driver.tags; }));
+    faults += driver.faults();
+    driver.heard.clear();
+    driver.tags = 0;
+  }
+  resharding.join();
+  const Counters& all = driver.client->counters();
+  const std::int64_t took_ms = (steady_now() - start).count() / 1'000;
+  std::printf("%zu charges in %lld ms, %zu faults, %llu redirects, %llu retries, %llu refreshes\n", charges,
+              static_cast<long long>(took_ms), faults, static_cast<unsigned long long>(all.redirects),
+              static_cast<unsigned long long>(all.retries), static_cast<unsigned long long>(all.refreshes));
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(faults, 0u);
+  EXPECT_LE(all.refreshes, static_cast<std::uint64_t>(took_ms / 100 + 2));
+  for (const auto& row : counts) {
+    const std::string key = "{" + row.first + "}b";
+    ASSERT_EQ(driver.ask({"GET", key}, at(key)).text, std::to_string(row.second)) << key;
+  }
+}
+
+TEST_F(RedisClusterClientLong, OutlivesTheLossOfAllMastersButOneAfterTheOther) {
+  Driver driver(url());
+  for (const std::size_t master : {0U, 1U, 2U}) {
+    EXPECT_LT(fail_over(driver, master), 20'000_ms);
+    ASSERT_TRUE(cluster->master(master).restart());
+    driver.run_for(3'000_ms);  // it becomes a replica, and is needed for the next vote
+  }
 }
 
 }  // namespace
