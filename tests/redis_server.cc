@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -53,47 +54,122 @@ int connect_to(std::uint16_t port) {
   return -1;
 }
 
-[[noreturn]] void run_server(std::uint16_t port, const char* log) {
+// What is in the child must not allocate: in a process with threads, its allocator may be stuck.
+[[noreturn]] void run_server(char* const* words, const char* log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing is left if the test is killed
   const int out = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(out, STDERR_FILENO);
-  const std::string number = std::to_string(port);
-  ::execlp("redis-server", "redis-server", "--port", number.c_str(), "--bind", "127.0.0.1", "--save", "",
-           "--appendonly", "no", "--dir", "/tmp", nullptr);
+  ::execvp("redis-server", words);
   std::perror("redis-server");
   ::_exit(127);
 }
 
-}  // namespace
-
-Result<std::unique_ptr<RedisServer>> RedisServer::start() {
-  std::string said;
-  for (int attempt = 0; attempt < 5; ++attempt) {  // somebody else may take the port in between
-    std::unique_ptr<RedisServer> server(new RedisServer);
-    server->port_ = free_port();
-    server->log_ = "/tmp/weir-redis-" + std::to_string(server->port_) + ".log";
-    server->pid_ = ::fork();
-    if (server->pid_ == 0) run_server(server->port_, server->log_.c_str());
-    for (int i = 0; i < 500 && ::waitpid(server->pid_, nullptr, WNOHANG) == 0; ++i) {
-      if (const int fd = connect_to(server->port_); fd >= 0) {
-        ::close(fd);
-        return server;
-      }
-      ::usleep(20'000);
-    }
-    std::ifstream log(server->log_);
-    said.assign(std::istreambuf_iterator<char>(log), {});
-  }
-  return fail(ErrorCode::unavailable, "redis-server does not start; it said:\n" + said);
+// 7 of "Redis server v=7.0.15 ...".
+int read_major_version() {
+  FILE* const pipe = ::popen("redis-server --version", "r");
+  if (pipe == nullptr) return 0;
+  int major = 0;
+  if (std::fscanf(pipe, "%*s server v=%d", &major) != 1) major = 0;
+  ::pclose(pipe);
+  return major;
 }
 
-RedisServer::~RedisServer() {
-  if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+std::string make_folder() {
+  std::string name = "/tmp/weir-redis-XXXXXX";
+  return ::mkdtemp(name.data()) != nullptr ? name : "/tmp";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RedisServer>> RedisServer::start(RedisOptions options) {
+  std::unique_ptr<RedisServer> server(new RedisServer);
+  server->options_ = std::move(options);
+  server->folder_ = make_folder();
+  Result<void> outcome;
+  for (int attempt = 0; attempt < 5; ++attempt) {  // somebody else may take the port in between
+    do {
+      server->port_ = free_port();
+    } while (server->port_ > server->options_.port_max);
+    outcome = server->run();
+    if (outcome) return server;
   }
-  ::unlink(log_.c_str());
+  return fail(outcome.error());
+}
+
+Result<void> RedisServer::run() {
+  const std::string number = std::to_string(port_), config = folder_ + "/redis.conf", log = folder_ + "/log";
+  if (!options_.config.empty()) std::ofstream(config) << options_.config;
+  std::vector<std::string> words{"redis-server"};
+  if (!options_.config.empty()) words.push_back(config);
+  if (options_.is_sentinel) words.emplace_back("--sentinel");
+  for (const char* word : {"--bind", "127.0.0.1", "--dir"}) words.emplace_back(word);
+  words.push_back(folder_);
+  if (!options_.is_sentinel) {
+    for (const char* word : {"--save", "", "--appendonly", "no"}) words.emplace_back(word);
+  }
+  bool has_port = false;
+  for (std::size_t i = 0; i < options_.settings.size(); ++i) {
+    const std::string& setting = options_.settings[i];
+    if (setting == "--enable-debug-command" && redis_major_version() < 7) {
+      ++i;  // and its value: there it is always allowed
+      continue;
+    }
+    has_port = has_port || setting == "--port";
+    const std::size_t place = setting.find("PORT");
+    words.push_back(place == setting.npos ? setting : setting.substr(0, place) + number + setting.substr(place + 4));
+  }
+  if (!has_port) words.insert(words.end(), {"--port", number});
+  std::vector<char*> raw;
+  for (std::string& word : words) raw.push_back(word.data());
+  raw.push_back(nullptr);
+  pid_ = ::fork();
+  if (pid_ == 0) run_server(raw.data(), log.c_str());
+  for (int i = 0; i < 1'000 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++i) {
+    if (const int fd = connect_to(port_); fd >= 0) {
+      ::close(fd);
+      return {};
+    }
+    ::usleep(10'000);
+  }
+  std::ifstream file(log);
+  return fail(ErrorCode::unavailable,
+              "redis-server does not start; it said:\n" + std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+void RedisServer::kill() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+Result<void> RedisServer::restart() {
+  kill();
+  return run();
+}
+
+void RedisServer::pause() {
+  ::kill(pid_, SIGSTOP);
+  ::waitpid(pid_, nullptr, WUNTRACED);
+}
+
+void RedisServer::resume() { ::kill(pid_, SIGCONT); }
+
+RedisServer::~RedisServer() {
+  kill();
+  std::error_code ignored;
+  if (folder_.size() > 5) std::filesystem::remove_all(folder_, ignored);
+}
+
+int redis_major_version() {
+  static const int kVersion = read_major_version();
+  return kVersion;
+}
+
+resp::Value call_redis(std::uint16_t port, std::initializer_list<std::string> words) {
+  RedisClient client(port);
+  return client.call(words);
 }
 
 RedisClient::RedisClient(std::uint16_t port) : socket_(connect_to(port)) {}

@@ -1,7 +1,8 @@
 // A real redis-server for a test: started on a free port of loopback, with nothing on disk, stopped when it goes away.
 //
-// And the plainest client that can talk to it: blocking, one command after the other or many at once. Not for several
-// threads at once.
+// It can be killed and started again, paused and resumed, and be given any setting. And the plainest client that can
+// talk to it: blocking, one command after the other or many at once. Not for several threads at once. Clusters and
+// sentinels are in redis_fleet.h.
 #pragma once
 
 #include <sys/types.h>
@@ -18,21 +19,37 @@
 
 namespace weir::test {
 
+struct RedisOptions {
+  std::vector<std::string> settings{};  // words of a command line: "--maxmemory", "1mb"
+  std::string config{};                 // or lines of a file, which the server may write to
+  bool is_sentinel = false;
+  std::uint16_t port_max = 65'535;
+};
+
 class RedisServer {
  public:
   // Fails with what redis-server said if it does not come up.
-  static Result<std::unique_ptr<RedisServer>> start();
+  static Result<std::unique_ptr<RedisServer>> start(RedisOptions options = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
 
   std::uint16_t port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  const std::string& folder() const { return folder_; }  // its own, gone with it
+
+  void kill();
+  Result<void> restart();  // on the same port, and with the same folder
+  void pause();            // returns when it stands still
+  void resume();
 
  private:
   RedisServer() = default;
+  Result<void> run();
   pid_t pid_ = -1;
   std::uint16_t port_ = 0;
-  std::string log_;
+  std::string folder_;
+  RedisOptions options_;
 };
 
 class RedisClient {
@@ -53,5 +70,11 @@ class RedisClient {
   std::string input_;
   resp::ReplyParser parser_;
 };
+
+// Of the redis-server in PATH: tests run on others than Debian's, too.
+int redis_major_version();
+
+// A command to a server on a connection of its own.
+resp::Value call_redis(std::uint16_t port, std::initializer_list<std::string> words);
 
 }  // namespace weir::test

@@ -14,7 +14,7 @@
 --   p key cost                 a look              o n {key cost}            as much of each as there is room for
 --   i ticket lasts n {key cost}     a charge, once     u key cost at             takes back a charge of that time
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
---   h key cost text            takes permits in flight       x key text         releases them; of 0 permits, as they are
+--   h key cost text            takes permits in flight       x key text         releases them; of 0 permits, as it is
 -- Answer: {now, -1} if it is late. Else now, 0, and for each request its ruling (1 allowed or found, 0 denied or not, 2
 -- repeated, 3 missing; of r how many were allowed) and a decision for each charge, of r for each that was allowed and
 -- one more if not all were, of k with what was reserved: allowed, remaining, retry_after (-1: never), reset_after,

@@ -1,0 +1,274 @@
+// The client on a real cluster: who has a slot, redirections, slots that move under load, a failover.
+//
+// A cluster takes some seconds to form, so each test asks many things of its own.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include "redis/test_driver.h"
+#include "redis_fleet.h"
+
+namespace weir::redis {
+namespace {
+
+class RedisClusterClient : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Micros start = steady_now();
+    auto started = test::RedisCluster::start();
+    ASSERT_TRUE(started) << started.error().message;
+    cluster = *std::move(started);
+    std::printf("the cluster is ready after %lld ms\n", static_cast<long long>((steady_now() - start).count() / 1'000));
+  }
+  std::string url() const { return "redis+cluster://" + cluster->addresses(); }
+  void move_a_slot_by_hand();
+  Micros fail_over(Driver& driver, std::size_t master);
+
+  std::unique_ptr<test::RedisCluster> cluster;
+};
+
+Order at(const std::string& key, Order order = {}) {
+  order.slot = slot_of(key);
+  return order;
+}
+
+TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay) {
+  Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map as well
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    driver.send({"SET", key, key}, at(key));
+  }
+  ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 300; }));
+  EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
+  EXPECT_EQ(driver.client->counters().redirects, 0u);
+  EXPECT_EQ(driver.client->counters().refreshes, 1u);
+  const auto masters = driver.client->masters();
+  ASSERT_EQ(masters.size(), 3u);
+  for (const NodeState& master : masters) {
+    EXPECT_TRUE(master.is_connected);
+    Order order;
+    order.node = master.index;
+    EXPECT_GT(driver.ask({"DBSIZE"}, order).value.integer, 50) << master.address;
+  }
+  EXPECT_EQ(driver.client->counters().dials, 4u);  // and the replica that was asked
+
+  // A command without a slot finds its way by MOVED.
+  EXPECT_EQ(driver.ask({"GET", "k7"}, {.slot = (slot_of("k7") + 8'000) % kSlots}).text, "k7");
+  EXPECT_EQ(driver.client->counters().redirects, 1u);
+  EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
+  EXPECT_EQ(driver.ask({"SELECT", "1"}).fault, FaultKind::error);
+
+  // Scripts are on every master, and come back where they are flushed.
+  const int script = driver.client->add_script("return {redis.call('INCR', KEYS[1])}");
+  for (const NodeState& master : masters) driver.ask({"SCRIPT", "FLUSH"}, {.node = master.index});
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "n" + std::to_string(i);
+    driver.send({"1", key}, at(key, {.script = script, .reading = Reading::integers}));
+  }
+  ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == driver.tags; }));
+  EXPECT_EQ(driver.client->counters().script_loads, 3u);
+
+  // What is published anywhere is heard.
+  std::vector<std::string> heard;
+  driver.client->subscribe("news", [&](std::string_view payload) { heard.emplace_back(payload); });
+  ASSERT_TRUE(driver.wait([&] {
+    test::call_redis(cluster->master(0).port(), {"PUBLISH", "news", "x"});
+    return !heard.empty();
+  }));
+  move_a_slot_by_hand();
+}
+
+TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
+  Driver driver(url(), {.commands_max = 100'000});
+  const int script = driver.client->add_script(
+      "return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2] or KEYS[1])}");
+  // Keys in the slots that will move: those from 0 on are the first to.
+  std::vector<std::string> tags;
+  for (int i = 0; tags.size() < 200; ++i) {
+    if (slot_of("t" + std::to_string(i)) < 40) tags.push_back("t" + std::to_string(i));
+  }
+  std::atomic<int> outcome{-1};
+  std::thread resharding([&] { outcome = cluster->reshard(0, 1, 40); });
+  std::map<std::string, std::int64_t> counts;
+  while (outcome < 0 || driver.client->counters().redirects == 0) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string& tag = tags[driver.tags % tags.size()];
+      ++counts[tag];
+      driver.send({"2", "{" + tag + "}a", "{" + tag + "}b"},
+                  at(tag, {.script = script, .deadline = steady_now() + 5'000_ms, .reading = Reading::integers}));
+    }
+    driver.wait([&] { return driver.heard.size() == driver.tags; });
+  }
+  resharding.join();
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
+  for (const auto& row : counts) {  // each exactly once
+    const std::string key = "{" + row.first + "}a";
+    ASSERT_EQ(driver.ask({"GET", key}, at(key)).text, std::to_string(row.second)) << key;
+  }
+  const Counters& all = driver.client->counters();
+  std::printf("%llu commands, %llu redirects, %llu retries, %llu refreshes\n", static_cast<unsigned long long>(all.commands),
+              static_cast<unsigned long long>(all.redirects), static_cast<unsigned long long>(all.retries),
+              static_cast<unsigned long long>(all.refreshes));
+  EXPECT_GT(all.redirects, 0u);
+}
+
+// A slot between two nodes, by hand: the first has begun to move it to the second.
+void RedisClusterClient::move_a_slot_by_hand() {
+  const std::uint16_t from = cluster->master(0).port(), to = cluster->master(1).port();
+  const std::string from_id = test::call_redis(from, {"CLUSTER", "MYID"}).text;
+  const std::string to_id = test::call_redis(to, {"CLUSTER", "MYID"}).text;
+  std::string tag;
+  for (int i = 0; tag.empty(); ++i) {
+    if (slot_of("t" + std::to_string(i)) < 5'000) tag = "t" + std::to_string(i);
+  }
+  const std::string slot = std::to_string(slot_of(tag)), a = "{" + tag + "}a", b = "{" + tag + "}b";
+  Driver driver(url());
+  ASSERT_EQ(driver.ask({"SET", a, "1"}, at(tag)).text, "OK");
+  test::call_redis(to, {"CLUSTER", "SETSLOT", slot, "IMPORTING", from_id});
+  test::call_redis(from, {"CLUSTER", "SETSLOT", slot, "MIGRATING", to_id});
+
+  // What is there still is served there; what is not is asked for at the new place, though the map stays.
+  EXPECT_EQ(driver.ask({"GET", a}, at(tag)).text, "1");
+  EXPECT_EQ(driver.client->counters().redirects, 0u);
+  EXPECT_EQ(driver.ask({"SET", b, "2"}, at(tag)).text, "OK");
+  EXPECT_EQ(driver.ask({"GET", b}, at(tag)).text, "2");
+  EXPECT_EQ(driver.client->counters().redirects, 2u);
+  EXPECT_EQ(test::call_redis(to, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
+
+  // Two keys, one here and one there: until the deadline, or until both are in one place.
+  const Heard torn = driver.ask({"MGET", a, b}, at(tag, {.deadline = steady_now() + 100_ms}));
+  EXPECT_EQ(torn.fault, FaultKind::try_again) << torn.text;
+  EXPECT_GT(driver.client->counters().retries, 2u);
+  const std::uint64_t patient = driver.send({"MGET", a, b}, at(tag));
+  driver.run_for(30_ms);
+  EXPECT_EQ(driver.heard.count(patient), 0u);
+  test::call_redis(from, {"MIGRATE", "127.0.0.1", std::to_string(to), a, "0", "1000"});
+  ASSERT_TRUE(driver.wait([&] { return driver.heard.count(patient) > 0; }));
+  EXPECT_FALSE(driver.heard[patient].fault) << driver.heard[patient].text;
+  EXPECT_EQ(driver.heard[patient].value.items.size(), 2u);
+
+  // Who does not import sends everybody back.
+  test::call_redis(to, {"CLUSTER", "SETSLOT", slot, "STABLE"});
+  EXPECT_EQ(driver.ask({"GET", "{" + tag + "}c"}, at(tag)).fault, FaultKind::moved_too_often);
+  test::call_redis(from, {"CLUSTER", "SETSLOT", slot, "STABLE"});
+
+  // A slot that nobody has.
+  const std::uint64_t refreshes = driver.client->counters().refreshes;
+  test::call_redis(from, {"CLUSTER", "DELSLOTS", slot});
+  const Heard nobody = driver.ask({"GET", a}, at(tag, {.deadline = steady_now() + 500_ms}));
+  EXPECT_EQ(nobody.fault, FaultKind::cluster_down) << nobody.text;
+  EXPECT_LE(driver.client->counters().refreshes - refreshes, 6u);
+  test::call_redis(from, {"CLUSTER", "ADDSLOTS", slot});
+  EXPECT_FALSE(driver.ask({"GET", a}, at(tag)).fault);
+}
+
+// Kills a master and asks for one of its keys until somebody answers; how long that took.
+Micros RedisClusterClient::fail_over(Driver& driver, std::size_t master) {
+  std::string key;
+  for (int i = 0; key.empty(); ++i) {
+    if (slot_of("s" + std::to_string(i)) / 5'462 == static_cast<int>(master)) key = "s" + std::to_string(i);
+  }
+  EXPECT_EQ(driver.ask({"SET", key, "1"}, at(key)).text, "OK");
+  const std::uint64_t refreshes_before = driver.client->counters().refreshes;
+  const Micros start = steady_now();
+  cluster->master(master).kill();
+  std::size_t faults = 0;
+  Micros promoted_at{0};
+  while (driver.ask({"SET", key, "2"}, at(key, {.deadline = steady_now() + 15_ms})).fault) {
+    driver.run_for(5_ms);
+    if (promoted_at == Micros{0} && test::is_master(cluster->replica(master))) promoted_at = steady_now();
+    if (steady_now() - start > 20'000_ms) break;
+    ++faults;
+  }
+  const Micros took = steady_now() - start;
+  const std::uint64_t refreshes = driver.client->counters().refreshes - refreshes_before;
+  std::printf("back after %lld ms, %zu faults, %llu refreshes\n", static_cast<long long>(took.count() / 1'000), faults,
+              static_cast<unsigned long long>(refreshes));
+  EXPECT_GT(faults, 0u);
+  EXPECT_LE(refreshes, static_cast<std::uint64_t>(took / 100_ms + 2));
+  EXPECT_LE(promoted_at == Micros{0} ? Micros{0} : steady_now() - promoted_at, 500_ms);
+  return took;
+}
+
+TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
+  Driver driver(url());
+  driver.client->connect();
+  ASSERT_TRUE(driver.wait([&] { return driver.client->masters().size() == 3; }));
+  EXPECT_LT(fail_over(driver, 2), 20'000_ms);
+  EXPECT_EQ(driver.ask({"SET", "b", "1"}, at("b")).text, "OK");
+  ASSERT_TRUE(driver.wait([&] {
+    std::set<std::string> addresses;
+    for (const NodeState& node : driver.client->masters()) addresses.insert(node.address);
+    return addresses.count(cluster->master(2).address()) == 0 && addresses.count(cluster->replica(2).address()) == 1;
+  }));
+}
+
+class RedisClusterClientLong : public RedisClusterClient {};
+
+TEST_F(RedisClusterClientLong, LetsWhoHasTimeSeeNothingOfAFailover) {
+  Driver driver(url());
+  std::string key;
+  for (int i = 0; key.empty(); ++i) {
+    if (slot_of("s" + std::to_string(i)) / 5'462 == 1) key = "s" + std::to_string(i);
+  }
+  EXPECT_EQ(driver.ask({"SET", key, "1"}, at(key)).text, "OK");
+  cluster->master(1).kill();
+  driver.run_for(50_ms);
+  const Heard patient = driver.ask({"SET", key, "1"}, at(key, {.deadline = steady_now() + 15'000_ms}));
+  EXPECT_FALSE(patient.fault) << patient.text;
+}
+
+// Slots go to and fro, with thousands of keys in them, while all of them are charged.
+TEST_F(RedisClusterClientLong, ServesEverythingWhileAThousandSlotsMove) {
+  Driver driver(url(), {.commands_max = 100'000});
+  const int script = driver.client->add_script("return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}");
+  std::map<std::string, std::int64_t> counts;
+  for (int i = 0; counts.size() < 2'000; ++i) {
+    if (slot_of("t" + std::to_string(i)) < 1'000) counts["t" + std::to_string(i)] = 0;
+  }
+  std::atomic<int> outcome{-1};
+  const Micros start = steady_now();
+  std::thread resharding([&] { outcome = cluster->reshard(0, 1, 1'000) + cluster->reshard(1, 0, 500); });
+  std::size_t faults = 0, charges = 0;
+  while (outcome < 0) {
+    for (auto& row : counts) {
+      ++row.second;
+      ++charges;
+      driver.send({"2", "{" + row.first + "}a", "{" + row.first + "}b"},
+                  at(row.first, {.script = script, .deadline = steady_now() + 5'000_ms, .reading = Reading::integers}));
+    }
+    ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == driver.tags; }));
+    faults += driver.faults();
+    driver.heard.clear();
+    driver.tags = 0;
+  }
+  resharding.join();
+  const Counters& all = driver.client->counters();
+  const std::int64_t took_ms = (steady_now() - start).count() / 1'000;
+  std::printf("%zu charges in %lld ms, %zu faults, %llu redirects, %llu retries, %llu refreshes\n", charges,
+              static_cast<long long>(took_ms), faults, static_cast<unsigned long long>(all.redirects),
+              static_cast<unsigned long long>(all.retries), static_cast<unsigned long long>(all.refreshes));
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(faults, 0u);
+  EXPECT_LE(all.refreshes, static_cast<std::uint64_t>(took_ms / 100 + 2));
+  for (const auto& row : counts) {
+    const std::string key = "{" + row.first + "}b";
+    ASSERT_EQ(driver.ask({"GET", key}, at(key)).text, std::to_string(row.second)) << key;
+  }
+}
+
+TEST_F(RedisClusterClientLong, OutlivesTheLossOfAllMastersButOneAfterTheOther) {
+  Driver driver(url());
+  for (const std::size_t master : {0U, 1U, 2U}) {
+    EXPECT_LT(fail_over(driver, master), 20'000_ms);
+    ASSERT_TRUE(cluster->master(master).restart());
+    driver.run_for(3'000_ms);  // it becomes a replica, and is needed for the next vote
+  }
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,362 @@
+// Sending, events, errors: what every layout shares. See core.h.
+#include "redis/core.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+namespace weir::redis {
+namespace {
+
+constexpr std::uint64_t kResolverId = 0;
+constexpr std::size_t kEventsMax = 64;
+constexpr Micros kReconnectGap{5'000'000};  // between two that READONLY asks for
+
+// Of a message; else empty.
+std::string_view channel_of(const resp::Value& push) {
+  const bool is_message = push.items.size() == 3 && push.items[0].text == "message";
+  return is_message ? std::string_view(push.items[1].text) : std::string_view{};
+}
+
+// Why a command was tried again until its deadline.
+std::string_view text_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::try_again:
+      return "its keys were between two nodes all the time (TRYAGAIN)";
+    case FaultKind::loading:
+      return "the node that has its slot was loading all the time (LOADING)";
+    case FaultKind::cluster_down:
+      return "nobody served its slot in time (CLUSTERDOWN)";
+    default:
+      return "the node that has its slot is no master yet";
+  }
+}
+
+}  // namespace
+
+Core::Core(Target target, ClientOptions options) : shared_(std::move(target), std::move(options)) {
+  shared_.epoll = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kResolverId;
+  ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_ADD, shared_.resolver.descriptor(), &event);
+  slots_.fill(-1);
+  WEIR_ASSERT(!shared_.target.endpoints.empty());
+  if (is_cluster()) {
+    known_ = shared_.target.endpoints;
+  } else {
+    make_node(shared_.target.endpoints.front(), NodeRole::master);
+  }
+  if (is_sentinel()) make_sentinels();
+}
+
+Core::~Core() {
+  for (const auto& node : nodes_) {
+    if (node != nullptr) node->end();
+  }
+  std::vector<Parked> parked = std::exchange(parked_, {});
+  for (const Parked& one : parked) answer(one.entry, FaultKind::disconnected, "the client has ended", false);
+}
+
+int Core::add_script(std::string text) {
+  std::string sha = name_of_script(text);
+  shared_.scripts.push_back({std::move(text), std::move(sha)});
+  return static_cast<int>(shared_.scripts.size()) - 1;
+}
+
+Node& Core::make_node(const Endpoint& endpoint, NodeRole role) {
+  auto place = std::ranges::find_if(nodes_, [](const auto& node) { return node == nullptr; });
+  if (place == nodes_.end()) place = nodes_.insert(nodes_.end(), nullptr);
+  NodeHost& host = *this;
+  *place = std::make_unique<Node>(host, shared_, next_id_++, endpoint, role);
+  return **place;
+}
+
+Node* Core::find_node(const Endpoint& endpoint) {
+  for (const auto& node : nodes_) {
+    if (node != nullptr && node->endpoint() == endpoint && node->role() != NodeRole::sentinel) return node.get();
+  }
+  return nullptr;
+}
+
+Node* Core::node_of_id(std::uint64_t id) {
+  for (const auto& node : nodes_) {
+    if (node != nullptr && node->id() == id) return node.get();
+  }
+  return nullptr;
+}
+
+void Core::tell(Event::Kind kind, const std::string& address, const std::string& text) const {
+  if (shared_.options.on_event) shared_.options.on_event({kind, address, text});
+}
+
+void Core::answer(const Pending& entry, FaultKind kind, std::string_view text, bool was_sent) const {
+  if (entry.done.receiver == nullptr) return;
+  const Fault fault{kind, text, was_sent};
+  entry.done.receiver->on_reply(entry.done.tag, {.fault = &fault});
+}
+
+void Core::connect() {
+  is_kept_ = true;
+  if (is_cluster()) return ask_for_refresh();
+  nodes_.front()->keep_connected(true);
+}
+
+// route()
+//
+// Who gets a command of this slot; null if nobody is known to.
+Node* Core::route(int slot) {
+  if (!is_cluster()) return nodes_.front().get();
+  if (slot != kAnySlot) {
+    const std::int16_t index = slots_[static_cast<std::size_t>(slot)];
+    return index < 0 ? nullptr : nodes_[static_cast<std::size_t>(index)].get();
+  }
+  Node* any = nullptr;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    Node* const node = nodes_[(next_any_ + i) % nodes_.size()].get();
+    if (node == nullptr || node->role() != NodeRole::master) continue;
+    if (any == nullptr || (node->is_ready() && !any->is_ready())) any = node;
+  }
+  ++next_any_;
+  return any;
+}
+
+Sent Core::send(const Order& order, Callback done) {
+  ++shared_.counters.commands;
+  WEIR_ASSERT(!order.words.empty());  // nobody would answer
+  WEIR_ASSERT(order.slot < kSlots && order.script < static_cast<int>(shared_.scripts.size()));
+  Pending entry{.done = done,
+                .deadline = order.deadline,
+                .slot = static_cast<std::int16_t>(order.slot),
+                .script = static_cast<std::int16_t>(order.script),
+                .reading = order.reading,
+                .is_pinned = order.node != kAnyNode};
+  Node* node = nullptr;
+  if (!entry.is_pinned) {
+    node = route(order.slot);
+  } else if (static_cast<std::size_t>(order.node) < nodes_.size()) {
+    node = nodes_[static_cast<std::size_t>(order.node)].get();
+    if (node != nullptr && node->role() != NodeRole::master) node = nullptr;
+  }
+  if (node != nullptr) return node->push(entry, order.words) ? Sent::accepted : Sent::answered;
+  if (entry.is_pinned) {
+    answer(entry, FaultKind::disconnected, "this node has left the cluster", false);
+    return Sent::answered;
+  }
+  Queue queue;  // for its bytes
+  if (entry.script == kNoScript) {
+    queue.push(entry, order.words);
+  } else {
+    queue.push_script(entry, shared_.scripts[static_cast<std::size_t>(entry.script)].sha, order.words);
+  }
+  const bool is_hopeless = has_refresh_failed_ && entry.deadline <= refresh_at_;
+  if (is_hopeless || parked_.size() >= shared_.options.commands_max) {
+    answer(entry, is_hopeless ? FaultKind::disconnected : FaultKind::crowded, map_failure_, false);
+    return Sent::answered;
+  }
+  park_without_owner(entry, queue.front_bytes());
+  return Sent::accepted;
+}
+
+void Core::park(const Pending& entry, std::string_view command, Micros due, FaultKind why) {
+  parked_.push_back({entry, std::string(command), due, why});
+}
+
+void Core::resend(const Pending& entry, std::string_view command) {
+  if (Node* const node = route(entry.slot); node != nullptr) {
+    node->push_bytes(entry, command, false);
+  } else {
+    park_without_owner(entry, command);
+  }
+}
+
+// Until a map tells who has its slot.
+void Core::park_without_owner(const Pending& entry, std::string_view command) {
+  ask_for_refresh();
+  park(entry, command, kNever, has_map_ ? FaultKind::cluster_down : FaultKind::disconnected);
+}
+
+void Core::turn_parked() {
+  if (parked_.empty()) return;
+  const Micros now = shared_.now;
+  std::vector<Parked> parked = std::exchange(parked_, {});
+  for (Parked& one : parked) {
+    const bool is_hopeless = one.why == FaultKind::disconnected && has_refresh_failed_ && !is_refreshing_ &&
+                             one.entry.deadline <= refresh_at_;
+    if (one.entry.deadline <= now || is_hopeless) {
+      if (!is_hopeless) ++shared_.counters.timeouts;
+      const bool is_waiting_for_map = one.why == FaultKind::disconnected && !is_hopeless;
+      answer(one.entry, is_waiting_for_map ? FaultKind::timeout : one.why,
+             one.why == FaultKind::disconnected ? std::string_view(map_failure_) : text_of(one.why), false);
+    } else if (one.due <= now || (one.due == kNever && route(one.entry.slot) != nullptr)) {
+      resend(one.entry, one.command);
+    } else {
+      parked_.push_back(std::move(one));
+    }
+  }
+}
+
+void Core::flush(Micros now) {
+  shared_.now = now;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i] != nullptr) nodes_[i]->flush();
+  }
+}
+
+Micros Core::due() const {
+  Micros due = is_cluster() && !is_refreshing_ ? refresh_at_ : kNever;
+  for (const auto& node : nodes_) {
+    if (node != nullptr) due = std::min(due, node->due());
+  }
+  for (const Parked& one : parked_) due = std::min({due, one.due, one.entry.deadline});
+  return due;
+}
+
+void Core::handle_events() {
+  std::array<epoll_event, kEventsMax> events;
+  const int count = ::epoll_wait(shared_.epoll.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event event = events[static_cast<std::size_t>(i)];
+    if (event.data.u64 != kResolverId) {
+      if (Node* const node = node_of_id(event.data.u64); node != nullptr) node->on_events(event.events);
+      continue;
+    }
+    for (Resolved& resolved : shared_.resolver.take()) {
+      if (Node* const node = node_of_id(resolved.ticket >> 32); node != nullptr) node->on_resolved(std::move(resolved));
+    }
+  }
+}
+
+void Core::turn(Micros now) {
+  shared_.now = now;
+  handle_events();
+  if (is_cluster() && !is_refreshing_ && now >= refresh_at_) begin_refresh();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {  // more may come meanwhile
+    if (nodes_[i] != nullptr) nodes_[i]->turn();
+  }
+  turn_parked();
+  drop_left();
+  tend_subscriptions();
+  flush(now);
+}
+
+std::vector<NodeState> Core::masters() const {
+  std::vector<NodeState> states;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node* const node = nodes_[i].get();
+    if (node == nullptr || node->role() != NodeRole::master) continue;
+    states.push_back({static_cast<int>(i), to_string(node->endpoint()), node->is_ready(), node->in_flight()});
+  }
+  return states;
+}
+
+// --- what nodes tell ---
+
+void Core::on_dial_due(Node& node) {
+  if (is_sentinel() && node.role() == NodeRole::master) return begin_search();
+  node.dial(node.endpoint());
+}
+
+void Core::on_ready(Node& node) {
+  tell(Event::Kind::connected, to_string(node.endpoint()), "");
+}
+
+void Core::on_lost(Node& node, const std::string& why) {
+  tell(Event::Kind::lost, to_string(node.endpoint()), why);
+  if (is_cluster()) {
+    node.drop_channels();  // another node will do
+    ask_for_refresh();
+  }
+  if (&node == watched_) {
+    const auto place = std::ranges::find(sentinels_, &node);
+    std::rotate(sentinels_.begin(), place + 1, sentinels_.end());
+    watch_sentinel(*sentinels_.front());
+  }
+}
+
+void Core::on_push(Node& node, const resp::Value& push) {
+  const std::string_view channel = channel_of(push);
+  if (channel.empty()) return;
+  const std::string_view payload = push.items[2].text;
+  if (node.role() == NodeRole::sentinel) return on_switch(channel, payload);
+  for (std::size_t i = 0; i < subscribers_.size(); ++i) {
+    if (subscribers_[i].first == channel) subscribers_[i].second(payload);
+  }
+}
+
+void Core::on_refused(Node& node, const Pending& entry, std::string_view command, std::string_view error) {
+  const FaultKind kind = kind_of_error(error);
+  if (kind == FaultKind::noscript && entry.script != kNoScript && !entry.is_reloaded) {
+    node.push_reloaded(entry, command);
+    return;
+  }
+  if (is_cluster() && !entry.is_pinned) {
+    if (redirect(node, entry, command, error) || retry(entry, command, kind)) return;
+  } else if (!is_cluster() && (kind == FaultKind::readonly || kind == FaultKind::master_down)) {
+    reconnect_once(node);
+  }
+  std::string text = to_string(node.endpoint()) + ": " + fit_for_log(error);
+  if (!is_cluster() && error.starts_with("MOVED ")) text += "; it is of a cluster: write redis+cluster://";
+  answer(entry, kind, text, true);
+}
+
+// A replica may have been a master when we connected; who is it now?
+void Core::reconnect_once(Node& node) {
+  if (shared_.now - reconnected_at_ < kReconnectGap) return;
+  reconnected_at_ = shared_.now;
+  node.retire();
+}
+
+void Core::on_reply(std::uint64_t tag, const Reply& reply) {
+  if (is_cluster()) return on_map(reply);
+  on_sentinel(static_cast<std::size_t>(tag), reply);
+}
+
+// --- channels ---
+
+void Core::subscribe(std::string channel, Client::Subscriber subscriber) {
+  subscribers_.emplace_back(std::move(channel), std::move(subscriber));
+  if (is_cluster()) ask_for_refresh();
+  tend_subscriptions();
+}
+
+// One node has all channels: of a cluster one that is connected, which changes when it is lost.
+void Core::tend_subscriptions() {
+  if (subscribers_.empty()) return;
+  Node* chosen = nullptr;
+  for (const auto& node : nodes_) {
+    if (node != nullptr && node->role() == NodeRole::master && node->has_channels()) chosen = node.get();
+  }
+  if (chosen == nullptr) chosen = route(kAnySlot);
+  if (chosen == nullptr) return;
+  for (const auto& subscriber : subscribers_) chosen->subscribe(subscriber.first);
+  chosen->keep_connected(true);
+}
+
+// Nodes that are masters no longer go when nothing is under way on them.
+void Core::drop_left() {
+  for (auto& node : nodes_) {
+    const bool has_left = node != nullptr && (node->role() == NodeRole::leaving || node->role() == NodeRole::asked);
+    if (has_left && node->in_flight() == 0 && !(is_refreshing_ && node->id() == asked_id_)) node.reset();
+  }
+}
+
+// --- Client ---
+
+Client::Client(Target target, ClientOptions options)
+    : core_(std::make_unique<Core>(std::move(target), std::move(options))) {}
+Client::~Client() = default;
+int Client::add_script(std::string text) { return core_->add_script(std::move(text)); }
+void Client::subscribe(std::string channel, Subscriber subscriber) {
+  core_->subscribe(std::move(channel), std::move(subscriber));
+}
+void Client::connect() { core_->connect(); }
+Sent Client::send(const Order& order, Callback done) { return core_->send(order, done); }
+void Client::flush(Micros now) { core_->flush(now); }
+int Client::descriptor() const { return core_->descriptor(); }
+Micros Client::due() const { return core_->due(); }
+void Client::turn(Micros now) { core_->turn(now); }
+const Counters& Client::counters() const { return core_->counters(); }
+std::vector<NodeState> Client::masters() const { return core_->masters(); }
+
+}  // namespace weir::redis

@@ -1,0 +1,119 @@
+// What a new connection says before any command: who we are, which database, our scripts, our channels. See node.h.
+//
+// All of it goes out at once. Where HELLO 3 is refused, the same is said once more in the words of RESP2.
+#include <algorithm>
+#include <array>
+
+#include "redis/node.h"
+
+namespace weir::redis {
+namespace {
+
+constexpr std::string_view kDefaultUser = "default";
+
+bool is_error(const resp::Value& value) { return value.type == resp::Type::error; }
+
+bool says_master(const resp::Value& value) {
+  return value.type == resp::Type::array && !value.items.empty() && value.items[0].text == "master";
+}
+
+
+}  // namespace
+
+void Node::push_own(Purpose purpose, std::span<const std::string_view> words, std::int16_t script) {
+  queue_.push({.script = script, .purpose = purpose}, words);
+  if (state_ == State::greeting) ++greetings_left_;
+}
+
+void Node::greet() {
+  const bool is_sentinel = role_ == NodeRole::sentinel;
+  const Credentials& own = is_sentinel ? shared_.target.sentinel_credentials : shared_.target.credentials;
+  const auto password = read_password(own);
+  if (!password) return lose({FaultKind::noauth, password.error().message});
+  greetings_left_ = 0;
+  has_password_ = own.are_given();
+  hello_refusal_.clear();
+  const std::string_view user = own.user.empty() ? kDefaultUser : std::string_view(own.user);
+  if (!is_resp2_ && own.are_given()) {
+    push_own(Purpose::hello, std::array<std::string_view, 5>{"HELLO", "3", "AUTH", user, *password});
+  } else if (!is_resp2_) {
+    push_own(Purpose::hello, std::array<std::string_view, 2>{"HELLO", "3"});
+  } else if (own.are_given() && own.user.empty()) {
+    push_own(Purpose::auth, std::array<std::string_view, 2>{"AUTH", *password});
+  } else if (own.are_given()) {
+    push_own(Purpose::auth, std::array<std::string_view, 3>{"AUTH", user, *password});
+  }
+  push_own(Purpose::set_name, std::array<std::string_view, 3>{"CLIENT", "SETNAME", shared_.options.name});
+  if (!is_sentinel) {
+    if (shared_.target.db != 0) {
+      const std::string db = std::to_string(shared_.target.db);
+      push_own(Purpose::select, std::array<std::string_view, 2>{"SELECT", db});
+    }
+    if (shared_.target.layout == Layout::sentinel) push_own(Purpose::role, std::array<std::string_view, 1>{"ROLE"});
+    load_scripts();
+  }
+  for (const std::string& channel : channels_) {
+    if (is_resp2_ && !is_sentinel) continue;  // other replies could not be told from messages
+    push_own(Purpose::subscribe, std::array<std::string_view, 2>{"SUBSCRIBE", channel});
+  }
+}
+
+void Node::load_scripts() {
+  for (std::size_t i = 0; i < shared_.scripts.size(); ++i) {
+    push_own(Purpose::load_script, std::array<std::string_view, 3>{"SCRIPT", "LOAD", shared_.scripts[i].text},
+             static_cast<std::int16_t>(i));
+    ++shared_.counters.script_loads;
+  }
+}
+
+void Node::on_greeting(const Pending& entry, const resp::Value& value) {
+  --greetings_left_;
+  if (entry.purpose == Purpose::hello && is_error(value)) judge_hello(value);
+  if (is_lost_) return;
+  const bool is_needed =
+      entry.purpose != Purpose::hello && entry.purpose != Purpose::set_name && entry.purpose != Purpose::subscribe;
+  if (is_needed && is_error(value) && hello_refusal_.empty()) {
+    return refuse_greeting(kind_of_error(value.text), value.text);
+  }
+  if (entry.purpose == Purpose::role && hello_refusal_.empty() && !says_master(value)) {
+    return refuse_greeting(FaultKind::readonly, "it is not the master");
+  }
+  if (greetings_left_ == 0) end_greeting();
+}
+
+void Node::judge_hello(const resp::Value& value) {
+  const FaultKind kind = kind_of_error(value.text);
+  // Valkey does not tell strangers that it does not know HELLO; of our password that says nothing.
+  const bool is_of_password = kind == FaultKind::noauth && (!has_password_ || value.text.starts_with("WRONGPASS"));
+  const bool is_final = kind == FaultKind::noauth ? is_of_password : kind != FaultKind::error;
+  if (is_final) return refuse_greeting(kind, value.text);
+  hello_refusal_ = fit_for_log(value.text);
+}
+
+void Node::end_greeting() {
+  if (!hello_refusal_.empty()) {
+    is_resp2_ = true;
+    greet();
+    return;
+  }
+  state_ = State::ready;
+  ready_since_ = shared_.now;
+  has_failed_ = false;
+  ++shared_.counters.connects;
+  Queue waiting = std::exchange(backlog_, {});
+  waiting.for_each([&](const Pending& entry, std::string_view command, bool) {
+    if (!entry.is_answered) queue_.push_bytes(entry, command);
+  });
+  host_.on_ready(*this);
+}
+
+void Node::refuse_greeting(FaultKind kind, const std::string& text) { lose({kind, fit_for_log(text)}); }
+
+void Node::subscribe(const std::string& channel) {
+  if (std::ranges::find(channels_, channel) != channels_.end()) return;
+  channels_.push_back(channel);
+  const std::array<std::string_view, 2> words{"SUBSCRIBE", channel};
+  if (state_ == State::ready && !is_resp2_) queue_.push({.purpose = Purpose::subscribe}, words);
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,268 @@
+// Dialling, losing and dialling again. See node.h.
+#include "redis/node.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::redis {
+namespace {
+
+// After a refusal that will pass by itself, such as LOADING, the server is there: no need to wait longer and longer.
+constexpr Micros kSoonMin{50'000};
+constexpr Micros kSoonMax{200'000};
+// A connection that has lasted so long was a good one.
+constexpr Micros kProvenAfter{1'000'000};
+
+bool passes_soon(FaultKind kind) {
+  return kind == FaultKind::loading || kind == FaultKind::busy || kind == FaultKind::readonly;
+}
+
+}  // namespace
+
+Node::Node(NodeHost& host, Shared& shared, std::uint64_t id, Endpoint endpoint, NodeRole role)
+    : host_(host),
+      shared_(shared),
+      id_(id),
+      endpoint_(std::move(endpoint)),
+      role_(role),
+      backoff_(shared.options.backoff_first, shared.options.backoff_most) {}
+
+Node::~Node() = default;
+
+void Node::want() {
+  if (state_ == State::idle) wait_until(dial_at_);
+}
+
+void Node::wait_until(Micros when) {
+  state_ = State::waiting;
+  dial_at_ = when;
+}
+
+void Node::keep_connected(bool is_kept) {
+  is_kept_ = is_kept;
+  if (is_kept) want();
+}
+
+void Node::dial(Endpoint endpoint) {
+  endpoint_ = std::move(endpoint);
+  ++shared_.counters.dials;
+  ++dial_number_;
+  state_ = State::resolving;
+  connect_by_ = shared_.now + shared_.options.connect_timeout;
+  if (auto known = Resolver::known(endpoint_)) return on_resolved({dial_number_, *std::move(known), {}});
+  shared_.resolver.ask(endpoint_, (id_ << 32) | (dial_number_ & 0xFFFFFFFFU));
+}
+
+void Node::cannot_dial(FaultKind kind, const std::string& why) { lose({kind, why}); }
+
+void Node::on_resolved(Resolved resolved) {
+  if (state_ != State::resolving || (resolved.ticket & 0xFFFFFFFFU) != (dial_number_ & 0xFFFFFFFFU)) return;
+  if (resolved.addresses.empty()) return lose({FaultKind::disconnected, resolved.failure});
+  addresses_ = std::move(resolved.addresses);
+  address_at_ = 0;
+  try_address();
+}
+
+std::unique_ptr<TlsStream> Node::open_tls(std::string& failure) {
+  if (shared_.tls == nullptr || shared_.tls->has_changed()) {
+    auto loaded = load_tls(shared_.target.tls);
+    if (!loaded) {
+      failure = loaded.error().message;
+      return nullptr;
+    }
+    shared_.tls = *std::move(loaded);
+  }
+  auto stream = shared_.tls->open(endpoint_.host);
+  if (stream == nullptr) failure = "there is no memory for TLS";
+  return stream;
+}
+
+// The addresses of a name are tried in turn; each has the time that one may take.
+void Node::try_address() {
+  std::string failure;
+  while (address_at_ < addresses_.size()) {
+    std::unique_ptr<TlsStream> tls;
+    if (shared_.target.tls.is_on && (tls = open_tls(failure)) == nullptr) break;
+    state_ = State::connecting;
+    connect_by_ = shared_.now + shared_.options.connect_timeout;
+    watched_ = 0;
+    const Wire::Step step = wire_.open(addresses_[address_at_++], std::move(tls));
+    if (step == Wire::Step::failed) {
+      failure = wire_.failure();
+      continue;
+    }
+    watch();
+    if (step == Wire::Step::done) connected();
+    return;
+  }
+  lose({FaultKind::disconnected, failure});
+}
+
+void Node::watch() {
+  if (!wire_.is_open()) return;
+  const bool wants_write = wire_.wants_write() || (state_ >= State::greeting && queue_.has_unsent());
+  const std::uint32_t wanted = EPOLLIN | (wants_write ? EPOLLOUT : 0U);
+  if (wanted == watched_) return;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.u64 = id_;
+  ::epoll_ctl(shared_.epoll.get(), watched_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, wire_.descriptor(), &event);
+  watched_ = wanted;
+}
+
+void Node::connected() {
+  state_ = State::greeting;
+  connect_by_ = shared_.now + shared_.options.connect_timeout;
+  heard_at_ = shared_.now;
+  in_.clear();
+  in_at_ = 0;
+  lean_tries_ = 0;
+  parser_ = {};
+  loading_.clear();
+  is_proven_ = is_retiring_ = is_resp2_ = has_heard_ = false;
+  is_quiet_ = true;
+  hello_refusal_.clear();
+  greet();
+  flush();
+}
+
+void Node::on_events(std::uint32_t events) {
+  if (state_ == State::connecting) {
+    const Wire::Step step = wire_.advance();
+    if (step == Wire::Step::failed) {
+      if (address_at_ < addresses_.size()) return try_address();
+      return lose({FaultKind::disconnected, wire_.failure()});
+    }
+    if (step == Wire::Step::again) return watch();
+    connected();
+    if (state_ < State::greeting) return;
+  }
+  if (state_ < State::greeting) return;
+  if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) read();
+  if (state_ >= State::greeting) flush();
+}
+
+void Node::turn() {
+  const Micros now = shared_.now;
+  expire();
+  if ((state_ == State::connecting || state_ == State::greeting) && now >= connect_by_) {
+    if (state_ == State::connecting && address_at_ < addresses_.size()) return try_address();
+    return lose({FaultKind::disconnected, state_ == State::connecting ? "cannot connect: no answer in time"
+                                                                      : "the greeting was not answered in time"});
+  }
+  if (state_ == State::resolving && now >= connect_by_) {
+    return lose({FaultKind::disconnected, "the name " + endpoint_.host + " was not looked up in time"});
+  }
+  ping();
+  if (now >= silent_at()) return lose({FaultKind::disconnected, "nothing was heard from the server for too long"});
+  if (state_ == State::ready && is_retiring_ && queue_.empty()) {
+    backoff_.reset();
+    wire_.close();
+    state_ = State::idle;
+    dial_at_ = now;
+    is_retiring_ = false;
+    want();
+  }
+  if (state_ == State::waiting && now >= dial_at_) {
+    state_ = State::addressing;
+    host_.on_dial_due(*this);
+  }
+}
+
+Micros Node::due() const {
+  Micros due = std::min({earliest_, silent_at(), ping_at()});
+  if (state_ == State::waiting) due = std::min(due, dial_at_);
+  if (state_ == State::resolving || state_ == State::connecting || state_ == State::greeting) {
+    due = std::min(due, connect_by_);
+  }
+  return due;
+}
+
+bool Node::is_hopeless(Micros deadline) const {
+  return state_ == State::waiting && has_failed_ && deadline <= std::min(dial_at_, host_.hope());
+}
+
+// lose()
+//
+// The connection, or the try to make one. What had left may have been executed, so its fate is told; what had not waits
+// for the next connection, if that can come in time.
+void Node::lose(Failure failure) {
+  const bool was_ready = state_ == State::ready;
+  const bool was_good = is_proven_ || (was_ready && shared_.now - ready_since_ >= kProvenAfter);
+  if (was_ready) ++shared_.counters.lost;
+  is_lost_ = true;
+  wire_.close();
+  last_failure_ = std::move(failure);
+  if (!hello_refusal_.empty()) last_failure_.text += ", after HELLO was answered: " + std::exchange(hello_refusal_, {});
+  last_failure_.text = to_string(endpoint_) + ": " + last_failure_.text;
+  has_failed_ = true;
+  state_ = State::idle;
+  is_retiring_ = is_proven_ = false;
+  if (was_ready && was_good) backoff_.reset();
+  dial_at_ = shared_.now +
+             (passes_soon(last_failure_.kind) ? shared_.dice.between(kSoonMin, kSoonMax) : backoff_.next(shared_.dice));
+  take_back_unsent();
+  host_.on_lost(*this, last_failure_.text);
+  if (state_ == State::idle && (is_kept_ || !backlog_.empty())) want();
+  answer_hopeless();
+}
+
+void Node::take_back_unsent() {
+  Queue waiting = std::exchange(backlog_, {});
+  const auto keep = [&](const Pending& entry, std::string_view command) {
+    if (!entry.is_answered && entry.purpose == Purpose::command) backlog_.push_bytes(entry, command);
+  };
+  std::vector<Farewell> farewells;
+  queue_.for_each([&](const Pending& entry, std::string_view command, bool was_sent) {
+    if (!was_sent) return keep(entry, command);
+    if (!entry.is_answered && entry.purpose == Purpose::command) farewells.push_back({entry.done, true, FaultKind::disconnected});
+  });
+  waiting.for_each([&](const Pending& entry, std::string_view command, bool) { keep(entry, command); });
+  queue_.clear();
+  bid(farewells, std::string(last_failure_.text));
+}
+
+void Node::answer_hopeless() {
+  if (state_ != State::waiting) return;
+  std::vector<Farewell> farewells;
+  backlog_.for_each([&](Pending& entry, std::string_view, bool) {
+    if (entry.is_answered || !is_hopeless(entry.deadline)) return;
+    entry.is_answered = true;
+    if (entry.purpose == Purpose::command) farewells.push_back({entry.done, false, last_failure_.kind});
+  });
+  if (farewells.empty()) return;
+  backlog_.drop_unsent_answered();
+  bid(farewells, std::string(last_failure_.text));
+}
+
+void Node::retire() {
+  if (state_ == State::ready) is_retiring_ = true;
+}
+
+void Node::move_to(Endpoint endpoint, const std::string& why) {
+  if (endpoint == endpoint_ && state_ >= State::connecting) return;
+  backoff_.reset();
+  if (state_ >= State::greeting) lose({FaultKind::disconnected, why});
+  wire_.close();
+  backoff_.reset();
+  dial(std::move(endpoint));
+}
+
+void Node::end() {
+  is_kept_ = false;
+  std::vector<Farewell> farewells;
+  for (Queue* queue : {&queue_, &backlog_}) {
+    queue->for_each([&](const Pending& entry, std::string_view, bool was_sent) {
+      if (entry.is_answered || entry.purpose != Purpose::command) return;
+      farewells.push_back({entry.done, was_sent, FaultKind::disconnected});
+    });
+    queue->clear();
+  }
+  wire_.close();
+  state_ = State::idle;
+  bid(farewells, "the client has ended");
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,43 @@
+// The file that a password stands in, read anew each time, so that it can be changed without a restart. See url.h;
+// tested by url_test.cc and client_test.cc.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "redis/url.h"
+#include "server/descriptor.h"
+
+namespace weir::redis {
+namespace {
+
+tl::unexpected<Error> bad_file(const std::string& file, const std::string& what) {
+  return fail(ErrorCode::unavailable, "the password file " + file + " " + what);
+}
+
+}  // namespace
+
+Result<std::string> read_password(const Credentials& credentials) {
+  if (credentials.password_file.empty()) return credentials.password;
+  const std::string& name = credentials.password_file;
+  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
+  if (!file) return bad_file(name, std::string("cannot be opened: ") + std::strerror(errno));
+  std::string text(kPasswordMax + 2, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return bad_file(name, std::string("cannot be read: ") + std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  if (text.size() > kPasswordMax) return bad_file(name, "holds more than 4096 bytes; write the password alone");
+  if (text.empty()) return bad_file(name, "is empty; write the password into it");
+  return text;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,76 @@
+// Finding the master by asking sentinels in turn, and hearing of another at once. See core.h.
+//
+// Sentinels are nodes like others; one of them is kept connected and listened to. Tested by sentinel_test.cc.
+#include <algorithm>
+
+#include "redis/core.h"
+
+namespace weir::redis {
+
+void Core::make_sentinels() {
+  for (const Endpoint& endpoint : shared_.target.endpoints) {
+    sentinels_.push_back(&make_node(endpoint, NodeRole::sentinel));
+  }
+}
+
+void Core::begin_search() {
+  is_searching_ = true;
+  searched_ = sentinels_;
+  search_at_ = 0;
+  search_failure_ = "no sentinel was asked";
+  ask_next_sentinel();
+}
+
+void Core::ask_next_sentinel() {
+  if (search_at_ == searched_.size()) {
+    is_searching_ = false;
+    return nodes_.front()->cannot_dial(FaultKind::disconnected, "no sentinel tells where it is: " + search_failure_);
+  }
+  const std::size_t index = search_at_++;
+  const std::array<std::string_view, 3> words{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", shared_.target.master_name};
+  searched_[index]->push({.done = {this, index}, .deadline = shared_.now + shared_.options.sentinel_timeout}, words);
+}
+
+void Core::on_sentinel(std::size_t index, const Reply& reply) {
+  if (!is_searching_ || index + 1 != search_at_) return;
+  const auto endpoint = reply.is_ok() ? read_master_address(*reply.value) : std::nullopt;
+  if (!endpoint) {
+    search_failure_ = reply.is_ok() ? "the name " + shared_.target.master_name + " is not known to " +
+                                          to_string(searched_[index]->endpoint())
+                                    : std::string(reply.fault->text);
+    return ask_next_sentinel();
+  }
+  is_searching_ = false;
+  const auto place = std::ranges::find(sentinels_, searched_[index]);
+  std::rotate(sentinels_.begin(), place, place + 1);
+  watch_sentinel(*sentinels_.front());
+  Node& master = *nodes_.front();
+  if (*endpoint != master.endpoint()) tell(Event::Kind::moved, to_string(*endpoint), "a sentinel says so");
+  master.dial(*endpoint);
+}
+
+// One of them is listened to as long as it is connected.
+void Core::watch_sentinel(Node& node) {
+  if (watched_ == &node) return;
+  if (watched_ != nullptr) {
+    watched_->keep_connected(false);
+    watched_->drop_channels();
+  }
+  watched_ = &node;
+  node.subscribe(std::string(kSwitchMaster));
+  node.subscribe(std::string(kPromotedSlave));
+  node.keep_connected(true);
+}
+
+// The sentinel that leads a failover tells of a switch only at its end, seconds after the new master was made one, but of
+// that at once.
+void Core::on_switch(std::string_view channel, std::string_view payload) {
+  const std::string& name = shared_.target.master_name;
+  const auto endpoint = channel == kPromotedSlave ? read_promotion(payload, name) : read_switch(payload, name);
+  if (!endpoint) return;
+  is_searching_ = false;
+  tell(Event::Kind::moved, to_string(*endpoint), "a sentinel tells of a new master");
+  nodes_.front()->move_to(*endpoint, "the master is now " + to_string(*endpoint));
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,262 @@
+// Commands out, replies in, and who waits no longer. See node.h.
+//
+// Callbacks may send: whatever calls them has finished with the queues before.
+#include <algorithm>
+#include <array>
+
+#include "redis/node.h"
+#include "resp/integers.h"
+
+namespace weir::redis {
+namespace {
+
+constexpr int kLeanTriesMax = 3;
+constexpr Micros kPingPeriod{3'000'000};
+constexpr std::size_t kInputIdle = std::size_t{256} << 10;
+
+void tell(const Callback& done, const Reply& reply) {
+  if (done.receiver != nullptr) done.receiver->on_reply(done.tag, reply);
+}
+
+}  // namespace
+
+void Node::bid(std::vector<Farewell>& farewells, std::string_view text) {
+  for (const Farewell& farewell : farewells) {
+    const Fault fault{farewell.kind, text, farewell.was_sent};
+    tell(farewell.done, {.fault = &fault});
+  }
+  farewells.clear();
+}
+
+// admit()
+//
+// Whether there is room, and hope, for one more; else it is answered.
+bool Node::admit(Pending& entry) {
+  const bool is_full =
+      in_flight() >= shared_.options.commands_max || queue_.bytes() + backlog_.bytes() >= shared_.options.bytes_max;
+  if (!is_full && !is_hopeless(entry.deadline)) {
+    earliest_ = std::min(earliest_, entry.deadline);
+    return true;
+  }
+  const std::string text = is_full ? to_string(endpoint_) + ": too much is under way" : last_failure_.text;
+  const Fault fault{is_full ? FaultKind::crowded : last_failure_.kind, text, false};
+  tell(entry.done, {.fault = &fault});
+  return false;
+}
+
+bool Node::push(Pending entry, std::span<const std::string_view> words) {
+  if (!admit(entry)) return false;
+  const bool is_on_its_way = state_ == State::ready && !is_retiring_;
+  Queue& queue = is_on_its_way ? queue_ : backlog_;
+  if (entry.script == kNoScript) {
+    queue.push(entry, words);
+  } else {
+    queue.push_script(entry, shared_.scripts[static_cast<std::size_t>(entry.script)].sha, words);
+  }
+  want();
+  return true;
+}
+
+bool Node::push_bytes(Pending entry, std::string_view command, bool is_asking) {
+  if (!admit(entry)) return false;
+  Queue& queue = state_ == State::ready && !is_retiring_ ? queue_ : backlog_;
+  const std::array<std::string_view, 1> asking{"ASKING"};
+  if (is_asking) queue.push({.deadline = entry.deadline, .purpose = Purpose::asking}, asking);
+  queue.push_bytes(entry, command);
+  want();
+  return true;
+}
+
+bool Node::push_reloaded(Pending entry, std::string_view command) {
+  entry.is_reloaded = true;
+  if (state_ != State::ready || is_retiring_) return push_bytes(entry, command, false);  // the greeting loads it
+  if (std::ranges::find(loading_, entry.script) == loading_.end()) {
+    loading_.push_back(entry.script);
+    ++shared_.counters.script_loads;
+    const std::string_view text = shared_.scripts[static_cast<std::size_t>(entry.script)].text;
+    push_own(Purpose::load_script, std::array<std::string_view, 3>{"SCRIPT", "LOAD", text}, entry.script);
+  }
+  return push_bytes(entry, command, false);
+}
+
+void Node::flush() {
+  if (state_ < State::greeting) return;
+  if (is_quiet_ && !queue_.empty()) {
+    heard_at_ = shared_.now;
+    is_quiet_ = false;
+  }
+  if (queue_.has_unsent() || wire_.wants_write()) {
+    std::size_t taken = 0;
+    const Wire::Step step = wire_.write(queue_.unsent(), taken);
+    queue_.note_sent(taken);
+    shared_.counters.bytes_sent += taken;
+    if (step == Wire::Step::failed) return lose({FaultKind::disconnected, wire_.failure()});
+  }
+  watch();
+}
+
+void Node::read() {
+  const std::size_t before = in_.size();
+  const Wire::Step step = wire_.read(in_);
+  shared_.counters.bytes_received += in_.size() - before;
+  if (in_.size() > before) {
+    heard_at_ = shared_.now;
+    has_heard_ = true;
+  }
+  is_lost_ = false;
+  read_replies();
+  if (is_lost_ || step != Wire::Step::failed) return;
+  const bool may_be_tls = !has_heard_ && !shared_.target.tls.is_on;
+  lose({FaultKind::disconnected, wire_.failure() + (may_be_tls ? "; if it speaks TLS, write rediss://" : "")});
+}
+
+void Node::read_replies() {
+  while (!is_lost_ && in_at_ < in_.size() && read_reply()) {
+  }
+  if (is_lost_) return;
+  if (queue_.empty()) is_quiet_ = true;
+  if (in_at_ == in_.size()) {
+    in_.clear();
+    if (in_.capacity() > kInputIdle) in_.shrink_to_fit();
+  } else {
+    in_.erase(0, in_at_);
+  }
+  in_at_ = 0;
+}
+
+// read_reply()
+//
+// One of them; false if it has not come whole.
+bool Node::read_reply() {
+  const std::string_view input = std::string_view(in_).substr(in_at_);
+  const bool is_lean = queue_.is_front_sent() && queue_.front().reading == Reading::integers;
+  if (is_lean && lean_tries_ < kLeanTriesMax) {
+    const resp::IntegersReply lean = resp::read_integers(input, integers_);
+    if (lean.status == resp::IntegersReply::Status::done) {
+      in_at_ += lean.consumed;
+      lean_tries_ = 0;
+      take_integers();
+      return true;
+    }
+    if (lean.status == resp::IntegersReply::Status::need_more) {
+      ++lean_tries_;
+      return false;
+    }
+    lean_tries_ = kLeanTriesMax;
+  }
+  const resp::ParsedReply reply = parser_.parse(input);
+  if (reply.status == resp::Status::need_more) return false;
+  if (reply.status == resp::Status::bad) {
+    lose({FaultKind::disconnected, "this is not Redis: " + reply.reason});
+    return false;
+  }
+  in_at_ += reply.consumed;
+  lean_tries_ = 0;
+  return take_reply(reply.value);
+}
+
+// A message of a channel, which RESP2 sends as an array.
+bool Node::is_subscribed_by(const resp::Value& push) const {
+  if (push.items.empty()) return false;
+  return push.type == resp::Type::push || (is_resp2_ && !channels_.empty() && push.type == resp::Type::array &&
+                                           (push.items[0].text == "message" || push.items[0].text == "subscribe"));
+}
+
+bool Node::take_reply(const resp::Value& value) {
+  if (value.type == resp::Type::push || is_subscribed_by(value)) {
+    const bool is_confirmed = !value.items.empty() && value.items[0].text == "subscribe" && queue_.is_front_sent() &&
+                              queue_.front().purpose == Purpose::subscribe;
+    if (!is_confirmed) {
+      host_.on_push(*this, value);
+      return !is_lost_;
+    }
+  }
+  if (!queue_.is_front_sent()) {
+    lose({FaultKind::disconnected, "this is not Redis: it answers what was not asked"});
+    return false;
+  }
+  const Pending entry = queue_.front();
+  const bool is_refused = value.type == resp::Type::error && entry.purpose == Purpose::command && !entry.is_answered;
+  if (is_refused) command_.assign(queue_.front_bytes());
+  queue_.pop();
+  if (is_refused) {
+    note_heard(entry);
+    host_.on_refused(*this, entry, command_, value.text);
+  } else {
+    take_value(entry, value);
+  }
+  return !is_lost_;
+}
+
+void Node::note_heard(const Pending& entry) {
+  if (entry.purpose != Purpose::command) return;
+  ++(entry.is_answered ? shared_.counters.late_replies : shared_.counters.replies);
+  if (!is_proven_) backoff_.reset();
+  is_proven_ = true;
+}
+
+void Node::take_value(const Pending& entry, const resp::Value& value) {
+  note_heard(entry);
+  if (entry.purpose == Purpose::load_script) std::erase(loading_, entry.script);
+  if (state_ == State::greeting) {
+    on_greeting(entry, value);
+  } else if (entry.purpose == Purpose::command && !entry.is_answered) {
+    tell(entry.done, {.value = &value});
+  }
+}
+
+void Node::take_integers() {
+  const Pending entry = queue_.front();
+  queue_.pop();
+  note_heard(entry);
+  if (!entry.is_answered) tell(entry.done, {.integers = integers_});
+}
+
+// expire()
+//
+// All whose deadline has passed, wherever they stand. The earliest deadline is only looked for anew when it has passed;
+// that of a command that was answered makes one look in vain.
+void Node::expire() {
+  const Micros now = shared_.now;
+  if (now < earliest_) return;
+  earliest_ = kNever;
+  std::vector<Farewell> farewells = std::exchange(farewells_, {});
+  for (Queue* queue : {&queue_, &backlog_}) {
+    bool has_unsent = false;
+    queue->for_each([&](Pending& entry, std::string_view, bool was_sent) {
+      if (entry.is_answered) return;
+      if (entry.deadline > now) {
+        earliest_ = std::min(earliest_, entry.deadline);
+        return;
+      }
+      entry.is_answered = true;
+      has_unsent = has_unsent || !was_sent;
+      if (entry.purpose == Purpose::command) farewells.push_back({entry.done, was_sent, entry.refusal});
+    });
+    if (has_unsent) queue->drop_unsent_answered();
+  }
+  if (queue_.empty()) is_quiet_ = true;
+  shared_.counters.timeouts += farewells.size();
+  bid(farewells, "no answer in time");
+  if (farewells_.empty()) farewells_ = std::move(farewells);
+}
+
+// ping()
+//
+// Who only listens would not notice that the other side is gone.
+void Node::ping() {
+  if (shared_.now < ping_at()) return;
+  push_own(Purpose::ping, std::array<std::string_view, 1>{"PING"});
+}
+
+Micros Node::ping_at() const {
+  const bool is_listening = state_ == State::ready && !channels_.empty() && queue_.empty();
+  return is_listening ? heard_at_ + kPingPeriod : kNever;
+}
+
+Micros Node::silent_at() const {
+  const bool is_awaiting = state_ == State::ready && !is_quiet_ && !queue_.empty();
+  return is_awaiting ? heard_at_ + shared_.options.silence : kNever;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,209 @@
+// TLS by OpenSSL, which is seen here alone, through buffers in memory. See tls.h.
+#include "redis/tls.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <utility>
+
+namespace weir::redis {
+namespace {
+
+struct FreeSsl {
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+struct FreeSslContext {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+
+std::string openssl_words() {
+  const char* const why = ERR_reason_error_string(ERR_peek_last_error());
+  return why != nullptr ? why : "the server hung up";
+}
+
+class OpenSslStream final : public TlsStream {
+ public:
+  explicit OpenSslStream(SSL* ssl) : ssl_(ssl) {}
+
+  // A name is checked as one, an address as one.
+  bool expect(const std::string& host, bool is_verified) {
+    in6_addr address{};
+    const bool is_address =
+        inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
+    if (!is_address && SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) != 1) return false;
+    if (!is_verified) return true;
+    if (is_address) return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) == 1;
+    return SSL_set1_host(ssl_.get(), host.c_str()) == 1;
+  }
+
+  bool attach() {
+    BIO* const in = BIO_new(BIO_s_mem());
+    BIO* const out = BIO_new(BIO_s_mem());
+    if (in == nullptr || out == nullptr) {
+      BIO_free(in);
+      BIO_free(out);
+      return false;
+    }
+    SSL_set_bio(ssl_.get(), in, out);
+    SSL_set_connect_state(ssl_.get());
+    return true;
+  }
+
+  Step handshake() override {
+    ERR_clear_error();
+    const Step step = step_of(SSL_do_handshake(ssl_.get()));
+    const long verdict = SSL_get_verify_result(ssl_.get());
+    if (step == Step::failed && verdict != X509_V_OK) failure_ = X509_verify_cert_error_string(verdict);
+    return step;
+  }
+
+  void take_in(std::string_view cipher) override {
+    while (!cipher.empty()) {
+      const int size = BIO_write(SSL_get_rbio(ssl_.get()), cipher.data(), int_of(cipher.size()));
+      if (size <= 0) return;
+      cipher.remove_prefix(static_cast<std::size_t>(size));
+    }
+  }
+
+  Step read(std::string& plain) override {
+    std::array<char, 16 << 10> room;
+    while (true) {
+      ERR_clear_error();
+      const int size = SSL_read(ssl_.get(), room.data(), int_of(room.size()));
+      if (const Step step = step_of(size); step != Step::done) return step;
+      plain.append(room.data(), static_cast<std::size_t>(size));
+    }
+  }
+
+  bool write(std::string_view plain) override {
+    while (!plain.empty()) {
+      ERR_clear_error();
+      const int size = SSL_write(ssl_.get(), plain.data(), int_of(plain.size()));
+      if (step_of(size) != Step::done) return false;  // memory takes all there is
+      plain.remove_prefix(static_cast<std::size_t>(size));
+    }
+    return true;
+  }
+
+  void move_output(std::string& cipher) override {
+    BIO* const out = SSL_get_wbio(ssl_.get());
+    char* bytes = nullptr;
+    const long size = BIO_get_mem_data(out, &bytes);
+    if (size > 0) cipher.append(bytes, static_cast<std::size_t>(size));
+    (void)BIO_reset(out);
+  }
+
+  const std::string& failure() const override { return failure_; }
+
+ private:
+  static int int_of(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
+
+  Step step_of(int result) {
+    if (result > 0) return Step::done;
+    const int why = SSL_get_error(ssl_.get(), result);
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return Step::again;
+    failure_ = why == SSL_ERROR_ZERO_RETURN ? "the server has ended TLS" : openssl_words();
+    return Step::failed;
+  }
+
+  std::unique_ptr<SSL, FreeSsl> ssl_;
+  std::string failure_;
+};
+
+// Which files they are now, links followed.
+std::string look_at(const TlsSettings& settings) {
+  std::string seen;
+  for (const std::string* file : {&settings.ca, &settings.certificate, &settings.key}) {
+    struct stat about {};
+    if (file->empty() || ::stat(file->c_str(), &about) != 0) {
+      seen += "none;";
+      continue;
+    }
+    for (const auto number : {static_cast<std::int64_t>(about.st_ino), static_cast<std::int64_t>(about.st_mtim.tv_sec),
+                              static_cast<std::int64_t>(about.st_mtim.tv_nsec), std::int64_t{about.st_size}}) {
+      seen += std::to_string(number) + ';';
+    }
+  }
+  return seen;
+}
+
+class OpenSslContext final : public TlsContext {
+ public:
+  OpenSslContext(TlsSettings settings, SSL_CTX* context)
+      : settings_(std::move(settings)), seen_(look_at(settings_)), context_(context) {}
+
+  SSL_CTX* get() const { return context_.get(); }
+  bool has_changed() const override { return look_at(settings_) != seen_; }
+
+  std::unique_ptr<TlsStream> open(const std::string& host) const override {
+    SSL* const ssl = SSL_new(context_.get());
+    if (ssl == nullptr) return nullptr;
+    auto stream = std::make_unique<OpenSslStream>(ssl);
+    const std::string& name = settings_.server_name.empty() ? host : settings_.server_name;
+    if (!stream->attach() || !stream->expect(name, settings_.is_verified)) return nullptr;
+    return stream;
+  }
+
+ private:
+  const TlsSettings settings_;
+  const std::string seen_;
+  const std::unique_ptr<SSL_CTX, FreeSslContext> context_;
+};
+
+tl::unexpected<Error> bad_setting(const char* name, const std::string& file, const char* what) {
+  return fail(ErrorCode::invalid_argument, std::string(name) + "=" + file + " " + what + ": " + openssl_words());
+}
+
+// A key with a passphrase is no key: nobody is there to type it.
+int no_passphrase(char*, int, int, void*) { return 0; }
+
+Result<void> load_files(SSL_CTX* context, const TlsSettings& settings) {
+  SSL_CTX_set_verify(context, settings.is_verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+  if (settings.ca.empty()) {
+    SSL_CTX_set_default_verify_paths(context);
+  } else if (SSL_CTX_load_verify_file(context, settings.ca.c_str()) != 1) {
+    return bad_setting("ca", settings.ca, "holds no certificate that can be read");
+  }
+  if (settings.certificate.empty()) return {};
+  if (SSL_CTX_use_certificate_chain_file(context, settings.certificate.c_str()) != 1) {
+    return bad_setting("cert", settings.certificate, "holds no certificate that can be read");
+  }
+  if (SSL_CTX_use_PrivateKey_file(context, settings.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(context) != 1) {
+    return bad_setting("key", settings.key, "holds no key, without a passphrase, that fits the certificate");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TlsContext>> load_tls(const TlsSettings& settings) {
+  ERR_clear_error();
+  SSL_CTX* const raw = SSL_CTX_new(TLS_client_method());
+  if (raw == nullptr) return fail(ErrorCode::unavailable, "OpenSSL cannot be started");
+  const auto context = std::make_shared<const OpenSslContext>(settings, raw);
+  SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
+  SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  if (auto loaded = load_files(raw, settings); !loaded) return fail(loaded.error());
+  return context;
+}
+
+std::string name_of_script(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  std::string name;
+  for (unsigned i = 0; i < size; ++i) name += {kDigits[digest[i] >> 4], kDigits[digest[i] & 15]};
+  return name;
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,154 @@
+// Sockets that do not block. See wire.h.
+#include "redis/wire.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace weir::redis {
+namespace {
+
+constexpr std::size_t kReadPiece = std::size_t{64} << 10;
+constexpr int kReadsMax = 16;                               // in one go, so that one server does not hold up the others
+constexpr std::size_t kCipherMax = std::size_t{256} << 10;  // what TLS has made and the socket has not taken
+
+std::string why_not(const char* what, int error) { return std::string(what) + ": " + std::strerror(error); }
+
+void set_option(int socket, int level, int name, int value) {
+  (void)::setsockopt(socket, level, name, &value, sizeof value);  // a unix socket has no such thing
+}
+
+// Answers at once, and a peer that is gone is noticed though it never says so.
+void prepare(int socket, int family) {
+  if (family == AF_UNIX) return;
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 2'000);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+}  // namespace
+
+Wire::Step Wire::failed(std::string why) {
+  failure_ = std::move(why);
+  return Step::failed;
+}
+
+Wire::Step Wire::open(const SocketAddress& address, std::unique_ptr<TlsStream> tls) {
+  close();
+  tls_ = std::move(tls);
+  is_shaking_hands_ = tls_ != nullptr;
+  const int family = address.storage.ss_family;
+  socket_ = Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) return failed(why_not("no socket", errno));
+  prepare(socket_.get(), family);
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0) {
+    return is_shaking_hands_ ? shake_hands() : Step::done;
+  }
+  if (errno != EINPROGRESS) return failed(why_not("cannot connect", errno));
+  is_connecting_ = true;
+  return Step::again;
+}
+
+Wire::Step Wire::advance() {
+  if (is_connecting_) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+    if (error != 0) return failed(why_not("cannot connect", error));
+    sockaddr_storage peer{};
+    socklen_t peer_size = sizeof peer;
+    if (::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return Step::again;
+    is_connecting_ = false;
+  }
+  return is_shaking_hands_ ? shake_hands() : Step::done;
+}
+
+Wire::Step Wire::shake_hands() {
+  cipher_in_.clear();
+  const Step heard = receive(cipher_in_);
+  tls_->take_in(cipher_in_);
+  const TlsStream::Step step = tls_->handshake();
+  tls_->move_output(cipher_out_);
+  const Step sent = send_cipher();
+  if (step == TlsStream::Step::failed) return failed("TLS: " + tls_->failure());
+  if (heard == Step::failed || sent == Step::failed) return failed("TLS: " + failure_);
+  if (step == TlsStream::Step::again) return Step::again;
+  is_shaking_hands_ = false;
+  return Step::done;
+}
+
+Wire::Step Wire::receive(std::string& bytes) {
+  for (int i = 0; i < kReadsMax; ++i) {
+    std::array<char, kReadPiece> piece;
+    const ssize_t size = ::recv(socket_.get(), piece.data(), piece.size(), 0);
+    if (size == 0) return failed("the server has closed the connection");
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return Step::again;
+    if (size < 0) return failed(why_not("cannot read", errno));
+    bytes.append(piece.data(), static_cast<std::size_t>(size));
+    if (static_cast<std::size_t>(size) < kReadPiece) return Step::again;
+  }
+  return Step::again;
+}
+
+Wire::Step Wire::read(std::string& bytes) {
+  if (tls_ == nullptr) return receive(bytes);
+  cipher_in_.clear();
+  const Step heard = receive(cipher_in_);
+  tls_->take_in(cipher_in_);
+  const TlsStream::Step step = tls_->read(bytes);
+  tls_->move_output(cipher_out_);  // a key update is answered
+  if (send_cipher() == Step::failed || heard == Step::failed) return Step::failed;
+  return step == TlsStream::Step::failed ? failed("TLS: " + tls_->failure()) : Step::again;
+}
+
+Wire::Step Wire::send_cipher() {
+  std::size_t sent = 0;
+  while (sent < cipher_out_.size()) {
+    const ssize_t size = ::send(socket_.get(), cipher_out_.data() + sent, cipher_out_.size() - sent, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) break;
+    if (size < 0) return failed(why_not("cannot send", errno));
+    sent += static_cast<std::size_t>(size);
+  }
+  cipher_out_.erase(0, sent);
+  return cipher_out_.empty() ? Step::done : Step::again;
+}
+
+Wire::Step Wire::write(std::string_view bytes, std::size_t& taken) {
+  taken = 0;
+  while (tls_ == nullptr && taken < bytes.size()) {
+    const ssize_t size = ::send(socket_.get(), bytes.data() + taken, bytes.size() - taken, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return Step::again;
+    if (size < 0) return failed(why_not("cannot send", errno));
+    taken += static_cast<std::size_t>(size);
+  }
+  if (tls_ == nullptr) return Step::done;
+  if (const Step sent = send_cipher(); sent != Step::done) return sent;
+  while (taken < bytes.size()) {
+    const std::string_view piece = bytes.substr(taken, kCipherMax);
+    if (!tls_->write(piece)) return failed("TLS: " + tls_->failure());
+    taken += piece.size();
+    tls_->move_output(cipher_out_);
+    if (const Step sent = send_cipher(); sent != Step::done) return sent;
+  }
+  return Step::done;
+}
+
+void Wire::close() {
+  socket_.close();
+  tls_.reset();
+  cipher_out_.clear();
+  is_connecting_ = is_shaking_hands_ = false;
+}
+
+}  // namespace weir::redis

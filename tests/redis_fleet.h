@@ -1,0 +1,53 @@
+// A real Redis Cluster, and a master with replicas behind sentinels, for a test: on free ports of loopback.
+//
+// A cluster has three masters and a replica for each, and is only handed out when all replicas are in sync, since one that
+// is not will not take over. Sentinels are handed out when each knows the others and both replicas. Not for several
+// threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "redis_server.h"
+#include "weir/result.h"
+
+namespace weir::test {
+
+// What the server says of itself.
+bool is_master(const RedisServer& server);
+
+class RedisCluster {
+ public:
+  // With more settings for each server, such as TLS's.
+  static Result<std::unique_ptr<RedisCluster>> start(std::vector<std::string> settings = {});
+
+  RedisServer& master(std::size_t i) const { return *servers_[i]; }  // 0 to 2, as it began
+  RedisServer& replica(std::size_t i) const { return *servers_[i + 3]; }
+  std::string addresses() const;  // all six, with commas
+  // By redis-cli, which takes some seconds; 0 if all is well.
+  int reshard(std::size_t from, std::size_t to, int slots) const;
+
+ private:
+  RedisCluster() = default;
+  Result<void> form();
+  std::vector<std::unique_ptr<RedisServer>> servers_;
+};
+
+class RedisSentinels {
+ public:
+  static Result<std::unique_ptr<RedisSentinels>> start(const std::string& sentinel_password = "");
+
+  RedisServer& master() const { return *servers_[0]; }  // as it began
+  RedisServer& replica(std::size_t i) const { return *servers_[i + 1]; }
+  RedisServer& sentinel(std::size_t i) const { return *sentinels_[i]; }
+  std::string addresses() const;  // of the sentinels, with commas
+
+ private:
+  RedisSentinels() = default;
+  std::vector<std::unique_ptr<RedisServer>> servers_, sentinels_;
+};
+
+}  // namespace weir::test
