@@ -48,7 +48,7 @@ struct World {
 };
 
 // A session as a connection drives it, but for the socket.
-class Peer : private SessionOwner {
+class Peer final : private SessionOwner {
  public:
   Peer(World& world, std::unique_ptr<Session> made) : world_(world), turn_(world.limiter), session(std::move(made)) {
     session->belong_to(this);
