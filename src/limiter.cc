@@ -13,6 +13,7 @@
 
 #include "algorithm/limit.h"
 #include "find_calendar.h"
+#include "limiter_hook.h"
 #include "random_id.h"
 #include "store/memory_store.h"
 #include "sweeper.h"
@@ -20,6 +21,9 @@
 #include "wait_queue.h"
 
 namespace weir {
+
+void (*before_store)() = nullptr;
+
 namespace {
 
 std::optional<Error> refuse_limit(const Limit& limit) {
@@ -147,6 +151,11 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   }
 
   std::int64_t now() const { return clock.now().count(); }
+  // When the store is asked.
+  std::int64_t ask_at() const {
+    if (before_store != nullptr) before_store();
+    return now();
+  }
 
   bool sweep() {
     try {
@@ -203,13 +212,13 @@ Result<Decision> Limiter::check(std::string_view key, std::int64_t cost) noexcep
 }
 
 Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
-  return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->now());
+  return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->ask_at());
 }
 
 Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->charge(charges, impl_->now());
+    auto verdict = impl_->store->charge(charges, impl_->ask_at());
     impl_->hurry(charges);
     return verdict;
   });
@@ -219,7 +228,7 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->charge(charges, impl_->now(), {.name = id, .lasts = lasts});
+    auto verdict = impl_->store->charge(charges, impl_->ask_at(), {.name = id, .lasts = lasts});
     impl_->hurry(charges);
     return verdict;
   });
@@ -227,7 +236,7 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
 
 Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept {
   return guarded([&]() -> Result<Judgement> {
-    const std::int64_t now = impl_->now();
+    const std::int64_t now = impl_->ask_at();
     if (charges.size() == 1) {
       auto decision = impl_->store->check(charges[0], now);
       if (!decision) return fail(std::move(decision.error()));
@@ -246,7 +255,7 @@ Result<Verdict> Limiter::overdraw(std::span<const Charge> charges) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
-    return impl_->store->overdraw(charges, impl_->now());
+    return impl_->store->overdraw(charges, impl_->ask_at());
   });
 }
 
@@ -257,7 +266,7 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
 }
 
 Micros Limiter::check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept {
-  const std::int64_t now = impl_->now();
+  const std::int64_t now = impl_->ask_at();
   answers.resize(charges.size(), Decision{});
   // Those that must be refused part the others into runs that the store answers together.
   std::size_t from = 0;
@@ -282,7 +291,7 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     const Charge peek{.key = key, .limit = &limit, .cost = 0};
-    return impl_->store->acquire(peek, {}, impl_->now());
+    return impl_->store->acquire(peek, {}, impl_->ask_at());
   });
 }
 
@@ -290,7 +299,7 @@ Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std:
   return guarded([&]() -> Result<Decision> {
     const Charge charge{.key = key, .limit = &limit, .cost = cost};
     if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-    return impl_->store->preview(charge, impl_->now());
+    return impl_->store->preview(charge, impl_->ask_at());
   });
 }
 
@@ -308,7 +317,7 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 Result<bool> Limiter::reset(std::string_view key) noexcept {
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    auto found = impl_->store->reset(key, impl_->now());
+    auto found = impl_->store->reset(key, impl_->ask_at());
     impl_->waits->hurry(key);
     return found;
   });
@@ -330,7 +339,7 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
     if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
     const Charge charge{.key = key, .limit = &limit, .cost = cost};
-    return impl_->store->acquire(charge, id, impl_->now());
+    return impl_->store->acquire(charge, id, impl_->ask_at());
   });
 }
 
@@ -338,7 +347,7 @@ Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcep
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-    return impl_->store->release(key, id, impl_->now());
+    return impl_->store->release(key, id, impl_->ask_at());
   });
 }
 
@@ -382,7 +391,7 @@ Result<Reservation> Limiter::reserve(std::span<const Charge> charges, const Rese
     if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(charges, kReservedMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->reserve(charges, reservation.id, options.lasts, impl_->now());
+    auto verdict = impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
     if (!verdict) return fail(std::move(verdict.error()));
     reservation.verdict = *std::move(verdict);
     return reservation;
@@ -394,7 +403,7 @@ Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> act
     if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(actual, kReservedMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(actual)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->commit(actual, id, impl_->now());
+    auto verdict = impl_->store->commit(actual, id, impl_->ask_at());
     for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // who reserved too much gave permits back
     return verdict;
   });

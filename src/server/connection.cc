@@ -31,7 +31,9 @@ Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Pati
       patience_(patience),
       all_(all),
       counts_(counts),
-      since_(all.tick) {}
+      since_(all.tick) {
+  session_->belong_to(this);
+}
 
 Connection::~Connection() { all_.held -= held_; }
 
@@ -67,8 +69,11 @@ std::uint32_t Connection::interest() const {
   if (waits_to_write()) events |= EPOLLOUT;
   if (has_ended_) return events;
   if (is_closing_ || takes_input()) events |= EPOLLIN;
-  // Who has been told all that it will hear may hang up; who waits for a place gives it up. Work in pieces goes on.
-  if (session_->is_holding() && session_->due() > Micros{0}) events |= EPOLLRDHUP;
+  // Who has been told all that it will hear may hang up; who waits for a place gives it up. Work in pieces goes on, and
+  // so does what waits for a decision.
+  if (!session_->is_holding()) return events;
+  const Micros due = session_->due();
+  if (due > Micros{0} && due != kNever) events |= EPOLLRDHUP;
   return events;
 }
 
@@ -106,6 +111,7 @@ void Connection::prepare() {
   }
   tls_ = prelude_->stream();
   session_ = prelude_->make_session();
+  session_->belong_to(this);
   prelude_.reset();
   phase_ = Phase::idle;
   since_ = all_.tick;
@@ -344,6 +350,10 @@ void Connection::on_gone() { die(); }
 
 void Connection::on_tick() {
   guarded([this] { watch_patience(); });
+}
+
+void Connection::on_ready() {
+  if (!std::exchange(notes.in_ready, true)) all_.ready.push_back(this);
 }
 
 void Connection::on_due(Micros now) {

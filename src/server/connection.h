@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/bounds.h"
 #include "server/counts.h"
@@ -27,6 +28,8 @@
 
 namespace weir {
 
+class Connection;
+
 // What the connections of a loop share.
 struct Shared {
   explicit Shared(Limiter& limiter, const Bounds& with = {}, Gate* counting = nullptr)
@@ -37,14 +40,15 @@ struct Shared {
   int epoll = -1;  // the loop's, in which each connection is watched
   const Bounds bounds;
   Overload overload;
-  std::uint64_t tick = 0;     // seconds since the loop began
-  std::size_t held = 0;       // bytes in the buffers of all connections
-  std::size_t held_max = 0;   // beyond it, none may grow that holds more than a little
-  std::size_t unwritten = 0;  // bytes of answers since somebody could write: a turn must not gather too many
-  std::size_t preludes = 0;   // of this turn: those who are served already do not wait for many handshakes
+  std::uint64_t tick = 0;            // seconds since the loop began
+  std::size_t held = 0;              // bytes in the buffers of all connections
+  std::size_t held_max = 0;          // beyond it, none may grow that holds more than a little
+  std::size_t unwritten = 0;         // bytes of answers since somebody could write: a turn must not gather too many
+  std::size_t preludes = 0;          // of this turn: those who are served already do not wait for many handshakes
+  std::vector<Connection*> ready{};  // whose sessions are to be woken in this turn: what a fiber waited for has come
 };
 
-class Connection {
+class Connection final : private SessionOwner {
  public:
   Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all, DoorCounts& counts);
   Connection(const Connection&) = delete;
@@ -83,10 +87,13 @@ class Connection {
     Micros due = kNever;        // when it is in the loop's calendar
     bool in_turn = false;
     bool in_asking = false;
+    bool in_ready = false;
+    void* client = nullptr;  // what it is a part of
   };
   Notes notes{};
 
  private:
+  void on_ready() override;
   bool has_output() const { return sent_ < out_.size(); }
   bool waits_to_write() const { return has_output() || (tls_ && tls_->wants_write()); }
   bool is_midway() const { return phase() != Phase::idle || !in_.empty() || session_->is_holding(); }

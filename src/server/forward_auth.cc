@@ -66,7 +66,7 @@ HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork
   if (!answer.allowed) return write_denied(service, now);
   LimitAnswer* const queue = slowest(answer);
   if (queue == nullptr) return write_allowed(service, now);
-  const bool are_many = service.holds >= service.bounds.holds_max;
+  const bool are_many = service.all_holds() >= service.bounds.holds_max;
   if (queue->decision.delay > style_of(answer).hold_max || are_many) {
     if (are_many) service.bounds.refuse(Refused::pipeline);
     give_back_turn(call, answer.rules, service);

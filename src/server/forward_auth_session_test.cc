@@ -165,7 +165,7 @@ TEST_F(ForwardAuthSession, HoldsAnAnswerUntilItsTurn) {
   EXPECT_EQ(field(answer, "Date"), "Sun, 15 Nov 2026 12:56:45 GMT");
   EXPECT_FALSE(session->is_holding());
   EXPECT_EQ(service.holds, 0u);
-  EXPECT_TRUE(has(send(""), "ok\n")) << "and then what was pipelined behind it";
+  EXPECT_TRUE(has(kIsOnFibers ? answer : send(""), "ok\n")) << "and then what was pipelined behind it";
 }
 
 TEST_F(ForwardAuthSession, ClosesBehindAnAnswerThatWasHeld) {

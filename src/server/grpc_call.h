@@ -18,6 +18,8 @@
 
 namespace weir {
 
+class GrpcDecision;  // grpc_decision.h
+
 struct GrpcCall {
   std::int32_t stream = 0;
   GrpcHead head{};
@@ -38,6 +40,8 @@ struct GrpcCall {
   bool is_waiting = false;       // HTTP/2 has nothing to send until it is told that there is more
   bool is_foreign = false;       // to be refused in terms of HTTP
   bool has_request_end = false;  // the client sends no more
+
+  GrpcDecision* decision = nullptr;  // that it waits for
 
   GrpcCall* next = nullptr;  // among those of its connection
   GrpcCall* before = nullptr;

@@ -58,6 +58,7 @@ void GrpcSession::forget(GrpcCall* call) {
   (call->before == nullptr ? open_ : call->before->next) = call->next;
   if (call->next != nullptr) call->next->before = call->before;
   if (call->is_pending) --pending_;
+  stop_waiting(*call);
   held_ -= kGrpcCallBytes + call->in.size();
   unsent_ -= call->out.size() - call->sent;
   service_.calls.give(call);
@@ -161,13 +162,67 @@ void GrpcSession::end_request(GrpcCall& call) {
 
 void GrpcSession::run(GrpcCall& call, std::string_view message) {
   const std::size_t before = call.out.size();
+  const bool is_check = call.head.method == GrpcMethod::should_rate_limit;
   GrpcOutcome outcome;
-  if (sheds_ && call.head.method == GrpcMethod::should_rate_limit) {
-    service_.bounds.refuse(Refused::overload);
-    append_shed_rls(service_.bounds.on_overload, call.out);
+  if (sheds_ && is_check) {
+    shed(call);
+  } else if (service_.errands != nullptr && is_check) {
+    if (!decide_on_fiber(call, message, outcome)) return;
   } else {
     outcome = decide(call, message);
   }
+  answer(call, before, std::move(outcome));
+}
+
+void GrpcSession::shed(GrpcCall& call) {
+  service_.bounds.refuse(Refused::overload);
+  append_shed_rls(service_.bounds.on_overload, call.out);
+}
+
+// False if it must wait: then the request is complete, and take_decided() goes on with it.
+bool GrpcSession::decide_on_fiber(GrpcCall& call, std::string_view message, GrpcOutcome& outcome) {
+  std::unique_ptr<GrpcDecision> decision = service_.decisions.take();
+  switch (decision->start(*this, call, message)) {
+    case GrpcDecision::Started::waits:
+      call.decision = decision.release();
+      if (std::exchange(call.is_pending, false)) --pending_;
+      return false;
+    case GrpcDecision::Started::not_at_all:
+      shed(call);
+      break;
+    case GrpcDecision::Started::ended:
+      call.out.append(decision->answer());
+      outcome = std::move(decision->outcome());
+      break;
+  }
+  service_.decisions.give(std::move(decision));
+  return true;
+}
+
+// On the decision's fiber. The answer waits for wake(), which nothing of nghttp2 is around.
+void GrpcSession::on_decided(GrpcDecision& decision) {
+  decision.next = std::exchange(decided_, &decision);
+  if (owner_ != nullptr) owner_->on_ready();
+}
+
+void GrpcSession::take_decided() {
+  const std::size_t before = answered_;
+  while (decided_ != nullptr) {
+    std::unique_ptr<GrpcDecision> decision = next_decided();
+    if (GrpcCall* const call = decision->call(); call != nullptr) {
+      call->decision = nullptr;
+      const std::size_t size = call->out.size();
+      call->out.append(decision->answer());
+      answer(*call, size, std::move(decision->outcome()));
+    }
+    service_.decisions.give(std::move(decision));
+  }
+  answered_late_ += answered_ - before;
+  allowance_.earn(answered_ - before);
+}
+
+// What stands in `out` from `before` on is new.
+void GrpcSession::answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome) {
   unsent_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
   if (held() > kGrpcHeldMax) {
@@ -209,6 +264,7 @@ void GrpcSession::open_response(GrpcCall& call) {
 
 // The status is the last thing to be told: behind the messages, or alone, if there are none.
 void GrpcSession::finish(GrpcCall& call, GrpcStatus status, std::string message) {
+  stop_waiting(call);
   if (!is_stream(call.head.method) || call.is_pending) ++answered_;
   if (std::exchange(call.is_pending, false)) --pending_;
   call.status = status;

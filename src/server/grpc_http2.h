@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/grpc_allowance.h"
 #include "server/grpc_fields.h"
@@ -24,15 +26,18 @@ namespace weir {
 // What a client of plain HTTP may send before it is answered. Twice as much ends its request, answer or not.
 inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 
-class GrpcSession final : public Session {
+class GrpcSession final : public Session, private GrpcDecisionOwner {
  public:
   explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {}
   GrpcSession(const GrpcSession&) = delete;
   GrpcSession& operator=(const GrpcSession&) = delete;
   ~GrpcSession() override {
     while (open_ != nullptr) forget(open_);
+    while (decided_ != nullptr) service_.decisions.give(next_decided());
     nghttp2_session_del(http2_);
   }
+
+  void belong_to(SessionOwner* owner) override { owner_ = owner; }
 
   Progress consume(std::string_view input, Turn& turn, std::string& output) override;
   Micros due() const override { return std::min({earliest_, take_due_, is_final_ ? kNever : final_due_}); }
@@ -98,6 +103,17 @@ class GrpcSession final : public Session {
   void end_request(GrpcCall& call);
   void run(GrpcCall& call, std::string_view message);
   GrpcOutcome decide(GrpcCall& call, std::string_view message);
+  void shed(GrpcCall& call);
+  bool decide_on_fiber(GrpcCall& call, std::string_view message, GrpcOutcome& outcome);
+  void on_decided(GrpcDecision& decision) override;
+  void take_decided();
+  std::unique_ptr<GrpcDecision> next_decided() {
+    return std::unique_ptr<GrpcDecision>(std::exchange(decided_, decided_->next));
+  }
+  void answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome);
+  static void stop_waiting(GrpcCall& call) {
+    if (call.decision != nullptr) std::exchange(call.decision, nullptr)->forget();
+  }
   void open_response(GrpcCall& call);
   void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);
@@ -116,12 +132,15 @@ class GrpcSession final : public Session {
   }
 
   GrpcService& service_;
+  SessionOwner* owner_ = nullptr;
+  GrpcDecision* decided_ = nullptr;   // those that have ended, and were not taken yet
   nghttp2_session* http2_ = nullptr;  // none until the client has greeted
   GrpcCall* open_ = nullptr;          // all calls, the newest first
   std::size_t pending_ = 0;           // of them: the request is not complete
   std::size_t held_ = 0;              // bytes of requests
   std::size_t unsent_ = 0;            // bytes of answers
   std::size_t answered_ = 0;          // since consume() began
+  std::size_t answered_late_ = 0;     // before it began: what a fiber had waited for
   Micros earliest_ = kNever;          // no deadline is earlier
   Micros take_due_ = kNever;          // the same of what the client must take
   Micros final_due_ = kNever;

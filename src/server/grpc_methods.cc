@@ -42,12 +42,10 @@ GrpcMethod find_grpc_method(std::string_view path) {
 }
 
 GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out) {
+  if (method == GrpcMethod::should_rate_limit) return rate_limit_.run(message, out);
   const std::size_t begin = begin_grpc_message(out);
   GrpcOutcome outcome;
   switch (method) {
-    case GrpcMethod::should_rate_limit:
-      outcome = should_rate_limit(message, out);
-      break;
     case GrpcMethod::health_check:
     case GrpcMethod::health_watch:
       outcome = health(method, message, serving, out);
@@ -58,6 +56,7 @@ GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, Servin
     case GrpcMethod::reflection:
       if (auto answered = reflection_.answer(message, out); !answered) outcome = unreadable(answered.error());
       break;
+    case GrpcMethod::should_rate_limit:
     case GrpcMethod::none:
       outcome.status = GrpcStatus::unimplemented;
       break;
@@ -70,14 +69,16 @@ GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, Servin
   return outcome;
 }
 
-GrpcOutcome GrpcMethods::should_rate_limit(std::string_view message, std::string& out) {
+GrpcOutcome RateLimitMethod::run(std::string_view message, std::string& out) {
   if (auto read = read_rls_request(message, request_); !read) {
     if (read.error().code == ErrorCode::invalid_argument) return unreadable(read.error());
     return {GrpcStatus::resource_exhausted, std::move(read.error().message)};
   }
   auto decided = rls_.decide(request_, gate_);
   if (!decided) return {decided.error().status, std::move(decided.error().message)};
+  const std::size_t begin = begin_grpc_message(out);
   append_rls_response(**decided, out);
+  end_grpc_message(out, begin);
   return {};
 }
 

@@ -32,25 +32,40 @@ struct GrpcOutcome {
   std::string message{};
 };
 
-// What the methods need. Limiter and gate outlive it; without a gate there are no rules.
-class GrpcMethods {
+// ShouldRateLimit, with room for one request. Limiter and gate outlive it; without a gate there are no rules.
+class RateLimitMethod {
  public:
-  GrpcMethods(Limiter& limiter, Gate* gate) : gate_(gate), rls_(limiter) {}
+  RateLimitMethod(Limiter& limiter, Gate* gate) : gate_(gate), rls_(limiter) {}
 
   // Whose request_id is that of the call at hand.
   DoorDenials& denials() { return rls_.denials; }
   // Which outlives it, too.
   void use_envoy(EnvoyInForce* envoy) { rls_.envoy = envoy; }
+  EnvoyInForce* envoy() const { return rls_.envoy; }
+  Gate* gate() const { return gate_; }
+
+  // Appends the answer, framed, to `out`; if it fails, nothing.
+  GrpcOutcome run(std::string_view message, std::string& out);
+
+ private:
+  Gate* gate_;
+  RlsService rls_;
+  RlsRequest request_;
+};
+
+// What the methods need, for one call at a time.
+class GrpcMethods {
+ public:
+  GrpcMethods(Limiter& limiter, Gate* gate) : rate_limit_(limiter, gate) {}
+
+  RateLimitMethod& rate_limit() { return rate_limit_; }
+  DoorDenials& denials() { return rate_limit_.denials(); }
 
   // Appends the answer, framed, to `out`; if it fails, nothing.
   GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);
 
  private:
-  GrpcOutcome should_rate_limit(std::string_view message, std::string& out);
-
-  Gate* gate_;
-  RlsService rls_;
-  RlsRequest request_;
+  RateLimitMethod rate_limit_;
   Reflection reflection_;
 };
 

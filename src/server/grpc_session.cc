@@ -106,7 +106,7 @@ Progress GrpcSession::consume(std::string_view input, Turn& turn, std::string& o
       !is_broken_ && output.size() >= service_.bounds.output_max && (wants_write || progress.consumed < input.size());
   progress.close = is_broken_ || (nghttp2_session_want_read(http2_) == 0 && !wants_write);
   if (progress.close) progress.consumed = input.size();
-  progress.answered = answered_;
+  progress.answered = answered_ + std::exchange(answered_late_, 0);
   progress.phase = phase();
   return progress;
 }
@@ -215,6 +215,7 @@ Phase GrpcSession::phase() const {
 
 void GrpcSession::wake(Micros now, std::string& output) {
   if (http2_ == nullptr) return;
+  take_decided();
   earliest_ = kNever;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;

@@ -92,8 +92,10 @@ TEST_F(HttpChecks, AreAnsweredInPiecesIfTheyTakeLong) {
   }
   EXPECT_GE(pieces, 20);
   EXPECT_EQ(session->due(), kNever);
+  std::string all = player->take();
+  for (int i = 0; i < 2; ++i) all += send("");  // on fibers it first says that it was full
   EXPECT_EQ(session->held(), 0u);
-  const std::string answer = player->take();
+  const std::string answer = all.substr(0, all.rfind("HTTP/1.1 "));
   EXPECT_EQ(status(answer), 200);
   EXPECT_EQ(field(answer, "Content-Length"), std::to_string(body(answer).size()));
   EXPECT_TRUE(answer.ends_with("\"}]}\n")) << answer.substr(answer.size() - 100);
@@ -101,7 +103,7 @@ TEST_F(HttpChecks, AreAnsweredInPiecesIfTheyTakeLong) {
   std::size_t count = 0;
   for (std::size_t at = answer.find("{\"allowed"); at != answer.npos; at = answer.find("{\"allowed", at + 1)) ++count;
   EXPECT_EQ(count, kChecksMax - 1);
-  EXPECT_TRUE(has(send(""), "ok\n")) << "and then what was pipelined behind it";
+  EXPECT_TRUE(all.ends_with("ok\n")) << "and then what was pipelined behind it";
 }
 
 TEST_F(HttpChecks, AreFinishedAtOnceWhenTheServerStops) {

@@ -1,7 +1,8 @@
 // What the routes of the HTTP port are given and work with.
 //
-// One HttpService for a loop and its thread; the Limiter and the Gate in it are shared by all. What is used again from
-// one request to the next lies here, so that an answer takes no memory from the heap. Tested by http_session_test.cc.
+// One HttpService for a loop and its thread, or, on fibers, one for each request that is under way (HttpDesk); the
+// Limiter and the Gate in it are shared by all. What is used again from one request to the next lies here, so that an
+// answer takes no memory from the heap. Tested by http_session_test.cc.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include "protocol/rls_json.h"
 #include "server/bounds.h"
 #include "server/denial_log.h"
+#include "server/desk.h"
 #include "server/inline_limits.h"
 #include "server/metrics.h"
 #include "server/rls_service.h"
@@ -80,10 +82,22 @@ struct HttpService {
   RlsJsonRequest rls_json{};
   RlsService rls{limiter};
 
-  // Of all connections of the loop.
+  // Of all connections of the loop; of a desk beside it, those of `first`.
+  HttpService* first = nullptr;
   std::size_t holds = 0;  // answers that are held back
+  std::size_t& all_holds() { return first == nullptr ? holds : first->holds; }
   std::int64_t date_second = -1;
   std::string date{};  // of that second, as a line of a header
+};
+
+// A room for one more request, beside that of the loop.
+class HttpDesk final : public Desk {
+ public:
+  explicit HttpDesk(HttpService& first);  // which outlives it
+  void renew() override;
+  void write_last_words(GiveUp why, std::string& output) override;
+
+  HttpService service;
 };
 
 // A check that the loop's turn decides: its key and limit stay here until then.

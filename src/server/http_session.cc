@@ -22,6 +22,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kRoomKept = std::size_t{64} << 10;
+constexpr std::size_t kLimitsOfDesk = 64;  // compiled ones that it remembers
 
 enum class After : std::uint8_t { keep, close };
 
@@ -144,23 +145,25 @@ bool may_end_line(std::string_view text) {
 
 class HttpSession final : public Session {
  public:
-  HttpSession(HttpService& service, std::string peer) : service_(service), peer_(std::move(peer)) {}
+  HttpSession(HttpService& service, std::string peer) : service_(&service), peer_(std::move(peer)) {}
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
   ~HttpSession() override {
     if (!is_holding_) return;
-    --service_.holds;
+    --service_->all_holds();
     HttpRefusal ignored;
-    if (read_head(held_head_, head_, ignored, service_.bounds.http) != HttpRead::done) return;
-    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, held_rules_, service_);
+    if (read_head(held_head_, head_, ignored, service_->bounds.http) != HttpRead::done) return;
+    give_back_turn({head_.method, head_.target, {}, head_.fields, peer_}, held_rules_, *service_);
   }
+
+  void sit_at(Desk& desk) override { service_ = &static_cast<HttpDesk&>(desk).service; }
 
   Progress consume(std::string_view input, Turn& turn, std::string& output) override {
     Progress progress;
     progress.close = closes_next_;
     while (progress.consumed < input.size() && !progress.close && !progress.asked && !is_holding()) {
-      if (output.size() >= service_.bounds.output_max) {
+      if (output.size() >= service_->bounds.output_max) {
         progress.full = true;
         break;
       }
@@ -174,9 +177,9 @@ class HttpSession final : public Session {
   }
 
   bool settle(Turn& turn, std::string& output) override {
-    service_.answer.clear();
+    service_->answer.clear();
     take_up();
-    answer_pending(work_.pending, turn.answer(place_), turn.now(), service_);
+    answer_pending(work_.pending, turn.answer(place_), turn.now(), *service_);
     forget_request();
     return send(output, turn.now()) == After::close;
   }
@@ -186,7 +189,7 @@ class HttpSession final : public Session {
 
   void wake(Micros now, std::string& output) override {
     take_up();
-    if (work_.pieces && !work_.pieces->go_on(service_)) send_pieces(output);
+    if (work_.pieces && !work_.pieces->go_on(*service_)) send_pieces(output);
     if (is_holding_ && now >= due_) release(output);
   }
 
@@ -197,9 +200,9 @@ class HttpSession final : public Session {
   }
 
   void give_up(GiveUp why, std::string& output) override {
-    service_.answer.clear();
-    write_last_words(service_.answer, why);
-    append_answer(output, service_.answer, {After::close}, service_, service_.limiter.now());
+    service_->answer.clear();
+    write_last_words(service_->answer, why);
+    append_answer(output, service_->answer, {After::close}, *service_, service_->limiter.now());
     work_.pieces.reset();
     forget_request();  // what was read of the body is of no use any more
   }
@@ -212,7 +215,7 @@ class HttpSession final : public Session {
   enum class State : std::uint8_t { head, sized, chunked };
   enum class Step : std::uint8_t { done, waits };
 
-  bool is_leaving() const { return is_draining_ || (service_.leaving != nullptr && service_.leaving->load()); }
+  bool is_leaving() const { return is_draining_ || (service_->leaving != nullptr && service_->leaving->load()); }
 
   Step take_step(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
     switch (state_) {
@@ -227,12 +230,12 @@ class HttpSession final : public Session {
   }
 
   Step refuse(const HttpRefusal& refusal, std::string& output, Progress& progress) {
-    service_.bounds.refuse(refusal.status == 431   ? Refused::header
-                           : refusal.status == 413 ? Refused::body
-                                                   : Refused::malformed);
-    service_.answer.clear();
-    write_problem(service_.answer, refusal.status, refusal.title, refusal.detail);
-    append_answer(output, service_.answer, {After::close}, service_, service_.limiter.now());
+    service_->bounds.refuse(refusal.status == 431   ? Refused::header
+                            : refusal.status == 413 ? Refused::body
+                                                    : Refused::malformed);
+    service_->answer.clear();
+    write_problem(service_->answer, refusal.status, refusal.title, refusal.detail);
+    append_answer(output, service_->answer, {After::close}, *service_, service_->limiter.now());
     progress.close = true;
     forget_request();
     return Step::done;
@@ -245,10 +248,10 @@ class HttpSession final : public Session {
       return Step::done;
     }
     const std::size_t looked_at = std::exchange(looked_at_, rest.size());
-    if (looked_at > 0 && rest.size() < service_.bounds.http.header_max && !may_end_line(rest.substr(looked_at - 1)))
+    if (looked_at > 0 && rest.size() < service_->bounds.http.header_max && !may_end_line(rest.substr(looked_at - 1)))
       return Step::waits;
     HttpRefusal refusal;
-    const HttpRead read = read_head(rest, head_, refusal, service_.bounds.http);
+    const HttpRead read = read_head(rest, head_, refusal, service_->bounds.http);
     if (read == HttpRead::need_more) return Step::waits;
     looked_at_ = 0;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
@@ -260,7 +263,7 @@ class HttpSession final : public Session {
     framing_ = {head_.keeps_alive && !is_leaving() ? After::keep : After::close, head_.is_http10,
                 head_.method == "HEAD"};
     excuse_body();
-    const std::size_t body_bytes_max = body_max(head_.target, service_.bounds);
+    const std::size_t body_bytes_max = body_max(head_.target, service_->bounds);
     if (head_.body == HttpBody::sized && head_.body_size > body_bytes_max) {
       return refuse(body_too_large(body_bytes_max), output, progress);
     }
@@ -311,7 +314,7 @@ class HttpSession final : public Session {
     std::size_t consumed = 0;
     HttpRefusal refusal;
     const HttpRead read =
-        chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal, service_.bounds.http.header_max);
+        chunks_.read(rest, body_max_of_gathered(), body_, consumed, refusal, service_->bounds.http.header_max);
     progress.consumed += consumed;
     if (read == HttpRead::refused) return refuse(refusal, output, progress);
     if (read == HttpRead::need_more) {
@@ -326,12 +329,12 @@ class HttpSession final : public Session {
   std::size_t body_max_of_gathered() {
     const std::string_view line(gathered_);
     const std::size_t begin = line.find(' ') + 1;
-    return body_max(line.substr(begin, line.find(' ', begin) - begin), service_.bounds);
+    return body_max(line.substr(begin, line.find(' ', begin) - begin), service_->bounds);
   }
 
   Step answer_gathered(bool has_body_behind_head, Turn& turn, std::string& output, Progress& progress) {
     HttpRefusal refusal;
-    if (read_head(gathered_, head_, refusal, service_.bounds.http) != HttpRead::done)
+    if (read_head(gathered_, head_, refusal, service_->bounds.http) != HttpRead::done)
       return refuse(refusal, output, progress);
     const std::string_view body = has_body_behind_head ? std::string_view(gathered_).substr(head_.size) : body_;
     return answer(body, turn, output, progress);
@@ -341,10 +344,10 @@ class HttpSession final : public Session {
     ++progress.answered;
     const HttpCall call{head_.method, head_.target, body, head_.fields, peer_};
     request_id_ = request_id_or_none(field_of(head_.fields, kRequestIdField));
-    if (service_.traces != nullptr) traced_.begin(*service_.traces, field_of(head_.fields, kTraceParentField));
+    if (service_->traces != nullptr) traced_.begin(*service_->traces, field_of(head_.fields, kTraceParentField));
     take_up();
-    const bool is_shed = turn.sheds() && shed_http(call, service_);
-    const HttpNext next = is_shed ? HttpNext::answer : answer_call(call, service_, work_);
+    const bool is_shed = turn.sheds() && shed_http(call, turn, *service_);
+    const HttpNext next = is_shed ? HttpNext::answer : answer_call(call, *service_, work_);
     if (traced_.span) begin_span();
     switch (next) {
       case HttpNext::answer:
@@ -362,29 +365,29 @@ class HttpSession final : public Session {
         forget_request();
         return Step::done;
     }
-    progress.close = send(output, service_.now) == After::close;
+    progress.close = send(output, service_->now) == After::close;
     forget_request();
     return Step::done;
   }
 
   // What is noted from now on is of this request.
   void take_up() {
-    service_.denials.request_id = request_id_;
-    service_.denials.decided = traced_.span ? &traced_.decided : nullptr;
+    service_->denials.request_id = request_id_;
+    service_->denials.decided = traced_.span ? &traced_.decided : nullptr;
   }
 
   void begin_span() {
-    if (!is_traced(service_.route)) return traced_.span.reset();
-    tell_http(*traced_.span, head_.method, service_.route);
-    traced_.span->start = service_.now;
+    if (!is_traced(service_->route)) return traced_.span.reset();
+    tell_http(*traced_.span, head_.method, service_->route);
+    traced_.span->start = service_->now;
   }
 
   After send(std::string& output, Micros now) {
-    if (traced_.span) traced_.end_http(*service_.traces, service_.answer.status, now);
+    if (traced_.span) traced_.end_http(*service_->traces, service_->answer.status, now);
     if (is_leaving()) framing_.connection = After::close;
-    if (!request_id_.empty()) service_.answer.add("X-Request-Id", request_id_);
-    append_answer(output, service_.answer, framing_, service_, now);
-    empty_large(service_.answer.body);
+    if (!request_id_.empty()) service_->answer.add("X-Request-Id", request_id_);
+    append_answer(output, service_->answer, framing_, *service_, now);
+    empty_large(service_->answer.body);
     return framing_.connection;
   }
 
@@ -395,28 +398,28 @@ class HttpSession final : public Session {
   // The head is kept as text: should the client leave, its request is read once more and given back.
   void hold() {
     is_holding_ = true;
-    ++service_.holds;
-    due_ = service_.now + work_.delay;
-    held_answer_ = service_.answer;
-    held_rules_ = service_.by_rules.rules;
+    ++service_->all_holds();
+    due_ = service_->now + work_.delay;
+    held_answer_ = service_->answer;
+    held_rules_ = service_->by_rules.rules;
     held_head_.assign(head_.method.data(), head_.size);
   }
 
   void release(std::string& output) {
     is_holding_ = false;
-    --service_.holds;
-    service_.answer = std::move(held_answer_);
+    --service_->all_holds();
+    service_->answer = std::move(held_answer_);
     held_answer_ = {};
     held_head_ = std::string();
     held_rules_.reset();
-    closes_next_ = send(output, service_.limiter.now()) == After::close;
+    closes_next_ = send(output, service_->limiter.now()) == After::close;
   }
 
   void send_pieces(std::string& output) {
-    service_.answer.clear();
-    service_.answer.body = std::move(work_.pieces->answer());
+    service_->answer.clear();
+    service_->answer.body = std::move(work_.pieces->answer());
     work_.pieces.reset();
-    closes_next_ = send(output, service_.limiter.now()) == After::close;
+    closes_next_ = send(output, service_->limiter.now()) == After::close;
   }
 
   void forget_request() {
@@ -427,7 +430,7 @@ class HttpSession final : public Session {
     empty(body_);
   }
 
-  HttpService& service_;
+  HttpService* service_;  // of the loop, or of the desk that it sits at
   std::string peer_;
   State state_ = State::head;
   HttpHead head_;  // its views are good within one call only
@@ -456,5 +459,33 @@ class HttpSession final : public Session {
 std::unique_ptr<Session> make_http_session(HttpService& service, std::string peer) {
   return std::make_unique<HttpSession>(service, std::move(peer));
 }
+
+std::unique_ptr<Session> make_http_session(Desks& desks, std::string peer) {
+  HttpService& home = static_cast<HttpDesk&>(desks.home()).service;
+  return make_fiber_session(desks, make_http_session(home, std::move(peer)));
+}
+
+HttpDesk::HttpDesk(HttpService& first)
+    : Desk(first.limiter, first.counting),
+      service{.limiter = first.limiter, .face = first.face, .admin = first.admin, .first = &first} {
+  service.limits.set_most(kLimitsOfDesk);
+  HttpDesk::renew();
+}
+
+void HttpDesk::renew() {
+  const HttpService& first = *service.first;
+  service.gate = first.gate;
+  service.admin = first.admin;
+  service.stopping = first.stopping;
+  service.leaving = first.leaving;
+  service.counting = first.counting;
+  service.metrics = first.metrics;
+  service.bounds = first.bounds;
+  service.denials = first.denials;
+  service.traces = first.traces;
+  service.rls.envoy = first.rls.envoy;
+}
+
+void HttpDesk::write_last_words(GiveUp why, std::string& output) { HttpSession(service, {}).give_up(why, output); }
 
 }  // namespace weir

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "protocol/http1.h"
+#include "server/fiber_session.h"
 #include "server/http_service.h"
 #include "server/session.h"
 
@@ -15,5 +16,8 @@ namespace weir {
 
 // `service` outlives the session. `peer` is the client's address; of a unix socket 127.0.0.1.
 std::unique_ptr<Session> make_http_session(HttpService& service, std::string peer = "127.0.0.1");
+
+// The same on fibers. The desks are HttpDesks, and outlive it.
+std::unique_ptr<Session> make_http_session(Desks& desks, std::string peer = "127.0.0.1");
 
 }  // namespace weir

@@ -27,7 +27,7 @@ class InlineLimits {
 
   // What compile() gave before is void.
   void begin_request() {
-    if (size_ < kMost) return;
+    if (size_ < most_) return;
     for (Limits& limits : limits_) limits.clear();
     size_ = 0;
     last_ = nullptr;
@@ -52,6 +52,8 @@ class InlineLimits {
   }
 
   std::size_t size() const { return size_; }
+  // Where there are many of these, each remembers less.
+  void set_most(std::size_t most) { most_ = most; }
 
  private:
   static Result<Limit> too_long(std::size_t size) {
@@ -66,7 +68,7 @@ class InlineLimits {
   using Limits = std::unordered_map<std::string, Result<Limit>, Hash, std::equal_to<>>;
 
   std::array<Limits, 1 + std::size(kAlgorithms)> limits_;  // without an algorithm, and for each
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, most_ = kMost;
   const Limits::value_type* last_ = nullptr;
   std::size_t last_kind_ = 0;
   Result<Limit> passing_{};  // an error that is not remembered

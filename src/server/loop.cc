@@ -86,7 +86,10 @@ std::string text_of(const sockaddr_storage& address) {
 class EpollLoop final : public Loop {
  public:
   EpollLoop(Limiter& limiter, const LoopOptions& options)
-      : limiter_(limiter), all_(limiter, options.bounds, options.counting) {
+      : limiter_(limiter),
+        fibers_(options.fibers),
+        remote_(options.remote),
+        all_(limiter, options.bounds, options.counting) {
     all_.held_max = options.buffers_max;
   }
 
@@ -100,6 +103,7 @@ class EpollLoop final : public Loop {
     itimerspec every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);
+    if (remote_ != nullptr && !watch(remote_->descriptor(), [this] { remote_->on_readable(); })) return false;
     return watch(ticks_.get(), [this] { on_tick(); }) && watch(wakes_.get(), [this] { on_wish(); });
   }
 
@@ -125,6 +129,7 @@ class EpollLoop final : public Loop {
     std::vector<epoll_event> events(kEventsMin);
     events.reserve(kEventsMax);  // no memory is asked for later
     while (!left_) {
+      if (remote_ != nullptr) remote_->send();
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
       all_.preludes = 0;
@@ -138,13 +143,19 @@ class EpollLoop final : public Loop {
         dispatch(events[static_cast<std::size_t>(i)]);
       }
       wake_due();
+      wake_ready();
       finish_turn();
+      while (!all_.ready.empty()) {
+        wake_ready();
+        finish_turn();
+      }
       all_.overload.end_turn(limiter_.now());
       if (count == static_cast<int>(events.size())) events.resize(std::min(2 * events.size(), kEventsMax));
       graveyard_.clear();  // no event of this round points there any more
       count_time(began);
-      if (is_stopping_ && clients_.empty()) leave(Stopped::drained);
+      if (is_stopping_ && clients_.empty() && !has_fibers()) leave(Stopped::drained);
     }
+    if (remote_ != nullptr) remote_->abandon();
     return *left_;
   }
 
@@ -321,6 +332,23 @@ class EpollLoop final : public Loop {
     }
   }
 
+  // What their fibers waited for has come, in this turn.
+  void wake_ready() {
+    if (all_.ready.empty()) return;
+    const Micros now = limiter_.now();
+    std::swap(all_.ready, waking_);
+    for (Connection* connection : waking_) {
+      connection->notes.in_ready = false;
+      if (connection->is_dead()) continue;  // and looked after
+      connection->on_due(now);
+      touch(*static_cast<Client*>(connection->notes.client));
+    }
+    waking_.clear();
+  }
+
+  // Of clients that have left, perhaps.
+  bool has_fibers() const { return fibers_ != nullptr && fibers_->under_way() > 0; }
+
   void accept(Listener& listener, int most = kAcceptsMax) {
     if (!listener.socket) return;
     for (int i = 0; i < most; ++i) {
@@ -385,6 +413,7 @@ class EpollLoop final : public Loop {
     Client& client = clients_.back();  // from here on nothing throws
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
+    connection.notes.client = &client;
     if (prelude) connection.begin_with(std::move(prelude));
     if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
@@ -394,9 +423,11 @@ class EpollLoop final : public Loop {
 
   // Each client is in each of these once at most: what a turn notes down of them needs no memory.
   void make_room_for(std::size_t clients) {
-    for (auto* noted : {&touched_, &finishing_, &asking_, &settling_, &everybody_}) {
-      if (noted->capacity() < clients) noted->reserve(std::max(clients, 2 * noted->capacity()));
-    }
+    const auto make_room = [clients](auto& noted) {
+      if (noted.capacity() < clients) noted.reserve(std::max(clients, 2 * noted.capacity()));
+    };
+    for (auto* noted : {&touched_, &finishing_, &asking_, &settling_, &everybody_}) make_room(*noted);
+    for (auto* noted : {&all_.ready, &waking_}) make_room(*noted);
   }
 
   void on_tick() {
@@ -466,6 +497,8 @@ class EpollLoop final : public Loop {
   }
 
   Limiter& limiter_;
+  Fibers* const fibers_;
+  Remote* const remote_;
   LoopCounts counts_;
   std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
   Shared all_;
@@ -475,6 +508,7 @@ class EpollLoop final : public Loop {
   std::list<Client> clients_;    // after all_: connections end before what they use
   std::list<Client> graveyard_;  // dead ones, until the round of events that may name them is over
   std::vector<Client*> touched_, finishing_, asking_, settling_, everybody_;
+  std::vector<Connection*> waking_;
   std::set<std::pair<Micros, Client*>> due_;
   std::atomic<Wish> wish_{Wish::serve};
   bool is_stopping_ = false;

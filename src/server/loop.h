@@ -2,7 +2,8 @@
 //
 // One thread each; only ask() may be called from elsewhere. A tick each second serves all time-outs, so that a
 // connection costs no timer; answers that are held back have a calendar of their own. When file descriptors run out,
-// accepting rests for a moment instead of spinning. Tested by tests/server/*.sh.
+// accepting rests for a moment instead of spinning. Where decisions may wait, sessions are on fibers (fiber_session.h),
+// and what those wait for is watched here, too; the loop ends when no fiber is left. Tested by tests/server/*.sh.
 #pragma once
 
 #include <atomic>
@@ -12,9 +13,11 @@
 #include <memory>
 #include <string>
 
+#include "fiber.h"
 #include "server/connection.h"
 #include "server/counts.h"
 #include "server/descriptor.h"
+#include "server/remote.h"
 #include "weir/limiter.h"
 
 namespace weir {
@@ -74,6 +77,8 @@ struct LoopOptions {
   std::size_t buffers_max = 0;  // bytes of unfinished requests and unread answers, of all its connections
   Bounds bounds{};
   Gate* counting = nullptr;  // counts what is decided by limits that clients bring along; null: nobody does
+  Fibers* fibers = nullptr;  // on which its sessions work, and which outlive it; null: nothing ever waits
+  Remote* remote = nullptr;  // what those wait for; outlives it, too
 };
 
 // The limiter and the gate outlive it.

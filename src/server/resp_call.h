@@ -29,6 +29,7 @@ enum : std::uint8_t {
   kHasKey = 4,   // as its first argument
   kHasKeys = 8,  // as all of its arguments
   kSheds = 16,   // is answered without a decision when there is no time for one
+  kAsks = 32,    // asks the limiter something else, and is refused if it could not wait for the answer
 };
 
 struct RespCommand {

@@ -21,12 +21,12 @@ constexpr RespCommand kCommands[] = {
     {"cluster", 1, kAnyNumber, run_cluster, 0},
     {"command", 0, kAnyNumber, run_command_command, 0},
     {"config", 1, kAnyNumber, run_config, 0},
-    {"dbsize", 0, 0, run_dbsize, kWaits},
-    {"del", 1, kAnyNumber, run_del, kWaits | kHasKeys},
+    {"dbsize", 0, 0, run_dbsize, kWaits | kAsks},
+    {"del", 1, kAnyNumber, run_del, kWaits | kHasKeys | kAsks},
     {"echo", 1, 1, run_echo, 0},
     {"gcra", 4, 6, run_gcra, kHasKey | kSheds},
     {"hello", 0, kAnyNumber, run_hello, kForAll | kWaits},
-    {"info", 0, kAnyNumber, run_info, kWaits},
+    {"info", 0, kAnyNumber, run_info, kWaits | kAsks},
     {"ping", 0, 1, run_ping, 0},
     {"quit", 0, kAnyNumber, run_quit, kForAll | kWaits},
     {"readonly", 0, 0, run_readonly, 0},
@@ -36,7 +36,7 @@ constexpr RespCommand kCommands[] = {
     {"time", 0, 0, run_time, 0},
     {"weir.check", 1, kAnyNumber, run_weir_check, kWaits | kSheds},
     {"weir.limit", 2, kAnyNumber, run_weir_limit, kHasKey | kSheds},
-    {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits},
+    {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits | kAsks},
 };
 
 // Places of the names, by length and two letters; those whose place is taken stand in the next free one.
@@ -168,7 +168,7 @@ AfterCommand run_command(const Call& call) {
     call.out.error("NOAUTH Authentication required.");
     return AfterCommand::go_on;
   }
-  if (call.turn.sheds() && (command->traits & kSheds) != 0) {
+  if (call.turn.sheds() && (command->traits & (call.turn.refuses() ? kSheds | kAsks : kSheds)) != 0) {
     shed_resp(call, *command);
     return AfterCommand::go_on;
   }

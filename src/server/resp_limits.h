@@ -36,7 +36,7 @@ class RespLimits {
 
   // Remembers the limit if it can; it lasts until end_round() in any case.
   const Limit* keep(std::uint8_t kind, std::string_view bytes, Limit limit) {
-    if (bytes.empty() || bytes.size() > kBytesMax) return keep_for_round(std::move(limit));
+    if (bytes.empty() || bytes.size() > kBytesMax || !remembers_) return keep_for_round(std::move(limit));
     if (slots_.empty()) slots_.resize(kSlots);
     Slot& slot = slots_[place_of(kind, bytes)];
     if (slot.round == round_) return keep_for_round(std::move(limit));
@@ -48,6 +48,9 @@ class RespLimits {
     return &slot.limit;
   }
   const Limit* keep_for_round(Limit limit) { return &others_.emplace_back(std::move(limit)); }
+
+  // Where there are many of these, none remembers anything: a table of each would be too much.
+  void remember_nothing() { remembers_ = false; }
 
   // Nothing that was given out is used any longer.
   void end_round() {
@@ -79,6 +82,7 @@ class RespLimits {
   static_assert(kSlots == std::size_t{1} << (64 - 55));
 
   std::uint64_t round_ = 1;
+  bool remembers_ = true;
   std::vector<Slot> slots_;   // made when the first limit comes
   std::deque<Limit> others_;  // of this round
 };

@@ -12,6 +12,7 @@
 
 #include "server/bounds.h"
 #include "server/denial_log.h"
+#include "server/desk.h"
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
 #include "weir/gate.h"
@@ -56,6 +57,19 @@ struct RespService {
     texts.clear();
     limits.end_round();
   }
+};
+
+// A room for one more round, beside that of the loop: on fibers each session has a round of its own.
+class RespDesk final : public Desk {
+ public:
+  explicit RespDesk(RespService& first);  // which outlives it
+  void renew() override;
+  void write_last_words(GiveUp why, std::string& output) override;
+
+  RespService service;
+
+ private:
+  RespService& first_;
 };
 
 }  // namespace weir

@@ -15,6 +15,7 @@ namespace {
 // What one session puts into a round: no more, so that its answers fit what a connection may hold.
 constexpr std::size_t kStepsMax = 4096;
 constexpr std::size_t kTextsMax = std::size_t{64} << 10;
+constexpr std::size_t kQuotasOfDesk = 64;  // compiled ones that it remembers
 
 std::string_view last_words(GiveUp why) {
   switch (why) {
@@ -45,7 +46,7 @@ void write_reply(RespStep::Kind kind, const Decision& decision, resp::Writer& ou
 
 class RespSession final : public Session {
  public:
-  RespSession(RespService& service, std::int64_t id) : service_(service), parser_(service.bounds.resp()) {
+  RespSession(RespService& service, std::int64_t id) : service_(&service), parser_(service.bounds.resp()) {
     client_.id = id;
     client_.is_known = service.password.empty();
     trust();
@@ -54,10 +55,16 @@ class RespSession final : public Session {
   RespSession& operator=(const RespSession&) = delete;
   ~RespSession() override { leave(); }
 
+  // Whatever was thrown before the end of a round ends that.
+  void sit_at(Desk& desk) override {
+    leave();
+    service_ = &static_cast<RespDesk&>(desk).service;
+  }
+
   Progress consume(std::string_view input, Turn& turn, std::string& output) override {
     Progress progress;
-    first_step_ = service_.steps.size();
-    first_text_ = service_.texts.size();
+    first_step_ = service_->steps.size();
+    first_text_ = service_->texts.size();
     while (!is_full(output, progress)) {
       const resp::ParsedRequest request = parser_.parse(input.substr(progress.consumed));
       if (request.status == resp::Status::need_more) break;
@@ -70,7 +77,7 @@ class RespSession final : public Session {
       // The key of an inline request lies in the parser, which must not read on before it was looked at.
       if (after == AfterCommand::asked && request.is_inline) break;
     }
-    past_step_ = service_.steps.size();
+    past_step_ = service_->steps.size();
     progress.asked = is_waiting_;
     progress.phase = phase_of(input.size() - progress.consumed);
     return progress;
@@ -80,12 +87,12 @@ class RespSession final : public Session {
     resp::Writer out(output, client_.protocol);
     std::size_t text = first_text_;
     for (std::size_t i = first_step_; i < past_step_; ++i) {
-      const RespStep step = service_.steps[i];
+      const RespStep step = service_->steps[i];
       if (step.kind == RespStep::Kind::text) {
-        output.append(service_.texts, text, step.at - text);
+        output.append(service_->texts, text, step.at - text);
         text = step.at;
       } else if (const auto& decision = turn.answer(step.at); decision) {
-        service_.denials.note(turn.now(), turn.asked_for(step.at).key, *decision);
+        service_->denials.note(turn.now(), turn.asked_for(step.at).key, *decision);
         write_reply(step.kind, *decision, out);
       } else {
         out.error("ERR " + decision.error().message);
@@ -107,25 +114,25 @@ class RespSession final : public Session {
   // What is as small as a header may take no longer than one.
   Phase phase_of(std::size_t rest) const {
     if (rest == 0) return Phase::idle;
-    return rest <= service_.bounds.http.header_max ? Phase::header : Phase::body;
+    return rest <= service_->bounds.http.header_max ? Phase::header : Phase::body;
   }
 
   bool is_full(const std::string& output, Progress& progress) const {
     if (is_waiting_) {
-      return service_.steps.size() - first_step_ >= kStepsMax || service_.texts.size() - first_text_ >= kTextsMax;
+      return service_->steps.size() - first_step_ >= kStepsMax || service_->texts.size() - first_text_ >= kTextsMax;
     }
-    progress.full = output.size() >= service_.bounds.output_max;
+    progress.full = output.size() >= service_->bounds.output_max;
     return progress.full;
   }
 
   AfterCommand answer(const resp::ParsedRequest& request, Turn& turn, std::string& output) {
     if (request.status == resp::Status::bad) return refuse(request, output);
     if (request.args.empty()) return AfterCommand::go_on;
-    resp::Writer out(is_waiting_ ? service_.texts : output, client_.protocol);
+    resp::Writer out(is_waiting_ ? service_->texts : output, client_.protocol);
     const AfterCommand after = run_command({.args = request.args,
                                             .is_inline = request.is_inline,
                                             .is_waiting = is_waiting_,
-                                            .service = service_,
+                                            .service = *service_,
                                             .turn = turn,
                                             .client = client_,
                                             .out = out});
@@ -133,7 +140,7 @@ class RespSession final : public Session {
       enter();
     } else if (after != AfterCommand::wait) {
       if (is_waiting_)
-        service_.steps.push_back({static_cast<std::uint32_t>(service_.texts.size()), RespStep::Kind::text});
+        service_->steps.push_back({static_cast<std::uint32_t>(service_->texts.size()), RespStep::Kind::text});
       trust();
     }
     return after;
@@ -141,7 +148,7 @@ class RespSession final : public Session {
 
   AfterCommand refuse(const resp::ParsedRequest& request, std::string& output) {
     if (is_waiting_) return AfterCommand::wait;  // the next call comes to the same end
-    service_.bounds.refuse(request.is_too_large ? Refused::body : Refused::malformed);
+    service_->bounds.refuse(request.is_too_large ? Refused::body : Refused::malformed);
     resp::Writer(output, client_.protocol).error("ERR " + std::string(request.reason));
     return AfterCommand::close;
   }
@@ -151,15 +158,15 @@ class RespSession final : public Session {
   void enter() {
     if (is_waiting_) return;
     is_waiting_ = true;
-    ++service_.sessions;
+    ++service_->sessions;
   }
   void leave() {
     if (!is_waiting_) return;
     is_waiting_ = false;
-    if (--service_.sessions == 0) service_.end_round();
+    if (--service_->sessions == 0) service_->end_round();
   }
 
-  RespService& service_;
+  RespService* service_;  // of the loop, or of the desk that it sits at
   RespClient client_;
   resp::RequestParser parser_;
   std::size_t first_step_ = 0, past_step_ = 0, first_text_ = 0;  // what is this session's of the round
@@ -170,6 +177,30 @@ class RespSession final : public Session {
 
 std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id) {
   return std::make_unique<RespSession>(service, id);
+}
+
+std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id) {
+  return make_fiber_session(desks, make_resp_session(static_cast<RespDesk&>(desks.home()).service, id));
+}
+
+RespDesk::RespDesk(RespService& first)
+    : Desk(first.limiter, first.counting),
+      service{.limiter = first.limiter, .version = first.version, .password = first.password},
+      first_(first) {
+  service.quotas.set_most(kQuotasOfDesk);
+  service.limits.remember_nothing();
+  RespDesk::renew();
+}
+
+void RespDesk::renew() {
+  service.gate = first_.gate;
+  service.counting = first_.counting;
+  service.bounds = first_.bounds;
+  service.denials = first_.denials;
+}
+
+void RespDesk::write_last_words(GiveUp why, std::string& output) {
+  resp::Writer(output, resp::Protocol::resp2).error(last_words(why));
 }
 
 }  // namespace weir

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "server/fiber_session.h"
 #include "server/resp_service.h"
 #include "server/session.h"
 
@@ -14,5 +15,8 @@ namespace weir {
 
 // `service` outlives the session, which stays until what it asked is decided; `id` is the connection's, for CLIENT ID.
 std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id);
+
+// The same on fibers. The desks are RespDesks, and outlive it.
+std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id);
 
 }  // namespace weir

@@ -114,13 +114,14 @@ TEST_F(RespSessionTest, HelpsWhereItSendsPeopleForHelp) {
 }
 
 TEST_F(RespSessionTest, AnswersAPipelineInOrderAndKeepsTheRest) {
-  const std::string bytes = "PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n\r\nFOO\r\nPING\r\n*1\r\n$4\r\nPI";
+  const std::string rest = "*1\r\n$4\r\nPI";
+  const std::string bytes = "PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n\r\nFOO\r\nPING\r\n" + rest;
   EXPECT_EQ(say(bytes), "+PONG\r\n$1\r\nx\r\n-ERR unknown command 'FOO', with args beginning with: \r\n+PONG\r\n");
-  EXPECT_EQ(left, "*1\r\n$4\r\nPI");
+  EXPECT_EQ(left, kIsOnFibers ? "" : rest);
   EXPECT_EQ(progress.phase, Phase::header);
   EXPECT_EQ(progress.answered, 5u);
   EXPECT_FALSE(progress.close);
-  EXPECT_EQ(say("*1\r\n$4\r\nPING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(say(left + "NG\r\n"), "+PONG\r\n");
   EXPECT_EQ(progress.phase, Phase::idle);
 }
 
@@ -180,7 +181,7 @@ TEST_F(RespSessionTest, KeepsTheOrderOfAMixedPipeline) {
                                "*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n+OK\r\n";
   EXPECT_EQ(say(bytes), expected);
   EXPECT_TRUE(progress.close);
-  EXPECT_EQ(left, "PING\r\n");
+  EXPECT_EQ(left, kIsOnFibers ? "" : "PING\r\n");
 
   say("DEL k\r\n");
   SessionPlayer bytewise(*session, limiter);
@@ -202,6 +203,7 @@ TEST_F(RespSessionTest, AnswersChecksBeforeItEndsForGarbage) {
 
 // Two connections of a loop, both with checks in one turn, and a third that leaves before it is answered.
 TEST_F(RespSessionTest, SharesATurnWithOthers) {
+  if (kIsOnFibers) GTEST_SKIP() << "a turn of its own";
   const auto other = make_resp_session(service, 78);
   auto third = make_resp_session(service, 79);
   const std::string check = "*5\r\n$4\r\nGCRA\r\n$1\r\nk\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n60\r\n*1\r\n$4\r\nPING\r\n";

@@ -43,6 +43,19 @@ struct ForAllLoops {
   AdminService admin{};
 };
 
+// On the admin port one request is under way at a time, since some hold a lock that the next one wants. Rules are read
+// and compiled there, which takes a larger stack than a check does.
+constexpr FiberOptions kAdminFibers{.stack_bytes = std::size_t{1} << 20, .most = 1};
+
+// What decisions wait with, in one loop.
+struct Waiting {
+  explicit Waiting(const FiberOptions& options) : fibers(options) {}
+
+  Fibers fibers;
+  Errands errands{fibers};
+  std::unique_ptr<Remote> remote{};
+};
+
 // What the sessions of one loop work with.
 struct Services {
   Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, ForAllLoops& all, LoopCounts& counts)
@@ -67,13 +80,25 @@ struct Services {
     resp.denials = {&all.denials, options.gate, "resp"};
     grpc.methods.denials() = {&all.denials, options.gate, "grpc"};
     http.rls.envoy = options.envoy;
-    grpc.methods.use_envoy(options.envoy);
+    grpc.methods.rate_limit().use_envoy(options.envoy);
     http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
+  }
+
+  // From now on what its sessions ask may wait.
+  void use(Errands& errands) {
+    grpc.errands = &errands;
+    http_desks.emplace(
+        errands, [this] { return std::make_unique<HttpDesk>(http); }, WithoutFiber::shed);
+    resp_desks.emplace(
+        errands, [this] { return std::make_unique<RespDesk>(resp); }, WithoutFiber::shed);
+    admin_desks.emplace(
+        errands, [this] { return std::make_unique<HttpDesk>(admin); }, WithoutFiber::wait);
   }
 
   HttpService http, admin;
   GrpcService grpc;
   RespService resp;
+  std::optional<Desks> http_desks{}, resp_desks{}, admin_desks{};  // none: nothing waits
 };
 
 class ThreadedServer final : public Server {
@@ -96,13 +121,17 @@ class ThreadedServer final : public Server {
     add_metrics();
     if (!options_.traces.host.empty()) all_.traces.emplace(options_.traces);
     for (std::size_t i = 0; i < options_.threads + (has_admin() ? 1 : 0); ++i) {
+      Waiting* const waiting = add_waiting(i == options_.threads);
       auto loop = make_loop(limiter_, {.buffers_max = options_.buffers_max / options_.threads,
                                        .bounds = options_.bounds,
-                                       .counting = options_.counting});
+                                       .counting = options_.counting,
+                                       .fibers = waiting == nullptr ? nullptr : &waiting->fibers,
+                                       .remote = waiting == nullptr ? nullptr : waiting->remote.get()});
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
       LoopCounts& counts = loops_.back()->counts();
       services_.push_back(std::make_unique<Services>(options_, limiter_, life_.ending(), all_, counts));
+      if (waiting != nullptr) services_.back()->use(waiting->errands);
       all_.metrics.loops.push_back(&counts);
     }
     if (options_.tls.is_on()) {
@@ -149,6 +178,14 @@ class ThreadedServer final : public Server {
   }
 
  private:
+  // Null if nothing waits.
+  Waiting* add_waiting(bool is_admin) {
+    if (!options_.fibers) return nullptr;
+    Waiting& waiting = *waiting_.emplace_back(std::make_unique<Waiting>(is_admin ? kAdminFibers : *options_.fibers));
+    if (options_.make_remote) waiting.remote = options_.make_remote(waiting.fibers);
+    return &waiting;
+  }
+
   // For a moment, and not at all if somebody is in a hurry.
   void send_last_spans() {
     constexpr std::chrono::milliseconds kMost{2'500}, kLook{50};
@@ -162,11 +199,16 @@ class ThreadedServer final : public Server {
 
   Result<void> open_doors() {
     const auto http = [](Services& services, std::string peer) {
+      if (services.http_desks) return make_http_session(*services.http_desks, std::move(peer));
       return make_http_session(services.http, std::move(peer));
     };
-    const auto resp = [this](Services& services, std::string) { return make_resp_session(services.resp, ++last_id_); };
+    const auto resp = [this](Services& services, std::string) {
+      if (services.resp_desks) return make_resp_session(*services.resp_desks, ++last_id_);
+      return make_resp_session(services.resp, ++last_id_);
+    };
     const auto grpc = [](Services& services, std::string) { return make_grpc_session(services.grpc); };
     const auto admin = [](Services& services, std::string peer) {
+      if (services.admin_desks) return make_http_session(*services.admin_desks, std::move(peer));
       return make_http_session(services.admin, std::move(peer));
     };
     const Patience patience = options_.bounds.http_patience(), others = options_.bounds.other_patience();
@@ -306,6 +348,7 @@ class ThreadedServer final : public Server {
   std::atomic<std::int64_t> last_id_{0};
   HeldSockets sockets_;
   Life life_{options_.life, loops_, sockets_};
+  std::vector<std::unique_ptr<Waiting>> waiting_;
   std::vector<std::unique_ptr<Services>> services_;
   std::vector<std::unique_ptr<Loop>> loops_;  // the last: sessions end before what they use
 };

@@ -18,6 +18,7 @@
 #include "admin/control.h"
 #include "admin/usage_keeper.h"
 #include "envoy/envoy_in_force.h"
+#include "fiber.h"
 #include "server/address.h"
 #include "server/admin_access.h"
 #include "server/bounds.h"
@@ -25,6 +26,7 @@
 #include "server/life.h"
 #include "server/loop.h"
 #include "server/metrics.h"
+#include "server/remote.h"
 #include "server/tls.h"
 #include "server/traces.h"
 #include "weir/gate.h"
@@ -56,6 +58,9 @@ struct ServerOptions {
   UsageKeeper* usage = nullptr;  // what it tells of who spent what; outlives the server, too; null: nothing
   AdminAccess admin_access{};    // who may
   std::string state{};           // the file, as it is told to people
+  // Where decisions may wait: the fibers of each loop, and what they wait for there. None: nothing ever waits.
+  std::optional<FiberOptions> fibers{};
+  std::function<std::unique_ptr<Remote>(Fibers&)> make_remote{};
 };
 
 struct ServerAddresses {

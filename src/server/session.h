@@ -37,6 +37,20 @@ enum class GiveUp : std::uint8_t {
   too_busy,     // there is no time for those that are open already
 };
 
+class Desk;  // desk.h
+
+// Whoever drives a session, and may be told that it is to be woken although nothing arrived.
+class SessionOwner {
+ public:
+  virtual void on_ready() = 0;
+
+ protected:
+  SessionOwner() = default;
+  ~SessionOwner() = default;
+  SessionOwner(const SessionOwner&) = default;
+  SessionOwner& operator=(const SessionOwner&) = default;
+};
+
 class Session {
  public:
   virtual ~Session() = default;  // the client has left: what was held for it is given back
@@ -49,10 +63,16 @@ class Session {
   // The turn is decided: the answers to what was asked. True if the connection is to be closed after them.
   virtual bool settle(Turn&, std::string&) { return false; }
 
+  // Who is told when something has come that a fiber waited for: wake() is to be called then. It outlives the session.
+  virtual void belong_to(SessionOwner*) {}
+  // What its requests are worked on with from now on, where there are fibers.
+  virtual void sit_at(Desk&) {}
+
   // When wake() is to be called although nothing arrives; kNever: not at all. A time of Limiter::now().
   virtual Micros due() const { return kNever; }
   virtual void wake(Micros, std::string&) {}
-  // An answer is held back until wake(): nothing is read, and a client that leaves gives up its place.
+  // An answer is held back until wake(): nothing is read, and a client that leaves gives up its place. If it is due at
+  // no time, it waits for a decision, and a client that has only said that it will send no more is answered.
   virtual bool is_holding() const { return false; }
 
   // The server will stop soon, and goes on until then: whoever watches its health is told.

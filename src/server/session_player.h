@@ -11,6 +11,14 @@
 
 namespace weir {
 
+// Tests of sessions are compiled twice, the second time with sessions on fibers: see tests/on_fibers.h. Such a session
+// takes over all that arrives, has a turn of its own, and works in another room than that of the loop.
+#ifdef WEIR_ON_FIBERS
+inline constexpr bool kIsOnFibers = true;
+#else
+inline constexpr bool kIsOnFibers = false;
+#endif
+
 class SessionPlayer {
  public:
   SessionPlayer(Session& session, Limiter& limiter) : session_(session), turn_(limiter) {}

@@ -74,17 +74,23 @@ constexpr auto kShed = std::to_array<Shed>({{"/v1/check", shed_check},
 
 }  // namespace
 
-bool shed_http(const HttpCall& call, HttpService& service) {
+bool shed_http(const HttpCall& call, const Turn& turn, HttpService& service) {
   if (service.face != HttpFace::checks) return false;
   const std::string_view path = split_target(call.target).path;
   const auto* const shed = std::ranges::find(kShed, path, &Shed::path);
   const bool is_auth = is_forward_auth(path);
-  if (!is_auth && (shed == kShed.end() || call.method != "POST")) return false;
+  const bool is_shed = is_auth || (shed != kShed.end() && call.method == "POST");
+  const bool only_looks = call.method == "GET" || call.method == "HEAD";
+  if (!is_shed && (!turn.refuses() || only_looks)) return false;
   service.bounds.refuse(Refused::overload);
   service.now = service.limiter.now();
-  service.route = is_auth ? kForwardAuthPath : shed->path;
+  service.route = is_auth ? kForwardAuthPath : is_shed ? shed->path : std::string_view();
   service.answer.clear();
-  is_auth ? shed_forward_auth(service) : shed->answer(service);
+  if (is_auth) {
+    shed_forward_auth(service);
+  } else {
+    is_shed ? shed->answer(service) : shed_other(service);
+  }
   return true;
 }
 
@@ -99,6 +105,8 @@ void shed_resp(const Call& call, const RespCommand& command) {
                           .reset_after = allowed ? Micros{0} : kRetryAfter};
   if (command.run == run_weir_check || command.run == run_weir_limit) {
     write_overload(allowed, decision.retry_after, call.out);
+  } else if ((command.traits & kSheds) == 0) {
+    call.out.error("ERR " + std::string(kOverloaded));
   } else if (command.run == run_crab_throttle) {
     call.out.integers(crab_reply(decision));
   } else {

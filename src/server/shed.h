@@ -18,10 +18,11 @@ namespace weir {
 inline constexpr std::string_view kOverloaded =
     "there is more to answer than there is time for, so this was not looked at; try again shortly";
 
-// Whether this is a call that can be answered so; the answer is in HttpService::answer then.
-bool shed_http(const HttpCall& call, HttpService& service);
+// Whether this is a call that can be answered so; the answer is in HttpService::answer then. A turn that refuses()
+// has an answer to all but those who only look.
+bool shed_http(const HttpCall& call, const Turn& turn, HttpService& service);
 
-// The reply to a command that has kSheds.
+// The reply to a command that has kSheds; to another one, if the turn refuses().
 void shed_resp(const Call& call, const RespCommand& command);
 
 // Appends the answer of ShouldRateLimit, framed.

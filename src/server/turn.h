@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "weir/gate.h"
@@ -46,14 +47,18 @@ class Turn {
   void clear() { charges_.clear(); }
 
   // Whether what comes up now is answered without a decision, since there is no time for one: see overload.h.
-  bool sheds() const { return sheds_; }
-  void set_shedding(bool sheds) { sheds_ = sheds; }
+  bool sheds() const { return sheds_ != Sheds::nothing; }
+  void set_shedding(bool sheds) { sheds_ = sheds ? Sheds::checks : Sheds::nothing; }
+  // The same, and whatever else would ask the limiter is refused: it could not wait for the answer. See errand.h.
+  bool refuses() const { return sheds_ == Sheds::everything; }
+  void refuse_all() { sheds_ = Sheds::everything; }
 
  private:
   Limiter& limiter_;
   Gate* const counting_;
   Micros now_;
-  bool sheds_ = false;
+  enum class Sheds : std::uint8_t { nothing, checks, everything };
+  Sheds sheds_ = Sheds::nothing;
   std::vector<Charge> charges_;
   std::vector<Result<Decision>> answers_;
 };

@@ -1,0 +1,209 @@
+// Stacks, and who runs on which. See fiber.h.
+//
+// A stack is mapped once, with a part below it that nobody may touch; what is known of its fiber lies at its upper end.
+// Its entry never returns: it runs one work after the other, and goes back to whoever handed it over after each. The
+// sanitizers are told of every switch, and an exception that a fiber has caught but not yet dealt with stays its own.
+#include "fiber.h"
+
+#include <cxxabi.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "fiber_switch.h"
+#include "weir/result.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace weir {
+namespace {
+
+// More than a page: a function with large arrays may step over one.
+constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
+constexpr std::size_t kPageBytes = std::size_t{64} << 10;  // of any machine; ours have 4 KiB
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kTimes = 4;
+#else
+constexpr std::size_t kTimes = 1;
+#endif
+
+thread_local Fibers* fibers_here = nullptr;
+
+// What the C++ runtime knows of exceptions that are under way in this thread; the ABI names these two words.
+struct Exceptions {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+};
+
+void exchange(Exceptions& with) {
+  void* const thread = abi::__cxa_get_globals();
+  Exceptions before;
+  std::memcpy(&before, thread, sizeof before);
+  std::memcpy(thread, &with, sizeof with);
+  with = before;
+}
+
+}  // namespace
+
+struct Fiber {
+  enum class State : std::uint8_t { free, runs, suspended };
+
+  Fibers::Work work{};
+  FiberPlace place{};       // where it stopped
+  FiberPlace returns_to{};  // who runs it
+  Exceptions exceptions{};  // while it runs, those of who runs it
+  State state = State::free;
+  Fiber* next_free = nullptr;
+  std::byte* bottom = nullptr;
+  std::size_t bytes = 0;
+
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake_stack = nullptr;
+  const void* outer_bottom = nullptr;
+  std::size_t outer_bytes = 0;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  void* thread = __tsan_create_fiber(0);
+  void* outer_thread = nullptr;
+#endif
+
+  // By who runs it.
+  void enter() {
+    exchange(exceptions);
+#if defined(__SANITIZE_ADDRESS__)
+    void* own_fake_stack = nullptr;
+    __sanitizer_start_switch_fiber(&own_fake_stack, bottom, bytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    outer_thread = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(thread, 0);
+#endif
+    go_from(returns_to, place);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(own_fake_stack, nullptr, nullptr);
+#endif
+    exchange(exceptions);
+  }
+
+  // By itself. Returns when it is entered again.
+  void leave(State as) {
+    state = as;
+#if defined(__SANITIZE_ADDRESS__)
+    const bool has_ended = as == State::free;
+    __sanitizer_start_switch_fiber(has_ended ? nullptr : &fake_stack, outer_bottom, outer_bytes);
+    if (has_ended) fake_stack = nullptr;
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(outer_thread, 0);
+#endif
+    go_from(place, returns_to);
+    arrive();
+  }
+
+  void arrive() {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake_stack, &outer_bottom, &outer_bytes);
+#endif
+  }
+};
+
+namespace {
+
+// The frame that stays on every stack. Nothing may be thrown through it.
+void run_works(void* argument) noexcept {
+  Fiber& fiber = *static_cast<Fiber*>(argument);
+  fiber.arrive();
+  while (true) {
+    fiber.work();
+    fiber.leave(Fiber::State::free);
+  }
+}
+
+std::size_t in_pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+}  // namespace
+
+Fibers::Fibers(const FiberOptions& options)
+    : stack_bytes_(in_pages(std::max<std::size_t>(options.stack_bytes, 1) * kTimes)), most_(options.most) {}
+
+Fibers::~Fibers() {
+  WEIR_ASSERT(under_way_ == 0);
+#if defined(__SANITIZE_THREAD__)
+  for (Fiber* fiber = free_; fiber != nullptr; fiber = fiber->next_free) __tsan_destroy_fiber(fiber->thread);
+#endif
+  for (void* const stack : stacks_) {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(stack, kGuardBytes + stack_bytes_);
+#endif
+    munmap(stack, kGuardBytes + stack_bytes_);
+  }
+}
+
+Fibers* Fibers::here() { return fibers_here; }
+
+// Null if there may be no more, or there is no memory.
+Fiber* Fibers::take() {
+  if (under_way_ >= most_) return nullptr;
+  if (free_ != nullptr) return std::exchange(free_, free_->next_free);
+  try {
+    if (stacks_.size() == stacks_.capacity()) stacks_.reserve(2 * stacks_.size() + 16);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  const std::size_t bytes = kGuardBytes + stack_bytes_;
+  void* const stack =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return nullptr;
+  if (mprotect(stack, kGuardBytes, PROT_NONE) != 0) {
+    munmap(stack, bytes);
+    return nullptr;
+  }
+  stacks_.push_back(stack);
+  constexpr std::size_t kAtTop = (sizeof(Fiber) + 63) / 64 * 64;
+  auto* const fiber = new (static_cast<std::byte*>(stack) + bytes - kAtTop) Fiber;
+  fiber->bottom = static_cast<std::byte*>(stack) + kGuardBytes;
+  fiber->bytes = stack_bytes_ - kAtTop;
+  begin_at(fiber->place, fiber->bottom, fiber->bytes, run_works, fiber);
+  return fiber;
+}
+
+bool Fibers::start(Work work) {
+  Fiber* const fiber = take();
+  if (fiber == nullptr) return false;
+  fiber->work = work;
+  ++under_way_;
+  enter(*fiber);
+  return true;
+}
+
+void Fibers::resume(Fiber* fiber) {
+  WEIR_ASSERT(fiber->state == Fiber::State::suspended);
+  enter(*fiber);
+}
+
+void Fibers::suspend() {
+  WEIR_ASSERT(fibers_here == this);
+  current_->leave(Fiber::State::suspended);
+}
+
+void Fibers::enter(Fiber& fiber) {
+  Fibers* const outer = std::exchange(fibers_here, this);
+  Fiber* const before = std::exchange(current_, &fiber);
+  fiber.state = Fiber::State::runs;
+  fiber.enter();
+  current_ = before;
+  fibers_here = outer;
+  if (fiber.state != Fiber::State::free) return;
+  --under_way_;
+  fiber.next_free = std::exchange(free_, &fiber);
+}
+
+}  // namespace weir
