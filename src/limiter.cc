@@ -16,6 +16,7 @@
 #include "limiter_hook.h"
 #include "random_id.h"
 #include "store/memory_store.h"
+#include "store/shared_store.h"
 #include "sweeper.h"
 #include "table/format.h"
 #include "wait_queue.h"
@@ -100,7 +101,8 @@ std::optional<Error> refuse_negative(std::span<const Charge> charges) {
 struct [[gnu::visibility("hidden")]] Limiter::Impl {
   std::optional<Limit> own;
   std::unique_ptr<MemoryStore> store;
-  const Clock& clock;                // the store's
+  std::shared_ptr<SharedStore> shared;  // asked instead, if there is one; goes on with the other when it must
+  const Clock& clock;                   // the store's
   std::shared_ptr<WaitQueue> waits;  // shared with those who wait while the limiter ends
   std::unique_ptr<Sweeper> sweeper;
   const pid_t process = getpid();
@@ -108,10 +110,12 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   Impl(std::unique_ptr<MemoryStore> opened, const LimiterOptions& options, std::optional<Limit> limit)
       : own(std::move(limit)),
         store(std::move(opened)),
+        shared(options.shared),
         clock(store->clock()),
         waits(std::make_shared<WaitQueue>(options.waiters_max, clock, [this](const Charge& charge, std::int64_t now) {
-          return guarded([&] { return store->check(charge, now); });
+          return guarded([&] { return shared ? shared->check(charge) : store->check(charge, now); });
         })) {
+    if (shared) shared->use(*store);
     if (options.sweeping == Sweeping::in_background) {
       sweeper = std::make_unique<Sweeper>(clock, [this] {
         sweep();
@@ -168,6 +172,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   // A run of sound charges. Without memory none of them is answered, though some may have been charged.
   void check_many(std::span<const Charge> charges, std::int64_t at, std::span<Result<Decision>> answers) {
     try {
+      if (shared) return shared->check_many(charges, answers);
       store->check_many(charges, at, answers);
     } catch (const std::exception&) {
       for (Result<Decision>& answer : answers) answer = fail(ErrorCode::exhausted, "out of memory");
@@ -177,7 +182,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   Result<Decision> charge(const Charge& charge, std::int64_t at) {
     return guarded([&]() -> Result<Decision> {
       if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-      auto decision = store->check(charge, at);
+      auto decision = shared ? shared->check(charge) : store->check(charge, at);
       if (charge.cost < 0) waits->hurry(charge.key);
       return decision;
     });
@@ -218,7 +223,7 @@ Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::i
 Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->charge(charges, impl_->ask_at());
+    auto verdict = impl_->shared ? impl_->shared->charge(charges) : impl_->store->charge(charges, impl_->ask_at());
     impl_->hurry(charges);
     return verdict;
   });
@@ -228,7 +233,7 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->charge(charges, impl_->ask_at(), {.name = id, .lasts = lasts});
+    auto verdict = impl_->shared ? impl_->shared->charge(charges, {.name = id, .lasts = lasts}) : impl_->store->charge(charges, impl_->ask_at(), {.name = id, .lasts = lasts});
     impl_->hurry(charges);
     return verdict;
   });
@@ -238,13 +243,13 @@ Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::
   return guarded([&]() -> Result<Judgement> {
     const std::int64_t now = impl_->ask_at();
     if (charges.size() == 1) {
-      auto decision = impl_->store->check(charges[0], now);
+      auto decision = impl_->shared ? impl_->shared->check(charges[0]) : impl_->store->check(charges[0], now);
       if (!decision) return fail(std::move(decision.error()));
       decisions[0] = *decision;
       impl_->hurry(charges);
       return Judgement{decision->allowed, 0, Micros{now}};
     }
-    const auto judged = impl_->store->judge(charges, now, decisions);
+    const auto judged = impl_->shared ? impl_->shared->judge(charges, decisions) : impl_->store->judge(charges, now, decisions);
     if (!judged) return fail(judged.error());
     impl_->hurry(charges);
     return Judgement{judged->allowed, judged->binding, Micros{now}};
@@ -255,7 +260,7 @@ Result<Verdict> Limiter::overdraw(std::span<const Charge> charges) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
-    return impl_->store->overdraw(charges, impl_->ask_at());
+    return impl_->shared ? impl_->shared->overdraw(charges) : impl_->store->overdraw(charges, impl_->ask_at());
   });
 }
 
@@ -291,7 +296,7 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     const Charge peek{.key = key, .limit = &limit, .cost = 0};
-    return impl_->store->acquire(peek, {}, impl_->ask_at());
+    return impl_->shared ? impl_->shared->acquire(peek, {}) : impl_->store->acquire(peek, {}, impl_->ask_at());
   });
 }
 
@@ -299,7 +304,7 @@ Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std:
   return guarded([&]() -> Result<Decision> {
     const Charge charge{.key = key, .limit = &limit, .cost = cost};
     if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-    return impl_->store->preview(charge, impl_->ask_at());
+    return impl_->shared ? impl_->shared->preview(charge) : impl_->store->preview(charge, impl_->ask_at());
   });
 }
 
@@ -317,7 +322,7 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 Result<bool> Limiter::reset(std::string_view key) noexcept {
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    auto found = impl_->store->reset(key, impl_->ask_at());
+    auto found = impl_->shared ? impl_->shared->reset(key) : impl_->store->reset(key, impl_->ask_at());
     impl_->waits->hurry(key);
     return found;
   });
@@ -339,7 +344,7 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
     if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
     const Charge charge{.key = key, .limit = &limit, .cost = cost};
-    return impl_->store->acquire(charge, id, impl_->ask_at());
+    return impl_->shared ? impl_->shared->acquire(charge, id) : impl_->store->acquire(charge, id, impl_->ask_at());
   });
 }
 
@@ -347,7 +352,7 @@ Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcep
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-    return impl_->store->release(key, id, impl_->ask_at());
+    return impl_->shared ? impl_->shared->release(key, id) : impl_->store->release(key, id, impl_->ask_at());
   });
 }
 
@@ -391,7 +396,7 @@ Result<Reservation> Limiter::reserve(std::span<const Charge> charges, const Rese
     if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(charges, kReservedMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
+    auto verdict = impl_->shared ? impl_->shared->reserve(charges, reservation.id, options.lasts) : impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
     if (!verdict) return fail(std::move(verdict.error()));
     reservation.verdict = *std::move(verdict);
     return reservation;
@@ -403,7 +408,7 @@ Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> act
     if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(actual, kReservedMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(actual)) return fail(std::move(*wrong));
-    auto verdict = impl_->store->commit(actual, id, impl_->ask_at());
+    auto verdict = impl_->shared ? impl_->shared->commit(actual, id) : impl_->store->commit(actual, id, impl_->ask_at());
     for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // who reserved too much gave permits back
     return verdict;
   });

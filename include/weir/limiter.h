@@ -31,6 +31,8 @@
 
 namespace weir {
 
+class SharedStore;  // of a fleet; weir/fleet.h makes one
+
 inline constexpr std::size_t kHoldIdBytesMax = 64;
 inline constexpr std::size_t kRequestIdBytesMax = 64;  // of idempotency ids and reservations
 inline constexpr Micros kRequestIdLasts{600'000'000};
@@ -46,6 +48,7 @@ struct LimiterOptions {
   std::string file{};                    // where the state lives; empty: in this process only
   Sweeping sweeping = Sweeping::in_background;
   std::size_t waiters_max = 10'000;  // who may wait at once; 1,000,000 at most
+  std::shared_ptr<SharedStore> shared{};  // where limits are shared with others; null: nowhere
 };
 
 // Names somebody who waits; 0 names nobody.

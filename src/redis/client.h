@@ -158,6 +158,8 @@ class Client {
 
   const Counters& counters() const;
   std::vector<NodeState> masters() const;
+  // Who has the slot, as far as is known: a number that no other node ever has; 0 if nobody is known.
+  std::uint64_t owner_of(int slot) const;
 
  private:
   std::unique_ptr<Core> core_;

@@ -240,6 +240,11 @@ void Core::turn(Micros now) {
   flush(now);
 }
 
+std::uint64_t Core::owner_of(int slot) const {
+  const int place = slot < 0 || static_cast<std::size_t>(slot) >= slots_.size() ? -1 : slots_[static_cast<std::size_t>(slot)];
+  return place < 0 || nodes_[static_cast<std::size_t>(place)] == nullptr ? 0 : nodes_[static_cast<std::size_t>(place)]->id();
+}
+
 std::vector<NodeState> Core::masters() const {
   std::vector<NodeState> states;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -358,5 +363,6 @@ Micros Client::due() const { return core_->due(); }
 void Client::turn(Micros now) { core_->turn(now); }
 const Counters& Client::counters() const { return core_->counters(); }
 std::vector<NodeState> Client::masters() const { return core_->masters(); }
+std::uint64_t Client::owner_of(int slot) const { return core_->owner_of(slot); }
 
 }  // namespace weir::redis

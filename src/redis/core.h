@@ -37,6 +37,7 @@ class Core final : private NodeHost, private Receiver {
   void turn(Micros now);
   const Counters& counters() const { return shared_.counters; }
   std::vector<NodeState> masters() const;
+  std::uint64_t owner_of(int slot) const;
 
  private:
   struct Parked {

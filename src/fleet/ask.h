@@ -1,0 +1,97 @@
+// One question on its way to Redis and back, with copies of all that it speaks of: who asked may have gone on by the
+// time that the answer comes.
+//
+// Made and kept by a Lane (lane.h), which uses them again. Whoever asks fills in what is asked and where to tell that
+// it is done; from then on it is the lane's until `done` has been called. One thread at a time. Tested through
+// tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/script_call.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+struct Ask;
+
+// Who waits. Called on the lane's thread, once for each ask.
+class Asker {
+ public:
+  virtual void on_done(Ask& ask) = 0;
+
+ protected:
+  ~Asker() = default;
+};
+
+struct Ask {
+  enum class State : std::uint8_t {
+    answered,  // `request` says what
+    failed,    // nobody was asked, or did not answer in time
+    refused,   // the server understood and said no: `error`
+  };
+
+  // What is asked: copies. They stay where they are, so `request` can point to them.
+  std::string bytes{};
+  std::vector<Limit> limits{};
+  std::vector<Charge> charges{};
+  std::vector<Decision> decisions{};
+  std::vector<std::int64_t> reserved{};
+  ScriptRequest request{};
+
+  int slot = -1;            // of a cluster
+  Micros deadline{0};       // monotonic
+  bool is_retried = false;  // after a refusal that taught the server's time
+  bool is_alone = false;    // shares its call with nobody: one of those it was with is not understood
+  std::int64_t decided_us = 0;  // by the server's clock
+
+  State state = State::failed;
+  std::string error{};
+  Asker* asker = nullptr;
+  void* mark = nullptr;  // the asker's own
+
+  // fill()
+  //
+  // Takes over a question. `charges` and what they point to are copied.
+  void fill(ScriptRequest::What what, std::span<const Charge> asked, std::string_view id = {}, Micros lasts = Micros{0},
+            std::int64_t charged_us = 0) {
+    std::size_t size = id.size();
+    for (const Charge& charge : asked) size += charge.key.size() + charge.subject.size();
+    bytes.clear();
+    bytes.reserve(size);  // views into it stay good
+    limits.clear();
+    limits.reserve(asked.size());
+    charges.assign(asked.begin(), asked.end());
+    for (Charge& charge : charges) {
+      charge.key = keep(charge.key);
+      charge.subject = keep(charge.subject);
+      if (charge.limit != nullptr) charge.limit = &limits.emplace_back(*charge.limit);
+    }
+    decisions.assign(asked.size(), {});
+    reserved.assign(what == ScriptRequest::What::commit ? asked.size() : 0, 0);
+    request = {.what = what,
+               .charges = charges,
+               .id = keep(id),
+               .lasts = lasts,
+               .charged_us = charged_us,
+               .decisions = decisions,
+               .reserved = reserved};
+    is_retried = is_alone = false;
+    state = State::failed;
+    error.clear();
+  }
+
+ private:
+  std::string_view keep(std::string_view text) {
+    const std::size_t at = bytes.size();
+    bytes.append(text);
+    return std::string_view(bytes).substr(at, text.size());
+  }
+};
+
+}  // namespace weir

@@ -1,0 +1,93 @@
+// Whether a server of Redis is asked at all: shut while it answers, open from a few failures in a row until it has
+// answered probes again.
+//
+// Open, one request in a while may try: the wait between two is drawn from a range, so that a fleet does not come back
+// in step. It closes after two answers in a row. Time is an argument, by the monotonic clock. One thread. Tested by
+// breaker_test.cc.
+#pragma once
+
+#include <cstdint>
+
+#include "weir/clock.h"
+
+namespace weir {
+
+struct BreakerOptions {
+  std::uint32_t failures_max = 3;  // in a row, without an answer between
+  std::uint32_t answers_min = 2;   // in a row, to close it again
+  Micros probe_min{50'000};        // between two probes
+  Micros probe_max{150'000};
+};
+
+class Breaker {
+ public:
+  explicit Breaker(const BreakerOptions& options = {}, std::uint64_t seed = 1) : options_(options), dice_(seed | 1) {}
+
+  bool is_open() const { return is_open_; }
+  // Since when it is as it is; times it has opened.
+  Micros since() const { return since_; }
+  std::uint64_t openings() const { return openings_; }
+
+  // Whether a request may be sent now. Of an open one: whether this is the probe.
+  bool lets_through(Micros now) {
+    if (!is_open_) return true;
+    if (is_probing_ || now < probe_at_) return false;
+    is_probing_ = true;
+    return true;
+  }
+  // When it wants a probe, though nobody asks.
+  Micros probe_at() const { return is_probing_ ? Micros::max() : probe_at_; }
+
+  // The next probe need not wait: there is news.
+  void hurry(Micros now) { probe_at_ = now; }
+
+  void succeed(Micros now) {
+    failures_ = 0;
+    if (!is_open_) return;
+    is_probing_ = false;
+    probe_at_ = now;  // the next one may follow at once
+    if (++answers_ < options_.answers_min) return;
+    is_open_ = false;
+    since_ = now;
+  }
+
+  void fail(Micros now) {
+    answers_ = 0;
+    ++failures_;
+    if (is_open_) return rest(now);
+    if (failures_ >= options_.failures_max) open(now);
+  }
+
+  // Nothing can be sent at all, as without a connection.
+  void open(Micros now) {
+    answers_ = 0;
+    if (!is_open_) {
+      is_open_ = true;
+      since_ = now;
+      ++openings_;
+    }
+    rest(now);
+  }
+
+ private:
+  void rest(Micros now) {
+    is_probing_ = false;
+    dice_ ^= dice_ << 13;
+    dice_ ^= dice_ >> 7;
+    dice_ ^= dice_ << 17;
+    const auto range = static_cast<std::uint64_t>((options_.probe_max - options_.probe_min).count()) + 1;
+    probe_at_ = now + options_.probe_min + Micros{static_cast<std::int64_t>(dice_ % range)};
+  }
+
+  const BreakerOptions options_;
+  std::uint64_t dice_;
+  bool is_open_ = false;
+  bool is_probing_ = false;
+  std::uint32_t failures_ = 0;
+  std::uint32_t answers_ = 0;
+  std::uint64_t openings_ = 0;
+  Micros since_{0};
+  Micros probe_at_{0};
+};
+
+}  // namespace weir

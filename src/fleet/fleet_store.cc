@@ -1,0 +1,279 @@
+// From charges to questions, and from answers to verdicts. See fleet_store.h.
+#include "fleet/fleet_store.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "algorithm/binding.h"
+#include "few.h"
+#include "random_id.h"
+#include "store/redis_key.h"
+
+namespace weir {
+namespace {
+
+using What = ScriptRequest::What;
+using Ruling = ScriptRequest::Ruling;
+
+std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+table::SipKey secret() {
+  const std::string dice = random_id() + random_id();
+  const table::Hash128 hash = table::siphash<2, 4>({0x77656972, 0x666c6565}, dice);
+  return {hash.low, hash.high};
+}
+
+bool may_refund(What what) { return what == What::commit; }
+
+// The charges of a request, each key once.
+class Merged {
+ public:
+  Result<void> add(std::span<const Charge> charges) {
+    if (charges.size() > kChargesMax) {
+      return fail(ErrorCode::out_of_range, "a request is charged to at most " + std::to_string(kChargesMax) +
+                                               " limits; this one names " + std::to_string(charges.size()));
+    }
+    for (const Charge& charge : charges) {
+      std::size_t same = 0;
+      while (same < merged_.size() && !is_same_key(merged_[same], charge)) ++same;
+      places_.add(same);
+      if (same == merged_.size()) {
+        merged_.add(charge);
+        continue;
+      }
+      if (!(*merged_[same].limit == *charge.limit)) {
+        return fail(ErrorCode::invalid_argument,
+                    "a key is given twice with different limits: two limits need two keys, such as user:42/second and "
+                    "user:42/hour");
+      }
+      merged_[same].cost = add_saturating(merged_[same].cost, charge.cost);
+    }
+    return {};
+  }
+  std::span<const Charge> charges() const { return merged_.all(); }
+
+  // One for each that was given.
+  template <class T>
+  std::vector<T> spread(std::span<const T> of_merged) const {
+    std::vector<T> out;
+    for (const std::size_t place : places_) out.push_back(of_merged[place]);
+    return out;
+  }
+
+ private:
+  static bool is_same_key(const Charge& a, const Charge& b) {
+    return a.key == b.key && a.limit->algorithm == b.limit->algorithm;
+  }
+  Few<Charge, kChargesMax> merged_;
+  Few<std::size_t, kChargesMax> places_;
+};
+
+Error not_reserved() {
+  return {ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended"};
+}
+
+}  // namespace
+
+FleetStore::FleetStore(FleetStoreOptions options)
+    : options_(std::move(options)),
+      memory_(options_.memory_keys, secret()),
+      owed_(options_.owed_keys),
+      local_(options_.lane.prefix, memory_, owed_),
+      thread_(std::make_unique<ThreadWay>(options_.target, options_.lane,
+                                          [this](Lane& lane, Micros now) { tick(lane, now); })) {}
+
+FleetStore::~FleetStore() = default;
+
+std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
+  return std::make_unique<LoopWay>(options_.target, options_.lane, fibers);
+}
+
+void FleetStore::tick(Lane&, Micros) {}
+
+void FleetStore::run(std::span<Question> questions) {
+  if (LoopWay* const way = LoopWay::here()) return way->run(questions);
+  thread_->run(questions);
+}
+
+std::string FleetStore::name_of(const Charge& charge) const {
+  std::string name;
+  append_redis_key(name, options_.lane.prefix, redis_mark(charge.limit->algorithm), subject_of(charge), charge.key);
+  return name;
+}
+
+std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros now) {
+  auto denial = memory_.denial(name_of(charge), *charge.limit, charge.cost, now);
+  if (denial) denial->made = Made::cached;
+  return denial;
+}
+
+void FleetStore::note(const Charge& charge, const Decision& decision, bool is_charged, Micros now) {
+  if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) return;
+  static_cast<void>(is_charged);
+  memory_.note(name_of(charge), *charge.limit, charge.cost, decision, now);
+}
+
+// Of one question that came back.
+Result<Verdict> FleetStore::take(const Question& question, Micros now) {
+  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::failed) {
+    counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+    return local_.answer(question.what, question.charges, question.id, question.lasts, now);
+  }
+  counts_.strict.fetch_add(1, std::memory_order_relaxed);
+  Verdict verdict{.allowed = question.ruling == Ruling::allowed || question.ruling == Ruling::repeated,
+                  .decisions = {question.decisions.begin(), question.decisions.end()},
+                  .repeated = question.ruling == Ruling::repeated,
+                  .reserved = {question.reserved.begin(), question.reserved.end()}};
+  for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
+    verdict.decisions[i].made = Made::strict;
+    if (question.what != What::look && question.what != What::acquire && question.what != What::release) {
+      note(question.charges[i], verdict.decisions[i], verdict.allowed, now);
+    }
+  }
+  return verdict;
+}
+
+Result<Decision> FleetStore::check(const Charge& charge) {
+  Result<Decision> answer = Decision{};
+  check_many({&charge, 1}, {&answer, 1});
+  return answer;
+}
+
+void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) {
+  const Micros now = redis::steady_now();
+  std::vector<Question> questions;
+  std::vector<Decision> decisions(charges.size());
+  std::vector<std::size_t> places;
+  questions.reserve(charges.size());
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (auto denial = known_denial(charges[i], now)) {
+      counts_.cached.fetch_add(1, std::memory_order_relaxed);
+      answers[i] = *denial;
+      continue;
+    }
+    questions.push_back({.charges = charges.subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)});
+    places.push_back(i);
+  }
+  if (questions.empty()) return;
+  run(questions);
+  const Micros after = redis::steady_now();
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    auto verdict = take(questions[i], after);
+    if (verdict) {
+      answers[places[i]] = verdict->decisions[0];
+    } else {
+      answers[places[i]] = fail(std::move(verdict.error()));
+    }
+    if (charges[places[i]].cost < 0) memory_.drop(name_of(charges[places[i]]));
+  }
+}
+
+// A request as one event: of one subject, or on a server that has all keys.
+Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
+  std::array<Decision, kChargesMax> decisions;
+  std::array<std::int64_t, kChargesMax> reserved;
+  Question question{.what = what,
+                    .charges = charges,
+                    .id = id,
+                    .lasts = lasts,
+                    .decisions = std::span(decisions).first(charges.size()),
+                    .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
+  run({&question, 1});
+  auto verdict = take(question, redis::steady_now());
+  if (!verdict) return verdict;
+  if (what == What::commit && question.state == Ask::State::answered && question.ruling == Ruling::missing) {
+    return fail(not_reserved());
+  }
+  if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {
+    return fail(ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id");
+  }
+  for (const Charge& charge : charges) {
+    if (charge.limit != nullptr && (charge.cost < 0 || may_refund(what))) memory_.drop(name_of(charge));
+  }
+  return verdict;
+}
+
+Result<Verdict> FleetStore::charge(std::span<const Charge> charges, RequestId id) {
+  Merged merged;
+  if (auto added = merged.add(charges); !added) return fail(std::move(added.error()));
+  auto verdict = ask(id.name.empty() ? What::charge : What::once, merged.charges(), id.name, id.lasts);
+  if (!verdict) return verdict;
+  verdict->decisions = merged.spread(std::span<const Decision>(verdict->decisions));
+  verdict->binding = binding_of(verdict->decisions, verdict->allowed);
+  return verdict;
+}
+
+Result<MemoryStore::Judgement> FleetStore::judge(std::span<const Charge> charges, std::span<Decision> decisions) {
+  auto verdict = charge(charges);
+  if (!verdict) return fail(std::move(verdict.error()));
+  std::ranges::copy(verdict->decisions, decisions.begin());
+  return MemoryStore::Judgement{verdict->allowed, verdict->binding};
+}
+
+Result<Decision> FleetStore::preview(const Charge& charge) {
+  auto verdict = ask(What::look, {&charge, 1}, {}, {});
+  if (!verdict) return fail(std::move(verdict.error()));
+  return verdict->decisions[0];
+}
+
+Result<Verdict> FleetStore::overdraw(std::span<const Charge> charges) {
+  Merged merged;
+  if (auto added = merged.add(charges); !added) return fail(std::move(added.error()));
+  auto verdict = ask(What::overdraw, merged.charges(), {}, {});
+  if (!verdict) return verdict;
+  verdict->decisions = merged.spread(std::span<const Decision>(verdict->decisions));
+  verdict->binding = binding_of(verdict->decisions, true);
+  return verdict;
+}
+
+Result<Verdict> FleetStore::reserve(std::span<const Charge> charges, std::string_view id, Micros lasts) {
+  Merged merged;
+  if (auto added = merged.add(charges); !added) return fail(std::move(added.error()));
+  auto verdict = ask(What::reserve, merged.charges(), id, lasts);
+  if (!verdict) return verdict;
+  verdict->decisions = merged.spread(std::span<const Decision>(verdict->decisions));
+  verdict->binding = binding_of(verdict->decisions, verdict->allowed);
+  return verdict;
+}
+
+Result<Verdict> FleetStore::commit(std::span<const Charge> actual, std::string_view id) {
+  Merged merged;
+  if (auto added = merged.add(actual); !added) return fail(std::move(added.error()));
+  auto verdict = ask(What::commit, merged.charges(), id, {});
+  if (!verdict) return verdict;
+  verdict->decisions = merged.spread(std::span<const Decision>(verdict->decisions));
+  verdict->reserved = merged.spread(std::span<const std::int64_t>(verdict->reserved));
+  verdict->binding = binding_of(verdict->decisions, true);
+  verdict->allowed = true;
+  return verdict;
+}
+
+Result<Decision> FleetStore::acquire(const Charge& charge, std::string_view id) {
+  auto verdict = ask(What::acquire, {&charge, 1}, id, {});
+  if (!verdict) return fail(std::move(verdict.error()));
+  return verdict->decisions[0];
+}
+
+Result<bool> FleetStore::release(std::string_view key, std::string_view id) {
+  const Charge charge{.key = key};
+  Decision decision;
+  Question question{.what = What::release, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
+  run({&question, 1});
+  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  const auto here = local_.release(key, id);
+  return (question.state == Ask::State::answered && question.ruling == Ruling::allowed) || (here && *here);
+}
+
+Result<bool> FleetStore::reset(std::string_view key) {
+  static_cast<void>(key);
+  return fail(ErrorCode::unavailable, "not yet");
+}
+
+}  // namespace weir

@@ -1,0 +1,85 @@
+// The store on Redis: every question is decided there, by the script and on its clock, so that all nodes of a fleet hold
+// one limit; or, when Redis cannot be asked in time, by what the limit's fallback says.
+//
+// A denial that cannot have changed is not asked for again. In a cluster, what a request is charged to may lie on
+// several servers: each part is charged, and if one denies, the others are taken back; nobody is let through too much,
+// and who came in that moment may have been denied for nothing, which is counted. Any thread. Tested by
+// tests/fleet_nodes_test.cc and tests/server/fleet*.sh; docs/fleet.md is the guide.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "fleet/key_memory.h"
+#include "fleet/local.h"
+#include "fleet/owed.h"
+#include "fleet/way.h"
+#include "redis/url.h"
+#include "store/shared_store.h"
+
+namespace weir {
+
+struct FleetStoreOptions {
+  redis::Target target{};
+  LaneOptions lane{};
+  std::size_t memory_keys = 65'536;  // of which is remembered what Redis said
+  std::size_t owed_keys = 100'000;   // that can be owed to it
+};
+
+// What happened, in all.
+struct FleetCounts {
+  std::atomic<std::uint64_t> strict{0};    // verdicts by Redis
+  std::atomic<std::uint64_t> cached{0};    // denials without asking
+  std::atomic<std::uint64_t> fallen{0};    // verdicts by the fallback
+  std::atomic<std::uint64_t> released{0};  // parts of denied requests that were taken back
+  std::atomic<std::uint64_t> stuck{0};     // of those, that could not be: they lapse
+  std::atomic<std::uint64_t> written_back{0};  // permits
+};
+
+class FleetStore final : public SharedStore {
+ public:
+  explicit FleetStore(FleetStoreOptions options);
+  ~FleetStore() override;
+
+  // For a loop, which drives it.
+  std::unique_ptr<LoopWay> make_way(Fibers& fibers) const;
+
+  void use(MemoryStore& here) override { local_.use(here); }
+  Result<Decision> check(const Charge& charge) override;
+  void check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) override;
+  Result<Verdict> charge(std::span<const Charge> charges, RequestId id = {}) override;
+  Result<MemoryStore::Judgement> judge(std::span<const Charge> charges, std::span<Decision> decisions) override;
+  Result<Decision> preview(const Charge& charge) override;
+  Result<Verdict> overdraw(std::span<const Charge> charges) override;
+  Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts) override;
+  Result<Verdict> commit(std::span<const Charge> actual, std::string_view id) override;
+  Result<Decision> acquire(const Charge& charge, std::string_view id) override;
+  Result<bool> release(std::string_view key, std::string_view id) override;
+  Result<bool> reset(std::string_view key) override;
+
+  const FleetCounts& counts() const { return counts_; }
+  Local& local() { return local_; }
+
+ private:
+  void run(std::span<Question> questions);
+  std::string name_of(const Charge& charge) const;
+  std::optional<Decision> known_denial(const Charge& charge, Micros now);
+  void note(const Charge& charge, const Decision& decision, bool is_charged, Micros now);
+  Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Result<Verdict> take(const Question& question, Micros now);
+  void tick(Lane& lane, Micros now);
+
+  const FleetStoreOptions options_;
+  KeyMemory memory_;
+  Owed owed_;
+  Local local_;
+  FleetCounts counts_;
+  std::unique_ptr<ThreadWay> thread_;  // the last: it uses all of the above
+};
+
+}  // namespace weir

@@ -1,0 +1,100 @@
+// Sets of four behind locks. See key_memory.h.
+#include "fleet/key_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithm/calendar.h"
+
+namespace weir {
+namespace {
+
+// A denial that ends this soon is not worth a place.
+constexpr Micros kDenialMin{1'000};
+
+}  // namespace
+
+KeyMemory::KeyMemory(std::size_t keys, table::SipKey secret)
+    : secret_(secret), sets_(std::max<std::size_t>(1, (keys + kWays - 1) / kWays)) {}
+
+std::uint64_t KeyMemory::mark_of(std::string_view name) const {
+  const std::uint64_t mark = table::siphash<1, 3>(secret_, name).low;
+  return mark == 0 ? 1 : mark;
+}
+
+// Of what a decision depends on; two limits with one print are told apart by Redis at the next question.
+std::uint32_t KeyMemory::print_of(const Limit& limit) {
+  std::uint64_t print = static_cast<std::uint64_t>(limit.algorithm);
+  for (const std::int64_t part :
+       {limit.permits, limit.period_us, limit.phase_us, limit.capacity, limit.rate, limit.weight, limit.events_max,
+        limit.calendar ? limit.calendar->tag() : 0}) {
+    print = (print ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u;
+    print ^= print >> 29;
+  }
+  return static_cast<std::uint32_t>(print);
+}
+
+KeyMemory::Entry* KeyMemory::find(Set& set, std::uint64_t mark) {
+  const auto found = std::ranges::find(set, mark, &Entry::mark);
+  return found == set.end() ? nullptr : &*found;
+}
+
+// Whoever is full again first goes first.
+KeyMemory::Entry& KeyMemory::make_room(Set& set) { return *std::ranges::min_element(set, {}, &Entry::reset_at); }
+
+std::optional<Decision> KeyMemory::denial(std::string_view name, const Limit& limit, std::int64_t cost, Micros now) {
+  if (cost != 1) return {};
+  const std::uint64_t mark = mark_of(name);
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  const Entry* const entry = find(sets_[set], mark);
+  if (entry == nullptr || entry->denied_until <= now || entry->limit != print_of(limit)) return {};
+  return Decision{.allowed = false,
+                  .limit = limit.capacity,
+                  .remaining = 0,
+                  .retry_after = entry->denied_until - now,
+                  .reset_after = std::max(Micros{0}, entry->reset_at - now)};
+}
+
+void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision,
+                     Micros now) {
+  const std::uint64_t mark = mark_of(name);
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  Entry* entry = find(sets_[set], mark);
+  if (entry == nullptr) {
+    entry = &make_room(sets_[set]);
+    *entry = {.mark = mark};
+  }
+  entry->limit = print_of(limit);
+  entry->is_seeded = false;
+  entry->remaining = decision.remaining;
+  entry->reset_at = now + decision.reset_after;
+  const bool is_kept = !decision.allowed && cost == 1 && decision.remaining == 0 && decision.retry_after != kNever &&
+                       decision.retry_after >= kDenialMin;
+  entry->denied_until = is_kept ? now + decision.retry_after : Micros{0};
+}
+
+std::optional<Said> KeyMemory::seed(std::string_view name, const Limit& limit) {
+  const std::uint64_t mark = mark_of(name);
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  Entry* const entry = find(sets_[set], mark);
+  if (entry == nullptr || entry->limit != print_of(limit) || std::exchange(entry->is_seeded, true)) return {};
+  return Said{entry->remaining, entry->reset_at};
+}
+
+void KeyMemory::drop(std::uint64_t mark) {
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  if (Entry* const entry = find(sets_[set], mark)) *entry = {};
+}
+
+void KeyMemory::drop_all() {
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const std::lock_guard lock(lock_of(i));
+    sets_[i] = {};
+  }
+}
+
+}  // namespace weir

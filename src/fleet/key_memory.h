@@ -1,0 +1,88 @@
+// What Redis last said of keys: those that are over their limit need not be asked about until that can change, and when
+// Redis cannot be asked, a node goes on from here.
+//
+//   if (auto denied = memory.denial(name, limit, cost, now)) return *denied;    // nobody could have got permits since
+//   memory.note(name, limit, cost, decision, now);                              // what a strict decision said
+//
+// Kept are denials of one permit, which stay true until their wait is over unless permits are given back, the key is
+// reset or its limit changed: drop() is for those. Bounded: sets of four, where the one goes that matters least long.
+// Names are what keys are called in Redis; 64 bits of a hash under a secret stand for them, so that nobody can choose
+// two that are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds. Tested by
+// key_memory_test.cc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "table/siphash.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+// What is known of a key.
+struct Said {
+  std::int64_t remaining = 0;
+  Micros reset_at{0};  // from when on it is full, if nobody has spent since
+};
+
+class KeyMemory {
+ public:
+  KeyMemory(std::size_t keys, table::SipKey secret);
+  KeyMemory(const KeyMemory&) = delete;
+  KeyMemory& operator=(const KeyMemory&) = delete;
+
+  // denial()
+  //
+  // What a request of this cost is told if it is denied for sure.
+  std::optional<Decision> denial(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
+
+  // note()
+  //
+  // What a strict decision said. Another node may have heard more, or less, since.
+  void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now);
+
+  // seed()
+  //
+  // What was said, to whoever asks first since it was: the others go on from what he began. Nothing if it is not known,
+  // or was under another limit.
+  std::optional<Said> seed(std::string_view name, const Limit& limit);
+
+  // drop()
+  //
+  // Denials of this key are not believed any more. By its mark, as other nodes tell it.
+  void drop(std::string_view name) { drop(mark_of(name)); }
+  void drop(std::uint64_t mark);
+  void drop_all();
+  // The same for every node, if their secrets are.
+  std::uint64_t mark_of(std::string_view name) const;
+
+ private:
+  struct Entry {
+    std::uint64_t mark = 0;  // 0: none
+    std::uint32_t limit = 0;
+    bool is_seeded = false;
+    std::int64_t remaining = 0;
+    Micros reset_at{0};
+    Micros denied_until{0};
+  };
+  static constexpr std::size_t kWays = 4;
+  static constexpr std::size_t kLocks = 256;
+  using Set = std::array<Entry, kWays>;
+
+  static std::uint32_t print_of(const Limit& limit);
+  std::size_t set_of(std::uint64_t mark) const { return mark % sets_.size(); }
+  std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
+  static Entry* find(Set& set, std::uint64_t mark);
+  static Entry& make_room(Set& set);
+
+  const table::SipKey secret_;
+  mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets
+  std::vector<Set> sets_;
+};
+
+}  // namespace weir

@@ -1,0 +1,330 @@
+// Questions gathered into calls. See lane.h.
+#include "fleet/lane.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "random_id.h"
+#include "store/redis_key.h"
+#include "store/redis_script.h"
+
+namespace weir {
+namespace {
+
+constexpr char kProbeMark = '!';
+constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on; below are calls
+constexpr Micros kRetryMin{500};                            // a question without so much time left is not sent again
+constexpr std::int64_t kLearnNothing = 1;                   // a deadline long past: the script only tells the time
+
+redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected) {
+  options.on_event = [told = std::move(options.on_event), &has_connected](const redis::Event& event) {
+    if (event.kind == redis::Event::Kind::connected) has_connected = true;
+    if (told) told(event);
+  };
+  return options;
+}
+
+// Of those that speak of the server, not of the question.
+bool is_of_server(redis::FaultKind kind) {
+  return kind != redis::FaultKind::error && kind != redis::FaultKind::wrong_type && kind != redis::FaultKind::crowded;
+}
+
+std::uint64_t some_seed() {
+  std::uint64_t seed = 0;
+  for (const char c : random_id()) seed = seed * 131 + static_cast<unsigned char>(c);
+  return seed;
+}
+
+}  // namespace
+
+Lane::Lane(const redis::Target& target, LaneOptions options)
+    : options_(std::move(options)),
+      is_cluster_(target.layout == redis::Layout::cluster),
+      client_(target, with_events(options_.client, has_connected_)),
+      script_(client_.add_script(std::string(redis_script()))) {
+  client_.connect();
+}
+
+Lane::~Lane() { close(); }
+
+void Lane::close() {
+  is_closed_ = true;
+  for (auto& [slot, place] : places_) {
+    while (!place.waiting.empty()) {
+      Ask& ask = *place.waiting.front();
+      place.waiting.pop_front();
+      finish(ask, Ask::State::failed);
+    }
+  }
+  for (const std::unique_ptr<Call>& call : calls_) {
+    for (Ask* const ask : std::exchange(call->asks, {})) finish(*ask, Ask::State::failed);
+  }
+}
+
+Ask& Lane::make() {
+  if (free_asks_.empty()) {
+    asks_.push_back(std::make_unique<Ask>());
+    return *asks_.back();
+  }
+  Ask& ask = *free_asks_.back();
+  free_asks_.pop_back();
+  return ask;
+}
+
+void Lane::give(Ask& ask) { free_asks_.push_back(&ask); }
+
+int Lane::slot_of(std::string_view subject) const {
+  if (!is_cluster_) return -1;
+  std::string head;
+  append_redis_head(head, kTicketMark, redis_tag(subject));
+  return redis::slot_of(head);
+}
+
+std::uint64_t Lane::server_of(int slot) const { return is_cluster_ ? client_.owner_of(slot) : 0; }
+
+Lane::Server& Lane::server(std::uint64_t number) {
+  const auto known = servers_.find(number);
+  if (known != servers_.end()) return known->second;
+  return servers_.emplace(number, Server{.breaker = Breaker(options_.breaker, some_seed())}).first->second;
+}
+
+bool Lane::is_open(int slot) const {
+  const auto known = servers_.find(server_of(slot));
+  return known != servers_.end() && known->second.breaker.is_open();
+}
+
+bool Lane::is_any_open() const {
+  return std::ranges::any_of(servers_, [](const auto& one) { return one.second.breaker.is_open(); });
+}
+
+template <class Change>
+void Lane::change(Server& server, Change change) {
+  const bool was_open = server.breaker.is_open();
+  change(server.breaker);
+  if (was_open == server.breaker.is_open()) return;
+  if (!was_open) ++counts_.openings;
+  if (options_.on_breaker) options_.on_breaker(!was_open);
+}
+
+bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
+  now_ = std::max(now_, now);
+  ++counts_.asks;
+  ask.asker = &asker;
+  ask.slot = slot_of(subject_of(ask.charges[0]));
+  if (is_closed_ || under_way_ >= options_.asks_max || is_open(ask.slot)) {
+    if (under_way_ >= options_.asks_max) ++counts_.crowded;
+    ++counts_.failed;
+    ask.state = Ask::State::failed;
+    return false;
+  }
+  ask.deadline = now_ + options_.deadline;
+  ++under_way_;
+  Place& place = places_[ask.slot];
+  place.waiting.push_back(&ask);
+  if (!std::exchange(place.is_ready, true)) ready_.push_back(ask.slot);
+  return true;
+}
+
+void Lane::finish(Ask& ask, Ask::State state) {
+  --under_way_;
+  ask.state = state;
+  ++(state == Ask::State::answered ? counts_.answered : state == Ask::State::failed ? counts_.failed : counts_.refused);
+  ask.asker->on_done(ask);
+}
+
+Micros Lane::due() const {
+  Micros first = client_.due();
+  for (const int slot : ready_) {
+    const Place& place = places_.at(slot);
+    if (!place.waiting.empty()) first = std::min(first, place.waiting.front()->deadline);
+  }
+  for (const auto& [number, server] : servers_) {
+    if (server.breaker.is_open()) first = std::min(first, server.breaker.probe_at());
+  }
+  return first;
+}
+
+void Lane::flush(Micros now) {
+  now_ = std::max(now_, now);
+  const std::vector<int> ready = std::exchange(ready_, {});
+  for (const int slot : ready) {
+    Place& place = places_[slot];
+    place.is_ready = false;
+    send_from(place, slot);
+    if (place.waiting.empty() || std::exchange(place.is_ready, true)) continue;
+    ready_.push_back(slot);
+  }
+  client_.flush(now_);
+}
+
+// As many calls as may be under way; what is left waits for the next answer.
+void Lane::send_from(Place& place, int slot) {
+  while (!place.waiting.empty() && place.calls < options_.calls_max) {
+    if (free_calls_.empty()) {
+      free_calls_.push_back(calls_.size());
+      calls_.push_back(std::make_unique<Call>(options_.prefix));
+    }
+    const std::size_t number = free_calls_.back();
+    free_calls_.pop_back();
+    Call& call = *calls_[number];
+    call.script.clear();
+    call.asks.clear();
+    call.slot = slot;
+    call.sent = now_;
+    Micros first = Micros::max(), last{0};
+    while (!place.waiting.empty()) {
+      Ask& ask = *place.waiting.front();
+      if ((ask.is_alone && !call.asks.empty()) || !call.script.add(ask.request)) break;
+      place.waiting.pop_front();
+      call.asks.push_back(&ask);
+      first = std::min(first, ask.deadline);
+      last = std::max(last, ask.deadline);
+      if (ask.is_alone) break;
+    }
+    ++place.calls;
+    ++counts_.calls;
+    Server& to = server(server_of(slot));
+    to.tag = redis_tag(subject_of(call.asks[0]->charges[0]));
+    const std::int64_t deadline = to.has_offset ? first.count() + to.offset_us : kLearnNothing;
+    const auto words = call.script.words(deadline, to.has_offset ? now_.count() + to.offset_us : 0);
+    client_.send({.words = words,
+                  .script = script_,
+                  .slot = is_cluster_ ? slot : redis::kAnySlot,
+                  .deadline = last,
+                  .reading = redis::Reading::integers},
+                 {this, number});
+  }
+}
+
+void Lane::turn(Micros now) {
+  now_ = std::max(now_, now);
+  client_.turn(now_);
+  expire();
+  probe();
+}
+
+// Those that were not even sent.
+void Lane::expire() {
+  for (const int slot : ready_) {
+    Place& place = places_[slot];
+    while (!place.waiting.empty() && place.waiting.front()->deadline <= now_) {
+      Ask& ask = *place.waiting.front();
+      place.waiting.pop_front();
+      ++counts_.timeouts;
+      finish(ask, Ask::State::failed);
+    }
+  }
+}
+
+// A small write: a server that can only be read is no help.
+void Lane::probe() {
+  const bool is_new = std::exchange(has_connected_, false);
+  for (auto& [number, server] : servers_) {
+    if (!server.breaker.is_open()) continue;
+    if (is_new) server.breaker.hurry(now_);
+    if (!server.breaker.lets_through(now_)) continue;
+    std::string key = options_.prefix;
+    append_redis_head(key, kProbeMark, server.tag);
+    const std::array<std::string_view, 5> words = {"SET", key, "1", "PX", "1000"};
+    client_.send({.words = words,
+                  .slot = is_cluster_ ? redis::slot_of(key) : redis::kAnySlot,
+                  .deadline = now_ + options_.deadline},
+                 {this, kProbes + number});
+  }
+  client_.flush(now_);
+}
+
+void Lane::on_reply(std::uint64_t tag, const redis::Reply& reply) {
+  if (tag >= kProbes) return on_probe(tag - kProbes, reply);
+  Call& call = *calls_[tag];
+  Place& place = places_[call.slot];
+  --place.calls;
+  if (!place.waiting.empty() && !std::exchange(place.is_ready, true)) ready_.push_back(call.slot);
+  if (reply.is_ok()) {
+    read(call, reply);
+  } else {
+    fail(call, *reply.fault);
+  }
+  free_calls_.push_back(tag);
+}
+
+void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
+  change(server(number), [&](Breaker& breaker) {
+    if (reply.is_ok()) {
+      breaker.succeed(now_);
+    } else {
+      breaker.fail(now_);
+    }
+  });
+}
+
+// The moment that the server speaks of lies between sending and now.
+void Lane::learn(Server& server, std::int64_t server_us, Micros sent) {
+  server.offset_us = server_us - (sent.count() + now_.count()) / 2;
+  server.has_offset = true;
+}
+
+void Lane::read(Call& call, const redis::Reply& reply) {
+  Server& from = server(server_of(call.slot));
+  const auto read = call.script.read(reply.integers);
+  if (!read) {
+    for (Ask* const ask : std::exchange(call.asks, {})) {
+      ask->error = read.error().message;
+      finish(*ask, Ask::State::refused);
+    }
+    return;
+  }
+  learn(from, call.script.now_us(), call.sent);
+  change(from, [&](Breaker& breaker) { breaker.succeed(now_); });
+  const bool is_late = *read == ScriptCall::Read::late;
+  if (is_late) ++counts_.late;
+  for (Ask* const ask : std::exchange(call.asks, {})) {
+    if (is_late) {
+      retry(*ask);
+    } else {
+      ask->decided_us = call.script.now_us();
+      finish(*ask, Ask::State::answered);
+    }
+  }
+}
+
+// Once, if there is time: the refusal has taught the server's time.
+void Lane::retry(Ask& ask) {
+  if (std::exchange(ask.is_retried, true) || ask.deadline - now_ < kRetryMin || is_closed_) {
+    ++counts_.timeouts;
+    return finish(ask, Ask::State::failed);
+  }
+  Place& place = places_[ask.slot];
+  place.waiting.push_back(&ask);
+  if (!std::exchange(place.is_ready, true)) ready_.push_back(ask.slot);
+}
+
+void Lane::fail(Call& call, const redis::Fault& fault) {
+  if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded) return part(call, fault);
+  if (is_of_server(fault.kind)) {
+    const bool is_cut_off = fault.kind == redis::FaultKind::disconnected && !fault.was_sent;
+    change(server(server_of(call.slot)), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); });
+  }
+  for (Ask* const ask : std::exchange(call.asks, {})) {
+    ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);
+    finish(*ask, Ask::State::failed);
+  }
+}
+
+// The server has refused a call: which of its questions is to blame is found by asking each alone.
+void Lane::part(Call& call, const redis::Fault& fault) {
+  const bool is_one = call.asks.size() == 1;
+  for (Ask* const ask : std::exchange(call.asks, {})) {
+    if (is_one || is_closed_) {
+      ask->error = fault.text;
+      finish(*ask, Ask::State::refused);
+      continue;
+    }
+    ask->is_alone = true;
+    Place& place = places_[ask->slot];
+    place.waiting.push_back(ask);
+    if (!std::exchange(place.is_ready, true)) ready_.push_back(ask->slot);
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,140 @@
+// Questions turned to the memory of this process. See local.h.
+#include "fleet/local.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "algorithm/binding.h"
+#include "few.h"
+#include "store/redis_key.h"
+
+namespace weir {
+namespace {
+
+using What = ScriptRequest::What;
+
+// After so long it is worth asking again.
+constexpr Micros kClosedRetry{1'000'000};
+
+bool takes(What what) { return what == What::charge || what == What::once || what == What::reserve; }
+
+Made made_by(Fallback fallback) {
+  return fallback == Fallback::local ? Made::local : fallback == Fallback::open ? Made::open : Made::closed;
+}
+
+Decision closed(const Limit& limit) {
+  return {.allowed = false,
+          .limit = limit.capacity,
+          .retry_after = kClosedRetry,
+          .reset_after = kClosedRetry,
+          .made = Made::closed};
+}
+
+}  // namespace
+
+// The limits that hold here instead of those that were asked for.
+class Local::Shares {
+ public:
+  Result<void> add(std::span<const Charge> charges, Seat seat) {
+    for (const Charge& charge : charges) {
+      auto part = charge.fallback == Fallback::local ? share_of(*charge.limit, seat) : Result<Limit>(*charge.limit);
+      if (!part) return fail(std::move(part.error()));
+      Charge& own = charges_.add(charge);
+      own.limit = &limits_.add(*std::move(part));
+    }
+    return {};
+  }
+  std::span<const Charge> charges() const { return charges_.all(); }
+
+ private:
+  Few<Limit, kChargesMax> limits_;
+  Few<Charge, kChargesMax> charges_;
+};
+
+// What was spent everywhere, as far as this node has heard, is spent here in proportion.
+void Local::begin_key(const Charge& whole, const Limit& part, Micros now) {
+  if (whole.limit->algorithm == Algorithm::concurrency) return;
+  std::string name;
+  append_redis_key(name, prefix_, redis_mark(whole.limit->algorithm), subject_of(whole), whole.key);
+  const auto said = memory_.seed(name, *whole.limit);
+  if (!said) return;
+  const std::int64_t time = here_->clock().now().count();
+  const std::int64_t left = said->reset_at <= now ? part.capacity : part_of(said->remaining, seat());
+  static_cast<void>(here_->reset(whole.key, time));
+  if (left >= part.capacity) return;
+  const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
+  static_cast<void>(here_->overdraw({&spent, 1}, time));
+}
+
+Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
+  const std::int64_t time = here_->clock().now().count();
+  const auto alone = [](Result<Decision> decision) -> Result<Verdict> {
+    if (!decision) return fail(std::move(decision.error()));
+    return Verdict{.allowed = decision->allowed, .decisions = {*decision}};
+  };
+  switch (what) {
+    case What::charge:
+      return here_->charge(charges, time);
+    case What::once:
+      return here_->charge(charges, time, {.name = id, .lasts = lasts});
+    case What::overdraw:
+      return here_->overdraw(charges, time);
+    case What::reserve:
+      return here_->reserve(charges, id, lasts, time);
+    case What::commit:
+      return here_->commit(charges, id, time);
+    case What::look:
+      return alone(here_->preview(charges[0], time));
+    case What::acquire:
+      return alone(here_->acquire(charges[0], id, time));
+    case What::release:
+    case What::undo:
+      break;
+  }
+  return Verdict{.allowed = true, .decisions = std::vector<Decision>(charges.size())};
+}
+
+Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                              Micros now) {
+  const bool is_closed = std::ranges::any_of(charges, [&](const Charge& charge) {
+    return charge.fallback == Fallback::closed && charge.cost > 0 && (takes(what) || what == What::acquire);
+  });
+  Shares shares;
+  if (auto added = shares.add(charges, seat()); !added) return fail(std::move(added.error()));
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (charges[i].fallback == Fallback::local) begin_key(charges[i], *shares.charges()[i].limit, now);
+  }
+  Result<Verdict> verdict = Verdict{.allowed = true};
+  if (is_closed) {
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      auto one = what == What::acquire || charges[i].fallback == Fallback::closed
+                     ? Result<Verdict>(Verdict{.decisions = {closed(*charges[i].limit)}})
+                     : ask(What::look, shares.charges().subspan(i, 1), {}, {});
+      if (!one) return fail(std::move(one.error()));
+      verdict->decisions.push_back(one->decisions[0]);
+    }
+    verdict->allowed = false;
+    verdict->binding = binding_of(verdict->decisions, false);
+  } else {
+    verdict = ask(what, shares.charges(), id, lasts);
+    if (!verdict) return verdict;
+  }
+  const std::int64_t charged = verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw) ? 1 : 0;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    Decision& decision = verdict->decisions[i];
+    decision.made = made_by(charges[i].fallback);
+    decision.limit = charges[i].limit->capacity;
+    if (charged == 0 || charges[i].cost <= 0 || charges[i].limit->algorithm == Algorithm::concurrency) continue;
+    std::string name;
+    append_redis_key(name, prefix_, redis_mark(charges[i].limit->algorithm), subject_of(charges[i]), charges[i].key);
+    owed_.add(name, charges[i], now + decision.reset_after);
+  }
+  return verdict;
+}
+
+Result<bool> Local::release(std::string_view key, std::string_view id) {
+  return here_->release(key, id, here_->clock().now().count());
+}
+
+}  // namespace weir

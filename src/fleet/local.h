@@ -1,0 +1,55 @@
+// What holds while Redis cannot be asked: this node's share of every limit, counted in its own memory.
+//
+// A key begins with this node's part of what Redis last said was left of it. Limits with Fallback::open hold whole on
+// every node, and those with Fallback::closed deny. What is let through is owed to Redis (owed.h). All is decided as
+// one event, as ever. Any thread. Tested by local_test.cc.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "fleet/key_memory.h"
+#include "fleet/owed.h"
+#include "fleet/share.h"
+#include "store/memory_store.h"
+#include "store/script_call.h"
+#include "weir/result.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+class Local {
+ public:
+  Local(std::string prefix, KeyMemory& memory, Owed& owed) : prefix_(std::move(prefix)), memory_(memory), owed_(owed) {}
+  Local(const Local&) = delete;
+  Local& operator=(const Local&) = delete;
+
+  void use(MemoryStore& here) { here_ = &here; }
+
+  void sit(Seat seat) { seat_.store(std::uint64_t{seat.nodes} << 32 | seat.rank, std::memory_order_relaxed); }
+  Seat seat() const {
+    const std::uint64_t seat = seat_.load(std::memory_order_relaxed);
+    return {static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(seat >> 32)};
+  }
+
+  // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
+  Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                         Micros now);
+  Result<bool> release(std::string_view key, std::string_view id);
+
+ private:
+  class Shares;
+  Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  void begin_key(const Charge& whole, const Limit& part, Micros now);
+
+  const std::string prefix_;
+  KeyMemory& memory_;
+  Owed& owed_;
+  MemoryStore* here_ = nullptr;
+  std::atomic<std::uint64_t> seat_{std::uint64_t{1} << 32};
+};
+
+}  // namespace weir

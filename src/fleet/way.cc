@@ -1,0 +1,210 @@
+// Questions put into lanes, and answers carried back. See way.h.
+#include "fleet/way.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir {
+namespace {
+
+constexpr Micros kTick{100'000};
+
+thread_local LoopWay* loop_way = nullptr;
+
+void put(const Question& question, Ask& ask) {
+  ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
+}
+
+void take(const Ask& ask, Question& question) {
+  question.state = ask.state;
+  question.ruling = ask.request.ruling;
+  question.decided_us = ask.decided_us;
+  question.error = ask.error;
+  std::ranges::copy(ask.decisions, question.decisions.begin());
+  std::ranges::copy(ask.reserved, question.reserved.begin());
+}
+
+}  // namespace
+
+// Those that one fiber waits for.
+class LoopWay::Waiting final : public Asker {
+ public:
+  explicit Waiting(LoopWay& way) : way_(way) {}
+
+  void run(std::span<Question> questions) {
+    const Micros now = redis::steady_now();
+    for (Question& question : questions) {
+      Ask& ask = way_.lane_.make();
+      put(question, ask);
+      ask.mark = &question;
+      ++left_;
+      if (!way_.lane_.submit(ask, *this, now)) on_done(ask);
+    }
+    if (left_ == 0) return;
+    fiber_ = way_.fibers_.current();
+    way_.fibers_.suspend();
+  }
+
+  void on_done(Ask& ask) override {
+    take(ask, *static_cast<Question*>(ask.mark));
+    way_.lane_.give(ask);
+    if (--left_ == 0 && fiber_ != nullptr) way_.ready_.push_back(fiber_);
+  }
+
+ private:
+  LoopWay& way_;
+  std::size_t left_ = 0;
+  Fiber* fiber_ = nullptr;
+};
+
+LoopWay::LoopWay(const redis::Target& target, LaneOptions options, Fibers& fibers)
+    : lane_(target, std::move(options)), fibers_(fibers) {}
+
+LoopWay::~LoopWay() {
+  if (loop_way == this) loop_way = nullptr;
+}
+
+void LoopWay::attach() { loop_way = this; }
+
+LoopWay* LoopWay::here() { return Fibers::here() != nullptr ? loop_way : nullptr; }
+
+void LoopWay::run(std::span<Question> questions) { Waiting(*this).run(questions); }
+
+void LoopWay::resume_ready() {
+  while (!ready_.empty()) {
+    for (Fiber* const fiber : std::exchange(ready_, {})) fibers_.resume(fiber);
+  }
+}
+
+void LoopWay::turn(Micros now) {
+  lane_.turn(now);
+  resume_ready();
+}
+
+void LoopWay::close() {
+  lane_.close();
+  resume_ready();
+}
+
+// Questions that somebody waits for together.
+struct ThreadWay::Group final : public Asker {
+  std::span<Question> questions;
+  Done done;
+  std::size_t left = 0;
+  Lane* lane = nullptr;
+  bool is_done = false;
+
+  void on_done(Ask& ask) override {
+    take(ask, *static_cast<Question*>(ask.mark));
+    lane->give(ask);
+    if (--left == 0) is_done = true;
+  }
+};
+
+ThreadWay::ThreadWay(const redis::Target& target, LaneOptions options, std::function<void(Lane&, Micros)> tick)
+    : tick_(std::move(tick)),
+      lane_(target, std::move(options)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { work(); }) {}
+
+ThreadWay::~ThreadWay() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t told = ::write(wake_, &one, sizeof one);
+  thread_.join();
+  ::close(wake_);
+}
+
+void ThreadWay::start(std::span<Question> questions, Done done) {
+  auto group = std::make_unique<Group>();
+  group->questions = questions;
+  group->done = std::move(done);
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_first = posted_.empty();
+    posted_.push_back(std::move(group));
+  }
+  if (!is_first) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t told = ::write(wake_, &one, sizeof one);
+}
+
+void ThreadWay::run(std::span<Question> questions) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_done = false;
+  start(questions, [&] {
+    const std::lock_guard lock(mutex);
+    is_done = true;
+    changed.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return is_done; });
+}
+
+void ThreadWay::take_posted(Micros now) {
+  std::vector<std::unique_ptr<Group>> posted;
+  {
+    const std::lock_guard lock(mutex_);
+    posted.swap(posted_);
+  }
+  for (std::unique_ptr<Group>& group : posted) {
+    group->lane = &lane_;
+    group->left = group->questions.size();
+    for (Question& question : group->questions) {
+      Ask& ask = lane_.make();
+      put(question, ask);
+      ask.mark = &question;
+      if (!lane_.submit(ask, *group, now)) group->on_done(ask);
+    }
+    if (group->questions.empty()) group->is_done = true;
+    under_way_.push_back(std::move(group));
+  }
+}
+
+void ThreadWay::work() {
+  Micros tick_at{0};
+  for (bool is_ending = false; !is_ending;) {
+    Micros now = redis::steady_now();
+    const Micros until = std::min(lane_.due(), tick_at);
+    const std::int64_t wait_us = std::clamp<std::int64_t>(until.count() - now.count(), 0, kTick.count());
+    const timespec wait{.tv_sec = 0, .tv_nsec = wait_us * 1'000};
+    pollfd watched[] = {{wake_, POLLIN, 0}, {lane_.descriptor(), POLLIN, 0}};
+    ppoll(watched, 2, &wait, nullptr);
+    std::uint64_t times = 0;
+    if (watched[0].revents != 0) [[maybe_unused]] const ssize_t got = ::read(wake_, &times, sizeof times);
+    now = redis::steady_now();
+    lane_.turn(now);
+    take_posted(now);
+    if (now >= tick_at) {
+      tick_at = now + kTick;
+      if (tick_) tick_(lane_, now);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending = is_ending_;
+    }
+    if (is_ending) lane_.close();
+    lane_.flush(now);
+    for (std::size_t i = 0; i < under_way_.size();) {
+      if (!under_way_[i]->is_done) {
+        ++i;
+        continue;
+      }
+      const std::unique_ptr<Group> group = std::move(under_way_[i]);
+      under_way_[i] = std::move(under_way_.back());
+      under_way_.pop_back();
+      group->done();
+    }
+  }
+}
+
+}  // namespace weir

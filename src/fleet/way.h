@@ -1,0 +1,108 @@
+// How whoever asks waits for the answer: a fiber of a loop by that loop's own lane, anybody else by a thread that drives
+// a lane for all of them.
+//
+//   Question question{.what = ..., .charges = charges, .decisions = room};
+//   ways.run({&question, 1});                       // returns when it is answered, or has failed
+//
+// A loop has a LoopWay: it watches descriptor() and due(), calls turn() for them and flush() once a turn. Tested by
+// tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "fiber.h"
+#include "fleet/lane.h"
+
+namespace weir {
+
+// What is asked, and room for the answer; all of it stays until it is answered.
+struct Question {
+  ScriptRequest::What what = ScriptRequest::What::charge;
+  std::span<const Charge> charges{};  // of one subject, in a cluster; each key once
+  std::string_view id{};
+  Micros lasts{0};
+  std::int64_t charged_us = 0;
+  std::span<Decision> decisions{};
+  std::span<std::int64_t> reserved{};
+
+  Ask::State state = Ask::State::failed;
+  ScriptRequest::Ruling ruling = ScriptRequest::Ruling::denied;
+  std::int64_t decided_us = 0;
+  std::string error{};
+};
+
+// Of a loop and its thread.
+class LoopWay {
+ public:
+  // Fibers of that thread; both outlive it.
+  LoopWay(const redis::Target& target, LaneOptions options, Fibers& fibers);
+  ~LoopWay();
+  LoopWay(const LoopWay&) = delete;
+  LoopWay& operator=(const LoopWay&) = delete;
+
+  // On its thread, before the first question.
+  void attach();
+  int descriptor() const { return lane_.descriptor(); }
+  Micros due() const { return lane_.due(); }  // by redis::steady_now()
+  void flush(Micros now) { lane_.flush(now); }
+  // Fibers whose answers have come go on within it.
+  void turn(Micros now);
+  // All that wait go on, with failures; what is asked from now on fails at once.
+  void close();
+  Lane& lane() { return lane_; }
+
+  // The one of this thread, if the caller is on a fiber of its.
+  static LoopWay* here();
+  void run(std::span<Question> questions);
+
+ private:
+  class Waiting;
+  void resume_ready();
+
+  Lane lane_;
+  Fibers& fibers_;
+  std::vector<Fiber*> ready_;
+};
+
+// A thread of its own, for those without a loop.
+class ThreadWay {
+ public:
+  using Done = std::function<void()>;
+  // `tick` is called on the thread about each 100 ms, with its lane: for what a fleet has to do by itself.
+  ThreadWay(const redis::Target& target, LaneOptions options, std::function<void(Lane&, Micros)> tick);
+  ~ThreadWay();
+  ThreadWay(const ThreadWay&) = delete;
+  ThreadWay& operator=(const ThreadWay&) = delete;
+
+  // Blocks. Not from its own thread.
+  void run(std::span<Question> questions);
+  // Returns at once; `done` is called on its thread when all are answered.
+  void start(std::span<Question> questions, Done done);
+
+ private:
+  struct Group;
+  void work();
+  void take_posted(Micros now);
+
+  std::function<void(Lane&, Micros)> tick_;
+  Lane lane_;
+  int wake_ = -1;
+  std::mutex mutex_;  // guards posted_ and is_ending_
+  std::vector<std::unique_ptr<Group>> posted_;
+  bool is_ending_ = false;
+  std::vector<std::unique_ptr<Group>> under_way_;
+  std::thread thread_;
+};
+
+}  // namespace weir

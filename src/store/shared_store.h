@@ -1,0 +1,45 @@
+// A store that several processes share over a network, as the limiter sees it: the same questions as the memory store's.
+//
+// Each call answers within its deadline, whatever the network does, and says in every decision how it was made. It may
+// wait: on a fiber (fiber.h) it suspends, elsewhere it blocks its thread. `here` is the memory store of the process,
+// which goes on when the network does not. All members may be called from any thread. Implemented by
+// fleet/fleet_store.h; tested by tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "store/memory_store.h"
+#include "weir/result.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+class SharedStore {
+ public:
+  virtual ~SharedStore() = default;
+  SharedStore(const SharedStore&) = delete;
+  SharedStore& operator=(const SharedStore&) = delete;
+
+  // Before any other call. It outlives this.
+  virtual void use(MemoryStore& here) = 0;
+
+  // As the memory store's.
+  virtual Result<Decision> check(const Charge& charge) = 0;
+  virtual void check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) = 0;
+  virtual Result<Verdict> charge(std::span<const Charge> charges, RequestId id = {}) = 0;
+  virtual Result<MemoryStore::Judgement> judge(std::span<const Charge> charges, std::span<Decision> decisions) = 0;
+  virtual Result<Decision> preview(const Charge& charge) = 0;
+  virtual Result<Verdict> overdraw(std::span<const Charge> charges) = 0;
+  virtual Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts) = 0;
+  virtual Result<Verdict> commit(std::span<const Charge> actual, std::string_view id) = 0;
+  virtual Result<Decision> acquire(const Charge& charge, std::string_view id) = 0;
+  virtual Result<bool> release(std::string_view key, std::string_view id) = 0;
+  virtual Result<bool> reset(std::string_view key) = 0;
+
+ protected:
+  SharedStore() = default;
+};
+
+}  // namespace weir
