@@ -70,6 +70,10 @@ class Fibers {
   // fiber, which goes on afterwards.
   void resume(Fiber* fiber);
 
+  // Whatever these fibers wait for, for those who find them by here().
+  void set_companion(void* companion) { companion_ = companion; }
+  void* companion() const { return companion_; }
+
   std::size_t under_way() const { return under_way_; }
   std::size_t most() const { return most_; }
   std::size_t stacks() const { return stacks_.size(); }  // that there are, in use or not
@@ -82,6 +86,7 @@ class Fibers {
   const std::size_t most_;
   std::size_t under_way_ = 0;
   Fiber* current_ = nullptr;
+  void* companion_ = nullptr;
   Fiber* free_ = nullptr;  // the one that was used last comes first: its stack is warm
   std::vector<void*> stacks_;
 };

@@ -56,7 +56,7 @@ void until_strict(Node& node) {
   const Limit limit = limit_of("1000000/hour", Algorithm::token_bucket);
   for (int i = 0; i < 500; ++i) {
     const auto decision = node.limiter->check("warm", limit);
-    if (decision && decision->made == Made::strict) return;
+    if (decision && decision->made == MadeBy::strict) return;
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
   FAIL() << "Redis is not asked";
@@ -76,8 +76,8 @@ TEST_F(Fleet, ThreeNodesAdmitExactlyTheLimit) {
         const auto decision = nodes[thread % 3]->limiter->check("k", limit);
         ASSERT_TRUE(decision) << decision.error().message;
         admitted += decision->allowed;
-        ++(decision->made == Made::strict ? strict : cached);
-        EXPECT_TRUE(decision->made == Made::strict || decision->made == Made::cached);
+        ++(decision->made == MadeBy::strict ? strict : cached);
+        EXPECT_TRUE(decision->made == MadeBy::strict || decision->made == MadeBy::cached);
       }
     });
     EXPECT_EQ(admitted, 500) << to_string(algorithm);

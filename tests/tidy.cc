@@ -69,7 +69,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "log.h", "src", "protocol", "load", "admin", "envoy"}},
     {"program",
      {"public", "limiter.h", "gate.h", "nearest.h", "characters.h", "log.h", "ip_address.h", "src", "command", "admin",
-      "server", "simulator", "envoy", "plans"}},
+      "server", "fleet", "redis", "store", "fiber.h", "simulator", "envoy", "plans"}},
     {"main", {"nearest.h", "command", "program"}},
 };
 

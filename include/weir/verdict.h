@@ -18,7 +18,7 @@ namespace weir {
 inline constexpr Micros kNever = Micros::max();
 
 // How a decision was made.
-enum class Made : std::uint8_t {
+enum class MadeBy : std::uint8_t {
   here,    // by the limiter's own state, which is all there is
   strict,  // by Redis, for the whole fleet
   cached,  // a denial by what Redis said before, which cannot have changed since
@@ -28,19 +28,19 @@ enum class Made : std::uint8_t {
 };
 
 // The word that answers say it by.
-constexpr std::string_view to_string(Made made) {
+constexpr std::string_view to_string(MadeBy made) {
   switch (made) {
-    case Made::here:
+    case MadeBy::here:
       return "here";
-    case Made::strict:
+    case MadeBy::strict:
       return "strict";
-    case Made::cached:
+    case MadeBy::cached:
       return "cached";
-    case Made::local:
+    case MadeBy::local:
       return "local";
-    case Made::open:
+    case MadeBy::open:
       return "open";
-    case Made::closed:
+    case MadeBy::closed:
       break;
   }
   return "closed";
@@ -56,7 +56,7 @@ struct Decision {
   Micros retry_after{0};       // the shortest wait after which the same request would pass; 0 iff allowed
   Micros reset_after{0};       // the shortest wait after which, without traffic, remaining == limit
   Micros delay{0};             // leaky_bucket: the time until this request's turn
-  Made made = Made::here;
+  MadeBy made = MadeBy::here;
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };

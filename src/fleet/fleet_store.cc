@@ -109,7 +109,7 @@ std::string FleetStore::name_of(const Charge& charge) const {
 
 std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros now) {
   auto denial = memory_.denial(name_of(charge), *charge.limit, charge.cost, now);
-  if (denial) denial->made = Made::cached;
+  if (denial) denial->made = MadeBy::cached;
   return denial;
 }
 
@@ -132,7 +132,7 @@ Result<Verdict> FleetStore::take(const Question& question, Micros now) {
                   .repeated = question.ruling == Ruling::repeated,
                   .reserved = {question.reserved.begin(), question.reserved.end()}};
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
-    verdict.decisions[i].made = Made::strict;
+    verdict.decisions[i].made = MadeBy::strict;
     if (question.what != What::look && question.what != What::acquire && question.what != What::release) {
       note(question.charges[i], verdict.decisions[i], verdict.allowed, now);
     }

@@ -19,8 +19,8 @@ constexpr Micros kClosedRetry{1'000'000};
 
 bool takes(What what) { return what == What::charge || what == What::once || what == What::reserve; }
 
-Made made_by(Fallback fallback) {
-  return fallback == Fallback::local ? Made::local : fallback == Fallback::open ? Made::open : Made::closed;
+MadeBy made_by(Fallback fallback) {
+  return fallback == Fallback::local ? MadeBy::local : fallback == Fallback::open ? MadeBy::open : MadeBy::closed;
 }
 
 Decision closed(const Limit& limit) {
@@ -28,7 +28,7 @@ Decision closed(const Limit& limit) {
           .limit = limit.capacity,
           .retry_after = kClosedRetry,
           .reset_after = kClosedRetry,
-          .made = Made::closed};
+          .made = MadeBy::closed};
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include "fleet/way.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +14,6 @@ namespace weir {
 namespace {
 
 constexpr Micros kTick{100'000};
-
-thread_local LoopWay* loop_way = nullptr;
 
 void put(const Question& question, Ask& ask) {
   ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
@@ -62,15 +62,36 @@ class LoopWay::Waiting final : public Asker {
 };
 
 LoopWay::LoopWay(const redis::Target& target, LaneOptions options, Fibers& fibers)
-    : lane_(target, std::move(options)), fibers_(fibers) {}
-
-LoopWay::~LoopWay() {
-  if (loop_way == this) loop_way = nullptr;
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+      lane_(target, std::move(options)),
+      fibers_(fibers) {
+  for (const int watched : {timer_.get(), lane_.descriptor()}) {
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watched, &event);
+  }
+  fibers_.set_companion(this);
+  set_timer();
 }
 
-void LoopWay::attach() { loop_way = this; }
+LoopWay::~LoopWay() { fibers_.set_companion(nullptr); }
 
-LoopWay* LoopWay::here() { return Fibers::here() != nullptr ? loop_way : nullptr; }
+LoopWay* LoopWay::here() {
+  Fibers* const fibers = Fibers::here();
+  return fibers == nullptr ? nullptr : static_cast<LoopWay*>(fibers->companion());
+}
+
+// A timer that goes off too early does no harm; so it is set anew only for something earlier, or when it has gone off.
+void LoopWay::set_timer() {
+  const Micros due = lane_.due();
+  if (due >= set_for_) return;
+  set_for_ = due;
+  const std::int64_t at = std::max<std::int64_t>(1, due.count());
+  itimerspec once{};
+  once.it_value.tv_sec = at / 1'000'000;
+  once.it_value.tv_nsec = at % 1'000'000 * 1'000;
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &once, nullptr);
+}
 
 void LoopWay::run(std::span<Question> questions) { Waiting(*this).run(questions); }
 
@@ -80,9 +101,21 @@ void LoopWay::resume_ready() {
   }
 }
 
-void LoopWay::turn(Micros now) {
+void LoopWay::turn() {
+  const Micros now = redis::steady_now();
+  if (now >= set_for_) {
+    std::uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &times, sizeof times);
+    set_for_ = Micros::max();
+  }
   lane_.turn(now);
   resume_ready();
+}
+
+void LoopWay::flush() {
+  lane_.flush(redis::steady_now());
+  resume_ready();  // whoever could not be sent
+  set_timer();
 }
 
 void LoopWay::close() {
@@ -117,9 +150,8 @@ ThreadWay::~ThreadWay() {
     is_ending_ = true;
   }
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t told = ::write(wake_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t told = ::write(wake_.get(), &one, sizeof one);
   thread_.join();
-  ::close(wake_);
 }
 
 void ThreadWay::start(std::span<Question> questions, Done done) {
@@ -134,7 +166,7 @@ void ThreadWay::start(std::span<Question> questions, Done done) {
   }
   if (!is_first) return;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t told = ::write(wake_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t told = ::write(wake_.get(), &one, sizeof one);
 }
 
 void ThreadWay::run(std::span<Question> questions) {
@@ -177,10 +209,10 @@ void ThreadWay::work() {
     const Micros until = std::min(lane_.due(), tick_at);
     const std::int64_t wait_us = std::clamp<std::int64_t>(until.count() - now.count(), 0, kTick.count());
     const timespec wait{.tv_sec = 0, .tv_nsec = wait_us * 1'000};
-    pollfd watched[] = {{wake_, POLLIN, 0}, {lane_.descriptor(), POLLIN, 0}};
+    pollfd watched[] = {{wake_.get(), POLLIN, 0}, {lane_.descriptor(), POLLIN, 0}};
     ppoll(watched, 2, &wait, nullptr);
     std::uint64_t times = 0;
-    if (watched[0].revents != 0) [[maybe_unused]] const ssize_t got = ::read(wake_, &times, sizeof times);
+    if (watched[0].revents != 0) [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &times, sizeof times);
     now = redis::steady_now();
     lane_.turn(now);
     take_posted(now);

@@ -4,8 +4,8 @@
 //   Question question{.what = ..., .charges = charges, .decisions = room};
 //   ways.run({&question, 1});                       // returns when it is answered, or has failed
 //
-// A loop has a LoopWay: it watches descriptor() and due(), calls turn() for them and flush() once a turn. Tested by
-// tests/fleet_nodes_test.cc.
+// A loop has a LoopWay: it watches descriptor(), calls turn() when that is readable, and flush() once a turn. Tested by
+// tests/fleet_nodes_test.cc and tests/server/fleet.sh.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,7 @@
 
 #include "fiber.h"
 #include "fleet/lane.h"
+#include "server/descriptor.h"
 
 namespace weir {
 
@@ -51,13 +52,11 @@ class LoopWay {
   LoopWay(const LoopWay&) = delete;
   LoopWay& operator=(const LoopWay&) = delete;
 
-  // On its thread, before the first question.
-  void attach();
-  int descriptor() const { return lane_.descriptor(); }
-  Micros due() const { return lane_.due(); }  // by redis::steady_now()
-  void flush(Micros now) { lane_.flush(now); }
+  // Readable when there is something to be done, also because time has passed; it stays the same.
+  int descriptor() const { return epoll_.get(); }
+  void flush();
   // Fibers whose answers have come go on within it.
-  void turn(Micros now);
+  void turn();
   // All that wait go on, with failures; what is asked from now on fails at once.
   void close();
   Lane& lane() { return lane_; }
@@ -69,7 +68,10 @@ class LoopWay {
  private:
   class Waiting;
   void resume_ready();
+  void set_timer();
 
+  Descriptor epoll_, timer_;
+  Micros set_for_ = Micros::max();  // when the timer goes off
   Lane lane_;
   Fibers& fibers_;
   std::vector<Fiber*> ready_;
@@ -97,7 +99,7 @@ class ThreadWay {
 
   std::function<void(Lane&, Micros)> tick_;
   Lane lane_;
-  int wake_ = -1;
+  Descriptor wake_;
   std::mutex mutex_;  // guards posted_ and is_ending_
   std::vector<std::unique_ptr<Group>> posted_;
   bool is_ending_ = false;

@@ -13,6 +13,7 @@
 #include "command/complain.h"
 #include "log.h"
 #include "program/announce.h"
+#include "program/fleet_remote.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -101,6 +102,13 @@ int ServeCommand::run() {
 
   auto limiter_options = store_.limiter_options();
   if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
+  auto fleet = store_.fleet();
+  if (!fleet) return complain(settings_.with_place(fleet.error().message), kCouldNot);
+  if (*fleet != nullptr) {
+    limiter_options->shared = *fleet;
+    options.fibers.emplace();
+    options.make_remote = [store = *fleet](Fibers& fibers) { return std::make_unique<FleetRemote>(*store, fibers); };
+  }
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
   Gate gate(*limiter, usage_.gate_options());

@@ -33,7 +33,7 @@ class ServeCommand {
 
   CLI::App* serve_ = nullptr;
   DoorOptions doors_;
-  StoreOptions store_;
+  StoreFlags store_;
   BoundOptions bounds_;
   LogOptions log_;
   LifeOptions life_;

@@ -5,8 +5,19 @@
 
 namespace weir {
 
-void StoreOptions::add(CLI::App& app) {
-  app.add_option("--store", store, "Where counts are kept")->type_name("URL")->capture_default_str();
+void StoreFlags::add(CLI::App& app) {
+  app.add_option("--store", store,
+                 "Where counts are kept: memory, or a Redis that servers share: redis://host, rediss://, "
+                 "redis+sentinel://a,b,c/name, redis+cluster://a,b,c")
+      ->type_name("URL")
+      ->capture_default_str();
+  app.add_option("--store-prefix", prefix, "What the names of keys begin with in Redis")
+      ->type_name("TEXT")
+      ->capture_default_str();
+  app.add_option("--store-deadline", deadline_ms, "How long a decision waits for Redis, at most, in milliseconds")
+      ->type_name("MS")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
   app.add_option("--keys", keys, "Room for so many live keys; 1000000, or what the state file has")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
@@ -17,17 +28,30 @@ void StoreOptions::add(CLI::App& app) {
   app.add_option("--state", state, "Keep the state in this file: it survives any end of the server")->type_name("FILE");
 }
 
-Result<LimiterOptions> StoreOptions::limiter_options() const {
-  if (store != "memory") {
-    return fail(ErrorCode::invalid_argument,
-                "--store: " + in_quotes(store) +
-                    " is not a store that this server has; write memory, and --state FILE for one that lasts");
-  }
+Result<LimiterOptions> StoreFlags::limiter_options() const {
   LimiterOptions options;
   options.keys = keys;
   options.memory = memory;
   options.file = state;
   return options;
+}
+
+Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
+  if (store == "memory") return nullptr;
+  if (store.find("://") == std::string::npos) {
+    return fail(ErrorCode::invalid_argument,
+                "--store: " + in_quotes(store) +
+                    " is not a store that this server has; write memory, or the address of a Redis: redis://host:6379");
+  }
+  auto target = redis::parse_url(store);
+  if (!target) return fail(target.error().code, "--store: " + target.error().message);
+  if (prefix.empty() || prefix.size() > 64 || prefix.find_first_of("{}") != std::string::npos) {
+    return fail(ErrorCode::invalid_argument, "--store-prefix: 1 to 64 bytes, without braces");
+  }
+  FleetStoreOptions options{.target = *std::move(target)};
+  options.lane.prefix = prefix;
+  options.lane.deadline = Micros{static_cast<std::int64_t>(deadline_ms) * 1'000};
+  return std::make_shared<FleetStore>(std::move(options));
 }
 
 }  // namespace weir

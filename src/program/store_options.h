@@ -8,18 +8,23 @@
 #include <cstdint>
 #include <string>
 
+#include "fleet/fleet_store.h"
 #include "weir/limiter.h"
 
 namespace weir {
 
-struct StoreOptions {
+struct StoreFlags {
   std::string store = "memory";
+  std::string prefix = "weir:";
+  std::uint64_t deadline_ms = 15;
   std::uint64_t keys = 0;
   std::uint64_t memory = 0;
   std::string state{};
 
   void add(CLI::App& app);
   Result<LimiterOptions> limiter_options() const;
+  // Null if it is not on Redis.
+  Result<std::shared_ptr<FleetStore>> fleet() const;
 };
 
 }  // namespace weir

@@ -1,0 +1,26 @@
+// The fleet's store as a server's loop knows it: what its fibers wait for.
+//
+// Belongs to a loop and its thread. Tested by tests/server/fleet.sh.
+#pragma once
+
+#include <memory>
+
+#include "fleet/fleet_store.h"
+#include "server/remote.h"
+
+namespace weir {
+
+class FleetRemote final : public Remote {
+ public:
+  FleetRemote(const FleetStore& store, Fibers& fibers) : way_(store.make_way(fibers)) {}
+
+  int descriptor() const override { return way_->descriptor(); }
+  void on_readable() override { way_->turn(); }
+  void send() override { way_->flush(); }
+  void abandon() override { way_->close(); }
+
+ private:
+  std::unique_ptr<LoopWay> way_;
+};
+
+}  // namespace weir
