@@ -1,6 +1,6 @@
 // A store far away, of a loop that runs: every call from its fibers waits for a timer that the loop watches.
 //
-//   FarStore store(fibers);                   as LoopOptions::remote
+//   FarStore store(fibers);                   as LoopOptions::far_end
 //   store.answers = false;                    whoever waits goes on waiting
 //
 // Some of those who wait are answered each time, in random order. One at a time in a process; made and ended while no
@@ -21,11 +21,11 @@
 #include "limiter_hook.h"
 #include "seed.h"
 #include "server/descriptor.h"
-#include "server/remote.h"
+#include "server/far_end.h"
 
 namespace weir::test {
 
-class FarStore final : public Remote {
+class FarStore final : public FarEnd {
  public:
   explicit FarStore(Fibers& fibers)
       : fibers_(fibers), random_(seeded()), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {

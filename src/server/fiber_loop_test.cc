@@ -62,7 +62,7 @@ class Client {
 class FiberLoops : public testing::Test {
  protected:
   FiberLoops() {
-    auto made = make_loop(limiter, {.buffers_max = std::size_t{64} << 20, .fibers = &fibers, .remote = &store});
+    auto made = make_loop(limiter, {.buffers_max = std::size_t{64} << 20, .fibers = &fibers, .far_end = &store});
     EXPECT_TRUE(made) << made.error().message;
     loop = *std::move(made);
     http.bounds.counts = &loop->counts().doors[0];

@@ -88,7 +88,7 @@ class EpollLoop final : public Loop {
   EpollLoop(Limiter& limiter, const LoopOptions& options)
       : limiter_(limiter),
         fibers_(options.fibers),
-        remote_(options.remote),
+        far_end_(options.far_end),
         all_(limiter, options.bounds, options.counting) {
     all_.held_max = options.buffers_max;
   }
@@ -103,7 +103,7 @@ class EpollLoop final : public Loop {
     itimerspec every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);
-    if (remote_ != nullptr && !watch(remote_->descriptor(), [this] { remote_->on_readable(); })) return false;
+    if (far_end_ != nullptr && !watch(far_end_->descriptor(), [this] { far_end_->on_readable(); })) return false;
     return watch(ticks_.get(), [this] { on_tick(); }) && watch(wakes_.get(), [this] { on_wish(); });
   }
 
@@ -129,7 +129,7 @@ class EpollLoop final : public Loop {
     std::vector<epoll_event> events(kEventsMin);
     events.reserve(kEventsMax);  // no memory is asked for later
     while (!left_) {
-      if (remote_ != nullptr) remote_->send();
+      if (far_end_ != nullptr) far_end_->send();
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
       all_.turn.begin();
       all_.preludes = 0;
@@ -155,7 +155,7 @@ class EpollLoop final : public Loop {
       count_time(began);
       if (is_stopping_ && clients_.empty() && !has_fibers()) leave(Stopped::drained);
     }
-    if (remote_ != nullptr) remote_->abandon();
+    if (far_end_ != nullptr) far_end_->abandon();
     return *left_;
   }
 
@@ -498,7 +498,7 @@ class EpollLoop final : public Loop {
 
   Limiter& limiter_;
   Fibers* const fibers_;
-  Remote* const remote_;
+  FarEnd* const far_end_;
   LoopCounts counts_;
   std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
   Shared all_;

@@ -17,7 +17,7 @@
 #include "server/connection.h"
 #include "server/counts.h"
 #include "server/descriptor.h"
-#include "server/remote.h"
+#include "server/far_end.h"
 #include "weir/limiter.h"
 
 namespace weir {
@@ -76,9 +76,9 @@ class Loop {
 struct LoopOptions {
   std::size_t buffers_max = 0;  // bytes of unfinished requests and unread answers, of all its connections
   Bounds bounds{};
-  Gate* counting = nullptr;  // counts what is decided by limits that clients bring along; null: nobody does
-  Fibers* fibers = nullptr;  // on which its sessions work, and which outlive it; null: nothing ever waits
-  Remote* remote = nullptr;  // what those wait for; outlives it, too
+  Gate* counting = nullptr;   // counts what is decided by limits that clients bring along; null: nobody does
+  Fibers* fibers = nullptr;   // on which its sessions work, and which outlive it; null: nothing ever waits
+  FarEnd* far_end = nullptr;  // what those wait for; outlives it, too
 };
 
 // The limiter and the gate outlive it.

@@ -53,7 +53,7 @@ struct Waiting {
 
   Fibers fibers;
   Errands errands{fibers};
-  std::unique_ptr<Remote> remote{};
+  std::unique_ptr<FarEnd> far_end{};
 };
 
 // What the sessions of one loop work with.
@@ -126,7 +126,7 @@ class ThreadedServer final : public Server {
                                        .bounds = options_.bounds,
                                        .counting = options_.counting,
                                        .fibers = waiting == nullptr ? nullptr : &waiting->fibers,
-                                       .remote = waiting == nullptr ? nullptr : waiting->remote.get()});
+                                       .far_end = waiting == nullptr ? nullptr : waiting->far_end.get()});
       if (!loop) return fail(std::move(loop.error()));
       loops_.push_back(*std::move(loop));
       LoopCounts& counts = loops_.back()->counts();
@@ -182,7 +182,7 @@ class ThreadedServer final : public Server {
   Waiting* add_waiting(bool is_admin) {
     if (!options_.fibers) return nullptr;
     Waiting& waiting = *waiting_.emplace_back(std::make_unique<Waiting>(is_admin ? kAdminFibers : *options_.fibers));
-    if (options_.make_remote) waiting.remote = options_.make_remote(waiting.fibers);
+    if (options_.make_far_end) waiting.far_end = options_.make_far_end(waiting.fibers);
     return &waiting;
   }
 

@@ -23,10 +23,10 @@
 #include "server/admin_access.h"
 #include "server/bounds.h"
 #include "server/denial_log.h"
+#include "server/far_end.h"
 #include "server/life.h"
 #include "server/loop.h"
 #include "server/metrics.h"
-#include "server/remote.h"
 #include "server/tls.h"
 #include "server/traces.h"
 #include "weir/gate.h"
@@ -60,7 +60,7 @@ struct ServerOptions {
   std::string state{};           // the file, as it is told to people
   // Where decisions may wait: the fibers of each loop, and what they wait for there. None: nothing ever waits.
   std::optional<FiberOptions> fibers{};
-  std::function<std::unique_ptr<Remote>(Fibers&)> make_remote{};
+  std::function<std::unique_ptr<FarEnd>(Fibers&)> make_far_end{};
 };
 
 struct ServerAddresses {

@@ -8,9 +8,9 @@
 
 namespace weir {
 
-class Remote {
+class FarEnd {
  public:
-  virtual ~Remote() = default;
+  virtual ~FarEnd() = default;
 
   // What becomes readable when there are answers; it stays the same.
   virtual int descriptor() const = 0;
@@ -22,9 +22,9 @@ class Remote {
   virtual void abandon() = 0;
 
  protected:
-  Remote() = default;
-  Remote(const Remote&) = default;
-  Remote& operator=(const Remote&) = default;
+  FarEnd() = default;
+  FarEnd(const FarEnd&) = default;
+  FarEnd& operator=(const FarEnd&) = default;
 };
 
 }  // namespace weir
