@@ -103,7 +103,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   std::unique_ptr<MemoryStore> store;
   std::shared_ptr<SharedStore> shared;  // asked instead, if there is one; goes on with the other when it must
   const Clock& clock;                   // the store's
-  std::shared_ptr<WaitQueue> waits;  // shared with those who wait while the limiter ends
+  std::shared_ptr<WaitQueue> waits;     // shared with those who wait while the limiter ends
   std::unique_ptr<Sweeper> sweeper;
   const pid_t process = getpid();
 
@@ -233,7 +233,8 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    auto verdict = impl_->shared ? impl_->shared->charge(charges, {.name = id, .lasts = lasts}) : impl_->store->charge(charges, impl_->ask_at(), {.name = id, .lasts = lasts});
+    auto verdict = impl_->shared ? impl_->shared->charge(charges, {.name = id, .lasts = lasts})
+                                 : impl_->store->charge(charges, impl_->ask_at(), {.name = id, .lasts = lasts});
     impl_->hurry(charges);
     return verdict;
   });
@@ -249,7 +250,8 @@ Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::
       impl_->hurry(charges);
       return Judgement{decision->allowed, 0, Micros{now}};
     }
-    const auto judged = impl_->shared ? impl_->shared->judge(charges, decisions) : impl_->store->judge(charges, now, decisions);
+    const auto judged =
+        impl_->shared ? impl_->shared->judge(charges, decisions) : impl_->store->judge(charges, now, decisions);
     if (!judged) return fail(judged.error());
     impl_->hurry(charges);
     return Judgement{judged->allowed, judged->binding, Micros{now}};
@@ -396,7 +398,8 @@ Result<Reservation> Limiter::reserve(std::span<const Charge> charges, const Rese
     if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(charges, kReservedMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
-    auto verdict = impl_->shared ? impl_->shared->reserve(charges, reservation.id, options.lasts) : impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
+    auto verdict = impl_->shared ? impl_->shared->reserve(charges, reservation.id, options.lasts)
+                                 : impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
     if (!verdict) return fail(std::move(verdict.error()));
     reservation.verdict = *std::move(verdict);
     return reservation;
@@ -408,7 +411,8 @@ Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> act
     if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(actual, kReservedMax)) return fail(std::move(*wrong));
     if (auto wrong = refuse_negative(actual)) return fail(std::move(*wrong));
-    auto verdict = impl_->shared ? impl_->shared->commit(actual, id) : impl_->store->commit(actual, id, impl_->ask_at());
+    auto verdict =
+        impl_->shared ? impl_->shared->commit(actual, id) : impl_->store->commit(actual, id, impl_->ask_at());
     for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // who reserved too much gave permits back
     return verdict;
   });

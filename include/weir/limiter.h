@@ -47,7 +47,7 @@ struct LimiterOptions {
   std::size_t memory = 0;                // bytes of all that: what of the two above is 0 follows from it; 0: no matter
   std::string file{};                    // where the state lives; empty: in this process only
   Sweeping sweeping = Sweeping::in_background;
-  std::size_t waiters_max = 10'000;  // who may wait at once; 1,000,000 at most
+  std::size_t waiters_max = 10'000;       // who may wait at once; 1,000,000 at most
   std::shared_ptr<SharedStore> shared{};  // where limits are shared with others; null: nowhere
 };
 

@@ -44,10 +44,10 @@ struct Ask {
   std::vector<std::int64_t> reserved{};
   ScriptRequest request{};
 
-  int slot = -1;            // of a cluster
-  Micros deadline{0};       // monotonic
-  bool is_retried = false;  // after a refusal that taught the server's time
-  bool is_alone = false;    // shares its call with nobody: one of those it was with is not understood
+  int slot = -1;                // of a cluster
+  Micros deadline{0};           // monotonic
+  bool is_retried = false;      // after a refusal that taught the server's time
+  bool is_alone = false;        // shares its call with nobody: one of those it was with is not understood
   std::int64_t decided_us = 0;  // by the server's clock
 
   State state = State::failed;

@@ -1,5 +1,5 @@
-// The store on Redis: every question is decided there, by the script and on its clock, so that all nodes of a fleet hold
-// one limit; or, when Redis cannot be asked in time, by what the limit's fallback says.
+// The store on Redis: every question is decided there, by the script and on its clock, so that all nodes of a fleet
+// hold one limit; or, when Redis cannot be asked in time, by what the limit's fallback says.
 //
 // A denial that cannot have changed is not asked for again. In a cluster, what a request is charged to may lie on
 // several servers: each part is charged, and if one denies, the others are taken back; nobody is let through too much,
@@ -33,11 +33,11 @@ struct FleetStoreOptions {
 
 // What happened, in all.
 struct FleetCounts {
-  std::atomic<std::uint64_t> strict{0};    // verdicts by Redis
-  std::atomic<std::uint64_t> cached{0};    // denials without asking
-  std::atomic<std::uint64_t> fallen{0};    // verdicts by the fallback
-  std::atomic<std::uint64_t> released{0};  // parts of denied requests that were taken back
-  std::atomic<std::uint64_t> stuck{0};     // of those, that could not be: they lapse
+  std::atomic<std::uint64_t> strict{0};        // verdicts by Redis
+  std::atomic<std::uint64_t> cached{0};        // denials without asking
+  std::atomic<std::uint64_t> fallen{0};        // verdicts by the fallback
+  std::atomic<std::uint64_t> released{0};      // parts of denied requests that were taken back
+  std::atomic<std::uint64_t> stuck{0};         // of those, that could not be: they lapse
   std::atomic<std::uint64_t> written_back{0};  // permits
 };
 

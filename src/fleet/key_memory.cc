@@ -25,9 +25,8 @@ std::uint64_t KeyMemory::mark_of(std::string_view name) const {
 // Of what a decision depends on; two limits with one print are told apart by Redis at the next question.
 std::uint32_t KeyMemory::print_of(const Limit& limit) {
   std::uint64_t print = static_cast<std::uint64_t>(limit.algorithm);
-  for (const std::int64_t part :
-       {limit.permits, limit.period_us, limit.phase_us, limit.capacity, limit.rate, limit.weight, limit.events_max,
-        limit.calendar ? limit.calendar->tag() : 0}) {
+  for (const std::int64_t part : {limit.permits, limit.period_us, limit.phase_us, limit.capacity, limit.rate,
+                                  limit.weight, limit.events_max, limit.calendar ? limit.calendar->tag() : 0}) {
     print = (print ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u;
     print ^= print >> 29;
   }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kProbeMark = '!';
 constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on; below are calls
-constexpr Micros kRetryMin{500};                            // a question without so much time left is not sent again
-constexpr std::int64_t kLearnNothing = 1;                   // a deadline long past: the script only tells the time
+constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent again
+constexpr std::int64_t kLearnNothing = 1;                  // a deadline long past: the script only tells the time
 
 redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected) {
   options.on_event = [told = std::move(options.on_event), &has_connected](const redis::Event& event) {
@@ -303,7 +303,8 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
   if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded) return part(call, fault);
   if (is_of_server(fault.kind)) {
     const bool is_cut_off = fault.kind == redis::FaultKind::disconnected && !fault.was_sent;
-    change(server(server_of(call.slot)), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); });
+    change(server(server_of(call.slot)),
+           [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); });
   }
   for (Ask* const ask : std::exchange(call.asks, {})) {
     ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);

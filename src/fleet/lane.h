@@ -34,24 +34,24 @@ namespace weir {
 
 struct LaneOptions {
   std::string prefix = "weir:";
-  Micros deadline{15'000};             // of a question, from its submission
-  std::size_t asks_max = 10'000;       // under way; beyond it, they fail at once
-  std::size_t calls_max = 2;           // under way for one place
+  Micros deadline{15'000};        // of a question, from its submission
+  std::size_t asks_max = 10'000;  // under way; beyond it, they fail at once
+  std::size_t calls_max = 2;      // under way for one place
   BreakerOptions breaker{};
   redis::ClientOptions client{};
   std::function<void(bool is_open)> on_breaker{};  // told when it opens and closes
 };
 
 struct LaneCounts {
-  std::uint64_t asks = 0;       // submitted
-  std::uint64_t calls = 0;      // sent
-  std::uint64_t answered = 0;   // asks
-  std::uint64_t failed = 0;     // asks
-  std::uint64_t refused = 0;    // asks: the server said no to the question itself
-  std::uint64_t timeouts = 0;   // asks
-  std::uint64_t late = 0;       // calls that the script refused
-  std::uint64_t crowded = 0;    // asks that found no room
-  std::uint64_t openings = 0;   // of the breaker
+  std::uint64_t asks = 0;      // submitted
+  std::uint64_t calls = 0;     // sent
+  std::uint64_t answered = 0;  // asks
+  std::uint64_t failed = 0;    // asks
+  std::uint64_t refused = 0;   // asks: the server said no to the question itself
+  std::uint64_t timeouts = 0;  // asks
+  std::uint64_t late = 0;      // calls that the script refused
+  std::uint64_t crowded = 0;   // asks that found no room
+  std::uint64_t openings = 0;  // of the breaker
 };
 
 class Lane final : private redis::Receiver {
@@ -94,7 +94,7 @@ class Lane final : private redis::Receiver {
   // Questions that one call can hold: of a slot, or all.
   struct Place {
     std::deque<Ask*> waiting;
-    std::size_t calls = 0;    // under way
+    std::size_t calls = 0;  // under way
     bool is_ready = false;  // it is in ready_
   };
   // A server of Redis: one, or a master of a cluster.

@@ -120,7 +120,8 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     verdict = ask(what, shares.charges(), id, lasts);
     if (!verdict) return verdict;
   }
-  const std::int64_t charged = verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw) ? 1 : 0;
+  const std::int64_t charged =
+      verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw) ? 1 : 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Decision& decision = verdict->decisions[i];
     decision.made = made_by(charges[i].fallback);

@@ -212,7 +212,8 @@ void ThreadWay::work() {
     pollfd watched[] = {{wake_.get(), POLLIN, 0}, {lane_.descriptor(), POLLIN, 0}};
     ppoll(watched, 2, &wait, nullptr);
     std::uint64_t times = 0;
-    if (watched[0].revents != 0) [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &times, sizeof times);
+    if (watched[0].revents != 0) [[maybe_unused]]
+      const ssize_t got = ::read(wake_.get(), &times, sizeof times);
     now = redis::steady_now();
     lane_.turn(now);
     take_posted(now);

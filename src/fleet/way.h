@@ -1,5 +1,5 @@
-// How whoever asks waits for the answer: a fiber of a loop by that loop's own lane, anybody else by a thread that drives
-// a lane for all of them.
+// How whoever asks waits for the answer: a fiber of a loop by that loop's own lane, anybody else by a thread that
+// drives a lane for all of them.
 //
 //   Question question{.what = ..., .charges = charges, .decisions = room};
 //   ways.run({&question, 1});                       // returns when it is answered, or has failed

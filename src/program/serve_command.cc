@@ -13,7 +13,7 @@
 #include "command/complain.h"
 #include "log.h"
 #include "program/announce.h"
-#include "program/fleet_remote.h"
+#include "program/fleet_end.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -107,7 +107,7 @@ int ServeCommand::run() {
   if (*fleet != nullptr) {
     limiter_options->shared = *fleet;
     options.fibers.emplace();
-    options.make_remote = [store = *fleet](Fibers& fibers) { return std::make_unique<FleetRemote>(*store, fibers); };
+    options.make_far_end = [store = *fleet](Fibers& fibers) { return std::make_unique<FleetEnd>(*store, fibers); };
   }
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);

@@ -241,8 +241,11 @@ void Core::turn(Micros now) {
 }
 
 std::uint64_t Core::owner_of(int slot) const {
-  const int place = slot < 0 || static_cast<std::size_t>(slot) >= slots_.size() ? -1 : slots_[static_cast<std::size_t>(slot)];
-  return place < 0 || nodes_[static_cast<std::size_t>(place)] == nullptr ? 0 : nodes_[static_cast<std::size_t>(place)]->id();
+  const int place =
+      slot < 0 || static_cast<std::size_t>(slot) >= slots_.size() ? -1 : slots_[static_cast<std::size_t>(slot)];
+  return place < 0 || nodes_[static_cast<std::size_t>(place)] == nullptr
+             ? 0
+             : nodes_[static_cast<std::size_t>(place)]->id();
 }
 
 std::vector<NodeState> Core::masters() const {
@@ -262,9 +265,7 @@ void Core::on_dial_due(Node& node) {
   node.dial(node.endpoint());
 }
 
-void Core::on_ready(Node& node) {
-  tell(Event::Kind::connected, to_string(node.endpoint()), "");
-}
+void Core::on_ready(Node& node) { tell(Event::Kind::connected, to_string(node.endpoint()), ""); }
 
 void Core::on_lost(Node& node, const std::string& why) {
   tell(Event::Kind::lost, to_string(node.endpoint()), why);

@@ -1,4 +1,5 @@
-// A store that several processes share over a network, as the limiter sees it: the same questions as the memory store's.
+// A store that several processes share over a network, as the limiter sees it: the same questions as the memory
+// store's.
 //
 // Each call answers within its deadline, whatever the network does, and says in every decision how it was made. It may
 // wait: on a fiber (fiber.h) it suspends, elsewhere it blocks its thread. `here` is the memory store of the process,

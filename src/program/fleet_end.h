@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "fleet/fleet_store.h"
-#include "server/remote.h"
+#include "server/far_end.h"
 
 namespace weir {
 
-class FleetRemote final : public Remote {
+class FleetEnd final : public FarEnd {
  public:
-  FleetRemote(const FleetStore& store, Fibers& fibers) : way_(store.make_way(fibers)) {}
+  FleetEnd(const FleetStore& store, Fibers& fibers) : way_(store.make_way(fibers)) {}
 
   int descriptor() const override { return way_->descriptor(); }
   void on_readable() override { way_->turn(); }

@@ -1,0 +1,155 @@
+// A lane on a real Redis: questions gathered, answered, refused alone, given up in time.
+
+#include "fleet/lane.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "redis_server.h"
+#include "store/redis_key.h"
+
+namespace weir {
+namespace {
+
+using What = ScriptRequest::What;
+
+class LaneTest : public ::testing::Test, public Asker {
+ protected:
+  void SetUp() override {
+    auto server = test::RedisServer::start();
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = *std::move(server);
+    open({});
+  }
+  void open(LaneOptions options) {
+    lane_ = std::make_unique<Lane>(redis::parse_url("redis://" + server_->address()).value(), std::move(options));
+  }
+
+  void on_done(Ask& ask) override {
+    states_.push_back(ask.state);
+    decisions_.push_back(ask.decisions[0]);
+    errors_.push_back(ask.error);
+    lane_->give(ask);
+  }
+  void ask(const Charge& charge, What what = What::charge) {
+    Ask& ask = lane_->make();
+    ask.fill(what, {&charge, 1});
+    if (!lane_->submit(ask, *this, redis::steady_now())) on_done(ask);
+  }
+  // Until so many are done.
+  void drive(std::size_t count, Micros most = Micros{5'000'000}) {
+    const Micros end = redis::steady_now() + most;
+    while (states_.size() < count && redis::steady_now() < end) {
+      lane_->flush(redis::steady_now());
+      pollfd watched{lane_->descriptor(), POLLIN, 0};
+      poll(&watched, 1, 1);
+      lane_->turn(redis::steady_now());
+    }
+    ASSERT_EQ(states_.size(), count);
+  }
+  void clear() {
+    states_.clear();
+    decisions_.clear();
+    errors_.clear();
+  }
+  // The connection is made, and the server's time known.
+  void warm_up() {
+    for (int i = 0; i < 100 && (states_.empty() || states_.back() != Ask::State::answered); ++i) {
+      ask({.key = "warm", .limit = &limit_, .cost = 0});
+      drive(states_.size() + 1);
+    }
+    clear();
+  }
+
+  const Limit limit_ = compile("100/hour", Algorithm::fixed_window).value();
+  std::unique_ptr<test::RedisServer> server_;
+  std::vector<Ask::State> states_;
+  std::vector<Decision> decisions_;
+  std::vector<std::string> errors_;
+  std::unique_ptr<Lane> lane_;
+};
+
+TEST_F(LaneTest, GathersQuestionsIntoFewCalls) {
+  warm_up();
+  const auto before = lane_->counts();
+  for (int i = 0; i < 300; ++i) ask({.key = "k", .limit = &limit_});
+  drive(300);
+  EXPECT_LE(lane_->counts().calls - before.calls, 3u);
+  for (std::size_t i = 0; i < 300; ++i) {
+    ASSERT_EQ(states_[i], Ask::State::answered);
+    EXPECT_EQ(decisions_[i].allowed, i < 100) << "in the order they came";
+  }
+}
+
+TEST_F(LaneTest, FindsTheOneThatIsNotUnderstood) {
+  warm_up();
+  std::string name;
+  append_redis_key(name, "weir:", 'f', "bad", "bad");
+  test::call_redis(server_->port(), {"SET", name, "what is this"});
+  for (const char* key : {"a", "bad", "b"}) ask({.key = key, .limit = &limit_});
+  drive(3);
+  int refused = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (states_[i] != Ask::State::refused) continue;
+    ++refused;
+    EXPECT_NE(errors_[i].find("no state of this version"), std::string::npos) << errors_[i];
+  }
+  EXPECT_EQ(refused, 1);
+  EXPECT_FALSE(lane_->is_open(-1)) << "the server is well";
+}
+
+TEST_F(LaneTest, GivesUpInTimeAndChargesNothingLate) {
+  warm_up();
+  server_->pause();
+  for (int i = 0; i < 5; ++i) ask({.key = "k", .limit = &limit_});
+  drive(5, Micros{2'000'000});
+  for (const Ask::State state : states_) EXPECT_EQ(state, Ask::State::failed);
+  for (int i = 0; i < 20 && !lane_->is_open(-1); ++i) {
+    clear();
+    ask({.key = "k", .limit = &limit_});
+    drive(1);
+  }
+  EXPECT_TRUE(lane_->is_open(-1));
+  clear();
+  ask({.key = "k", .limit = &limit_});
+  EXPECT_EQ(states_.size(), 1u) << "behind an open breaker nobody waits";
+  server_->resume();
+  for (int i = 0; i < 3'000 && lane_->is_open(-1); ++i) {
+    lane_->flush(redis::steady_now());
+    pollfd watched{lane_->descriptor(), POLLIN, 0};
+    poll(&watched, 1, 1);
+    lane_->turn(redis::steady_now());
+  }
+  EXPECT_FALSE(lane_->is_open(-1));
+  clear();
+  ask({.key = "k", .limit = &limit_, .cost = 0});
+  drive(1);
+  EXPECT_EQ(decisions_[0].remaining, 100) << "what came too late charged nothing";
+}
+
+TEST_F(LaneTest, HasABoundOnQuestionsUnderWay) {
+  open({.asks_max = 10});
+  for (int i = 0; i < 15; ++i) ask({.key = "k", .limit = &limit_});
+  EXPECT_EQ(states_.size(), 5u);
+  EXPECT_EQ(lane_->counts().crowded, 5u);
+  drive(15);
+}
+
+TEST_F(LaneTest, FailsWhoeverWaitsWhenItIsClosed) {
+  server_->pause();
+  for (int i = 0; i < 3; ++i) ask({.key = "k", .limit = &limit_});
+  lane_->flush(redis::steady_now());
+  lane_->close();
+  EXPECT_EQ(states_.size(), 3u);
+  ask({.key = "k", .limit = &limit_});
+  EXPECT_EQ(states_.back(), Ask::State::failed);
+  server_->resume();
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,103 @@
+// What a node lets through by itself.
+
+#include "fleet/local.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/redis_key.h"
+
+namespace weir {
+namespace {
+
+using What = ScriptRequest::What;
+
+constexpr Micros kThen{1'000'000'000};  // of the monotonic clock
+
+class LocalTest : public ::testing::Test {
+ protected:
+  LocalTest() { local_.use(*here_); }
+
+  Verdict charge(const std::vector<Charge>& charges, What what = What::charge) {
+    auto verdict = local_.answer(what, charges, "id", Micros{60'000'000}, kThen);
+    EXPECT_TRUE(verdict) << verdict.error().message;
+    return verdict ? *verdict : Verdict{};
+  }
+  int admitted(const Charge& one, int offered) {
+    int count = 0;
+    for (int i = 0; i < offered; ++i) count += charge({one}).allowed ? 1 : 0;
+    return count;
+  }
+  std::string name_of(const Charge& one) const {
+    std::string name;
+    append_redis_key(name, "weir:", redis_mark(one.limit->algorithm), one.key, one.key);
+    return name;
+  }
+
+  const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953});
+  std::unique_ptr<MemoryStore> here_ = MemoryStore::open({.keys = 1'000}, clock_).value();
+  KeyMemory memory_{1'000, {1, 2}};
+  Owed owed_{100};
+  Local local_{"weir:", memory_, owed_};
+  const Limit limit_ = compile("10/hour", Algorithm::token_bucket).value();
+};
+
+TEST_F(LocalTest, LetsItsShareThrough) {
+  local_.sit({.rank = 0, .nodes = 3});
+  const Charge one{.key = "k", .limit = &limit_};
+  const Verdict first = charge({one});
+  EXPECT_EQ(first.decisions[0].made, MadeBy::local);
+  EXPECT_EQ(first.decisions[0].limit, 10) << "the limit is what it is";
+  EXPECT_EQ(first.decisions[0].remaining, 3);
+  EXPECT_EQ(admitted(one, 20), 3);
+  const auto debts = owed_.take(10);
+  ASSERT_EQ(debts.size(), 1u);
+  EXPECT_EQ(debts[0].cost, 4);
+}
+
+TEST_F(LocalTest, BeginsWithItsPartOfWhatWasLeft) {
+  local_.sit({.rank = 1, .nodes = 3});
+  const Charge one{.key = "k", .limit = &limit_};
+  memory_.note(name_of(one), limit_, 1,
+               {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{60'000'000}}, kThen);
+  EXPECT_EQ(admitted(one, 20), 2);
+  const Charge spent{.key = "spent", .limit = &limit_};
+  memory_.note(name_of(spent), limit_, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
+  EXPECT_EQ(admitted(spent, 20), 0);
+  const Charge full{.key = "full", .limit = &limit_};
+  memory_.note(name_of(full), limit_, 1, {.allowed = false, .limit = 10}, kThen);
+  EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
+}
+
+TEST_F(LocalTest, OpenIsTheWholeLimitAndClosedIsNothing) {
+  local_.sit({.rank = 0, .nodes = 3});
+  const Charge open{.key = "o", .limit = &limit_, .fallback = Fallback::open};
+  EXPECT_EQ(admitted(open, 20), 10);
+  const Charge closed{.key = "c", .limit = &limit_, .fallback = Fallback::closed};
+  const Verdict verdict = charge({closed});
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_EQ(verdict.decisions[0].made, MadeBy::closed);
+  EXPECT_GT(verdict.decisions[0].retry_after, Micros{0});
+}
+
+TEST_F(LocalTest, IsOneEventAsEver) {
+  const Charge wide{.key = "w", .limit = &limit_};
+  const Charge closed{.key = "c", .limit = &limit_, .fallback = Fallback::closed};
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(charge({wide, closed}).allowed);
+  EXPECT_EQ(admitted(wide, 20), 10) << "nothing was charged by what was denied";
+  EXPECT_EQ(owed_.take(10).size(), 1u);
+}
+
+TEST_F(LocalTest, SettlesWhatItReserved) {
+  const Charge five{.key = "k", .limit = &limit_, .cost = 5}, two{.key = "k", .limit = &limit_, .cost = 2};
+  EXPECT_TRUE(charge({five}, What::reserve).allowed);
+  const Verdict settled = charge({two}, What::commit);
+  EXPECT_EQ(settled.reserved, std::vector<std::int64_t>{5});
+  EXPECT_EQ(settled.decisions[0].remaining, 8);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,39 @@
+// What is owed to Redis after it was away.
+
+#include "fleet/owed.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+TEST(Owed, AddsUpByKeyAndGivesAllBackOnce) {
+  const Limit limit = compile("5/minute").value();
+  Owed owed(10);
+  EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = 2, .subject = "s"}, Micros{5}));
+  EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = 1, .subject = "s"}, Micros{9}));
+  EXPECT_TRUE(owed.add("b", {.key = "kb", .limit = &limit, .cost = 1}, Micros{5}));
+  EXPECT_EQ(owed.size(), 2u);
+  std::int64_t sum = 0;
+  for (const Debt& debt : owed.take(10)) {
+    sum += debt.cost;
+    if (debt.key != "ka") continue;
+    EXPECT_EQ(debt.cost, 3);
+    EXPECT_EQ(debt.subject, "s");
+    EXPECT_EQ(debt.until, Micros{9});
+  }
+  EXPECT_EQ(sum, 4);
+  EXPECT_EQ(owed.size(), 0u);
+}
+
+TEST(Owed, CountsWhatItHasNoRoomFor) {
+  const Limit limit = compile("5/minute").value();
+  Owed owed(1);
+  EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = 1}, Micros{5}));
+  EXPECT_FALSE(owed.add("b", {.key = "kb", .limit = &limit, .cost = 4}, Micros{5}));
+  EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = 1}, Micros{5}));
+  EXPECT_EQ(owed.lost(), 4u);
+}
+
+}  // namespace
+}  // namespace weir
