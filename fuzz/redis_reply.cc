@@ -1,7 +1,7 @@
 // Replies as a broken or hostile server might send them: lean and full reading agree, maps stay within their bounds.
 //
-// The first byte says whether TLS is spoken; the rest is read as a reply, as a map of a cluster, as an error and as a message
-// of a sentinel.
+// The first byte says whether TLS is spoken; the rest is read as a reply, as a map of a cluster, as an error and as a
+// message of a sentinel.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -84,7 +84,8 @@ Result<void> RedisCluster::form() {
     if (!eventually(follows)) return not_ready("a replica of the cluster does not follow its master");
   }
   for (std::size_t i = 0; i < kMasters; ++i) {
-    if (!eventually([&] { return is_in_sync(replica(i)); })) return not_ready("a replica of the cluster is not in sync");
+    if (!eventually([&] { return is_in_sync(replica(i)); }))
+      return not_ready("a replica of the cluster is not in sync");
   }
   // Every node must have heard who is a replica, or it will not vote for one.
   for (const auto& server : servers_) {

@@ -1,8 +1,8 @@
 // A real Redis Cluster, and a master with replicas behind sentinels, for a test: on free ports of loopback.
 //
-// A cluster has three masters and a replica for each, and is only handed out when all replicas are in sync, since one that
-// is not will not take over. Sentinels are handed out when each knows the others and both replicas. Not for several
-// threads at once.
+// A cluster has three masters and a replica for each, and is only handed out when all replicas are in sync, since one
+// that is not will not take over. Sentinels are handed out when each knows the others and both replicas. Not for
+// several threads at once.
 #pragma once
 
 #include <cstddef>

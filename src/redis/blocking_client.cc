@@ -34,8 +34,8 @@ void BlockingClient::on_reply(std::uint64_t, const Reply& reply) {
   if (reply.is_ok()) {
     answer_ = *reply.value;
   } else {
-    answer_ = fail(ErrorCode::unavailable,
-                   std::string(name_of(reply.fault->kind)) + ": " + std::string(reply.fault->text));
+    answer_ =
+        fail(ErrorCode::unavailable, std::string(name_of(reply.fault->kind)) + ": " + std::string(reply.fault->text));
   }
 }
 

@@ -68,9 +68,9 @@ struct Order {
   // The command, one that has one reply (not SUBSCRIBE, MONITOR or CLIENT REPLY); of a script, what follows its name:
   // the number of keys, keys, arguments.
   std::span<const std::string_view> words;
-  int script = kNoScript;                   // of add_script()
-  int slot = kAnySlot;                      // in a cluster, who has it gets the command
-  int node = kAnyNode;                      // or this one, by its index in masters(); it is not sent elsewhere
+  int script = kNoScript;  // of add_script()
+  int slot = kAnySlot;     // in a cluster, who has it gets the command
+  int node = kAnyNode;     // or this one, by its index in masters(); it is not sent elsewhere
   Micros deadline = kNever;
   Reading reading = Reading::value;
 };

@@ -1,4 +1,5 @@
-// The client on one real server: pipelines, deadlines, losses, errors by kind. Cluster and Sentinel have tests of their own.
+// The client on one real server: pipelines, deadlines, losses, errors by kind. Cluster and Sentinel have tests of their
+// own.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -227,9 +228,8 @@ TEST_F(RedisClient, TellsThatAScriptHoldsTheServer) {
   // A new connection that must load a script cannot, and says why.
   Driver third(url_of(*server));
   third.client->add_script("return 1");
-  ASSERT_TRUE(third.wait([&] {
-    return third.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).fault == FaultKind::busy;
-  }));
+  ASSERT_TRUE(third.wait(
+      [&] { return third.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).fault == FaultKind::busy; }));
   other.ask({"SCRIPT", "KILL"});
   ASSERT_TRUE(driver.wait([&] { return driver.heard.count(endless) > 0; }));
   EXPECT_EQ(driver.heard[endless].fault, FaultKind::error);
@@ -288,9 +288,8 @@ TEST_F(RedisClient, LogsInByPasswordFileWhichMayChange) {
   EXPECT_NE(driver.ask({"CLIENT", "INFO"}).text.find("db=3"), std::string::npos);
   tell_server({"ACL", "SETUSER", "limiter", "resetpass", ">second"});
   tell_server({"CLIENT", "KILL", "USER", "limiter"});
-  ASSERT_TRUE(driver.wait([&] {
-    return driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).fault == FaultKind::noauth;
-  }));
+  ASSERT_TRUE(driver.wait(
+      [&] { return driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).fault == FaultKind::noauth; }));
   std::ofstream(file) << "second\n";
   EXPECT_EQ(driver.ask({"ACL", "WHOAMI"}).text, "limiter");
 }
@@ -349,7 +348,8 @@ TEST_F(RedisClient, LooksUpNamesOnAThreadAndTriesEachAddress) {
   Driver driver("redis://localhost:" + std::to_string(server->port()));  // ::1 first, where nobody listens
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
   Driver lost("redis://nowhere.invalid");
-  ASSERT_TRUE(lost.wait([&] { return !lost.events.empty() || lost.ask({"PING"}, {.deadline = steady_now() + 1'000_ms}).fault; }));
+  ASSERT_TRUE(lost.wait(
+      [&] { return !lost.events.empty() || lost.ask({"PING"}, {.deadline = steady_now() + 1'000_ms}).fault; }));
 }
 
 TEST_F(RedisClient, BlocksWhoMayWait) {

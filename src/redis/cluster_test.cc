@@ -84,8 +84,8 @@ TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay)
 
 TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
   Driver driver(url(), {.commands_max = 100'000});
-  const int script = driver.client->add_script(
-      "return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2] or KEYS[1])}");
+  const int script =
+      driver.client->add_script("return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2] or KEYS[1])}");
   // Keys in the slots that will move: those from 0 on are the first to.
   std::vector<std::string> tags;
   for (int i = 0; tags.size() < 200; ++i) {
@@ -116,9 +116,9 @@ TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
     ASSERT_EQ(driver.ask({"GET", key}, at(key)).text, std::to_string(row.second)) << key;
   }
   const Counters& all = driver.client->counters();
-  std::printf("%llu commands, %llu redirects, %llu retries, %llu refreshes\n", static_cast<unsigned long long>(all.commands),
-              static_cast<unsigned long long>(all.redirects), static_cast<unsigned long long>(all.retries),
-              static_cast<unsigned long long>(all.refreshes));
+  std::printf("%llu commands, %llu redirects, %llu retries, %llu refreshes\n",
+              static_cast<unsigned long long>(all.commands), static_cast<unsigned long long>(all.redirects),
+              static_cast<unsigned long long>(all.retries), static_cast<unsigned long long>(all.refreshes));
   EXPECT_GT(all.redirects, 0u);
 }
 

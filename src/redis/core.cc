@@ -257,9 +257,7 @@ void Core::on_dial_due(Node& node) {
   node.dial(node.endpoint());
 }
 
-void Core::on_ready(Node& node) {
-  tell(Event::Kind::connected, to_string(node.endpoint()), "");
-}
+void Core::on_ready(Node& node) { tell(Event::Kind::connected, to_string(node.endpoint()), ""); }
 
 void Core::on_lost(Node& node, const std::string& why) {
   tell(Event::Kind::lost, to_string(node.endpoint()), why);

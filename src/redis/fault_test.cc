@@ -19,9 +19,10 @@ TEST(RedisFault, IsKnownByItsFirstWord) {
 }
 
 TEST(RedisFault, IsFoundInsideAScriptsErrorOfRedisSix) {
-  EXPECT_EQ(kind_of_error("ERR Error running script (call to f_f9a4): @user_script:1: @user_script: 1: -OOM command not "
-                          "allowed when used memory > 'maxmemory'."),
-            FaultKind::oom);
+  EXPECT_EQ(
+      kind_of_error("ERR Error running script (call to f_f9a4): @user_script:1: @user_script: 1: -OOM command not "
+                    "allowed when used memory > 'maxmemory'."),
+      FaultKind::oom);
   EXPECT_EQ(kind_of_error("ERR Error running script (call to f_f9a4): @user_script:12: -READONLY You can't write"),
             FaultKind::readonly);
   EXPECT_EQ(kind_of_error("ERR Error running script (call to f_f9a4): @user_script:1: user_script:1: oops"),

@@ -17,7 +17,6 @@ bool says_master(const resp::Value& value) {
   return value.type == resp::Type::array && !value.items.empty() && value.items[0].text == "master";
 }
 
-
 }  // namespace
 
 void Node::push_own(Purpose purpose, std::span<const std::string_view> words, std::int16_t script) {

@@ -217,7 +217,8 @@ void Node::take_back_unsent() {
   std::vector<Farewell> farewells;
   queue_.for_each([&](const Pending& entry, std::string_view command, bool was_sent) {
     if (!was_sent) return keep(entry, command);
-    if (!entry.is_answered && entry.purpose == Purpose::command) farewells.push_back({entry.done, true, FaultKind::disconnected});
+    if (!entry.is_answered && entry.purpose == Purpose::command)
+      farewells.push_back({entry.done, true, FaultKind::disconnected});
   });
   waiting.for_each([&](const Pending& entry, std::string_view command, bool) { keep(entry, command); });
   queue_.clear();

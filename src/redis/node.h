@@ -179,16 +179,16 @@ class Node {
   std::uint64_t dial_number_ = 0;
   std::uint32_t watched_ = 0;  // what epoll was told
   Failure last_failure_;
-  bool has_failed_ = false;   // the last dial, or the last connection
-  bool is_kept_ = false;      // connected, though there be nothing to send
-  bool has_password_ = false;    // it was greeted with one
-  bool has_heard_ = false;       // anything on this connection
-  bool is_retiring_ = false;  // connects anew when nothing is under way
-  bool is_proven_ = false;    // a command was answered
-  bool is_quiet_ = true;      // nothing is awaited since the last flush
-  bool is_resp2_ = false;     // HELLO was refused
-  std::string hello_refusal_;           // what it said then, until the greeting is over
-  bool is_lost_ = false;  // while replies are read: stop
+  bool has_failed_ = false;    // the last dial, or the last connection
+  bool is_kept_ = false;       // connected, though there be nothing to send
+  bool has_password_ = false;  // it was greeted with one
+  bool has_heard_ = false;     // anything on this connection
+  bool is_retiring_ = false;   // connects anew when nothing is under way
+  bool is_proven_ = false;     // a command was answered
+  bool is_quiet_ = true;       // nothing is awaited since the last flush
+  bool is_resp2_ = false;      // HELLO was refused
+  std::string hello_refusal_;  // what it said then, until the greeting is over
+  bool is_lost_ = false;       // while replies are read: stop
 
   Wire wire_;
   Queue queue_;    // on the connection

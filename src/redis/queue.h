@@ -17,7 +17,18 @@
 namespace weir::redis {
 
 // What a command is for. All but the first are the client's own.
-enum class Purpose : std::uint8_t { command, hello, auth, select, set_name, role, load_script, subscribe, asking, ping };
+enum class Purpose : std::uint8_t {
+  command,
+  hello,
+  auth,
+  select,
+  set_name,
+  role,
+  load_script,
+  subscribe,
+  asking,
+  ping
+};
 
 struct Pending {
   Callback done{};

@@ -56,7 +56,8 @@ TEST(RedisQueue, IsWhatAListOfStringsWouldBe) {
       queue.push({.done = {nullptr, ++tag}}, std::span(&view, 1));
       expected.push_back({encoded(word), tag});
     } else if (choice < 7) {
-      std::size_t left = std::min<std::size_t>(static_cast<std::size_t>(test::pick(random, 0, 1'500)), queue.unsent().size());
+      std::size_t left =
+          std::min<std::size_t>(static_cast<std::size_t>(test::pick(random, 0, 1'500)), queue.unsent().size());
       queue.note_sent(left);
       for (Expected& one : expected) {
         const std::size_t taken = std::min(left, one.bytes.size() - one.sent);

@@ -62,8 +62,8 @@ void Core::watch_sentinel(Node& node) {
   node.keep_connected(true);
 }
 
-// The sentinel that leads a failover tells of a switch only at its end, seconds after the new master was made one, but of
-// that at once.
+// The sentinel that leads a failover tells of a switch only at its end, seconds after the new master was made one, but
+// of that at once.
 void Core::on_switch(std::string_view channel, std::string_view payload) {
   const std::string& name = shared_.target.master_name;
   const auto endpoint = channel == kPromotedSlave ? read_promotion(payload, name) : read_switch(payload, name);

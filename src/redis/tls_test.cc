@@ -24,7 +24,8 @@ class Certificates {
     run("openssl req -x509" + key + "-keyout " + file("other.key") + " -out " + file("other.pem") + " -subj /CN=other");
     std::ofstream(file("names")) << "subjectAltName=IP:127.0.0.1,DNS:redis.example\n";
     for (const std::string who : {"server", "client"}) {
-      run("openssl req -new" + key + "-keyout " + file(who + ".key") + " -out " + file(who + ".csr") + " -subj /CN=" + who);
+      run("openssl req -new" + key + "-keyout " + file(who + ".key") + " -out " + file(who + ".csr") +
+          " -subj /CN=" + who);
       run("openssl x509 -req -days 2 -in " + file(who + ".csr") + " -CA " + file("ca.pem") + " -CAkey " +
           file("ca.key") + " -CAcreateserial -extfile " + file("names") + " -out " + file(who + ".pem"));
     }
@@ -35,8 +36,18 @@ class Certificates {
 
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
   std::vector<std::string> settings(const std::string& auth_clients) const {
-    return {"--tls-port", "PORT", "--port", "0", "--tls-cert-file", file("server.pem"), "--tls-key-file",
-            file("server.key"), "--tls-ca-cert-file", file("ca.pem"), "--tls-auth-clients", auth_clients};
+    return {"--tls-port",
+            "PORT",
+            "--port",
+            "0",
+            "--tls-cert-file",
+            file("server.pem"),
+            "--tls-key-file",
+            file("server.key"),
+            "--tls-ca-cert-file",
+            file("ca.pem"),
+            "--tls-auth-clients",
+            auth_clients};
   }
 
  private:
@@ -64,7 +75,8 @@ TEST(RedisTlsClient, TrustsItsAuthorityAndShowsItsCertificate) {
   if (!started && is_without_tls(started.error())) GTEST_SKIP() << "this redis-server speaks no TLS";
   ASSERT_TRUE(started) << started.error().message;
   const auto& server = *started;
-  const std::string own = "?ca=" + files.file("ca.pem") + "&cert=" + files.file("client.pem") + "&key=" + files.file("client.key");
+  const std::string own =
+      "?ca=" + files.file("ca.pem") + "&cert=" + files.file("client.pem") + "&key=" + files.file("client.key");
   Driver driver("rediss://" + server->address() + own, {.commands_max = 30'000, .bytes_max = 64U << 20});
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
   // Large values and many commands, in both directions.
@@ -83,7 +95,8 @@ TEST(RedisTlsClient, TrustsItsAuthorityAndShowsItsCertificate) {
   const std::string stranger = "?ca=" + files.file("other.pem");
   EXPECT_NE(failure_of("rediss://" + server->address() + stranger).find("TLS: "), std::string::npos);
   EXPECT_NE(failure_of("rediss://" + server->address() + "?ca=" + files.file("ca.pem")), "");
-  EXPECT_NE(failure_of("rediss://" + server->address() + "?ca=/nowhere.pem").find("ca=/nowhere.pem"), std::string::npos);
+  EXPECT_NE(failure_of("rediss://" + server->address() + "?ca=/nowhere.pem").find("ca=/nowhere.pem"),
+            std::string::npos);
   EXPECT_NE(failure_of("redis://" + server->address()).find("write rediss://"), std::string::npos);
 }
 

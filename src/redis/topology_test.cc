@@ -23,7 +23,8 @@ std::string node(const std::string& fields) { return "%" + fields; }
 TEST(RedisTopology, ReadsShardsOfRedisSeven) {
   const std::string master = node("4 +port :7001 +ip +10.0.0.1 +role +master +health +online ");
   const std::string replica = node("4 +port :7002 +ip +10.0.0.2 +role +replica +health +online ");
-  const auto map = read_shards(parsed("*1 %2 +slots *4 :0 :99 :200 :16383 +nodes *2 " + replica + master), kAsked, false);
+  const auto map =
+      read_shards(parsed("*1 %2 +slots *4 :0 :99 :200 :16383 +nodes *2 " + replica + master), kAsked, false);
   ASSERT_TRUE(map);
   ASSERT_EQ(map->shards.size(), 1u);
   EXPECT_EQ(map->shards[0].master, (Endpoint{.host = "10.0.0.1", .port = 7001}));
@@ -32,8 +33,9 @@ TEST(RedisTopology, ReadsShardsOfRedisSeven) {
 }
 
 TEST(RedisTopology, PrefersTheNameThatANodeGoesByAndThePortOfTls) {
-  const std::string both = node("6 +port :7001 +tls-port :8001 +ip +10.0.0.1 +endpoint +redis-1.example +role +master "
-                                "+health +online ");
+  const std::string both = node(
+      "6 +port :7001 +tls-port :8001 +ip +10.0.0.1 +endpoint +redis-1.example +role +master "
+      "+health +online ");
   const std::string shard = "*1 %2 +slots *2 :0 :1 +nodes *1 ";
   EXPECT_EQ(read_shards(parsed(shard + both), kAsked, false)->shards[0].master,
             (Endpoint{.host = "redis-1.example", .port = 7001}));
@@ -82,8 +84,9 @@ TEST(RedisTopology, ReadsRedirections) {
   EXPECT_TRUE(read_redirection("ASK 0 ::1:6381", kAsked)->is_ask);
   EXPECT_EQ(read_redirection("ASK 0 ::1:6381", kAsked)->to.host, "::1");
   EXPECT_EQ(read_redirection("MOVED 1 :6381", kAsked)->to.host, "10.0.0.9");
-  for (const char* text : {"ERR x", "MOVED", "MOVED 1", "MOVED x 1.1.1.1:1", "MOVED 16384 a:1", "MOVED -1 a:1",
-                           "MOVED 1 a:0", "MOVED 1 a:x", "MOVED 1 a", "MOVED 1 ?:1", "MOVED 1 a b:1", "MOVEDON 1 a:1"}) {
+  for (const char* text :
+       {"ERR x", "MOVED", "MOVED 1", "MOVED x 1.1.1.1:1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 a:0",
+        "MOVED 1 a:x", "MOVED 1 a", "MOVED 1 ?:1", "MOVED 1 a b:1", "MOVEDON 1 a:1"}) {
     EXPECT_FALSE(read_redirection(text, kAsked)) << text;
   }
 }

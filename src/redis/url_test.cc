@@ -40,7 +40,8 @@ TEST(RedisUrl, HasDefaults) {
 
 TEST(RedisUrl, NamesAMasterBehindSentinels) {
   const auto target = parse_url(
-      "rediss+sentinel://a,b/main/3?sentinel_user=watch&sentinel_password_file=/run/s&password_file=/run/p&user=limiter");
+      "rediss+sentinel://a,b/main/3?sentinel_user=watch&sentinel_password_file=/run/s&password_file=/run/"
+      "p&user=limiter");
   ASSERT_TRUE(target) << target.error().message;
   EXPECT_EQ(target->layout, Layout::sentinel);
   EXPECT_EQ(target->master_name, "main");
@@ -82,10 +83,13 @@ TEST(RedisUrl, SaysWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_NE(error_of("redis://me@a").find("user without a password"), std::string::npos);
   EXPECT_NE(error_of("redis://me:x@a?password_file=/p").find("leave one of them out"), std::string::npos);
   EXPECT_NE(error_of("redis://a?sentinel_user=x").find("redis+sentinel://"), std::string::npos);
-  for (const char* bad : {"redis://", "redis://a:0", "redis://a:65536", "redis://a:x", "redis://a:", "redis://[::1",
-                          "redis://[x]", "redis://[::1]x", "redis://a/x", "redis://a/-1", "redis://a/99999",
-                          "redis://a b", "redis://a,,b", "redis+unix://", "redis+unix://host/run", "redis://a?db=1",
-                          "redis://a?ca", "redis://a%zz", "redis://x:%zz@a", "redis://x:%00@a", "redis+sentinel://a/%zz"}) {
+  for (const char* bad : {"redis://",        "redis://a:0",     "redis://a:65536",
+                          "redis://a:x",     "redis://a:",      "redis://[::1",
+                          "redis://[x]",     "redis://[::1]x",  "redis://a/x",
+                          "redis://a/-1",    "redis://a/99999", "redis://a b",
+                          "redis://a,,b",    "redis+unix://",   "redis+unix://host/run",
+                          "redis://a?db=1",  "redis://a?ca",    "redis://a%zz",
+                          "redis://x:%zz@a", "redis://x:%00@a", "redis+sentinel://a/%zz"}) {
     EXPECT_NE(error_of(bad), "none") << bad;
   }
   EXPECT_NE(error_of("redis://" + std::string(5'000, 'a')), "none");
@@ -107,13 +111,17 @@ TEST(RedisUrl, ReadsThePasswordFromItsFileEachTime) {
   const std::string file = "/tmp/weir-password-" + std::to_string(::getpid());
   const Credentials credentials{.password_file = file};
   EXPECT_NE(read_password(credentials).error().message.find(file), std::string::npos);
-  const std::pair<std::string, std::string> kinds[] = {{"one\n", "one"}, {"two", "two"}, {"three\r\n", "three"},
-                                                       {" four \n\n", " four \n"}, {std::string(4'096, 'x'), std::string(4'096, 'x')}};
+  const std::pair<std::string, std::string> kinds[] = {{"one\n", "one"},
+                                                       {"two", "two"},
+                                                       {"three\r\n", "three"},
+                                                       {" four \n\n", " four \n"},
+                                                       {std::string(4'096, 'x'), std::string(4'096, 'x')}};
   for (const auto& kind : kinds) {
     std::ofstream(file) << kind.first;
     EXPECT_EQ(read_password(credentials).value(), kind.second);
   }
-  for (const std::string& bad : {std::string(), std::string("\n"), std::string(4'097, 'x'), std::string(100'000, 'x')}) {
+  for (const std::string& bad :
+       {std::string(), std::string("\n"), std::string(4'097, 'x'), std::string(100'000, 'x')}) {
     std::ofstream(file) << bad;
     EXPECT_FALSE(read_password(credentials));
   }

@@ -27,9 +27,9 @@ TEST(Integers, AreReadAloneInAnArrayAndInArraysOfOne) {
 
 TEST(Integers, LeaveEverythingElseToTheParser) {
   std::vector<std::int64_t> integers;
-  for (const char* text :
-       {"+OK\r\n", "-ERR x\r\n", "$1\r\n1\r\n", "_\r\n", "*1\r\n+1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "*-1\r\n", ">1\r\n:1\r\n",
-        ":01\r\n", ":+1\r\n", ":-0\r\n", ":1x\r\n", ":\r\n\r\n", ":9223372036854775808\r\n", "*4097\r\n", "*1\r\n$1\r\n1\r\n"}) {
+  for (const char* text : {"+OK\r\n", "-ERR x\r\n", "$1\r\n1\r\n", "_\r\n", "*1\r\n+1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
+                           "*-1\r\n", ">1\r\n:1\r\n", ":01\r\n", ":+1\r\n", ":-0\r\n", ":1x\r\n", ":\r\n\r\n",
+                           ":9223372036854775808\r\n", "*4097\r\n", "*1\r\n$1\r\n1\r\n"}) {
     EXPECT_EQ(read_integers(text, integers).status, Lean::other) << text;
   }
   std::string many = "*4096\r\n";
@@ -58,7 +58,8 @@ TEST(Integers, AreWhatTheParserReadsHoweverTheInputIsCut) {
     std::vector<std::int64_t> integers, expected;
     flatten(ReplyParser().parse(text).value, expected);
     for (std::size_t size = 0; size < text.size(); ++size) {
-      ASSERT_EQ(read_integers(std::string_view(text).substr(0, size), integers).status, Lean::need_more) << text << size;
+      ASSERT_EQ(read_integers(std::string_view(text).substr(0, size), integers).status, Lean::need_more)
+          << text << size;
     }
     const IntegersReply whole = read_integers(text + ":1\r\n", integers);
     ASSERT_EQ(whole.status, Lean::done);
