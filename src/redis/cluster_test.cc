@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "redis/test_driver.h"
+#include "redis_driver.h"
 #include "redis_fleet.h"
 
 namespace weir::redis {
