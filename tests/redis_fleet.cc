@@ -120,7 +120,7 @@ Result<std::unique_ptr<RedisSentinels>> RedisSentinels::start(const std::string&
     auto server = RedisServer::start({.settings = settings});
     if (!server) return fail(server.error());
     all->servers_.push_back(*std::move(server));
-    if (i == 0) settings.insert(settings.end(), {"--replicaof", "127.0.0.1 " + number(all->master().port())});
+    if (i == 0) settings.insert(settings.end(), {"--replicaof", "127.0.0.1", number(all->master().port())});
   }
   for (int i = 0; i < 2; ++i) {
     if (!eventually([&] { return is_in_sync(all->replica(static_cast<std::size_t>(i))); })) {

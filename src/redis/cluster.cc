@@ -177,6 +177,7 @@ bool Core::retry(const Pending& entry, std::string_view command, FaultKind kind)
   ++shared_.counters.retries;
   Pending next = entry;
   next.refusal = kind;
+  next.redirects = 0;  // Redis 6 sends there and back for as long as TRYAGAIN lasts
   park(next, command, shared_.now + shared_.dice.between(kRetryMin, kRetryMax), kind);
   return true;
 }

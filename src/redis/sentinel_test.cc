@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "redis/test_driver.h"
+#include "redis_driver.h"
 #include "redis_fleet.h"
 
 namespace weir::redis {

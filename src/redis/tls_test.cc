@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "redis/test_driver.h"
+#include "redis_driver.h"
 #include "redis_fleet.h"
 
 namespace weir::redis {

@@ -52,7 +52,7 @@ class Driver final : public Receiver {
     wait([&] { return heard.count(tag) > 0; });
     return heard[tag];
   }
-  // For ten seconds at most.
+  // For twenty seconds at most.
   bool wait(const std::function<bool()>& is_so) {
     const Micros until = steady_now() + Micros{20'000'000};
     while (!is_so()) {
