@@ -256,21 +256,28 @@ TEST(Fibers, MayWaitWhileAnExceptionIsOnItsWay) {
   EXPECT_TRUE(is_caught);
 }
 
-// A walk up the stack comes to an end, and does not go on into whoever started the fiber.
+// What a walk up the stack has met.
+struct Walk {
+  int frames = 0;
+  _Unwind_Ptr last = 1;
+
+  static _Unwind_Reason_Code step(_Unwind_Context* context, void* walk) {
+    auto& self = *static_cast<Walk*>(walk);
+    self.last = _Unwind_GetIP(context);
+    return ++self.frames > 100 ? _URC_FATAL_PHASE1_ERROR : _URC_NO_REASON;
+  }
+};
+
+// It comes to an end that is meant as one, and does not go on into whoever started the fiber.
 TEST(Fibers, AreTheEndOfAWalkUpTheStack) {
   Fibers fibers;
-  int frames = 0;
+  Walk walk;
   _Unwind_Reason_Code end = _URC_NO_REASON;
-  fibers.start([&frames, &end] {
-    end = _Unwind_Backtrace(
-        [](_Unwind_Context*, void* count) {
-          return ++*static_cast<int*>(count) > 100 ? _URC_FATAL_PHASE1_ERROR : _URC_NO_REASON;
-        },
-        &frames);
-  });
+  fibers.start([&walk, &end] { end = _Unwind_Backtrace(Walk::step, &walk); });
   EXPECT_EQ(end, _URC_END_OF_STACK);
-  EXPECT_GT(frames, 2);
-  EXPECT_LT(frames, 20);
+  EXPECT_GT(walk.frames, 2);
+  EXPECT_LT(walk.frames, 20);
+  EXPECT_EQ(walk.last, 0U) << "the caller of the first function is undefined";
 }
 
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
 //   store.answers = false;                    whoever waits goes on waiting
 //
 // Some of those who wait are answered each time, in random order. One at a time in a process; made and ended while no
-// loop runs, else of the loop's thread, but for its two atomics. Used by fiber_loop_test.cc.
+// loop runs, else of the loop's thread, but for its atomics. Used by fiber_loop_test.cc.
 #pragma once
 
 #include <sys/timerfd.h>
@@ -53,11 +53,13 @@ class FarStore final : public FarEnd {
   }
   void abandon() override {
     is_abandoned_ = true;
+    abandoned = waiting_.size();
     while (!waiting_.empty()) answer_one();
   }
 
   std::atomic<bool> answers{true};
   std::atomic<std::size_t> calls{0};
+  std::atomic<std::size_t> abandoned{0};  // calls that were under way at the end
 
  private:
   void wait() {

@@ -35,8 +35,10 @@ class Client {
     to.sin_family = AF_INET;
     to.sin_port = htons(address.port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    is_connected_ = connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
   }
+
+  bool is_connected() const { return is_connected_; }
 
   void say(std::string_view bytes) const {
     EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
@@ -54,9 +56,16 @@ class Client {
   }
   std::string hear_all() const { return hear(""); }
   void say_no_more() const { shutdown(socket_.get(), SHUT_WR); }
+  // The other side hears of it at once.
+  void reset() {
+    const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
+    setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    socket_.close();
+  }
 
  private:
   Descriptor socket_;
+  bool is_connected_ = false;
 };
 
 class FiberLoops : public testing::Test {
@@ -193,14 +202,17 @@ TEST_F(FiberLoops, EndWhenAllIsAnswered) {
 
 TEST_F(FiberLoops, WaitWithTheirEndForClientsThatHaveLeft) {
   store.answers = false;
-  std::optional<Client> client(resp_address);
-  client->say("CL.THROTTLE k 1 1 60\r\n");
+  Client client(resp_address);
+  client.say("CL.THROTTLE k 1 1 60\r\n");
   wait_for_calls(1);
   client.reset();
+  while (states[2].open.load() > 0) std::this_thread::yield();
   loop->ask(Wish::drain);
+  while (Client(resp_address).is_connected()) std::this_thread::yield();
   store.answers = true;
   thread.join();
   EXPECT_EQ(stopped, Stopped::drained);
+  EXPECT_EQ(store.abandoned, 0U);
   EXPECT_EQ(fibers.under_way(), 0U);
 }
 
@@ -212,6 +224,7 @@ TEST_F(FiberLoops, EndAtOnceIfTheyMust) {
   wait_for_calls(2);
   end(Wish::leave);
   EXPECT_EQ(stopped, Stopped::forced);
+  EXPECT_EQ(store.abandoned, 2U);
   EXPECT_EQ(fibers.under_way(), 0U);
 }
 

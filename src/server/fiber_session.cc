@@ -124,6 +124,7 @@ class Conversation final : public Errand {
     }
     Turn& turn = desks_.home().turn;
     desks_.home().renew();
+    turn.clear();  // of what was thrown before
     turn.begin();
     turn.refuse_all();
     try {
