@@ -85,5 +85,66 @@ TEST_F(Fleet, ThreeNodesAdmitExactlyTheLimit) {
   }
 }
 
+TEST_F(Fleet, AResetOnOneNodeIsOneOnAll) {
+  Node first(url()), second(url());
+  ASSERT_NO_FATAL_FAILURE(until_strict(first));
+  ASSERT_NO_FATAL_FAILURE(until_strict(second));
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("2/hour", algorithm);
+    EXPECT_TRUE(first.limiter->check("k", limit, 2)->allowed);
+    EXPECT_FALSE(second.limiter->check("k", limit, 2)->allowed);
+    EXPECT_EQ(first.limiter->reset("k").value(), true);
+    EXPECT_EQ(first.limiter->reset("k").value(), false);
+    EXPECT_TRUE(second.limiter->check("k", limit, 2)->allowed);
+  }
+}
+
+// Everything that a limiter can be asked, from two nodes in turn, as one limiter would answer it.
+TEST_F(Fleet, TwoNodesSettleReservationsAndPermitsOfEachOther) {
+  Node first(url()), second(url());
+  ASSERT_NO_FATAL_FAILURE(until_strict(first));
+  ASSERT_NO_FATAL_FAILURE(until_strict(second));
+  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  const Charge six{"r", &limit, 6}, two{"r", &limit, 2};
+  const auto reserved = first.limiter->reserve({&six, 1}, {.id = "one"});
+  ASSERT_TRUE(reserved);
+  EXPECT_EQ(second.limiter->peek("r", limit)->remaining, 4);
+  const auto settled = second.limiter->commit("one", {&two, 1});
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(settled->reserved[0], 6);
+  EXPECT_EQ(first.limiter->peek("r", limit)->remaining, 8);
+  EXPECT_FALSE(first.limiter->commit("one", {&two, 1}));
+
+  EXPECT_FALSE(first.limiter->check_once("id", {&two, 1})->repeated);
+  EXPECT_TRUE(second.limiter->check_once("id", {&two, 1})->repeated);
+  EXPECT_EQ(first.limiter->peek("r", limit)->remaining, 6);
+
+  const Limit permits = compile("2 concurrent").value();
+  EXPECT_TRUE(first.limiter->acquire("c", "a", permits)->allowed);
+  EXPECT_TRUE(second.limiter->acquire("c", "b", permits)->allowed);
+  EXPECT_FALSE(first.limiter->acquire("c", "d", permits)->allowed);
+  EXPECT_EQ(second.limiter->release("c", "a").value(), true);
+  EXPECT_TRUE(first.limiter->acquire("c", "d", permits)->allowed);
+}
+
+// Redis is gone: the limit holds on, by the node itself, and it is Redis again when it is back.
+TEST_F(Fleet, GoesOnByItselfWhileRedisIsAway) {
+  Node node(url());
+  ASSERT_NO_FATAL_FAILURE(until_strict(node));
+  const Limit limit = limit_of("10/hour", Algorithm::token_bucket);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(node.limiter->check("k", limit)->allowed);
+  server_->kill();
+  int admitted = 0;
+  for (int i = 0; i < 50; ++i) {
+    const auto decision = node.limiter->check("k", limit);
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_EQ(decision->made, MadeBy::local);
+    admitted += decision->allowed;
+  }
+  EXPECT_EQ(admitted, 6) << "what was left when Redis last spoke";
+  ASSERT_TRUE(server_->restart());
+  ASSERT_NO_FATAL_FAILURE(until_strict(node));
+}
+
 }  // namespace
 }  // namespace weir::test

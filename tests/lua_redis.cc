@@ -105,9 +105,9 @@ int redis_call(lua_State* lua) {
     return 0;
   }
   if (command == "DEL") {
-    database.values.erase(key);
+    lua_pushnumber(lua, static_cast<double>(database.values.erase(key)));
     database.expires_ms.erase(key);
-    return 0;
+    return 1;
   }
   return luaL_error(lua, "%s is not played here", command.c_str());
 }

@@ -105,6 +105,7 @@ class ScriptStore : public StoreTest<MemoryStore> {
         }
         case What::release:
         case What::undo:
+        case What::forget:
           break;
       }
       const auto found = store.release(asked.charges[0].key, asked.id, now);
@@ -137,13 +138,16 @@ class ScriptStore : public StoreTest<MemoryStore> {
 
   void forget(MemoryStore& store, std::int64_t now) {
     const std::string key = "k" + std::to_string(in(0, 8));
-    for (const Algorithm algorithm : kAlgorithms) {
-      std::string name;
-      append_redis_key(name, "", redis_mark(algorithm), key, key);
-      database_.values.erase(name);
-      database_.expires_ms.erase(name);
+    const Charge charge{.key = key};
+    ScriptRequest request{.what = What::forget, .charges = {&charge, 1}};
+    ScriptCall call("");
+    ASSERT_TRUE(call.add(request));
+    ASSERT_TRUE(redis_.call(database_, now, call));
+    const auto forgotten = store.reset(key, now);
+    ASSERT_TRUE(forgotten);
+    if (*forgotten) {
+      ASSERT_EQ(request.ruling, Ruling::allowed) << key;
     }
-    ASSERT_TRUE(store.reset(key, now));
   }
 
   // Redis would have done so.

@@ -272,8 +272,21 @@ Result<bool> FleetStore::release(std::string_view key, std::string_view id) {
 }
 
 Result<bool> FleetStore::reset(std::string_view key) {
-  static_cast<void>(key);
-  return fail(ErrorCode::unavailable, "not yet");
+  const Charge charge{.key = key};
+  Decision decision;
+  Question question{.what = What::forget, .charges = {&charge, 1}, .decisions = {&decision, 1}};
+  run({&question, 1});
+  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::failed) {
+    return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the key is not reset; try again");
+  }
+  for (const Algorithm algorithm : kAlgorithms) {
+    std::string name;
+    append_redis_key(name, options_.lane.prefix, redis_mark(algorithm), key, key);
+    memory_.drop(name);
+  }
+  const auto here = local_.forget(key);
+  return question.ruling == Ruling::allowed || (here && *here);
 }
 
 }  // namespace weir

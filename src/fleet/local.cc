@@ -90,6 +90,7 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
       return alone(here_->acquire(charges[0], id, time));
     case What::release:
     case What::undo:
+    case What::forget:
       break;
   }
   return Verdict{.allowed = true, .decisions = std::vector<Decision>(charges.size())};
@@ -137,5 +138,7 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
 Result<bool> Local::release(std::string_view key, std::string_view id) {
   return here_->release(key, id, here_->clock().now().count());
 }
+
+Result<bool> Local::forget(std::string_view key) { return here_->reset(key, here_->clock().now().count()); }
 
 }  // namespace weir

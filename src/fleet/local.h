@@ -39,6 +39,7 @@ class Local {
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                          Micros now);
   Result<bool> release(std::string_view key, std::string_view id);
+  Result<bool> forget(std::string_view key);
 
  private:
   class Shares;

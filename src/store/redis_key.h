@@ -17,6 +17,7 @@
 namespace weir {
 
 inline constexpr char kTicketMark = 's';
+inline constexpr char kForgetMark = 'z';  // of no key: how the script is told to forget one
 
 // One letter for each algorithm; script.lua knows states by the same.
 constexpr char redis_mark(Algorithm algorithm) {

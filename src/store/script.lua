@@ -9,12 +9,14 @@
 --   t m q  capacity, rate, weight            token_bucket, leaky_meter, leaky_bucket
 --   c  permits, longest hold, 0              concurrency
 --   s                                        a ticket: the id of a request, or one key's part of a reservation
+--   z                                        a key to be forgotten, whatever it holds
 -- Requests, where {...} is repeated n times, keys are numbers of KEYS and lasts is in milliseconds:
 --   a n {key cost}             a charge            r times key cost          the same request so many times
 --   p key cost                 a look              o n {key cost}            as much of each as there is room for
 --   i ticket lasts n {key cost}     a charge, once     u key cost at             takes back a charge of that time
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
 --   h key cost text            takes permits in flight       x key text         releases them; of 0 permits, as it is
+--   d n {key}                  forgets them: no decisions
 -- Answer: {now, -1} if it is late. Else now, 0, and for each request its ruling (1 allowed or found, 0 denied or not, 2
 -- repeated, 3 missing; of r how many were allowed) and a decision for each charge, of r for each that was allowed and
 -- one more if not all were, of k with what was reserved: allowed, remaining, retry_after (-1: never), reset_after,
@@ -236,10 +238,11 @@ function ticket.prepare(c, raw)
   return true
 end
 
-local kinds = {f = numbers, w = numbers, t = numbers, m = numbers, q = numbers, l = log, c = holds, s = ticket}
+local nothing = {prepare = function() return true end}
+local kinds = {f = numbers, w = numbers, t = numbers, m = numbers, q = numbers, l = log, c = holds, s = ticket, z = nothing}
 local function read_terms(c, terms, at)
   c.kind = kinds[c.mark]
-  if c.mark == 's' then return at end
+  if c.mark == 's' or c.mark == 'z' then return at end
   local limit = {0, 0, 0, c.mark == 'q' or nil}
   limit[1], limit[2], limit[3], at = unpack_('<ddd', terms, at)
   c.limit = limit
@@ -460,6 +463,18 @@ function ops.x(at)
   tell_all(d[1], {{c, 0, nil, d}})
   return at
 end
+function ops.d(at)
+  local n, key
+  n, at = unpack_('B', asked, at)
+  local found = 0
+  for _ = 1, n do
+    key, at = unpack_('<H', asked, at)
+    found = found + call('DEL', cells[key].key)
+  end
+  answer[#answer + 1] = found > 0 and 1 or 0
+  return at
+end
+
 at = 1
 while at <= #asked do
   at = ops[asked:sub(at, at)](at + 1)
@@ -471,7 +486,7 @@ for i = 1, #cells do
     if c.lasts and c.state then
       call('SET', c.key, '1s' .. pack('<d', c.state), 'PX', string.format('%.0f', c.lasts))
     end
-  elseif c.changed or (c.moved and c.touched) then -- a peek leaves it as it is
+  elseif c.mark ~= 'z' and (c.changed or (c.moved and c.touched)) then -- a peek leaves it as it is
     local reset = c.changed and c.reset or c.kind.step(c, 0)[4]
     if reset == 0 then call('DEL', c.key) else c.kind.write(c, reset) end
   end

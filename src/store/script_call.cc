@@ -99,6 +99,7 @@ std::size_t ScriptCall::place_of(char mark, std::string_view subject, std::strin
 // Whether every key that is here already has the limit that the request brings.
 bool ScriptCall::fits(const ScriptRequest& request) {
   if (is_empty()) return true;
+  if (request.what == What::forget || items_.front().first->what == What::forget) return false;
   const std::size_t tickets = has_tickets(request.what) ? request.charges.size() : request.what == What::once ? 1 : 0;
   const std::size_t charges = request.charges.size();
   if (decisions_ + charges > kScriptDecisionsMax || keys_.size() + charges + tickets > kScriptKeysMax) return false;
@@ -129,6 +130,16 @@ bool ScriptCall::add(ScriptRequest& request) {
   request.next = nullptr;
   const bool is_single = request.what == What::charge && request.charges.size() == 1;
   const Item item{&request, &request, 1, static_cast<std::uint32_t>(uses_.size())};
+  if (request.what == What::forget) {
+    const Charge& charge = request.charges[0];
+    for (const Algorithm algorithm : kAlgorithms) {
+      const std::size_t key = place_of(redis_mark(algorithm), subject_of(charge), charge.key, nullptr);
+      keys_[key].mark = kForgetMark;
+      uses_.push_back(static_cast<std::uint16_t>(key));
+    }
+    items_.push_back(item);
+    return true;
+  }
   for (const Charge& charge : request.charges) {
     const std::size_t key = place_of(mark_of(charge), subject_of(charge), charge.key, charge.limit);
     if (is_single && join_run(request, key)) return true;
@@ -151,7 +162,7 @@ bool ScriptCall::add(ScriptRequest& request) {
 
 void ScriptCall::append_terms(const Key& key, std::int64_t now_us) {
   terms_.push_back(key.mark);
-  if (key.mark == kTicketMark) return;
+  if (key.mark == kTicketMark || key.mark == kForgetMark) return;
   const Terms terms = key.limit == nullptr ? Terms{0, 0, 0} : terms_of(*key.limit);
   for (const std::int64_t number : {terms.x, terms.y, terms.z}) append_number(terms_, number);
   if (key.limit == nullptr || !key.limit->calendar) return;
@@ -211,6 +222,11 @@ void ScriptCall::append_item(const Item& item) {
       if (request.what == What::acquire) append_number(asked_, charges[0].cost);
       texts_.push_back(request.id);
       return asked_.push_back(static_cast<char>(texts_.size()));
+    case What::forget:
+      asked_.push_back('d');
+      asked_.push_back(static_cast<char>(std::size(kAlgorithms)));
+      for (std::size_t i = 0; i < std::size(kAlgorithms); ++i) key(i);
+      return;
     case What::undo:
       asked_.push_back('u');
       key(0);
@@ -231,7 +247,7 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
   for (const bool is_log : {false, true}) {
     if (is_log) plain_ = std::to_string(number);
     for (Key& key : keys_) {
-      if ((key.mark == redis_mark(Algorithm::sliding_log)) != is_log) continue;
+      if ((key.mark == redis_mark(Algorithm::sliding_log) || key.mark == kForgetMark) != is_log) continue;
       key.number = ++number;
       words_.push_back(key.name);
       append_terms(key, now_us);
@@ -277,7 +293,7 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
                    : ruling == kRepeated ? Ruling::repeated
                    : ruling == kMissing  ? Ruling::missing
                                          : Ruling::denied;
-  if (request.what == What::undo) return {};
+  if (request.what == What::undo || request.what == What::forget) return {};
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return broken();
     request.decisions[i] = decision_of(take(kFields), charges[i].limit);

@@ -40,6 +40,7 @@ struct ScriptRequest {
     acquire,   // one: permits in flight
     release,   // one, of which the limit may be null
     undo,      // one: takes back a charge of `charged_us`
+    forget,    // one, under every algorithm; alone in its call
   };
   enum class Ruling : std::uint8_t { denied, allowed, repeated, missing };
 
