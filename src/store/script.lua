@@ -239,7 +239,9 @@ function ticket.prepare(c, raw)
 end
 
 local nothing = {prepare = function() return true end}
-local kinds = {f = numbers, w = numbers, t = numbers, m = numbers, q = numbers, l = log, c = holds, s = ticket, z = nothing}
+local kinds = {
+  f = numbers, w = numbers, t = numbers, m = numbers, q = numbers, l = log, c = holds, s = ticket, z = nothing
+}
 local function read_terms(c, terms, at)
   c.kind = kinds[c.mark]
   if c.mark == 's' or c.mark == 'z' then return at end
