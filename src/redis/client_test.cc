@@ -91,7 +91,8 @@ TEST_F(RedisClient, GoesOnAfterAPauseWithRepliesInOrder) {
   server->pause();
   std::vector<std::uint64_t> hurried, patient;
   for (int i = 0; i < 50; ++i) {
-    hurried.push_back(driver.send({"INCR", "n"}, {.deadline = steady_now() + 30_ms}));
+    const Reading reading = i % 2 == 0 ? Reading::integers : Reading::value;
+    hurried.push_back(driver.send({"INCR", "n"}, {.deadline = steady_now() + 30_ms, .reading = reading}));
     patient.push_back(driver.send({"INCR", "n"}));
   }
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 51; }));
@@ -102,6 +103,20 @@ TEST_F(RedisClient, GoesOnAfterAPauseWithRepliesInOrder) {
     EXPECT_EQ(driver.heard[patient[i]].value.integer, static_cast<std::int64_t>(2 * i + 2));
   }
   for (const auto& row : driver.calls) EXPECT_EQ(row.second, 1);
+}
+
+TEST_F(RedisClient, DoesNotSendWhatWasGivenUpBeforeItLeft) {
+  Driver driver(url_of(*server), {.silence = 10'000_ms, .bytes_max = 64U << 20});
+  driver.ask({"PING"});
+  server->pause();
+  for (int i = 0; i < 20; ++i) driver.send({"SET", "large", std::string(1'000'000, 'x')});  // the socket is full then
+  driver.client->flush(steady_now());
+  const Heard hurried = driver.ask({"INCR", "n"}, {.deadline = steady_now() + 30_ms});
+  EXPECT_EQ(hurried.fault, FaultKind::timeout);
+  EXPECT_FALSE(hurried.was_sent);
+  server->resume();
+  EXPECT_EQ(driver.ask({"GET", "n"}).value.type, resp::Type::null);
+  EXPECT_EQ(driver.faults(), 1u) << driver.first_fault();
 }
 
 TEST_F(RedisClient, LeavesAServerThatIsSilentAndComesBack) {

@@ -170,6 +170,13 @@ void RedisClusterClient::move_a_slot_by_hand() {
   EXPECT_LE(driver.client->counters().refreshes - refreshes, 6u);
   test::call_redis(from, {"CLUSTER", "ADDSLOTS", slot});
   EXPECT_FALSE(driver.ask({"GET", a}, at(tag)).fault);
+
+  // MOVED is believed at once, without another look at the map.
+  Driver slow(url(), {.refresh_gap = 60'000_ms});
+  EXPECT_FALSE(slow.ask({"GET", a}, at(tag)).fault);
+  for (const std::uint16_t port : {to, from}) test::call_redis(port, {"CLUSTER", "SETSLOT", slot, "NODE", to_id});
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(slow.ask({"GET", a}, at(tag)).fault);
+  EXPECT_EQ(slow.client->counters().redirects, 1u);
 }
 
 // Kills a master and asks for one of its keys until somebody answers; how long that took.
