@@ -146,5 +146,137 @@ TEST_F(Fleet, GoesOnByItselfWhileRedisIsAway) {
   ASSERT_NO_FATAL_FAILURE(until_strict(node));
 }
 
+template <class Test>
+bool until(Test test, int ms = 8'000) {
+  for (int i = 0; i < ms / 5; ++i) {
+    if (test()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return false;
+}
+
+FleetStoreOptions quick() {
+  FleetStoreOptions options;
+  options.keeper.beat = Micros{50'000};
+  options.keeper.believed = Micros{1'000'000};
+  return options;
+}
+
+TEST_F(Fleet, NodesKnowEachOther) {
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (int i = 0; i < 3; ++i) {
+    FleetStoreOptions options = quick();
+    options.keeper.id = "node" + std::to_string(i);
+    options.keeper.says = [i] { return "version " + std::to_string(i); };
+    nodes.push_back(std::make_unique<Node>(url(), options));
+  }
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(until([&] { return nodes[i]->store->seat() == Seat{i, 3}; })) << nodes[i]->store->seat().nodes;
+    const auto known = nodes[i]->store->keeper().nodes();
+    ASSERT_EQ(known.size(), 3u);
+    EXPECT_EQ(known[2].says, "version 2");
+    EXPECT_EQ(known[i].is_self, true);
+  }
+  nodes.erase(nodes.begin());
+  EXPECT_TRUE(until([&] { return nodes[1]->store->seat() == Seat{1, 2}; })) << "who leaves says so";
+}
+
+// Each goes on with its part of what was left, and all of them together with no more than that.
+TEST_F(Fleet, AllTogetherLetNoMoreThroughThanTheLimitWhileRedisIsAway) {
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (int i = 0; i < 3; ++i) nodes.push_back(std::make_unique<Node>(url(), quick()));
+  for (auto& node : nodes) ASSERT_TRUE(until([&] { return node->store->seat().nodes == 3; }));
+  const Limit fresh = limit_of("100/hour", Algorithm::fixed_window), few = limit_of("2/hour", Algorithm::sliding_log);
+  const Limit begun = limit_of("100/hour", Algorithm::token_bucket);
+  for (auto& node : nodes) {
+    ASSERT_NO_FATAL_FAILURE(until_strict(*node));
+    EXPECT_TRUE(node->limiter->check("begun", begun, 10)->allowed);
+  }
+  for (auto& node : nodes) EXPECT_TRUE(node->limiter->peek("begun", begun).has_value());
+  server_->kill();
+  int admitted = 0, of_few = 0, of_begun = 0;
+  for (int i = 0; i < 200; ++i) {
+    for (auto& node : nodes) {
+      const auto decision = node->limiter->check("fresh", fresh);
+      ASSERT_TRUE(decision);
+      EXPECT_EQ(decision->made, MadeBy::local);
+      admitted += decision->allowed;
+      of_few += node->limiter->check("few", few)->allowed;
+      of_begun += node->limiter->check("begun", begun)->allowed;
+    }
+  }
+  EXPECT_EQ(admitted, 100);
+  EXPECT_EQ(of_few, 3) << "max(limit, nodes)";
+  EXPECT_GT(of_begun, 60);
+  EXPECT_LE(of_begun, 70) << "30 were spent before";
+}
+
+TEST_F(Fleet, WhatWasLetThroughMeanwhileIsPaidBack) {
+  Node node(url(), quick()), other(url(), quick());
+  const Limit limit = limit_of("100/hour", Algorithm::fixed_window);
+  ASSERT_TRUE(until([&] { return node.store->seat().nodes == 2; }));
+  server_->kill();
+  int admitted = 0;
+  for (int i = 0; i < 80; ++i) admitted += node.limiter->check("k", limit)->allowed;
+  EXPECT_EQ(admitted, 50);
+  ASSERT_TRUE(server_->restart());
+  EXPECT_TRUE(until([&] {
+    const auto seen = other.limiter->peek("k", limit);
+    return seen && seen->made == MadeBy::strict && seen->remaining == 50;
+  }));
+  EXPECT_EQ(node.store->keeper().paid_back(), 50u);
+}
+
+TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
+  Node first(url()), second(url());
+  ASSERT_NO_FATAL_FAILURE(until_strict(first));
+  ASSERT_NO_FATAL_FAILURE(until_strict(second));
+  const Limit limit = limit_of("2/hour", Algorithm::fixed_window);
+  EXPECT_TRUE(first.limiter->check("k", limit, 2)->allowed);
+  EXPECT_EQ(second.limiter->check("k", limit)->made, MadeBy::strict);
+  EXPECT_EQ(second.limiter->check("k", limit)->made, MadeBy::cached);
+  EXPECT_TRUE(first.limiter->give_back("k", limit, 1));
+  EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->allowed; }));
+}
+
+class FleetOnCluster : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto cluster = RedisCluster::start();
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    cluster_ = *std::move(cluster);
+  }
+  std::unique_ptr<RedisCluster> cluster_;
+};
+
+// All of a request or none of it, wherever its keys lie; and exactly the limit in all.
+TEST_F(FleetOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (int i = 0; i < 3; ++i) {
+    nodes.push_back(std::make_unique<Node>("redis+cluster://" + cluster_->addresses()));
+    ASSERT_NO_FATAL_FAILURE(until_strict(*nodes.back()));
+  }
+  for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window}) {
+    const Limit wide = limit_of("1000/hour", algorithm), narrow = limit_of("100/hour", algorithm);
+    const std::string name(to_string(algorithm));
+    std::vector<std::string> users;
+    for (int i = 0; i < 10; ++i) users.push_back(name + " user " + std::to_string(i));
+    std::atomic<int> admitted{0};
+    on_threads(6, [&](std::size_t thread) {
+      for (std::size_t i = 0; i < 60; ++i) {
+        const Charge charges[] = {{users[(thread + i) % 10], &wide}, {name, &narrow}};
+        const auto verdict = nodes[thread % 3]->limiter->check_all(charges);
+        ASSERT_TRUE(verdict) << verdict.error().message;
+        EXPECT_NE(verdict->decisions[0].made, MadeBy::local);
+        admitted += verdict->allowed;
+      }
+    });
+    EXPECT_EQ(admitted, 100) << name;
+    std::int64_t spent = 0;
+    for (const std::string& user : users) spent += 1'000 - nodes[0]->limiter->peek(user, wide)->remaining;
+    EXPECT_EQ(spent, 100) << name << ": who was denied was charged nothing";
+  }
+}
+
 }  // namespace
 }  // namespace weir::test

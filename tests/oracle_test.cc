@@ -461,7 +461,8 @@ Decision ask(Oracle oracle, Algorithm algorithm, std::int64_t now, std::int64_t 
 // `before` and `after` are the oracle before and after the request.
 void expect_as_scanned(const Oracle& before, const Oracle& after, Algorithm algorithm, std::int64_t now,
                        std::int64_t cost, std::string_view id, const Decision& decision) {
-  const auto& [allowed, limit, remaining, retry_after, reset_after, delay] = decision;
+  const auto& [allowed, limit, remaining, retry_after, reset_after, delay, made] = decision;
+  ASSERT_EQ(made, MadeBy::here);
   ASSERT_EQ(allowed, retry_after == us(0));
   ASSERT_EQ(retry_after == kNever, !allowed && cost > limit);
   if (!allowed && retry_after != kNever) {

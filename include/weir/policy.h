@@ -19,6 +19,7 @@
 #include "weir/clock.h"
 #include "weir/quota.h"
 #include "weir/result.h"
+#include "weir/verdict.h"
 
 namespace weir {
 
@@ -66,7 +67,7 @@ struct Match {
 };
 
 enum class Mode : std::uint8_t { enforce, shadow, off };
-enum class OnBackendError : std::uint8_t { local, open, closed };
+using OnBackendError = Fallback;
 
 // What one request takes from the rule: a number, or what a header says, between 1 and `max`.
 struct RuleCost {

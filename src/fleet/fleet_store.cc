@@ -1,5 +1,5 @@
 // From charges to questions, and from answers to verdicts. See fleet_store.h.
-#include "fleet/fleet_store.h"
+#include "fleet/fleet_apart.h"
 
 #include <algorithm>
 #include <array>
@@ -74,6 +74,19 @@ class Merged {
   Few<std::size_t, kChargesMax> places_;
 };
 
+FleetStoreOptions with_id(FleetStoreOptions options) {
+  if (options.keeper.id.empty()) options.keeper.id = random_id();
+  return options;
+}
+
+LaneOptions with_events(LaneOptions options, Keeper& keeper) {
+  options.client.on_event = [told = std::move(options.client.on_event), &keeper](const redis::Event& event) {
+    if (event.kind == redis::Event::Kind::connected) keeper.miss();
+    if (told) told(event);
+  };
+  return options;
+}
+
 Error not_reserved() {
   return {ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended"};
 }
@@ -81,20 +94,18 @@ Error not_reserved() {
 }  // namespace
 
 FleetStore::FleetStore(FleetStoreOptions options)
-    : options_(std::move(options)),
+    : options_(with_id(std::move(options))),
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys),
       local_(options_.lane.prefix, memory_, owed_),
-      thread_(std::make_unique<ThreadWay>(options_.target, options_.lane,
-                                          [this](Lane& lane, Micros now) { tick(lane, now); })) {}
+      keeper_(options_.keeper, memory_, owed_, local_),
+      thread_(std::make_unique<ThreadWay>(options_.target, with_events(options_.lane, keeper_), keeper_)) {}
 
 FleetStore::~FleetStore() = default;
 
 std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
   return std::make_unique<LoopWay>(options_.target, options_.lane, fibers);
 }
-
-void FleetStore::tick(Lane&, Micros) {}
 
 void FleetStore::run(std::span<Question> questions) {
   if (LoopWay* const way = LoopWay::here()) return way->run(questions);
@@ -171,12 +182,29 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
     } else {
       answers[places[i]] = fail(std::move(verdict.error()));
     }
-    if (charges[places[i]].cost < 0) memory_.drop(name_of(charges[places[i]]));
+    if (charges[places[i]].cost < 0) drop(charges[places[i]]);
   }
 }
 
-// A request as one event: of one subject, or on a server that has all keys.
+// Permits have come back: what was denied for want of them may pass, on every node.
+void FleetStore::drop(const Charge& charge) {
+  keeper_.publish(name_of(charge));
+  thread_->wake();
+}
+
+bool FleetStore::is_apart(std::span<const Charge> charges) const {
+  if (options_.target.layout != redis::Layout::cluster) return false;
+  const std::uint32_t first = redis_tag(subject_of(charges[0]));
+  return std::ranges::any_of(charges, [&](const Charge& one) { return redis_tag(subject_of(one)) != first; });
+}
+
 Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
+  if (is_apart(charges)) return Apart(*this).ask(what, charges, id, lasts);
+  return ask_one(what, charges, id, lasts);
+}
+
+// A request as one event: of one subject, or on a server that has all keys.
+Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
   std::array<Decision, kChargesMax> decisions;
   std::array<std::int64_t, kChargesMax> reserved;
   Question question{.what = what,
@@ -195,7 +223,7 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
     return fail(ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id");
   }
   for (const Charge& charge : charges) {
-    if (charge.limit != nullptr && (charge.cost < 0 || may_refund(what))) memory_.drop(name_of(charge));
+    if (charge.limit != nullptr && (charge.cost < 0 || may_refund(what))) drop(charge);
   }
   return verdict;
 }
@@ -283,8 +311,9 @@ Result<bool> FleetStore::reset(std::string_view key) {
   for (const Algorithm algorithm : kAlgorithms) {
     std::string name;
     append_redis_key(name, options_.lane.prefix, redis_mark(algorithm), key, key);
-    memory_.drop(name);
+    keeper_.publish(name);
   }
+  thread_->wake();
   const auto here = local_.forget(key);
   return question.ruling == Ruling::allowed || (here && *here);
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "fleet/keeper.h"
 #include "fleet/key_memory.h"
 #include "fleet/local.h"
 #include "fleet/owed.h"
@@ -29,16 +30,16 @@ struct FleetStoreOptions {
   LaneOptions lane{};
   std::size_t memory_keys = 65'536;  // of which is remembered what Redis said
   std::size_t owed_keys = 100'000;   // that can be owed to it
+  KeeperOptions keeper{};            // an empty id: a random one
 };
 
 // What happened, in all.
 struct FleetCounts {
-  std::atomic<std::uint64_t> strict{0};        // verdicts by Redis
-  std::atomic<std::uint64_t> cached{0};        // denials without asking
-  std::atomic<std::uint64_t> fallen{0};        // verdicts by the fallback
-  std::atomic<std::uint64_t> released{0};      // parts of denied requests that were taken back
-  std::atomic<std::uint64_t> stuck{0};         // of those, that could not be: they lapse
-  std::atomic<std::uint64_t> written_back{0};  // permits
+  std::atomic<std::uint64_t> strict{0};    // verdicts by Redis
+  std::atomic<std::uint64_t> cached{0};    // denials without asking
+  std::atomic<std::uint64_t> fallen{0};    // verdicts by the fallback
+  std::atomic<std::uint64_t> released{0};  // parts of denied requests that were taken back
+  std::atomic<std::uint64_t> stuck{0};     // of those, that could not be: they lapse
 };
 
 class FleetStore final : public SharedStore {
@@ -63,21 +64,27 @@ class FleetStore final : public SharedStore {
   Result<bool> reset(std::string_view key) override;
 
   const FleetCounts& counts() const { return counts_; }
-  Local& local() { return local_; }
+  const Keeper& keeper() const { return keeper_; }
+  Seat seat() const { return local_.seat(); }
 
  private:
+  class Apart;  // fleet_apart.cc
+
   void run(std::span<Question> questions);
   std::string name_of(const Charge& charge) const;
   std::optional<Decision> known_denial(const Charge& charge, Micros now);
   void note(const Charge& charge, const Decision& decision, bool is_charged, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> take(const Question& question, Micros now);
-  void tick(Lane& lane, Micros now);
+  void drop(const Charge& charge);
+  bool is_apart(std::span<const Charge> charges) const;
 
   const FleetStoreOptions options_;
   KeyMemory memory_;
   Owed owed_;
   Local local_;
+  Keeper keeper_;
   FleetCounts counts_;
   std::unique_ptr<ThreadWay> thread_;  // the last: it uses all of the above
 };

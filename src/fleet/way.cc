@@ -13,7 +13,7 @@
 namespace weir {
 namespace {
 
-constexpr Micros kTick{100'000};
+constexpr Micros kTurnMax{100'000};
 
 void put(const Question& question, Ask& ask) {
   ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
@@ -138,20 +138,24 @@ struct ThreadWay::Group final : public Asker {
   }
 };
 
-ThreadWay::ThreadWay(const redis::Target& target, LaneOptions options, std::function<void(Lane&, Micros)> tick)
-    : tick_(std::move(tick)),
-      lane_(target, std::move(options)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { work(); }) {}
+ThreadWay::ThreadWay(const redis::Target& target, LaneOptions options, Housekeeping& keeping)
+    : keeping_(keeping), lane_(target, std::move(options)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  keeping_.begin(lane_);
+  thread_ = std::thread([this] { work(); });
+}
 
 ThreadWay::~ThreadWay() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
   }
+  wake();
+  thread_.join();
+}
+
+void ThreadWay::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = ::write(wake_.get(), &one, sizeof one);
-  thread_.join();
 }
 
 void ThreadWay::start(std::span<Question> questions, Done done) {
@@ -164,9 +168,7 @@ void ThreadWay::start(std::span<Question> questions, Done done) {
     is_first = posted_.empty();
     posted_.push_back(std::move(group));
   }
-  if (!is_first) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t told = ::write(wake_.get(), &one, sizeof one);
+  if (is_first) wake();
 }
 
 void ThreadWay::run(std::span<Question> questions) {
@@ -203,11 +205,11 @@ void ThreadWay::take_posted(Micros now) {
 }
 
 void ThreadWay::work() {
-  Micros tick_at{0};
+  Micros due{0};
   for (bool is_ending = false; !is_ending;) {
     Micros now = redis::steady_now();
-    const Micros until = std::min(lane_.due(), tick_at);
-    const std::int64_t wait_us = std::clamp<std::int64_t>(until.count() - now.count(), 0, kTick.count());
+    const Micros until = std::min(lane_.due(), due);
+    const std::int64_t wait_us = std::clamp<std::int64_t>(until.count() - now.count(), 0, kTurnMax.count());
     const timespec wait{.tv_sec = 0, .tv_nsec = wait_us * 1'000};
     pollfd watched[] = {{wake_.get(), POLLIN, 0}, {lane_.descriptor(), POLLIN, 0}};
     ppoll(watched, 2, &wait, nullptr);
@@ -217,15 +219,15 @@ void ThreadWay::work() {
     now = redis::steady_now();
     lane_.turn(now);
     take_posted(now);
-    if (now >= tick_at) {
-      tick_at = now + kTick;
-      if (tick_) tick_(lane_, now);
-    }
+    due = keeping_.turn(lane_, now);
     {
       const std::lock_guard lock(mutex_);
       is_ending = is_ending_;
     }
-    if (is_ending) lane_.close();
+    if (is_ending) {
+      keeping_.end(lane_, now);
+      lane_.close();
+    }
     lane_.flush(now);
     for (std::size_t i = 0; i < under_way_.size();) {
       if (!under_way_[i]->is_done) {

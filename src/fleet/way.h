@@ -77,16 +77,29 @@ class LoopWay {
   std::vector<Fiber*> ready_;
 };
 
+// What else a thread's lane is for; called on its thread.
+class Housekeeping {
+ public:
+  virtual void begin(Lane& lane) = 0;  // before it is driven
+  // In every turn; when it wants one, though nothing happens.
+  virtual Micros turn(Lane& lane, Micros now) = 0;
+  virtual void end(Lane& lane, Micros now) = 0;
+
+ protected:
+  ~Housekeeping() = default;
+};
+
 // A thread of its own, for those without a loop.
 class ThreadWay {
  public:
   using Done = std::function<void()>;
-  // `tick` is called on the thread about each 100 ms, with its lane: for what a fleet has to do by itself.
-  ThreadWay(const redis::Target& target, LaneOptions options, std::function<void(Lane&, Micros)> tick);
+  ThreadWay(const redis::Target& target, LaneOptions options, Housekeeping& keeping);
   ~ThreadWay();
   ThreadWay(const ThreadWay&) = delete;
   ThreadWay& operator=(const ThreadWay&) = delete;
 
+  // Makes a turn, soon.
+  void wake();
   // Blocks. Not from its own thread.
   void run(std::span<Question> questions);
   // Returns at once; `done` is called on its thread when all are answered.
@@ -97,7 +110,7 @@ class ThreadWay {
   void work();
   void take_posted(Micros now);
 
-  std::function<void(Lane&, Micros)> tick_;
+  Housekeeping& keeping_;
   Lane lane_;
   Descriptor wake_;
   std::mutex mutex_;  // guards posted_ and is_ending_

@@ -83,6 +83,7 @@ struct BookRule {
   bool required = false;
   bool count_denied = false;
   bool has_cost = false;  // another than 1
+  Fallback fallback = Fallback::local;
 };
 
 // A rule in shadow, whose limits are charged apart from all others. They follow each other in the book.

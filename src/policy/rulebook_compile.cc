@@ -80,6 +80,7 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
   out.unlimited = rule.unlimited;
   out.required = rule.required;
   out.count_denied = rule.count_denied;
+  out.fallback = rule.on_backend_error;
   out.has_cost = !(rule.cost == RuleCost{});
   out.names_path = std::ranges::count(rule.match.all, AttributeKind::path, &Condition::kind) > 0;
   if (rule.expires_at) out.expires_us = rule.expires_at->count();

@@ -75,7 +75,7 @@ void append_json_seconds(std::string& out, Micros wait) {
 }
 
 void append_decision_members(std::string& out, const Decision& decision) {
-  char text[256];  // names of some 80 characters, two numbers of 20, three of 27
+  char text[256];  // names of some 100 characters, two numbers of 20, three of 27
   Pen pen(text);
   pen.put(decision.allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":");
   pen.put_digits(decision.limit);
@@ -87,6 +87,11 @@ void append_decision_members(std::string& out, const Decision& decision) {
   put_seconds(pen, decision.retry_after);
   pen.put(",\"delay\":");
   put_seconds(pen, decision.delay);
+  if (decision.made != MadeBy::here) {
+    pen.put(",\"made\":\"");
+    pen.put(to_string(decision.made));
+    pen.put("\"");
+  }
   out.append(text, static_cast<std::size_t>(pen.at() - text));
 }
 

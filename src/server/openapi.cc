@@ -374,7 +374,9 @@ constexpr std::string_view kDocument = R"json({
       "type": "number", "minimum": 0, "description": "seconds until, without traffic, all permits are back"},
      "retry_after": {
       "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
-     "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"}}},
+     "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
+     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed"],
+              "description": "of a fleet: by Redis, by what it said before, or without it"}}},
    "Decision": {
     "type": "object", "required": ["allowed"],
     "description": "Numbers are those of the limit that binds, if one does; `rule` to `limits` are told by the rules.",
@@ -388,6 +390,8 @@ constexpr std::string_view kDocument = R"json({
      "retry_after": {
       "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
      "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
+     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed"],
+              "description": "of a fleet: by Redis, by what it said before, or without it"},
      "rule": {"type": "string"},
      "window": {"type": "string", "description": "the limit that binds, as it was written"},
      "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing"]},

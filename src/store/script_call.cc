@@ -16,7 +16,6 @@ constexpr std::int64_t kNeverOnTheWire = -1;
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
 
 using What = ScriptRequest::What;
-using Ruling = ScriptRequest::Ruling;
 
 static_assert(std::endian::native == std::endian::little, "the script reads numbers of this byte order");
 
@@ -283,16 +282,16 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
         fields = take(kFields);
       }
       one->decisions[0] = decision_of(fields, charges[0].limit);
-      one->ruling = place < ruling ? Ruling::allowed : Ruling::denied;
+      one->ruling = place < ruling ? ScriptRequest::Ruling::allowed : ScriptRequest::Ruling::denied;
       if (one->decisions[0].allowed != (place < ruling)) return broken();
     }
     return {};
   }
   if (ruling < kDenied || ruling > kMissing) return broken();
-  request.ruling = ruling == kAllowed    ? Ruling::allowed
-                   : ruling == kRepeated ? Ruling::repeated
-                   : ruling == kMissing  ? Ruling::missing
-                                         : Ruling::denied;
+  request.ruling = ruling == kAllowed    ? ScriptRequest::Ruling::allowed
+                   : ruling == kRepeated ? ScriptRequest::Ruling::repeated
+                   : ruling == kMissing  ? ScriptRequest::Ruling::missing
+                                         : ScriptRequest::Ruling::denied;
   if (request.what == What::undo || request.what == What::forget) return {};
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return broken();

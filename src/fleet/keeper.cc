@@ -1,0 +1,209 @@
+// Heartbeats, news and payments. See keeper.h.
+#include "fleet/keeper.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "store/redis_key.h"
+
+namespace weir {
+namespace {
+
+// One says that it lives, or leaves, and is told who else lives. KEYS: a hash. ARGV: the node's id, what it says of
+// itself (nothing: it leaves), how many milliseconds it is believed. Answer: the time, then of each its id, age, words.
+constexpr std::string_view kNodesScript = R"lua(
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local key, id, says, believed = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
+if says == '' then
+  redis.call('HDEL', key, id)
+else
+  redis.call('HSET', key, id, string.format('%.0f ', now) .. says)
+  redis.call('PEXPIRE', key, believed)
+end
+local all, answer = redis.call('HGETALL', key), {now}
+for i = 1, #all, 2 do
+  local at, text = string.match(all[i + 1], '^(%d+) (.*)$')
+  local age = at and now - tonumber(at)
+  if age and age <= believed and age >= -believed then
+    answer[#answer + 1] = all[i]
+    answer[#answer + 1] = string.format('%.0f', age)
+    answer[#answer + 1] = text
+  else
+    redis.call('HDEL', key, all[i])
+  end
+end
+return answer
+)lua";
+
+constexpr char kFleetMark = '!';
+constexpr std::uint64_t kBeatTag = 1, kNewsTag = 2;
+constexpr Micros kPatience{500'000};           // for what is not a decision
+constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials are void
+constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
+constexpr std::size_t kPaymentsMax = 128;      // under way
+constexpr Micros kPayRest{5'000};              // between two rounds
+constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
+constexpr std::string_view kEverything = "*";
+
+std::string own_key(std::string_view prefix, std::string_view name) {
+  std::string key(prefix);
+  append_redis_head(key, kFleetMark, 0);
+  return key.append(name);
+}
+
+}  // namespace
+
+Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local)
+    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local) {}
+
+Keeper::~Keeper() = default;
+
+void Keeper::begin(Lane& lane) {
+  lane_ = &lane;
+  prefix_ = lane.options().prefix;
+  hash_ = own_key(prefix_, "nodes");
+  channel_ = own_key(prefix_, "void");
+  script_ = lane.client().add_script(std::string(kNodesScript));
+  lane.client().subscribe(channel_, [this](std::string_view payload) { take_news(payload); });
+}
+
+Micros Keeper::turn(Lane& lane, Micros now) {
+  if (std::exchange(has_missed_, false)) memory_.drop_all();
+  if (now >= beat_at_) beat(lane, now, false);
+  if (has_news_) send_news(lane, now);
+  pay_back(lane, now);
+  return owed_.size() == 0 || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
+}
+
+void Keeper::end(Lane& lane, Micros now) { beat(lane, now, true); }
+
+void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
+  beat_at_ = now + options_.beat;
+  const std::string says = is_leaving ? "" : options_.says ? options_.says() : "-";
+  const std::string believed = std::to_string(options_.believed.count() / 1'000);
+  const std::array<std::string_view, 5> words = {"1", hash_, options_.id, says, believed};
+  lane.client().send({.words = words, .script = script_, .slot = redis::slot_of(hash_), .deadline = now + kPatience},
+                     is_leaving ? redis::Callback{} : redis::Callback{this, kBeatTag});
+}
+
+// {now, id, age, says, id, age, says, ...}
+void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
+  if (tag != kBeatTag || !reply.is_ok() || reply.value == nullptr) return;
+  const std::vector<resp::Value>& items = reply.value->items;
+  std::vector<FleetNode> nodes;
+  for (std::size_t i = 1; i + 2 < items.size(); i += 3) {
+    FleetNode& node = nodes.emplace_back(FleetNode{.id = items[i].text, .says = items[i + 2].text});
+    std::int64_t age = 0;
+    std::from_chars(items[i + 1].text.data(), items[i + 1].text.data() + items[i + 1].text.size(), age);
+    node.age = Micros{age * 1'000};
+    node.is_self = node.id == options_.id;
+  }
+  std::ranges::sort(nodes, {}, &FleetNode::id);
+  const auto self = std::ranges::find(nodes, true, &FleetNode::is_self);
+  if (self == nodes.end()) return;
+  local_.sit(
+      {.rank = static_cast<std::uint32_t>(self - nodes.begin()), .nodes = static_cast<std::uint32_t>(nodes.size())});
+  const std::lock_guard lock(mutex_);
+  nodes_ = std::move(nodes);
+}
+
+std::vector<FleetNode> Keeper::nodes() const {
+  const std::lock_guard lock(mutex_);
+  return nodes_;
+}
+
+void Keeper::publish(std::string_view name) {
+  memory_.drop(name);
+  const std::lock_guard lock(mutex_);
+  if (news_.size() > kNewsMax) return;
+  if (news_.size() == kNewsMax) {
+    news_.assign(1, std::string(kEverything));
+    news_.resize(kNewsMax + 1);
+  } else {
+    news_.emplace_back(name);
+  }
+  has_news_ = true;
+}
+
+// Names, each with its length before it; or a star, for all.
+void Keeper::send_news(Lane& lane, Micros now) {
+  std::vector<std::string> news;
+  {
+    const std::lock_guard lock(mutex_);
+    news.swap(news_);
+    has_news_ = false;
+  }
+  std::string payload;
+  const auto send = [&] {
+    if (payload.empty()) return;
+    const std::array<std::string_view, 3> words = {"PUBLISH", channel_, payload};
+    lane.client().send({.words = words, .deadline = now + kPatience}, {this, kNewsTag});
+    payload.clear();
+  };
+  if (news.size() > kNewsMax) {
+    payload = kEverything;
+    return send();
+  }
+  for (const std::string& name : news) {
+    payload.append(std::to_string(name.size())).append(":").append(name);
+    if (payload.size() >= kPayloadMax) send();
+  }
+  send();
+}
+
+void Keeper::take_news(std::string_view payload) {
+  if (payload == kEverything) return memory_.drop_all();
+  while (!payload.empty()) {
+    std::size_t size = 0;
+    const auto read = std::from_chars(payload.data(), payload.data() + payload.size(), size);
+    payload.remove_prefix(static_cast<std::size_t>(read.ptr - payload.data()));
+    if (read.ec != std::errc{} || payload.empty() || payload.front() != ':' || size > payload.size() - 1) {
+      return memory_.drop_all();  // no message of ours: to know nothing is safe
+    }
+    memory_.drop(payload.substr(1, size));
+    payload.remove_prefix(1 + size);
+  }
+}
+
+// As much as there is room for, a little at a time, and not in the moment that Redis is back.
+void Keeper::pay_back(Lane& lane, Micros now) {
+  if (lane.is_any_open()) {
+    was_away_ = true;
+    return;
+  }
+  if (std::exchange(was_away_, false)) {
+    std::uint64_t dice = 0;
+    for (const char c : options_.id) dice = dice * 131 + static_cast<unsigned char>(c);
+    pay_at_ = now + Micros{static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(kPayFirst.count()))};
+  }
+  if (now < pay_at_ || payments_ >= kPaymentsMax || owed_.size() == 0) return;
+  pay_at_ = now + kPayRest;
+  for (Debt& debt : owed_.take(kPaymentsMax - payments_)) {
+    if (debt.until <= now) continue;  // it would have recovered
+    Ask& ask = lane.make();
+    const Charge charge{.key = debt.key, .limit = &debt.limit, .cost = debt.cost, .subject = debt.subject};
+    ask.fill(ScriptRequest::What::overdraw, {&charge, 1});
+    ask.mark = new Debt(std::move(debt));
+    ++payments_;
+    if (!lane.submit(ask, *this, now)) on_done(ask);
+  }
+}
+
+void Keeper::on_done(Ask& ask) {
+  const std::unique_ptr<Debt> debt(static_cast<Debt*>(ask.mark));
+  --payments_;
+  if (ask.state == Ask::State::answered) {
+    paid_back_.fetch_add(static_cast<std::uint64_t>(debt->cost), std::memory_order_relaxed);
+  } else if (ask.state == Ask::State::failed) {
+    std::string name;
+    const Charge charge{.key = debt->key, .limit = &debt->limit, .cost = debt->cost, .subject = debt->subject};
+    append_redis_key(name, prefix_, redis_mark(debt->limit.algorithm), subject_of(charge), charge.key);
+    owed_.add(name, charge, debt->until);
+  }
+  lane_->give(ask);
+}
+
+}  // namespace weir

@@ -1,0 +1,90 @@
+// What a node of a fleet does by itself: it says that it lives and hears who else does, tells the others which denials
+// are void and is told so, and pays Redis back what it let through while that was away.
+//
+// It keeps house on the lane of a ThreadWay, by that one's thread; what is const, and publish(), are for any thread.
+// Tested by tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fleet/key_memory.h"
+#include "fleet/lane.h"
+#include "fleet/local.h"
+#include "fleet/owed.h"
+#include "fleet/way.h"
+#include "redis/client.h"
+#include "weir/result.h"
+
+namespace weir {
+
+// A node that lives, as it was last heard of.
+struct FleetNode {
+  std::string id{};
+  std::string says{};  // of itself
+  Micros age{0};       // since then
+  bool is_self = false;
+};
+
+struct KeeperOptions {
+  std::string id{};                     // no other node's
+  std::function<std::string()> says{};  // what it says of itself; short
+  Micros beat{1'000'000};
+  Micros believed{5'000'000};  // so long after it was last heard of a node counts
+};
+
+class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
+ public:
+  Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local);
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  void begin(Lane& lane) override;
+  Micros turn(Lane& lane, Micros now) override;
+  // The others need not wait until it is not believed any more.
+  void end(Lane& lane, Micros now) override;
+  // Connections to Redis were made anew: what was published meanwhile is not known.
+  void miss() { has_missed_ = true; }
+
+  // Denials of this key are void for every node.
+  void publish(std::string_view name);
+
+  std::vector<FleetNode> nodes() const;
+  std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
+
+ private:
+  void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
+  void on_done(Ask& ask) override;
+  void beat(Lane& lane, Micros now, bool is_leaving);
+  void send_news(Lane& lane, Micros now);
+  void take_news(std::string_view payload);
+  void pay_back(Lane& lane, Micros now);
+
+  const KeeperOptions options_;
+  KeyMemory& memory_;
+  Owed& owed_;
+  Local& local_;
+  Lane* lane_ = nullptr;
+  std::string prefix_, hash_, channel_;
+  int script_ = 0;
+  Micros beat_at_{0};
+  Micros pay_at_{0};
+  bool was_away_ = false;
+  bool has_missed_ = false;
+  std::size_t payments_ = 0;  // under way
+
+  std::atomic<bool> has_news_{false};
+  std::atomic<std::uint64_t> paid_back_{0};
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<std::string> news_;
+  std::vector<FleetNode> nodes_;
+};
+
+}  // namespace weir
