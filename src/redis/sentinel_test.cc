@@ -36,7 +36,7 @@ class RedisSentinelClient : public ::testing::Test {
 
 TEST_F(RedisSentinelClient, FindsTheMasterAndFollowsIt) {
   start();
-  all->sentinel(0).pause();  // the first that is asked does not answer
+  all->sentinel(0).pause();                             // the first that is asked does not answer
   Driver driver(url() + "/1", {.silence = 30'000_ms});  // so that it can only be told
   driver.client->add_script("return 1");
   EXPECT_EQ(driver.ask({"SET", "a", "1"}).text, "OK");
@@ -84,9 +84,8 @@ TEST_F(RedisSentinelClient, LogsInToSentinelsAndTellsWhatIsWrong) {
   // Who is not a master is not taken for one, whatever sentinels say.
   test::call_redis(all->master().port(), {"REPLICAOF", "127.0.0.1", std::to_string(all->replica(0).port())});
   Driver early(url() + "?sentinel_password_file=" + file);
-  ASSERT_TRUE(early.wait([&] {
-    return early.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).fault == FaultKind::readonly;
-  }));
+  ASSERT_TRUE(early.wait(
+      [&] { return early.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).fault == FaultKind::readonly; }));
   test::call_redis(all->master().port(), {"REPLICAOF", "NO", "ONE"});
   EXPECT_EQ(early.ask({"PING"}).text, "PONG");
 
