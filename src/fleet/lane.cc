@@ -16,9 +16,10 @@ constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on;
 constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent again
 constexpr std::int64_t kLearnNothing = 1;                  // a deadline long past: the script only tells the time
 
-redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected) {
-  options.on_event = [told = std::move(options.on_event), &has_connected](const redis::Event& event) {
+redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, bool& has_lost) {
+  options.on_event = [told = std::move(options.on_event), &has_connected, &has_lost](const redis::Event& event) {
     if (event.kind == redis::Event::Kind::connected) has_connected = true;
+    if (event.kind == redis::Event::Kind::lost) has_lost = true;
     if (told) told(event);
   };
   return options;
@@ -40,7 +41,7 @@ std::uint64_t some_seed() {
 Lane::Lane(const redis::Target& target, LaneOptions options)
     : options_(std::move(options)),
       is_cluster_(target.layout == redis::Layout::cluster),
-      client_(target, with_events(options_.client, has_connected_)),
+      client_(target, with_events(options_.client, has_connected_, has_lost_)),
       script_(client_.add_script(std::string(redis_script()))) {
   client_.connect();
 }
@@ -199,6 +200,10 @@ void Lane::send_from(Place& place, int slot) {
 void Lane::turn(Micros now) {
   now_ = std::max(now_, now);
   client_.turn(now_);
+  // Without its only connection, nobody need wait to find out. Of a cluster the others may be well.
+  if (std::exchange(has_lost_, false) && !is_cluster_) {
+    change(server(0), [&](Breaker& breaker) { breaker.open(now_); });
+  }
   expire();
   probe();
 }

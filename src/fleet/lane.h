@@ -134,6 +134,7 @@ class Lane final : private redis::Receiver {
   Micros now_{0};
   bool is_closed_ = false;
   bool has_connected_ = false;  // since the last look: probes need not wait
+  bool has_lost_ = false;       // the same
   LaneCounts counts_;
   redis::Client client_;  // the last: what is under way when it ends is answered to all of the above
   const int script_;

@@ -24,8 +24,10 @@ class LaneTest : public ::testing::Test, public Asker {
     auto server = test::RedisServer::start();
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
-    open({});
+    open({.deadline = kPatient});
   }
+  static constexpr Micros kPatient{3'000'000};  // machines that run tests are busy
+
   void open(LaneOptions options) {
     lane_ = std::make_unique<Lane>(redis::parse_url("redis://" + server_->address()).value(), std::move(options));
   }
@@ -104,10 +106,11 @@ TEST_F(LaneTest, FindsTheOneThatIsNotUnderstood) {
 }
 
 TEST_F(LaneTest, GivesUpInTimeAndChargesNothingLate) {
+  open({});
   warm_up();
   server_->pause();
   for (int i = 0; i < 5; ++i) ask({.key = "k", .limit = &limit_});
-  drive(5, Micros{2'000'000});
+  drive(5);
   for (const Ask::State state : states_) EXPECT_EQ(state, Ask::State::failed);
   for (int i = 0; i < 20 && !lane_->is_open(-1); ++i) {
     clear();
@@ -126,14 +129,16 @@ TEST_F(LaneTest, GivesUpInTimeAndChargesNothingLate) {
     lane_->turn(redis::steady_now());
   }
   EXPECT_FALSE(lane_->is_open(-1));
+  open({.deadline = kPatient});
   clear();
+  warm_up();
   ask({.key = "k", .limit = &limit_, .cost = 0});
   drive(1);
   EXPECT_EQ(decisions_[0].remaining, 100) << "what came too late charged nothing";
 }
 
 TEST_F(LaneTest, HasABoundOnQuestionsUnderWay) {
-  open({.asks_max = 10});
+  open({.deadline = kPatient, .asks_max = 10});
   for (int i = 0; i < 15; ++i) ask({.key = "k", .limit = &limit_});
   EXPECT_EQ(states_.size(), 5u);
   EXPECT_EQ(lane_->counts().crowded, 5u);

@@ -15,7 +15,7 @@
 --   p key cost                 a look              o n {key cost}            as much of each as there is room for
 --   i ticket lasts n {key cost}     a charge, once     u key cost at             takes back a charge of that time
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
---   h key cost text            takes permits in flight       x key text         releases them; of 0 permits, as it is
+--   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
 -- Answer: {now, -1} if it is late. Else now, 0, and for each request its ruling (1 allowed or found, 0 denied or not, 2
 -- repeated, 3 missing; of r how many were allowed) and a decision for each charge, of r for each that was allowed and
@@ -213,7 +213,7 @@ function holds.prepare(c, raw)
     c.state[#c.state + 1] = {expires, cost, id}
   end
   c.moved = concurrency_settle(c.state, {permits, longest}, now)
-  if c.limit[1] == 0 then c.limit = {permits, longest} end
+  if c.limit[2] == 0 then c.limit = {permits, longest} end -- a release brings none
   if permits ~= c.limit[1] or longest ~= c.limit[2] then
     concurrency_convert(c.state, c.limit, now)
     c.moved = true
