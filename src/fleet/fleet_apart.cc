@@ -27,7 +27,7 @@ void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::
     part.charges.push_back(charges[i]);
     part.places.push_back(i);
   }
-  if (what == What::once) std::ranges::rotate(parts_, parts_.begin() + 1);
+  if (what == What::once) std::rotate(parts_.begin(), parts_.begin() + 1, parts_.end());
   for (Part& part : parts_) {
     part.decisions.resize(part.charges.size());
     if (what == What::commit) part.reserved.resize(part.charges.size());

@@ -42,7 +42,8 @@ refused "not an IP address" serve --resp example.org:6380
 refused "leave out what stands before the host" serve --resp redis://127.0.0.1:6380
 refused "--grpc: '' is not an address" serve --grpc ''
 refused "on this machine only" serve --admin 0.0.0.0:8082
-refused "write memory, and --state FILE for one that lasts" serve --store redis://127.0.0.1:6379
+refused "write memory, or the address of a Redis" serve --store disk
+refused "Write redis://, rediss://" serve --store mysql://127.0.0.1
 refused "cannot be opened" serve --password-file /nowhere/password
 refused "/nowhere/weir.state" serve --state /nowhere/weir.state
 
