@@ -123,15 +123,13 @@ Result<Verdict> FleetStore::Apart::ask(What what, std::span<const Charge> charge
       std::ranges::any_of(parts_, [](const Part& part) { return part.question.ruling == Ruling::repeated; });
   if (what == What::reserve && is_repeated) {
     release();
-    return fail(ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id");
+    return fail(reserved_already());
   }
   if (is_taken(what) && (!are_allowed() || is_repeated)) release();
   if (what == What::commit) {
     const bool is_missing =
         std::ranges::any_of(parts_, [](const Part& part) { return part.question.ruling == Ruling::missing; });
-    if (is_missing) {
-      return fail(ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended");
-    }
+    if (is_missing) return fail(not_reserved());
   }
   auto verdict = put_together(charges.size());
   if (verdict && is_repeated) verdict->allowed = true;

@@ -87,10 +87,6 @@ LaneOptions with_events(LaneOptions options, Keeper& keeper) {
   return options;
 }
 
-Error not_reserved() {
-  return {ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended"};
-}
-
 }  // namespace
 
 FleetStore::FleetStore(FleetStoreOptions options)
@@ -112,11 +108,7 @@ void FleetStore::run(std::span<Question> questions) {
   thread_->run(questions);
 }
 
-std::string FleetStore::name_of(const Charge& charge) const {
-  std::string name;
-  append_redis_key(name, options_.lane.prefix, redis_mark(charge.limit->algorithm), subject_of(charge), charge.key);
-  return name;
-}
+std::string FleetStore::name_of(const Charge& charge) const { return redis_name(options_.lane.prefix, charge); }
 
 std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros now) {
   auto denial = memory_.denial(name_of(charge), *charge.limit, charge.cost, now);
@@ -124,9 +116,8 @@ std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros no
   return denial;
 }
 
-void FleetStore::note(const Charge& charge, const Decision& decision, bool is_charged, Micros now) {
+void FleetStore::note(const Charge& charge, const Decision& decision, Micros now) {
   if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) return;
-  static_cast<void>(is_charged);
   memory_.note(name_of(charge), *charge.limit, charge.cost, decision, now);
 }
 
@@ -145,7 +136,7 @@ Result<Verdict> FleetStore::take(const Question& question, Micros now) {
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
     verdict.decisions[i].made = MadeBy::strict;
     if (question.what != What::look && question.what != What::acquire && question.what != What::release) {
-      note(question.charges[i], verdict.decisions[i], verdict.allowed, now);
+      note(question.charges[i], verdict.decisions[i], now);
     }
   }
   return verdict;
@@ -220,7 +211,7 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
     return fail(not_reserved());
   }
   if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {
-    return fail(ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id");
+    return fail(reserved_already());
   }
   for (const Charge& charge : charges) {
     if (charge.limit != nullptr && (charge.cost < 0 || may_refund(what))) drop(charge);

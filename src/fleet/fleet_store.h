@@ -73,7 +73,7 @@ class FleetStore final : public SharedStore {
   void run(std::span<Question> questions);
   std::string name_of(const Charge& charge) const;
   std::optional<Decision> known_denial(const Charge& charge, Micros now);
-  void note(const Charge& charge, const Decision& decision, bool is_charged, Micros now);
+  void note(const Charge& charge, const Decision& decision, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> take(const Question& question, Micros now);

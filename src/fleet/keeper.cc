@@ -198,10 +198,8 @@ void Keeper::on_done(Ask& ask) {
   if (ask.state == Ask::State::answered) {
     paid_back_.fetch_add(static_cast<std::uint64_t>(debt->cost), std::memory_order_relaxed);
   } else if (ask.state == Ask::State::failed) {
-    std::string name;
     const Charge charge{.key = debt->key, .limit = &debt->limit, .cost = debt->cost, .subject = debt->subject};
-    append_redis_key(name, prefix_, redis_mark(debt->limit.algorithm), subject_of(charge), charge.key);
-    owed_.add(name, charge, debt->until);
+    owed_.add(redis_name(prefix_, charge), charge, debt->until);
   }
   lane_->give(ask);
 }

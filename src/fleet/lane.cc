@@ -102,9 +102,7 @@ template <class Change>
 void Lane::change(Server& server, Change change) {
   const bool was_open = server.breaker.is_open();
   change(server.breaker);
-  if (was_open == server.breaker.is_open()) return;
-  if (!was_open) ++counts_.openings;
-  if (options_.on_breaker) options_.on_breaker(!was_open);
+  if (!was_open && server.breaker.is_open()) ++counts_.openings;
 }
 
 bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
@@ -120,10 +118,14 @@ bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
   }
   ask.deadline = now_ + options_.deadline;
   ++under_way_;
+  enqueue(ask);
+  return true;
+}
+
+void Lane::enqueue(Ask& ask) {
   Place& place = places_[ask.slot];
   place.waiting.push_back(&ask);
   if (!std::exchange(place.is_ready, true)) ready_.push_back(ask.slot);
-  return true;
 }
 
 void Lane::finish(Ask& ask, Ask::State state) {
@@ -299,9 +301,7 @@ void Lane::retry(Ask& ask) {
     ++counts_.timeouts;
     return finish(ask, Ask::State::failed);
   }
-  Place& place = places_[ask.slot];
-  place.waiting.push_back(&ask);
-  if (!std::exchange(place.is_ready, true)) ready_.push_back(ask.slot);
+  enqueue(ask);
 }
 
 void Lane::fail(Call& call, const redis::Fault& fault) {
@@ -327,9 +327,7 @@ void Lane::part(Call& call, const redis::Fault& fault) {
       continue;
     }
     ask->is_alone = true;
-    Place& place = places_[ask->slot];
-    place.waiting.push_back(ask);
-    if (!std::exchange(place.is_ready, true)) ready_.push_back(ask->slot);
+    enqueue(*ask);
   }
 }
 

@@ -39,7 +39,6 @@ struct LaneOptions {
   std::size_t calls_max = 2;      // under way for one place
   BreakerOptions breaker{};
   redis::ClientOptions client{};
-  std::function<void(bool is_open)> on_breaker{};  // told when it opens and closes
 };
 
 struct LaneCounts {
@@ -110,6 +109,7 @@ class Lane final : private redis::Receiver {
   void read(Call& call, const redis::Reply& reply);
   void fail(Call& call, const redis::Fault& fault);
   void part(Call& call, const redis::Fault& fault);
+  void enqueue(Ask& ask);
   void retry(Ask& ask);
   void send_from(Place& place, int slot);
   void finish(Ask& ask, Ask::State state);

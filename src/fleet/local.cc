@@ -55,9 +55,7 @@ class Local::Shares {
 // What was spent everywhere, as far as this node has heard, is spent here in proportion.
 void Local::begin_key(const Charge& whole, const Limit& part, Micros now) {
   if (whole.limit->algorithm == Algorithm::concurrency) return;
-  std::string name;
-  append_redis_key(name, prefix_, redis_mark(whole.limit->algorithm), subject_of(whole), whole.key);
-  const auto said = memory_.seed(name, *whole.limit);
+  const auto said = memory_.seed(redis_name(prefix_, whole), *whole.limit);
   if (!said) return;
   const std::int64_t time = here_->clock().now().count();
   const std::int64_t left = said->reset_at <= now ? part.capacity : part_of(said->remaining, seat());
@@ -128,9 +126,7 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     decision.made = made_by(charges[i].fallback);
     decision.limit = charges[i].limit->capacity;
     if (charged == 0 || charges[i].cost <= 0 || charges[i].limit->algorithm == Algorithm::concurrency) continue;
-    std::string name;
-    append_redis_key(name, prefix_, redis_mark(charges[i].limit->algorithm), subject_of(charges[i]), charges[i].key);
-    owed_.add(name, charges[i], now + decision.reset_after);
+    owed_.add(redis_name(prefix_, charges[i]), charges[i], now + decision.reset_after);
   }
   return verdict;
 }

@@ -255,10 +255,10 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   const auto ruling = table_->charge(debits, {tickets.data(), debits.size()}, now);
   if (!ruling) return fail(ruling.error());
   if (*ruling == Ruling::missing) {
-    return fail(ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended");
+    return fail(not_reserved());
   }
   if (*ruling == Ruling::repeated) {
-    return fail(ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id");
+    return fail(reserved_already());
   }
   if (take) batch.tell_reserved(tickets);
   return batch.answer(*ruling == Ruling::allowed);

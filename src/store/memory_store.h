@@ -34,6 +34,14 @@ struct RequestId {
   Micros lasts{600'000'000};
 };
 
+// What whoever settles is told if there is nothing to settle; and who reserves under an id that is in use.
+inline Error not_reserved() {
+  return {ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended"};
+}
+inline Error reserved_already() {
+  return {ErrorCode::invalid_argument, "this reservation is open already: settle it, or take another id"};
+}
+
 class MemoryStore {
  public:
   // A null clock is the table's own, which all processes of a file share.

@@ -67,4 +67,11 @@ inline void append_redis_key(std::string& out, std::string_view prefix, char mar
   out.append(key);
 }
 
+// Of the state that a charge with a limit is counted in.
+inline std::string redis_name(std::string_view prefix, const Charge& charge) {
+  std::string name;
+  append_redis_key(name, prefix, redis_mark(charge.limit->algorithm), subject_of(charge), charge.key);
+  return name;
+}
+
 }  // namespace weir
