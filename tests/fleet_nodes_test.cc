@@ -159,7 +159,7 @@ bool until(Test test, int ms = 8'000) {
 FleetStoreOptions quick() {
   FleetStoreOptions options;
   options.keeper.beat = Micros{50'000};
-  options.keeper.believed = Micros{1'000'000};
+  options.keeper.believed = Micros{5'000'000};
   return options;
 }
 
@@ -225,7 +225,7 @@ TEST_F(Fleet, WhatWasLetThroughMeanwhileIsPaidBack) {
     const auto seen = other.limiter->peek("k", limit);
     return seen && seen->made == MadeBy::strict && seen->remaining == 50;
   }));
-  EXPECT_EQ(node.store->keeper().paid_back(), 50u);
+  EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == 50; })) << node.store->keeper().paid_back();
 }
 
 TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
@@ -235,7 +235,7 @@ TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
   const Limit limit = limit_of("2/hour", Algorithm::fixed_window);
   EXPECT_TRUE(first.limiter->check("k", limit, 2)->allowed);
   EXPECT_EQ(second.limiter->check("k", limit)->made, MadeBy::strict);
-  EXPECT_EQ(second.limiter->check("k", limit)->made, MadeBy::cached);
+  EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->made == MadeBy::cached; }));
   EXPECT_TRUE(first.limiter->give_back("k", limit, 1));
   EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->allowed; }));
 }

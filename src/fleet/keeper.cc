@@ -104,10 +104,13 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   std::ranges::sort(nodes, {}, &FleetNode::id);
   const auto self = std::ranges::find(nodes, true, &FleetNode::is_self);
   if (self == nodes.end()) return;
-  local_.sit(
-      {.rank = static_cast<std::uint32_t>(self - nodes.begin()), .nodes = static_cast<std::uint32_t>(nodes.size())});
-  const std::lock_guard lock(mutex_);
-  nodes_ = std::move(nodes);
+  const Seat seat{.rank = static_cast<std::uint32_t>(self - nodes.begin()),
+                  .nodes = static_cast<std::uint32_t>(nodes.size())};
+  {
+    const std::lock_guard lock(mutex_);
+    nodes_ = std::move(nodes);
+  }
+  local_.sit(seat);
 }
 
 std::vector<FleetNode> Keeper::nodes() const {
