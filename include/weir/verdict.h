@@ -77,8 +77,6 @@ struct Charge {
   std::string_view key;
   const Limit* limit = nullptr;  // never null when it is used; outlives the call
   std::int64_t cost = 1;         // 0 peeks, negative gives back
-  // Whom the key is about, of a fleet: charges of one subject can be one event on any Redis. Empty: the key itself.
-  std::string_view subject{};
   Fallback fallback = Fallback::local;
 };
 

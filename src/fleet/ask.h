@@ -61,7 +61,7 @@ struct Ask {
   void fill(ScriptRequest::What what, std::span<const Charge> asked, std::string_view id = {}, Micros lasts = Micros{0},
             std::int64_t charged_us = 0) {
     std::size_t size = id.size();
-    for (const Charge& charge : asked) size += charge.key.size() + charge.subject.size();
+    for (const Charge& charge : asked) size += charge.key.size();
     bytes.clear();
     bytes.reserve(size);  // views into it stay good
     limits.clear();
@@ -69,7 +69,6 @@ struct Ask {
     charges.assign(asked.begin(), asked.end());
     for (Charge& charge : charges) {
       charge.key = keep(charge.key);
-      charge.subject = keep(charge.subject);
       if (charge.limit != nullptr) charge.limit = &limits.emplace_back(*charge.limit);
     }
     decisions.assign(asked.size(), {});

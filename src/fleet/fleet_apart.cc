@@ -20,9 +20,9 @@ bool is_taken(What what) { return what == What::charge || what == What::once || 
 // By subject, in the order they came; but the part with the id of a request is the last.
 void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const std::uint32_t tag = redis_tag(subject_of(charges[i]));
-    const auto same =
-        std::ranges::find_if(parts_, [&](const Part& part) { return redis_tag(subject_of(part.charges[0])) == tag; });
+    const std::uint32_t tag = redis_tag(subject_of(charges[i].key));
+    const auto same = std::ranges::find_if(
+        parts_, [&](const Part& part) { return redis_tag(subject_of(part.charges[0].key)) == tag; });
     Part& part = same != parts_.end() ? *same : parts_.emplace_back();
     part.charges.push_back(charges[i]);
     part.places.push_back(i);

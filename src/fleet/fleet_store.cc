@@ -185,8 +185,8 @@ void FleetStore::drop(const Charge& charge) {
 
 bool FleetStore::is_apart(std::span<const Charge> charges) const {
   if (options_.target.layout != redis::Layout::cluster) return false;
-  const std::uint32_t first = redis_tag(subject_of(charges[0]));
-  return std::ranges::any_of(charges, [&](const Charge& one) { return redis_tag(subject_of(one)) != first; });
+  const std::uint32_t first = redis_tag(subject_of(charges[0].key));
+  return std::ranges::any_of(charges, [&](const Charge& one) { return redis_tag(subject_of(one.key)) != first; });
 }
 
 Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
@@ -301,7 +301,7 @@ Result<bool> FleetStore::reset(std::string_view key) {
   }
   for (const Algorithm algorithm : kAlgorithms) {
     std::string name;
-    append_redis_key(name, options_.lane.prefix, redis_mark(algorithm), key, key);
+    append_redis_key(name, options_.lane.prefix, redis_mark(algorithm), subject_of(key), key);
     keeper_.publish(name);
   }
   thread_->wake();

@@ -187,7 +187,7 @@ void Keeper::pay_back(Lane& lane, Micros now) {
   for (Debt& debt : owed_.take(kPaymentsMax - payments_)) {
     if (debt.until <= now) continue;  // it would have recovered
     Ask& ask = lane.make();
-    const Charge charge{.key = debt.key, .limit = &debt.limit, .cost = debt.cost, .subject = debt.subject};
+    const Charge charge{.key = debt.key, .limit = &debt.limit, .cost = debt.cost};
     ask.fill(ScriptRequest::What::overdraw, {&charge, 1});
     ask.mark = new Debt(std::move(debt));
     ++payments_;
@@ -201,7 +201,7 @@ void Keeper::on_done(Ask& ask) {
   if (ask.state == Ask::State::answered) {
     paid_back_.fetch_add(static_cast<std::uint64_t>(debt->cost), std::memory_order_relaxed);
   } else if (ask.state == Ask::State::failed) {
-    const Charge charge{.key = debt->key, .limit = &debt->limit, .cost = debt->cost, .subject = debt->subject};
+    const Charge charge{.key = debt->key, .limit = &debt->limit, .cost = debt->cost};
     owed_.add(redis_name(prefix_, charge), charge, debt->until);
   }
   lane_->give(ask);

@@ -109,7 +109,7 @@ bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
   now_ = std::max(now_, now);
   ++counts_.asks;
   ask.asker = &asker;
-  ask.slot = slot_of(subject_of(ask.charges[0]));
+  ask.slot = slot_of(subject_of(ask.charges[0].key));
   if (is_closed_ || under_way_ >= options_.asks_max || is_open(ask.slot)) {
     if (under_way_ >= options_.asks_max) ++counts_.crowded;
     ++counts_.failed;
@@ -187,7 +187,7 @@ void Lane::send_from(Place& place, int slot) {
     ++place.calls;
     ++counts_.calls;
     Server& to = server(server_of(slot));
-    to.tag = redis_tag(subject_of(call.asks[0]->charges[0]));
+    to.tag = redis_tag(subject_of(call.asks[0]->charges[0].key));
     const std::int64_t deadline = to.has_offset ? first.count() + to.offset_us : kLearnNothing;
     const auto words = call.script.words(deadline, to.has_offset ? now_.count() + to.offset_us : 0);
     client_.send({.words = words,

@@ -19,7 +19,6 @@ namespace weir {
 
 struct Debt {
   std::string key{};
-  std::string subject{};
   Limit limit{};  // the whole one
   std::int64_t cost = 0;
   Micros until{0};  // monotonic: from then on it has been recovered from
@@ -38,10 +37,7 @@ class Owed {
       return false;
     }
     Debt& debt = known != debts_.end() ? known->second : debts_[std::string(name)];
-    if (debt.key.empty()) {
-      debt.key = charge.key;
-      debt.subject = charge.subject;
-    }
+    if (debt.key.empty()) debt.key = charge.key;
     debt.limit = *charge.limit;
     debt.cost += charge.cost;
     debt.until = std::max(debt.until, until);

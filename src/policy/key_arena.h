@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "key_part.h"
 #include "sha256.h"
 #include "weir/result.h"
 
@@ -22,8 +23,6 @@ inline constexpr std::size_t kRuleKeyBytesMax = 2'048;
 
 class KeyArena {
  public:
-  static constexpr char kHashed = '\x7f';  // before the hash of a part, where its length would be
-
   // Begins a key, which starts with `prefix`.
   void begin(std::string_view prefix) {
     if (end_ - at_ < static_cast<std::ptrdiff_t>(kRuleKeyBytesMax)) grow();
@@ -59,7 +58,7 @@ class KeyArena {
 
   void long_part(std::string_view bytes) {
     const auto hash = sha256(bytes);
-    *at_++ = kHashed;
+    *at_++ = kHashedPart;
     raw({reinterpret_cast<const char*>(hash.data()), hash.size()});
   }
 

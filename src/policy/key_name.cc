@@ -6,11 +6,11 @@
 #include <optional>
 #include <span>
 
+#include "key_part.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
 #include "policy/ip_address.h"
 #include "policy/key_arena.h"
-#include "policy/key_part.h"
 #include "sha256.h"
 
 namespace weir {

@@ -9,11 +9,11 @@
 #include <optional>
 #include <span>
 
+#include "key_part.h"
 #include "nearest.h"
 #include "policy/dimension.h"
 #include "policy/ip_address.h"
 #include "policy/key_name.h"
-#include "policy/key_part.h"
 #include "sha256.h"
 
 namespace weir {
@@ -34,6 +34,8 @@ bool says_who(AttributeKind kind) {
       return false;
   }
 }
+
+static_assert(kFirstNamedKind == static_cast<unsigned char>(AttributeKind::header));
 
 bool is_named(AttributeKind kind) { return kind >= AttributeKind::header; }
 bool may_say_who(AttributeKind kind) { return is_named(kind) && kind != AttributeKind::capture; }
@@ -98,7 +100,7 @@ std::string hex_of(std::string_view bytes) {
 
 std::string hash_part(std::string_view bytes) {
   const auto hash = sha256(bytes);
-  return KeyArena::kHashed + std::string(hash.begin(), hash.end());
+  return kHashedPart + std::string(hash.begin(), hash.end());
 }
 
 int digit_of(char c) {
@@ -255,14 +257,14 @@ Result<std::string> parse_subject(std::string_view text) {
     if (equals == value.npos || equals == 0) return wrong_subject(text, "write it like header:x-org=acme");
     const std::string_view name = value.substr(0, equals);
     const auto name_hash = name.starts_with(kHash) ? from_hex(name.substr(kHash.size())) : std::nullopt;
-    id += name_hash ? KeyArena::kHashed + *name_hash : part_text(name);
+    id += name_hash ? kHashedPart + *name_hash : part_text(name);
     value.remove_prefix(equals + 1);
   }
   const auto hash = value.starts_with(kHash) ? from_hex(value.substr(kHash.size())) : std::nullopt;
   if (hash) {  // no value that is kept as it is is as long as that
     if (kind == AttributeKind::api_key) return id + part_text(*hash);
     if (kind == AttributeKind::ip) id += static_cast<char>(kHashedAddress);
-    return id + KeyArena::kHashed + *hash;
+    return id + kHashedPart + *hash;
   }
   if (kind == AttributeKind::ip) return address_id(text, value);
   if (kind == AttributeKind::api_key) {

@@ -4,14 +4,17 @@
 //   weir:1s{3f2a}…              a ticket: the id of a request that was let in, or a part of a reservation
 //
 // What stands in braces decides the slot of a Redis Cluster: it is made of the subject, so that all that one subject is
-// charged to can be one event. Who reads a key finds the whole of it behind the brace. Pure; any thread. Tested by
-// redis_key_test.cc.
+// charged to can be one event. The subject is found in the key itself, so whoever has a key knows where it lies. Who
+// reads a name finds the whole key behind the brace. Pure; any thread. Tested by redis_key_test.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "key_part.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -40,9 +43,35 @@ constexpr char redis_mark(Algorithm algorithm) {
   return 'c';
 }
 
-// What lies together: the subject of a charge, or its key if it names none.
-inline std::string_view subject_of(const Charge& charge) {
-  return charge.subject.empty() ? charge.key : charge.subject;
+// The first value of a rule's key, which is whom it counts; of a rule that counts all together, its name. Nothing if
+// the key was made by somebody else.
+inline std::optional<std::string_view> subject_of_rule_key(std::string_view key) {
+  constexpr std::size_t kNameBytesMax = 64;
+  if (key.empty() || (static_cast<unsigned char>(key.front()) > kNameBytesMax && key.front() != kHashedPart)) return {};
+  std::string_view rest = key;
+  const auto name = take_key_part(rest);
+  const auto per = name ? take_key_part(rest) : std::nullopt;
+  if (!per) return {};
+  if (per->bytes == "global") return name->bytes;
+  if (per->bytes.starts_with("identity") && !rest.empty()) {
+    const auto kind = static_cast<unsigned char>(rest.front());
+    rest.remove_prefix(1);
+    if (kind >= kFirstNamedKind && !take_key_part(rest)) return {};
+  }
+  const auto value = take_key_part(rest);
+  return value ? std::optional(value->bytes) : std::nullopt;
+}
+
+// subject_of()
+//
+// What lies together: of a rule's keys, those of one client; of others, those with the same text in braces, as Redis
+// itself has it (`{user:42}/second`, `{user:42}/hour`); else each key for itself.
+inline std::string_view subject_of(std::string_view key) {
+  if (const auto who = subject_of_rule_key(key)) return *who;
+  const std::size_t begin = key.find('{');
+  if (begin == std::string_view::npos) return key;
+  const std::size_t end = key.find('}', begin + 1);
+  return end == std::string_view::npos || end == begin + 1 ? key : key.substr(begin + 1, end - begin - 1);
 }
 
 // The number in the hash tag, of 14 bits: FNV-1a, folded.
@@ -70,7 +99,7 @@ inline void append_redis_key(std::string& out, std::string_view prefix, char mar
 // Of the state that a charge with a limit is counted in.
 inline std::string redis_name(std::string_view prefix, const Charge& charge) {
   std::string name;
-  append_redis_key(name, prefix, redis_mark(charge.limit->algorithm), subject_of(charge), charge.key);
+  append_redis_key(name, prefix, redis_mark(charge.limit->algorithm), subject_of(charge.key), charge.key);
   return name;
 }
 

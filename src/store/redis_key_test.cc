@@ -22,6 +22,34 @@ TEST(RedisKey, StaysWhatItIs) {
   EXPECT_EQ(name_of('f', "a", "}{"), "weir:1f{3912}}{") << "braces of a key come behind our own";
 }
 
+// Rules' keys themselves are held to this by policy_test.
+TEST(RedisKey, FindsTheSubjectInAKey) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(subject_of("user:42"), "user:42");
+  EXPECT_EQ(subject_of(""), "");
+  EXPECT_EQ(subject_of("{user:42}/hour"), "user:42");
+  EXPECT_EQ(subject_of("a{b}{c}"), "b");
+  EXPECT_EQ(subject_of("a{}b"), "a{}b");
+  EXPECT_EQ(subject_of("a{b"), "a{b");
+  EXPECT_EQ(subject_of("\4rule\4user\2"
+                       "42\4hour"sv),
+            "42");
+  EXPECT_EQ(subject_of("\4rule\6global\4hour"sv), "rule") << "one for all";
+  EXPECT_EQ(subject_of("\4rule\10identity\0\2"
+                       "42"sv),
+            "42");
+  EXPECT_EQ(subject_of("\4rule\10identity\11\1x\2"
+                       "42"sv),
+            "42")
+      << "a header";
+  EXPECT_EQ(subject_of("\4rule\4user\11"
+                       "42"sv),
+            "\4rule\4user\11"
+            "42"sv)
+      << "no part";
+  EXPECT_EQ(subject_of("\4ru"sv), "\4ru"sv);
+}
+
 TEST(RedisKey, HasALetterForEachAlgorithm) {
   std::set<char> marks{kTicketMark};
   for (const Algorithm algorithm : kAlgorithms) marks.insert(redis_mark(algorithm));

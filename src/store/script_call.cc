@@ -104,7 +104,7 @@ bool ScriptCall::fits(const ScriptRequest& request) {
   if (decisions_ + charges > kScriptDecisionsMax || keys_.size() + charges + tickets > kScriptKeysMax) return false;
   for (const Charge& charge : request.charges) {
     name_.clear();
-    append_redis_key(name_, prefix_, mark_of(charge), subject_of(charge), charge.key);
+    append_redis_key(name_, prefix_, mark_of(charge), subject_of(charge.key), charge.key);
     const auto known = places_.find(name_);
     if (known != places_.end() && !is_same(keys_[known->second].limit, charge.limit)) return false;
   }
@@ -132,7 +132,7 @@ bool ScriptCall::add(ScriptRequest& request) {
   if (request.what == What::forget) {
     const Charge& charge = request.charges[0];
     for (const Algorithm algorithm : kAlgorithms) {
-      const std::size_t key = place_of(redis_mark(algorithm), subject_of(charge), charge.key, nullptr);
+      const std::size_t key = place_of(redis_mark(algorithm), subject_of(charge.key), charge.key, nullptr);
       keys_[key].mark = kForgetMark;
       uses_.push_back(static_cast<std::uint16_t>(key));
     }
@@ -140,7 +140,7 @@ bool ScriptCall::add(ScriptRequest& request) {
     return true;
   }
   for (const Charge& charge : request.charges) {
-    const std::size_t key = place_of(mark_of(charge), subject_of(charge), charge.key, charge.limit);
+    const std::size_t key = place_of(mark_of(charge), subject_of(charge.key), charge.key, charge.limit);
     if (is_single && join_run(request, key)) return true;
     keys_[key].run = is_single ? items_.size() : kNone;
     uses_.push_back(static_cast<std::uint16_t>(key));
@@ -148,11 +148,11 @@ bool ScriptCall::add(ScriptRequest& request) {
   if (has_tickets(request.what)) {
     for (const Charge& charge : request.charges) {
       name_ticket(request.id, charge);
-      uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject_of(charge), ticket_, nullptr)));
+      uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject_of(charge.key), ticket_, nullptr)));
     }
   } else if (request.what == What::once) {
     ticket_.assign("#").append(request.id);
-    const std::string_view subject = subject_of(request.charges[0]);
+    const std::string_view subject = subject_of(request.charges[0].key);
     uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject, ticket_, nullptr)));
   }
   items_.push_back(item);

@@ -1,15 +1,20 @@
 // One part of a rule's key, taken off its front again: bytes behind their length, or the hash of bytes that were too
 // many.
 //
-// KeyArena writes them. Pure; any thread. Tested through key_name_test.cc and subject_test.cc.
+// KeyArena writes them. A rule's key is the parts of its name and its `per`, then the values; what stood for `identity`
+// has a byte before it that says which kind it was. Pure; any thread. Tested through key_name_test.cc, subject_test.cc
+// and redis_key_test.cc.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
-#include "policy/key_arena.h"
-
 namespace weir {
+
+inline constexpr char kHashedPart = '\x7f';  // before the hash of a part, where its length would be
+// The kinds of `identity` from this on have the part of a name before their value.
+inline constexpr unsigned char kFirstNamedKind = 9;
 
 struct KeyPart {
   std::string_view bytes;
@@ -19,7 +24,7 @@ struct KeyPart {
 // Nothing if the key ends before the part does.
 inline std::optional<KeyPart> take_key_part(std::string_view& rest) {
   if (rest.empty()) return {};
-  const bool is_hash = rest.front() == KeyArena::kHashed;
+  const bool is_hash = rest.front() == kHashedPart;
   const std::size_t size = is_hash ? 32 : static_cast<unsigned char>(rest.front());
   if (rest.size() < size + 1) return {};
   const KeyPart part{rest.substr(1, size), is_hash};
