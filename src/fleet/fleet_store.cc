@@ -74,8 +74,9 @@ class Merged {
   Few<std::size_t, kChargesMax> places_;
 };
 
-FleetStoreOptions with_id(FleetStoreOptions options) {
+FleetStoreOptions complete(FleetStoreOptions options) {
   if (options.keeper.id.empty()) options.keeper.id = random_id();
+  options.lane.totals = std::make_shared<LaneTotals>(std::move(options.on_change));
   return options;
 }
 
@@ -90,7 +91,7 @@ LaneOptions with_events(LaneOptions options, Keeper& keeper) {
 }  // namespace
 
 FleetStore::FleetStore(FleetStoreOptions options)
-    : options_(with_id(std::move(options))),
+    : options_(complete(std::move(options))),
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys),
       local_(options_.lane.prefix, memory_, owed_),

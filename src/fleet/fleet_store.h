@@ -31,6 +31,7 @@ struct FleetStoreOptions {
   std::size_t memory_keys = 65'536;  // of which is remembered what Redis said
   std::size_t owed_keys = 100'000;   // that can be owed to it
   KeeperOptions keeper{};            // an empty id: a random one
+  LaneTotals::OnChange on_change{};  // told when Redis cannot be asked, and when it can again
 };
 
 // What happened, in all.
@@ -64,7 +65,10 @@ class FleetStore final : public SharedStore {
   Result<bool> reset(std::string_view key) override;
 
   const FleetCounts& counts() const { return counts_; }
-  const Keeper& keeper() const { return keeper_; }
+  const LaneTotals& lanes() const { return *options_.lane.totals; }
+  Keeper& keeper() { return keeper_; }
+  const Owed& owed() const { return owed_; }
+  const FleetStoreOptions& options() const { return options_; }
   Seat seat() const { return local_.seat(); }
 
  private:

@@ -82,7 +82,11 @@ void Keeper::end(Lane& lane, Micros now) { beat(lane, now, true); }
 
 void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
   beat_at_ = now + options_.beat;
-  const std::string says = is_leaving ? "" : options_.says ? options_.says() : "-";
+  std::string says;
+  if (!is_leaving) {
+    const std::lock_guard lock(says_mutex_);
+    says = says_ ? says_() : "-";
+  }
   const std::string believed = std::to_string(options_.believed.count() / 1'000);
   const std::array<std::string_view, 5> words = {"1", hash_, options_.id, says, believed};
   lane.client().send({.words = words, .script = script_, .slot = redis::slot_of(hash_), .deadline = now + kPatience},
@@ -111,6 +115,11 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
     nodes_ = std::move(nodes);
   }
   local_.sit(seat);
+}
+
+void Keeper::set_says(Says says) {
+  const std::lock_guard lock(says_mutex_);
+  says_ = std::move(says);
 }
 
 std::vector<FleetNode> Keeper::nodes() const {

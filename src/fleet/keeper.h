@@ -33,8 +33,7 @@ struct FleetNode {
 };
 
 struct KeeperOptions {
-  std::string id{};                     // no other node's
-  std::function<std::string()> says{};  // what it says of itself; short
+  std::string id{};  // no other node's
   Micros beat{1'000'000};
   Micros believed{5'000'000};  // so long after it was last heard of a node counts
 };
@@ -52,6 +51,11 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void end(Lane& lane, Micros now) override;
   // Connections to Redis were made anew: what was published meanwhile is not known.
   void miss() { has_missed_ = true; }
+
+  // What it says of itself from now on: short, and asked for at every beat. When this returns, nobody asks the one
+  // before any more.
+  using Says = std::function<std::string()>;
+  void set_says(Says says);
 
   // Denials of this key are void for every node.
   void publish(std::string_view name);
@@ -82,6 +86,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
 
   std::atomic<bool> has_news_{false};
   std::atomic<std::uint64_t> paid_back_{0};
+  std::mutex says_mutex_;  // guards says_
+  Says says_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
   std::vector<FleetNode> nodes_;

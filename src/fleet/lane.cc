@@ -16,10 +16,13 @@ constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on;
 constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent again
 constexpr std::int64_t kLearnNothing = 1;                  // a deadline long past: the script only tells the time
 
-redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, bool& has_lost) {
-  options.on_event = [told = std::move(options.on_event), &has_connected, &has_lost](const redis::Event& event) {
+redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, bool& has_lost, std::string& why) {
+  options.on_event = [told = std::move(options.on_event), &has_connected, &has_lost, &why](const redis::Event& event) {
     if (event.kind == redis::Event::Kind::connected) has_connected = true;
-    if (event.kind == redis::Event::Kind::lost) has_lost = true;
+    if (event.kind == redis::Event::Kind::lost) {
+      has_lost = true;
+      why = event.address + ": " + event.text;
+    }
     if (told) told(event);
   };
   return options;
@@ -41,12 +44,24 @@ std::uint64_t some_seed() {
 Lane::Lane(const redis::Target& target, LaneOptions options)
     : options_(std::move(options)),
       is_cluster_(target.layout == redis::Layout::cluster),
-      client_(target, with_events(options_.client, has_connected_, has_lost_)),
+      client_(target, with_events(options_.client, has_connected_, has_lost_, lost_why_)),
       script_(client_.add_script(std::string(redis_script()))) {
   client_.connect();
 }
 
-Lane::~Lane() { close(); }
+Lane::~Lane() {
+  close();
+  for (auto& [number, server] : servers_) {
+    if (server.breaker.is_open() && options_.totals) options_.totals->open(-1, {}, now_);
+  }
+  tell();
+}
+
+void Lane::tell() {
+  if (options_.totals == nullptr) return;
+  counts_.connects = client_.counters().connects;
+  options_.totals->add(counts_, told_);
+}
 
 void Lane::close() {
   is_closed_ = true;
@@ -99,10 +114,13 @@ bool Lane::is_any_open() const {
 }
 
 template <class Change>
-void Lane::change(Server& server, Change change) {
+void Lane::change(Server& server, Change change, std::string_view why) {
   const bool was_open = server.breaker.is_open();
   change(server.breaker);
-  if (!was_open && server.breaker.is_open()) ++counts_.openings;
+  const bool is_open = server.breaker.is_open();
+  if (was_open == is_open) return;
+  counts_.openings += is_open ? 1 : 0;
+  if (options_.totals) options_.totals->open(is_open ? 1 : -1, why, now_);
 }
 
 bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
@@ -204,10 +222,11 @@ void Lane::turn(Micros now) {
   client_.turn(now_);
   // Without its only connection, nobody need wait to find out. Of a cluster the others may be well.
   if (std::exchange(has_lost_, false) && !is_cluster_) {
-    change(server(0), [&](Breaker& breaker) { breaker.open(now_); });
+    change(server(0), [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
   }
   expire();
   probe();
+  tell();
 }
 
 // Those that were not even sent.
@@ -309,7 +328,7 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
   if (is_of_server(fault.kind)) {
     const bool is_cut_off = fault.kind == redis::FaultKind::disconnected && !fault.was_sent;
     change(server(server_of(call.slot)),
-           [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); });
+           [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); }, fault.text);
   }
   for (Ask* const ask : std::exchange(call.asks, {})) {
     ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);

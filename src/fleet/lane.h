@@ -27,6 +27,7 @@
 
 #include "fleet/ask.h"
 #include "fleet/breaker.h"
+#include "fleet/lane_totals.h"
 #include "redis/client.h"
 #include "store/script_call.h"
 
@@ -39,18 +40,7 @@ struct LaneOptions {
   std::size_t calls_max = 2;      // under way for one place
   BreakerOptions breaker{};
   redis::ClientOptions client{};
-};
-
-struct LaneCounts {
-  std::uint64_t asks = 0;      // submitted
-  std::uint64_t calls = 0;     // sent
-  std::uint64_t answered = 0;  // asks
-  std::uint64_t failed = 0;    // asks
-  std::uint64_t refused = 0;   // asks: the server said no to the question itself
-  std::uint64_t timeouts = 0;  // asks
-  std::uint64_t late = 0;      // calls that the script refused
-  std::uint64_t crowded = 0;   // asks that found no room
-  std::uint64_t openings = 0;  // of the breaker
+  std::shared_ptr<LaneTotals> totals{};  // that it adds to; null: none
 };
 
 class Lane final : private redis::Receiver {
@@ -115,11 +105,12 @@ class Lane final : private redis::Receiver {
   void finish(Ask& ask, Ask::State state);
   void expire();
   void probe();
+  void tell();
   std::uint64_t server_of(int slot) const;
   Server& server(std::uint64_t number);
   void learn(Server& server, std::int64_t server_us, Micros sent);
   template <class Change>
-  void change(Server& server, Change change);
+  void change(Server& server, Change change, std::string_view why = {});
 
   const LaneOptions options_;
   const bool is_cluster_;
@@ -135,7 +126,8 @@ class Lane final : private redis::Receiver {
   bool is_closed_ = false;
   bool has_connected_ = false;  // since the last look: probes need not wait
   bool has_lost_ = false;       // the same
-  LaneCounts counts_;
+  LaneCounts counts_, told_;
+  std::string lost_why_;
   redis::Client client_;  // the last: what is under way when it ends is answered to all of the above
   const int script_;
 };
