@@ -95,13 +95,27 @@ FleetStore::FleetStore(FleetStoreOptions options)
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys),
       local_(options_.lane.prefix, memory_, owed_),
-      keeper_(options_.keeper, memory_, owed_, local_),
+      keeper_(options_.keeper, memory_, owed_, local_, [this] { thread_->wake(); }),
       thread_(std::make_unique<ThreadWay>(options_.target, with_events(options_.lane, keeper_), keeper_)) {}
 
 FleetStore::~FleetStore() = default;
 
 std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
   return std::make_unique<LoopWay>(options_.target, options_.lane, fibers);
+}
+
+std::vector<RedisHealth> FleetStore::inspect() {
+  std::vector<RedisHealth> out;
+  for (ErrandAnswer& answer : keeper_.errands().run({.words = {"INFO"}, .is_for_all = true}, [this] { thread_->wake(); })) {
+    RedisHealth& one = out.emplace_back();
+    if (answer.value) {
+      one = read_info(answer.value->text);
+    } else {
+      one.error = std::move(answer.value.error().message);
+    }
+    one.address = std::move(answer.address);
+  }
+  return out;
 }
 
 void FleetStore::run(std::span<Question> questions) {

@@ -14,11 +14,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fleet/keeper.h"
 #include "fleet/key_memory.h"
 #include "fleet/local.h"
 #include "fleet/owed.h"
+#include "fleet/redis_health.h"
 #include "fleet/way.h"
 #include "redis/url.h"
 #include "store/shared_store.h"
@@ -63,6 +65,9 @@ class FleetStore final : public SharedStore {
   Result<Decision> acquire(const Charge& charge, std::string_view id) override;
   Result<bool> release(std::string_view key, std::string_view id) override;
   Result<bool> reset(std::string_view key) override;
+
+  // How each server of Redis is. Waits for them, half a second at most; not on a fiber.
+  std::vector<RedisHealth> inspect();
 
   const FleetCounts& counts() const { return counts_; }
   const LaneTotals& lanes() const { return *options_.lane.totals; }

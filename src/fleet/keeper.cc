@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "fleet/own_key.h"
 #include "store/redis_key.h"
 
 namespace weir {
@@ -38,7 +39,6 @@ end
 return answer
 )lua";
 
-constexpr char kFleetMark = '!';
 constexpr std::uint64_t kBeatTag = 1, kNewsTag = 2;
 constexpr Micros kPatience{500'000};           // for what is not a decision
 constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials are void
@@ -48,16 +48,10 @@ constexpr Micros kPayRest{5'000};              // between two rounds
 constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
 constexpr std::string_view kEverything = "*";
 
-std::string own_key(std::string_view prefix, std::string_view name) {
-  std::string key(prefix);
-  append_redis_head(key, kFleetMark, 0);
-  return key.append(name);
-}
-
 }  // namespace
 
-Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local)
-    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local) {}
+Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake)
+    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local), log_(errands_, std::move(wake)) {}
 
 Keeper::~Keeper() = default;
 
@@ -67,6 +61,7 @@ void Keeper::begin(Lane& lane) {
   hash_ = own_key(prefix_, "nodes");
   channel_ = own_key(prefix_, "void");
   script_ = lane.client().add_script(std::string(kNodesScript));
+  log_.begin(lane);
   lane.client().subscribe(channel_, [this](std::string_view payload) { take_news(payload); });
 }
 
@@ -74,11 +69,15 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   if (std::exchange(has_missed_, false)) memory_.drop_all();
   if (now >= beat_at_) beat(lane, now, false);
   if (has_news_) send_news(lane, now);
+  errands_.turn(lane, now);
   pay_back(lane, now);
   return owed_.size() == 0 || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
 }
 
-void Keeper::end(Lane& lane, Micros now) { beat(lane, now, true); }
+void Keeper::end(Lane& lane, Micros now) {
+  beat(lane, now, true);
+  errands_.end();
+}
 
 void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
   beat_at_ = now + options_.beat;

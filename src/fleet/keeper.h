@@ -1,5 +1,5 @@
 // What a node of a fleet does by itself: it says that it lives and hears who else does, tells the others which denials
-// are void and is told so, and pays Redis back what it let through while that was away.
+// are void and is told so, pays Redis back what it let through while that was away, and runs errands.
 //
 // It keeps house on the lane of a ThreadWay, by that one's thread; what is const, and publish(), are for any thread.
 // Tested by tests/fleet_nodes_test.cc.
@@ -14,10 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include "fleet/errands.h"
 #include "fleet/key_memory.h"
 #include "fleet/lane.h"
 #include "fleet/local.h"
 #include "fleet/owed.h"
+#include "fleet/shared_log.h"
 #include "fleet/way.h"
 #include "redis/client.h"
 #include "weir/result.h"
@@ -40,7 +42,7 @@ struct KeeperOptions {
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
  public:
-  Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local);
+  Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake);
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -61,6 +63,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void publish(std::string_view name);
 
   std::vector<FleetNode> nodes() const;
+  Errands& errands() { return errands_; }
+  SharedLog& log() { return log_; }
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -75,6 +79,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   KeyMemory& memory_;
   Owed& owed_;
   Local& local_;
+  Errands errands_;
+  SharedLog log_;
   Lane* lane_ = nullptr;
   std::string prefix_, hash_, channel_;
   int script_ = 0;

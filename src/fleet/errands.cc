@@ -1,0 +1,91 @@
+// Errands on their way. See errands.h.
+#include "fleet/errands.h"
+
+#include <string_view>
+
+#include "redis/slot.h"
+
+namespace weir {
+namespace {
+
+tl::unexpected<Error> nobody() {
+  return fail(ErrorCode::unavailable, "Redis cannot be asked now; try again when it is back");
+}
+
+}  // namespace
+
+std::vector<ErrandAnswer> Errands::run(Errand errand, const std::function<void()>& wake) {
+  const auto job = std::make_shared<Job>();
+  job->errand = std::move(errand);
+  std::unique_lock lock(mutex_);
+  if (has_ended_) return {{.value = nobody()}};
+  posted_.push_back(job);
+  lock.unlock();
+  wake();
+  lock.lock();
+  changed_.wait(lock, [&] { return job->is_done; });
+  return std::move(job->answers);
+}
+
+void Errands::finish(Job& job) {
+  const std::lock_guard lock(mutex_);
+  if (job.answers.empty()) job.answers.push_back({.value = nobody()});
+  job.is_done = true;
+  changed_.notify_all();
+}
+
+void Errands::turn(Lane& lane, Micros now) {
+  std::vector<std::shared_ptr<Job>> posted;
+  {
+    const std::lock_guard lock(mutex_);
+    posted.swap(posted_);
+  }
+  for (const std::shared_ptr<Job>& job : posted) {
+    ++job->left;  // ours, until all are sent
+    if (!job->errand.is_for_all) {
+      send(lane, job, redis::kAnyNode, {}, now);
+    } else {
+      for (const redis::NodeState& node : lane.client().masters()) send(lane, job, node.index, node.address, now);
+    }
+    if (--job->left == 0) finish(*job);
+  }
+}
+
+void Errands::send(Lane& lane, const std::shared_ptr<Job>& job, int node, std::string address, Micros now) {
+  const std::vector<std::string_view> words(job->errand.words.begin(), job->errand.words.end());
+  const std::uint64_t tag = next_tag_++;
+  under_way_.emplace(tag, std::pair{job, job->answers.size()});
+  job->answers.push_back({.address = std::move(address), .value = nobody()});
+  ++job->left;
+  lane.client().send({.words = words,
+                      .script = job->errand.script,
+                      .slot = job->errand.key.empty() ? redis::kAnySlot : redis::slot_of(job->errand.key),
+                      .node = node,
+                      .deadline = now + kPatience},
+                     {this, tag});
+}
+
+void Errands::on_reply(std::uint64_t tag, const redis::Reply& reply) {
+  const auto found = under_way_.find(tag);
+  if (found == under_way_.end()) return;
+  const auto [job, place] = std::move(found->second);
+  under_way_.erase(found);
+  if (reply.is_ok() && reply.value != nullptr) {
+    job->answers[place].value = *reply.value;
+  } else if (!reply.is_ok()) {
+    job->answers[place].value = fail(ErrorCode::unavailable, "Redis: " + std::string(reply.fault->text));
+  }
+  if (--job->left == 0) finish(*job);
+}
+
+void Errands::end() {
+  std::vector<std::shared_ptr<Job>> posted;
+  {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    posted.swap(posted_);
+  }
+  for (const std::shared_ptr<Job>& job : posted) finish(*job);
+}
+
+}  // namespace weir

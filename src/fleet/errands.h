@@ -1,0 +1,68 @@
+// Commands that somebody sends to Redis by the store's own thread, and waits for: no decisions, and few.
+//
+//   auto answers = errands.run({.words = {"INFO"}, .is_for_all = true}, [&] { thread.wake(); });
+//
+// run() is for any thread but the store's, which calls the others. Tested by tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fleet/lane.h"
+#include "redis/client.h"
+#include "weir/result.h"
+
+namespace weir {
+
+struct Errand {
+  std::vector<std::string> words{};  // the command; of a script, what follows its name
+  int script = redis::kNoScript;     // of add_script()
+  std::string key{};                 // a key that it is about, in a cluster
+  bool is_for_all = false;           // every master gets it
+};
+
+struct ErrandAnswer {
+  std::string address{};  // of whom; empty if only one was asked
+  Result<resp::Value> value{};
+};
+
+class Errands final : private redis::Receiver {
+ public:
+  static constexpr Micros kPatience{500'000};
+
+  // One answer from each that was asked, or an error in its place; never none.
+  std::vector<ErrandAnswer> run(Errand errand, const std::function<void()>& wake);
+
+  // By the store's thread: sends what was posted; and at its end, fails it.
+  void turn(Lane& lane, Micros now);
+  void end();
+
+ private:
+  struct Job {
+    Errand errand;
+    std::vector<ErrandAnswer> answers;
+    std::size_t left = 0;
+    bool is_done = false;
+  };
+
+  void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
+  void send(Lane& lane, const std::shared_ptr<Job>& job, int node, std::string address, Micros now);
+  void finish(Job& job);
+
+  std::uint64_t next_tag_ = 1;
+  std::unordered_map<std::uint64_t, std::pair<std::shared_ptr<Job>, std::size_t>> under_way_;
+  std::mutex mutex_;  // guards what follows, and what jobs have come to
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Job>> posted_;
+  bool has_ended_ = false;
+};
+
+}  // namespace weir

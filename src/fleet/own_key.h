@@ -1,0 +1,21 @@
+// Names of the keys that a fleet keeps for itself in Redis, beside those that it counts in. Pure; any thread. Tested by
+// tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "store/redis_key.h"
+
+namespace weir {
+
+inline constexpr char kOwnMark = '!';
+
+// weir:1!{0000}nodes
+inline std::string own_key(std::string_view prefix, std::string_view name) {
+  std::string key(prefix);
+  append_redis_head(key, kOwnMark, 0);
+  return key.append(name);
+}
+
+}  // namespace weir

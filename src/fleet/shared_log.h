@@ -1,0 +1,47 @@
+// A list of numbered lines that all nodes of a fleet have together, in Redis.
+//
+//   while (!*log.append(last, last + 1, line)) last = take(log.since(last));     // somebody was faster
+//
+// Numbers rise, and whoever appends says after which: so no two lines are made of the same knowledge. It does not
+// expire. Calls wait for Redis, half a second at most; any thread but the store's. Tested by tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fleet/errands.h"
+#include "weir/result.h"
+
+namespace weir {
+
+class SharedLog {
+ public:
+  SharedLog(Errands& errands, std::function<void()> wake) : errands_(errands), wake_(std::move(wake)) {}
+
+  // Before the store's thread is driven.
+  void begin(Lane& lane);
+
+  struct Lines {
+    std::uint64_t last = 0;  // number of all; 0: there is no list
+    std::vector<std::string> lines{};
+  };
+  // Those behind this number.
+  Result<Lines> since(std::uint64_t number);
+
+  // False: the last one is not `after`, and nothing was done. Lines of the numbers in `drop` go.
+  Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line,
+                      const std::vector<std::uint64_t>& drop = {});
+
+ private:
+  Result<resp::Value> run(std::vector<std::string> arguments);
+
+  Errands& errands_;
+  const std::function<void()> wake_;
+  std::string key_;
+  int script_ = redis::kNoScript;
+};
+
+}  // namespace weir
