@@ -239,7 +239,8 @@ TEST_F(Fleet, NodesHaveOneListOfChanges) {
   EXPECT_EQ(other.append(0, 1, "b").value(), false);
   EXPECT_EQ(other.since(0)->lines, std::vector<std::string>{"a"});
   EXPECT_EQ(other.append(1, 7, "b").value(), true);
-  EXPECT_EQ(other.append(7, 8, "c", {1}).value(), true);
+  EXPECT_EQ(other.append(7, 8, "c").value(), true);
+  EXPECT_TRUE(other.drop({1, 5}));
   const auto lines = one.since(0);
   EXPECT_EQ(lines->last, 8u);
   EXPECT_EQ(lines->lines, (std::vector<std::string>{"b", "c"}));

@@ -52,7 +52,7 @@ Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
 
 Result<void> Control::start() {
   const std::lock_guard lock(changing_);
-  if (auto opened = journal_.open(options_.changes); !opened) return opened;
+  if (auto opened = journal_.open(options_.changes, options_.shared); !opened) return opened;
   if (!journal_.dropped().empty())
     log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
   if (has_rules()) {

@@ -43,6 +43,7 @@ struct ControlOptions {
   EnvoyImport envoy{};                  // there are files of Envoy's; if these are named here, the config names none
   Force force = Force::no;              // whether a reload may go beyond max_change
   std::string changes{};                // the journal; empty: changes end with the process
+  SharedChanges* shared = nullptr;      // the changes of a fleet, which outlive this; null: it is alone
   std::string plans{};                  // a file that remembers who is on which plan; empty: none does
   LogLevel log_level = LogLevel::info;  // as it was started with
 };

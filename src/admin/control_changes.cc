@@ -68,16 +68,18 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
     if (auto tried = try_out(next->policy); !tried) return fail(std::move(tried.error()));
     if (auto ready = plans_.prepare(next->policy); !ready) return fail(std::move(ready.error()));
   }
-  if (auto kept = journal_.append(std::move(lock), change); !kept) return fail(std::move(kept.error()));
-  auto installed = install(*next);
+  const std::uint64_t before = journal_.readings();
+  const auto id = journal_.append(std::move(lock), change);
+  if (!id) return fail(id.error());
+  auto installed = journal_.readings() == before ? install(*next) : refresh();
   if (!installed) return fail(std::move(installed.error()));
   log(LogLevel::info, "changed",
-      {{"id", std::to_string(change.id)},
+      {{"id", std::to_string(*id)},
        {"what", change.what},
        {"who", change.by.who},
        {"from", change.by.from},
        {"reason", change.by.reason}});
-  return Made{change.id, *std::move(installed)};
+  return Made{*id, *std::move(installed)};
 }
 
 Result<Made> Control::apply_policy(std::string_view text, Force force, const Author& by) {

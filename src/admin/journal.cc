@@ -101,10 +101,12 @@ Journal::~Journal() {
   if (file_ >= 0) close(file_);
 }
 
-Result<void> Journal::open(std::string path) {
+Result<void> Journal::open(std::string path, SharedChanges* shared) {
   path_ = std::move(path);
-  if (path_.empty()) return {};
-  if (auto opened = reopen(); !opened) return opened;
+  shared_ = shared;
+  if (!path_.empty()) {
+    if (auto opened = reopen(); !opened) return opened;
+  }
   auto locked = lock();
   if (!locked) return fail(std::move(locked.error()));
   return {};
@@ -210,10 +212,16 @@ Result<void> Journal::make_anew() {
   }
   Kept all{.changes = changes_};
   for (const Change& change : changes_) all.text += to_line(change);
-  return replace(*std::move(locked), std::move(all));
+  return replace(*locked, std::move(all));
 }
 
 Result<Journal::Lock> Journal::lock() {
+  auto locked = lock_file();
+  if (locked && shared_ != nullptr) (void)meet(*locked);  // if it is out of reach, catch_up() says so
+  return locked;
+}
+
+Result<Journal::Lock> Journal::lock_file() {
   if (file_ < 0) return Lock();
   for (int tries = 0; tries < kNameTries; ++tries) {
     if (auto right = put_right(); !right) return fail(std::move(right.error()));
@@ -229,10 +237,15 @@ Result<Journal::Lock> Journal::lock() {
 }
 
 Result<bool> Journal::catch_up() {
-  if (file_ < 0 || (name_is() == Name::ours && !has_grown())) return false;
+  const auto news = has_news();
+  const bool has_file_news = file_ >= 0 && (name_is() != Name::ours || has_grown());
+  if (!has_file_news && !(news && *news)) return news ? Result<bool>(false) : fail(news.error());
   const std::uint64_t before = readings_;
-  const auto locked = lock();
-  if (!locked) return fail(locked.error());
+  auto locked = lock_file();
+  if (!locked) return fail(std::move(locked.error()));
+  if (news && *news) {
+    if (auto met = meet(*locked); !met) return fail(std::move(met.error()));
+  }
   return readings_ != before;
 }
 
@@ -248,21 +261,28 @@ Result<void> Journal::write_line(const std::string& line) {
   return {};
 }
 
-Result<void> Journal::append(Change change) {
+Result<std::uint64_t> Journal::append(Change change) {
   auto locked = lock();
   if (!locked) return fail(std::move(locked.error()));
   return append(*std::move(locked), std::move(change));
 }
 
-Result<void> Journal::append(Lock lock, Change change) {
+Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   const Micros now = change.at;
-  change.id = next_id();
-  if (auto written = write_line(to_line(change)); !written) return written;
+  std::uint64_t id = change.id = next_id();
+  if (auto written = write_line(to_line(change)); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
-  if (changes_.size() > kLinesMax || size_ > static_cast<off_t>(kBytesMax)) {
-    (void)replace(std::move(lock), worth_keeping(now));  // it can be done at the next change as well
+  if (shared_ != nullptr) {
+    renumbered_.clear();
+    (void)meet(lock);  // out of reach, it is told later
+    if (const auto other = renumbered_.find(id); other != renumbered_.end()) id = other->second;
   }
-  return {};
+  if (changes_.size() > kLinesMax || size_ > static_cast<off_t>(kBytesMax)) {
+    Kept kept = worth_keeping(now);
+    if (shared_ != nullptr) drop_shared(kept);
+    (void)replace(lock, std::move(kept));  // it can be done at the next change as well
+  }
+  return id;
 }
 
 // The last ones; what holds, whatever lies over it now; and what an undoing that is kept would bring back.
@@ -296,7 +316,7 @@ Journal::Kept Journal::worth_keeping(Micros now) const {
 }
 
 // A whole new file, then its name: at any moment there is one or the other. The lock keeps `.new` for us alone.
-Result<void> Journal::replace(Lock lock, Kept kept) {
+Result<void> Journal::replace(Lock& lock, Kept kept) {
   if (file_ < 0) {
     changes_ = std::move(kept.changes);
     size_ = static_cast<off_t>(kept.text.size());
@@ -305,14 +325,15 @@ Result<void> Journal::replace(Lock lock, Kept kept) {
   const std::string beside = path_ + ".new";
   const int file = ::open(beside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return failed(beside, "cannot be made");
-  if (!write_all(file, kept.text) || fsync(file) != 0 || std::rename(beside.c_str(), path_.c_str()) != 0) {
+  const bool is_written = write_all(file, kept.text) && fsync(file) == 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
+  if (!is_written || std::rename(beside.c_str(), path_.c_str()) != 0) {
     const auto error = failed(beside, "cannot be written");
     close(file);
     unlink(beside.c_str());
     return error;
   }
   sync_folder_of(path_);
-  { const Lock ends = std::move(lock); }  // before its file is closed
+  lock = Lock(file);  // the old one ends before its file is closed
   close(std::exchange(file_, file));
   size_ = static_cast<off_t>(kept.text.size());
   changes_ = std::move(kept.changes);

@@ -4,18 +4,23 @@
 // other damage is refused, with its place, because a change that somebody relies on would be gone in silence. Several
 // processes may have the file open, as while one takes over from another: who appends holds a lock from the reading of
 // what others have written on. Nobody waits for that lock for longer than two seconds or so. Without a path all is kept
-// in memory. One thread at a time. Tested by journal_test.cc.
+// in memory. Servers of a fleet have one list, and the file is a server's copy of it: what was made while the list was
+// out of reach is added to it later, under new ids if theirs are taken (journal_shared.cc). One thread at a time. Tested
+// by journal_test.cc and journal_shared_test.cc.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "admin/change.h"
+#include "admin/shared_changes.h"
 #include "weir/result.h"
 
 namespace weir {
@@ -37,8 +42,9 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Makes the file if it is not there. Empty: in memory.
-  Result<void> open(std::string path);
+  // Makes the file if it is not there. Empty: in memory. `shared` is the list of a fleet, which outlives this; that it
+  // cannot be reached is no error.
+  Result<void> open(std::string path, SharedChanges* shared = nullptr);
 
   // Reads what others have appended. True if there was anything.
   Result<bool> catch_up();
@@ -51,9 +57,10 @@ class Journal {
 
   // append()
   //
-  // Gives the change its id, and keeps it. After an error nothing has changed.
-  Result<void> append(Lock lock, Change change);
-  Result<void> append(Change change);
+  // Gives the change its id, and keeps it. After an error nothing has changed. If readings() has risen meanwhile, others
+  // have made changes, too.
+  Result<std::uint64_t> append(Lock lock, Change change);
+  Result<std::uint64_t> append(Change change);
 
   // What changes() would be with one more: so they are until its end. Nothing else is asked of the journal meanwhile.
   class Proposal {
@@ -92,7 +99,14 @@ class Journal {
   Result<void> put_right();
   Result<void> make_anew();
   Kept worth_keeping(Micros now) const;
-  Result<void> replace(Lock lock, Kept kept);
+  Result<void> replace(Lock& lock, Kept kept);
+  Result<Lock> lock_file();
+  // Both lists become one, and the file its copy. The lock is given back where nothing has to be done under it.
+  Result<void> meet(Lock& lock);
+  Result<bool> has_news() const;
+  Result<std::vector<Change>> merge(const SharedChanges::Lines& found, bool is_first);
+  Result<bool> hand_on(std::uint64_t last);
+  void drop_shared(const Kept& kept);
 
   std::string path_;
   int file_ = -1;
@@ -100,6 +114,9 @@ class Journal {
   std::vector<Change> changes_;
   std::uint64_t readings_ = 0;
   std::string dropped_;
+  SharedChanges* shared_ = nullptr;
+  std::optional<std::uint64_t> agreed_;               // up to here the lists are one; nothing: they never met
+  std::map<std::uint64_t, std::uint64_t> renumbered_;  // ids of ours that were taken, since the last change
 };
 
 class Journal::Lock {
@@ -107,12 +124,16 @@ class Journal::Lock {
   Lock() = default;  // of nothing, as in memory
   ~Lock();
   Lock(Lock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  Lock& operator=(Lock&&) = delete;
+  Lock& operator=(Lock&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
 
   // An error if another process does not let go of it.
   static Result<Lock> take(int file, const std::string& path);
 
  private:
+  friend class Journal;
   explicit Lock(int file) : file_(file) {}
   int file_ = -1;
 };

@@ -8,8 +8,8 @@
 namespace weir {
 namespace {
 
-// KEYS: the set. ARGV: `since`, a number; or `append`, the number of the last, the new one's, its line, numbers that go.
-// Answer: the last number, then the lines; or 1 if it was appended, else 0.
+// KEYS: the set. ARGV: `since`, a number; `append`, the number of the last, the new one's, its line; `drop`, numbers.
+// Answer: the last number, then the lines; or 1 if it is done, else 0.
 constexpr std::string_view kLogScript = R"lua(
 local key = KEYS[1]
 local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
@@ -19,9 +19,12 @@ if ARGV[1] == 'since' then
   table.insert(answer, 1, last)
   return answer
 end
+if ARGV[1] == 'drop' then
+  for i = 2, #ARGV do redis.call('ZREMRANGEBYSCORE', key, ARGV[i], ARGV[i]) end
+  return 1
+end
 if tonumber(last) ~= tonumber(ARGV[2]) then return 0 end
 redis.call('ZADD', key, ARGV[3], ARGV[4])
-for i = 5, #ARGV do redis.call('ZREMRANGEBYSCORE', key, ARGV[i], ARGV[i]) end
 return 1
 )lua";
 
@@ -49,13 +52,17 @@ Result<SharedLog::Lines> SharedLog::since(std::uint64_t number) {
   return out;
 }
 
-Result<bool> SharedLog::append(std::uint64_t after, std::uint64_t number, const std::string& line,
-                               const std::vector<std::uint64_t>& drop) {
-  std::vector<std::string> arguments = {"append", std::to_string(after), std::to_string(number), line};
-  for (const std::uint64_t one : drop) arguments.push_back(std::to_string(one));
-  auto answer = run(std::move(arguments));
+Result<bool> SharedLog::append(std::uint64_t after, std::uint64_t number, const std::string& line) {
+  auto answer = run({"append", std::to_string(after), std::to_string(number), line});
   if (!answer) return fail(std::move(answer.error()));
   return answer->integer == 1;
+}
+
+Result<void> SharedLog::drop(const std::vector<std::uint64_t>& numbers) {
+  std::vector<std::string> arguments = {"drop"};
+  for (const std::uint64_t one : numbers) arguments.push_back(std::to_string(one));
+  if (auto answer = run(std::move(arguments)); !answer) return fail(std::move(answer.error()));
+  return {};
 }
 
 }  // namespace weir

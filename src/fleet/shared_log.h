@@ -31,9 +31,9 @@ class SharedLog {
   // Those behind this number.
   Result<Lines> since(std::uint64_t number);
 
-  // False: the last one is not `after`, and nothing was done. Lines of the numbers in `drop` go.
-  Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line,
-                      const std::vector<std::uint64_t>& drop = {});
+  // False: the last one is not `after`, and nothing was done.
+  Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line);
+  Result<void> drop(const std::vector<std::uint64_t>& numbers);
 
  private:
   Result<resp::Value> run(std::vector<std::string> arguments);

@@ -1,0 +1,30 @@
+// The list of changes that the servers of a fleet have together, as the journal knows it: numbered lines.
+//
+// Calls may wait for a network, about a second at most. Any thread. Implemented by program/fleet_desk.h; tested by
+// journal_shared_test.cc and tests/server/fleet_admin.sh.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weir/result.h"
+
+namespace weir {
+
+class SharedChanges {
+ public:
+  virtual ~SharedChanges() = default;
+
+  struct Lines {
+    std::uint64_t last = 0;  // number of all; 0: there is no list
+    std::vector<std::string> lines{};
+  };
+  // Those behind this number.
+  virtual Result<Lines> since(std::uint64_t number) = 0;
+  // False: the last one is not `after`, and nothing was done.
+  virtual Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line) = 0;
+  virtual Result<void> drop(const std::vector<std::uint64_t>& numbers) = 0;
+};
+
+}  // namespace weir
