@@ -258,6 +258,7 @@ void Control::tell(const Next& next, bool is_changed) {
   status_.log_level = next.log_level;
   status_.kill_switch = next.kill_switch;
   status_.changes_active = active;
+  status_.last_change = journal_.changes().empty() ? 0 : journal_.changes().back().id;
   status_.file_waits_for = next.file_waits_for;
 }
 

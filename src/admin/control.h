@@ -70,6 +70,7 @@ struct ControlStatus {
   Micros last_ok_at{0};                              // when the file was last found good
   bool kill_switch = false;
   std::size_t changes_active = 0;
+  std::uint64_t last_change = 0;     // the id of the newest; 0: there was none
   std::uint64_t file_waits_for = 0;  // the change of kind policy that lies over the file; 0: none
   LogLevel log_level = LogLevel::info;
   std::string changes_file{};

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <optional>
 
+#include "command/doctor_store.h"
+
 namespace weir {
 namespace {
 
@@ -110,6 +112,8 @@ bool is_remote(std::string_view filesystem) {
 
 void look_at_state(const Patient& patient, Findings& out) {
   const std::string& file = patient.status.at("state").text;
+  const bool is_shared = patient.nodes.at("nodes").kind == JsonValue::Kind::array;
+  if (file.empty() && is_shared) return;  // Redis remembers
   if (file.empty()) {
     return warn(out, "there is no state file: a restart forgets all that was spent", "weir serve --state FILE");
   }
@@ -238,6 +242,7 @@ std::vector<Finding> examine(const Patient& patient) {
   look_at_plans(patient, out);
   look_at_table(patient, out);
   look_at_state(patient, out);
+  look_at_store(patient, out);
   look_at_descriptors(patient, out);
   look_at_doors(patient, out);
   look_at_clock(patient, out);

@@ -25,6 +25,7 @@ struct Finding {
 // What is known of the server under examination.
 struct Patient {
   JsonValue status{}, rules{};   // of /admin/v1/status and /rules
+  JsonValue nodes{};             // of /admin/v1/nodes
   std::string metrics{};         // of /metrics
   Policy policy{};               // in force
   std::string policy_problem{};  // why it is not known; empty: it is

@@ -18,7 +18,7 @@
 namespace weir {
 
 const char* const kDoctorExamples =
-    "  weir doctor                  the server on this machine: rules, trust, table, state, descriptors, clock\n"
+    "  weir doctor                  the server on this machine: rules, trust, table, state, Redis, descriptors, clock\n"
     "  weir doctor --strict         warnings fail, too: for a check after each deploy\n"
     "  weir doctor --json | jq      for programs\n"
     "\n";
@@ -118,7 +118,8 @@ void DoctorCommand::ask_policy(Patient& patient) const {
 Result<Patient> DoctorCommand::ask() const {
   Patient patient;
   for (const auto& [target, answer] :
-       {std::pair{"/admin/v1/status", &patient.status}, std::pair{"/admin/v1/rules", &patient.rules}}) {
+       {std::pair{"/admin/v1/status", &patient.status}, std::pair{"/admin/v1/rules", &patient.rules},
+        std::pair{"/admin/v1/nodes", &patient.nodes}}) {
     auto value = server_.get(target);
     if (!value) return fail(value.error());
     *answer = *std::move(value);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 #include "fleet/own_key.h"
@@ -48,10 +49,14 @@ constexpr Micros kPayRest{5'000};              // between two rounds
 constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
 constexpr std::string_view kEverything = "*";
 
+Micros wall_now() {
+  return std::chrono::duration_cast<Micros>(std::chrono::system_clock::now().time_since_epoch());
+}
+
 }  // namespace
 
 Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake)
-    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local), log_(errands_, std::move(wake)) {}
+    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local), log_(commands_, std::move(wake)) {}
 
 Keeper::~Keeper() = default;
 
@@ -69,18 +74,19 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   if (std::exchange(has_missed_, false)) memory_.drop_all();
   if (now >= beat_at_) beat(lane, now, false);
   if (has_news_) send_news(lane, now);
-  errands_.turn(lane, now);
+  commands_.turn(lane, now);
   pay_back(lane, now);
   return owed_.size() == 0 || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
 }
 
 void Keeper::end(Lane& lane, Micros now) {
   beat(lane, now, true);
-  errands_.end();
+  commands_.end();
 }
 
 void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
   beat_at_ = now + options_.beat;
+  beat_sent_ = wall_now();
   std::string says;
   if (!is_leaving) {
     const std::lock_guard lock(says_mutex_);
@@ -103,6 +109,10 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
     std::from_chars(items[i + 1].text.data(), items[i + 1].text.data() + items[i + 1].text.size(), age);
     node.age = Micros{age * 1'000};
     node.is_self = node.id == options_.id;
+  }
+  if (!items.empty()) {
+    const Micros middle = (beat_sent_ + wall_now()) / 2;
+    skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
   }
   std::ranges::sort(nodes, {}, &FleetNode::id);
   const auto self = std::ranges::find(nodes, true, &FleetNode::is_self);

@@ -1,5 +1,5 @@
 // What a node of a fleet does by itself: it says that it lives and hears who else does, tells the others which denials
-// are void and is told so, pays Redis back what it let through while that was away, and runs errands.
+// are void and is told so, pays Redis back what it let through while that was away, and runs commands for others.
 //
 // It keeps house on the lane of a ThreadWay, by that one's thread; what is const, and publish(), are for any thread.
 // Tested by tests/fleet_nodes_test.cc.
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/errands.h"
+#include "fleet/store_commands.h"
 #include "fleet/key_memory.h"
 #include "fleet/lane.h"
 #include "fleet/local.h"
@@ -63,8 +63,11 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void publish(std::string_view name);
 
   std::vector<FleetNode> nodes() const;
-  Errands& errands() { return errands_; }
+  StoreCommands& commands() { return commands_; }
   SharedLog& log() { return log_; }
+  // Of this machine's clock to that of Redis; since when it runs, by the monotonic clock.
+  Micros skew() const { return Micros{skew_us_.load(std::memory_order_relaxed)}; }
+  Micros began() const { return began_; }
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -79,7 +82,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   KeyMemory& memory_;
   Owed& owed_;
   Local& local_;
-  Errands errands_;
+  StoreCommands commands_;
   SharedLog log_;
   Lane* lane_ = nullptr;
   std::string prefix_, hash_, channel_;
@@ -92,6 +95,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
 
   std::atomic<bool> has_news_{false};
   std::atomic<std::uint64_t> paid_back_{0};
+  std::atomic<std::int64_t> skew_us_{0};
+  const Micros began_ = redis::steady_now();
+  Micros beat_sent_{0};  // by the wall clock
   std::mutex says_mutex_;  // guards says_
   Says says_;
   mutable std::mutex mutex_;  // guards what follows

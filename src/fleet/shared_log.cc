@@ -36,9 +36,9 @@ void SharedLog::begin(Lane& lane) {
 }
 
 Result<resp::Value> SharedLog::run(std::vector<std::string> arguments) {
-  Errand errand{.words = {"1", key_}, .script = script_, .key = key_};
-  for (std::string& argument : arguments) errand.words.push_back(std::move(argument));
-  return std::move(errands_.run(std::move(errand), wake_).front().value);
+  StoreCommand command{.words = {"1", key_}, .script = script_, .key = key_};
+  for (std::string& argument : arguments) command.words.push_back(std::move(argument));
+  return std::move(commands_.run(std::move(command), wake_).front().value);
 }
 
 Result<SharedLog::Lines> SharedLog::since(std::uint64_t number) {

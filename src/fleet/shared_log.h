@@ -12,14 +12,14 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/errands.h"
+#include "fleet/store_commands.h"
 #include "weir/result.h"
 
 namespace weir {
 
 class SharedLog {
  public:
-  SharedLog(Errands& errands, std::function<void()> wake) : errands_(errands), wake_(std::move(wake)) {}
+  SharedLog(StoreCommands& commands, std::function<void()> wake) : commands_(commands), wake_(std::move(wake)) {}
 
   // Before the store's thread is driven.
   void begin(Lane& lane);
@@ -38,7 +38,7 @@ class SharedLog {
  private:
   Result<resp::Value> run(std::vector<std::string> arguments);
 
-  Errands& errands_;
+  StoreCommands& commands_;
   const std::function<void()> wake_;
   std::string key_;
   int script_ = redis::kNoScript;

@@ -22,7 +22,7 @@ void AdminOptions::add(CLI::App& app) {
   app.add_flag("--force", force, "A reload may change the rules beyond their max_change");
   app.add_flag("--no-watch", no_watch, "Read the rules again only when told to, not when their file changes");
   app.add_option("--changes", changes,
-                 "Keep changes made while it runs in this file; STATE.changes if there is a state")
+                 "Keep changes made while it runs in this file; STATE.changes if there is a state, in a fleet STATE.fleet-changes")
       ->type_name("FILE");
   app.add_option("--admin-token-file", token_file, "Whoever uses the admin port must know what it holds")
       ->type_name("FILE");
@@ -56,7 +56,7 @@ Result<void> AdminOptions::fill(ServerOptions& options) const {
   return {};
 }
 
-ControlOptions AdminOptions::control(const std::string& state) const {
+ControlOptions AdminOptions::control(const std::string& state, bool is_of_fleet) const {
   ControlOptions options;
   options.file = config;
   options.envoy.path = envoy;
@@ -64,7 +64,7 @@ ControlOptions AdminOptions::control(const std::string& state) const {
   if (const auto algorithm = parse_algorithm(envoy_algorithm)) options.envoy.algorithm = *algorithm;
   options.force = force ? Force::yes : Force::no;
   if (!state.empty()) options.plans = state + ".plans";
-  options.changes = !changes.empty() || state.empty() ? changes : state + ".changes";
+  options.changes = !changes.empty() || state.empty() ? changes : state + (is_of_fleet ? ".fleet-changes" : ".changes");
   return options;
 }
 

@@ -29,7 +29,7 @@ struct AdminOptions {
   // After the doors.
   Result<void> fill(ServerOptions& options) const;
   // `state` is the state file, beside which changes are kept unless it is said where; empty: there is none.
-  ControlOptions control(const std::string& state) const;
+  ControlOptions control(const std::string& state, bool is_of_fleet) const;
 };
 
 }  // namespace weir

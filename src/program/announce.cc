@@ -57,6 +57,7 @@ void announce(const Server& server, const Announced& what) {
   announce_door("grpc", scheme(DoorName::grpc), doors.grpc);
   announce_door("resp", speech(DoorName::resp) == Speech::plain ? "redis://" : "rediss://", doors.resp);
   announce_door("admin", scheme(DoorName::admin), doors.admin);
+  if (!what.store.empty()) std::printf("store %s, shared; weir nodes tells with whom\n", what.store.c_str());
   if (!what.state.empty()) std::printf("state %s\n", what.state.c_str());
   if (!what.config.empty()) {
     std::printf("rules %s, %zu of them; read again when it changes, and by kill -HUP %d\n", what.config.c_str(),

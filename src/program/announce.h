@@ -17,6 +17,7 @@ struct Announced {
   bool asks_clients = false;  // for a certificate
   std::string changes{};      // the file; empty: in memory
   std::string envoy{};        // files of Envoy's, for people; empty: none
+  std::string store{};        // the Redis that it shares with others; empty: none
 };
 
 void announce(const Server& server, const Announced& what);

@@ -25,6 +25,7 @@
 #include "command/doctor_command.h"
 #include "command/import_command.h"
 #include "command/keys_command.h"
+#include "command/nodes_command.h"
 #include "command/plan_command.h"
 #include "command/policy_commands.h"
 #include "command/rules_command.h"
@@ -50,6 +51,7 @@ constexpr const char* kIntroduction =
     "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
     "  weir top                                     watch a running server: rates, rules, who is busiest\n"
     "  weir usage user:42                           what it spent, by rule and day\n"
+    "  weir nodes                                   who shares limits with it, with which rules\n"
     "  weir doctor                                  what is not well with it, and what to do\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
@@ -63,7 +65,7 @@ std::string_view examples_of(std::string_view command) {
       {"check", &kCheckExamples},     {"keys", &kKeysExamples},     {"rules", &kRulesExamples},
       {"top", &kTopExamples},         {"plan", &kPlanExamples},     {"usage", &kUsageExamples},
       {"doctor", &kDoctorExamples},   {"manual", &kManualExamples}, {"completion", &kCompletionExamples},
-      {"import", &kImportExamples},
+      {"import", &kImportExamples},   {"nodes", &kNodesExamples},
   };
   for (const auto& [name, examples] : kExamples) {
     if (command == name) return *examples;
@@ -128,6 +130,7 @@ int run_program(int argc, char** argv) try {
   CheckCommand check_command(app);
   KeysCommand keys_command(app);
   RulesCommand rules_command(app);
+  NodesCommand nodes_command(app);
   PlanCommand plan_command(app);
   TopCommand top_command(app);
   UsageCommand usage_command(app);
@@ -158,7 +161,7 @@ int run_program(int argc, char** argv) try {
   };
   const auto exit_code =
       first_given(state_command, policy_commands, import_command, bench_command, check_command, keys_command,
-                  rules_command, plan_command, top_command, usage_command, doctor_command, describe_commands);
+                  rules_command, nodes_command, plan_command, top_command, usage_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "command/complain.h"
 #include "log.h"
 #include "program/announce.h"
+#include "program/fleet_desk.h"
 #include "program/fleet_end.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -59,6 +61,20 @@ std::string envoy_text(const ControlStatus& status) {
   return status.envoy + ", " + std::to_string(status.envoy_limits) + " limits of " +
          std::to_string(status.envoy_domains) + " domains";
 }
+
+// Nobody asks a control for words that has gone.
+class Hush {
+ public:
+  explicit Hush(std::optional<FleetDesk>& desk) : desk_(desk) {}
+  ~Hush() {
+    if (desk_) desk_->hush();
+  }
+  Hush(const Hush&) = delete;
+  Hush& operator=(const Hush&) = delete;
+
+ private:
+  std::optional<FleetDesk>& desk_;
+};
 
 }  // namespace
 
@@ -119,10 +135,14 @@ int ServeCommand::run() {
     const UsageKept kept = usage.kept();
     return UsageMetrics{.stats = gate.spending_stats(), .written_at = kept.written_at, .write_failures = kept.failures};
   };
-  ControlOptions control_options = admin_.control(store_.state);
+  ControlOptions control_options = admin_.control(store_.state, *fleet != nullptr);
   control_options.log_level = log_.level;
+  std::optional<FleetDesk> desk;
+  if (*fleet != nullptr) control_options.shared = &desk.emplace(**fleet);
   Control control(*limiter, gate, std::move(control_options));
   if (const auto started = control.start(); !started) return complain(started.error().message, kCouldNot);
+  if (desk) desk->speak_for(control);
+  const Hush hush(desk);
   Reloader reloader(control, admin_.no_watch ? Watching::off : Watching::on);
   options.control = &control;
   options.state = store_.state;
@@ -145,6 +165,10 @@ int ServeCommand::run() {
                        status.lookups,  status.changes, status.evicted,      status.refused,
                        status.failures, status.waits,   status.waits_in_vain};
   };
+  if (desk) {
+    options.fleet = desk->tells();
+    options.metrics.fleet = options.fleet.view;
+  }
   options.metrics.log_dropped = [] { return log_counts().dropped; };
   if (control.has_rules()) {
     options.gate = &gate;
@@ -156,7 +180,8 @@ int ServeCommand::run() {
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
   announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), asks_clients,
-                      control.status().changes_file, envoy_text(control.status())});
+                      control.status().changes_file, envoy_text(control.status()),
+                      *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target)});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

@@ -2,6 +2,7 @@
 #include "program/store_options.h"
 
 #include "command/complain.h"
+#include "program/fleet_desk.h"
 
 namespace weir {
 
@@ -51,6 +52,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   FleetStoreOptions options{.target = *std::move(target)};
   options.lane.prefix = prefix;
   options.lane.deadline = Micros{static_cast<std::int64_t>(deadline_ms) * 1'000};
+  options.on_change = log_fleet_change;
   return std::make_shared<FleetStore>(std::move(options));
 }
 

@@ -37,6 +37,7 @@ HttpNext show_plan_route(const HttpCall& call, HttpService& service, HttpWork& w
 HttpNext set_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext override_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext remove_plan_route(const HttpCall& call, HttpService& service, HttpWork& work);
+HttpNext nodes_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext log_route(const HttpCall& call, HttpService& service, HttpWork& work);

@@ -15,6 +15,7 @@
 #include "admin/control.h"
 #include "admin/usage_keeper.h"
 #include "server/admin_access.h"
+#include "server/fleet_view.h"
 #include "weir/clock.h"
 
 namespace weir {
@@ -29,6 +30,7 @@ struct DoorView {
 struct AdminService {
   Control* control = nullptr;    // null: nothing can be changed
   UsageKeeper* usage = nullptr;  // null: nobody knows who spent what
+  FleetTells fleet{};
   AdminAccess access{};
   std::string version{};
   std::string state{};  // the file; empty: none

@@ -109,6 +109,7 @@ constexpr auto kAdminRoutes = std::to_array<Route>({
     {"/admin/v1/plans/set", "POST", "POST", set_plan_route},
     {"/admin/v1/plans/override", "POST", "POST", override_plan_route},
     {"/admin/v1/plans/remove", "POST", "POST", remove_plan_route},
+    {"/admin/v1/nodes", "GET", "GET, HEAD", nodes_route},
     {"/admin/v1/top", "GET", "GET, HEAD", top_route},
     {"/admin/v1/usage", "GET", "GET, HEAD", usage_route},
     {"/admin/v1/log", "GET", "GET, HEAD, PUT", log_route},

@@ -25,6 +25,7 @@ class Page {
     write_table();
     write_config();
     write_plans();
+    write_store();
     write_usage();
     write_rest();
     write_process();
@@ -196,6 +197,39 @@ class Page {
     add("weir_plans_failures_total", kCounter, "Times the database could not be asked.", &PlanMetrics::failures);
     add("weir_plans_waits_total", kCounter, "Checks that waited for the database.", &PlanMetrics::waits);
     add("weir_plans_waits_in_vain_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
+  }
+
+  // No samples without a fleet.
+  void write_store() {
+    const auto fleet = from_.hooks.fleet ? std::optional(from_.hooks.fleet()) : std::nullopt;
+    const auto add = [&](std::string_view name, MetricType type, std::string_view help, std::uint64_t value) {
+      out_.family(name, type, help);
+      if (fleet) out_.add(value);
+    };
+    const FleetView view = fleet.value_or(FleetView{});
+    add("weir_store_up", kGauge, "1 if Redis is asked, else 0.", view.is_up ? 1 : 0);
+    add("weir_store_nodes", kGauge, "Servers of the fleet that are heard of.", view.nodes.size());
+    add("weir_store_policies", kGauge, "Different policies among them.", view.kinds(&FleetNodeView::policy));
+    add("weir_store_versions", kGauge, "Different versions among them.", view.kinds(&FleetNodeView::version));
+    out_.family("weir_store_decisions_total", kCounter, "Questions by how they were decided.");
+    if (fleet) {
+      out_.add({{"made", "strict"}}, view.strict);
+      out_.add({{"made", "cached"}}, view.cached);
+      out_.add({{"made", "fallback"}}, view.fallen);
+    }
+    add("weir_store_calls_total", kCounter, "Calls of the script.", view.calls);
+    add("weir_store_timeouts_total", kCounter, "Questions that Redis did not answer in time.", view.timeouts);
+    add("weir_store_late_total", kCounter, "Calls that came too late and charged nothing.", view.late);
+    add("weir_store_crowded_total", kCounter, "Questions that found too many under way.", view.crowded);
+    add("weir_store_openings_total", kCounter, "Times that it was given up to ask.", view.openings);
+    add("weir_store_connects_total", kCounter, "Connections that were made.", view.connects);
+    add("weir_store_released_total", kCounter, "Charges of denied requests that were taken back.", view.released);
+    add("weir_store_stuck_total", kCounter, "Those of them that could not be, and lapse.", view.stuck);
+    add("weir_store_owed_keys", kGauge, "Keys with permits that Redis has not heard of yet.", view.owed_keys);
+    add("weir_store_paid_back_total", kCounter, "Permits that Redis was told of afterwards.", view.paid_back);
+    add("weir_store_unpaid_total", kCounter, "Permits that it never hears of, for lack of room.", view.unpaid);
+    out_.family("weir_store_skew_seconds", kGauge, "This machine's clock, before that of Redis.");
+    if (fleet) out_.add_seconds({}, view.skew);
   }
 
   void write_config() {

@@ -19,6 +19,7 @@
 #include "envoy/envoy_in_force.h"
 #include "protocol/prometheus.h"
 #include "server/counts.h"
+#include "server/fleet_view.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -60,6 +61,7 @@ struct MetricsHooks {
   std::function<ConfigMetrics()> config{};
   std::function<std::optional<PlanMetrics>()> plans{};  // nothing without a database
   std::function<UsageMetrics()> usage{};
+  std::function<FleetView()> fleet{};  // empty without a fleet
   std::function<std::uint64_t()> log_dropped{};
   std::function<std::uint64_t()> denials_logged{}, denials_dropped{};
   std::function<std::uint64_t()> traces_sent{}, traces_dropped{};

@@ -283,6 +283,7 @@ class ThreadedServer final : public Server {
   void look_after() {
     all_.admin.control = options_.control;
     all_.admin.usage = options_.usage;
+    all_.admin.fleet = options_.fleet;
     all_.admin.access = options_.admin_access;
     all_.admin.version = options_.version;
     all_.admin.state = options_.state;

@@ -55,6 +55,7 @@ struct ServerOptions {
   DenialLogOptions denials{};
   TraceOptions traces{};
   Control* control = nullptr;    // what the admin port looks after, which outlives the server, too; null: nothing
+  FleetTells fleet{};            // who knows of the fleet, if it is one of it
   UsageKeeper* usage = nullptr;  // what it tells of who spent what; outlives the server, too; null: nothing
   AdminAccess admin_access{};    // who may
   std::string state{};           // the file, as it is told to people

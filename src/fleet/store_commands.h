@@ -1,6 +1,6 @@
 // Commands that somebody sends to Redis by the store's own thread, and waits for: no decisions, and few.
 //
-//   auto answers = errands.run({.words = {"INFO"}, .is_for_all = true}, [&] { thread.wake(); });
+//   auto answers = commands.run({.words = {"INFO"}, .is_for_all = true}, [&] { thread.wake(); });
 //
 // run() is for any thread but the store's, which calls the others. Tested by tests/fleet_nodes_test.cc.
 #pragma once
@@ -22,24 +22,24 @@
 
 namespace weir {
 
-struct Errand {
+struct StoreCommand {
   std::vector<std::string> words{};  // the command; of a script, what follows its name
   int script = redis::kNoScript;     // of add_script()
   std::string key{};                 // a key that it is about, in a cluster
   bool is_for_all = false;           // every master gets it
 };
 
-struct ErrandAnswer {
+struct StoreAnswer {
   std::string address{};  // of whom; empty if only one was asked
   Result<resp::Value> value{};
 };
 
-class Errands final : private redis::Receiver {
+class StoreCommands final : private redis::Receiver {
  public:
   static constexpr Micros kPatience{500'000};
 
   // One answer from each that was asked, or an error in its place; never none.
-  std::vector<ErrandAnswer> run(Errand errand, const std::function<void()>& wake);
+  std::vector<StoreAnswer> run(StoreCommand command, const std::function<void()>& wake);
 
   // By the store's thread: sends what was posted; and at its end, fails it.
   void turn(Lane& lane, Micros now);
@@ -47,8 +47,8 @@ class Errands final : private redis::Receiver {
 
  private:
   struct Job {
-    Errand errand;
-    std::vector<ErrandAnswer> answers;
+    StoreCommand command;
+    std::vector<StoreAnswer> answers;
     std::size_t left = 0;
     bool is_done = false;
   };

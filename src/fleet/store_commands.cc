@@ -1,5 +1,5 @@
-// Errands on their way. See errands.h.
-#include "fleet/errands.h"
+// StoreCommands on their way. See commands.h.
+#include "fleet/store_commands.h"
 
 #include <string_view>
 
@@ -14,9 +14,9 @@ tl::unexpected<Error> nobody() {
 
 }  // namespace
 
-std::vector<ErrandAnswer> Errands::run(Errand errand, const std::function<void()>& wake) {
+std::vector<StoreAnswer> StoreCommands::run(StoreCommand command, const std::function<void()>& wake) {
   const auto job = std::make_shared<Job>();
-  job->errand = std::move(errand);
+  job->command = std::move(command);
   std::unique_lock lock(mutex_);
   if (has_ended_) return {{.value = nobody()}};
   posted_.push_back(job);
@@ -27,14 +27,14 @@ std::vector<ErrandAnswer> Errands::run(Errand errand, const std::function<void()
   return std::move(job->answers);
 }
 
-void Errands::finish(Job& job) {
+void StoreCommands::finish(Job& job) {
   const std::lock_guard lock(mutex_);
   if (job.answers.empty()) job.answers.push_back({.value = nobody()});
   job.is_done = true;
   changed_.notify_all();
 }
 
-void Errands::turn(Lane& lane, Micros now) {
+void StoreCommands::turn(Lane& lane, Micros now) {
   std::vector<std::shared_ptr<Job>> posted;
   {
     const std::lock_guard lock(mutex_);
@@ -42,7 +42,7 @@ void Errands::turn(Lane& lane, Micros now) {
   }
   for (const std::shared_ptr<Job>& job : posted) {
     ++job->left;  // ours, until all are sent
-    if (!job->errand.is_for_all) {
+    if (!job->command.is_for_all) {
       send(lane, job, redis::kAnyNode, {}, now);
     } else {
       for (const redis::NodeState& node : lane.client().masters()) send(lane, job, node.index, node.address, now);
@@ -51,21 +51,21 @@ void Errands::turn(Lane& lane, Micros now) {
   }
 }
 
-void Errands::send(Lane& lane, const std::shared_ptr<Job>& job, int node, std::string address, Micros now) {
-  const std::vector<std::string_view> words(job->errand.words.begin(), job->errand.words.end());
+void StoreCommands::send(Lane& lane, const std::shared_ptr<Job>& job, int node, std::string address, Micros now) {
+  const std::vector<std::string_view> words(job->command.words.begin(), job->command.words.end());
   const std::uint64_t tag = next_tag_++;
   under_way_.emplace(tag, std::pair{job, job->answers.size()});
   job->answers.push_back({.address = std::move(address), .value = nobody()});
   ++job->left;
   lane.client().send({.words = words,
-                      .script = job->errand.script,
-                      .slot = job->errand.key.empty() ? redis::kAnySlot : redis::slot_of(job->errand.key),
+                      .script = job->command.script,
+                      .slot = job->command.key.empty() ? redis::kAnySlot : redis::slot_of(job->command.key),
                       .node = node,
                       .deadline = now + kPatience},
                      {this, tag});
 }
 
-void Errands::on_reply(std::uint64_t tag, const redis::Reply& reply) {
+void StoreCommands::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   const auto found = under_way_.find(tag);
   if (found == under_way_.end()) return;
   const auto [job, place] = std::move(found->second);
@@ -78,7 +78,7 @@ void Errands::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   if (--job->left == 0) finish(*job);
 }
 
-void Errands::end() {
+void StoreCommands::end() {
   std::vector<std::shared_ptr<Job>> posted;
   {
     const std::lock_guard lock(mutex_);

@@ -1,0 +1,96 @@
+// Each thing that can be found in a Redis, put together by hand; the whole is tested by tests/server/fleet_admin.sh.
+#include "command/doctor_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace weir {
+namespace {
+
+using enum Finding::Level;
+
+struct DoctorStoreTest : testing::Test {
+  static std::vector<Finding> findings(const std::string& members, const std::string& redis = {}) {
+    Patient patient;
+    patient.nodes = *parse_json(
+        R"({"store":"redis://r","since_seconds":7.5,"nodes":[{"id":"a"},{"id":"b"}],)" + members + R"(,"redis":[)" +
+        (redis.empty() ? ""
+                       : R"({"address":"r:1","software":"redis","version":"8.2.2","role":"master",)" + redis + "}") +
+        "]}");
+    std::vector<Finding> out;
+    look_at_store(patient, out);
+    return out;
+  }
+  static std::optional<Finding::Level> found(const std::vector<Finding>& all, const std::string& part) {
+    const auto one =
+        std::ranges::find_if(all, [&](const Finding& finding) { return finding.what.find(part) != finding.what.npos; });
+    if (one == all.end()) return {};
+    EXPECT_EQ(one->advice.empty(), one->level == fine) << one->what;
+    return one->level;
+  }
+  static std::optional<Finding::Level> redis_found(const std::string& redis, const std::string& part) {
+    return found(findings(R"("up":true)", redis), part);
+  }
+};
+
+TEST_F(DoctorStoreTest, SaysNothingWithoutAStore) {
+  Patient patient;
+  patient.nodes = *parse_json(R"({"store":"memory"})");
+  std::vector<Finding> out;
+  look_at_store(patient, out);
+  EXPECT_TRUE(out.empty());
+}
+
+TEST_F(DoctorStoreTest, FindsNothingWrongWithWhoIsWell) {
+  for (const Finding& one : findings(R"("up":true)", R"("eviction":"noeviction","replicas":1)")) {
+    EXPECT_EQ(one.level, fine) << one.what;
+  }
+}
+
+TEST_F(DoctorStoreTest, NamesWhyRedisIsNotAsked) {
+  const std::pair<const char*, const char*> causes[] = {
+      {"NOPERM this user has no permissions", "its user may not"}, {"NOAUTH Authentication required", "wants a password"},
+      {"WRONGPASS invalid", "password are wrong"},                 {"OOM command not allowed", "no more memory"},
+      {"READONLY You can't write", "a replica"},                   {"MISCONF Redis is configured", "cannot save"},
+      {"10.0.0.1:6379: connection refused", "nobody listens"},     {"something else", "something else"}};
+  for (const auto& [error, says] : causes) {
+    const auto all = findings(R"("up":false,"last_error":")" + std::string(error) + '"');
+    EXPECT_EQ(found(all, "has not been asked for 7.5 s"), failure);
+    EXPECT_EQ(found(all, says), failure) << error;
+  }
+}
+
+TEST_F(DoctorStoreTest, SeesAMixedFleetAndClocksApart) {
+  EXPECT_EQ(found(findings(R"("up":true,"mixed":true)"), "do not all have the same"), warning);
+  EXPECT_EQ(found(findings(R"("up":true,"skew_seconds":-3.25)"), "3.2 s apart"), warning);
+  EXPECT_FALSE(found(findings(R"("up":true,"skew_seconds":0.5)"), "apart"));
+}
+
+TEST_F(DoctorStoreTest, LooksAtEachServer) {
+  EXPECT_EQ(redis_found(R"("eviction":"allkeys-lru","memory":1,"memory_max":9)", "forgets keys"), failure);
+  EXPECT_EQ(redis_found(R"("eviction":"allkeys-lru","memory":1)", "would forget keys"), warning);
+  EXPECT_EQ(redis_found(R"("evicted":12)", "has forgotten 12 keys"), warning);
+  EXPECT_EQ(redis_found(R"("memory":95,"memory_max":100)", "95.0 %"), failure);
+  EXPECT_EQ(redis_found(R"("replicas":1,"behind_bytes":2000000)", "2000000 bytes behind"), warning);
+  EXPECT_EQ(redis_found(R"("replicas":1,"lag_seconds":11)", "heard of 11 s ago"), warning);
+  EXPECT_FALSE(redis_found(R"("replicas":1,"lag_seconds":1,"behind_bytes":10)", "behind"));
+  EXPECT_EQ(redis_found(R"("saving_broken":true)", "could not save"), warning);
+  EXPECT_EQ(redis_found(R"("error":"Redis: NOPERM no info")", "does not tell"), warning);
+}
+
+TEST_F(DoctorStoreTest, KnowsOldVersions) {
+  for (const char* version : {"6.2.19", "7.0.15", "7.2.10", "7.4.5", "8.0.3", "8.2.1", "5.0.14"}) {
+    EXPECT_NE(known_hole("redis", version), "") << version;
+  }
+  for (const char* version : {"6.2.20", "7.2.11", "7.4.6", "8.0.4", "8.2.2", "8.4.0", "9.0.0", "", "x"}) {
+    EXPECT_EQ(known_hole("redis", version), "") << version;
+  }
+  EXPECT_NE(known_hole("valkey", "8.0.1"), "");
+  EXPECT_EQ(known_hole("valkey", "8.1.4"), "");
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,29 @@
+// `weir nodes`: the servers that share limits with one, and the Redis between them.
+//
+// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
+// tests/server/fleet_admin.sh.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+
+#include "command/remote.h"
+
+namespace weir {
+
+extern const char* const kNodesExamples;
+
+class NodesCommand {
+ public:
+  explicit NodesCommand(CLI::App& app);
+
+  // The exit code, if this command was given.
+  std::optional<int> run();
+
+ private:
+  CLI::App* nodes_ = nullptr;
+  Remote server_{"--admin", "127.0.0.1:8082"};
+};
+
+}  // namespace weir

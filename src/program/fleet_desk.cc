@@ -1,0 +1,148 @@
+// Words and numbers between a server and its fleet. See fleet_desk.h.
+#include "program/fleet_desk.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "log.h"
+#include "redis/client.h"
+
+namespace weir {
+namespace {
+
+// `name=value` with blanks between; neither has blanks.
+struct Word {
+  std::string_view name;
+  std::string FleetNodeView::*member;
+};
+constexpr std::array kWords = {Word{"weir", &FleetNodeView::version},  Word{"policy", &FleetNodeView::policy},
+                               Word{"rules", &FleetNodeView::rules},   Word{"change", &FleetNodeView::change},
+                               Word{"host", &FleetNodeView::host},     Word{"pid", &FleetNodeView::pid}};
+constexpr std::size_t kPolicyDigits = 12;
+
+std::string host_name() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return {};
+  std::string out(name);
+  for (char& c : out) c = c <= ' ' || c == 0x7f ? '_' : c;
+  return out;
+}
+
+std::string words_of(const FleetNodeView& node) {
+  std::string out;
+  for (const Word& word : kWords) {
+    if ((node.*word.member).empty()) continue;
+    out.append(out.empty() ? "" : " ").append(word.name).append("=").append(node.*word.member);
+  }
+  return out;
+}
+
+void read_words(std::string_view text, FleetNodeView& node) {
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(one.size() + 1, text.size()));
+    for (const Word& word : kWords) {
+      const bool is_it = one.starts_with(word.name) && one.substr(word.name.size()).starts_with('=');
+      if (is_it) node.*word.member = one.substr(word.name.size() + 1);
+    }
+  }
+}
+
+}  // namespace
+
+void FleetDesk::speak_for(const Control& control) {
+  store_.keeper().set_says([&control, host = host_name()] {
+    const ControlStatus status = control.status();
+    return words_of({.version = WEIR_VERSION,
+                     .policy = status.hash.substr(0, kPolicyDigits),
+                     .host = host,
+                     .pid = std::to_string(getpid()),
+                     .rules = std::to_string(status.rules),
+                     .change = std::to_string(status.last_change)});
+  });
+}
+
+FleetTells FleetDesk::tells() {
+  return {.view = [this] { return view(); }, .inspect = [this] { return inspect(); }};
+}
+
+FleetView FleetDesk::view() {
+  const LaneTotals::State state = store_.lanes().state();
+  const LaneCounts lanes = store_.lanes().counts();
+  const FleetCounts& counts = store_.counts();
+  Keeper& keeper = store_.keeper();
+  FleetView out{.store = redis::to_string(store_.options().target),
+                .prefix = store_.options().lane.prefix,
+                .is_up = !state.is_away && lanes.connects > 0,
+                .since = redis::steady_now() - std::max(state.since, keeper.began()),
+                .why = state.why,
+                .skew = keeper.skew(),
+                .strict = counts.strict,
+                .cached = counts.cached,
+                .fallen = counts.fallen,
+                .calls = lanes.calls,
+                .timeouts = lanes.timeouts,
+                .late = lanes.late,
+                .crowded = lanes.crowded,
+                .openings = lanes.openings,
+                .connects = lanes.connects,
+                .released = counts.released,
+                .stuck = counts.stuck,
+                .owed_keys = store_.owed().size(),
+                .paid_back = keeper.paid_back(),
+                .unpaid = store_.owed().lost()};
+  for (FleetNode& node : keeper.nodes()) {
+    FleetNodeView& one = out.nodes.emplace_back();
+    one.id = std::move(node.id);
+    one.is_self = node.is_self;
+    one.age = node.age;
+    read_words(node.says, one);
+  }
+  return out;
+}
+
+std::vector<RedisView> FleetDesk::inspect() {
+  std::vector<RedisView> out;
+  for (RedisHealth& one : store_.inspect()) {
+    out.push_back({.address = std::move(one.address),
+                   .error = std::move(one.error),
+                   .software = std::move(one.software),
+                   .version = std::move(one.version),
+                   .role = std::move(one.role),
+                   .eviction = std::move(one.eviction),
+                   .memory = one.memory,
+                   .memory_max = one.memory_max,
+                   .evicted = one.evicted,
+                   .replicas = one.replicas,
+                   .behind = one.behind,
+                   .lag_seconds = one.lag_seconds,
+                   .is_saving_broken = one.is_saving_broken,
+                   .is_loading = one.is_loading});
+  }
+  return out;
+}
+
+Result<SharedChanges::Lines> FleetDesk::since(std::uint64_t number) {
+  auto lines = store_.keeper().log().since(number);
+  if (!lines) return fail(std::move(lines.error()));
+  return Lines{lines->last, std::move(lines->lines)};
+}
+
+Result<bool> FleetDesk::append(std::uint64_t after, std::uint64_t number, const std::string& line) {
+  return store_.keeper().log().append(after, number, line);
+}
+
+Result<void> FleetDesk::drop(const std::vector<std::uint64_t>& numbers) { return store_.keeper().log().drop(numbers); }
+
+void log_fleet_change(bool is_away, std::string_view why) {
+  if (is_away) {
+    log(LogLevel::warn, "Redis cannot be asked; each rule's on_backend_error holds until it can",
+        {{"error", std::string(why)}});
+  } else {
+    log(LogLevel::info, "Redis is asked again", {{"was", std::string(why)}});
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,43 @@
+// Between a server and the fleet that it is one of: what it says of itself, what it tells of the others, and the list
+// of changes that all of them have.
+//
+// Any thread. Tested by tests/server/fleet_admin.sh.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/control.h"
+#include "admin/shared_changes.h"
+#include "fleet/fleet_store.h"
+#include "server/fleet_view.h"
+
+namespace weir {
+
+class FleetDesk final : public SharedChanges {
+ public:
+  explicit FleetDesk(FleetStore& store) : store_(store) {}  // which outlives it
+  FleetDesk(const FleetDesk&) = delete;
+  FleetDesk& operator=(const FleetDesk&) = delete;
+
+  // From now on the server says what is in force there; until it is to be silent.
+  void speak_for(const Control& control);
+  void hush() { store_.keeper().set_says({}); }
+  FleetTells tells();
+
+  Result<Lines> since(std::uint64_t number) override;
+  Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line) override;
+  Result<void> drop(const std::vector<std::uint64_t>& numbers) override;
+
+ private:
+  FleetView view();
+  std::vector<RedisView> inspect();
+
+  FleetStore& store_;
+};
+
+// One line of the log when Redis cannot be asked any more, and one when it can.
+void log_fleet_change(bool is_away, std::string_view why);
+
+}  // namespace weir

@@ -1,0 +1,89 @@
+// The servers of a fleet and the Redis between them. See admin_api.h.
+//
+// Tested by admin_api_test.cc and tests/server/fleet_admin.sh.
+#include <cstdint>
+#include <string>
+
+#include "protocol/json_writer.h"
+#include "server/admin_api.h"
+#include "server/admin_service.h"
+
+namespace weir {
+namespace {
+
+// Seconds, with three places.
+std::string seconds(Micros time) {
+  const std::int64_t ms = std::abs(time.count()) / 1'000;
+  std::string places = std::to_string(ms % 1'000);
+  return (time.count() < 0 && ms > 0 ? "-" : "") + std::to_string(ms / 1'000) + '.' +
+         std::string(3 - places.size(), '0') + places;
+}
+
+void append_node(JsonWriter& json, const FleetNodeView& node) {
+  json.begin_object();
+  json.text("id", node.id);
+  json.flag("self", node.is_self);
+  json.raw("age_seconds", seconds(node.age));
+  json.text("version", node.version);
+  json.text("policy", node.policy);
+  json.text("rules", node.rules);
+  json.text("change", node.change);
+  json.text("host", node.host);
+  json.text("pid", node.pid);
+  json.end_object();
+}
+
+void append_redis(JsonWriter& json, const RedisView& one) {
+  json.begin_object();
+  json.text("address", one.address);
+  json.text("error", one.error);
+  json.text("software", one.software);
+  json.text("version", one.version);
+  json.text("role", one.role);
+  json.text("eviction", one.eviction);
+  json.number("memory", one.memory);
+  json.number("memory_max", one.memory_max);
+  json.number("evicted", one.evicted);
+  json.number("replicas", one.replicas);
+  json.number("behind_bytes", one.behind);
+  json.number("lag_seconds", one.lag_seconds);
+  json.flag("saving_broken", one.is_saving_broken);
+  json.flag("loading", one.is_loading);
+  json.end_object();
+}
+
+}  // namespace
+
+HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
+  const FleetTells& fleet = service.admin->fleet;
+  JsonWriter json(service.answer.body);
+  json.begin_object();
+  if (!fleet.view) {
+    json.text("store", "memory");
+  } else {
+    const std::vector<RedisView> servers = fleet.inspect ? fleet.inspect() : std::vector<RedisView>{};
+    const FleetView view = fleet.view();
+    json.text("store", view.store);
+    json.text("prefix", view.prefix);
+    json.flag("up", view.is_up);
+    json.raw("since_seconds", seconds(view.since));
+    json.text("last_error", view.why);
+    json.raw("skew_seconds", seconds(view.skew));
+    json.number("strict", view.strict);
+    json.number("cached", view.cached);
+    json.number("fallback", view.fallen);
+    json.number("owed_keys", view.owed_keys);
+    json.flag("mixed", view.kinds(&FleetNodeView::policy) > 1 || view.kinds(&FleetNodeView::version) > 1);
+    json.begin_array("nodes");
+    for (const FleetNodeView& node : view.nodes) append_node(json, node);
+    json.end_array();
+    json.begin_array("redis");
+    for (const RedisView& one : servers) append_redis(json, one);
+    json.end_array();
+  }
+  json.end_object();
+  service.answer.body += '\n';
+  return HttpNext::answer;
+}
+
+}  // namespace weir
