@@ -5,8 +5,8 @@
 // processes may have the file open, as while one takes over from another: who appends holds a lock from the reading of
 // what others have written on. Nobody waits for that lock for longer than two seconds or so. Without a path all is kept
 // in memory. Servers of a fleet have one list, and the file is a server's copy of it: what was made while the list was
-// out of reach is added to it later, under new ids if theirs are taken (journal_shared.cc). One thread at a time. Tested
-// by journal_test.cc and journal_shared_test.cc.
+// out of reach is added to it later, under new ids if theirs are taken (journal_shared.cc). One thread at a time.
+// Tested by journal_test.cc and journal_shared_test.cc.
 #pragma once
 
 #include <sys/types.h>
@@ -57,8 +57,8 @@ class Journal {
 
   // append()
   //
-  // Gives the change its id, and keeps it. After an error nothing has changed. If readings() has risen meanwhile, others
-  // have made changes, too.
+  // Gives the change its id, and keeps it. After an error nothing has changed. If readings() has risen meanwhile,
+  // others have made changes, too.
   Result<std::uint64_t> append(Lock lock, Change change);
   Result<std::uint64_t> append(Change change);
 
@@ -115,7 +115,7 @@ class Journal {
   std::uint64_t readings_ = 0;
   std::string dropped_;
   SharedChanges* shared_ = nullptr;
-  std::optional<std::uint64_t> agreed_;               // up to here the lists are one; nothing: they never met
+  std::optional<std::uint64_t> agreed_;                // up to here the lists are one; nothing: they never met
   std::map<std::uint64_t, std::uint64_t> renumbered_;  // ids of ours that were taken, since the last change
 };
 

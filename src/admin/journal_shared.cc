@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-constexpr int kMeetTries = 10;             // so often in a row others are not faster
+constexpr int kMeetTries = 10;            // so often in a row others are not faster
 constexpr std::size_t kDropsMax = 1'000;  // in one call
 
 Result<std::vector<Change>> parse_lines(const std::vector<std::string>& lines, std::uint64_t after) {

@@ -15,6 +15,8 @@ namespace {
 using Level = Finding::Level;
 using Version = std::array<int, 3>;
 
+constexpr double kLately = 60;  // seconds
+
 void say(std::vector<Finding>& out, Level level, std::string what, std::string advice = {}) {
   out.push_back({level, std::move(what), std::move(advice)});
 }
@@ -60,12 +62,19 @@ std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
 void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& store = nodes.at("store").text;
   const std::string& error = nodes.at("last_error").text;
-  if (nodes.at("up").is_true) return say(out, Level::fine, "limits are shared through " + store);
   const auto [cause, advice] = cause_of(error);
-  say(out, Level::failure,
-      store + " has not been asked for " + tenths(nodes.at("since_seconds").number()) +
-          " s: " + (cause.empty() ? "" : std::string(cause) + ": ") + (error.empty() ? "it does not answer" : error),
-      std::string(advice) + "; until then each rule's on_backend_error holds");
+  const std::string why =
+      (cause.empty() ? "" : std::string(cause) + ": ") + (error.empty() ? "it does not answer" : error);
+  if (!nodes.at("up").is_true) {
+    return say(out, Level::failure,
+               store + " has not been asked for " + tenths(nodes.at("since_seconds").number()) + " s: " + why,
+               std::string(advice) + "; until then each rule's on_backend_error holds");
+  }
+  say(out, Level::fine, "limits are shared through " + store);
+  const double age = nodes.at("last_error_age_seconds").number();
+  if (error.empty() || age > kLately) return;
+  say(out, Level::warning, store + " failed " + tenths(age) + " s ago: " + why,
+      std::string(advice) + "; in such moments each rule's on_backend_error holds");
 }
 
 void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
@@ -121,10 +130,10 @@ void look_at_replicas(const JsonValue& redis, const std::string& who, std::vecto
 }
 
 void look_at_redis(const JsonValue& redis, std::vector<Finding>& out) {
-  const std::string who = redis.at("software").text.empty() ? "Redis at " + redis.at("address").text
-                                                            : redis.at("software").text + " " +
-                                                                  redis.at("version").text + " at " +
-                                                                  redis.at("address").text;
+  const std::string who =
+      redis.at("software").text.empty()
+          ? "Redis at " + redis.at("address").text
+          : redis.at("software").text + " " + redis.at("version").text + " at " + redis.at("address").text;
   const std::string& error = redis.at("error").text;
   if (error.find("NOPERM") != error.npos) {
     return say(out, Level::warning, who + " does not tell how it is: " + error,

@@ -51,16 +51,25 @@ TEST_F(DoctorStoreTest, FindsNothingWrongWithWhoIsWell) {
 }
 
 TEST_F(DoctorStoreTest, NamesWhyRedisIsNotAsked) {
-  const std::pair<const char*, const char*> causes[] = {
-      {"NOPERM this user has no permissions", "its user may not"}, {"NOAUTH Authentication required", "wants a password"},
-      {"WRONGPASS invalid", "password are wrong"},                 {"OOM command not allowed", "no more memory"},
-      {"READONLY You can't write", "a replica"},                   {"MISCONF Redis is configured", "cannot save"},
-      {"10.0.0.1:6379: connection refused", "nobody listens"},     {"something else", "something else"}};
+  const std::pair<const char*, const char*> causes[] = {{"NOPERM this user has no permissions", "its user may not"},
+                                                        {"NOAUTH Authentication required", "wants a password"},
+                                                        {"WRONGPASS invalid", "password are wrong"},
+                                                        {"OOM command not allowed", "no more memory"},
+                                                        {"READONLY You can't write", "a replica"},
+                                                        {"MISCONF Redis is configured", "cannot save"},
+                                                        {"10.0.0.1:6379: connection refused", "nobody listens"},
+                                                        {"something else", "something else"}};
   for (const auto& [error, says] : causes) {
     const auto all = findings(R"("up":false,"last_error":")" + std::string(error) + '"');
     EXPECT_EQ(found(all, "has not been asked for 7.5 s"), failure);
     EXPECT_EQ(found(all, says), failure) << error;
   }
+}
+
+TEST_F(DoctorStoreTest, RemembersForAMinute) {
+  const std::string error = R"("up":true,"last_error":"OOM","last_error_age_seconds":)";
+  EXPECT_EQ(found(findings(error + "7"), "failed 7.0 s ago: it may use no more memory"), warning);
+  EXPECT_FALSE(found(findings(error + "61"), "ago"));
 }
 
 TEST_F(DoctorStoreTest, SeesAMixedFleetAndClocksApart) {

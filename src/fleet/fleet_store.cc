@@ -106,7 +106,8 @@ std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
 
 std::vector<RedisHealth> FleetStore::inspect() {
   std::vector<RedisHealth> out;
-  for (StoreAnswer& answer : keeper_.commands().run({.words = {"INFO"}, .is_for_all = true}, [this] { thread_->wake(); })) {
+  for (StoreAnswer& answer :
+       keeper_.commands().run({.words = {"INFO"}, .is_for_all = true}, [this] { thread_->wake(); })) {
     RedisHealth& one = out.emplace_back();
     if (answer.value) {
       one = read_info(answer.value->text);

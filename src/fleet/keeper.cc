@@ -49,9 +49,7 @@ constexpr Micros kPayRest{5'000};              // between two rounds
 constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
 constexpr std::string_view kEverything = "*";
 
-Micros wall_now() {
-  return std::chrono::duration_cast<Micros>(std::chrono::system_clock::now().time_since_epoch());
-}
+Micros wall_now() { return std::chrono::duration_cast<Micros>(std::chrono::system_clock::now().time_since_epoch()); }
 
 }  // namespace
 

@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/store_commands.h"
 #include "fleet/key_memory.h"
 #include "fleet/lane.h"
 #include "fleet/local.h"
 #include "fleet/owed.h"
 #include "fleet/shared_log.h"
+#include "fleet/store_commands.h"
 #include "fleet/way.h"
 #include "redis/client.h"
 #include "weir/result.h"
@@ -97,7 +97,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::atomic<std::uint64_t> paid_back_{0};
   std::atomic<std::int64_t> skew_us_{0};
   const Micros began_ = redis::steady_now();
-  Micros beat_sent_{0};  // by the wall clock
+  Micros beat_sent_{0};    // by the wall clock
   std::mutex says_mutex_;  // guards says_
   Says says_;
   mutable std::mutex mutex_;  // guards what follows

@@ -21,7 +21,7 @@ redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connect
     if (event.kind == redis::Event::Kind::connected) has_connected = true;
     if (event.kind == redis::Event::Kind::lost) {
       has_lost = true;
-      why = event.address + ": " + event.text;
+      why = event.text;
     }
     if (told) told(event);
   };
@@ -111,6 +111,10 @@ bool Lane::is_open(int slot) const {
 
 bool Lane::is_any_open() const {
   return std::ranges::any_of(servers_, [](const auto& one) { return one.second.breaker.is_open(); });
+}
+
+void Lane::blame(std::string_view why) {
+  if (options_.totals != nullptr && !is_closed_) options_.totals->blame(why, now_);
 }
 
 template <class Change>
@@ -220,9 +224,11 @@ void Lane::send_from(Place& place, int slot) {
 void Lane::turn(Micros now) {
   now_ = std::max(now_, now);
   client_.turn(now_);
+  if (has_lost_) blame(lost_why_);
   // Without its only connection, nobody need wait to find out. Of a cluster the others may be well.
   if (std::exchange(has_lost_, false) && !is_cluster_) {
-    change(server(0), [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
+    change(
+        server(0), [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
   }
   expire();
   probe();
@@ -275,6 +281,7 @@ void Lane::on_reply(std::uint64_t tag, const redis::Reply& reply) {
 }
 
 void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
+  if (!reply.is_ok()) blame(reply.fault->text);
   change(server(number), [&](Breaker& breaker) {
     if (reply.is_ok()) {
       breaker.succeed(now_);
@@ -326,9 +333,11 @@ void Lane::retry(Ask& ask) {
 void Lane::fail(Call& call, const redis::Fault& fault) {
   if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded) return part(call, fault);
   if (is_of_server(fault.kind)) {
+    blame(fault.text);
     const bool is_cut_off = fault.kind == redis::FaultKind::disconnected && !fault.was_sent;
-    change(server(server_of(call.slot)),
-           [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); }, fault.text);
+    change(
+        server(server_of(call.slot)), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); },
+        fault.text);
   }
   for (Ask* const ask : std::exchange(call.asks, {})) {
     ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);

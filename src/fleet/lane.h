@@ -106,6 +106,7 @@ class Lane final : private redis::Receiver {
   void expire();
   void probe();
   void tell();
+  void blame(std::string_view why);
   std::uint64_t server_of(int slot) const;
   Server& server(std::uint64_t number);
   void learn(Server& server, std::int64_t server_us, Micros sent);

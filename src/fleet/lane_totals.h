@@ -30,10 +30,9 @@ struct LaneCounts {
   std::uint64_t openings = 0;  // of the breaker
   std::uint64_t connects = 0;  // to a server of Redis
 
-  static constexpr std::array kMembers = {&LaneCounts::asks,     &LaneCounts::calls,    &LaneCounts::answered,
-                                          &LaneCounts::failed,   &LaneCounts::refused,  &LaneCounts::timeouts,
-                                          &LaneCounts::late,     &LaneCounts::crowded,  &LaneCounts::openings,
-                                          &LaneCounts::connects};
+  static constexpr std::array kMembers = {
+      &LaneCounts::asks,     &LaneCounts::calls, &LaneCounts::answered, &LaneCounts::failed,   &LaneCounts::refused,
+      &LaneCounts::timeouts, &LaneCounts::late,  &LaneCounts::crowded,  &LaneCounts::openings, &LaneCounts::connects};
 };
 static_assert(sizeof(LaneCounts) == sizeof(std::uint64_t) * 10, "kMembers has them all");
 
@@ -60,14 +59,15 @@ class LaneTotals {
     const std::lock_guard lock(mutex_);
     const bool was_away = open_ > 0;
     open_ += more;
-    if (!why.empty()) why_ = why;
+    if (!why.empty()) note(why, now);
     if (was_away == (open_ > 0)) return;
     since_ = now;
     if (on_change_) on_change_(open_ > 0, why_);
   }
-  void blame(std::string_view why) {
+  // Why something has failed just now.
+  void blame(std::string_view why, Micros now) {
     const std::lock_guard lock(mutex_);
-    why_ = why;
+    note(why, now);
   }
 
   LaneCounts counts() const {
@@ -82,19 +82,26 @@ class LaneTotals {
     bool is_away = false;
     Micros since{0};    // monotonic; 0: from the beginning
     std::string why{};  // the last fault, however long ago
+    Micros why_at{0};
   };
   State state() const {
     const std::lock_guard lock(mutex_);
-    return {open_ > 0, since_, why_};
+    return {open_ > 0, since_, why_, why_at_};
   }
 
  private:
+  void note(std::string_view why, Micros now) {
+    why_ = why;
+    why_at_ = now;
+  }
+
   std::array<std::atomic<std::uint64_t>, LaneCounts::kMembers.size()> sums_{};
   const OnChange on_change_;
   mutable std::mutex mutex_;  // guards what follows
   int open_ = 0;
   Micros since_{0};
   std::string why_;
+  Micros why_at_{0};
 };
 
 }  // namespace weir

@@ -23,9 +23,8 @@ TEST(LaneTotals, AddWhatIsNew) {
 
 TEST(LaneTotals, TellTheFirstThatOpensAndTheLastThatShuts) {
   std::vector<std::string> told;
-  LaneTotals totals([&](bool is_away, std::string_view why) {
-    told.push_back((is_away ? "away: " : "back: ") + std::string(why));
-  });
+  LaneTotals totals(
+      [&](bool is_away, std::string_view why) { told.push_back((is_away ? "away: " : "back: ") + std::string(why)); });
   totals.open(1, "timed out", Micros{5});
   totals.open(1, "refused", Micros{6});
   totals.open(-1, "", Micros{7});
@@ -36,6 +35,10 @@ TEST(LaneTotals, TellTheFirstThatOpensAndTheLastThatShuts) {
   EXPECT_FALSE(totals.state().is_away);
   EXPECT_EQ(totals.state().since, Micros{8});
   EXPECT_EQ(totals.state().why, "refused");
+  EXPECT_EQ(totals.state().why_at, Micros{6});
+  totals.blame("again", Micros{9});
+  EXPECT_EQ(totals.state().why, "again");
+  EXPECT_EQ(totals.state().why_at, Micros{9});
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ void AdminOptions::add(CLI::App& app) {
   app.add_flag("--force", force, "A reload may change the rules beyond their max_change");
   app.add_flag("--no-watch", no_watch, "Read the rules again only when told to, not when their file changes");
   app.add_option("--changes", changes,
-                 "Keep changes made while it runs in this file; STATE.changes if there is a state, in a fleet STATE.fleet-changes")
+                 "Keep changes made while it runs in this file; STATE.changes if there is a state, in a fleet "
+                 "STATE.fleet-changes")
       ->type_name("FILE");
   app.add_option("--admin-token-file", token_file, "Whoever uses the admin port must know what it holds")
       ->type_name("FILE");

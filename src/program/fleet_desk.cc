@@ -17,9 +17,9 @@ struct Word {
   std::string_view name;
   std::string FleetNodeView::*member;
 };
-constexpr std::array kWords = {Word{"weir", &FleetNodeView::version},  Word{"policy", &FleetNodeView::policy},
-                               Word{"rules", &FleetNodeView::rules},   Word{"change", &FleetNodeView::change},
-                               Word{"host", &FleetNodeView::host},     Word{"pid", &FleetNodeView::pid}};
+constexpr std::array kWords = {Word{"weir", &FleetNodeView::version}, Word{"policy", &FleetNodeView::policy},
+                               Word{"rules", &FleetNodeView::rules},  Word{"change", &FleetNodeView::change},
+                               Word{"host", &FleetNodeView::host},    Word{"pid", &FleetNodeView::pid}};
 constexpr std::size_t kPolicyDigits = 12;
 
 std::string host_name() {
@@ -78,6 +78,7 @@ FleetView FleetDesk::view() {
                 .is_up = !state.is_away && lanes.connects > 0,
                 .since = redis::steady_now() - std::max(state.since, keeper.began()),
                 .why = state.why,
+                .why_age = redis::steady_now() - state.why_at,
                 .skew = keeper.skew(),
                 .strict = counts.strict,
                 .cached = counts.cached,

@@ -159,9 +159,9 @@ int run_program(int argc, char** argv) try {
     static_cast<void>(((exit_code = commands.run()) || ...));
     return exit_code;
   };
-  const auto exit_code =
-      first_given(state_command, policy_commands, import_command, bench_command, check_command, keys_command,
-                  rules_command, nodes_command, plan_command, top_command, usage_command, doctor_command, describe_commands);
+  const auto exit_code = first_given(state_command, policy_commands, import_command, bench_command, check_command,
+                                     keys_command, rules_command, nodes_command, plan_command, top_command,
+                                     usage_command, doctor_command, describe_commands);
   return exit_code ? when_written(*exit_code) : serve_command.run();
 } catch (const std::exception& exception) {
   return complain(exception.what(), kCouldNot);

@@ -179,9 +179,9 @@ int ServeCommand::run() {
   const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
-  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), asks_clients,
-                      control.status().changes_file, envoy_text(control.status()),
-                      *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target)});
+  announce(**server,
+           {store_.state, admin_.config, gate.policy().rules.size(), asks_clients, control.status().changes_file,
+            envoy_text(control.status()), *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target)});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

@@ -32,10 +32,11 @@ struct RedisView {
 
 struct FleetView {
   std::string store{}, prefix{};
-  bool is_up = false;  // Redis is asked
-  Micros since{0};     // for so long
-  std::string why{};   // the last fault, however long ago
-  Micros skew{0};      // of this machine's clock to that of Redis
+  bool is_up = false;                                // Redis is asked
+  Micros since{0};                                   // for so long
+  std::string why{};                                 // the last fault; empty: there was none
+  Micros why_age{0};                                 // so long ago
+  Micros skew{0};                                    // of this machine's clock to that of Redis
   std::uint64_t strict = 0, cached = 0, fallen = 0;  // decisions
   std::uint64_t calls = 0, timeouts = 0, late = 0, crowded = 0, openings = 0, connects = 0;
   std::uint64_t released = 0, stuck = 0;
@@ -54,7 +55,7 @@ struct FleetView {
 
 // Who can tell. Without a fleet both are empty.
 struct FleetTells {
-  std::function<FleetView()> view{};                 // at once
+  std::function<FleetView()> view{};                  // at once
   std::function<std::vector<RedisView>()> inspect{};  // waits for Redis, a second at most
 };
 
