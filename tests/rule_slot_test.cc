@@ -1,4 +1,5 @@
-// Where keys of rules lie in a Redis Cluster: all limits of one client together, those of many clients apart.
+// Where keys of rules lie in a Redis Cluster: all limits of one client together, those of many clients apart. The store
+// finds the client in the key by itself (src/store/redis_key.h), so this holds it to keys that a rulebook made.
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <utility>
 
 #include "fleet/own_key.h"
@@ -49,8 +48,6 @@ constexpr Micros kPayRest{5'000};              // between two rounds
 constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
 constexpr std::string_view kEverything = "*";
 
-Micros wall_now() { return std::chrono::duration_cast<Micros>(std::chrono::system_clock::now().time_since_epoch()); }
-
 }  // namespace
 
 Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake)
@@ -84,7 +81,7 @@ void Keeper::end(Lane& lane, Micros now) {
 
 void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
   beat_at_ = now + options_.beat;
-  beat_sent_ = wall_now();
+  beat_sent_ = wall_->now();
   std::string says;
   if (!is_leaving) {
     const std::lock_guard lock(says_mutex_);
@@ -109,7 +106,7 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
     node.is_self = node.id == options_.id;
   }
   if (!items.empty()) {
-    const Micros middle = (beat_sent_ + wall_now()) / 2;
+    const Micros middle = (beat_sent_ + wall_->now()) / 2;
     skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
   }
   std::ranges::sort(nodes, {}, &FleetNode::id);

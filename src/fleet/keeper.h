@@ -22,6 +22,7 @@
 #include "fleet/store_commands.h"
 #include "fleet/way.h"
 #include "redis/client.h"
+#include "weir/clock.h"
 #include "weir/result.h"
 
 namespace weir {
@@ -97,7 +98,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::atomic<std::uint64_t> paid_back_{0};
   std::atomic<std::int64_t> skew_us_{0};
   const Micros began_ = redis::steady_now();
-  Micros beat_sent_{0};    // by the wall clock
+  const std::shared_ptr<const Clock> wall_ = make_system_clock();
+  Micros beat_sent_{0};  // by the wall clock
   std::mutex says_mutex_;  // guards says_
   Says says_;
   mutable std::mutex mutex_;  // guards what follows

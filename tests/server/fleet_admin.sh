@@ -1,4 +1,5 @@
-# A fleet as those see it who look after it: weir nodes, changes that reach all servers, weir doctor, metrics, the log.
+# A fleet as those see it who look after it: weir nodes, changes that reach all servers, weir doctor, metrics, the log;
+# with all of Redis's troubles that the doctor has names for made so once.
 source "$(dirname "$0")/lib.bash"
 
 command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
