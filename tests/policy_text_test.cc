@@ -45,6 +45,7 @@ class JsonPrinter {
                                                  member("algorithm", quoted(to_string(policy.envoy.algorithm))),
                                                  flag("count_denied", policy.envoy.count_denied)})));
     }
+    if (!policy.store.empty()) members.push_back(member("store", quoted(policy.store)));
     std::ranges::reverse(members);  // the order of keys says nothing
     return object(members) + gap_;
   }

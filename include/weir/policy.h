@@ -185,6 +185,7 @@ struct Policy {
   AnswerStyle answers{};
   PlanPolicy plans{};
   EnvoyImport envoy{};  // read by servers only
+  std::string store{};  // the same, when they start: where counts are kept; empty: in memory, or as a flag says
   std::vector<Rule> rules{};
   friend bool operator==(const Policy&, const Policy&) = default;
 };

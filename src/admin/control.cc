@@ -208,6 +208,7 @@ Result<std::vector<std::string>> Control::take_files(Found found) {
     installed->push_back("from " + now.envoy + ": " + std::to_string(now.envoy_limits) + " limits of " +
                          std::to_string(now.envoy_domains) + " domains");
   }
+  if (policy->store != file_->store) installed->push_back("store: changes when the server is started anew");
   file_ = *std::move(policy);
   return installed;
 }

@@ -90,6 +90,9 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
   if (!(policy->envoy == file_.value_or(Policy{}).envoy)) {
     return conflict("`import` can be changed in the config file only; leave it as it is there");
   }
+  if (policy->store != file_.value_or(Policy{}).store) {
+    return conflict("`store` can be changed in the config file only, and takes a restart; leave it as it is there");
+  }
   auto held = journal_.lock();
   if (!held) return fail(std::move(held.error()));
   const PolicyChanges changes = compare(base(), *policy);

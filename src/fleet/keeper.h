@@ -99,7 +99,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::atomic<std::int64_t> skew_us_{0};
   const Micros began_ = redis::steady_now();
   const std::shared_ptr<const Clock> wall_ = make_system_clock();
-  Micros beat_sent_{0};  // by the wall clock
+  Micros beat_sent_{0};    // by the wall clock
   std::mutex says_mutex_;  // guards says_
   Says says_;
   mutable std::mutex mutex_;  // guards what follows

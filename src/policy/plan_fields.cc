@@ -10,6 +10,7 @@
 #include "nearest.h"
 #include "policy/fields.h"
 #include "policy/flow.h"
+#include "policy/secret.h"
 #include "weir/duration.h"
 
 namespace weir {
@@ -17,16 +18,6 @@ namespace {
 
 constexpr std::size_t kTiersMax = 64;
 constexpr std::size_t kTierNameBytesMax = 64;
-
-// A config is shown to whoever may read it, and so would be a password in it.
-bool has_password(std::string_view url) {
-  const std::size_t begin = url.find("://");
-  if (begin == url.npos) return false;
-  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - (begin + 3));
-  const std::size_t at = authority.rfind('@');
-  return (at != authority.npos && authority.substr(0, at).find(':') != authority.npos) ||
-         url.find("password=") != url.npos;
-}
 
 void read_source(Reader& reader, const Node& node, PlanPolicy& out) {
   constexpr std::string_view kWanted = "sqlite:plans.db or postgresql://host/database";

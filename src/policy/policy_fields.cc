@@ -11,6 +11,7 @@
 #include "policy/flow.h"
 #include "policy/ip_address.h"
 #include "policy/policy_reader.h"
+#include "policy/secret.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -156,6 +157,21 @@ std::string print_import(const Policy& policy) {
   return flow_map(print_fields(std::span<const Field<Policy>>(kImportFields), policy));
 }
 
+void read_store(Reader& reader, const Node& node, Policy& out) {
+  constexpr std::string_view kWanted =
+      "memory, or a Redis: redis://host, rediss://host, redis+sentinel://a,b,c/name, redis+cluster://a,b,c";
+  const auto text = reader.text(node, kWanted);
+  if (!text) return;
+  const bool is_redis = text->starts_with("redis") && text->find("://") != text->npos;
+  if (!is_redis && *text != "memory") return reader.wrong_kind(node, kWanted);
+  if (has_password(*text)) {
+    return reader.wrong(node.at,
+                        "`store`: there is a password in the address, which everybody would see who is shown this "
+                        "config; write it into a file: redis://weir@host?password_file=/etc/weir/redis.pass");
+  }
+  out.store = *text;
+}
+
 // How many limits a request meets that every rule without conditions applies to: known here, not when it comes.
 void check_charges(Reader& reader, const Policy& policy, Position at) {
   std::size_t charges = 0;
@@ -255,6 +271,9 @@ constexpr Field<Policy> kPolicyFields[] = {
      R"("token_bucket","leaky_bucket","leaky_meter"]},"count_denied":{"type":"boolean"}}})",
      "Files of Envoy's rate limit service, held beside the rules: {envoy: FOLDER}; then `rules` may be left out",
      read_import, print_import},
+    {"store", R"({"type":"string"})",
+     "Where counts are kept: memory, or a Redis that servers share: redis://host; read when the server starts",
+     read_store, [](const Policy& p) { return p.store; }},
     {"rules", R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
      "Each that matches a request is charged, all or none", read_rules, print_rules},
 };

@@ -40,6 +40,17 @@ TEST(PolicyReader, HasSafeDefaults) {
   EXPECT_EQ(rule.at.line, 1);
 }
 
+TEST(PolicyReader, ReadsWhereCountsAreKept) {
+  const std::string rules = "\nrules: [{name: a, per: ip, limit: 1/s}]";
+  EXPECT_EQ(read("store: redis+cluster://a,b:7000" + rules).store, "redis+cluster://a,b:7000");
+  EXPECT_EQ(read("store: memory" + rules).store, "memory");
+  for (const char* wrong : {"disk", "redis", "http://a", "[redis://a]", "redis://weir:secret@a"}) {
+    std::string told;
+    EXPECT_EQ(read("store: " + std::string(wrong) + rules, &told).store, "") << wrong;
+    EXPECT_NE(told.find("`store`"), told.npos) << told;
+  }
+}
+
 TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {
   const Policy policy = read(
       "rules:\n- {name: a, per: [ip/24, 'header:X-Org'], limits: [10/hour, 1/s], match: {path: //API/x/, method: "

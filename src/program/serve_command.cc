@@ -27,6 +27,7 @@ const char* const kServeExamples =
     "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
     "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
     "  weir serve --envoy DIR                  by the files of Envoy's rate limit service, as they are\n"
+    "  weir serve --store redis://host         limits that servers share; see weir nodes\n"
     "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
     "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
     "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
@@ -118,6 +119,7 @@ int ServeCommand::run() {
 
   auto limiter_options = store_.limiter_options();
   if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
+  store_.take(admin_.config);
   auto fleet = store_.fleet();
   if (!fleet) return complain(settings_.with_place(fleet.error().message), kCouldNot);
   if (*fleet != nullptr) {

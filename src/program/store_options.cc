@@ -1,17 +1,19 @@
 // The store's flags. See store_options.h.
 #include "program/store_options.h"
 
+#include "admin/config_file.h"
 #include "command/complain.h"
 #include "program/fleet_desk.h"
+#include "weir/policy.h"
 
 namespace weir {
 
 void StoreFlags::add(CLI::App& app) {
-  app.add_option("--store", store,
-                 "Where counts are kept: memory, or a Redis that servers share: redis://host, rediss://, "
-                 "redis+sentinel://a,b,c/name, redis+cluster://a,b,c")
-      ->type_name("URL")
-      ->capture_default_str();
+  app.add_option(
+         "--store", store,
+         "Where counts are kept: memory, which is the default, or a Redis that servers share: redis://host, rediss://, "
+         "redis+sentinel://a,b,c/name, redis+cluster://a,b,c")
+      ->type_name("URL");
   app.add_option("--store-prefix", prefix, "What the names of keys begin with in Redis")
       ->type_name("TEXT")
       ->capture_default_str();
@@ -29,6 +31,14 @@ void StoreFlags::add(CLI::App& app) {
   app.add_option("--state", state, "Keep the state in this file: it survives any end of the server")->type_name("FILE");
 }
 
+// If the file cannot be read, whoever needs it says so.
+void StoreFlags::take(const std::string& config) {
+  if (!store.empty() || config.empty()) return;
+  const auto text = read_config(config);
+  if (!text) return;
+  if (const auto policy = parse_policy(*text, config)) store = policy->store;
+}
+
 Result<LimiterOptions> StoreFlags::limiter_options() const {
   LimiterOptions options;
   options.keys = keys;
@@ -38,7 +48,7 @@ Result<LimiterOptions> StoreFlags::limiter_options() const {
 }
 
 Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
-  if (store == "memory") return nullptr;
+  if (store.empty() || store == "memory") return nullptr;
   if (store.find("://") == std::string::npos) {
     return fail(ErrorCode::invalid_argument,
                 "--store: " + in_quotes(store) +

@@ -14,7 +14,7 @@
 namespace weir {
 
 struct StoreFlags {
-  std::string store = "memory";
+  std::string store{};  // empty: as the config says, or in memory
   std::string prefix = "weir:";
   std::uint64_t deadline_ms = 15;
   std::uint64_t keys = 0;
@@ -22,6 +22,8 @@ struct StoreFlags {
   std::string state{};
 
   void add(CLI::App& app);
+  // What the config says, where no flag does.
+  void take(const std::string& config);
   Result<LimiterOptions> limiter_options() const;
   // Null if it is not on Redis.
   Result<std::shared_ptr<FleetStore>> fleet() const;

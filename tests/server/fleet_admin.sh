@@ -43,7 +43,10 @@ said=$(weir_on 0 nodes)
 is "one of them is asked" 1 "$(grep -c '(asked)' <<<"$said")"
 is "they have the same policy" no "$(grep -q mixed <<<"$said" && echo yes || echo no)"
 has "and say who they are" "$(hostname)" "$said"
-start_one --config "$work/other.yaml"
+echo "store: redis://127.0.0.1:$redis_port" >>"$work/other.yaml"
+errs+=("$work/err${#server_pids[@]}")
+start_server --config "$work/other.yaml" --store-deadline 1000 --drain-delay 0
+https+=("$http") admins+=("127.0.0.1:$admin_port")
 until_true 20 says 0 "a mixed fleet"
 is "another policy is shown" 0 $?
 has "as JSON" '"mixed":true' "$(weir_on 2 nodes --json)"
