@@ -57,6 +57,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void publish(std::string_view name);
 
   std::vector<FleetNode> nodes() const;
+  // Whether Redis is asked: it answered the last heartbeat, and no breaker is open.
+  bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -78,9 +80,11 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros pay_at_{0};
   bool was_away_ = false;
   bool has_missed_ = false;
+  bool is_heard_ = false;     // the last heartbeat was
   std::size_t payments_ = 0;  // under way
 
   std::atomic<bool> has_news_{false};
+  std::atomic<bool> is_strict_{false};
   std::atomic<std::uint64_t> paid_back_{0};
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
