@@ -82,6 +82,8 @@ class FleetByClock : public ::testing::Test {
         RedisServer::start({.environment = {"LD_PRELOAD=" WEIR_REDIS_CLOCK, "WEIR_REDIS_CLOCK=" + time_.path()}});
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
+    const std::string info = call_redis(server_->port(), {"INFO", "server"}).text;
+    if (info.find("valkey_version") != info.npos) GTEST_SKIP() << "Valkey goes on by itself between two looks";
     ASSERT_EQ(call_redis(server_->port(), {"TIME"}).items.at(1).text, std::to_string(kNow % 1'000'000))
         << "this redis-server is not told the time by us";
     for (auto& node : nodes_) node = std::make_unique<Node>("redis://" + server_->address());
