@@ -122,9 +122,9 @@ class FleetUser : public ::testing::Test {
   static void ask_everything(Limiter& one, Limiter& other) {
     for (const Algorithm algorithm : kChecked) {
       const Limit limit = limit_of("10/hour", algorithm);
-      const std::string name(to_string(algorithm));
-      const Charge charges[] = {{name, &limit, 2}, {name + " too", &limit, 1}};
-      const Charge single[] = {{name + " once", &limit, 1}}, reserved[] = {{name + " later", &limit, 3}};
+      const std::string name(to_string(algorithm)), too = name + " too", once = name + " once", later = name + " later";
+      const Charge charges[] = {{name, &limit, 2}, {too, &limit, 1}};
+      const Charge single[] = {{once, &limit, 1}}, reserved[] = {{later, &limit, 3}};
       one.check(name, limit);
       other.check_all(charges);
       one.preview(name, limit);

@@ -125,8 +125,8 @@ TEST_F(FleetEmbedded, AnswersInBothWaysAlike) {
   other.warm_up();
   for (const Algorithm algorithm : kChecked) {
     const Limit limit = limit_of("6/hour", algorithm), wide = limit_of("60/hour", algorithm);
-    const std::string name(to_string(algorithm));
-    const Charge both[] = {{name, &limit, 2}, {name + " wide", &wide, 1}};
+    const std::string name(to_string(algorithm)), name_wide = name + " wide";
+    const Charge both[] = {{name, &limit, 2}, {name_wide, &wide, 1}};
     for (int i = 0; i < 5; ++i) {
       const auto waited = one.limiter->check_all(both);
       const auto told = other.ask(both);

@@ -123,10 +123,11 @@ TEST_F(FleetKeys, LeaveNothingBehind) {
   for (int node = 0; node < 3; ++node) {
     threads.emplace_back([&, node] {
       for (int i = 0; i < 60; ++i) {
-        const std::string key = "key " + std::to_string(i % 20), id = std::to_string(node) + "-" + std::to_string(i);
+        const std::string key = "key " + std::to_string(i % 20), one = key + " one", two = key + " two",
+                          id = std::to_string(node) + "-" + std::to_string(i);
         for (const Algorithm algorithm : kChecked) limiter(node).check(key, limit_of("5/s", algorithm));
         const Limit limit = limit_of("50/s", Algorithm::token_bucket), permits = compile("4 concurrent for 1s").value();
-        const Charge charges[] = {{key + " one", &limit}, {key + " two", &limit}};
+        const Charge charges[] = {{one, &limit}, {two, &limit}};
         limiter(node).check_once(id, charges, Micros{300'000});
         limiter(node).reserve(charges, {.id = "r" + id, .lasts = Micros{300'000}});
         if (i % 2 == 0) limiter(node + 1).commit("r" + id, charges);
