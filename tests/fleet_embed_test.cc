@@ -37,7 +37,7 @@ bool eventually(Test test) {
 struct Service {
   explicit Service(const std::string& url, FleetOptions options = {}, AsyncOptions asyncs = {}) {
     options.url = url;
-    options.deadline = Micros{5'000'000};
+    if (options.deadline == FleetOptions{}.deadline) options.deadline = Micros{5'000'000};
     fleet = std::make_unique<Fleet>(open_fleet(options).value());
     limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 10'000, .shared = fleet->store()});
     async = std::make_unique<AsyncLimiter>(*limiter, *fleet, asyncs);
@@ -222,6 +222,27 @@ TEST_F(FleetEmbedded, TellsEveryoneOnceWhenItEndsAndNobodyMoreThanMayBe) {
   if (service.fleet->stats().fallen == 0) {
     EXPECT_EQ(last.remaining, 1'000'000 - 301) << "each was charged";
   }
+}
+
+TEST_F(FleetEmbedded, TellsEveryoneOnceWhenRedisDiesMeanwhile) {
+  Service service(url(), {.deadline = Micros{500'000}});
+  service.warm_up();
+  const Limit limit = limit_of("100/hour", Algorithm::fixed_window);
+  const Charge charge{"k", &limit};
+  std::vector<std::atomic<int>> told(200);
+  std::atomic<int> admitted{0};
+  server_->pause();
+  for (std::atomic<int>& one : told) {
+    service.async->check({&charge, 1}, [&](Result<Verdict> verdict) {
+      ++one;
+      admitted += verdict && verdict->allowed;
+    });
+  }
+  server_->kill();
+  service.async.reset();
+  for (const std::atomic<int>& one : told) EXPECT_EQ(one, 1);
+  EXPECT_EQ(admitted, 100) << "it is the only node, so its share is the limit";
+  EXPECT_GE(service.fleet->stats().fallen, 200u);
 }
 
 // A callback that asks again while all is ending is told so.
