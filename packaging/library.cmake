@@ -1,5 +1,6 @@
 # The library as an embedder gets it: libweir.a and libweir.so, the headers, a CMake package and a pkg-config file; and
-# beside them libweir_policy.a, which brings the rules, and yaml-cpp with them.
+# beside them libweir_policy.a, which brings the rules, and yaml-cpp with them, and libweir_fleet.a, the store on Redis,
+# which brings OpenSSL.
 #
 # Both are made from the objects of the core's folders, so nothing is compiled twice. The shared library shows only what
 # weir.map names. Tested by tests/install.sh.
@@ -44,7 +45,16 @@ target_link_libraries(weir_rules PUBLIC weir_static yaml-cpp)
 set_target_properties(weir_rules PROPERTIES OUTPUT_NAME weir_policy EXPORT_NAME policy LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
+find_package(OpenSSL 3 REQUIRED)  # whose targets are known where they are asked for
+weir_shareable(weir_redis weir_fleet)
+add_library(weir_fleet_static STATIC $<TARGET_OBJECTS:weir_fleet> $<TARGET_OBJECTS:weir_redis>)
+target_link_libraries(weir_fleet_static PUBLIC weir_static OpenSSL::SSL)
+set_target_properties(weir_fleet_static PROPERTIES OUTPUT_NAME weir_fleet EXPORT_NAME fleet LINKER_LANGUAGE CXX
+  ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+
 set(place "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
+install(TARGETS weir_fleet_static EXPORT weir_fleet ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
+install(EXPORT weir_fleet NAMESPACE weir:: FILE weir-fleet-targets.cmake DESTINATION "${place}" COMPONENT library)
 install(TARGETS weir_rules EXPORT weir_policy ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
 install(EXPORT weir_policy NAMESPACE weir:: FILE weir-policy-targets.cmake DESTINATION "${place}" COMPONENT library)
 install(TARGETS weir_shared weir_static EXPORT weir
@@ -63,8 +73,9 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir-config.cmake" "${CMAKE_CURRENT_B
 
 # The way from the folder of weir.pc to the prefix, so that the tree can be moved.
 string(REGEX REPLACE "[^/]+" ".." WEIR_FROM_PKGCONFIG "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-foreach(package weir weir-policy)
+foreach(package weir weir-policy weir-fleet)
   configure_file("${CMAKE_SOURCE_DIR}/cmake/${package}.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/${package}.pc" @ONLY)
 endforeach()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" "${CMAKE_CURRENT_BINARY_DIR}/weir-policy.pc"
+  "${CMAKE_CURRENT_BINARY_DIR}/weir-fleet.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)

@@ -56,6 +56,20 @@ has "the other one does" "$lib" "$(ldd built/check | grep weir)"
 run "rules runs" timeout 20 built/rules examples/weir.yaml
 is "rules: who denied" "request 10: steps: 10/second" "$said"
 
+# A Redis for those that share limits by one.
+command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
+redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" PING 2>/dev/null)" == PONG ]; }
+for _ in 1 2 3; do  # the port may be taken
+  redis_port=$((20000 + RANDOM % 10000))
+  redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/redis.log" 2>&1 &
+  server_pids+=("$!")
+  until_true 10 redis_answers && break
+done
+run "fleet runs" timeout 20 built/fleet "redis://127.0.0.1:$redis_port"
+is "fleet: exactly the limit, and nothing for who is denied" "check: allowed 1, remaining 999, made strict
+async: admitted 100 of 300
+left: 899" "$said"
+
 # A project in C alone needs no C++ compiler.
 mkdir plain && cat >plain/CMakeLists.txt <<'TEXT'
 cmake_minimum_required(VERSION 3.16)
@@ -80,7 +94,11 @@ read -ra policy_flags <<<"$(pkg-config --cflags --libs weir-policy)"
 run "rules.cc by pkg-config" "${cxx[@]}" examples/rules.cc "${policy_flags[@]}" -o rules
 run "rules runs" timeout 20 ./rules examples/weir.yaml
 
-# Each block of C++ or C in docs/embed.md is a program.
+read -ra fleet_flags <<<"$(pkg-config --cflags --libs weir-fleet)"
+run "fleet.cc by pkg-config" "${cxx[@]}" examples/fleet.cc "${fleet_flags[@]}" -o fleet
+run "fleet runs" timeout 20 ./fleet "redis://127.0.0.1:$redis_port"
+
+# Each block of C++ or C in docs/embed.md is a program. Those of a fleet find their Redis here.
 for kind in cpp c; do
   awk -v begin="\`\`\`$kind" -v kind="$kind" '
     $0 == begin {inside = 1; n++; next}
@@ -91,7 +109,9 @@ blocks=0
 for block in block*.cpp block*.c; do
   [ -f "$block" ] || continue
   compiler=("${cxx[@]}") && [ "${block##*.}" == c ] && compiler=("${cc[@]}")
-  run "docs/embed.md: $block" "${compiler[@]}" "$block" "${flags[@]}" -o "$block.out"
+  linked=("${flags[@]}") && grep -q 'weir/fleet.h' "$block" && linked=("${fleet_flags[@]}")
+  sed -i "s#redis://redis.internal#redis://127.0.0.1:$redis_port#" "$block"
+  run "docs/embed.md: $block" "${compiler[@]}" "$block" "${linked[@]}" -o "$block.out"
   run "docs/embed.md: $block runs" timeout 20 "./$block.out"
   blocks=$((blocks + 1))
 done

@@ -55,12 +55,12 @@ int connect_to(std::uint16_t port) {
 }
 
 // What is in the child must not allocate: in a process with threads, its allocator may be stuck.
-[[noreturn]] void run_server(char* const* words, const char* log) {
+[[noreturn]] void run_server(char* const* words, char* const* environment, const char* log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing is left if the test is killed
   const int out = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(out, STDERR_FILENO);
-  ::execvp("redis-server", words);
+  ::execvpe("redis-server", words, environment);
   std::perror("redis-server");
   ::_exit(127);
 }
@@ -123,8 +123,12 @@ Result<void> RedisServer::run() {
   std::vector<char*> raw;
   for (std::string& word : words) raw.push_back(word.data());
   raw.push_back(nullptr);
+  std::vector<char*> environment;
+  for (std::string& setting : options_.environment) environment.push_back(setting.data());
+  for (char** setting = environ; *setting != nullptr; ++setting) environment.push_back(*setting);
+  environment.push_back(nullptr);
   pid_ = ::fork();
-  if (pid_ == 0) run_server(raw.data(), log.c_str());
+  if (pid_ == 0) run_server(raw.data(), environment.data(), log.c_str());
   for (int i = 0; i < 1'000 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++i) {
     if (const int fd = connect_to(port_); fd >= 0) {
       ::close(fd);

@@ -1,6 +1,8 @@
 // From charges to questions, and from answers to verdicts. See fleet_store.h.
 #include "fleet/fleet_apart.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -92,13 +94,16 @@ LaneOptions with_events(LaneOptions options, Keeper& keeper) {
 
 FleetStore::FleetStore(FleetStoreOptions options)
     : options_(complete(std::move(options))),
+      process_(getpid()),
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys),
       local_(options_.lane.prefix, memory_, owed_),
       keeper_(options_.keeper, memory_, owed_, local_, [this] { thread_->wake(); }),
       thread_(std::make_unique<ThreadWay>(options_.target, with_events(options_.lane, keeper_), keeper_)) {}
 
-FleetStore::~FleetStore() = default;
+FleetStore::~FleetStore() {
+  if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: it is not here to be waited for
+}
 
 std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
   return std::make_unique<LoopWay>(options_.target, options_.lane, fibers);
@@ -121,7 +126,7 @@ std::vector<RedisHealth> FleetStore::inspect() {
 
 void FleetStore::run(std::span<Question> questions) {
   if (LoopWay* const way = LoopWay::here()) return way->run(questions);
-  thread_->run(questions);
+  if (getpid() == process_) thread_->run(questions);  // after a fork nobody would answer: they have failed
 }
 
 std::string FleetStore::name_of(const Charge& charge) const { return redis_name(options_.lane.prefix, charge); }

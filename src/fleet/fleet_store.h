@@ -7,6 +7,8 @@
 // tests/fleet_nodes_test.cc and tests/server/fleet*.sh; docs/fleet.md is the guide.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +92,7 @@ class FleetStore final : public SharedStore {
   bool is_apart(std::span<const Charge> charges) const;
 
   const FleetStoreOptions options_;
+  const pid_t process_;
   KeyMemory memory_;
   Owed owed_;
   Local local_;

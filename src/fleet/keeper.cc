@@ -71,6 +71,7 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   if (has_news_) send_news(lane, now);
   commands_.turn(lane, now);
   pay_back(lane, now);
+  is_strict_.store(is_heard_ && !lane.is_any_open(), std::memory_order_relaxed);
   return owed_.size() == 0 || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
 }
 
@@ -95,6 +96,7 @@ void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
 
 // {now, id, age, says, id, age, says, ...}
 void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
+  if (tag == kBeatTag) is_heard_ = reply.is_ok();
   if (tag != kBeatTag || !reply.is_ok() || reply.value == nullptr) return;
   const std::vector<resp::Value>& items = reply.value->items;
   std::vector<FleetNode> nodes;

@@ -69,6 +69,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   // Of this machine's clock to that of Redis; since when it runs, by the monotonic clock.
   Micros skew() const { return Micros{skew_us_.load(std::memory_order_relaxed)}; }
   Micros began() const { return began_; }
+  // Whether Redis is asked: it answered the last heartbeat, and no breaker is open.
+  bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -92,9 +94,11 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros pay_at_{0};
   bool was_away_ = false;
   bool has_missed_ = false;
+  bool is_heard_ = false;     // the last heartbeat was
   std::size_t payments_ = 0;  // under way
 
   std::atomic<bool> has_news_{false};
+  std::atomic<bool> is_strict_{false};
   std::atomic<std::uint64_t> paid_back_{0};
   std::atomic<std::int64_t> skew_us_{0};
   const Micros began_ = redis::steady_now();

@@ -1,5 +1,5 @@
 // Whether an address has a password in it: a config is shown to whoever may read it, and so would be the password.
-// Pure; any thread. Tested through plan_policy_test.cc and policy_reader_test.cc.
+// Pure; any thread. Tested through policy_reader_test.cc.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include "admin/config_file.h"
 #include "command/complain.h"
 #include "program/fleet_desk.h"
+#include "store/redis_key.h"
 #include "weir/policy.h"
 
 namespace weir {
@@ -56,9 +57,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   }
   auto target = redis::parse_url(store);
   if (!target) return fail(target.error().code, "--store: " + target.error().message);
-  if (prefix.empty() || prefix.size() > 64 || prefix.find_first_of("{}") != std::string::npos) {
-    return fail(ErrorCode::invalid_argument, "--store-prefix: 1 to 64 bytes, without braces");
-  }
+  if (const auto wrong = refuse_prefix(prefix)) return fail(wrong->code, "--store-prefix: " + wrong->message);
   FleetStoreOptions options{.target = *std::move(target)};
   options.lane.prefix = prefix;
   options.lane.deadline = Micros{static_cast<std::int64_t>(deadline_ms) * 1'000};

@@ -1,0 +1,260 @@
+// Fibers that ask a limiter, and the thread or loop that drives them. See weir/fleet.h.
+//
+// Whoever asks only leaves a job and wakes the driver. What waits for Redis within a job suspends its fiber, so that
+// the blocking calls of Limiter and Gate are all there is to ask, and answer here as they do elsewhere.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "fleet/fleet_store.h"
+#include "weir/fleet.h"
+
+namespace weir {
+namespace {
+
+constexpr int kTurnMs = 100;  // the longest sleep; a wake-up ends it
+
+// Charges with all that they speak of.
+class KeptCharges {
+ public:
+  explicit KeptCharges(std::span<const Charge> charges) : charges_(charges.begin(), charges.end()) {
+    std::size_t size = 0;
+    for (const Charge& charge : charges) size += charge.key.size();
+    bytes_.reserve(size);  // views into it stay good
+    limits_.reserve(charges.size());
+    for (Charge& charge : charges_) {
+      charge.key = keep(charge.key);
+      if (charge.limit != nullptr) charge.limit = &limits_.emplace_back(*charge.limit);
+    }
+  }
+  KeptCharges(const KeptCharges&) = delete;
+  KeptCharges& operator=(const KeptCharges&) = delete;
+
+  std::span<const Charge> all() const { return charges_; }
+
+ private:
+  std::string_view keep(std::string_view text) {
+    const std::size_t at = bytes_.size();
+    bytes_.append(text);
+    return std::string_view(bytes_).substr(at, text.size());
+  }
+  std::string bytes_;
+  std::vector<Limit> limits_;
+  std::vector<Charge> charges_;
+};
+
+// One check, from being asked to being told.
+struct Checked {
+  explicit Checked(std::span<const Charge> asked) : charges(asked) {}
+  KeptCharges charges;
+  AsyncLimiter::Callback callback{};
+  Result<Verdict> verdict{Verdict{}};
+
+  // One charge alone may be known to be denied; several are one event.
+  void ask(Limiter& limiter) {
+    if (charges.all().size() != 1) {
+      verdict = limiter.check_all(charges.all());
+      return;
+    }
+    std::vector<Result<Decision>> answers;
+    limiter.check_many(charges.all(), answers);
+    if (answers[0]) {
+      verdict = Verdict{.allowed = answers[0]->allowed, .decisions = {*answers[0]}};
+    } else {
+      verdict = fail(std::move(answers[0].error()));
+    }
+  }
+};
+
+Error too_many(std::size_t most) {
+  return {ErrorCode::exhausted, std::to_string(most) + " checks are under way, as many as may be; ask again later"};
+}
+
+}  // namespace
+
+struct AsyncLimiter::Impl {
+  struct Job {
+    Function work, done;
+  };
+
+  Impl(Limiter& asked, const Fleet& fleet, const AsyncOptions& chosen)
+      : limiter(asked),
+        store(fleet.store_),
+        options(chosen),
+        way(store->make_way(fibers)),
+        wakes(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        epoll(epoll_create1(EPOLL_CLOEXEC)) {
+    for (const int watched : {wakes.get(), way->descriptor()}) {
+      epoll_event event{.events = EPOLLIN, .data = {}};
+      epoll_ctl(epoll.get(), EPOLL_CTL_ADD, watched, &event);
+    }
+    way->flush();  // sets its timer
+    if (options.driving == Driving::by_thread) thread.emplace([this] { drive(); });
+  }
+
+  // Nothing, or why it is not done.
+  std::optional<Error> post(Job job) {
+    bool is_first = false;
+    {
+      const std::lock_guard lock(mutex);
+      if (is_ending) return Error{ErrorCode::unavailable, "this limiter is ending"};
+      if (under_way >= options.most) return too_many(options.most);
+      is_first = posted.empty();
+      posted.push_back(std::move(job));
+      ++under_way;
+    }
+    if (is_first) wake();
+    return {};
+  }
+
+  void wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t told = ::write(wakes.get(), &one, sizeof one);
+  }
+
+  void turn() {
+    std::uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wakes.get(), &times, sizeof times);
+    {
+      const std::lock_guard lock(mutex);
+      while (!posted.empty()) {
+        waiting.push_back(std::move(posted.front()));
+        posted.pop_front();
+      }
+    }
+    way->turn();
+    std::size_t before = 0;
+    do {
+      start_waiting();
+      before = ended.size();
+      way->flush();
+    } while (!waiting.empty() && ended.size() > before);  // who could not be sent made room for others
+    tell();
+  }
+
+  void start_waiting() {
+    while (!waiting.empty()) {
+      Job* const job = new Job(std::move(waiting.front()));
+      waiting.pop_front();
+      const auto work = [this, job] {
+        job->work();
+        ended.emplace_back(job);
+      };
+      if (fibers.start(work)) continue;
+      if (fibers.under_way() == 0) {  // there is no memory for a stack: it must be done without, and waited for
+        work();
+        continue;
+      }
+      waiting.push_front(std::move(*job));
+      delete job;
+      return;
+    }
+  }
+
+  void tell() noexcept {
+    for (const std::unique_ptr<Job>& job : std::exchange(ended, {})) {
+      job->done();
+      job->done = nullptr;  // whatever it holds is gone before it is counted as such
+      const std::lock_guard lock(mutex);
+      --under_way;
+    }
+  }
+
+  bool has_ended() {
+    const std::lock_guard lock(mutex);
+    return is_ending && under_way == 0;
+  }
+
+  // Until all that is under way has ended, once it is to end.
+  void drive() {
+    while (!has_ended()) {
+      pollfd watched{epoll.get(), POLLIN, 0};
+      poll(&watched, 1, kTurnMs);
+      turn();
+    }
+  }
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex);
+      is_ending = true;
+    }
+    wake();
+    if (thread) {
+      thread->join();
+    } else {
+      drive();
+    }
+  }
+
+  Limiter& limiter;
+  const std::shared_ptr<FleetStore> store;
+  const AsyncOptions options;
+  const pid_t process = getpid();
+  Fibers fibers;
+  std::unique_ptr<LoopWay> way;
+  Descriptor wakes;
+  Descriptor epoll;
+  std::deque<Job> waiting;  // for a fiber; like what follows, the driver's
+  std::vector<std::unique_ptr<Job>> ended;
+
+  std::mutex mutex;  // guards what follows
+  std::deque<Job> posted;
+  std::size_t under_way = 0;
+  bool is_ending = false;
+
+  std::optional<std::thread> thread;  // the last: it uses all of the above
+};
+
+AsyncLimiter::AsyncLimiter(Limiter& limiter, const Fleet& fleet, const AsyncOptions& options) noexcept
+    : impl_(std::make_unique<Impl>(limiter, fleet, options)) {}
+
+AsyncLimiter::~AsyncLimiter() {
+  if (getpid() == impl_->process) {
+    impl_->end();
+  } else {  // after a fork: its thread is not here, nor whoever waited
+    static_cast<void>(impl_.release());
+  }
+}
+
+void AsyncLimiter::check(std::span<const Charge> charges, Callback callback) noexcept {
+  std::shared_ptr<Checked> checked;
+  std::optional<Error> refused;
+  try {
+    checked = std::make_shared<Checked>(charges);
+    checked->callback = std::move(callback);
+    Limiter& limiter = impl_->limiter;
+    refused = impl_->post({[checked, &limiter] { checked->ask(limiter); },
+                           [checked] { checked->callback(std::move(checked->verdict)); }});
+  } catch (const std::exception&) {
+    refused = Error{ErrorCode::exhausted, "no memory"};
+  }
+  if (refused) (checked && checked->callback ? checked->callback : callback)(fail(*std::move(refused)));
+}
+
+bool AsyncLimiter::run(Function work, Function done) noexcept {
+  try {
+    return !impl_->post({std::move(work), std::move(done)});
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::size_t AsyncLimiter::under_way() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->under_way;
+}
+
+int AsyncLimiter::descriptor() const noexcept { return impl_->epoll.get(); }
+void AsyncLimiter::turn() noexcept { impl_->turn(); }
+
+}  // namespace weir

@@ -1,0 +1,111 @@
+// A fleet's store, made from what an embedder says, and what he is told of it. See weir/fleet.h.
+//
+// Everything from outside is bounded here; the store itself believes its options. Tested by tests/fleet_embed_test.cc.
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "fleet/fleet_store.h"
+#include "redis/url.h"
+#include "store/redis_key.h"
+#include "weir/fleet.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kSaysMax = 200;
+constexpr std::size_t kRememberedMax = std::size_t{1} << 24;
+constexpr Micros kDeadlineMin{1'000}, kDeadlineMax{60'000'000};
+constexpr Micros kLookAgain{1'000};
+
+std::optional<Error> refuse_options(const FleetOptions& options) {
+  if (auto wrong = refuse_prefix(options.prefix)) return wrong;
+  if (options.deadline < kDeadlineMin || options.deadline > kDeadlineMax) {
+    return Error{ErrorCode::out_of_range, "a decision waits for Redis for 1 ms to 60 s; this one would for " +
+                                              std::to_string(options.deadline.count()) + " us"};
+  }
+  if (options.remembered_keys > kRememberedMax) {
+    return Error{ErrorCode::out_of_range, "at most " + std::to_string(kRememberedMax) + " keys are remembered, not " +
+                                              std::to_string(options.remembered_keys)};
+  }
+  if (options.says.size() > kSaysMax) {
+    return Error{ErrorCode::out_of_range, "what a node says of itself has at most " + std::to_string(kSaysMax) +
+                                              " bytes; this has " + std::to_string(options.says.size())};
+  }
+  return {};
+}
+
+std::string in_words(const redis::Event& event) {
+  const std::string redis = "Redis at " + event.address;
+  switch (event.kind) {
+    case redis::Event::Kind::connected:
+      return redis + ": connected";
+    case redis::Event::Kind::lost:
+      return redis + ": no connection" + (event.text.empty() ? "" : ": " + event.text);
+    case redis::Event::Kind::moved:
+      break;
+  }
+  return redis + ": moved" + (event.text.empty() ? "" : ": " + event.text);
+}
+
+FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
+  FleetStoreOptions out{.target = std::move(target), .memory_keys = options.remembered_keys};
+  out.lane.prefix = std::move(options.prefix);
+  out.lane.deadline = options.deadline;
+  if (options.log) {
+    out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Fleet> open_fleet(FleetOptions options) noexcept {
+  try {
+    if (auto wrong = refuse_options(options)) return fail(*std::move(wrong));
+    auto target = redis::parse_url(options.url);
+    if (!target) return fail(std::move(target.error()));
+    std::string says = std::move(options.says);
+    auto store = std::make_shared<FleetStore>(store_options(std::move(options), *std::move(target)));
+    if (!says.empty()) store->keeper().set_says([says = std::move(says)] { return says; });
+    return Fleet(std::move(store));
+  } catch (const std::exception&) {
+    return fail(ErrorCode::exhausted, "out of memory, or of threads");
+  }
+}
+
+std::shared_ptr<SharedStore> Fleet::store() const { return store_; }
+
+bool Fleet::is_strict() const noexcept { return store_->keeper().is_strict(); }
+
+bool Fleet::wait_until_strict(Micros most) const noexcept {
+  const Micros until = redis::steady_now() + most;
+  while (!is_strict()) {
+    if (redis::steady_now() >= until) return false;
+    std::this_thread::sleep_for(std::min(kLookAgain, most));
+  }
+  return true;
+}
+
+FleetStats Fleet::stats() const noexcept {
+  const FleetCounts& counts = store_->counts();
+  return {.strict = counts.strict.load(std::memory_order_relaxed),
+          .cached = counts.cached.load(std::memory_order_relaxed),
+          .fallen = counts.fallen.load(std::memory_order_relaxed),
+          .released = counts.released.load(std::memory_order_relaxed),
+          .stuck = counts.stuck.load(std::memory_order_relaxed),
+          .paid_back = store_->keeper().paid_back()};
+}
+
+std::vector<Fleet::Node> Fleet::nodes() const {
+  std::vector<Node> nodes;
+  for (FleetNode& node : store_->keeper().nodes()) {
+    nodes.push_back({std::move(node.id), std::move(node.says), node.age, node.is_self});
+  }
+  return nodes;
+}
+
+}  // namespace weir

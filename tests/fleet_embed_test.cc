@@ -1,0 +1,412 @@
+// The fleet as a service of one's own has it, by weir/fleet.h alone: opened by an address, asked with and without
+// waiting, driven by a thread or by the caller's loop, ended while answers are awaited. On real servers of Redis.
+
+#include "weir/fleet.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "redis_fleet.h"
+#include "redis_server.h"
+#include "store_fixture.h"
+
+namespace weir::test {
+namespace {
+
+constexpr Micros kPatience{20'000'000};  // machines that run tests are busy
+
+template <class Test>
+bool eventually(Test test) {
+  for (int i = 0; i < 4'000; ++i) {
+    if (test()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return false;
+}
+
+// A process of a fleet, asked in both ways.
+struct Service {
+  explicit Service(const std::string& url, FleetOptions options = {}, AsyncOptions asyncs = {}) {
+    options.url = url;
+    if (options.deadline == FleetOptions{}.deadline) options.deadline = Micros{5'000'000};
+    fleet = std::make_unique<Fleet>(open_fleet(options).value());
+    limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 10'000, .shared = fleet->store()});
+    async = std::make_unique<AsyncLimiter>(*limiter, *fleet, asyncs);
+    EXPECT_TRUE(fleet->wait_until_strict(kPatience));
+  }
+
+  Result<Verdict> ask(std::span<const Charge> charges) {
+    std::promise<Result<Verdict>> told;
+    async->check(charges, [&](Result<Verdict> verdict) { told.set_value(std::move(verdict)); });
+    return told.get_future().get();
+  }
+  // Until its own connection stands, too.
+  void warm_up() {
+    const Limit limit = limit_of("1000000/hour", Algorithm::token_bucket);
+    const Charge charge{"warm", &limit};
+    EXPECT_TRUE(eventually([&] {
+      const auto verdict = ask({&charge, 1});
+      return verdict && verdict->decisions[0].made == MadeBy::strict;
+    }));
+  }
+
+  std::unique_ptr<Fleet> fleet;
+  std::unique_ptr<Limiter> limiter;
+  std::unique_ptr<AsyncLimiter> async;
+};
+
+class FleetEmbedded : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = RedisServer::start();
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = *std::move(server);
+  }
+  std::string url() const { return "redis://" + server_->address(); }
+
+  std::unique_ptr<RedisServer> server_;
+};
+
+TEST(FleetOpening, RefusesWhatCannotBe) {
+  const auto says = [](FleetOptions options) {
+    if (options.url.empty()) options.url = "redis://127.0.0.1:1";
+    const auto fleet = open_fleet(std::move(options));
+    return fleet ? std::string() : fleet.error().message;
+  };
+  EXPECT_EQ(says({}), "") << "nobody is there, which is no error";
+  EXPECT_NE(says({.url = "http://redis"}), "");
+  EXPECT_NE(says({.prefix = ""}).find("1 to 64 bytes"), std::string::npos);
+  EXPECT_NE(says({.prefix = "a{b}"}).find("no braces"), std::string::npos);
+  EXPECT_NE(says({.deadline = Micros{999}}).find("999 us"), std::string::npos);
+  EXPECT_NE(says({.deadline = Micros{60'000'001}}).find("1 ms to 60 s"), std::string::npos);
+  EXPECT_NE(says({.remembered_keys = std::size_t{1} << 30}).find("16777216"), std::string::npos);
+  EXPECT_NE(says({.says = std::string(201, 'x')}).find("200 bytes"), std::string::npos);
+}
+
+TEST(FleetOpening, AnswersByItselfWhileNobodyIsThere) {
+  std::atomic<int> lines{0};
+  const Fleet fleet =
+      open_fleet(
+          {.url = "redis://127.0.0.1:1",
+           .log = [&](std::string_view line) { lines += line.starts_with("Redis at 127.0.0.1:1: no connection"); }})
+          .value();
+  Limiter limiter({.keys = 1'000, .shared = fleet.store()});
+  AsyncLimiter async(limiter, fleet);
+  const Limit limit = limit_of("3/hour", Algorithm::token_bucket);
+  const Charge charge{"k", &limit};
+  int admitted = 0;
+  for (int i = 0; i < 10; ++i) {
+    std::promise<Result<Verdict>> told;
+    async.check({&charge, 1}, [&](Result<Verdict> verdict) { told.set_value(std::move(verdict)); });
+    const auto verdict = told.get_future().get();
+    ASSERT_TRUE(verdict);
+    EXPECT_EQ(verdict->decisions[0].made, MadeBy::local);
+    admitted += verdict->allowed;
+  }
+  EXPECT_EQ(admitted, 3);
+  EXPECT_FALSE(fleet.is_strict());
+  EXPECT_FALSE(fleet.wait_until_strict(Micros{2'000}));
+  EXPECT_EQ(fleet.stats().fallen, 10u);
+  EXPECT_TRUE(eventually([&] { return lines > 0; })) << "the log says why";
+}
+
+TEST_F(FleetEmbedded, AnswersInBothWaysAlike) {
+  Service one(url()), other(url());
+  one.warm_up();
+  other.warm_up();
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("6/hour", algorithm), wide = limit_of("60/hour", algorithm);
+    const std::string name(to_string(algorithm)), name_wide = name + " wide";
+    const Charge both[] = {{name, &limit, 2}, {name_wide, &wide, 1}};
+    for (int i = 0; i < 5; ++i) {
+      const auto waited = one.limiter->check_all(both);
+      const auto told = other.ask(both);
+      ASSERT_TRUE(waited && told);
+      EXPECT_EQ(waited->allowed, 2 * i < 3) << name << ", " << i;
+      EXPECT_EQ(told->allowed, 2 * i + 1 < 3) << name << ", " << i;
+      if (told->allowed) {
+        EXPECT_EQ(told->decisions[0].remaining, waited->decisions[0].remaining - 2) << name;
+      }
+      EXPECT_EQ(told->decisions.size(), 2u);
+      EXPECT_EQ(told->decisions[1].made, MadeBy::strict);
+    }
+    EXPECT_TRUE(eventually([&] {
+      const Charge single{name, &limit, 1};
+      const auto known = other.ask({&single, 1});
+      return known && !known->allowed && known->decisions[0].made == MadeBy::cached;
+    })) << "a denial that cannot have changed is not asked for again";
+    EXPECT_EQ(other.limiter->check(name, limit)->made, MadeBy::cached) << "by whichever way";
+  }
+  EXPECT_GT(other.fleet->stats().cached, 0u);
+  EXPECT_GT(other.fleet->stats().strict, 0u);
+  EXPECT_EQ(other.fleet->stats().fallen + one.fleet->stats().fallen, 0u);
+}
+
+TEST_F(FleetEmbedded, TellsOfAWrongRequestWhatTheLimiterWould) {
+  Service service(url());
+  const Limit limit = limit_of("6/hour", Algorithm::fixed_window), none{};
+  const std::vector<std::vector<Charge>> wrong = {{},
+                                                  {{"", &limit}},
+                                                  {{"k", nullptr}},
+                                                  {{"k", &none}},
+                                                  {{"k", &limit}, {"", &limit}},
+                                                  std::vector<Charge>(kChargesMax + 1, Charge{"k", &limit})};
+  for (const std::vector<Charge>& charges : wrong) {
+    const auto told = service.ask(charges), waited = service.limiter->check_all(charges);
+    ASSERT_FALSE(told);
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(told.error().message, waited.error().message);
+  }
+}
+
+// What a request speaks of may be gone as soon as it is asked.
+TEST_F(FleetEmbedded, AdmitsExactlyTheLimitFromManyThreads) {
+  Service one(url()), other(url());
+  one.warm_up();
+  other.warm_up();
+  std::atomic<int> admitted{0}, told{0}, wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 500; ++k) {
+        const auto limit = std::make_unique<Limit>(limit_of("700/hour", Algorithm::sliding_window));
+        const auto key = std::make_unique<std::string>("a key that is long enough to lie on the heap");
+        const Charge charge{*key, limit.get()};
+        (i % 2 == 0 ? one : other).async->check({&charge, 1}, [&](Result<Verdict> verdict) {
+          admitted += verdict && verdict->allowed;
+          wrong += !verdict || verdict->decisions[0].limit != 700;
+          ++told;
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(eventually([&] { return told == 2'000; })) << told;
+  EXPECT_EQ(admitted, 700);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(eventually([&] { return one.async->under_way() == 0; }));
+}
+
+TEST_F(FleetEmbedded, TellsEveryoneOnceWhenItEndsAndNobodyMoreThanMayBe) {
+  Service service(url(), {}, {.most = 300});
+  service.warm_up();
+  EXPECT_TRUE(eventually([&] { return service.async->under_way() == 0; }));
+  const Limit limit = limit_of("1000000/hour", Algorithm::fixed_window);
+  const Charge charge{"k", &limit};
+  std::vector<std::atomic<int>> told(400);
+  std::atomic<int> full{0}, answered{0};
+  server_->pause();
+  for (std::atomic<int>& one : told) {
+    service.async->check({&charge, 1}, [&](Result<Verdict> verdict) {
+      ++one;
+      ++(verdict ? answered : full);
+    });
+  }
+  EXPECT_EQ(full, 100) << "as many as may be are under way, the others know at once";
+  EXPECT_FALSE(service.async->run([] {}, [] {}));
+  EXPECT_EQ(service.async->under_way(), 300u);
+  server_->resume();
+  service.async.reset();
+  for (const std::atomic<int>& one : told) EXPECT_EQ(one, 1);
+  EXPECT_EQ(answered, 300);
+  const Decision last = service.limiter->check("k", limit).value();
+  if (service.fleet->stats().fallen == 0) {
+    EXPECT_EQ(last.remaining, 1'000'000 - 301) << "each was charged";
+  }
+}
+
+TEST_F(FleetEmbedded, TellsEveryoneOnceWhenRedisDiesMeanwhile) {
+  Service service(url(), {.deadline = Micros{500'000}});
+  service.warm_up();
+  const Limit limit = limit_of("100/hour", Algorithm::fixed_window);
+  const Charge charge{"k", &limit};
+  std::vector<std::atomic<int>> told(200);
+  std::atomic<int> admitted{0};
+  server_->pause();
+  for (std::atomic<int>& one : told) {
+    service.async->check({&charge, 1}, [&](Result<Verdict> verdict) {
+      ++one;
+      admitted += verdict && verdict->allowed;
+    });
+  }
+  server_->kill();
+  service.async.reset();
+  for (const std::atomic<int>& one : told) EXPECT_EQ(one, 1);
+  EXPECT_EQ(admitted, 100) << "it is the only node, so its share is the limit";
+  EXPECT_GE(service.fleet->stats().fallen, 200u);
+}
+
+// A callback that asks again while all is ending is told so.
+TEST_F(FleetEmbedded, TakesNothingMoreOnceItEnds) {
+  Service service(url());
+  service.warm_up();
+  const Limit limit = limit_of("1000000/hour", Algorithm::fixed_window);
+  const Charge charge{"k", &limit};
+  std::atomic<int> first{0}, refused{0};
+  AsyncLimiter* const async = service.async.get();
+  std::promise<void> ending;
+  async->check({&charge, 1}, [&](const Result<Verdict>&) {
+    ending.get_future().wait();
+    while (async->run([] {}, [] {})) std::this_thread::yield();
+    async->check({&charge, 1}, [&](Result<Verdict> verdict) { refused += !verdict; });
+    ++first;
+  });
+  std::thread end([&] { service.async.reset(); });
+  ending.set_value();
+  end.join();
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(refused, 1);
+}
+
+TEST_F(FleetEmbedded, IsDrivenByALoopOfTheCallers) {
+  Service service(url(), {}, {.driving = Driving::by_hand});
+  const Limit limit = limit_of("10/hour", Algorithm::token_bucket);
+  const Charge charge{"k", &limit};
+  const std::thread::id here = std::this_thread::get_id();
+  int admitted = 0, told = 0, elsewhere = 0;
+  const auto drive = [&](int until) {
+    for (int turns = 0; told < until && turns < 100'000; ++turns) {
+      pollfd watched{service.async->descriptor(), POLLIN, 0};
+      ASSERT_EQ(::poll(&watched, 1, 20'000), 1) << "nothing happens";
+      service.async->turn();
+    }
+  };
+  bool is_strict = false;
+  for (int i = 0; i < 1'000 && !is_strict; ++i) {  // its connection is made by turns, too
+    const Charge peek{"k", &limit, 0};
+    service.async->check({&peek, 1}, [&](Result<Verdict> verdict) {
+      is_strict = verdict && verdict->decisions[0].made == MadeBy::strict;
+      ++told;
+    });
+    ASSERT_NO_FATAL_FAILURE(drive(i + 1));
+  }
+  ASSERT_TRUE(is_strict);
+  told = 0;
+  for (int i = 0; i < 30; ++i) {
+    service.async->check({&charge, 1}, [&](Result<Verdict> verdict) {
+      admitted += verdict && verdict->allowed;
+      elsewhere += std::this_thread::get_id() != here;
+      ++told;
+    });
+  }
+  EXPECT_EQ(told, 0);
+  ASSERT_NO_FATAL_FAILURE(drive(30));
+  EXPECT_EQ(told, 30);
+  EXPECT_EQ(admitted, 10);
+  EXPECT_EQ(elsewhere, 0);
+  service.async->check({&charge, 1}, [&](const Result<Verdict>&) { ++told; });
+  service.async.reset();
+  EXPECT_EQ(told, 31) << "the end is a turn as well";
+}
+
+TEST_F(FleetEmbedded, RunsWhateverALimiterCanBeAsked) {
+  Service one(url()), other(url());
+  one.warm_up();
+  other.warm_up();
+  const Limit limit = limit_of("10/hour", Algorithm::fixed_window), permits = compile("2 concurrent").value();
+  std::promise<std::string> told;
+  std::string found;
+  EXPECT_TRUE(one.async->run(
+      [&] {
+        const Charge most{"k", &limit, 8}, actual{"k", &limit, 3};
+        const auto reserved = one.limiter->reserve({&most, 1});
+        found += reserved && reserved->verdict.allowed ? "reserved, " : "not reserved, ";
+        const auto settled = one.limiter->commit(reserved->id, {&actual, 1});
+        found += std::to_string(settled ? settled->decisions[0].remaining : -1) + " left, ";
+        found += one.limiter->acquire("c", "a", permits)->allowed ? "acquired, " : "not acquired, ";
+        found += one.limiter->release("c", "a").value() ? "released, " : "not released, ";
+        found += one.limiter->reset("k").value() ? "reset" : "not reset";
+      },
+      [&] { told.set_value(found); }));
+  EXPECT_EQ(told.get_future().get(), "reserved, 7 left, acquired, released, reset");
+  EXPECT_EQ(other.limiter->check("k", limit)->remaining, 9);
+}
+
+TEST_F(FleetEmbedded, SaysWhoElseIsThereAndWhetherRedisIs) {
+  Service one(url(), {.says = "first"}), other(url(), {.says = "second"});
+  ASSERT_TRUE(eventually([&] { return one.fleet->nodes().size() == 2; }));
+  int self = 0;
+  std::string says;
+  for (const Fleet::Node& node : one.fleet->nodes()) {
+    self += node.is_self && node.says == "first";
+    says += node.is_self ? "" : node.says;
+    EXPECT_FALSE(node.id.empty());
+  }
+  EXPECT_EQ(self, 1);
+  EXPECT_EQ(says, "second");
+  EXPECT_TRUE(one.fleet->is_strict());
+  server_->kill();
+  EXPECT_TRUE(eventually([&] { return !one.fleet->is_strict(); }));
+  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  const Charge charge{"k", &limit};
+  ASSERT_TRUE(eventually([&] { return one.ask({&charge, 1})->decisions[0].made == MadeBy::local; }));
+  EXPECT_GT(one.fleet->stats().fallen, 0u);
+  ASSERT_TRUE(server_->restart());
+  EXPECT_TRUE(one.fleet->wait_until_strict(kPatience));
+  EXPECT_TRUE(eventually([&] { return one.fleet->stats().paid_back > 0; }));
+}
+
+// A child that inherits a fleet goes on by itself; it does not stand still, and its end disturbs nobody.
+TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
+  auto service = std::make_unique<Service>(url());
+  service->warm_up();
+  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    const auto decision = service->limiter->check("other", limit);
+    const bool is_local = decision && decision->allowed && decision->made == MadeBy::local;
+    service.reset();
+    ::_exit(is_local ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(service->limiter->check("k", limit)->remaining, 8);
+  EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
+}
+
+// All of a request or none of it, wherever its keys lie.
+TEST(FleetEmbeddedOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
+  auto cluster = RedisCluster::start();
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  Service service("redis+cluster://" + (*cluster)->addresses());
+  const Limit wide = limit_of("1000/hour", Algorithm::fixed_window),
+              narrow = limit_of("60/hour", Algorithm::sliding_log);
+  std::vector<std::string> users;
+  for (int i = 0; i < 10; ++i) users.push_back("user " + std::to_string(i));
+  for (const std::string& user : users) {  // until each server of Redis has been spoken to
+    const Charge peek{user, &wide, 0};
+    ASSERT_TRUE(eventually([&] { return service.ask({&peek, 1})->decisions[0].made == MadeBy::strict; }));
+  }
+  std::atomic<int> admitted{0}, told{0}, fallen{0};
+  for (std::size_t i = 0; i < 300; ++i) {
+    const Charge charges[] = {{users[i % 10], &wide}, {"all", &narrow}};
+    service.async->check(charges, [&](Result<Verdict> verdict) {
+      admitted += verdict && verdict->allowed;
+      fallen += !verdict || verdict->decisions[0].made == MadeBy::local || verdict->decisions[1].made == MadeBy::local;
+      ++told;
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return told == 300; }));
+  EXPECT_EQ(admitted, 60);
+  EXPECT_EQ(fallen, 0);
+  std::int64_t spent = 0;
+  for (const std::string& user : users) spent += 1'000 - service.limiter->peek(user, wide)->remaining;
+  EXPECT_EQ(spent, 60) << "who was denied was charged nothing";
+  EXPECT_GT(service.fleet->stats().released, 0u);
+  EXPECT_EQ(service.fleet->stats().stuck, 0u);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,337 @@
+// The scenario files, random traces and three nodes under load, on a real Redis whose clock the test sets: whichever
+// node of a fleet is asked, it answers what the oracle does, to the microsecond.
+//
+// The server's own gettimeofday() is replaced (preload/redis_clock.cc), so keys expire by that clock, too. What nodes
+// remember of denials goes by the clock of the machine, so requests are sent as check_all(), which asks nobody's
+// memory; tests/fleet_nodes_test.cc has that.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fleet/fleet_store.h"
+#include "redis_server.h"
+#include "scenario.h"
+#include "seed.h"
+#include "store_fixture.h"
+#include "trace.h"
+#include "weir/limiter.h"
+
+namespace weir::test {
+namespace {
+
+constexpr std::size_t kNodes = 3;
+
+// Eight bytes that another process looks at.
+class SharedTime {
+ public:
+  SharedTime() {
+    const int file = ::mkstemp(path_.data());
+    EXPECT_EQ(::ftruncate(file, sizeof(std::int64_t)), 0);
+    void* const map = ::mmap(nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    EXPECT_NE(map, MAP_FAILED);
+    ::close(file);
+    now_us_ = static_cast<std::int64_t*>(map);
+    set(kNow);
+  }
+  ~SharedTime() {
+    ::munmap(now_us_, sizeof(std::int64_t));
+    ::unlink(path_.c_str());
+  }
+  SharedTime(const SharedTime&) = delete;
+  SharedTime& operator=(const SharedTime&) = delete;
+
+  void set(std::int64_t now_us) { __atomic_store_n(now_us_, now_us, __ATOMIC_RELEASE); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/weir-clock-XXXXXX";
+  std::int64_t* now_us_ = nullptr;
+};
+
+struct Node {
+  explicit Node(const std::string& url) {
+    FleetStoreOptions options{.target = redis::parse_url(url).value()};
+    options.lane.deadline = Micros{20'000'000};  // machines that run tests are busy
+    options.lane.client.silence = Micros{20'000'000};
+    store = std::make_shared<FleetStore>(options);
+    limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 1'000, .shared = store});
+  }
+  std::shared_ptr<FleetStore> store;
+  std::unique_ptr<Limiter> limiter;
+};
+
+class FleetByClock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto server =
+        RedisServer::start({.environment = {"LD_PRELOAD=" WEIR_REDIS_CLOCK, "WEIR_REDIS_CLOCK=" + time_.path()}});
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = *std::move(server);
+    const std::string info = call_redis(server_->port(), {"INFO", "server"}).text;
+    if (info.find("valkey_version") != info.npos) GTEST_SKIP() << "Valkey goes on by itself between two looks";
+    ASSERT_EQ(call_redis(server_->port(), {"TIME"}).items.at(1).text, std::to_string(kNow % 1'000'000))
+        << "this redis-server is not told the time by us";
+    for (auto& node : nodes_) node = std::make_unique<Node>("redis://" + server_->address());
+    settle(kNow);
+  }
+
+  // Begins anew at any time: every node has heard what time it is there.
+  void settle(std::int64_t now_us) {
+    time_.set(now_us);
+    const Limit limit = limit_of("1/s burst 1000000", Algorithm::token_bucket);
+    const Charge peek{"warm", &limit, 0};
+    for (auto& node : nodes_) {
+      bool is_strict = false;
+      for (int i = 0; i < 2'000 && !is_strict; ++i) {
+        const auto verdict = node->limiter->check_all({&peek, 1});
+        is_strict = verdict && verdict->decisions[0].made == MadeBy::strict;
+        if (!is_strict) std::this_thread::sleep_for(std::chrono::milliseconds{5});
+      }
+      ASSERT_TRUE(is_strict);
+    }
+  }
+
+  SharedTime time_;
+  std::unique_ptr<RedisServer> server_;
+  std::array<std::unique_ptr<Node>, kNodes> nodes_;
+
+ public:
+  // Asks the nodes by turns; an answer that is not Redis's is told by its limit.
+  Limiter& at(std::int64_t now_us) {
+    time_.set(now_us);
+    return *nodes_[turn_++ % kNodes]->limiter;
+  }
+  static Decision strict(const Result<Decision>& decision) {
+    if (!decision || decision->made != MadeBy::strict) return {.limit = -1};
+    Decision out = *decision;
+    out.made = MadeBy::here;  // as the oracle calls it
+    return out;
+  }
+  std::string next_key() { return "key " + std::to_string(++keys_); }
+
+ private:
+  std::size_t turn_ = 0, keys_ = 0;
+};
+
+// One key, as the tests of engines know it.
+class FleetEngine final : public Engine {
+ public:
+  FleetEngine(FleetByClock& fleet, const Limit& limit) : fleet_(fleet), key_(fleet.next_key()), limit_(limit) {}
+  std::string_view name() const override { return "fleet"; }
+  std::unique_ptr<Engine> clone() const override { return nullptr; }
+  void change(const Limit& limit) override { limit_ = limit; }
+  Decision check(std::int64_t now, std::int64_t cost) override {
+    const Charge charge{key_, &limit_, cost};
+    const auto verdict = fleet_.at(now).check_all({&charge, 1});
+    return verdict ? FleetByClock::strict(verdict->decisions[0]) : Decision{.limit = -1};
+  }
+  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
+    Limiter& node = fleet_.at(now);
+    return FleetByClock::strict(cost == 0 ? node.peek(key_, limit_) : node.acquire(key_, id, limit_, cost));
+  }
+  bool release(std::int64_t now, std::string_view id) override {
+    const auto held = fleet_.at(now).release(key_, id);
+    return held && *held;
+  }
+
+ private:
+  FleetByClock& fleet_;
+  const std::string key_;
+  Limit limit_;
+};
+
+// The same, as scenarios know it.
+class FleetPlayer final : public scenario::Engine {
+ public:
+  FleetPlayer(FleetByClock& fleet, const Quota& quota) : engine_(fleet, compile(quota).value()) {}
+  Result<Decision> check(std::int64_t now, std::int64_t cost) override { return engine_.check(now, cost); }
+  Result<Decision> acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
+    return engine_.acquire(now, id, cost);
+  }
+  Result<bool> release(std::int64_t now, std::string_view id) override { return engine_.release(now, id); }
+  Result<void> change(const Quota& quota) override {
+    auto limit = compile(quota);
+    if (!limit) return fail(limit.error());
+    engine_.change(*limit);
+    return {};
+  }
+
+ private:
+  FleetEngine engine_;
+};
+
+TEST_F(FleetByClock, PlaysEveryScenario) {
+  std::size_t played = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(WEIR_SOURCE_DIR "/tests/scenarios")) {
+    std::ifstream file(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const auto scenarios = scenario::parse_scenarios(text, entry.path().filename().string());
+    ASSERT_TRUE(scenarios) << scenarios.error().message;
+    for (const scenario::Scenario& one : *scenarios) {
+      const auto first = std::ranges::find_if(one.lines, [](const auto& line) { return line.now_us > 0; });
+      ASSERT_NO_FATAL_FAILURE(settle(first == one.lines.end() ? 0 : first->now_us));
+      FleetPlayer player(*this, one.quota);
+      for (const scenario::Failure& failure : scenario::play(one, player)) ADD_FAILURE() << failure.message;
+      ++played;
+    }
+  }
+  EXPECT_GT(played, 50u);
+}
+
+// Load on all nodes at once, three times what the limit lets through, and the same on one limiter of this process.
+class FleetUnderLoad : public FleetByClock {
+ protected:
+  void go_to(std::int64_t now_us) {
+    time_.set(now_us);
+    clock_->set(Micros{now_us});
+  }
+  // Of each node's `work`, all that was told, in order of size: who came first does not matter.
+  std::vector<std::int64_t> on_nodes(
+      const std::function<void(std::size_t, Limiter&, std::vector<std::int64_t>&)>& work) {
+    std::array<std::vector<std::int64_t>, kNodes> told;
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < kNodes; ++i) threads.emplace_back([&, i] { work(i, *nodes_[i]->limiter, told[i]); });
+    for (std::thread& thread : threads) thread.join();
+    return sorted(told);
+  }
+  std::vector<std::int64_t> on_one(const std::function<void(std::size_t, Limiter&, std::vector<std::int64_t>&)>& work) {
+    std::array<std::vector<std::int64_t>, kNodes> told;
+    for (std::size_t i = 0; i < kNodes; ++i) work(i, one_, told[i]);
+    return sorted(told);
+  }
+  static std::vector<std::int64_t> sorted(const std::array<std::vector<std::int64_t>, kNodes>& told) {
+    std::vector<std::int64_t> all;
+    for (const auto& some : told) all.insert(all.end(), some.begin(), some.end());
+    std::ranges::sort(all);
+    return all;
+  }
+  // What was admitted, by its delay; what was denied, as -1; what Redis did not say, as -2.
+  static std::int64_t word_for(const Result<Decision>& decision) {
+    if (!decision || (decision->made != MadeBy::strict && decision->made != MadeBy::here)) return -2;
+    return decision->allowed ? decision->delay.count() : -1;
+  }
+
+  const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
+  Limiter one_{LimiterOptions{.clock = clock_, .keys = 1'000}};
+};
+
+TEST_F(FleetUnderLoad, AdmitsWhatOneLimiterDoes) {
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("30/minute", algorithm);
+    const Charge charge{"load", &limit};
+    std::int64_t admitted = 0;
+    for (std::int64_t step = 0; step < 15; ++step) {  // more than two windows, three times the rate
+      go_to(kNow + step * 10'000'000 + step * step * 1'234);
+      const auto work = [&](std::size_t, Limiter& limiter, std::vector<std::int64_t>& told) {
+        for (int i = 0; i < 5; ++i) {
+          const auto verdict = limiter.check_all({&charge, 1});
+          told.push_back(verdict ? word_for(verdict->decisions[0]) : -2);
+        }
+      };
+      const auto by_fleet = on_nodes(work), by_one = on_one(work);
+      ASSERT_EQ(by_fleet, by_one) << to_string(algorithm) << ", step " << step;
+      admitted += std::ranges::count_if(by_fleet, [](std::int64_t word) { return word >= 0; });
+    }
+    EXPECT_GT(admitted, 60) << to_string(algorithm);
+    EXPECT_LT(admitted, 150) << to_string(algorithm);
+    ASSERT_NO_FATAL_FAILURE(settle(kNow));
+  }
+}
+
+TEST_F(FleetUnderLoad, ReservesWhatOneLimiterDoesAndSettlesElsewhere) {
+  for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::token_bucket}) {
+    const Limit limit = limit_of("30/minute", algorithm);
+    for (std::int64_t step = 0; step < 8; ++step) {
+      go_to(kNow + step * 10'000'000);
+      const Charge most{"reserved", &limit, 3}, actual{"reserved", &limit, 1};
+      const auto id = [&](std::size_t node, int i) {
+        return std::string(to_string(algorithm)) + std::to_string(step) + "-" + std::to_string(node) + "-" +
+               std::to_string(i);
+      };
+      const auto reserve = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
+        for (int i = 0; i < 5; ++i) {
+          const auto reserved = limiter.reserve({&most, 1}, {.id = id(node, i)});
+          told.push_back(reserved ? word_for(reserved->verdict.decisions[0]) : -2);
+        }
+      };
+      const auto settle_next = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
+        for (int i = 0; i < 5; ++i) {
+          const auto settled = limiter.commit(id((node + 1) % kNodes, i), {&actual, 1});
+          told.push_back(settled ? 1 : 0);
+        }
+      };
+      ASSERT_EQ(on_nodes(reserve), on_one(reserve)) << to_string(algorithm) << ", step " << step;
+      ASSERT_EQ(on_nodes(settle_next), on_one(settle_next)) << to_string(algorithm) << ", step " << step;
+      const Charge peek{"reserved", &limit, 0};
+      const auto left = nodes_[0]->limiter->check_all({&peek, 1}), expected = one_.check_all({&peek, 1});
+      ASSERT_TRUE(left && expected);
+      ASSERT_EQ(strict(left->decisions[0]), expected->decisions[0]) << to_string(algorithm) << ", step " << step;
+    }
+    ASSERT_NO_FATAL_FAILURE(settle(kNow));
+  }
+}
+
+TEST_F(FleetUnderLoad, HoldsAsManyPermitsInFlightAsOneLimiterDoes) {
+  const Limit limit = compile("20 concurrent for 30s").value();
+  for (std::int64_t step = 0; step < 9; ++step) {
+    go_to(kNow + step * 11'000'000);
+    const auto id = [&](std::size_t node, int i) {
+      return std::to_string(step) + "-" + std::to_string(node) + "-" + std::to_string(i);
+    };
+    const auto acquire = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
+      for (int i = 0; i < 20; ++i) told.push_back(word_for(limiter.acquire("held", id(node, i), limit)));
+    };
+    // Those of the next node, whoever was let in. In every second step nobody does, and they lapse.
+    const auto release_all = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
+      std::int64_t count = 0;
+      for (int i = 0; i < 20; ++i) count += limiter.release("held", id((node + 1) % kNodes, i)).value() ? 1 : 0;
+      told.push_back(count);
+    };
+    ASSERT_EQ(on_nodes(acquire), on_one(acquire)) << "step " << step;
+    if (step % 2 == 1) continue;
+    const auto by_fleet = on_nodes(release_all), by_one = on_one(release_all);
+    ASSERT_EQ(by_fleet[0] + by_fleet[1] + by_fleet[2], by_one[0] + by_one[1] + by_one[2]) << "step " << step;
+    ASSERT_EQ(strict(nodes_[1]->limiter->peek("held", limit)).remaining, one_.peek("held", limit)->remaining);
+  }
+}
+
+// PR8: in process as in Redis, through all that lies between.
+class FleetTraces : public FleetByClock {
+ protected:
+  void play(std::uint64_t traces, std::size_t ops) {
+    const std::uint64_t seed = base_seed();
+    for (std::uint64_t i = 0; i < traces; ++i) {
+      const Algorithm algorithm = kAlgorithms[i % std::size(kAlgorithms)];
+      const bool is_of_calendar = algorithm == Algorithm::fixed_window && i % 2 == 1;
+      const Trace trace = is_of_calendar ? random_calendar_trace(seed + i, ops, Time::forward)
+                                         : random_trace(algorithm, seed + i, ops, Time::forward);
+      ASSERT_NO_FATAL_FAILURE(settle(trace.ops.front().now));
+      FleetEngine engine(*this, trace.limits.front());
+      const auto wrong = replay(trace, engine);
+      ASSERT_FALSE(wrong) << *wrong;
+    }
+  }
+};
+
+TEST_F(FleetTraces, AnswersLikeTheOracle) { play(70, 200); }
+
+class FleetTracesLong : public FleetTraces {};
+TEST_F(FleetTracesLong, AnswersLikeTheOracleOnAMillionRequests) { play(200, 5'000); }
+
+}  // namespace
+}  // namespace weir::test
