@@ -286,6 +286,29 @@ TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
   EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->allowed; }));
 }
 
+// A request that one of its limits denies for sure is denied without asking, and told what the others last had left.
+TEST_F(Fleet, RemembersDenialsOfSeveralLimits) {
+  Node node(url());
+  ASSERT_NO_FATAL_FAILURE(until_strict(node));
+  const Limit narrow = limit_of("2/hour", Algorithm::token_bucket), wide = limit_of("9/hour", Algorithm::sliding_window);
+  const Charge charges[] = {{"n", &narrow}, {"w", &wide}};
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(node.limiter->check_all(charges)->allowed);
+  ASSERT_TRUE(until([&] { return node.limiter->check_all(charges)->decisions[0].made == MadeBy::cached; }));
+  const auto verdict = node.limiter->check_all(charges);
+  EXPECT_FALSE(verdict->allowed);
+  EXPECT_EQ(verdict->binding, 0u);
+  EXPECT_EQ(verdict->decisions[0].made, MadeBy::cached);
+  EXPECT_FALSE(verdict->decisions[0].allowed);
+  EXPECT_GT(verdict->decisions[0].retry_after.count(), 0);
+  EXPECT_TRUE(verdict->decisions[1].allowed);
+  EXPECT_EQ(verdict->decisions[1].remaining, 7);
+  EXPECT_EQ(node.limiter->peek("w", wide)->remaining, 7) << "nothing was charged";
+  const Charge others[] = {{"n", &narrow}, {"unknown", &wide}};
+  EXPECT_EQ(node.limiter->check_all(others)->decisions[0].made, MadeBy::strict) << "of one nothing is known";
+  EXPECT_TRUE(node.limiter->reset("n").value());
+  EXPECT_TRUE(node.limiter->check_all(charges)->allowed);
+}
+
 class FleetOnCluster : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -2,8 +2,7 @@
 // node of a fleet is asked, it answers what the oracle does, to the microsecond.
 //
 // The server's own gettimeofday() is replaced (preload/redis_clock.cc), so keys expire by that clock, too. What nodes
-// remember of denials goes by the clock of the machine, so requests are sent as check_all(), which asks nobody's
-// memory; tests/fleet_nodes_test.cc has that.
+// remember of denials goes by the clock of the machine, so they do not; tests/fleet_nodes_test.cc has that.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -66,6 +65,7 @@ class SharedTime {
 struct Node {
   explicit Node(const std::string& url) {
     FleetStoreOptions options{.target = redis::parse_url(url).value()};
+    options.remembers_denials = false;
     options.lane.deadline = Micros{20'000'000};  // machines that run tests are busy
     options.lane.client.silence = Micros{20'000'000};
     store = std::make_shared<FleetStore>(options);

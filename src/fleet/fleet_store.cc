@@ -132,9 +132,27 @@ void FleetStore::run(std::span<Question> questions) {
 std::string FleetStore::name_of(const Charge& charge) const { return redis_name(options_.lane.prefix, charge); }
 
 std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros now) {
+  if (!options_.remembers_denials) return {};
   auto denial = memory_.denial(name_of(charge), *charge.limit, charge.cost, now);
   if (denial) denial->made = MadeBy::cached;
   return denial;
+}
+
+// One of its limits denies it for sure; what the others have left is told as it was last heard, since a denied request
+// is charged nothing.
+std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges, Micros now) {
+  Verdict verdict;
+  bool is_denied = false;
+  for (const Charge& charge : charges) {
+    if (charge.limit->algorithm == Algorithm::concurrency || charge.cost < 0) return {};
+    auto decision = known_denial(charge, now);
+    is_denied = is_denied || decision;
+    if (!decision) decision = memory_.guess(name_of(charge), *charge.limit, charge.cost, now);
+    if (!decision) return {};
+    decision->made = MadeBy::cached;
+    verdict.decisions.push_back(*decision);
+  }
+  return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
 }
 
 void FleetStore::note(const Charge& charge, const Decision& decision, Micros now) {
@@ -211,6 +229,12 @@ bool FleetStore::is_apart(std::span<const Charge> charges) const {
 }
 
 Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
+  if (what == What::charge) {
+    if (auto denial = known_denial(charges, redis::steady_now())) {
+      counts_.cached.fetch_add(1, std::memory_order_relaxed);
+      return *std::move(denial);
+    }
+  }
   if (is_apart(charges)) return Apart(*this).ask(what, charges, id, lasts);
   return ask_one(what, charges, id, lasts);
 }

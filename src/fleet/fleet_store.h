@@ -33,6 +33,7 @@ struct FleetStoreOptions {
   redis::Target target{};
   LaneOptions lane{};
   std::size_t memory_keys = 65'536;  // of which is remembered what Redis said
+  bool remembers_denials = true;     // until they can change
   std::size_t owed_keys = 100'000;   // that can be owed to it
   KeeperOptions keeper{};            // an empty id: a random one
   LaneTotals::OnChange on_change{};  // told when Redis cannot be asked, and when it can again
@@ -84,6 +85,7 @@ class FleetStore final : public SharedStore {
   void run(std::span<Question> questions);
   std::string name_of(const Charge& charge) const;
   std::optional<Decision> known_denial(const Charge& charge, Micros now);
+  std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
   void note(const Charge& charge, const Decision& decision, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);

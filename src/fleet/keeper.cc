@@ -51,7 +51,9 @@ constexpr std::string_view kEverything = "*";
 }  // namespace
 
 Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake)
-    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local), log_(commands_, std::move(wake)) {}
+    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local), log_(commands_, std::move(wake)) {
+  says_ = options_.says;
+}
 
 Keeper::~Keeper() = default;
 

@@ -36,7 +36,8 @@ struct FleetNode {
 };
 
 struct KeeperOptions {
-  std::string id{};  // no other node's
+  std::string id{};                     // no other node's
+  std::function<std::string()> says{};  // see Keeper::set_says()
   Micros beat{1'000'000};
   Micros believed{5'000'000};  // so long after it was last heard of a node counts
 };

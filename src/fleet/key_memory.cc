@@ -55,6 +55,21 @@ std::optional<Decision> KeyMemory::denial(std::string_view name, const Limit& li
                   .reset_after = std::max(Micros{0}, entry->reset_at - now)};
 }
 
+std::optional<Decision> KeyMemory::guess(std::string_view name, const Limit& limit, std::int64_t cost, Micros now) {
+  const std::uint64_t mark = mark_of(name);
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  const Entry* const entry = find(sets_[set], mark);
+  if (entry == nullptr || entry->limit != print_of(limit)) return {};
+  const bool is_full = entry->reset_at <= now;
+  const std::int64_t remaining = is_full ? limit.capacity : entry->remaining;
+  if (cost > remaining) return {};
+  return Decision{.allowed = true,
+                  .limit = limit.capacity,
+                  .remaining = remaining,
+                  .reset_after = is_full ? Micros{0} : entry->reset_at - now};
+}
+
 void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision,
                      Micros now) {
   const std::uint64_t mark = mark_of(name);
@@ -65,13 +80,19 @@ void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cos
     entry = &make_room(sets_[set]);
     *entry = {.mark = mark};
   }
-  entry->limit = print_of(limit);
+  const std::uint32_t print = print_of(limit);
+  const bool is_same = entry->limit == print;
+  entry->limit = print;
   entry->is_seeded = false;
   entry->remaining = decision.remaining;
   entry->reset_at = now + decision.reset_after;
   const bool is_kept = !decision.allowed && cost == 1 && decision.remaining == 0 && decision.retry_after != kNever &&
                        decision.retry_after >= kDenialMin;
-  entry->denied_until = is_kept ? now + decision.retry_after : Micros{0};
+  if (is_kept) {
+    entry->denied_until = now + decision.retry_after;
+  } else if (!is_same || decision.allowed || decision.remaining > 0) {  // else a larger cost was denied, as one would be
+    entry->denied_until = Micros{0};
+  }
 }
 
 std::optional<Said> KeyMemory::seed(std::string_view name, const Limit& limit) {

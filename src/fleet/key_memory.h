@@ -41,6 +41,12 @@ class KeyMemory {
   // What a request of this cost is told if it is denied for sure.
   std::optional<Decision> denial(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
 
+  // guess()
+  //
+  // What was last said of a key, for a request that others deny: it is not charged to it. Nothing if it is not known, or
+  // would deny, too, for a time that is not known.
+  std::optional<Decision> guess(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
+
   // note()
   //
   // What a strict decision said. Another node may have heard more, or less, since.

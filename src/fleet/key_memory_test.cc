@@ -59,6 +59,27 @@ TEST_F(Memory, KeepsNoDenialThatNeverEndsOrEndsAtOnce) {
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 10 * kSecond));
 }
 
+TEST_F(Memory, KeepsADenialWhenMoreIsDenied) {
+  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  memory_.note("k", limit_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
+  EXPECT_EQ(memory_.denial("k", limit_, 1, 12 * kSecond)->retry_after, kSecond);
+  memory_.note("k", other_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
+  EXPECT_FALSE(memory_.denial("k", other_, 1, 12 * kSecond)) << "that was under another limit";
+}
+
+TEST_F(Memory, GuessesWhatIsLeft) {
+  memory_.note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
+  const auto guess = memory_.guess("k", limit_, 1, 10 * kSecond);
+  ASSERT_TRUE(guess);
+  EXPECT_TRUE(guess->allowed);
+  EXPECT_EQ(guess->remaining, 3);
+  EXPECT_EQ(guess->reset_after, kSecond);
+  EXPECT_EQ(memory_.guess("k", limit_, 1, 11 * kSecond)->remaining, 5) << "it is full again";
+  EXPECT_FALSE(memory_.guess("k", limit_, 4, 10 * kSecond)) << "how long it would wait is not known";
+  EXPECT_FALSE(memory_.guess("k", other_, 1, 10 * kSecond));
+  EXPECT_FALSE(memory_.guess("nobody", limit_, 1, 10 * kSecond));
+}
+
 TEST_F(Memory, TellsWhatWasLeftOnce) {
   memory_.note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
   EXPECT_FALSE(memory_.seed("k", other_));

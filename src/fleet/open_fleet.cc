@@ -55,6 +55,7 @@ FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
   FleetStoreOptions out{.target = std::move(target), .memory_keys = options.remembered_keys};
   out.lane.prefix = std::move(options.prefix);
   out.lane.deadline = options.deadline;
+  if (!options.says.empty()) out.keeper.says = [says = std::move(options.says)] { return says; };
   if (options.log) {
     out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }
@@ -68,10 +69,7 @@ Result<Fleet> open_fleet(FleetOptions options) noexcept {
     if (auto wrong = refuse_options(options)) return fail(*std::move(wrong));
     auto target = redis::parse_url(options.url);
     if (!target) return fail(std::move(target.error()));
-    std::string says = std::move(options.says);
-    auto store = std::make_shared<FleetStore>(store_options(std::move(options), *std::move(target)));
-    if (!says.empty()) store->keeper().set_says([says = std::move(says)] { return says; });
-    return Fleet(std::move(store));
+    return Fleet(std::make_shared<FleetStore>(store_options(std::move(options), *std::move(target))));
   } catch (const std::exception&) {
     return fail(ErrorCode::exhausted, "out of memory, or of threads");
   }
