@@ -10,7 +10,7 @@
 
 #include "kit/parts.h"
 #include "kit/report.h"
-#include "server/process.h"
+#include "kit/process.h"
 #include "server/servers.h"
 #include "server/subject.h"
 #include "weir/clock.h"

@@ -6,7 +6,7 @@
 
 #include "kit/machine.h"
 #include "kit/rounds.h"
-#include "server/process.h"
+#include "kit/process.h"
 
 namespace weir::bench {
 namespace {
