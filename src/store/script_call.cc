@@ -159,6 +159,18 @@ bool ScriptCall::add(ScriptRequest& request) {
   return true;
 }
 
+// Its terms, which are sent once however many keys have them: the last that were named are the likeliest.
+void ScriptCall::name_terms(const Key& key, std::int64_t now_us) {
+  std::size_t known = named_.size();
+  while (known > 0 && (named_[known - 1]->mark != key.mark || !is_same(named_[known - 1]->limit, key.limit))) --known;
+  if (known == 0) {
+    named_.push_back(&key);
+    known = named_.size();
+    append_terms(key, now_us);
+  }
+  numbers_.push_back(static_cast<char>(known));
+}
+
 void ScriptCall::append_terms(const Key& key, std::int64_t now_us) {
   terms_.push_back(key.mark);
   if (key.mark == kTicketMark || key.mark == kForgetMark) return;
@@ -237,6 +249,8 @@ void ScriptCall::append_item(const Item& item) {
 std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, std::int64_t now_us) {
   words_.clear();
   terms_.clear();
+  named_.clear();
+  numbers_.clear();
   asked_.clear();
   texts_.clear();
   count_ = std::to_string(keys_.size());
@@ -249,13 +263,11 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
       if ((key.mark == redis_mark(Algorithm::sliding_log) || key.mark == kForgetMark) != is_log) continue;
       key.number = ++number;
       words_.push_back(key.name);
-      append_terms(key, now_us);
+      name_terms(key, now_us);
     }
   }
   for (const Item& item : items_) append_item(item);
-  for (const std::string& argument : {std::cref(deadline_), std::cref(plain_), std::cref(terms_), std::cref(asked_)}) {
-    words_.push_back(argument);
-  }
+  words_.insert(words_.end(), {deadline_, plain_, terms_, numbers_, asked_});
   words_.insert(words_.end(), texts_.begin(), texts_.end());
   return words_;
 }
