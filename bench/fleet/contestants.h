@@ -32,7 +32,7 @@ struct Load {
 // A limiter, shared by Redis or not, whose calls wait on fibers.
 class Weir {
  public:
-  Weir(const redis::Target& target, std::size_t keys);
+  Weir(const redis::Target& target, std::size_t keys, Micros deadline = LaneOptions{}.deadline);
   explicit Weir(std::size_t keys);  // in memory only
   ~Weir();
 

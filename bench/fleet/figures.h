@@ -1,4 +1,6 @@
-// What a run has come to: checks, how long each took, what they cost Redis. Plain values; one thread.
+// What a run has come to: checks, how long each took, what they cost Redis; and the middle of several runs.
+//
+// Plain values; one thread.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +32,8 @@ class Times {
 };
 
 struct Figures {
-  double checks_per_second = 0;
-  double redis_us = 0;  // processor time of a check
+  double checks_per_second = 0;  // without those that Redis had no part in
+  double redis_us = 0;           // processor time of a check
   double p50_us = 0, p99_us = 0;
   double strict = 0, cached = 0, fallen = 0;  // parts of all; of ours only
 };
@@ -39,9 +41,8 @@ struct Figures {
 // The middle of each figure over all rounds.
 inline Figures median_of(std::vector<Figures> rounds) {
   Figures middle;
-  for (double Figures::*const field :
-       {&Figures::checks_per_second, &Figures::redis_us, &Figures::p50_us, &Figures::p99_us, &Figures::strict,
-        &Figures::cached, &Figures::fallen}) {
+  for (double Figures::*const field : {&Figures::checks_per_second, &Figures::redis_us, &Figures::p50_us,
+                                       &Figures::p99_us, &Figures::strict, &Figures::cached, &Figures::fallen}) {
     std::ranges::sort(rounds, {}, field);
     if (!rounds.empty()) middle.*field = rounds[rounds.size() / 2].*field;
   }

@@ -1,4 +1,5 @@
-// The others' side. See contestants.h.
+// The clients that people write first: a script a check, as fast as a plain one can be, or a counter that expires. See
+// contestants.h.
 #include <array>
 #include <fstream>
 #include <iterator>

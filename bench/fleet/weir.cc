@@ -37,7 +37,7 @@ class Weir::Counting {
     const double took = static_cast<double>((read_stopwatch() - begun_).count()) / 1e9;
     const auto all = static_cast<double>(times_.count());
     const auto part = [&](MadeBy made) { return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all; };
-    return {.checks_per_second = all / took,
+    return {.checks_per_second = all / took * (1 - part(MadeBy::local)),
             .p50_us = times_.quantile_ns(0.5) / 1e3,
             .p99_us = times_.quantile_ns(0.99) / 1e3,
             .strict = part(MadeBy::strict),
@@ -53,8 +53,9 @@ class Weir::Counting {
   std::array<std::uint64_t, 8> made_{};
 };
 
-Weir::Weir(const redis::Target& target, std::size_t keys) : fibers_({.most = kFibersMax}) {
+Weir::Weir(const redis::Target& target, std::size_t keys, Micros deadline) : fibers_({.most = kFibersMax}) {
   FleetStoreOptions options;
+  options.lane.deadline = deadline;
   options.target = target;
   store_ = std::make_shared<FleetStore>(options);
   limiter_ = std::make_unique<Limiter>(LimiterOptions{.keys = keys, .shared = store_});

@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "kit/machine.h"
-#include "kit/rounds.h"
 #include "kit/process.h"
+#include "kit/rounds.h"
 
 namespace weir::bench {
 namespace {

@@ -19,9 +19,9 @@
 --   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
 -- Answer: {now, -1} if it is late. Else now, 0, and for each request its ruling (1 allowed or found, 0 denied or not, 2
--- repeated, 3 missing; of r how many were allowed) and a decision for each charge, of r for each that was allowed and
--- one more if not all were, of k with what was reserved: allowed, remaining, retry_after (-1: never), reset_after,
--- delay.
+-- repeated, 3 missing) and a decision for each charge, of k with what was reserved: allowed, remaining, retry_after
+-- (-1: never), reset_after, delay. Of r how many were allowed, and for each of them remaining, reset_after, delay; and
+-- if not all were, of one more remaining, reset_after, retry_after.
 -- A state is a string: '1' and the kind, the limit it was written under, then the state, in doubles; it expires when it
 -- would decide like an absent one. A key must name its algorithm. For Redis 6.2 or later (SET PXAT).
 -- All of this runs anew in every call, and a function costs time when it is made: so what few calls need stands inside
@@ -336,16 +336,20 @@ local function keep(key, d) -- what was just decided
   changed[key], reset_of[key] = true, d[4]
 end
 
-local function repeated(at) -- by far the most
+local function charge_each(at) -- by far the most
   local times, key, cost
   times, key, cost, at = unpack_('<HHd', asked, at)
-  local place, taken = told + 1, 0
-  tell_number(0)
+  local step, place, taken = terms_of[key].kind.step, told + 1, 0
   if cost ~= 0 then touched[key] = true end
+  told = place
   while taken < times do
-    local d = terms_of[key].kind.step(key, cost)
-    tell(d)
-    if d[1] == 0 then break end
+    local d, n = step(key, cost), told
+    told = n + 3
+    if d[1] == 0 then
+      answer[n + 1], answer[n + 2], answer[n + 3] = d[2], d[4], d[3]
+      break
+    end
+    answer[n + 1], answer[n + 2], answer[n + 3] = d[2], d[4], d[5]
     if cost ~= 0 then keep(key, d) end
     taken = taken + 1
   end
@@ -540,7 +544,7 @@ at = 1
 while at <= #asked do
   local op = asked:sub(at, at)
   if op == 'r' then
-    at = repeated(at + 1)
+    at = charge_each(at + 1)
   else
     others = others or make_others()
     at = others[op](at + 1)
