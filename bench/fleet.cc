@@ -69,6 +69,7 @@ void add_contest(Report& report, const std::string& title, const Contest& found,
   report.add({"Redis's processor time of a check", found.weir.redis_us, "us", Rival{plain, found.plain.redis_us}});
   report.add({"half of the answers within", found.weir.p50_us, "us", Rival{plain, found.plain.p50_us}});
   report.add({"99 % of the answers within", found.weir.p99_us, "us", Rival{plain, found.plain.p99_us}});
+  report.add({"checks of one call", found.weir.per_call, ""});
   report.add({"denied without asking Redis", 100 * found.weir.cached, "%"});
 }
 

@@ -50,6 +50,7 @@ class Weir {
 
  private:
   class Counting;
+  LaneCounts counts() const;
   void turn(int wait_ms);
   void wait_until(MadeBy made, const Limit& limit);
 

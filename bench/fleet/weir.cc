@@ -21,7 +21,8 @@ std::chrono::nanoseconds seconds(double count) {
 // Of one run: what was asked, and how it was decided.
 class Weir::Counting {
  public:
-  Counting(Weir& weir, const Load& load) : weir_(weir), load_(load), begun_(read_stopwatch()) {}
+  Counting(Weir& weir, const Load& load)
+      : weir_(weir), load_(load), begun_(read_stopwatch()), before_(weir.counts()) {}
 
   void check(std::chrono::nanoseconds from) {
     KeyOrder::Room room;
@@ -40,15 +41,23 @@ class Weir::Counting {
     return {.checks_per_second = all / took * (1 - part(MadeBy::local)),
             .p50_us = times_.quantile_ns(0.5) / 1e3,
             .p99_us = times_.quantile_ns(0.99) / 1e3,
+            .per_call = per_call(),
             .strict = part(MadeBy::strict),
             .cached = part(MadeBy::cached),
             .fallen = part(MadeBy::local)};
   }
 
  private:
+  double per_call() const {
+    const LaneCounts after = weir_.counts();
+    const auto calls = static_cast<double>(after.calls - before_.calls);
+    return calls == 0 ? 0 : static_cast<double>(after.answered - before_.answered) / calls;
+  }
+
   Weir& weir_;
   const Load& load_;
   const std::chrono::nanoseconds begun_;
+  const LaneCounts before_;
   Times times_;
   std::array<std::uint64_t, 8> made_{};
 };
@@ -64,6 +73,8 @@ Weir::Weir(const redis::Target& target, std::size_t keys, Micros deadline) : fib
 
 Weir::Weir(std::size_t keys)
     : limiter_(std::make_unique<Limiter>(LimiterOptions{.keys = keys})), fibers_({.most = kFibersMax}) {}
+
+LaneCounts Weir::counts() const { return way_ == nullptr ? LaneCounts{} : way_->lane().counts(); }
 
 Weir::~Weir() {
   if (way_ != nullptr) way_->close();
