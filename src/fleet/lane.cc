@@ -16,6 +16,7 @@ constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on;
 constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent
 constexpr std::int64_t kCall = kScriptKeysMax;             // questions of a full call, if all keys are different
 constexpr std::int64_t kCallOfCluster = kCall / 8;
+constexpr std::size_t kHalvedMin = 32;
 constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only tells the time
 
 redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, std::vector<std::uint64_t>& lost) {
@@ -167,7 +168,8 @@ void Lane::flush(Micros now) {
   client_.flush(now_);
 }
 
-// As many calls as may be under way; what is left waits for the next answer.
+// As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves: the
+// server works on one while the answers of the other are read.
 void Lane::send_from(Place& place, int slot) {
   expire(place, now_ + kRetryMin);  // one that comes too late would make the whole call too late
   while (!place.waiting.empty() && place.calls < options_.calls_max) {
@@ -183,7 +185,9 @@ void Lane::send_from(Place& place, int slot) {
     call.slot = slot;
     call.sent = now_;
     Micros first = Micros::max(), last{0};
-    while (!place.waiting.empty()) {
+    const bool is_halved = place.calls == 0 && place.waiting.size() >= kHalvedMin;
+    const std::size_t most = is_halved ? place.waiting.size() / 2 : place.waiting.size();
+    while (call.asks.size() < most) {
       Ask& ask = *place.waiting.front();
       if ((ask.is_alone && !call.asks.empty()) || !call.script.add(ask.request)) break;
       place.waiting.pop_front();
