@@ -18,8 +18,8 @@ using namespace weir::bench;
 
 struct Scale {
   std::size_t keys = 1'000'000;
-  int rounds = 7;
-  double seconds = 2;  // of a round
+  int rounds = 5;
+  double seconds = 1.5;  // of a round
 };
 constexpr Scale kQuick{.keys = 1'000'000, .rounds = 3, .seconds = 0.7};
 
