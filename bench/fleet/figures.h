@@ -42,8 +42,9 @@ struct Figures {
 // The middle of each figure over all rounds.
 inline Figures median_of(std::vector<Figures> rounds) {
   Figures middle;
-  for (double Figures::*const field : {&Figures::checks_per_second, &Figures::redis_us, &Figures::p50_us,
-                                       &Figures::p99_us, &Figures::per_call, &Figures::strict, &Figures::cached, &Figures::fallen}) {
+  for (double Figures::*const field :
+       {&Figures::checks_per_second, &Figures::redis_us, &Figures::p50_us, &Figures::p99_us, &Figures::per_call,
+        &Figures::strict, &Figures::cached, &Figures::fallen}) {
     std::ranges::sort(rounds, {}, field);
     if (!rounds.empty()) middle.*field = rounds[rounds.size() / 2].*field;
   }

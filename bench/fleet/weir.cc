@@ -1,7 +1,7 @@
 // Weir's side. See contestants.h.
 #include <poll.h>
 
-#include <cstdio>
+#include <algorithm>
 
 #include "fleet/contestants.h"
 
@@ -21,8 +21,7 @@ std::chrono::nanoseconds seconds(double count) {
 // Of one run: what was asked, and how it was decided.
 class Weir::Counting {
  public:
-  Counting(Weir& weir, const Load& load)
-      : weir_(weir), load_(load), begun_(read_stopwatch()), before_(weir.counts()) {}
+  Counting(Weir& weir, const Load& load) : weir_(weir), load_(load), begun_(read_stopwatch()), before_(weir.counts()) {}
 
   void check(std::chrono::nanoseconds from) {
     KeyOrder::Room room;
@@ -36,7 +35,7 @@ class Weir::Counting {
 
   Figures figures() {
     const double took = static_cast<double>((read_stopwatch() - begun_).count()) / 1e9;
-    const auto all = static_cast<double>(times_.count());
+    const auto all = static_cast<double>(std::max<std::size_t>(1, times_.count()));
     const auto part = [&](MadeBy made) { return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all; };
     return {.checks_per_second = all / took * (1 - part(MadeBy::local)),
             .p50_us = times_.quantile_ns(0.5) / 1e3,

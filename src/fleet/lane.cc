@@ -168,8 +168,8 @@ void Lane::flush(Micros now) {
   client_.flush(now_);
 }
 
-// As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves: the
-// server works on one while the answers of the other are read.
+// As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves:
+// the server works on one while the answers of the other are read.
 void Lane::send_from(Place& place, int slot) {
   expire(place, now_ + kRetryMin);  // one that comes too late would make the whole call too late
   while (!place.waiting.empty() && place.calls < options_.calls_max) {
