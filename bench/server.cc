@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kit/parts.h"
+#include "kit/process.h"
 #include "kit/report.h"
-#include "server/process.h"
 #include "server/servers.h"
 #include "server/subject.h"
 #include "weir/clock.h"

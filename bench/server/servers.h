@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "server/process.h"
+#include "kit/process.h"
 
 namespace weir::bench {
 

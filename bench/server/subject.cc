@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "kit/machine.h"
+#include "kit/process.h"
 #include "kit/rounds.h"
-#include "server/process.h"
 
 namespace weir::bench {
 namespace {

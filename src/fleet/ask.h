@@ -45,6 +45,7 @@ struct Ask {
   ScriptRequest request{};
 
   int slot = -1;                // of a cluster
+  std::uint64_t server = 0;     // who has it, as the lane counts them
   Micros deadline{0};           // monotonic
   bool is_retried = false;      // after a refusal that taught the server's time
   bool is_alone = false;        // shares its call with nobody: one of those it was with is not understood

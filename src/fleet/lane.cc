@@ -13,15 +13,19 @@ namespace {
 
 constexpr char kProbeMark = '!';
 constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on; below are calls
-constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent again
-constexpr std::int64_t kLearnNothing = 1;                  // a deadline long past: the script only tells the time
+constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent
+constexpr std::int64_t kCall = kScriptKeysMax;             // questions of a full call, if all keys are different
+constexpr std::int64_t kCallOfCluster = kCall / 8;
+constexpr std::size_t kHalvedMin = 32;
+constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only tells the time
 
-redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, bool& has_lost, std::string& why) {
-  options.on_event = [told = std::move(options.on_event), &has_connected, &has_lost, &why](const redis::Event& event) {
+redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, std::vector<std::uint64_t>& lost,
+                                 std::string& why) {
+  options.on_event = [told = std::move(options.on_event), &has_connected, &lost, &why](const redis::Event& event) {
     if (event.kind == redis::Event::Kind::connected) has_connected = true;
     if (event.kind == redis::Event::Kind::lost) {
-      has_lost = true;
       why = event.text;
+      if (event.node != 0) lost.push_back(event.node);
     }
     if (told) told(event);
   };
@@ -44,7 +48,7 @@ std::uint64_t some_seed() {
 Lane::Lane(const redis::Target& target, LaneOptions options)
     : options_(std::move(options)),
       is_cluster_(target.layout == redis::Layout::cluster),
-      client_(target, with_events(options_.client, has_connected_, has_lost_, lost_why_)),
+      client_(target, with_events(options_.client, has_connected_, lost_, lost_why_)),
       script_(client_.add_script(std::string(redis_script()))) {
   client_.connect();
 }
@@ -132,14 +136,18 @@ bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
   ++counts_.asks;
   ask.asker = &asker;
   ask.slot = slot_of(subject_of(ask.charges[0].key));
-  if (is_closed_ || under_way_ >= options_.asks_max || is_open(ask.slot)) {
-    if (under_way_ >= options_.asks_max) ++counts_.crowded;
+  ask.server = server_of(ask.slot);
+  Server& to = server(ask.server);
+  const bool is_too_much = under_way_ >= options_.asks_max || is_crowded(to);
+  if (is_closed_ || is_too_much || to.breaker.is_open()) {
+    if (is_too_much) ++counts_.crowded;
     ++counts_.failed;
     ask.state = Ask::State::failed;
     return false;
   }
   ask.deadline = now_ + options_.deadline;
   ++under_way_;
+  ++to.asks;
   enqueue(ask);
   return true;
 }
@@ -152,6 +160,7 @@ void Lane::enqueue(Ask& ask) {
 
 void Lane::finish(Ask& ask, Ask::State state) {
   --under_way_;
+  --server(ask.server).asks;
   ask.state = state;
   ++(state == Ask::State::answered ? counts_.answered : state == Ask::State::failed ? counts_.failed : counts_.refused);
   ask.asker->on_done(ask);
@@ -182,8 +191,10 @@ void Lane::flush(Micros now) {
   client_.flush(now_);
 }
 
-// As many calls as may be under way; what is left waits for the next answer.
+// As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves:
+// the server works on one while the answers of the other are read.
 void Lane::send_from(Place& place, int slot) {
+  expire(place, now_ + kRetryMin);  // one that comes too late would make the whole call too late
   while (!place.waiting.empty() && place.calls < options_.calls_max) {
     if (free_calls_.empty()) {
       free_calls_.push_back(calls_.size());
@@ -197,7 +208,9 @@ void Lane::send_from(Place& place, int slot) {
     call.slot = slot;
     call.sent = now_;
     Micros first = Micros::max(), last{0};
-    while (!place.waiting.empty()) {
+    const bool is_halved = place.calls == 0 && place.waiting.size() >= kHalvedMin;
+    const std::size_t most = is_halved ? place.waiting.size() / 2 : place.waiting.size();
+    while (call.asks.size() < most) {
       Ask& ask = *place.waiting.front();
       if ((ask.is_alone && !call.asks.empty()) || !call.script.add(ask.request)) break;
       place.waiting.pop_front();
@@ -224,27 +237,26 @@ void Lane::send_from(Place& place, int slot) {
 void Lane::turn(Micros now) {
   now_ = std::max(now_, now);
   client_.turn(now_);
-  if (has_lost_) blame(lost_why_);
-  // Without its only connection, nobody need wait to find out. Of a cluster the others may be well.
-  if (std::exchange(has_lost_, false) && !is_cluster_) {
+  if (!lost_why_.empty()) blame(lost_why_);
+  // Without a connection, nobody need wait to find out. The other servers of a cluster may be well.
+  for (const std::uint64_t node : std::exchange(lost_, {})) {
+    if (is_cluster_ && !servers_.contains(node)) continue;  // it was never asked, so there is no key to probe it by
     change(
-        server(0), [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
+        server(is_cluster_ ? node : 0), [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
   }
-  expire();
+  lost_why_.clear();
+  for (const int slot : ready_) expire(places_[slot], now_);
   probe();
   tell();
 }
 
-// Those that were not even sent.
-void Lane::expire() {
-  for (const int slot : ready_) {
-    Place& place = places_[slot];
-    while (!place.waiting.empty() && place.waiting.front()->deadline <= now_) {
-      Ask& ask = *place.waiting.front();
-      place.waiting.pop_front();
-      ++counts_.timeouts;
-      finish(ask, Ask::State::failed);
-    }
+// Those that were not even sent, and have time until then at most.
+void Lane::expire(Place& place, Micros until) {
+  while (!place.waiting.empty() && place.waiting.front()->deadline <= until) {
+    Ask& ask = *place.waiting.front();
+    place.waiting.pop_front();
+    ++counts_.timeouts;
+    finish(ask, Ask::State::failed);
   }
 }
 
@@ -291,10 +303,24 @@ void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
   });
 }
 
-// The moment that the server speaks of lies between sending and now.
-void Lane::learn(Server& server, std::int64_t server_us, Micros sent) {
-  server.offset_us = server_us - (sent.count() + now_.count()) / 2;
+// learn()
+//
+// From an answer: the server's time, since the moment that it speaks of lies between sending and now; and its pace, by
+// sums of which a quarter is forgotten with every call. One that was not full says little of how long a full one takes:
+// it counts as if it had been, until there are so many questions that calls are. In a cluster they seldom are.
+void Lane::learn(Server& server, const Call& call) {
+  server.offset_us = call.script.now_us() - (call.sent.count() + now_.count()) / 2;
   server.has_offset = true;
+  const Micros busy = now_ - std::max(call.sent, std::exchange(server.heard_at, now_));
+  server.busy_us = server.busy_us * 3 / 4 + busy.count();
+  const auto asks = static_cast<std::int64_t>(call.asks.size());
+  server.answers = server.answers * 3 / 4 + std::max(asks, is_cluster_ ? kCallOfCluster : kCall);
+}
+
+// Whether what waits already would take it half of the time that a question has. A call may always be filled.
+bool Lane::is_crowded(const Server& server) const {
+  const auto asks = static_cast<std::int64_t>(server.asks);
+  return asks >= kCall && asks * server.busy_us > server.answers * (options_.deadline.count() / 2);
 }
 
 void Lane::read(Call& call, const redis::Reply& reply) {
@@ -307,7 +333,7 @@ void Lane::read(Call& call, const redis::Reply& reply) {
     }
     return;
   }
-  learn(from, call.script.now_us(), call.sent);
+  learn(from, call);
   change(from, [&](Breaker& breaker) { breaker.succeed(now_); });
   const bool is_late = *read == ScriptCall::Read::late;
   if (is_late) ++counts_.late;

@@ -9,9 +9,11 @@
 //   lane.give(ask);                 // its room is used again
 //
 // Questions for one place become one call of the script, up to its bounds, and only so many calls are under way: while
-// they are, the next questions gather. A breaker stands before every server; behind an open one nobody waits. Calls
-// carry a deadline in the server's own time, which is learnt from its answers, so that what comes too late charges
-// nothing. Belongs to one thread. Tested by lane_test.cc and tests/fleet_nodes_test.cc.
+// they are, the next questions gather. No more gather than the server can answer in half of the time that they have:
+// whoever comes when it has more to do than it can is refused at once, and the others do not wait in vain. A breaker
+// stands before every server; behind an open one, or without a connection, nobody waits. Calls carry a deadline in the
+// server's own time, which is learnt from its answers, so that what comes too late charges nothing. Belongs to one
+// thread. Tested by lane_test.cc and tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <array>
@@ -39,7 +41,8 @@ struct LaneOptions {
   std::size_t asks_max = 10'000;  // under way; beyond it, they fail at once
   std::size_t calls_max = 2;      // under way for one place
   BreakerOptions breaker{};
-  redis::ClientOptions client{};
+  // What is lost is dialled so often that a server that is back is asked within a second.
+  redis::ClientOptions client{.connect_timeout = Micros{500'000}, .backoff_most = Micros{400'000}};
   std::shared_ptr<LaneTotals> totals{};  // that it adds to; null: none
 };
 
@@ -92,6 +95,11 @@ class Lane final : private redis::Receiver {
     bool has_offset = false;
     std::int64_t offset_us = 0;  // of its clock to the monotonic one
     std::uint32_t tag = 0;       // of a key that it has, to be probed by
+    std::size_t asks = 0;        // waiting for it or under way
+    // How fast it answers: over the last calls, the time that it was busy with and the questions that it answered.
+    Micros heard_at{0};
+    std::int64_t busy_us = 0;
+    std::int64_t answers = 0;
   };
 
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
@@ -103,13 +111,14 @@ class Lane final : private redis::Receiver {
   void retry(Ask& ask);
   void send_from(Place& place, int slot);
   void finish(Ask& ask, Ask::State state);
-  void expire();
+  void expire(Place& place, Micros until);
   void probe();
   void tell();
   void blame(std::string_view why);
   std::uint64_t server_of(int slot) const;
   Server& server(std::uint64_t number);
-  void learn(Server& server, std::int64_t server_us, Micros sent);
+  void learn(Server& server, const Call& call);
+  bool is_crowded(const Server& server) const;
   template <class Change>
   void change(Server& server, Change change, std::string_view why = {});
 
@@ -125,10 +134,10 @@ class Lane final : private redis::Receiver {
   std::size_t under_way_ = 0;
   Micros now_{0};
   bool is_closed_ = false;
-  bool has_connected_ = false;  // since the last look: probes need not wait
-  bool has_lost_ = false;       // the same
-  LaneCounts counts_, told_;
+  bool has_connected_ = false;       // since the last look: probes need not wait
+  std::vector<std::uint64_t> lost_;  // the same: nodes
   std::string lost_why_;
+  LaneCounts counts_, told_;
   redis::Client client_;  // the last: what is under way when it ends is answered to all of the above
   const int script_;
 };

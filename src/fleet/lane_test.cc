@@ -6,10 +6,12 @@
 #include <poll.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "redis_fleet.h"
 #include "redis_server.h"
 #include "store/redis_key.h"
 
@@ -43,15 +45,17 @@ class LaneTest : public ::testing::Test, public Asker {
     ask.fill(what, {&charge, 1});
     if (!lane_->submit(ask, *this, redis::steady_now())) on_done(ask);
   }
+  // One look at what has come.
+  void look() {
+    lane_->flush(redis::steady_now());
+    pollfd watched{lane_->descriptor(), POLLIN, 0};
+    poll(&watched, 1, 1);
+    lane_->turn(redis::steady_now());
+  }
   // Until so many are done.
   void drive(std::size_t count, Micros most = Micros{5'000'000}) {
     const Micros end = redis::steady_now() + most;
-    while (states_.size() < count && redis::steady_now() < end) {
-      lane_->flush(redis::steady_now());
-      pollfd watched{lane_->descriptor(), POLLIN, 0};
-      poll(&watched, 1, 1);
-      lane_->turn(redis::steady_now());
-    }
+    while (states_.size() < count && redis::steady_now() < end) look();
     ASSERT_EQ(states_.size(), count);
   }
   void clear() {
@@ -122,12 +126,7 @@ TEST_F(LaneTest, GivesUpInTimeAndChargesNothingLate) {
   ask({.key = "k", .limit = &limit_});
   EXPECT_EQ(states_.size(), 1u) << "behind an open breaker nobody waits";
   server_->resume();
-  for (int i = 0; i < 3'000 && lane_->is_open(-1); ++i) {
-    lane_->flush(redis::steady_now());
-    pollfd watched{lane_->descriptor(), POLLIN, 0};
-    poll(&watched, 1, 1);
-    lane_->turn(redis::steady_now());
-  }
+  for (int i = 0; i < 3'000 && lane_->is_open(-1); ++i) look();
   EXPECT_FALSE(lane_->is_open(-1));
   open({.deadline = kPatient});
   clear();
@@ -154,6 +153,136 @@ TEST_F(LaneTest, FailsWhoeverWaitsWhenItIsClosed) {
   ask({.key = "k", .limit = &limit_});
   EXPECT_EQ(states_.back(), Ask::State::failed);
   server_->resume();
+}
+
+// By a clock of its own, a server that is slow for once and then is not.
+TEST_F(LaneTest, RefusesAtOnceWhatWouldWaitInVain) {
+  constexpr Micros kDeadline{10'000'000};
+  open({.deadline = kDeadline, .client = {.silence = 10 * kDeadline}});
+  warm_up();
+  constexpr int kCall = static_cast<int>(kScriptKeysMax);
+  Micros now = redis::steady_now();
+  const auto ask_many = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      const Charge charge{.key = key, .limit = &limit_};
+      Ask& ask = lane_->make();
+      ask.fill(What::charge, {&charge, 1});
+      if (!lane_->submit(ask, *this, now)) on_done(ask);
+    }
+    lane_->flush(now);
+  };
+  const auto wait_for = [&](std::size_t count, Micros took) {
+    now += took;
+    for (int i = 0; i < 5'000 && states_.size() < count; ++i) {
+      pollfd watched{lane_->descriptor(), POLLIN, 0};
+      poll(&watched, 1, 1);
+      lane_->turn(now);
+      lane_->flush(now);
+    }
+    ASSERT_EQ(states_.size(), count);
+  };
+  ask_many(kCall);
+  wait_for(kCall, kDeadline * 3 / 4);  // so a further call would be answered after three quarters of its time
+  EXPECT_EQ(lane_->counts().crowded, 0u);
+  clear();
+  ask_many(6 * kCall);
+  EXPECT_GE(lane_->counts().crowded, static_cast<std::uint64_t>(2 * kCall));
+  EXPECT_LE(lane_->counts().crowded, static_cast<std::uint64_t>(5 * kCall)) << "a call may always be filled";
+  EXPECT_FALSE(lane_->is_open(-1)) << "the server is well";
+  wait_for(6 * kCall, Micros{1'000});
+  for (int i = 0; i < 10; ++i) {
+    clear();
+    ask_many(kCall);
+    wait_for(kCall, Micros{1'000});
+  }
+  const std::uint64_t before = lane_->counts().crowded;
+  clear();
+  ask_many(6 * kCall);
+  EXPECT_EQ(lane_->counts().crowded, before) << "it is fast again";
+  wait_for(6 * kCall, Micros{1'000});
+}
+
+TEST_F(LaneTest, DialsOftenEnoughToBeBackWithinASecond) {
+  warm_up();
+  server_->kill();
+  Micros now = redis::steady_now();
+  const auto pass = [&](int tenths) {
+    for (int i = 0; i < tenths; ++i) lane_->turn(now += Micros{100'000});
+  };
+  pass(50);  // until every wait has grown
+  for (int i = 0; i < 50; ++i) {
+    const std::uint64_t before = lane_->client().counters().dials;
+    pass(6);
+    EXPECT_GT(lane_->client().counters().dials, before);
+  }
+}
+
+TEST_F(LaneTest, HearsOfALossOnceHoweverOftenItDials) {
+  int losses = 0;
+  LaneOptions options{.deadline = kPatient};
+  options.client.on_event = [&](const redis::Event& event) {
+    if (event.kind == redis::Event::Kind::lost) ++losses;
+  };
+  open(options);
+  warm_up();
+  server_->kill();
+  Micros now = redis::steady_now();
+  const std::uint64_t before = lane_->client().counters().dials;
+  for (int i = 0; i < 1'000 && lane_->client().counters().dials < before + 20; ++i) {
+    lane_->turn(now += Micros{100'000});
+  }
+  EXPECT_GE(lane_->client().counters().dials, before + 20);
+  EXPECT_TRUE(lane_->is_open(-1));
+  EXPECT_EQ(losses, 2) << "the connection, and that none can be made";
+}
+
+class LaneOnClusterTest : public LaneTest {
+ protected:
+  void SetUp() override {
+    auto cluster = test::RedisCluster::start();
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    cluster_ = *std::move(cluster);
+    const auto target = redis::parse_url("redis+cluster://" + cluster_->addresses());
+    lane_ = std::make_unique<Lane>(target.value(), LaneOptions{.deadline = kPatient});
+  }
+  // A key of each master, asked for until it is answered.
+  std::map<std::uint64_t, std::string> keys_of_masters() {
+    std::map<std::uint64_t, std::string> keys;
+    for (int i = 0; i < 1'000 && keys.size() < 3; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      clear();
+      ask({.key = key, .limit = &limit_});
+      drive(1);
+      if (states_.back() == Ask::State::answered) keys.emplace(lane_->client().owner_of(lane_->slot_of(key)), key);
+    }
+    clear();
+    return keys;
+  }
+  std::unique_ptr<test::RedisCluster> cluster_;
+};
+
+TEST_F(LaneOnClusterTest, ALostServerIsNotAskedAndTheOthersAre) {
+  const auto keys = keys_of_masters();
+  ASSERT_EQ(keys.size(), 3u);
+  const std::uint64_t failed = lane_->counts().failed;
+  cluster_->master(0).kill();
+  for (int i = 0; i < 3'000 && !lane_->is_any_open(); ++i) look();
+  EXPECT_EQ(lane_->counts().failed, failed) << "nobody had to wait to find out";
+  int open = 0;
+  for (const auto& [owner, key] : keys) {
+    clear();
+    if (lane_->is_open(lane_->slot_of(key))) {
+      ++open;
+      ask({.key = key, .limit = &limit_});
+      EXPECT_EQ(states_.size(), 1u) << "done at once";
+    } else {
+      ask({.key = key, .limit = &limit_});
+      drive(1);
+      EXPECT_EQ(states_[0], Ask::State::answered);
+    }
+  }
+  EXPECT_EQ(open, 1);
 }
 
 }  // namespace

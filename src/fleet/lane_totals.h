@@ -26,7 +26,7 @@ struct LaneCounts {
   std::uint64_t refused = 0;   // asks: the server said no to the question itself
   std::uint64_t timeouts = 0;  // asks
   std::uint64_t late = 0;      // calls that the script refused
-  std::uint64_t crowded = 0;   // asks that found no room
+  std::uint64_t crowded = 0;   // asks that found no room, or too many before them
   std::uint64_t openings = 0;  // of the breaker
   std::uint64_t connects = 0;  // to a server of Redis
 

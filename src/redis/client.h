@@ -82,12 +82,13 @@ enum class Sent : std::uint8_t { accepted, answered };
 struct Event {
   enum class Kind : std::uint8_t {
     connected,  // and greeted: commands pass
-    lost,       // or could not be made; the text says why
+    lost,       // or could not be made; the text says why, and only what is new is told
     moved,      // the master is another, or the cluster's map has changed
   };
   Kind kind = Kind::connected;
   std::string address{};
   std::string text{};
+  std::uint64_t node = 0;  // by the number that owner_of() gives; 0: none that has slots or data, such as a sentinel
 };
 
 struct ClientOptions {
@@ -108,6 +109,7 @@ struct ClientOptions {
 struct Counters {
   std::uint64_t dials = 0;
   std::uint64_t connects = 0;  // dials that came to a greeted connection
+  std::uint64_t failures = 0;  // dials that did not
   std::uint64_t lost = 0;      // connections, once greeted
   std::uint64_t commands = 0;
   std::uint64_t replies = 0;       // that somebody awaited

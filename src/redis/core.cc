@@ -86,8 +86,9 @@ Node* Core::node_of_id(std::uint64_t id) {
   return nullptr;
 }
 
-void Core::tell(Event::Kind kind, const std::string& address, const std::string& text) const {
-  if (shared_.options.on_event) shared_.options.on_event({kind, address, text});
+void Core::tell(Event::Kind kind, const std::string& address, const std::string& text, const Node* node) const {
+  const bool has_data = node != nullptr && node->role() != NodeRole::sentinel;
+  if (shared_.options.on_event) shared_.options.on_event({kind, address, text, has_data ? node->id() : 0});
 }
 
 void Core::answer(const Pending& entry, FaultKind kind, std::string_view text, bool was_sent) const {
@@ -265,10 +266,10 @@ void Core::on_dial_due(Node& node) {
   node.dial(node.endpoint());
 }
 
-void Core::on_ready(Node& node) { tell(Event::Kind::connected, to_string(node.endpoint()), ""); }
+void Core::on_ready(Node& node) { tell(Event::Kind::connected, to_string(node.endpoint()), "", &node); }
 
 void Core::on_lost(Node& node, const std::string& why) {
-  tell(Event::Kind::lost, to_string(node.endpoint()), why);
+  if (node.has_news()) tell(Event::Kind::lost, to_string(node.endpoint()), why, &node);
   if (is_cluster()) {
     node.drop_channels();  // another node will do
     ask_for_refresh();

@@ -64,7 +64,7 @@ class Core final : private NodeHost, private Receiver {
   Node* node_of_id(std::uint64_t id);
   Node* route(int slot);
   void handle_events();
-  void tell(Event::Kind kind, const std::string& address, const std::string& text) const;
+  void tell(Event::Kind kind, const std::string& address, const std::string& text, const Node* node = nullptr) const;
   void answer(const Pending& entry, FaultKind kind, std::string_view text, bool was_sent) const;
   void reconnect_once(Node& node);
   void tend_subscriptions();

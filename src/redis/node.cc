@@ -191,12 +191,14 @@ bool Node::is_hopeless(Micros deadline) const {
 void Node::lose(Failure failure) {
   const bool was_ready = state_ == State::ready;
   const bool was_good = is_proven_ || (was_ready && shared_.now - ready_since_ >= kProvenAfter);
-  if (was_ready) ++shared_.counters.lost;
+  ++(was_ready ? shared_.counters.lost : shared_.counters.failures);
   is_lost_ = true;
   wire_.close();
+  const std::string known = has_failed_ ? last_failure_.text : std::string();
   last_failure_ = std::move(failure);
   if (!hello_refusal_.empty()) last_failure_.text += ", after HELLO was answered: " + std::exchange(hello_refusal_, {});
   last_failure_.text = to_string(endpoint_) + ": " + last_failure_.text;
+  has_news_ = last_failure_.text != known;
   has_failed_ = true;
   state_ = State::idle;
   is_retiring_ = is_proven_ = false;

@@ -81,6 +81,8 @@ class Node {
   void set_role(NodeRole role) { role_ = role; }
   bool is_ready() const { return state_ == State::ready; }
   bool is_down() const { return has_failed_ && state_ != State::ready; }
+  // Whether the last failure is another than the one before, with a connection between them or another reason.
+  bool has_news() const { return has_news_; }
   std::size_t in_flight() const { return queue_.size() + backlog_.size(); }
 
   // Puts a command behind the others; false: it was answered at once.
@@ -180,6 +182,7 @@ class Node {
   std::uint32_t watched_ = 0;  // what epoll was told
   Failure last_failure_;
   bool has_failed_ = false;    // the last dial, or the last connection
+  bool has_news_ = false;      // it failed otherwise than before
   bool is_kept_ = false;       // connected, though there be nothing to send
   bool has_password_ = false;  // it was greeted with one
   bool has_heard_ = false;     // anything on this connection

@@ -1,7 +1,8 @@
 -- Many requests over limits, decided inside Redis in their order: of each, all charges are taken or none is.
 --
 -- KEYS: each key once, the plain ones (all but logs) first. ARGV: a deadline in microseconds of this server's clock (0:
--- none); how many keys are plain; the terms of the keys; the requests; then texts. Terms are packed, little endian:
+-- none); how many keys are plain; terms, each once; for every key a byte, the number of its terms; the requests; then
+-- texts. Terms are packed, little endian:
 --   f  permits, period, phase                fixed_window
 --   f  permits, 0, calendar, the starts of the last and of this window, its end, the next one's end
 --   w  permits, period, 0                    sliding_window
@@ -18,479 +19,547 @@
 --   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
 -- Answer: {now, -1} if it is late. Else now, 0, and for each request its ruling (1 allowed or found, 0 denied or not, 2
--- repeated, 3 missing; of r how many were allowed) and a decision for each charge, of r for each that was allowed and
--- one more if not all were, of k with what was reserved: allowed, remaining, retry_after (-1: never), reset_after,
--- delay.
+-- repeated, 3 missing) and a decision for each charge, of k with what was reserved: allowed, remaining, retry_after
+-- (-1: never), reset_after, delay. Of r how many were allowed, and for each of them remaining, reset_after, delay; and
+-- if not all were, of one more remaining, reset_after, retry_after.
 -- A state is a string: '1' and the kind, the limit it was written under, then the state, in doubles; it expires when it
--- would decide like an absent one. A key must name its algorithm. For Redis 6.2 or later (SET PXAT). Tested by
--- script_test.cc and redis_script_test.cc.
+-- would decide like an absent one. A key must name its algorithm. For Redis 6.2 or later (SET PXAT).
+-- All of this runs anew in every call, and a function costs time when it is made: so what few calls need stands inside
+-- a function of its own. Tested by script_test.cc and redis_script_test.cc; `./dev bench fleet` measures it.
 local call, pack, unpack_ = redis.call, struct.pack, struct.unpack
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local deadline = tonumber(ARGV[1])
 if deadline > 0 and now > deadline then return {now, -1} end
 
+local expiries = {} -- keys of one limit often share theirs
 local function expiry(reset) -- in milliseconds, absolute: the moment from which the state may be forgotten
-  return string.format('%.0f', div_ceil(now + reset, 1000))
+  local at = div_ceil(now + reset, 1000)
+  local text = expiries[at]
+  if not text then
+    text = string.format('%.0f', at)
+    expiries[at] = text
+  end
+  return text
 end
 
--- Each kind offers prepare(c, raw): takes up the state, settles and converts it, or says no; step(c, cost): the
--- decision, and in c.next what keep(c) makes the state; undo(c, cost, at): takes a charge back; reset(c), write(c).
+-- Of every key, by its number: what is known of it and what has become of it. Not a table each: they would cost more
+-- than the arithmetic.
+local keys, terms_of, limit_of, state, next_state = KEYS, {}, {}, {}, {}
+local moved = {} -- taking it up has changed it
+local touched = {} -- by a request that may keep that
+local changed, reset_of = {}, {} -- it is to be written; when it is full again, if that is known
+local lasts_of, gone = {}, {} -- of tickets
+
+-- Each kind offers prepare(key, raw): takes up the state, settles and converts it, or says no; step(key, cost): the
+-- decision, and what keep(key) makes the state; undo(key, cost, at): takes a charge back; write(key, reset).
 --
--- States of two or three numbers. An undone charge gives back no more than is surely left of it.
-local function undo_window(s, limit, cost, at) -- a count of another window is gone by itself
-  if s[1] ~= fixed_window_at(limit, at) then return s end
-  return {s[1], s[2] > cost and s[2] - cost or 0}
-end
-local function undo_windows(s, limit, cost, at)
-  local window, previous, current = sliding_window_roll(s, limit[2], now)
-  local charged = div_floor(at, limit[2])
-  if window == charged then
-    current = current > cost and current - cost or 0
-  elseif window == charged + 1 then
-    previous = previous > cost and previous - cost or 0
-  end
-  return {window, previous, current}
-end
-local function undo_bucket(s, limit, cost, at) -- but for what has drained since: others may have had the use of that
-  local debt = bucket_debt(s, limit[2], now)
-  local rest = cost * limit[3] - (now - at) * limit[2]
-  if rest > debt then rest = debt end
-  if rest > 0 then debt = debt - rest end
-  return {now, debt}
-end
-local function pack_two(l, s) return pack('<ddddd', l[1], l[2], l[3], s[1], s[2]) end
-local function unpack_two(raw)
-  local x, y, z, a, b = unpack_('<ddddd', raw, 3)
-  return x, y, z, {a, b}
-end
-local function convert_bucket(s, from, to) return bucket_convert((bucket_settle(s, from, now)), from, to, now) end
-local bucket = {bucket_settle, convert_bucket, bucket_step, undo_bucket, pack_two, unpack_two}
-local function convert_window(s, _, to) return fixed_window_convert(s, to, now) end
-local function convert_windows(s, from, to)
-  return sliding_window_convert((sliding_window_settle(s, from, now)), from, to, now)
-end
-local function pack_windows(l, s) return pack('<ddddd', l[1], l[2], s[1], s[2], s[3]) end
-local function unpack_windows(raw)
-  local x, y, a, b, d = unpack_('<ddddd', raw, 3)
-  return x, y, 0, {a, b, d}
-end
-local simple = {
-  f = {fixed_window_settle, convert_window, fixed_window_step, undo_window, pack_two, unpack_two},
-  w = {sliding_window_settle, convert_windows, sliding_window_step, undo_windows, pack_windows, unpack_windows},
-  t = bucket, m = bucket, q = bucket
-}
+-- States of two or three numbers, behind the head, which is the limit's. An undone charge gives back no more than is
+-- surely left of it.
 local none = {0, 0, 0}
-local numbers = {}
-function numbers.prepare(c, raw)
-  local by = simple[c.mark]
-  c.by, c.state = by, none
-  if not raw then return true end
-  if #raw ~= 42 or raw:sub(1, 2) ~= '1' .. c.mark then return false end
-  local limit = c.limit
-  local x, y, z, s = by[6](raw)
-  if x == limit[1] and y == limit[2] and z == limit[3] then
-    c.state, c.moved = by[1](s, limit, now)
-  else
-    c.state, c.moved = by[2](s, {x, y, z}, limit), true
+local function make_numbers()
+  local function convert(mark, s, from, to)
+    if mark == 'f' then return fixed_window_convert(s, to, now) end
+    if mark == 'w' then return sliding_window_convert((sliding_window_settle(s, from, now)), from, to, now) end
+    return bucket_convert((bucket_settle(s, from, now)), from, to, now)
   end
-  return true
-end
-function numbers.step(c, cost)
-  local decision
-  c.next, decision = c.by[3](c.state, c.limit, now, cost)
-  return decision
-end
-function numbers.keep(c) c.state = c.next end
-function numbers.undo(c, cost, at) c.state = c.by[4](c.state, c.limit, cost, at) end
-function numbers.write(c, reset)
-  call('SET', c.key, '1' .. c.mark .. c.by[5](c.limit, c.state), 'PXAT', expiry(reset))
+  local numbers = {}
+  function numbers.use(terms)
+    terms.size, terms.layout, terms.state = 26, '<c26dd', '<dd'
+    if terms.mark == 'f' then
+      terms.settle, terms.step = fixed_window_settle, fixed_window_step
+    elseif terms.mark == 'w' then -- of its limit two numbers count, and its state is of three
+      terms.settle, terms.step = sliding_window_settle, sliding_window_step
+      terms.size, terms.layout, terms.state = 18, '<c18ddd', '<ddd'
+    else
+      terms.settle, terms.step = bucket_settle, bucket_step
+    end
+    terms.head = terms.head:sub(1, terms.size)
+  end
+  function numbers.prepare(key, raw)
+    if not raw then
+      state[key] = none
+      return true
+    end
+    local terms = terms_of[key]
+    if #raw ~= 42 then return false end
+    if raw:sub(1, terms.size) == terms.head then
+      local x, y, z = unpack_(terms.state, raw, terms.size + 1)
+      state[key], moved[key] = terms.settle({x, y, z}, limit_of[key], now)
+      return true
+    end
+    if raw:sub(1, 2) ~= '1' .. terms.mark then return false end
+    local x, y = unpack_('<dd', raw, 3)
+    local a, b, d = unpack_('<ddd', raw, 19)
+    if terms.mark == 'w' then
+      state[key] = convert('w', {a, b, d}, {x, y, 0}, limit_of[key])
+    else
+      state[key] = convert(terms.mark, {b, d}, {x, y, a}, limit_of[key])
+    end
+    moved[key] = true
+    return true
+  end
+  function numbers.step(key, cost)
+    local decision
+    next_state[key], decision = terms_of[key].step(state[key], limit_of[key], now, cost)
+    return decision
+  end
+  function numbers.keep(key) state[key] = next_state[key] end
+  function numbers.write(key, reset)
+    local s, terms = state[key], terms_of[key]
+    call('SET', keys[key], pack(terms.layout, terms.head, s[1], s[2], s[3]), 'PXAT', expiry(reset))
+  end
+  function numbers.undo(key, cost, at)
+    local s, limit = state[key], limit_of[key]
+    if terms_of[key].mark == 'f' then -- a count of another window is gone by itself
+      if s[1] == fixed_window_at(limit, at) then state[key] = {s[1], s[2] > cost and s[2] - cost or 0} end
+    elseif terms_of[key].mark == 'w' then
+      local window, previous, current = sliding_window_roll(s, limit[2], now)
+      local charged = div_floor(at, limit[2])
+      if window == charged then
+        current = current > cost and current - cost or 0
+      elseif window == charged + 1 then
+        previous = previous > cost and previous - cost or 0
+      end
+      state[key] = {window, previous, current}
+    else -- but for what has drained since: others may have had the use of that
+      local debt = bucket_debt(s, limit[2], now)
+      local rest = cost * limit[3] - (now - at) * limit[2]
+      if rest > debt then rest = debt end
+      if rest > 0 then debt = debt - rest end
+      state[key] = {now, debt}
+    end
+  end
+  return numbers
 end
 
 -- A log: '1l', 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
 -- What is newer than what Redis holds is in s.fresh, by first + i.
-local log = {}
-local function log_entry(s, i)
-  if s.memo == i then return end
-  s.memo = i
-  local e = s.fresh[s.first + i]
-  if e then
-    s.memo_time, s.memo_total = e[1], e[2]
-  else
-    local at = 50 + (s.first + i - 1) * 16
-    s.memo_time, s.memo_total = unpack_('<dd', call('GETRANGE', s.key, at, at + 15))
-  end
-end
-local function log_edit(s, e)
-  s.base, s.memo = e[5], nil
-  s.first, s.n = s.first + e[1], e[2] - e[1]
-  local last = s.first + s.n
-  for k in pairs(s.fresh) do
-    if k > last then s.fresh[k] = nil end
-  end
-  if s.n > 0 then s.fresh[last] = {e[3], e[4]} end
-end
-function log.prepare(c)
-  local s = {key = c.key, n = 0, base = 0, first = 0, fresh = {}}
-  s.time = function(i) log_entry(s, i) return s.memo_time end
-  s.total = function(i) log_entry(s, i) return s.memo_total end
-  c.state = s
-  local head = call('GETRANGE', c.key, 0, 49)
-  if head == '' then return true end
-  if #head ~= 50 or head:sub(1, 2) ~= '1l' then return false end
-  local x, y, z
-  x, y, z, s.first, s.n, s.base = unpack_('<dddddd', head, 3)
-  local e, moved = sliding_log_settle(s, now)
-  if moved then
-    log_edit(s, e)
-    c.moved = true
-  end
-  local limit = c.limit
-  if x ~= limit[1] or y ~= limit[2] or z ~= limit[3] then
-    log_edit(s, sliding_log_convert(s, {x, y, z}, limit, now))
-    c.moved = true
-  end
-  return true
-end
-function log.step(c, cost)
-  local decision
-  c.next, decision = sliding_log_step(c.state, c.limit, now, cost)
-  return decision
-end
-function log.keep(c) log_edit(c.state, c.next) end
-function log.undo(c, cost, at)
-  local s = c.state
-  local i = sliding_log_first(1, s.n, function(k) return s.time(k) >= at end)
-  if i > s.n or s.time(i) ~= at then return end -- it has lapsed
-  local before = s.base
-  if i > 1 then before = s.total(i - 1) end
-  if cost > s.total(i) - before then cost = s.total(i) - before end
-  local fresh, gone = {}, s.total(i) - cost == before and 1 or 0
-  for k = i + gone, s.n do
-    fresh[s.first + k - gone] = {s.time(k), s.total(k) - cost}
-  end
-  s.n, s.memo = s.n - gone, nil
-  for k = s.first + i, s.first + s.n + 1 do
-    s.fresh[k] = fresh[k]
-  end
-end
-local function log_head(s, limit)
-  return '1l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
-end
-function log.write(c, reset)
-  local s, limit = c.state, c.limit
-  for k, e in pairs(s.fresh) do
-    call('SETRANGE', c.key, 50 + (k - 1) * 16, pack('<dd', e[1], e[2]))
-  end
-  s.fresh, s.memo = {}, nil
-  if s.base > 4503599627370496 then -- long before a total leaves the whole numbers of a double
-    local live = {}
-    for i = 1, s.n do
-      live[i] = pack('<dd', s.time(i), s.total(i) - s.base)
+local function make_log()
+  local log = {}
+  local function log_entry(s, i)
+    if s.memo == i then return end
+    s.memo = i
+    local e = s.fresh[s.first + i]
+    if e then
+      s.memo_time, s.memo_total = e[1], e[2]
+    else
+      local at = 50 + (s.first + i - 1) * 16
+      s.memo_time, s.memo_total = unpack_('<dd', call('GETRANGE', s.key, at, at + 15))
     end
-    s.first, s.base = 0, 0
-    call('SET', c.key, log_head(s, limit) .. table.concat(live))
-  elseif s.first > 64 and s.first > s.n then -- the dead are more than the living
-    local live = call('GETRANGE', c.key, 50 + s.first * 16, 50 + (s.first + s.n) * 16 - 1)
-    s.first = 0
-    call('SET', c.key, log_head(s, limit) .. live)
-  else
-    call('SETRANGE', c.key, 0, log_head(s, limit))
   end
-  call('PEXPIREAT', c.key, expiry(reset))
+  local function log_edit(s, e)
+    s.base, s.memo = e[5], nil
+    s.first, s.n = s.first + e[1], e[2] - e[1]
+    local last = s.first + s.n
+    for k in pairs(s.fresh) do
+      if k > last then s.fresh[k] = nil end
+    end
+    if s.n > 0 then s.fresh[last] = {e[3], e[4]} end
+  end
+  function log.prepare(key)
+    local s = {key = keys[key], n = 0, base = 0, first = 0, fresh = {}}
+    s.time = function(i) log_entry(s, i) return s.memo_time end
+    s.total = function(i) log_entry(s, i) return s.memo_total end
+    state[key] = s
+    local head = call('GETRANGE', keys[key], 0, 49)
+    if head == '' then return true end
+    if #head ~= 50 or head:sub(1, 2) ~= '1l' then return false end
+    local x, y, z
+    x, y, z, s.first, s.n, s.base = unpack_('<dddddd', head, 3)
+    local e, has_moved = sliding_log_settle(s, now)
+    if has_moved then
+      log_edit(s, e)
+      moved[key] = true
+    end
+    local limit = limit_of[key]
+    if x ~= limit[1] or y ~= limit[2] or z ~= limit[3] then
+      log_edit(s, sliding_log_convert(s, {x, y, z}, limit, now))
+      moved[key] = true
+    end
+    return true
+  end
+  function log.step(key, cost)
+    local decision
+    next_state[key], decision = sliding_log_step(state[key], limit_of[key], now, cost)
+    return decision
+  end
+  function log.keep(key) log_edit(state[key], next_state[key]) end
+  function log.undo(key, cost, at)
+    local s = state[key]
+    local i = sliding_log_first(1, s.n, function(k) return s.time(k) >= at end)
+    if i > s.n or s.time(i) ~= at then return end -- it has lapsed
+    local before = s.base
+    if i > 1 then before = s.total(i - 1) end
+    if cost > s.total(i) - before then cost = s.total(i) - before end
+    local fresh, gone = {}, s.total(i) - cost == before and 1 or 0
+    for k = i + gone, s.n do
+      fresh[s.first + k - gone] = {s.time(k), s.total(k) - cost}
+    end
+    s.n, s.memo = s.n - gone, nil
+    for k = s.first + i, s.first + s.n + 1 do
+      s.fresh[k] = fresh[k]
+    end
+  end
+  local function log_head(s, limit)
+    return '1l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
+  end
+  function log.write(key, reset)
+    local s, limit = state[key], limit_of[key]
+    for k, e in pairs(s.fresh) do
+      call('SETRANGE', keys[key], 50 + (k - 1) * 16, pack('<dd', e[1], e[2]))
+    end
+    s.fresh, s.memo = {}, nil
+    if s.base > 4503599627370496 then -- long before a total leaves the whole numbers of a double
+      local live = {}
+      for i = 1, s.n do
+        live[i] = pack('<dd', s.time(i), s.total(i) - s.base)
+      end
+      s.first, s.base = 0, 0
+      call('SET', keys[key], log_head(s, limit) .. table.concat(live))
+    elseif s.first > 64 and s.first > s.n then -- the dead are more than the living
+      local live = call('GETRANGE', keys[key], 50 + s.first * 16, 50 + (s.first + s.n) * 16 - 1)
+      s.first = 0
+      call('SET', keys[key], log_head(s, limit) .. live)
+    else
+      call('SETRANGE', keys[key], 0, log_head(s, limit))
+    end
+    call('PEXPIREAT', keys[key], expiry(reset))
+  end
+  return log
 end
 
 -- Holds: '1c' and 16 bytes {permits, longest hold}, then for each {expires, cost, length of id, id}.
-local holds = {}
-function holds.prepare(c, raw)
-  c.state = {}
-  if not raw then return true end
-  if #raw < 18 or raw:sub(1, 2) ~= '1c' then return false end
-  local permits, longest, at = unpack_('<dd', raw, 3)
-  while at <= #raw do
-    local expires, cost, id
-    expires, cost, id, at = unpack_('<ddBc0', raw, at)
-    c.state[#c.state + 1] = {expires, cost, id}
+local function make_holds()
+  local holds = {}
+  function holds.prepare(key, raw)
+    state[key] = {}
+    if not raw then return true end
+    if #raw < 18 or raw:sub(1, 2) ~= '1c' then return false end
+    local permits, longest, at = unpack_('<dd', raw, 3)
+    while at <= #raw do
+      local expires, cost, id
+      expires, cost, id, at = unpack_('<ddBc0', raw, at)
+      state[key][#state[key] + 1] = {expires, cost, id}
+    end
+    moved[key] = concurrency_settle(state[key], {permits, longest}, now)
+    if limit_of[key][2] == 0 then limit_of[key] = {permits, longest} end -- a release brings none
+    if permits ~= limit_of[key][1] or longest ~= limit_of[key][2] then
+      concurrency_convert(state[key], limit_of[key], now)
+      moved[key] = true
+    end
+    return true
   end
-  c.moved = concurrency_settle(c.state, {permits, longest}, now)
-  if c.limit[2] == 0 then c.limit = {permits, longest} end -- a release brings none
-  if permits ~= c.limit[1] or longest ~= c.limit[2] then
-    concurrency_convert(c.state, c.limit, now)
-    c.moved = true
+  function holds.step(key) return concurrency_acquire(state[key], limit_of[key], now, '', 0) end
+  function holds.write(key, reset)
+    local out = {'1c' .. pack('<dd', limit_of[key][1], limit_of[key][2])}
+    for i, h in ipairs(state[key]) do
+      out[i + 1] = pack('<ddBc0', h[1], h[2], #h[3], h[3])
+    end
+    call('SET', keys[key], table.concat(out), 'PXAT', expiry(reset))
   end
-  return true
-end
-function holds.step(c) return concurrency_acquire(c.state, c.limit, now, '', 0) end
-function holds.write(c, reset)
-  local out = {'1c' .. pack('<dd', c.limit[1], c.limit[2])}
-  for i, h in ipairs(c.state) do
-    out[i + 1] = pack('<ddBc0', h[1], h[2], #h[3], h[3])
-  end
-  call('SET', c.key, table.concat(out), 'PXAT', expiry(reset))
-end
-
--- A ticket: '1s' and what it stands for. c.state is that, or nil.
-local ticket = {}
-function ticket.prepare(c, raw)
-  if not raw then return true end
-  if #raw ~= 10 or raw:sub(1, 2) ~= '1s' then return false end
-  c.state = unpack_('<d', raw, 3)
-  return true
+  return holds
 end
 
-local nothing = {prepare = function() return true end}
-local kinds = {
-  f = numbers, w = numbers, t = numbers, m = numbers, q = numbers, l = log, c = holds, s = ticket, z = nothing
-}
-local function read_terms(c, terms, at)
-  c.kind = kinds[c.mark]
-  if c.mark == 's' or c.mark == 'z' then return at end
-  local limit = {0, 0, 0, c.mark == 'q' or nil}
-  limit[1], limit[2], limit[3], at = unpack_('<ddd', terms, at)
-  c.limit = limit
-  if c.mark ~= 'f' or limit[2] ~= 0 then return at end
+-- A ticket: '1s' and what it stands for. state[key] is that, or nil.
+local function make_ticket()
+  local ticket = {}
+  function ticket.prepare(key, raw)
+    if not raw then return true end
+    if #raw ~= 10 or raw:sub(1, 2) ~= '1s' then return false end
+    state[key] = unpack_('<d', raw, 3)
+    return true
+  end
+  return ticket
+end
+
+local made = {}
+local function kind_of(mark)
+  if mark == 'l' then
+    made.log = made.log or make_log()
+    return made.log
+  elseif mark == 'c' then
+    made.holds = made.holds or make_holds()
+    return made.holds
+  elseif mark == 's' then
+    made.ticket = made.ticket or make_ticket()
+    return made.ticket
+  elseif mark == 'z' then
+    return {prepare = function() return true end}
+  end
+  made.numbers = made.numbers or make_numbers()
+  return made.numbers
+end
+local function read_terms(text, at)
+  local terms = {mark = text:sub(at, at)}
+  terms.kind = kind_of(terms.mark)
+  if terms.mark == 's' or terms.mark == 'z' then return terms, at + 1 end
+  local limit = {0, 0, 0, terms.mark == 'q' or nil}
+  terms.head, terms.limit = '1' .. text:sub(at, at + 24), limit
+  limit[1], limit[2], limit[3], at = unpack_('<ddd', text, at + 1)
+  if terms.kind.use then terms.kind.use(terms) end
+  if terms.mark ~= 'f' or limit[2] ~= 0 then return terms, at end
   local last
-  last, limit[4], limit[5], limit[6], at = unpack_('<dddd', terms, at)
+  last, limit[4], limit[5], limit[6], at = unpack_('<dddd', text, at)
   if now < last or now >= limit[6] then return nil end
-  return at
+  return terms, at
 end
-local cells, terms, plain, at = {}, ARGV[3], tonumber(ARGV[2]), 1
-local raws = plain > 0 and call('MGET', unpack(KEYS, 1, plain)) or {}
-for i = 1, #KEYS do
-  local c = {key = KEYS[i], mark = terms:sub(at, at)}
-  at = read_terms(c, terms, at + 1)
-  if not at then return redis.error_reply('WEIR the clocks are more than a calendar window apart') end
-  if not c.kind.prepare(c, raws[i]) then -- a key's own bytes have no place in an error
-    return redis.error_reply('WEIR the value at key ' .. i .. ' of this call is no state of this version; delete it')
+local all_terms, at = {}, 1
+while at <= #ARGV[3] do
+  local terms
+  terms, at = read_terms(ARGV[3], at)
+  if not terms then return redis.error_reply('WEIR the clocks are more than a calendar window apart') end
+  all_terms[#all_terms + 1] = terms
+end
+local plain = tonumber(ARGV[2])
+local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
+for key = 1, #keys do
+  local terms = all_terms[ARGV[4]:byte(key)]
+  terms_of[key], limit_of[key] = terms, terms.limit
+  if not terms.kind.prepare(key, raws[key]) then -- its own bytes have no place in an error
+    return redis.error_reply('WEIR the value at key ' .. key .. ' of this call is no state of this version; delete it')
   end
-  cells[i] = c
 end
 
-local answer, asked = {now, 0}, ARGV[4]
+local answer, told, asked = {now, 0}, 2, ARGV[5]
 local function tell(d)
-  local n = #answer
+  local n = told
   answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5] = d[1], d[2], d[3], d[4], d[5]
+  told = n + 5
 end
-local function keep(c, d) -- what was just decided
-  c.kind.keep(c)
-  c.changed, c.reset = true, d[4]
+local function tell_number(number)
+  told = told + 1
+  answer[told] = number
 end
-local function peek(c) -- what it holds without this request
-  local d = c.kind.step(c, 0)
-  d[1], d[3] = 1, 0
-  return d
-end
-local function overdraw(c, cost)
-  local d = c.kind.step(c, cost)
-  if d[1] == 0 then
-    local left = c.kind.step(c, 0)[2]
-    if left < cost then cost = left end
-    d = c.kind.step(c, cost)
-    d[1], d[3] = 1, 0 -- also where a lowered limit would deny even a peek
-  end
-  c.touched = true
-  if cost ~= 0 then keep(c, d) end
-  return d
+local function keep(key, d) -- what was just decided
+  terms_of[key].kind.keep(key)
+  changed[key], reset_of[key] = true, d[4]
 end
 
-local function read_charges(at, has_tickets)
-  local list, n = {}
-  n, at = unpack_('B', asked, at)
-  for i = 1, n do
-    local one = {}
-    if has_tickets then
-      one[1], one[2], one[3], at = unpack_('<HdH', asked, at)
-      one[3] = cells[one[3]]
-    else
-      one[1], one[2], at = unpack_('<Hd', asked, at)
-    end
-    one[1] = cells[one[1]]
-    list[i] = one
-  end
-  return list, at
-end
-local function charge_all(list) -- whether it was taken; every decision is in its charge
-  local taken = true
-  for i = 1, #list do
-    local one = list[i]
-    one[4] = one[1].kind.step(one[1], one[2])
-    if one[4][1] == 0 then taken = false end
-  end
-  for i = 1, #list do
-    local c, cost, d = list[i][1], list[i][2], list[i][4]
-    if cost ~= 0 then
-      c.touched = true
-      if taken then
-        keep(c, d)
-      elseif d[1] == 1 then
-        list[i][4] = peek(c)
-      end
-    end
-  end
-  return taken
-end
-local function tell_all(ruling, list)
-  answer[#answer + 1] = ruling
-  for i = 1, #list do
-    tell(list[i][4])
-  end
-end
-local function look_at_all(list)
-  for i = 1, #list do
-    list[i][4] = list[i][1].kind.step(list[i][1], 0)
-  end
-end
-
-local ops = {}
-function ops.a(at)
-  local list
-  list, at = read_charges(at)
-  tell_all(charge_all(list) and 1 or 0, list)
-  return at
-end
-function ops.r(at)
+local function charge_each(at) -- by far the most
   local times, key, cost
   times, key, cost, at = unpack_('<HHd', asked, at)
-  local c, place, taken = cells[key], #answer + 1, 0
-  answer[place] = 0
-  if cost ~= 0 then c.touched = true end
+  local step, place, taken = terms_of[key].kind.step, told + 1, 0
+  if cost ~= 0 then touched[key] = true end
+  told = place
   while taken < times do
-    local d = c.kind.step(c, cost)
-    tell(d)
-    if d[1] == 0 then break end
-    if cost ~= 0 then keep(c, d) end
+    local d, n = step(key, cost), told
+    told = n + 3
+    if d[1] == 0 then
+      answer[n + 1], answer[n + 2], answer[n + 3] = d[2], d[4], d[3]
+      break
+    end
+    answer[n + 1], answer[n + 2], answer[n + 3] = d[2], d[4], d[5]
+    if cost ~= 0 then keep(key, d) end
     taken = taken + 1
   end
   answer[place] = taken
   return at
 end
-function ops.p(at)
-  local key, cost
-  key, cost, at = unpack_('<Hd', asked, at)
-  local c = cells[key]
-  local d = c.kind.step(c, cost)
-  if d[1] == 1 then -- what it holds before, and when its turn would be
-    local delay = d[5]
-    d = peek(c)
-    d[5] = delay
+
+local function make_others()
+  local function peek(key) -- what it holds without this request
+    local d = terms_of[key].kind.step(key, 0)
+    d[1], d[3] = 1, 0
+    return d
   end
-  tell_all(d[1], {{c, cost, nil, d}})
-  return at
-end
-function ops.o(at)
-  local list
-  list, at = read_charges(at)
-  for i = 1, #list do
-    list[i][4] = overdraw(list[i][1], list[i][2])
+  local function overdraw(key, cost)
+    local d = terms_of[key].kind.step(key, cost)
+    if d[1] == 0 then
+      local left = terms_of[key].kind.step(key, 0)[2]
+      if left < cost then cost = left end
+      d = terms_of[key].kind.step(key, cost)
+      d[1], d[3] = 1, 0 -- also where a lowered limit would deny even a peek
+    end
+    touched[key] = true
+    if cost ~= 0 then keep(key, d) end
+    return d
   end
-  tell_all(1, list)
-  return at
-end
-function ops.u(at)
-  local key, cost, charged
-  key, cost, charged, at = unpack_('<Hdd', asked, at)
-  local c = cells[key]
-  c.kind.undo(c, cost, charged)
-  c.changed, c.reset = true, nil
-  answer[#answer + 1] = 1
-  return at
-end
-function ops.i(at)
-  local key, lasts, list
-  key, lasts, at = unpack_('<Hd', asked, at)
-  list, at = read_charges(at)
-  local c = cells[key]
-  if c.state then
-    look_at_all(list)
-    tell_all(2, list)
-  elseif charge_all(list) then
-    c.state, c.lasts = 0, lasts
+
+  local function read_charges(at, has_tickets)
+    local list, n = {}
+    n, at = unpack_('B', asked, at)
+    for i = 1, n do
+      local one = {}
+      if has_tickets then
+        one[1], one[2], one[3], at = unpack_('<HdH', asked, at)
+        else
+        one[1], one[2], at = unpack_('<Hd', asked, at)
+      end
+      list[i] = one
+    end
+    return list, at
+  end
+  local function charge_all(list) -- whether it was taken; every decision is in its charge
+    local taken = true
+    for i = 1, #list do
+      local one = list[i]
+      one[4] = terms_of[one[1]].kind.step(one[1], one[2])
+      if one[4][1] == 0 then taken = false end
+    end
+    for i = 1, #list do
+      local key, cost, d = list[i][1], list[i][2], list[i][4]
+      if cost ~= 0 then
+        touched[key] = true
+        if taken then
+          keep(key, d)
+        elseif d[1] == 1 then
+          list[i][4] = peek(key)
+        end
+      end
+    end
+    return taken
+  end
+  local function tell_all(ruling, list)
+    tell_number(ruling)
+    for i = 1, #list do
+      tell(list[i][4])
+    end
+  end
+  local function look_at_all(list)
+    for i = 1, #list do
+      list[i][4] = terms_of[list[i][1]].kind.step(list[i][1], 0)
+    end
+  end
+
+  local ops = {}
+  function ops.a(at)
+    local list
+    list, at = read_charges(at)
+    tell_all(charge_all(list) and 1 or 0, list)
+    return at
+  end
+  function ops.p(at)
+    local key, cost
+    key, cost, at = unpack_('<Hd', asked, at)
+    local d = terms_of[key].kind.step(key, cost)
+    if d[1] == 1 then -- what it holds before, and when its turn would be
+      local delay = d[5]
+      d = peek(key)
+      d[5] = delay
+    end
+    tell_all(d[1], {{key, cost, nil, d}})
+    return at
+  end
+  function ops.o(at)
+    local list
+    list, at = read_charges(at)
+    for i = 1, #list do
+      list[i][4] = overdraw(list[i][1], list[i][2])
+    end
     tell_all(1, list)
-  else
-    tell_all(0, list)
+    return at
   end
-  return at
-end
-function ops.v(at)
-  local lasts, list
-  lasts, at = unpack_('<d', asked, at)
-  list, at = read_charges(at, true)
-  for i = 1, #list do
-    if list[i][3].state then
+  function ops.u(at)
+    local key, cost, charged
+    key, cost, charged, at = unpack_('<Hdd', asked, at)
+    terms_of[key].kind.undo(key, cost, charged)
+    changed[key], reset_of[key] = true, nil
+    tell_number(1)
+    return at
+  end
+  function ops.i(at)
+    local key, lasts, list
+    key, lasts, at = unpack_('<Hd', asked, at)
+    list, at = read_charges(at)
+    if state[key] then
       look_at_all(list)
       tell_all(2, list)
-      return at
+    elseif charge_all(list) then
+      state[key], lasts_of[key] = 0, lasts
+      tell_all(1, list)
+    else
+      tell_all(0, list)
     end
+    return at
   end
-  local taken = charge_all(list)
-  for i = 1, taken and #list or 0 do
-    list[i][3].state, list[i][3].lasts = list[i][2], lasts
+  function ops.v(at)
+    local lasts, list
+    lasts, at = unpack_('<d', asked, at)
+    list, at = read_charges(at, true)
+    for i = 1, #list do
+      if state[list[i][3]] then
+        look_at_all(list)
+        tell_all(2, list)
+        return at
+      end
+    end
+    local taken = charge_all(list)
+    for i = 1, taken and #list or 0 do
+      state[list[i][3]], lasts_of[list[i][3]] = list[i][2], lasts
+    end
+    tell_all(taken and 1 or 0, list)
+    return at
   end
-  tell_all(taken and 1 or 0, list)
-  return at
-end
-function ops.k(at)
-  local list
-  list, at = read_charges(at, true)
-  local ruling = 1
-  for i = 1, #list do
-    if not list[i][3].state then ruling = 3 end
+  function ops.k(at)
+    local list
+    list, at = read_charges(at, true)
+    local ruling = 1
+    for i = 1, #list do
+      if not state[list[i][3]] then ruling = 3 end
+    end
+    tell_number(ruling)
+    for i = 1, #list do
+      local key, cost, t = list[i][1], list[i][2], list[i][3]
+      tell(ruling == 1 and overdraw(key, cost - state[t]) or peek(key))
+      tell_number(state[t] or 0)
+      if ruling == 1 then state[t], gone[t] = nil, true end
+    end
+    return at
   end
-  answer[#answer + 1] = ruling
-  for i = 1, #list do
-    local c, cost, t = list[i][1], list[i][2], list[i][3]
-    tell(ruling == 1 and overdraw(c, cost - t.state) or peek(c))
-    answer[#answer + 1] = t.state or 0
-    if ruling == 1 then t.state, t.gone = nil, true end
+  function ops.h(at)
+    local key, cost, text
+    key, cost, text, at = unpack_('<HdB', asked, at)
+    local d = concurrency_acquire(state[key], limit_of[key], now, ARGV[5 + text] or '', cost)
+    if cost ~= 0 then touched[key] = true end
+    if d[1] == 1 and cost ~= 0 then changed[key], reset_of[key] = true, d[4] end
+    tell_all(d[1], {{key, cost, nil, d}})
+    return at
   end
-  return at
-end
-function ops.h(at)
-  local key, cost, text
-  key, cost, text, at = unpack_('<HdB', asked, at)
-  local c = cells[key]
-  local d = concurrency_acquire(c.state, c.limit, now, ARGV[4 + text] or '', cost)
-  if cost ~= 0 then c.touched = true end
-  if d[1] == 1 and cost ~= 0 then c.changed, c.reset = true, d[4] end
-  tell_all(d[1], {{c, cost, nil, d}})
-  return at
-end
-function ops.x(at)
-  local key, text
-  key, text, at = unpack_('<HB', asked, at)
-  local c = cells[key]
-  local d = concurrency_release(c.state, c.limit, now, ARGV[4 + text])
-  c.touched = true
-  if d[1] == 1 then c.changed, c.reset = true, d[4] end
-  tell_all(d[1], {{c, 0, nil, d}})
-  return at
-end
-function ops.d(at)
-  local n, key
-  n, at = unpack_('B', asked, at)
-  local found = 0
-  for _ = 1, n do
-    key, at = unpack_('<H', asked, at)
-    found = found + call('DEL', cells[key].key)
+  function ops.x(at)
+    local key, text
+    key, text, at = unpack_('<HB', asked, at)
+    local d = concurrency_release(state[key], limit_of[key], now, ARGV[5 + text])
+    touched[key] = true
+    if d[1] == 1 then changed[key], reset_of[key] = true, d[4] end
+    tell_all(d[1], {{key, 0, nil, d}})
+    return at
   end
-  answer[#answer + 1] = found > 0 and 1 or 0
-  return at
+  function ops.d(at)
+    local n, key
+    n, at = unpack_('B', asked, at)
+    local found = 0
+    for _ = 1, n do
+      key, at = unpack_('<H', asked, at)
+      found = found + call('DEL', keys[key])
+    end
+    tell_number(found > 0 and 1 or 0)
+    return at
+  end
+  return ops
 end
 
+local others
 at = 1
 while at <= #asked do
-  at = ops[asked:sub(at, at)](at + 1)
+  local op = asked:sub(at, at)
+  if op == 'r' then
+    at = charge_each(at + 1)
+  else
+    others = others or make_others()
+    at = others[op](at + 1)
+  end
 end
-for i = 1, #cells do
-  local c = cells[i]
-  if c.mark == 's' then
-    if c.gone then call('DEL', c.key) end
-    if c.lasts and c.state then
-      call('SET', c.key, '1s' .. pack('<d', c.state), 'PX', string.format('%.0f', c.lasts))
+for key = 1, #keys do
+  local mark = terms_of[key].mark
+  if mark == 's' then
+    if gone[key] then call('DEL', keys[key]) end
+    if lasts_of[key] and state[key] then
+      call('SET', keys[key], '1s' .. pack('<d', state[key]), 'PX', string.format('%.0f', lasts_of[key]))
     end
-  elseif c.mark ~= 'z' and (c.changed or (c.moved and c.touched)) then -- a peek leaves it as it is
-    local reset = c.changed and c.reset or c.kind.step(c, 0)[4]
-    if reset == 0 then call('DEL', c.key) else c.kind.write(c, reset) end
+  elseif mark ~= 'z' and (changed[key] or (moved[key] and touched[key])) then -- a peek leaves it as it is
+    local reset = changed[key] and reset_of[key] or terms_of[key].kind.step(key, 0)[4]
+    if reset == 0 then call('DEL', keys[key]) else terms_of[key].kind.write(key, reset) end
   end
 end
 return answer

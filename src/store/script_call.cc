@@ -11,7 +11,8 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kFields = 5;  // of a decision: allowed, remaining, retry_after, reset_after, delay
+constexpr std::size_t kFields = 5;       // of a decision: allowed, remaining, retry_after, reset_after, delay
+constexpr std::size_t kShortFields = 3;  // of one of many alike: remaining, reset_after, delay or retry_after
 constexpr std::int64_t kNeverOnTheWire = -1;
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
 
@@ -59,13 +60,24 @@ char mark_of(const Charge& charge) {
 // Milliseconds, rounded up: a ticket is not forgotten early.
 std::int64_t milliseconds(Micros time) { return (time.count() + 999) / 1'000; }
 
+Micros wait_of(std::int64_t field) { return field == kNeverOnTheWire ? kNever : Micros{field}; }
+
 Decision decision_of(std::span<const std::int64_t> field, const Limit* limit) {
   return {.allowed = field[0] == 1,
           .limit = limit == nullptr ? 0 : limit->capacity,
           .remaining = field[1],
-          .retry_after = field[2] == kNeverOnTheWire ? kNever : Micros{field[2]},
+          .retry_after = wait_of(field[2]),
           .reset_after = Micros{field[3]},
           .delay = Micros{field[4]}};
+}
+
+Decision short_decision_of(std::span<const std::int64_t> field, const Limit* limit, bool is_allowed) {
+  return {.allowed = is_allowed,
+          .limit = limit == nullptr ? 0 : limit->capacity,
+          .remaining = field[0],
+          .retry_after = is_allowed ? Micros{0} : wait_of(field[2]),
+          .reset_after = Micros{field[1]},
+          .delay = is_allowed ? Micros{field[2]} : Micros{0}};
 }
 
 }  // namespace
@@ -159,6 +171,18 @@ bool ScriptCall::add(ScriptRequest& request) {
   return true;
 }
 
+// Its terms, which are sent once however many keys have them: the last that were named are the likeliest.
+void ScriptCall::name_terms(const Key& key, std::int64_t now_us) {
+  std::size_t known = named_.size();
+  while (known > 0 && (named_[known - 1]->mark != key.mark || !is_same(named_[known - 1]->limit, key.limit))) --known;
+  if (known == 0) {
+    named_.push_back(&key);
+    known = named_.size();
+    append_terms(key, now_us);
+  }
+  numbers_.push_back(static_cast<char>(known));
+}
+
 void ScriptCall::append_terms(const Key& key, std::int64_t now_us) {
   terms_.push_back(key.mark);
   if (key.mark == kTicketMark || key.mark == kForgetMark) return;
@@ -237,6 +261,8 @@ void ScriptCall::append_item(const Item& item) {
 std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, std::int64_t now_us) {
   words_.clear();
   terms_.clear();
+  named_.clear();
+  numbers_.clear();
   asked_.clear();
   texts_.clear();
   count_ = std::to_string(keys_.size());
@@ -249,13 +275,11 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
       if ((key.mark == redis_mark(Algorithm::sliding_log) || key.mark == kForgetMark) != is_log) continue;
       key.number = ++number;
       words_.push_back(key.name);
-      append_terms(key, now_us);
+      name_terms(key, now_us);
     }
   }
   for (const Item& item : items_) append_item(item);
-  for (const std::string& argument : {std::cref(deadline_), std::cref(plain_), std::cref(terms_), std::cref(asked_)}) {
-    words_.push_back(argument);
-  }
+  words_.insert(words_.end(), {deadline_, plain_, terms_, numbers_, asked_});
   words_.insert(words_.end(), texts_.begin(), texts_.end());
   return words_;
 }
@@ -274,16 +298,15 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
   const std::int64_t ruling = take(1)[0];
   if (request.what == What::charge && charges.size() == 1) {
     if (ruling < 0 || ruling > item.times) return broken();
+    Decision decision;
     std::int64_t place = 0;
-    std::span<const std::int64_t> fields;
     for (ScriptRequest* one = item.first; one != nullptr; one = one->next, ++place) {
       if (place <= ruling) {  // of those that are denied, the first speaks for all
-        if (short_of(kFields)) return broken();
-        fields = take(kFields);
+        if (short_of(kShortFields)) return broken();
+        decision = short_decision_of(take(kShortFields), charges[0].limit, place < ruling);
       }
-      one->decisions[0] = decision_of(fields, charges[0].limit);
+      one->decisions[0] = decision;
       one->ruling = place < ruling ? ScriptRequest::Ruling::allowed : ScriptRequest::Ruling::denied;
-      if (one->decisions[0].allowed != (place < ruling)) return broken();
     }
     return {};
   }

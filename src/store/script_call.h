@@ -107,6 +107,7 @@ class ScriptCall {
   std::size_t place_of(char mark, std::string_view subject, std::string_view key, const Limit* limit);
   bool join_run(ScriptRequest& request, std::size_t key);
   void name_ticket(std::string_view id, const Charge& charge);
+  void name_terms(const Key& key, std::int64_t now_us);
   void append_terms(const Key& key, std::int64_t now_us);
   void append_item(const Item& item);
   Result<void> read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
@@ -119,7 +120,8 @@ class ScriptCall {
   std::size_t requests_ = 0;
   std::size_t decisions_ = 0;
   std::string name_, ticket_;
-  std::string count_, deadline_, plain_, terms_, asked_;
+  std::string count_, deadline_, plain_, terms_, numbers_, asked_;
+  std::vector<const Key*> named_;  // whose terms are in terms_
   std::vector<std::string_view> texts_, words_;
   std::int64_t now_us_ = 0;
 };

@@ -1,5 +1,5 @@
 // Starts and ends servers. See process.h.
-#include "server/process.h"
+#include "kit/process.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -27,8 +27,9 @@ constexpr int kNapMs = 10;
 void hold_to(Process::Cores which) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  const int count = which == Process::Cores::first ? 1 : cores();
-  for (int core = 0; core < count; ++core) CPU_SET(static_cast<std::size_t>(core), &set);
+  const int begin = which == Process::Cores::last ? cores() - 1 : 0;
+  const int end = which == Process::Cores::first ? 1 : cores();
+  for (int core = begin; core < end; ++core) CPU_SET(static_cast<std::size_t>(core), &set);
   (void)sched_setaffinity(0, sizeof set, &set);
 }
 

@@ -20,7 +20,7 @@ struct Missing {
 
 class Process {
  public:
-  enum class Cores { first, all };
+  enum class Cores { first, last, all };
 
   // What it prints is read until a line says `ready`. Throws Missing if that does not come.
   Process(std::vector<std::string> command, Cores cores);

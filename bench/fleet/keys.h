@@ -1,0 +1,55 @@
+// The order in which keys are asked for: made ahead, so that whoever is measured does not pay for the dice.
+//
+// All begin anew from the same place and meet the same keys. One thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/keys.h"
+
+namespace weir::bench {
+
+class KeyOrder {
+ public:
+  static KeyOrder uniform(std::size_t keys, std::size_t length) {
+    KeyOrder order(length);
+    Random random(1);
+    for (std::uint32_t& number : order.numbers_) number = static_cast<std::uint32_t>(random.below(keys));
+    return order;
+  }
+  // The key of rank k is asked for in proportion to 1/k.
+  static KeyOrder zipf(std::size_t keys, std::size_t length) {
+    std::vector<double> sums(keys);
+    double sum = 0;
+    for (std::size_t i = 0; i < keys; ++i) sums[i] = sum += 1 / static_cast<double>(i + 1);
+    KeyOrder order(length);
+    Random random(2);
+    constexpr std::uint64_t kSteps = std::uint64_t{1} << 53;
+    for (std::uint32_t& number : order.numbers_) {
+      const double at = sum * static_cast<double>(random.below(kSteps)) / static_cast<double>(kSteps);
+      number = static_cast<std::uint32_t>(std::ranges::lower_bound(sums, at) - sums.begin());
+    }
+    return order;
+  }
+
+  // A key's text, in the caller's room.
+  using Room = std::array<char, kKeyBytes>;
+  std::string_view next(Room& room) {
+    write_key(numbers_[at_], room.data());
+    at_ = at_ + 1 == numbers_.size() ? 0 : at_ + 1;
+    return {room.data(), room.size()};
+  }
+
+ private:
+  explicit KeyOrder(std::size_t length) : numbers_(length) {}
+  std::vector<std::uint32_t> numbers_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace weir::bench

@@ -1,0 +1,139 @@
+// Weir's side. See contestants.h.
+#include <poll.h>
+
+#include <algorithm>
+
+#include "fleet/contestants.h"
+
+namespace weir::bench {
+namespace {
+
+constexpr std::size_t kFibersMax = 8'192;
+constexpr int kWaitMs = 100;
+constexpr int kTriesMax = 2'000;
+
+std::chrono::nanoseconds seconds(double count) {
+  return std::chrono::nanoseconds{static_cast<std::int64_t>(count * 1e9)};
+}
+
+}  // namespace
+
+// Of one run: what was asked, and how it was decided.
+class Weir::Counting {
+ public:
+  Counting(Weir& weir, const Load& load) : weir_(weir), load_(load), begun_(read_stopwatch()), before_(weir.counts()) {}
+
+  void check(std::chrono::nanoseconds from) {
+    KeyOrder::Room room;
+    const auto decision = weir_.limiter_->check(load_.keys.next(room), load_.limit);
+    times_.add(read_stopwatch() - from);
+    if (!decision) return;
+    ++made_[static_cast<std::size_t>(decision->made)];
+  }
+  bool is_over() const { return read_stopwatch() - begun_ >= seconds(load_.seconds); }
+  std::chrono::nanoseconds begun() const { return begun_; }
+
+  Figures figures() {
+    const double took = static_cast<double>((read_stopwatch() - begun_).count()) / 1e9;
+    const auto all = static_cast<double>(std::max<std::size_t>(1, times_.count()));
+    const auto part = [&](MadeBy made) { return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all; };
+    return {.checks_per_second = all / took * (1 - part(MadeBy::local)),
+            .p50_us = times_.quantile_ns(0.5) / 1e3,
+            .p99_us = times_.quantile_ns(0.99) / 1e3,
+            .per_call = per_call(),
+            .strict = part(MadeBy::strict),
+            .cached = part(MadeBy::cached),
+            .fallen = part(MadeBy::local)};
+  }
+
+ private:
+  double per_call() const {
+    const LaneCounts after = weir_.counts();
+    const auto calls = static_cast<double>(after.calls - before_.calls);
+    return calls == 0 ? 0 : static_cast<double>(after.answered - before_.answered) / calls;
+  }
+
+  Weir& weir_;
+  const Load& load_;
+  const std::chrono::nanoseconds begun_;
+  const LaneCounts before_;
+  Times times_;
+  std::array<std::uint64_t, 8> made_{};
+};
+
+Weir::Weir(const redis::Target& target, std::size_t keys, Micros deadline) : fibers_({.most = kFibersMax}) {
+  FleetStoreOptions options;
+  options.lane.deadline = deadline;
+  options.target = target;
+  store_ = std::make_shared<FleetStore>(options);
+  limiter_ = std::make_unique<Limiter>(LimiterOptions{.keys = keys, .shared = store_});
+  way_ = store_->make_way(fibers_);
+}
+
+Weir::Weir(std::size_t keys)
+    : limiter_(std::make_unique<Limiter>(LimiterOptions{.keys = keys})), fibers_({.most = kFibersMax}) {}
+
+LaneCounts Weir::counts() const { return way_ == nullptr ? LaneCounts{} : way_->lane().counts(); }
+
+Weir::~Weir() {
+  if (way_ != nullptr) way_->close();
+}
+
+void Weir::turn(int wait_ms) {
+  if (way_ == nullptr) return;
+  way_->flush();
+  pollfd watched{way_->descriptor(), POLLIN, 0};
+  if (poll(&watched, 1, wait_ms) > 0) way_->turn();
+}
+
+Figures Weir::run(const Load& load) {
+  Counting counting(*this, load);
+  for (std::size_t i = 0; i < load.in_flight; ++i) {
+    fibers_.start([&counting] {
+      while (!counting.is_over()) counting.check(read_stopwatch());
+    });
+  }
+  while (fibers_.under_way() > 0) turn(kWaitMs);
+  return counting.figures();
+}
+
+Figures Weir::run_at(const Load& load, double rate) {
+  Counting counting(*this, load);
+  std::uint64_t asked = 0;
+  while (!counting.is_over()) {
+    const auto now = read_stopwatch() - counting.begun();
+    const auto due = static_cast<std::uint64_t>(static_cast<double>(now.count()) / 1e9 * rate);
+    while (asked < due) {
+      const auto at = counting.begun() + seconds(static_cast<double>(++asked) / rate);
+      if (!fibers_.start([&counting, at] { counting.check(at); })) break;
+    }
+    turn(0);
+  }
+  const Figures figures = counting.figures();
+  while (fibers_.under_way() > 0) turn(kWaitMs);
+  return figures;
+}
+
+void Weir::on_fiber(const std::function<void()>& work) {
+  fibers_.start([&work] { work(); });
+  while (fibers_.under_way() > 0) turn(kWaitMs);
+}
+
+void Weir::wait_until(MadeBy made, const Limit& limit) {
+  bool is_so = false;
+  for (int i = 0; i < kTriesMax && !is_so; ++i) {
+    on_fiber([&] {
+      const auto decision = limiter_->check("warm", limit);
+      is_so = decision && decision->made == made;
+    });
+    turn(1);
+  }
+  if (!is_so) throw Missing{"the store does not come to decide as it should"};
+}
+
+void Weir::wait_until_strict(const Limit& limit) { wait_until(MadeBy::strict, limit); }
+void Weir::wait_until_fallen(const Limit& limit) {
+  for (int i = 0; i < 10; ++i) wait_until(MadeBy::local, limit);
+}
+
+}  // namespace weir::bench
