@@ -38,7 +38,7 @@ struct LaneOptions {
   std::size_t asks_max = 10'000;  // under way; beyond it, they fail at once
   std::size_t calls_max = 2;      // under way for one place
   BreakerOptions breaker{};
-  redis::ClientOptions client{};
+  redis::ClientOptions client{.backoff_most = Micros{1'000'000}};  // when it is back, it is to be asked within a second
 };
 
 struct LaneCounts {
