@@ -23,7 +23,6 @@ struct RedisOptions {
   std::vector<std::string> settings{};  // words of a command line: "--maxmemory", "1mb"
   std::string config{};                 // or lines of a file, which the server may write to
   bool is_sentinel = false;
-  std::uint16_t port_max = 65'535;
 };
 
 class RedisServer {
