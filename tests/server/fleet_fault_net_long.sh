@@ -1,0 +1,4 @@
+# A fleet whose network fails for 15 seconds, and is bad for 30.
+source "$(dirname "$0")/fleet_fault_net.bash"
+net_faults 15 30
+finish
