@@ -1,5 +1,5 @@
-// What a fleet does when its Redis is killed, paused, slow, cut off or refuses: faults F01 to F05, F10 and F11 of
-// docs/operate.md, by real servers of Redis and a proxy that makes the weather.
+// What a fleet does when its Redis is killed, paused, slow, cut off or refuses: faults F01 to F06, F10, F11 and F38
+// of docs/operate.md, by real servers of Redis and a proxy that makes the weather.
 //
 // For every fault: what is let through stays within its bound, every answer says how it was made, nobody waits for
 // long, and Redis decides again afterwards. Times are only told, or held to bounds that a busy machine keeps; those
@@ -311,6 +311,34 @@ TEST_F(FleetFaults, ConnectionsThatAreResetAgainAndAgainHurtNobody) {
   EXPECT_LE(tally.admitted(), 2 * 30) << tally.text();
   back(nodes);
   tell("F06 ten resets: " + tally.text());
+}
+
+// F38. Many nodes lose Redis at once, and do not come back in one moment: their dials are spread.
+TEST_F(FleetFaults, ManyWhoLostRedisTogetherDoNotComeBackTogether) {
+  constexpr std::size_t kNodes = 40;
+  FleetStoreOptions options = with_deadline(kLong);
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (std::size_t i = 0; i < kNodes; ++i) nodes.push_back(std::make_unique<Node>(proxied(), options));
+  back(nodes);
+  proxy_->set({.is_refusing = true});
+  proxy_->cut();
+  std::this_thread::sleep_for(std::chrono::milliseconds{2'500});  // the waits between two dials have grown by then
+  const std::size_t refused = proxy_->arrivals().size() - kNodes;
+  proxy_->set({});
+  back(nodes);
+  std::vector<Micros> times = proxy_->arrivals();
+  times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(kNodes + refused));
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    std::size_t together = 0;
+    while (i + together < times.size() && times[i + together] - times[i] < Micros{100'000}) ++together;
+    most = std::max(most, together);
+  }
+  EXPECT_LE(refused, kNodes * 40) << "dials in 2.5 s";
+  EXPECT_LT(most, kNodes * 3 / 4) << "in a tenth of a second";
+  tell("F38 " + std::to_string(refused) + " dials of " + std::to_string(kNodes) + " nodes in 2.5 s; back over " +
+       std::to_string((times.back() - times.front()).count() / 1'000) + " ms, at most " + std::to_string(most) +
+       " in 100 ms");
 }
 
 // F10. A Redis that answers, but with a refusal, is as good as none: `break_it` makes it so, `mend_it` ends it.

@@ -1,0 +1,64 @@
+# Clocks that disagree: servers whose wall clocks are 30 seconds apart share one limit as if they did not (F14), and the
+# clock of Redis jumps while they do (F15). Decisions are made on the clock of Redis, and deadlines on its offset to a
+# server's clock since boot, which is learnt from every answer.
+source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/fleet_fault.bash"
+faketime=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1 2>/dev/null | head -1)
+[ -n "$faketime" ] || { echo "skip  libfaketime is not here; ./dev setup brings it"; exit 77; }
+cat >>"$work/weir.yaml" <<'YAML'
+  - {name: refills, match: {path: /refills}, per: user, limit: 6/min burst 12, algorithm: token_bucket}
+  - {name: slides, match: {path: /slides}, per: user, limit: 12/min, algorithm: sliding_log}
+YAML
+# faked NAME COMMAND: a script that runs the command with the wall clock that the file NAME sets.
+faked() {
+  printf '#!/bin/sh\nexport LD_PRELOAD=%s FAKETIME_TIMESTAMP_FILE=%s FAKETIME_NO_CACHE=1 %s\nexec %s "$@"\n' \
+    "$faketime" "$work/$1" FAKETIME_DONT_FAKE_MONOTONIC=1 "$2" >"$work/run_$1"
+  chmod +x "$work/run_$1"
+}
+set_clock() { echo "$2" >"$work/.clock" && mv "$work/.clock" "$work/$1"; }
+redis_time() { timeout 5 redis-cli -p "$redis_port" TIME | head -1; }
+
+true_program=$program
+set_clock redis "+0"
+faked redis ""
+redis_before=("$work/run_redis")
+start_redis
+set_clock redis "+3600"
+shown=$(redis_time)
+is "the clock of Redis can be set" 3600 $(((shown - $(date +%s) + 50) / 100 * 100))
+set_clock redis "+0"
+for clock in -30 +0.5 +30; do
+  set_clock "wall$clock" "$clock"
+  faked "wall$clock" "$true_program"
+  program=$work/run_wall$clock
+  start_server --config "$work/weir.yaml" --store "redis://127.0.0.1:$redis_port" --drain-delay 0 \
+    --store-deadline 1000 --threads 1
+  https+=("$http")
+done
+for n in 0 1 2; do until_true 20 is_strict "$n" || is "server $n asks Redis" yes no; done
+
+# spends NAME USER PATH LEAST MOST: of 36, on all three in turn; a bucket refills a permit in ten seconds of the test.
+spends() {
+  local began passed
+  began=$(now_us)
+  passed=$(spend 12 "$2" "$3" 0 1 2)
+  is "$1: $passed passed, $4 to $5 and one for each ten seconds" yes \
+    "$( ((passed >= $4 && passed <= $5 + ($(now_us) - began) / 10000000 + 1)) && echo yes)"
+  is "$1: decided by Redis" "strict strict strict" "$(made 0 /search) $(made 1 /search) $(made 2 /search)"
+}
+echo "# F14 the servers' clocks disagree"
+spends "a bucket" a /refills 12 12
+spends "a log" a /slides 12 12
+
+echo "# F15 the clock of Redis jumps"
+set_clock redis "+3600"
+spends "an hour on: one burst more" a /refills 12 12
+set_clock redis "-3600"
+spends "two hours back: none, until it is as late again" a /refills 0 0
+spends "a new key" b /refills 12 12
+set_clock redis "-86400"
+spends "a day back" b /refills 0 0
+spends "a new log" b /slides 12 12
+set_clock redis "+0"
+spends "and forward again: one burst" b /refills 12 12
+finish
