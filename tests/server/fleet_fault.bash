@@ -7,7 +7,7 @@ rules:
   - {name: open, match: {path: /open}, per: user, limit: 12/year, algorithm: fixed_window, on_backend_error: open}
   - {name: shut, match: {path: /shut}, per: user, limit: 12/year, algorithm: fixed_window, on_backend_error: closed}
 YAML
-redis_port=$((20000 + RANDOM % 10000))
+redis_port=$((30000 + RANDOM % 2700))
 # start_redis [SETTINGS]: sets redis_pid; `redis_before` may name what it is run by.
 start_redis() {
   "${redis_before[@]}" redis-server --port "$redis_port" --bind 127.0.0.1 127.0.0.2 127.0.0.3 --save '' \
