@@ -14,6 +14,7 @@ namespace {
 constexpr char kProbeMark = '!';
 constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on; below are calls
 constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent again
+constexpr Micros kPatienceMax{3'000};                      // so long beyond its deadline a question waits with others
 constexpr std::int64_t kLearnNothing = 1;                  // a deadline long past: the script only tells the time
 
 redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, bool& has_lost) {
@@ -193,7 +194,7 @@ void Lane::send_from(Place& place, int slot) {
     client_.send({.words = words,
                   .script = script_,
                   .slot = is_cluster_ ? slot : redis::kAnySlot,
-                  .deadline = last,
+                  .deadline = std::min(last, first + kPatienceMax),
                   .reading = redis::Reading::integers},
                  {this, number});
   }
