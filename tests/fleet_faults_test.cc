@@ -138,6 +138,7 @@ TEST_F(FleetFaults, APausedRedisChargesNobodyLate) {
   }
   ASSERT_EQ(before.admitted(MadeBy::strict), 15) << before.text();
   server_->pause();
+  const Micros paused = redis::steady_now();
   std::vector<std::thread> threads;
   for (int i = 0; i < 12; ++i) {
     threads.emplace_back([&, i] { ask(*nodes[static_cast<std::size_t>(i) % 3], "k", thousand_, during); });
@@ -148,6 +149,8 @@ TEST_F(FleetFaults, APausedRedisChargesNobodyLate) {
   }
   EXPECT_EQ(during.asked(MadeBy::local), 12 + 150) << during.text();
   EXPECT_LT(during.longest(), kOrderOfMagnitude);
+  // Connections may have been given up before the deadline, and what Redis reads before that is in time.
+  std::this_thread::sleep_for(paused + during.longest() + kLong + Micros{100'000} - redis::steady_now());
   server_->resume();
   const std::int64_t ms = back(nodes);
   EXPECT_TRUE(until([&] { return paid_back(nodes) == static_cast<std::uint64_t>(during.admitted()); }));
@@ -315,14 +318,14 @@ TEST_F(FleetFaults, ConnectionsThatAreResetAgainAndAgainHurtNobody) {
 
 // F38. Many nodes lose Redis at once, and do not come back in one moment: their dials are spread.
 TEST_F(FleetFaults, ManyWhoLostRedisTogetherDoNotComeBackTogether) {
-  constexpr std::size_t kNodes = 40;
+  constexpr std::size_t kNodes = 30;
   FleetStoreOptions options = with_deadline(kLong);
   std::vector<std::unique_ptr<Node>> nodes;
   for (std::size_t i = 0; i < kNodes; ++i) nodes.push_back(std::make_unique<Node>(proxied(), options));
   back(nodes);
   proxy_->set({.is_refusing = true});
   proxy_->cut();
-  std::this_thread::sleep_for(std::chrono::milliseconds{2'500});  // the waits between two dials have grown by then
+  std::this_thread::sleep_for(std::chrono::milliseconds{2'000});  // the waits between two dials have grown by then
   const std::size_t refused = proxy_->arrivals().size() - kNodes;
   proxy_->set({});
   back(nodes);
@@ -334,9 +337,9 @@ TEST_F(FleetFaults, ManyWhoLostRedisTogetherDoNotComeBackTogether) {
     while (i + together < times.size() && times[i + together] - times[i] < Micros{100'000}) ++together;
     most = std::max(most, together);
   }
-  EXPECT_LE(refused, kNodes * 40) << "dials in 2.5 s";
+  EXPECT_LE(refused, kNodes * 40) << "dials in two seconds";
   EXPECT_LT(most, kNodes * 3 / 4) << "in a tenth of a second";
-  tell("F38 " + std::to_string(refused) + " dials of " + std::to_string(kNodes) + " nodes in 2.5 s; back over " +
+  tell("F38 " + std::to_string(refused) + " dials of " + std::to_string(kNodes) + " nodes in 2 s; back over " +
        std::to_string((times.back() - times.front()).count() / 1'000) + " ms, at most " + std::to_string(most) +
        " in 100 ms");
 }

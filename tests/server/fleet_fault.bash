@@ -1,5 +1,5 @@
-# What the tests of a fleet's faults share: a Redis that is killed, paused and cut off, servers on it, and a watcher that
-# asks one server all the time and tells how answers were made and how long they took. Sourced after lib.bash.
+# What the tests of a fleet's faults share: a Redis that is killed, paused and cut off, servers on it, and a watcher
+# that asks one server all the time and tells how answers were made and how long they took. Sourced after lib.bash.
 command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
 cat >"$work/weir.yaml" <<'YAML'
 rules:

@@ -12,8 +12,12 @@ YAML
 # faked NAME COMMAND: a script that runs the command with the wall clock that the file NAME sets. The C library's
 # allocator comes before that of Redis, which asks for the time before libfaketime can tell it.
 faked() {
-  printf '#!/bin/sh\nexport LD_PRELOAD="%s libc.so.6" FAKETIME_TIMESTAMP_FILE=%s FAKETIME_NO_CACHE=1 %s\nexec %s "$@"\n' \
-    "$faketime" "$work/$1" FAKETIME_DONT_FAKE_MONOTONIC=1 "$2" >"$work/run_$1"
+  cat >"$work/run_$1" <<TEXT
+#!/bin/sh
+export LD_PRELOAD="$faketime libc.so.6" FAKETIME_TIMESTAMP_FILE=$work/$1
+export FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1
+exec $2 "\$@"
+TEXT
   chmod +x "$work/run_$1"
 }
 set_clock() { echo "$2" >"$work/.clock" && mv "$work/.clock" "$work/$1"; }
