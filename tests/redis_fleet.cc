@@ -48,7 +48,7 @@ Result<std::unique_ptr<RedisCluster>> RedisCluster::start(std::vector<std::strin
                                    "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
                                    "--repl-diskless-load", "swapdb", "--cluster-replica-validity-factor", "0"});
   for (std::size_t i = 0; i < 2 * kMasters; ++i) {
-    auto server = RedisServer::start({.settings = settings, .port_max = 55'000});  // the bus has 10,000 more
+    auto server = RedisServer::start({.settings = settings});
     if (!server) return fail(server.error());
     cluster->servers_.push_back(*std::move(server));
   }

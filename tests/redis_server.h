@@ -24,7 +24,6 @@ struct RedisOptions {
   std::string config{};                 // or lines of a file, which the server may write to
   bool is_sentinel = false;
   std::vector<std::string> environment{};  // more than the test's own: "NAME=value"
-  std::uint16_t port_max = 65'535;
 };
 
 class RedisServer {

@@ -2,10 +2,12 @@
 // answered probes again.
 //
 // Open, one request in a while may try: the wait between two is drawn from a range, so that a fleet does not come back
-// in step. It closes after two answers in a row. Time is an argument, by the monotonic clock. One thread. Tested by
-// breaker_test.cc.
+// in step. It closes after two answers in a row; but of a server that it had closed for in vain a moment ago, it wants
+// four times as many each time, so that a bad line does not make it flap. They follow each other at once, so a good one
+// gives them in some milliseconds. Time is an argument, by the monotonic clock. One thread. Tested by breaker_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "weir/clock.h"
@@ -15,13 +17,16 @@ namespace weir {
 struct BreakerOptions {
   std::uint32_t failures_max = 3;  // in a row, without an answer between
   std::uint32_t answers_min = 2;   // in a row, to close it again
-  Micros probe_min{50'000};        // between two probes
+  std::uint32_t answers_most = 128;
+  Micros proven{10'000'000};  // who was closed for so long had rightly been
+  Micros probe_min{50'000};   // between two probes
   Micros probe_max{150'000};
 };
 
 class Breaker {
  public:
-  explicit Breaker(const BreakerOptions& options = {}, std::uint64_t seed = 1) : options_(options), dice_(seed | 1) {}
+  explicit Breaker(const BreakerOptions& options = {}, std::uint64_t seed = 1)
+      : options_(options), dice_(seed | 1), answers_wanted_(options.answers_min) {}
 
   bool is_open() const { return is_open_; }
   // Since when it is as it is; times it has opened.
@@ -46,7 +51,7 @@ class Breaker {
     if (!is_open_) return;
     is_probing_ = false;
     probe_at_ = now;  // the next one may follow at once
-    if (++answers_ < options_.answers_min) return;
+    if (++answers_ < answers_wanted_) return;
     is_open_ = false;
     since_ = now;
   }
@@ -62,6 +67,8 @@ class Breaker {
   void open(Micros now) {
     answers_ = 0;
     if (!is_open_) {
+      const bool was_in_vain = openings_ > 0 && now - since_ < options_.proven;
+      answers_wanted_ = was_in_vain ? std::min(answers_wanted_ * 4, options_.answers_most) : options_.answers_min;
       is_open_ = true;
       since_ = now;
       ++openings_;
@@ -85,6 +92,7 @@ class Breaker {
   bool is_probing_ = false;
   std::uint32_t failures_ = 0;
   std::uint32_t answers_ = 0;
+  std::uint32_t answers_wanted_;
   std::uint64_t openings_ = 0;
   Micros since_{0};
   Micros probe_at_{0};

@@ -48,6 +48,28 @@ TEST(Breaker, ClosesAfterTwoAnswers) {
   EXPECT_TRUE(breaker.lets_through(152 * kMs));
 }
 
+// Answers in a row until it closes.
+int answers_until_closed(Breaker& breaker, Micros now) {
+  int answers = 0;
+  while (breaker.is_open()) {
+    breaker.hurry(now);
+    EXPECT_TRUE(breaker.lets_through(now));
+    breaker.succeed(now);
+    ++answers;
+  }
+  return answers;
+}
+
+TEST(Breaker, WantsMoreOfWhoFailedAgainAtOnce) {
+  Breaker breaker;
+  for (const int wanted : {2, 8, 32, 128, 128}) {
+    breaker.open(1'000 * kMs);
+    EXPECT_EQ(answers_until_closed(breaker, 1'001 * kMs), wanted);
+  }
+  breaker.open(20'000 * kMs);
+  EXPECT_EQ(answers_until_closed(breaker, 20'001 * kMs), 2) << "it had gone well for a while";
+}
+
 TEST(Breaker, HurriesWhenThereIsNews) {
   Breaker breaker;
   breaker.open(Micros{0});

@@ -46,9 +46,91 @@ void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
   store_.run(questions);
   const Micros now = redis::steady_now();
   for (std::size_t i = from; i < to; ++i) {
-    parts_[i].question = std::move(questions[i - from]);
-    parts_[i].verdict = store_.take(parts_[i].question, now);
+    Part& part = parts_[i];
+    part.question = std::move(questions[i - from]);
+    part.is_left = part.question.state == Ask::State::failed;
+    if (!part.is_left) part.verdict = store_.take(part.question, now);
   }
+}
+
+// The request is denied, unless it is one that passed before: its last part is asked with costs that cannot pass, since
+// what passes would be remembered; and, in the same call, for what the keys hold.
+void FleetStore::Apart::ask_whether_repeated(Part& part) {
+  std::vector<Charge> charges = part.charges;
+  for (Charge& charge : charges) charge.cost = charge.limit->capacity + 1;
+  std::vector<Decision> decisions(charges.size());
+  std::vector<Question> questions{part.question};
+  questions[0].charges = charges;
+  questions[0].decisions = decisions;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    questions.push_back({.what = What::look,
+                         .charges = std::span(part.charges).subspan(i, 1),
+                         .decisions = std::span(part.decisions).subspan(i, 1)});
+  }
+  store_.run(questions);
+  part.is_left = std::ranges::any_of(questions, [](const Question& one) { return one.state == Ask::State::failed; });
+  if (part.is_left) return;
+  part.question.state = questions[0].state;
+  part.question.error = questions[0].error;
+  part.question.ruling = questions[0].ruling;
+  part.verdict = store_.take(part.question, redis::steady_now());
+}
+
+std::vector<Charge> FleetStore::Apart::left_to_us() const {
+  std::vector<Charge> charges;
+  for (const Part& part : parts_) {
+    if (part.is_left) charges.insert(charges.end(), part.charges.begin(), part.charges.end());
+  }
+  return charges;
+}
+
+// What this node would say, each charge for itself.
+Result<Verdict> FleetStore::Apart::look_here() const {
+  Verdict seen{.allowed = true};
+  const std::vector<Charge> charges = left_to_us();
+  for (const Charge& charge : charges) {
+    auto one = store_.local_.answer(What::look, {&charge, 1}, {}, {}, redis::steady_now());
+    if (!one) return one;
+    seen.allowed = seen.allowed && one->allowed;
+    seen.decisions.push_back(one->decisions[0]);
+  }
+  return seen;
+}
+
+void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts) {
+  const std::vector<Charge> charges = left_to_us();
+  if (charges.empty()) return;
+  store_.counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  if (what == What::once && !parts_.back().is_left) what = What::charge;
+  const bool is_settled = is_taken(what) && (is_denied() || is_repeated());
+  const auto all = is_settled ? look_here() : store_.local_.answer(what, charges, id, lasts, redis::steady_now());
+  std::size_t at = 0;
+  for (Part& part : parts_) {
+    if (!part.is_left) continue;
+    if (!all) {
+      part.verdict = fail(all.error());
+      continue;
+    }
+    const std::size_t count = part.charges.size();
+    part.verdict = Verdict{.allowed = all->allowed, .repeated = all->repeated};
+    for (std::size_t i = at; i < at + count; ++i) {
+      part.verdict->decisions.push_back(all->decisions[i]);
+      if (!all->reserved.empty()) part.verdict->reserved.push_back(all->reserved[i]);
+    }
+    at += count;
+  }
+}
+
+// By a server.
+bool FleetStore::Apart::is_denied() const {
+  return std::ranges::any_of(parts_, [](const Part& part) {
+    return part.question.state != Ask::State::failed &&
+           (!part.verdict || !part.verdict->allowed || part.question.ruling == Ruling::missing);
+  });
+}
+
+bool FleetStore::Apart::is_repeated() const {
+  return std::ranges::any_of(parts_, [](const Part& part) { return part.verdict && part.verdict->repeated; });
 }
 
 bool FleetStore::Apart::are_allowed() const {
@@ -118,21 +200,24 @@ Result<Verdict> FleetStore::Apart::ask(What what, std::span<const Charge> charge
   divide(what, charges, id, lasts);
   const std::size_t last = what == What::once ? parts_.size() - 1 : parts_.size();
   ask_parts(0, last);
-  if (last < parts_.size()) ask_parts(last, parts_.size());
-  const bool is_repeated =
-      std::ranges::any_of(parts_, [](const Part& part) { return part.question.ruling == Ruling::repeated; });
-  if (what == What::reserve && is_repeated) {
+  if (last < parts_.size()) {
+    const auto seen = look_here();
+    const bool is_over = is_denied() || !seen || !seen->allowed;
+    is_over ? ask_whether_repeated(parts_.back()) : ask_parts(last, parts_.size());
+  }
+  decide_here(what, id, lasts);
+  if (what == What::reserve && is_repeated()) {
     release();
     return fail(reserved_already());
   }
-  if (is_taken(what) && (!are_allowed() || is_repeated)) release();
+  if (is_taken(what) && (!are_allowed() || is_repeated())) release();
   if (what == What::commit) {
     const bool is_missing =
         std::ranges::any_of(parts_, [](const Part& part) { return part.question.ruling == Ruling::missing; });
     if (is_missing) return fail(not_reserved());
   }
   auto verdict = put_together(charges.size());
-  if (verdict && is_repeated) verdict->allowed = true;
+  if (verdict && is_repeated()) verdict->allowed = true;
   for (const Charge& charge : charges) {
     if (charge.cost < 0 || what == What::commit) store_.drop(charge);
   }

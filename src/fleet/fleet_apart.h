@@ -2,8 +2,9 @@
 // taken back.
 //
 // Nobody is let through too much: a part counts from the moment it is charged. Who comes between charge and release may
-// be denied for what is then taken back. Who crashes there leaves it charged, until it lapses. Part of FleetStore; any
-// thread. Tested by tests/fleet_nodes_test.cc.
+// be denied for what is then taken back. Who crashes there leaves it charged, until it lapses. What servers do not
+// answer, the node decides as one event, after the others: it charges nothing if one of them has denied. Part of
+// FleetStore; any thread. Tested by tests/fleet_nodes_test.cc and tests/fleet_faults_failover_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +31,17 @@ class FleetStore::Apart {
     std::vector<std::int64_t> reserved{};
     Question question{};
     Result<Verdict> verdict{Verdict{}};
+    bool is_left = false;  // to this node: its server did not answer
   };
 
   void divide(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   void ask_parts(std::size_t from, std::size_t to);
+  void ask_whether_repeated(Part& part);
+  std::vector<Charge> left_to_us() const;
+  Result<Verdict> look_here() const;
+  void decide_here(ScriptRequest::What what, std::string_view id, Micros lasts);
+  bool is_denied() const;
+  bool is_repeated() const;
   bool are_allowed() const;
   void release();
   Result<Verdict> put_together(std::size_t charges) const;

@@ -68,7 +68,11 @@ void Keeper::begin(Lane& lane) {
 }
 
 Micros Keeper::turn(Lane& lane, Micros now) {
-  if (std::exchange(has_missed_, false)) memory_.drop_all();
+  if (std::exchange(has_missed_, false)) {
+    memory_.drop_all();
+    held_ = nodes();
+    held_until_ = now + options_.believed;
+  }
   if (now >= beat_at_) beat(lane, now, false);
   if (has_news_) send_news(lane, now);
   commands_.turn(lane, now);
@@ -113,6 +117,7 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
     const Micros middle = (beat_sent_ + wall_->now()) / 2;
     skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
   }
+  hold(nodes, redis::steady_now());
   std::ranges::sort(nodes, {}, &FleetNode::id);
   const auto self = std::ranges::find(nodes, true, &FleetNode::is_self);
   if (self == nodes.end()) return;
@@ -128,6 +133,14 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
 void Keeper::set_says(Says says) {
   const std::lock_guard lock(says_mutex_);
   says_ = std::move(says);
+}
+
+// A Redis that was away may have forgotten who lives: those that were known count for as long as they are believed.
+void Keeper::hold(std::vector<FleetNode>& nodes, Micros now) const {
+  if (now >= held_until_) return;
+  for (const FleetNode& known : held_) {
+    if (std::ranges::find(nodes, known.id, &FleetNode::id) == nodes.end()) nodes.push_back(known);
+  }
 }
 
 std::vector<FleetNode> Keeper::nodes() const {

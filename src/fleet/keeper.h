@@ -81,6 +81,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void send_news(Lane& lane, Micros now);
   void take_news(std::string_view payload);
   void pay_back(Lane& lane, Micros now);
+  void hold(std::vector<FleetNode>& nodes, Micros now) const;
 
   const KeeperOptions options_;
   KeyMemory& memory_;
@@ -93,6 +94,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   int script_ = 0;
   Micros beat_at_{0};
   Micros pay_at_{0};
+  std::vector<FleetNode> held_;  // who was known when Redis was away
+  Micros held_until_{0};         // so long they count
   bool was_away_ = false;
   bool has_missed_ = false;
   bool is_heard_ = false;     // the last heartbeat was

@@ -14,6 +14,7 @@ namespace {
 constexpr char kProbeMark = '!';
 constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on; below are calls
 constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent
+constexpr Micros kPatienceMax{3'000};                      // so long beyond its deadline a question waits with others
 constexpr std::int64_t kCall = kScriptKeysMax;             // questions of a full call, if all keys are different
 constexpr std::int64_t kCallOfCluster = kCall / 8;
 constexpr std::size_t kHalvedMin = 32;
@@ -228,7 +229,7 @@ void Lane::send_from(Place& place, int slot) {
     client_.send({.words = words,
                   .script = script_,
                   .slot = is_cluster_ ? slot : redis::kAnySlot,
-                  .deadline = last,
+                  .deadline = std::min(last, first + kPatienceMax),
                   .reading = redis::Reading::integers},
                  {this, number});
   }

@@ -52,13 +52,16 @@ class Local::Shares {
   Few<Charge, kChargesMax> charges_;
 };
 
-// What was spent everywhere, as far as this node has heard, is spent here in proportion.
+// What was spent everywhere, as far as this node has heard, is spent here in proportion; and what it let through itself
+// in an earlier absence and has not paid back yet, which Redis could not know of.
 void Local::begin_key(const Charge& whole, const Limit& part, Micros now) {
   if (whole.limit->algorithm == Algorithm::concurrency) return;
-  const auto said = memory_.seed(redis_name(prefix_, whole), *whole.limit);
+  const std::string name = redis_name(prefix_, whole);
+  const auto said = memory_.seed(name, *whole.limit);
   if (!said) return;
   const std::int64_t time = here_->clock().now().count();
-  const std::int64_t left = said->reset_at <= now ? part.capacity : part_of(said->remaining, seat());
+  const std::int64_t said_left = said->reset_at <= now ? part.capacity : part_of(said->remaining, seat());
+  const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(name, now));
   static_cast<void>(here_->reset(whole.key, time));
   if (left >= part.capacity) return;
   const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};

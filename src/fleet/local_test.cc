@@ -72,6 +72,19 @@ TEST_F(LocalTest, BeginsWithItsPartOfWhatWasLeft) {
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
 }
 
+TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
+  local_.sit({.rank = 0, .nodes = 2});
+  const Charge one{.key = "k", .limit = &limit_};
+  EXPECT_EQ(admitted(one, 20), 5);
+  memory_.note(name_of(one), limit_, 1,
+               {.allowed = true, .limit = 10, .remaining = 8, .reset_after = Micros{60'000'000}}, kThen);
+  EXPECT_EQ(admitted(one, 20), 0) << "Redis was back for a moment, and did not hear of the five";
+  owed_.take(10);
+  memory_.note(name_of(one), limit_, 1,
+               {.allowed = true, .limit = 10, .remaining = 4, .reset_after = Micros{60'000'000}}, kThen);
+  EXPECT_EQ(admitted(one, 20), 2);
+}
+
 TEST_F(LocalTest, OpenIsTheWholeLimitAndClosedIsNothing) {
   local_.sit({.rank = 0, .nodes = 3});
   const Charge open{.key = "o", .limit = &limit_, .fallback = Fallback::open};

@@ -44,6 +44,13 @@ class Owed {
     return true;
   }
 
+  // Of one key, unless it has been recovered from.
+  std::int64_t cost_of(std::string_view name, Micros now) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = debts_.find(name);
+    return known == debts_.end() || known->second.until <= now ? 0 : known->second.cost;
+  }
+
   // Some of them, taken out.
   std::vector<Debt> take(std::size_t most) {
     std::vector<Debt> out;

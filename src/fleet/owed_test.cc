@@ -14,6 +14,9 @@ TEST(Owed, AddsUpByKeyAndGivesAllBackOnce) {
   EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = 1}, Micros{9}));
   EXPECT_TRUE(owed.add("b", {.key = "kb", .limit = &limit, .cost = 1}, Micros{5}));
   EXPECT_EQ(owed.size(), 2u);
+  EXPECT_EQ(owed.cost_of("a", Micros{8}), 3);
+  EXPECT_EQ(owed.cost_of("a", Micros{9}), 0);
+  EXPECT_EQ(owed.cost_of("c", Micros{8}), 0);
   std::int64_t sum = 0;
   for (const Debt& debt : owed.take(10)) {
     sum += debt.cost;

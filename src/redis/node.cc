@@ -147,7 +147,7 @@ void Node::on_events(std::uint32_t events) {
 void Node::turn() {
   const Micros now = shared_.now;
   expire();
-  if ((state_ == State::connecting || state_ == State::greeting) && now >= connect_by_) {
+  if ((state_ == State::connecting || state_ == State::greeting) && now >= give_up_at()) {
     if (state_ == State::connecting && address_at_ < addresses_.size()) return try_address();
     return lose({FaultKind::disconnected, state_ == State::connecting ? "cannot connect: no answer in time"
                                                                       : "the greeting was not answered in time"});
@@ -171,11 +171,18 @@ void Node::turn() {
   }
 }
 
+// Who does not even accept is given up earlier than who is slow to shake hands.
+Micros Node::give_up_at() const {
+  const Micros all = shared_.options.connect_timeout;
+  const bool is_unreached = state_ == State::connecting && wire_.is_unreached();
+  return is_unreached ? connect_by_ - all + std::min(all, shared_.options.reach_timeout) : connect_by_;
+}
+
 Micros Node::due() const {
   Micros due = std::min({earliest_, silent_at(), ping_at()});
   if (state_ == State::waiting) due = std::min(due, dial_at_);
   if (state_ == State::resolving || state_ == State::connecting || state_ == State::greeting) {
-    due = std::min(due, connect_by_);
+    due = std::min(due, give_up_at());
   }
   return due;
 }

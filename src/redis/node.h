@@ -127,6 +127,7 @@ class Node {
   // node.cc: dialling and losing
   void want();
   void wait_until(Micros when);
+  Micros give_up_at() const;
   void try_address();
   void connected();
   void lose(Failure failure);

@@ -152,6 +152,12 @@ bool Node::read_reply() {
   }
   in_at_ += reply.consumed;
   lean_tries_ = 0;
+  // It came in many pieces, but is what was asked for.
+  if (is_lean &&
+      resp::read_integers(input.substr(0, reply.consumed), integers_).status == resp::IntegersReply::Status::done) {
+    take_integers();
+    return true;
+  }
   return take_reply(reply.value);
 }
 

@@ -32,6 +32,7 @@ class Wire {
 
   int descriptor() const { return socket_.get(); }
   bool is_open() const { return static_cast<bool>(socket_); }
+  bool is_unreached() const { return is_connecting_; }
   bool wants_write() const { return is_connecting_ || !cipher_out_.empty(); }
   const std::string& failure() const { return failure_; }
 

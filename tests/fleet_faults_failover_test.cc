@@ -1,0 +1,248 @@
+// What a fleet does when a master of Redis fails over, slots move, or a part of a cluster is away: faults F07 to F09,
+// and F40 across slots, of docs/operate.md; by a real cluster and real sentinels.
+//
+// Redis itself needs seconds to fail over, and may lose what it had not replicated: what is let through is then the
+// limit and that, and the shares for the time between. The rest is in fleet_faults_test.cc.
+
+#include "fleet_node.h"
+#include "redis/slot.h"
+#include "redis_fleet.h"
+#include "store/redis_key.h"
+
+namespace weir::test {
+namespace {
+
+constexpr Micros kPatient{10'000'000};
+const Limit kYear = limit_of("1000/year", Algorithm::fixed_window);
+const Limit kTen = limit_of("10/year", Algorithm::fixed_window);
+
+std::int64_t ms_since(Micros began) { return (redis::steady_now() - began).count() / 1'000; }
+
+class FleetClusterFaults : public ::testing::Test {
+ protected:
+  void SetUp() override { start({}); }
+  void start(std::vector<std::string> settings) {
+    auto cluster = RedisCluster::start(std::move(settings));
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    cluster_ = *std::move(cluster);
+  }
+  std::string url() const { return "redis+cluster://" + cluster_->addresses(); }
+
+  static int slot_of_key(const std::string& key) {
+    std::string head;
+    append_redis_head(head, kTicketMark, redis_tag(key));
+    return redis::slot_of(head);
+  }
+  // A key that this master has; `below`: of its first slots.
+  static std::string key_on(std::size_t master, const std::string& name, int below = 16'384) {
+    for (int i = 0;; ++i) {
+      const std::string key = name + std::to_string(i);
+      const int slot = slot_of_key(key), first = static_cast<int>(master * 16'384 / 3);
+      if (slot >= first && slot < static_cast<int>((master + 1) * 16'384 / 3) && slot < first + below) return key;
+    }
+  }
+  // How much of a key is spent, by Redis.
+  static std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
+    std::int64_t left = -1;
+    EXPECT_TRUE(until([&] {
+      const auto seen = node.limiter->peek(key, limit);
+      if (seen && seen->made == MadeBy::strict) left = seen->remaining;
+      return left >= 0;
+    }));
+    return limit.capacity - left;
+  }
+
+  std::unique_ptr<RedisCluster> cluster_;
+};
+
+// F07. What its replica has not heard of is granted once more, and not a permit else.
+TEST_F(FleetClusterFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplicated) {
+  auto nodes = make_nodes(2, url(), with_deadline(kLong));
+  const std::string known = key_on(0, "known"), bridged = key_on(0, "bridged");
+  const Limit thirty = limit_of("30/year", Algorithm::fixed_window);
+  Tally before, during, after;
+  for (int i = 0; i < 10; ++i) ask(*nodes[0], known, thirty, before);
+  ASSERT_EQ(before.admitted(MadeBy::strict), 10) << before.text();
+  cluster_->master(0).kill();
+  const Micros killed = redis::steady_now();
+  Micros promoted{0};
+  {
+    Asking asking(nodes, [&](Node& node) { ask(node, bridged, thirty, during); });
+    ASSERT_TRUE(until([&] { return is_master(cluster_->replica(0)); })) << "the cluster does not fail over";
+    promoted = redis::steady_now();
+    for (auto& node : nodes) EXPECT_TRUE(until([&] { return is_strict(*node, bridged); })) << during.text();
+  }
+  tell("F07 cluster: promoted " + std::to_string((promoted - killed).count() / 1'000) + " ms after the kill, strict " +
+       std::to_string(ms_since(promoted)) + " ms later; meanwhile " + during.text());
+  EXPECT_EQ(during.errors(), 0) << during.error();
+  EXPECT_GT(during.asked(MadeBy::local), 0);
+  EXPECT_LE(during.admitted(MadeBy::local), 30) << "the limit, in shares";
+  EXPECT_LE(during.admitted(MadeBy::strict), 30);
+  EXPECT_LT(during.longest(), Micros{10'000'000});
+  const std::int64_t lost = 10 - spent(*nodes[0], known, thirty);
+  EXPECT_GE(lost, 0);
+  for (int i = 0; i < 40; ++i) {
+    for (auto& node : nodes) ask(*node, known, thirty, after);
+  }
+  EXPECT_EQ(before.admitted() + after.admitted(), 30 + lost) << after.text();
+}
+
+// F08. Who asks sees nothing of it, and exactly the limit is let through.
+TEST_F(FleetClusterFaults, SlotsMoveAndNobodyNotices) {
+  auto nodes = make_nodes(2, url(), with_deadline(kPatient));
+  std::vector<std::string> keys;
+  for (int i = 0; i < 8; ++i) keys.push_back(key_on(0, "moves" + std::to_string(i) + " ", 40));
+  Tally tally;
+  int outcome = -1;
+  {
+    std::atomic<std::size_t> turn{0};
+    Asking asking(nodes, [&](Node& node) { ask(node, keys[turn++ % keys.size()], kYear, tally); });
+    outcome = cluster_->reshard(0, 1, 40);
+    const int asked = tally.asked();
+    EXPECT_TRUE(until([&] { return tally.asked() > asked + 50; }));
+  }
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(tally.errors(), 0) << tally.error();
+  EXPECT_EQ(tally.asked(MadeBy::local), 0) << tally.text();
+  std::int64_t all = 0;
+  for (const std::string& key : keys) all += spent(*nodes[1], key, kYear);
+  EXPECT_EQ(all, tally.admitted()) << "each was charged once";
+  tell("F08 40 slots moved: " + tally.text());
+}
+
+// F09. Nobody takes over: what the rules say holds for as long, and the map is not asked for all the time.
+TEST_F(FleetClusterFaults, WithoutAMasterAndItsReplicaThePoliciesHold) {
+  auto nodes = make_nodes(2, url(), with_deadline(kLong));
+  const std::string local = key_on(1, "local"), open = key_on(1, "open"), closed = key_on(1, "closed");
+  cluster_->replica(1).kill();
+  cluster_->master(1).kill();
+  Tally of_local, of_open, of_closed;
+  for (int i = 0; i < 30; ++i) {
+    for (auto& node : nodes) {
+      ask(*node, local, kTen, of_local);
+      ask(*node, open, kTen, of_open, Fallback::open);
+      ask(*node, closed, kTen, of_closed, Fallback::closed);
+    }
+  }
+  EXPECT_EQ(of_local.asked(MadeBy::local), 60) << of_local.text();
+  EXPECT_EQ(of_open.asked(MadeBy::open), 60) << of_open.text();
+  EXPECT_EQ(of_closed.asked(MadeBy::closed), 60) << of_closed.text();
+  EXPECT_EQ(of_local.admitted(), 10);
+  EXPECT_EQ(of_open.admitted(), 20);
+  EXPECT_EQ(of_closed.admitted(), 0);
+  EXPECT_EQ(of_local.errors() + of_open.errors() + of_closed.errors(), 0) << of_local.error();
+  ASSERT_TRUE(cluster_->master(1).restart());
+  EXPECT_TRUE(until([&] {
+    const auto info = call_redis(cluster_->master(0).port(), {"CLUSTER", "INFO"});
+    return info.text.find("cluster_state:ok") != info.text.npos;
+  }));
+  const Micros began = redis::steady_now();
+  for (auto& node : nodes) EXPECT_TRUE(until([&] { return is_strict(*node, local); })) << "it is not asked again";
+  tell("F09 strict " + std::to_string(ms_since(began)) + " ms after the cluster is well; " + of_local.text());
+}
+
+// A cluster of which the rest goes on when a part is away.
+class FleetPartlyAway : public FleetClusterFaults {
+ protected:
+  void SetUp() override { start({"--cluster-require-full-coverage", "no"}); }
+};
+
+// F40. All or nothing also holds while a part of the cluster is away: a request that is denied by one server is charged
+// nothing, not even by the share of the limit that another server would have decided.
+TEST_F(FleetPartlyAway, ADeniedRequestIsChargedNothingThoughAServerIsAway) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Node& node = *nodes[0];
+  const std::string spent_key = key_on(0, "spent"), away = key_on(1, "away"), well = key_on(2, "well");
+  Tally tally;
+  EXPECT_TRUE(ask(node, away, kTen, tally));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask(node, spent_key, kTen, tally));
+  cluster_->replica(1).pause();
+  cluster_->master(1).pause();
+  Tally alone;
+  EXPECT_TRUE(until([&] {  // its breaker opens, and nobody waits any more
+    ask(node, away, limit_of("1000/year", Algorithm::sliding_log), alone);
+    return alone.asked(MadeBy::local) >= 3;
+  }));
+  const Charge charges[] = {{.key = away, .limit = &kTen}, {.key = spent_key, .limit = &kTen}};
+  for (int i = 0; i < 20; ++i) {
+    const auto verdict = node.limiter->check_all(charges);
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    EXPECT_FALSE(verdict->allowed);
+  }
+  const Charge more[] = {{.key = away, .limit = &kTen, .cost = 11}, {.key = well, .limit = &kTen}};
+  EXPECT_FALSE(node.limiter->check_all(more)->allowed) << "denied by the share";
+  cluster_->master(1).resume();
+  cluster_->replica(1).resume();
+  EXPECT_EQ(spent(node, well, kTen), 0);
+  EXPECT_EQ(spent(node, away, kTen), 1);
+  EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == static_cast<std::uint64_t>(alone.admitted()); }));
+  EXPECT_EQ(spent(node, away, kTen), 1) << "what was denied was paid back as if it had been let through";
+}
+
+// F40. A request that was denied on one of two servers is no request that has passed, by its id.
+TEST_F(FleetClusterFaults, ADeniedRequestIsNotRememberedByItsId) {
+  auto nodes = make_nodes(1, url(), with_deadline(kPatient));
+  Node& node = *nodes[0];
+  const std::string first = key_on(0, "first"), second = key_on(1, "second");
+  const Charge all{.key = second, .limit = &kTen, .cost = 10}, back{.key = second, .limit = &kTen, .cost = -5};
+  ASSERT_TRUE(node.limiter->check_all({&all, 1})->allowed);
+  const Charge orders[2][2] = {{{.key = first, .limit = &kTen}, {.key = second, .limit = &kTen}},
+                               {{.key = second, .limit = &kTen}, {.key = first, .limit = &kTen}}};
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(node.limiter->check_once("id" + std::to_string(i), orders[i])->allowed);
+  EXPECT_EQ(spent(node, first, kTen), 0);
+  ASSERT_TRUE(node.limiter->check_all({&back, 1}));
+  for (int i = 0; i < 2; ++i) {
+    const auto verdict = node.limiter->check_once("id" + std::to_string(i), orders[i]);
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    EXPECT_TRUE(verdict->allowed);
+    EXPECT_FALSE(verdict->repeated) << "it was denied before, and charged nothing";
+    EXPECT_TRUE(node.limiter->check_once("id" + std::to_string(i), orders[i])->repeated);
+  }
+  EXPECT_EQ(spent(node, first, kTen), 2);
+  EXPECT_EQ(spent(node, second, kTen), 7);
+}
+
+// F07, by sentinels.
+TEST(FleetSentinelFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplicated) {
+  auto sentinels = RedisSentinels::start();
+  ASSERT_TRUE(sentinels) << sentinels.error().message;
+  auto nodes = make_nodes(2, "redis+sentinel://" + (*sentinels)->addresses() + "/main", with_deadline(kLong));
+  const Limit thirty = limit_of("30/year", Algorithm::fixed_window);
+  Tally before, during, after;
+  for (int i = 0; i < 10; ++i) ask(*nodes[0], "known", thirty, before);
+  ASSERT_EQ(before.admitted(MadeBy::strict), 10) << before.text();
+  (*sentinels)->master().kill();
+  const Micros killed = redis::steady_now();
+  Micros promoted{0};
+  {
+    Asking asking(nodes, [&](Node& node) { ask(node, "bridged", thirty, during); });
+    const std::string old = std::to_string((*sentinels)->master().port());
+    const auto is_told = [&] {  // the sentinel that makes a replica the master hears a second later that it is one
+      for (std::size_t i = 0; i < 3; ++i) {
+        const auto told = call_redis((*sentinels)->sentinel(i).port(), {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"});
+        if (told.items.size() == 2 && told.items[1].text != old) return true;
+      }
+      return false;
+    };
+    // One whose timer was two seconds late does nothing for 30 seconds.
+    if (!until(is_told, 80'000)) GTEST_SKIP() << "the machine is too busy for sentinels: they do not fail over";
+    promoted = redis::steady_now();
+    for (auto& node : nodes) EXPECT_TRUE(until([&] { return is_strict(*node); })) << during.text();
+  }
+  tell("F07 sentinel: told of " + std::to_string((promoted - killed).count() / 1'000) + " ms after the kill, strict " +
+       std::to_string(ms_since(promoted)) + " ms later; meanwhile " + during.text());
+  EXPECT_EQ(during.errors(), 0) << during.error();
+  EXPECT_GT(during.asked(MadeBy::local), 0);
+  EXPECT_LE(during.admitted(MadeBy::local), 30) << "the limit, in shares";
+  EXPECT_LE(during.admitted(MadeBy::strict), 30);
+  const auto seen = nodes[0]->limiter->peek("known", thirty);
+  ASSERT_TRUE(seen && seen->made == MadeBy::strict);
+  for (int i = 0; i < 40; ++i) {
+    for (auto& node : nodes) ask(*node, "known", thirty, after);
+  }
+  EXPECT_EQ(after.admitted(), seen->remaining) << after.text();
+  EXPECT_GE(after.admitted(), 20) << "what was not replicated is granted once more";
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,183 @@
+// Nodes of a fleet in one process, and what was seen of their answers: what the tests of its faults share.
+//
+//   Node node("redis://" + server->address());
+//   Tally tally;
+//   Asking asking(nodes, limit, {"a", "b"}, tally);     // threads that ask, until it goes away
+//
+// A Node is for any thread, as a limiter is; so is a Tally. Used by fleet_faults*_test.cc.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "fleet/fleet_store.h"
+#include "store_fixture.h"
+#include "weir/limiter.h"
+
+namespace weir::test {
+
+inline constexpr Micros kLong{1'000'000};  // for tests whose subject is no deadline: machines that run them are busy
+
+// One process of a fleet.
+struct Node {
+  explicit Node(const std::string& url, FleetStoreOptions options = {}) {
+    options.target = redis::parse_url(url).value();
+    options.keeper.beat = Micros{50'000};
+    options.lane.client.on_event = [this](const redis::Event& event) {
+      if (event.kind == redis::Event::Kind::connected) ++connected;
+      if (event.kind == redis::Event::Kind::lost) ++lost;
+    };
+    store = std::make_shared<FleetStore>(options);
+    limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 10'000, .shared = store});
+  }
+
+  std::atomic<int> connected{0}, lost{0};
+  std::shared_ptr<FleetStore> store;
+  std::unique_ptr<Limiter> limiter;
+};
+
+inline FleetStoreOptions with_deadline(Micros deadline) {
+  FleetStoreOptions options;
+  options.lane.deadline = deadline;
+  return options;
+}
+
+template <class Test>
+bool until(Test test, int ms = 20'000) {
+  for (int i = 0; i < ms / 5; ++i) {
+    if (test()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return false;
+}
+
+// Whether it decides by Redis now, of any key or of one; spends nothing.
+inline bool is_strict(Node& node, std::string_view key = "warm") {
+  const auto seen = node.limiter->peek(key, limit_of("1000000/hour", Algorithm::token_bucket));
+  return seen && seen->made == MadeBy::strict;
+}
+
+inline std::vector<std::unique_ptr<Node>> make_nodes(std::size_t count, const std::string& url,
+                                                     const FleetStoreOptions& options) {
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (std::size_t i = 0; i < count; ++i) nodes.push_back(std::make_unique<Node>(url, options));
+  for (auto& node : nodes) {
+    EXPECT_TRUE(until([&] { return is_strict(*node) && node->store->seat().nodes == count; })) << "a fleet comes up";
+  }
+  return nodes;
+}
+
+// How answers were made, how many were allowed of each, and how long the slowest took.
+class Tally {
+ public:
+  void note(const Decision& decision, Micros took) {
+    const auto made = static_cast<std::size_t>(decision.made);
+    ++asked_[made];
+    if (decision.allowed) ++admitted_[made];
+    std::int64_t longest = longest_us_.load();
+    while (took.count() > longest && !longest_us_.compare_exchange_weak(longest, took.count())) {
+    }
+  }
+  void note_error(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (errors_++ == 0) error_ = text;
+  }
+
+  int asked(MadeBy made) const { return asked_[static_cast<std::size_t>(made)]; }
+  int admitted(MadeBy made) const { return admitted_[static_cast<std::size_t>(made)]; }
+  int asked() const { return sum(asked_); }
+  int admitted() const { return sum(admitted_); }
+  int errors() const { return errors_; }
+  std::string error() const {
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
+  Micros longest() const { return Micros{longest_us_}; }
+  std::string text() const {
+    std::string out;
+    for (std::size_t i = 0; i < kWays; ++i) {
+      if (asked_[i] == 0) continue;
+      out += std::string(to_string(static_cast<MadeBy>(i))) + " " + std::to_string(admitted_[i]) + " of " +
+             std::to_string(asked_[i]) + ", ";
+    }
+    return out + "longest " + std::to_string(longest_us_ / 1'000) + " ms, errors " + std::to_string(errors_);
+  }
+
+ private:
+  static constexpr std::size_t kWays = 6;
+  using Counts = std::array<std::atomic<int>, kWays>;
+  static int sum(const Counts& counts) {
+    int all = 0;
+    for (const auto& one : counts) all += one;
+    return all;
+  }
+  Counts asked_{}, admitted_{};
+  std::atomic<std::int64_t> longest_us_{0};
+  std::atomic<int> errors_{0};
+  mutable std::mutex mutex_;  // guards error_
+  std::string error_;
+};
+
+// One request; its answer is noted.
+inline Result<Verdict> ask(Node& node, std::span<const Charge> charges, Tally& tally) {
+  const Micros began = redis::steady_now();
+  auto verdict = node.limiter->check_all(charges);
+  if (!verdict) {
+    tally.note_error(verdict.error().message);
+    return verdict;
+  }
+  Decision all = verdict->binding_decision();
+  all.allowed = verdict->allowed;
+  tally.note(all, redis::steady_now() - began);
+  return verdict;
+}
+
+inline bool ask(Node& node, std::string_view key, const Limit& limit, Tally& tally,
+                Fallback fallback = Fallback::local) {
+  const Charge charge{.key = key, .limit = &limit, .fallback = fallback};
+  const auto verdict = ask(node, {&charge, 1}, tally);
+  return verdict && verdict->allowed;
+}
+
+// Threads that ask, one for each node, until it goes away; each rests a moment after each request.
+class Asking {
+ public:
+  using Work = std::function<void(Node&)>;
+  Asking(std::vector<std::unique_ptr<Node>>& nodes, const Work& work) {
+    for (auto& node : nodes) {
+      threads_.emplace_back([this, &node = *node, work] {
+        while (!is_over_) {
+          work(node);
+          std::this_thread::sleep_for(std::chrono::microseconds{300});
+        }
+      });
+    }
+  }
+  ~Asking() {
+    is_over_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+ private:
+  std::atomic<bool> is_over_{false};
+  std::vector<std::thread> threads_;
+};
+
+// What was measured, for who reads the log.
+inline void tell(const std::string& what) {
+  std::cout << "[ measured ] " << what << "\n";
+  ::testing::Test::RecordProperty("measured", what);
+}
+
+}  // namespace weir::test
