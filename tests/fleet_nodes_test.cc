@@ -290,7 +290,8 @@ TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
 TEST_F(Fleet, RemembersDenialsOfSeveralLimits) {
   Node node(url());
   ASSERT_NO_FATAL_FAILURE(until_strict(node));
-  const Limit narrow = limit_of("2/hour", Algorithm::token_bucket), wide = limit_of("9/hour", Algorithm::sliding_window);
+  const Limit narrow = limit_of("2/hour", Algorithm::token_bucket),
+              wide = limit_of("9/hour", Algorithm::sliding_window);
   const Charge charges[] = {{"n", &narrow}, {"w", &wide}};
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(node.limiter->check_all(charges)->allowed);
   ASSERT_TRUE(until([&] { return node.limiter->check_all(charges)->decisions[0].made == MadeBy::cached; }));

@@ -90,7 +90,8 @@ void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cos
                        decision.retry_after >= kDenialMin;
   if (is_kept) {
     entry->denied_until = now + decision.retry_after;
-  } else if (!is_same || decision.allowed || decision.remaining > 0) {  // else a larger cost was denied, as one would be
+  } else if (!is_same || decision.allowed ||
+             decision.remaining > 0) {  // else a larger cost was denied, as one would be
     entry->denied_until = Micros{0};
   }
 }

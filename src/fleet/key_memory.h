@@ -43,8 +43,8 @@ class KeyMemory {
 
   // guess()
   //
-  // What was last said of a key, for a request that others deny: it is not charged to it. Nothing if it is not known, or
-  // would deny, too, for a time that is not known.
+  // What was last said of a key, for a request that others deny: it is not charged to it. Nothing if it is not known,
+  // or would deny, too, for a time that is not known.
   std::optional<Decision> guess(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
 
   // note()

@@ -100,8 +100,8 @@ inline void append_redis_key(std::string& out, std::string_view prefix, char mar
 inline std::optional<Error> refuse_prefix(std::string_view prefix) {
   constexpr std::size_t kPrefixMax = 64;
   if (!prefix.empty() && prefix.size() <= kPrefixMax && prefix.find_first_of("{}") == prefix.npos) return {};
-  return Error{ErrorCode::invalid_argument, "the prefix of keys in Redis has 1 to " + std::to_string(kPrefixMax) +
-                                                " bytes, and no braces"};
+  return Error{ErrorCode::invalid_argument,
+               "the prefix of keys in Redis has 1 to " + std::to_string(kPrefixMax) + " bytes, and no braces"};
 }
 
 // Of the state that a charge with a limit is counted in.
