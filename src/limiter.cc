@@ -440,6 +440,8 @@ LimiterStats Limiter::stats() const noexcept {
 }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 
+std::uint32_t Limiter::nodes() const noexcept { return impl_->shared ? impl_->shared->nodes() : 0; }
+
 Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept {
   return guarded([&]() -> Result<Limiter> {
     auto impl = Limiter::Impl::open(std::move(options), std::move(own));

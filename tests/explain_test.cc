@@ -85,6 +85,26 @@ TEST_F(Explain, TellsTheWorstCaseOfEveryAlgorithm) {
   EXPECT_NE(slower.find(" % slower than written, the nearest rate that can be counted"), std::string::npos) << slower;
 }
 
+// What tests/fleet_faults_test.cc holds real fleets to.
+TEST_F(Explain, TellsTheWorstCaseWhileRedisIsAway) {
+  const Limit limit = compile("100/hour burst 40", Algorithm::token_bucket).value(), ban = compile("0/s").value();
+  const std::string failover = "; after a failover of Redis 40, and what it had not copied yet once more";
+  EXPECT_EQ(when_away(limit, Fallback::local, 3), "up to 40 on 3 servers, each its share (local)" + failover);
+  EXPECT_EQ(when_away(limit, Fallback::local, 50), "up to 50 on 50 servers, each its share (local)" + failover);
+  EXPECT_EQ(when_away(limit, Fallback::open, 3), "up to 120 on 3 servers, each the whole limit (open)" + failover);
+  EXPECT_EQ(when_away(limit, Fallback::closed, 3), "nothing passes (closed)");
+  EXPECT_EQ(when_away(limit, Fallback::local, 0), "up to max(40, N) on N servers, each its share (local)");
+  EXPECT_EQ(when_away(limit, Fallback::open, 0), "up to N x 40 on N servers, each the whole limit (open)");
+  EXPECT_EQ(when_away(ban, Fallback::local, 3), "");
+
+  use_rules("- {name: a, per: user, limit: 100/minute}");
+  EXPECT_EQ(explained(gate, {.user = "42"}).rules[0].limits[0].when_away, "") << "it shares with nobody";
+  const auto policy = parse_policy("store: redis://r\nrules: [{name: a, per: user, limit: 100/minute}]", "t");
+  ASSERT_TRUE(gate.apply(policy.value(), Force::yes));
+  EXPECT_EQ(explained(gate, {.user = "42"}).rules[0].limits[0].when_away,
+            "up to max(100, N) on N servers, each its share (local)");
+}
+
 TEST_F(Explain, ShowsWhatIsLeftAndWhatBinds) {
   use_rules(
       "- {name: wide, per: ip, limit: 100/hour, algorithm: token_bucket}\n"

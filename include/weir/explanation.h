@@ -23,6 +23,7 @@ struct RuleExplanation {
     std::int64_t cost = 1;
     Decision decision{};       // what it would say now
     std::string worst_case{};  // the most that it can admit
+    std::string when_away{};   // the same of a fleet, while Redis cannot be asked; empty: it shares with nobody
   };
   std::vector<State> limits{};
 };

@@ -200,6 +200,8 @@ class Limiter {
   LimiterStats stats() const noexcept;
   // The time that the next decision is made at.
   Micros now() const noexcept;
+  // How many processes share its limits by LimiterOptions::shared, as far as is known; 0: it shares with nobody.
+  std::uint32_t nodes() const noexcept;
 
  private:
   friend class Gate;  // its limits and keys are sound, and it has room for the answers

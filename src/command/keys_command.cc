@@ -33,6 +33,7 @@ RuleExplanation::State state_of(const JsonValue& value) {
   state.quota = value.at("window").text;
   state.algorithm = value.at("algorithm").text;
   state.worst_case = value.at("worst_case").text;
+  state.when_away = value.at("when_away").text;
   state.cost = value.at("cost").whole();
   state.decision.allowed = value.at("allowed").is_true;
   state.decision.limit = value.at("limit").whole();

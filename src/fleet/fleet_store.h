@@ -68,6 +68,7 @@ class FleetStore final : public SharedStore {
   Result<Decision> acquire(const Charge& charge, std::string_view id) override;
   Result<bool> release(std::string_view key, std::string_view id) override;
   Result<bool> reset(std::string_view key) override;
+  std::uint32_t nodes() const override { return seat().nodes; }
 
   // How each server of Redis is. Waits for them, half a second at most; not on a fiber.
   std::vector<RedisHealth> inspect();

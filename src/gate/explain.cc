@@ -131,6 +131,20 @@ std::string worst_case(const Quota& quota, const Limit& limit) {
   return {};
 }
 
+std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes) {
+  if (limit.permits == 0 || limit.algorithm == Algorithm::concurrency) return {};
+  if (fallback == Fallback::closed) return "nothing passes (closed)";
+  const std::int64_t all = limit.capacity;
+  const std::string each = fallback == Fallback::local ? ", each its share (local)" : ", each the whole limit (open)";
+  if (nodes == 0) {
+    return (fallback == Fallback::local ? "up to max(" + std::to_string(all) + ", N)" : "up to N x " + std::to_string(all)) +
+           " on N servers" + each;
+  }
+  const std::int64_t most = fallback == Fallback::local ? std::max<std::int64_t>(all, nodes) : all * nodes;
+  return "up to " + std::to_string(most) + " on " + std::to_string(nodes) + (nodes == 1 ? " server" : " servers") + each +
+         "; after a failover of Redis " + std::to_string(all) + ", and what it had not copied yet once more";
+}
+
 namespace {
 
 // Why a rule that is about the request, and lacks nothing, is not on its bill.
@@ -175,6 +189,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   out.allowed = !is_denied && bill.reason != Bill::Reason::missing && bill.reason != Bill::Reason::too_many;
   out.summary = summary_of(out, bill, *book);
 
+  const bool is_shared = limiter.nodes() > 0 || book->policy().store.starts_with("redis");
   std::string path_rule;  // that keeps `otherwise` from applying
   if (bill.reason == Bill::Reason::missing) path_rule = book->rule(bill.rule).rule->name;
   for (const OneOutcome& one : *outcomes) {
@@ -191,7 +206,8 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
                            .algorithm = std::string(to_string(limit.limit->algorithm)),
                            .cost = one.charge.cost,
                            .decision = one.decision,
-                           .worst_case = worst_case(*limit.written, *limit.limit)});
+                           .worst_case = worst_case(*limit.written, *limit.limit),
+                           .when_away = is_shared ? when_away(*limit.limit, one.charge.fallback, limiter.nodes()) : ""});
   }
   for (const FreeCharge& one : bill.free) {
     out.rules[one.rule].applies = true;

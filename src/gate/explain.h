@@ -17,4 +17,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
 // The most that a limit can admit: its burst, what a boundary lets through, and the rate that it can represent.
 std::string worst_case(const Quota& quota, const Limit& limit);
 
+// The same while Redis cannot be asked, of all servers together. 0 nodes: how many there are is not known.
+std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes);
+
 }  // namespace weir

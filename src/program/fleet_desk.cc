@@ -125,6 +125,14 @@ std::vector<RedisView> FleetDesk::inspect() {
   return out;
 }
 
+void FleetDesk::warn_of_redis() {
+  for (const RedisHealth& one : store_.inspect()) {
+    if (one.eviction.empty() || one.eviction == "noeviction") continue;
+    log(LogLevel::warn, "Redis forgets keys when its memory is full, and so resets limits",
+        {{"redis", one.address}, {"maxmemory-policy", one.eviction}, {"fix", "CONFIG SET maxmemory-policy noeviction"}});
+  }
+}
+
 Result<SharedChanges::Lines> FleetDesk::since(std::uint64_t number) {
   auto lines = store_.keeper().log().since(number);
   if (!lines) return fail(std::move(lines.error()));

@@ -25,6 +25,8 @@ class FleetDesk final : public SharedChanges {
   void speak_for(const Control& control);
   void hush() { store_.keeper().set_says({}); }
   FleetTells tells();
+  // What of Redis would let limits begin anew, in the log. Waits for it, half a second at most.
+  void warn_of_redis();
 
   Result<Lines> since(std::uint64_t number) override;
   Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line) override;

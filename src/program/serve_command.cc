@@ -143,6 +143,7 @@ int ServeCommand::run() {
   if (*fleet != nullptr) control_options.shared = &desk.emplace(**fleet);
   Control control(*limiter, gate, std::move(control_options));
   if (const auto started = control.start(); !started) return complain(started.error().message, kCouldNot);
+  if (desk) desk->warn_of_redis();
   if (desk) desk->speak_for(control);
   const Hush hush(desk);
   Reloader reloader(control, admin_.no_watch ? Watching::off : Watching::on);

@@ -58,6 +58,7 @@ std::string to_text(const Explanation& explanation) {
       out += "    " + state.quota + " (" + state.algorithm + "): " + state_text(state);
       out += name == explanation.binding ? "   <- binds\n" : "\n";
       out += "      at worst: " + state.worst_case + '\n';
+      if (!state.when_away.empty()) out += "      Redis away: " + state.when_away + '\n';
     }
   }
   return out;
@@ -84,6 +85,7 @@ std::string to_json(const Explanation& explanation) {
       append_member(out, "window", state.quota);
       append_member(out, "algorithm", state.algorithm);
       append_member(out, "worst_case", state.worst_case);
+      if (!state.when_away.empty()) append_member(out, "when_away", state.when_away);
       out += "\"cost\":" + std::to_string(state.cost) + ',';
       append_decision_members(out, state.decision);
       out += '}';

@@ -46,6 +46,13 @@ TEST(ExplainText, IsOneJsonObjectForPrograms) {
             "\"delay\":0}]}]}\n");
 }
 
+TEST(ExplainText, SaysWhatAFleetLetsThroughWithoutRedis) {
+  Explanation out = denied_login();
+  out.rules[1].limits[0].when_away = "nothing passes (closed)";
+  EXPECT_NE(to_text(out).find("\n      Redis away: nothing passes (closed)\n"), std::string::npos);
+  EXPECT_NE(to_json(out).find("\"when_away\":\"nothing passes (closed)\","), std::string::npos);
+}
+
 TEST(ExplainText, SaysNeverAndDelay) {
   Explanation out = denied_login();
   Decision& decision = out.rules[1].limits[0].decision;

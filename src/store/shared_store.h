@@ -39,6 +39,9 @@ class SharedStore {
   virtual Result<bool> release(std::string_view key, std::string_view id) = 0;
   virtual Result<bool> reset(std::string_view key) = 0;
 
+  // How many processes share it, as far as is known, this one included.
+  virtual std::uint32_t nodes() const = 0;
+
  protected:
   SharedStore() = default;
 };

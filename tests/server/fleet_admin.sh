@@ -55,6 +55,9 @@ has "metrics: nodes" "weir_store_nodes 3" "$metrics"
 has "metrics: policies" "weir_store_policies 2" "$metrics"
 has "metrics: Redis is asked" "weir_store_up 1" "$metrics"
 
+has "what a rule lets through without Redis" "Redis away: up to 100 on 3 servers, each its share (local)" \
+  "$(weir_on 0 keys explain --user 42 --path /search)"
+
 echo "# changes reach all"
 holds() { [[ $(ask "$1" "$2" 1) == *"\"allowed\":$3"* ]]; }
 weir_on 0 keys ban --user mallory --for 1h --reason test >/dev/null
@@ -102,6 +105,8 @@ redis-cli -p "$redis_port" CONFIG SET maxmemory-policy allkeys-lru >/dev/null
 doctor
 is "eviction fails it" 1 "$code"
 has "by its name" "maxmemory-policy allkeys-lru" "$said"
+start_one --config "$work/weir.yaml"
+has "and is told when a server starts" "resets limits" "$(cat "${errs[4]}")"
 redis-cli -p "$redis_port" CONFIG SET maxmemory-policy noeviction >/dev/null
 redis-cli -p "$redis_port" CONFIG SET maxmemory 1mb >/dev/null
 fallen() { [[ $(ask 0 1 1) == *'"made":"local"'* ]]; }
