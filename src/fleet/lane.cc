@@ -195,7 +195,8 @@ void Lane::flush(Micros now) {
 // As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves:
 // the server works on one while the answers of the other are read.
 void Lane::send_from(Place& place, int slot) {
-  expire(place, now_ + kRetryMin);  // one that comes too late would make the whole call too late
+  // One that comes too late would make the whole call too late; and behind an open breaker nobody waits.
+  expire(place, is_open(slot) ? Micros::max() : now_ + kRetryMin);
   while (!place.waiting.empty() && place.calls < options_.calls_max) {
     if (free_calls_.empty()) {
       free_calls_.push_back(calls_.size());

@@ -92,6 +92,17 @@ TEST_F(LaneTest, GathersQuestionsIntoFewCalls) {
   }
 }
 
+TEST_F(LaneTest, NobodyWaitsForAServerThatIsGone) {
+  open({.deadline = Micros{60'000'000}});
+  warm_up();
+  server_->kill();
+  std::vector<std::string> keys;
+  for (int i = 0; i < 600; ++i) keys.push_back(std::to_string(i));
+  for (const std::string& key : keys) ask({.key = key, .limit = &limit_});
+  drive(600, Micros{20'000'000});
+  for (const Ask::State state : states_) EXPECT_EQ(state, Ask::State::failed);
+}
+
 TEST_F(LaneTest, FindsTheOneThatIsNotUnderstood) {
   warm_up();
   std::string name;
