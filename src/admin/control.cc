@@ -79,10 +79,6 @@ Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const
             .end = overlay.next_end};
   if (overlay.log_level != nullptr) next.log_level = log_level_of(overlay.log_level->value).value_or(next.log_level);
   if (!has_rules()) return next;
-  if (overlay.bans.size() > kBansMax) {
-    return fail(ErrorCode::out_of_range, "more than " + std::to_string(kBansMax) +
-                                             " bans hold already; end some, or write them into the config");
-  }
   Policy base;
   if (overlay.policy != nullptr) {
     auto parsed = parse_policy(overlay.policy->text, "change " + std::to_string(overlay.policy->id));

@@ -154,6 +154,10 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   auto held = journal_.lock();
   if (!held) return fail(std::move(held.error()));
   Change change{.by = by, .kind = ChangeKind::ban, .until = whole_seconds(limiter_.now() + lasts)};
+  if (overlay_of(journal_.changes(), limiter_.now()).bans.size() >= kBansMax) {
+    return fail(ErrorCode::out_of_range, "more than " + std::to_string(kBansMax) +
+                                             " bans hold already; end some, or write them into the config");
+  }
   const auto before = next_of(journal_.changes(), file_);
   if (!before) return fail(before.error());
   change.rule = free_name("ban-" + std::to_string(journal_.next_id()), names_of(before->policy));

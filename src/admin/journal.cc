@@ -269,20 +269,18 @@ Result<std::uint64_t> Journal::append(Change change) {
 
 Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   const Micros now = change.at;
-  std::uint64_t id = change.id = next_id();
+  followed_ = change.id = next_id();
   if (auto written = write_line(to_line(change)); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
   if (shared_ != nullptr) {
-    renumbered_.clear();
     (void)meet(lock);  // out of reach, it is told later
-    if (const auto other = renumbered_.find(id); other != renumbered_.end()) id = other->second;
   }
   if (changes_.size() > kLinesMax || size_ > static_cast<off_t>(kBytesMax)) {
     Kept kept = worth_keeping(now);
     if (shared_ != nullptr) drop_shared(kept);
     (void)replace(lock, std::move(kept));  // it can be done at the next change as well
   }
-  return id;
+  return followed_;
 }
 
 // The last ones; what holds, whatever lies over it now; and what an undoing that is kept would bring back.

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -116,7 +115,7 @@ class Journal {
   std::string dropped_;
   SharedChanges* shared_ = nullptr;
   std::optional<std::uint64_t> agreed_;                // up to here the lists are one; nothing: they never met
-  std::map<std::uint64_t, std::uint64_t> renumbered_;  // ids of ours that were taken, since the last change
+  std::uint64_t followed_ = 0;           // the id of the change that is being made, which may be taken by others
 };
 
 class Journal::Lock {

@@ -4,6 +4,7 @@
 // while the list was out of reach, or was lost there by a failover or a flush; it is handed on, and who finds its id
 // taken takes the next one.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "admin/journal.h"
@@ -51,14 +52,16 @@ Result<std::vector<Change>> Journal::merge(const SharedChanges::Lines& found, bo
   std::ranges::copy(*theirs, std::back_inserter(out));
   // A copy of the list that lay in a file may be of long ago: what the list has left out since is gone.
   const std::uint64_t own_from = is_first ? found.last : agreed;
+  std::map<std::uint64_t, std::uint64_t> renumbered;
   for (Change own : changes_) {
     if (own.id <= own_from || std::ranges::find(*theirs, own) != theirs->end()) continue;
-    if (const auto other = renumbered_.find(own.undoes); other != renumbered_.end()) own.undoes = other->second;
+    if (const auto other = renumbered.find(own.undoes); other != renumbered.end()) own.undoes = other->second;
     const std::uint64_t id = out.empty() ? own.id : std::max(own.id, out.back().id + 1);
-    if (id != own.id) renumbered_[own.id] = id;
+    if (id != own.id) renumbered[own.id] = id;
     own.id = id;
     out.push_back(std::move(own));
   }
+  if (const auto other = renumbered.find(followed_); other != renumbered.end()) followed_ = other->second;
   return out;
 }
 
@@ -99,10 +102,15 @@ void Journal::drop_shared(const Kept& kept) {
   std::set<std::uint64_t> stay;
   for (const Change& change : kept.changes) stay.insert(change.id);
   std::vector<std::uint64_t> gone;
+  const auto drop = [&] {
+    if (!gone.empty()) (void)shared_->drop(gone);
+    gone.clear();
+  };
   for (const Change& change : changes_) {
-    if (!stay.contains(change.id) && gone.size() < kDropsMax) gone.push_back(change.id);
+    if (!stay.contains(change.id)) gone.push_back(change.id);
+    if (gone.size() == kDropsMax) drop();
   }
-  (void)shared_->drop(gone);  // it can be done at the next change as well
+  drop();
 }
 
 }  // namespace weir

@@ -26,7 +26,7 @@ class List final : public SharedChanges {
     return out;
   }
   Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line) override {
-    if (is_away) return fail(ErrorCode::unavailable, "away");
+    if (is_away || !may_append) return fail(ErrorCode::unavailable, "away");
     if ((lines.empty() ? 0 : lines.rbegin()->first) != after) return false;
     lines[number] = line;
     return true;
@@ -36,7 +36,7 @@ class List final : public SharedChanges {
     return {};
   }
   std::map<std::uint64_t, std::string> lines;
-  bool is_away = false;
+  bool is_away = false, may_append = true;
 };
 
 Change mode(const std::string& rule, const std::string& value) {
@@ -92,6 +92,24 @@ TEST_F(JournalShared, WhatWasMadeApartComesTogether) {
   EXPECT_EQ(one.catch_up().value(), true);
   EXPECT_EQ(text_of(one), "1a 2b 3c 4u-3 ") << "the undoing is still of what it undid";
   EXPECT_EQ(text_of(other), text_of(one));
+}
+
+// It was given a new id, and so was what it undoes; however often they try, it undoes that and not itself.
+TEST_F(JournalShared, AnUndoingThatIsHandedOnLateUndoesTheSame) {
+  Journal one, other;
+  ASSERT_TRUE(one.open("", &list_));
+  ASSERT_TRUE(other.open("", &list_));
+  list_.is_away = true;
+  EXPECT_EQ(one.append(mode("b", "off")).value(), 1u);
+  EXPECT_TRUE(one.append({.at = Micros{1'000'000}, .kind = ChangeKind::undo, .what = "u", .undoes = 1}));
+  list_.is_away = false;
+  EXPECT_TRUE(other.append(mode("c", "off")));
+  list_.may_append = false;  // read, but not written: a replica
+  EXPECT_FALSE(one.catch_up());
+  EXPECT_FALSE(one.catch_up());
+  list_.may_append = true;
+  EXPECT_TRUE(one.catch_up());
+  EXPECT_EQ(text_of(one), "1c 2b 3u-2 ");
 }
 
 TEST_F(JournalShared, AListThatWasLostIsWrittenAnew) {

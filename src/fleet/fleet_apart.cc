@@ -43,13 +43,14 @@ void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::
 void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
   std::vector<Question> questions;
   for (std::size_t i = from; i < to; ++i) questions.push_back(parts_[i].question);
+  const KeyMemory::Asked asked = store_.memory_.ask(redis::steady_now());
   store_.run(questions);
   const Micros now = redis::steady_now();
   for (std::size_t i = from; i < to; ++i) {
     Part& part = parts_[i];
     part.question = std::move(questions[i - from]);
     part.is_left = part.question.state == Ask::State::failed;
-    if (!part.is_left) part.verdict = store_.take(part.question, now);
+    if (!part.is_left) part.verdict = store_.take(part.question, asked, now);
   }
 }
 
@@ -67,13 +68,14 @@ void FleetStore::Apart::ask_whether_repeated(Part& part) {
                          .charges = std::span(part.charges).subspan(i, 1),
                          .decisions = std::span(part.decisions).subspan(i, 1)});
   }
+  const KeyMemory::Asked asked = store_.memory_.ask(redis::steady_now());
   store_.run(questions);
   part.is_left = std::ranges::any_of(questions, [](const Question& one) { return one.state == Ask::State::failed; });
   if (part.is_left) return;
   part.question.state = questions[0].state;
   part.question.error = questions[0].error;
   part.question.ruling = questions[0].ruling;
-  part.verdict = store_.take(part.question, redis::steady_now());
+  part.verdict = store_.take(part.question, asked, redis::steady_now());
 }
 
 std::vector<Charge> FleetStore::Apart::left_to_us() const {

@@ -84,7 +84,7 @@ FleetStoreOptions complete(FleetStoreOptions options) {
 
 LaneOptions with_events(LaneOptions options, Keeper& keeper) {
   options.client.on_event = [told = std::move(options.client.on_event), &keeper](const redis::Event& event) {
-    if (event.kind == redis::Event::Kind::connected) keeper.miss();
+    if (event.kind != redis::Event::Kind::moved) keeper.miss();
     if (told) told(event);
   };
   return options;
@@ -155,13 +155,13 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
   return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
 }
 
-void FleetStore::note(const Charge& charge, const Decision& decision, Micros now) {
+void FleetStore::note(const Charge& charge, const Decision& decision, const KeyMemory::Asked& asked, Micros now) {
   if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) return;
-  memory_.note(name_of(charge), *charge.limit, charge.cost, decision, now);
+  memory_.note(name_of(charge), *charge.limit, charge.cost, decision, asked, now);
 }
 
 // Of one question that came back.
-Result<Verdict> FleetStore::take(const Question& question, Micros now) {
+Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
   if (question.state == Ask::State::failed) {
     counts_.fallen.fetch_add(1, std::memory_order_relaxed);
@@ -175,7 +175,7 @@ Result<Verdict> FleetStore::take(const Question& question, Micros now) {
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
     verdict.decisions[i].made = MadeBy::strict;
     if (question.what != What::look && question.what != What::acquire && question.what != What::release) {
-      note(question.charges[i], verdict.decisions[i], now);
+      note(question.charges[i], verdict.decisions[i], asked, now);
     }
   }
   return verdict;
@@ -203,10 +203,11 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
     places.push_back(i);
   }
   if (questions.empty()) return;
+  const KeyMemory::Asked asked = memory_.ask(now);
   run(questions);
   const Micros after = redis::steady_now();
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    auto verdict = take(questions[i], after);
+    auto verdict = take(questions[i], asked, after);
     if (verdict) {
       answers[places[i]] = verdict->decisions[0];
     } else {
@@ -249,8 +250,9 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
                     .lasts = lasts,
                     .decisions = std::span(decisions).first(charges.size()),
                     .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
+  const KeyMemory::Asked asked = memory_.ask(redis::steady_now());
   run({&question, 1});
-  auto verdict = take(question, redis::steady_now());
+  auto verdict = take(question, asked, redis::steady_now());
   if (!verdict) return verdict;
   if (what == What::commit && question.state == Ask::State::answered && question.ruling == Ruling::missing) {
     return fail(not_reserved());
@@ -332,6 +334,9 @@ Result<bool> FleetStore::release(std::string_view key, std::string_view id) {
   run({&question, 1});
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
   const auto here = local_.release(key, id);
+  if (question.state == Ask::State::failed && !(here && *here)) {
+    return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the permits are not released; try again");
+  }
   return (question.state == Ask::State::answered && question.ruling == Ruling::allowed) || (here && *here);
 }
 
@@ -348,6 +353,7 @@ Result<bool> FleetStore::reset(std::string_view key) {
     std::string name;
     append_redis_key(name, options_.lane.prefix, redis_mark(algorithm), subject_of(key), key);
     keeper_.publish(name);
+    owed_.forget(name);
   }
   thread_->wake();
   const auto here = local_.forget(key);

@@ -87,10 +87,10 @@ class FleetStore final : public SharedStore {
   std::string name_of(const Charge& charge) const;
   std::optional<Decision> known_denial(const Charge& charge, Micros now);
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
-  void note(const Charge& charge, const Decision& decision, Micros now);
+  void note(const Charge& charge, const Decision& decision, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
-  Result<Verdict> take(const Question& question, Micros now);
+  Result<Verdict> take(const Question& question, const KeyMemory::Asked& asked, Micros now);
   void drop(const Charge& charge);
   bool is_apart(std::span<const Charge> charges) const;
 

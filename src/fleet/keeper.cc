@@ -102,6 +102,11 @@ void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
 
 // {now, id, age, says, id, age, says, ...}
 void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
+  if (tag == kNewsTag && !reply.is_ok()) {  // which names they were is not known any more
+    const std::lock_guard lock(mutex_);
+    news_.resize(kNewsMax + 1);
+    has_news_ = true;
+  }
   if (tag == kBeatTag) is_heard_ = reply.is_ok();
   if (tag != kBeatTag || !reply.is_ok() || reply.value == nullptr) return;
   const std::vector<resp::Value>& items = reply.value->items;

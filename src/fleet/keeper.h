@@ -53,7 +53,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros turn(Lane& lane, Micros now) override;
   // The others need not wait until it is not believed any more.
   void end(Lane& lane, Micros now) override;
-  // Connections to Redis were made anew: what was published meanwhile is not known.
+  // Connections to Redis were lost or made anew: what was published meanwhile is not known.
   void miss() { has_missed_ = true; }
 
   // What it says of itself from now on: short, and asked for at every beat. When this returns, nobody asks the one

@@ -71,7 +71,7 @@ std::optional<Decision> KeyMemory::guess(std::string_view name, const Limit& lim
 }
 
 void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision,
-                     Micros now) {
+                     const Asked& asked, Micros now) {
   const std::uint64_t mark = mark_of(name);
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
@@ -86,10 +86,11 @@ void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cos
   entry->is_seeded = false;
   entry->remaining = decision.remaining;
   entry->reset_at = now + decision.reset_after;
+  const bool is_void = dropped_[set % kLocks] > asked.voids || all_dropped_.load() > asked.voids;
   const bool is_kept = !decision.allowed && cost == 1 && decision.remaining == 0 && decision.retry_after != kNever &&
-                       decision.retry_after >= kDenialMin;
+                       decision.retry_after >= kDenialMin && !is_void;
   if (is_kept) {
-    entry->denied_until = now + decision.retry_after;
+    entry->denied_until = asked.at + decision.retry_after;
   } else if (!is_same || decision.allowed ||
              decision.remaining > 0) {  // else a larger cost was denied, as one would be
     entry->denied_until = Micros{0};
@@ -108,13 +109,15 @@ std::optional<Said> KeyMemory::seed(std::string_view name, const Limit& limit) {
 void KeyMemory::drop(std::uint64_t mark) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
+  dropped_[set % kLocks] = voids_.fetch_add(1) + 1;
   if (Entry* const entry = find(sets_[set], mark)) *entry = {};
 }
 
 void KeyMemory::drop_all() {
+  all_dropped_.store(voids_.fetch_add(1) + 1);
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const std::lock_guard lock(lock_of(i));
-    sets_[i] = {};
+    for (Entry& entry : sets_[i]) entry.denied_until = Micros{0};
   }
 }
 

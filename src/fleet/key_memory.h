@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -47,10 +48,18 @@ class KeyMemory {
   // or would deny, too, for a time that is not known.
   std::optional<Decision> guess(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
 
+  // Taken before Redis is asked. What it answers may be void when it comes: permits may have been given back meanwhile.
+  struct Asked {
+    Micros at{0};
+    std::uint64_t voids = 0;
+  };
+  Asked ask(Micros now) const { return {now, voids_.load()}; }
+
   // note()
   //
   // What a strict decision said. Another node may have heard more, or less, since.
-  void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now);
+  void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
+            Micros now);
 
   // seed()
   //
@@ -87,7 +96,9 @@ class KeyMemory {
   static Entry& make_room(Set& set);
 
   const table::SipKey secret_;
-  mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets
+  std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
+  mutable std::array<std::mutex, kLocks> locks_;   // each guards a part of the sets, and one of the next
+  std::array<std::uint64_t, kLocks> dropped_{};    // of voids_, when one was last dropped there
   std::vector<Set> sets_;
 };
 

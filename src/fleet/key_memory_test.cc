@@ -16,13 +16,16 @@ class Memory : public ::testing::Test {
   Decision denied(Micros retry, Micros reset) const {
     return {.allowed = false, .limit = 5, .remaining = 0, .retry_after = retry, .reset_after = reset};
   }
+  void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
+    memory_.note(name, limit, cost, decision, memory_.ask(now), now);
+  }
   const Limit limit_ = compile("5/minute").value();
   const Limit other_ = compile("6/minute").value();
   KeyMemory memory_{1'000, {1, 2}};
 };
 
 TEST_F(Memory, KnowsADenialUntilItCanChange) {
-  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   const auto denial = memory_.denial("k", limit_, 1, 12 * kSecond);
   ASSERT_TRUE(denial);
   EXPECT_FALSE(denial->allowed);
@@ -34,41 +37,66 @@ TEST_F(Memory, KnowsADenialUntilItCanChange) {
 }
 
 TEST_F(Memory, BelievesItOnlyOfTheSameQuestion) {
-  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   EXPECT_FALSE(memory_.denial("k", limit_, 2, 12 * kSecond)) << "another cost waits for something else";
   EXPECT_FALSE(memory_.denial("k", limit_, 0, 12 * kSecond));
   EXPECT_FALSE(memory_.denial("k", other_, 1, 12 * kSecond)) << "the limit was raised";
 }
 
 TEST_F(Memory, ForgetsItWhenPermitsComeBack) {
-  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop("k");
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 12 * kSecond));
-  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
-  memory_.note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 1}, 11 * kSecond);
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 1}, 11 * kSecond);
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 12 * kSecond));
-  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop_all();
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 12 * kSecond));
 }
 
 TEST_F(Memory, KeepsNoDenialThatNeverEndsOrEndsAtOnce) {
-  memory_.note("k", limit_, 1, denied(kNever, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, denied(kNever, 9 * kSecond), 10 * kSecond);
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 10 * kSecond));
-  memory_.note("k", limit_, 1, denied(Micros{999}, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 1, denied(Micros{999}, 9 * kSecond), 10 * kSecond);
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 10 * kSecond));
 }
 
+// The answer was on its way when permits came back.
+TEST_F(Memory, KeepsNoDenialThatWasVoidBeforeItCame) {
+  const auto asked = memory_.ask(10 * kSecond);
+  memory_.drop("k");
+  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), asked, 10 * kSecond);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 11 * kSecond));
+  const auto again = memory_.ask(10 * kSecond);
+  memory_.drop_all();
+  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), again, 10 * kSecond);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 11 * kSecond));
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  EXPECT_TRUE(memory_.denial("k", limit_, 1, 11 * kSecond));
+}
+
+TEST_F(Memory, CountsTheWaitFromTheQuestion) {
+  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), memory_.ask(10 * kSecond), 12 * kSecond);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 13 * kSecond));
+}
+
+TEST_F(Memory, KnowsWhatWasLeftThoughDenialsAreVoid) {
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  memory_.drop_all();
+  EXPECT_EQ(memory_.seed("k", limit_)->remaining, 0);
+}
+
 TEST_F(Memory, KeepsADenialWhenMoreIsDenied) {
-  memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
-  memory_.note("k", limit_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("k", limit_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
   EXPECT_EQ(memory_.denial("k", limit_, 1, 12 * kSecond)->retry_after, kSecond);
-  memory_.note("k", other_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
+  note("k", other_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
   EXPECT_FALSE(memory_.denial("k", other_, 1, 12 * kSecond)) << "that was under another limit";
 }
 
 TEST_F(Memory, GuessesWhatIsLeft) {
-  memory_.note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
   const auto guess = memory_.guess("k", limit_, 1, 10 * kSecond);
   ASSERT_TRUE(guess);
   EXPECT_TRUE(guess->allowed);
@@ -81,21 +109,21 @@ TEST_F(Memory, GuessesWhatIsLeft) {
 }
 
 TEST_F(Memory, TellsWhatWasLeftOnce) {
-  memory_.note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
   EXPECT_FALSE(memory_.seed("k", other_));
   const auto said = memory_.seed("k", limit_);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->remaining, 3);
   EXPECT_EQ(said->reset_at, 11 * kSecond);
   EXPECT_FALSE(memory_.seed("k", limit_)) << "the others go on from there";
-  memory_.note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2}, 12 * kSecond);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2}, 12 * kSecond);
   EXPECT_EQ(memory_.seed("k", limit_)->remaining, 2) << "Redis has spoken again";
 }
 
 TEST_F(Memory, IsBoundedAndKeepsWhatMattersLongest) {
-  memory_.note("spent", limit_, 1, denied(3'000 * kSecond, 3'000 * kSecond), kSecond);
+  note("spent", limit_, 1, denied(3'000 * kSecond, 3'000 * kSecond), kSecond);
   for (int i = 0; i < 100'000; ++i) {
-    memory_.note("k" + std::to_string(i), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4}, kSecond);
+    note("k" + std::to_string(i), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4}, kSecond);
   }
   EXPECT_TRUE(memory_.denial("spent", limit_, 1, 2 * kSecond));
 }

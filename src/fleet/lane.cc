@@ -56,9 +56,9 @@ Lane::Lane(const redis::Target& target, LaneOptions options)
 
 Lane::~Lane() {
   close();
-  for (auto& [number, server] : servers_) {
-    if (server.breaker.is_open() && options_.totals) options_.totals->open(-1, {}, now_);
-  }
+  has_left_ = true;
+  const auto open = std::ranges::count_if(servers_, [](const auto& one) { return one.second.breaker.is_open(); });
+  if (options_.totals) options_.totals->leave(static_cast<int>(open));
   tell();
 }
 
@@ -129,7 +129,7 @@ void Lane::change(Server& server, Change change, std::string_view why) {
   const bool is_open = server.breaker.is_open();
   if (was_open == is_open) return;
   counts_.openings += is_open ? 1 : 0;
-  if (options_.totals) options_.totals->open(is_open ? 1 : -1, why, now_);
+  if (options_.totals && !has_left_) options_.totals->open(is_open ? 1 : -1, why, now_);
 }
 
 bool Lane::submit(Ask& ask, Asker& asker, Micros now) {

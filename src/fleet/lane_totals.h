@@ -64,6 +64,11 @@ class LaneTotals {
     since_ = now;
     if (on_change_) on_change_(open_ > 0, why_);
   }
+  // The lane of so many open breakers has ended. Nobody is told: Redis is not back.
+  void leave(int fewer) {
+    const std::lock_guard lock(mutex_);
+    open_ -= fewer;
+  }
   // Why something has failed just now.
   void blame(std::string_view why, Micros now) {
     const std::lock_guard lock(mutex_);

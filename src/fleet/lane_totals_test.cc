@@ -39,6 +39,10 @@ TEST(LaneTotals, TellTheFirstThatOpensAndTheLastThatShuts) {
   totals.blame("again", Micros{9});
   EXPECT_EQ(totals.state().why, "again");
   EXPECT_EQ(totals.state().why_at, Micros{9});
+  totals.open(1, "", Micros{10});
+  totals.leave(1);
+  EXPECT_FALSE(totals.state().is_away);
+  EXPECT_EQ(told.size(), 3u) << "who ends does not say that Redis is back";
 }
 
 }  // namespace

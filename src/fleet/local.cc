@@ -57,6 +57,8 @@ class Local::Shares {
 void Local::begin_key(const Charge& whole, const Limit& part, Micros now) {
   if (whole.limit->algorithm == Algorithm::concurrency) return;
   const std::string name = redis_name(prefix_, whole);
+  // Who comes second finds what the first one began.
+  const std::lock_guard lock(beginning_[std::hash<std::string_view>{}(name) % beginning_.size()]);
   const auto said = memory_.seed(name, *whole.limit);
   if (!said) return;
   const std::int64_t time = here_->clock().now().count();
@@ -126,10 +128,11 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
       verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw) ? 1 : 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Decision& decision = verdict->decisions[i];
+    const std::int64_t spent = shares.charges()[i].limit->capacity - decision.remaining;
     decision.made = made_by(charges[i].fallback);
     decision.limit = charges[i].limit->capacity;
-    if (charged == 0 || charges[i].cost <= 0 || charges[i].limit->algorithm == Algorithm::concurrency) continue;
-    owed_.add(redis_name(prefix_, charges[i]), charges[i], now + decision.reset_after);
+    if (charged == 0 || charges[i].cost == 0 || charges[i].limit->algorithm == Algorithm::concurrency) continue;
+    owed_.add(redis_name(prefix_, charges[i]), charges[i], now + decision.reset_after, spent);
   }
   return verdict;
 }

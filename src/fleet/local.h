@@ -5,8 +5,10 @@
 // one event, as ever. Any thread. Tested by local_test.cc.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +52,7 @@ class Local {
   KeyMemory& memory_;
   Owed& owed_;
   MemoryStore* here_ = nullptr;
+  std::array<std::mutex, 64> beginning_;
   std::atomic<std::uint64_t> seat_{std::uint64_t{1} << 32};
 };
 

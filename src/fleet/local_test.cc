@@ -31,6 +31,9 @@ class LocalTest : public ::testing::Test {
     for (int i = 0; i < offered; ++i) count += charge({one}).allowed ? 1 : 0;
     return count;
   }
+  void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
+    memory_.note(name, limit, cost, decision, memory_.ask(now), now);
+  }
   std::string name_of(const Charge& one) const {
     std::string name;
     append_redis_key(name, "weir:", redis_mark(one.limit->algorithm), one.key, one.key);
@@ -61,14 +64,14 @@ TEST_F(LocalTest, LetsItsShareThrough) {
 TEST_F(LocalTest, BeginsWithItsPartOfWhatWasLeft) {
   local_.sit({.rank = 1, .nodes = 3});
   const Charge one{.key = "k", .limit = &limit_};
-  memory_.note(name_of(one), limit_, 1,
+  note(name_of(one), limit_, 1,
                {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{60'000'000}}, kThen);
   EXPECT_EQ(admitted(one, 20), 2);
   const Charge spent{.key = "spent", .limit = &limit_};
-  memory_.note(name_of(spent), limit_, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
+  note(name_of(spent), limit_, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
   EXPECT_EQ(admitted(spent, 20), 0);
   const Charge full{.key = "full", .limit = &limit_};
-  memory_.note(name_of(full), limit_, 1, {.allowed = false, .limit = 10}, kThen);
+  note(name_of(full), limit_, 1, {.allowed = false, .limit = 10}, kThen);
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
 }
 
@@ -76,11 +79,11 @@ TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
   local_.sit({.rank = 0, .nodes = 2});
   const Charge one{.key = "k", .limit = &limit_};
   EXPECT_EQ(admitted(one, 20), 5);
-  memory_.note(name_of(one), limit_, 1,
+  note(name_of(one), limit_, 1,
                {.allowed = true, .limit = 10, .remaining = 8, .reset_after = Micros{60'000'000}}, kThen);
   EXPECT_EQ(admitted(one, 20), 0) << "Redis was back for a moment, and did not hear of the five";
   owed_.take(10);
-  memory_.note(name_of(one), limit_, 1,
+  note(name_of(one), limit_, 1,
                {.allowed = true, .limit = 10, .remaining = 4, .reset_after = Micros{60'000'000}}, kThen);
   EXPECT_EQ(admitted(one, 20), 2);
 }

@@ -4,6 +4,7 @@
 // thread. Tested by owed_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -28,20 +29,25 @@ class Owed {
  public:
   explicit Owed(std::size_t keys_max) : keys_max_(keys_max) {}
 
-  // False: there is no room for another key.
-  bool add(std::string_view name, const Charge& charge, Micros until) {
+  // `most`: no more than that is still spent here, whatever was let through: the rest has been recovered from, as it
+  // would have in Redis. False: there is no room for another key.
+  bool add(std::string_view name, const Charge& charge, Micros until, std::int64_t most = INT64_MAX) {
     const std::lock_guard lock(mutex_);
     const auto known = debts_.find(name);
-    if (known == debts_.end() && debts_.size() >= keys_max_) {
-      lost_ += static_cast<std::uint64_t>(charge.cost);
+    if (known == debts_.end() && (debts_.size() >= keys_max_ || charge.cost <= 0)) {
+      if (charge.cost > 0) lost_ += static_cast<std::uint64_t>(charge.cost);
       return false;
     }
     Debt& debt = known != debts_.end() ? known->second : debts_[std::string(name)];
     if (debt.key.empty()) debt.key = charge.key;
     debt.limit = *charge.limit;
-    debt.cost += charge.cost;
+    debt.cost = std::clamp<std::int64_t>(debt.cost + charge.cost, 0, std::max<std::int64_t>(0, most));
     debt.until = std::max(debt.until, until);
     return true;
+  }
+  void forget(std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = debts_.find(name); known != debts_.end()) debts_.erase(known);
   }
 
   // Of one key, unless it has been recovered from.

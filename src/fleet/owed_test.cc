@@ -28,6 +28,24 @@ TEST(Owed, AddsUpByKeyAndGivesAllBackOnce) {
   EXPECT_EQ(owed.size(), 0u);
 }
 
+TEST(Owed, IsNoMoreThanIsStillSpent) {
+  const Limit limit = compile("5/minute").value();
+  const auto owes = [](Owed& owed) { return owed.cost_of("a", Micros{0}); };
+  Owed owed(10);
+  for (int i = 0; i < 9; ++i) owed.add("a", {.key = "ka", .limit = &limit, .cost = 1}, Micros{5}, 3);
+  EXPECT_EQ(owes(owed), 3) << "the others have been recovered from";
+  EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = -2}, Micros{5}));
+  EXPECT_EQ(owes(owed), 1);
+  EXPECT_TRUE(owed.add("a", {.key = "ka", .limit = &limit, .cost = -2}, Micros{5}));
+  EXPECT_EQ(owes(owed), 0);
+  EXPECT_FALSE(owed.add("b", {.key = "kb", .limit = &limit, .cost = -2}, Micros{5})) << "nobody is owed to";
+  EXPECT_EQ(owed.lost(), 0u);
+  owed.add("a", {.key = "ka", .limit = &limit, .cost = 4}, Micros{5});
+  owed.forget("a");
+  owed.forget("a");
+  EXPECT_EQ(owes(owed), 0);
+}
+
 TEST(Owed, CountsWhatItHasNoRoomFor) {
   const Limit limit = compile("5/minute").value();
   Owed owed(1);
