@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "gate/explain.h"
 #include "gate_fixture.h"
 #include "policy_world.h"
 #include "seed.h"

@@ -114,7 +114,7 @@ class Journal {
   std::uint64_t readings_ = 0;
   std::string dropped_;
   SharedChanges* shared_ = nullptr;
-  std::optional<std::uint64_t> agreed_;                // up to here the lists are one; nothing: they never met
+  std::optional<std::uint64_t> agreed_;  // up to here the lists are one; nothing: they never met
   std::uint64_t followed_ = 0;           // the id of the change that is being made, which may be taken by others
 };
 

@@ -97,8 +97,8 @@ class KeyMemory {
 
   const table::SipKey secret_;
   std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
-  mutable std::array<std::mutex, kLocks> locks_;   // each guards a part of the sets, and one of the next
-  std::array<std::uint64_t, kLocks> dropped_{};    // of voids_, when one was last dropped there
+  mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets, and one of the next
+  std::array<std::uint64_t, kLocks> dropped_{};   // of voids_, when one was last dropped there
   std::vector<Set> sets_;
 };
 

@@ -134,7 +134,7 @@ class Lane final : private redis::Receiver {
   std::size_t under_way_ = 0;
   Micros now_{0};
   bool is_closed_ = false;
-  bool has_left_ = false;  // it is not counted among the totals any more
+  bool has_left_ = false;            // it is not counted among the totals any more
   bool has_connected_ = false;       // since the last look: probes need not wait
   std::vector<std::uint64_t> lost_;  // the same: nodes
   std::string lost_why_;

@@ -64,8 +64,8 @@ TEST_F(LocalTest, LetsItsShareThrough) {
 TEST_F(LocalTest, BeginsWithItsPartOfWhatWasLeft) {
   local_.sit({.rank = 1, .nodes = 3});
   const Charge one{.key = "k", .limit = &limit_};
-  note(name_of(one), limit_, 1,
-               {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{60'000'000}}, kThen);
+  note(name_of(one), limit_, 1, {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{60'000'000}},
+       kThen);
   EXPECT_EQ(admitted(one, 20), 2);
   const Charge spent{.key = "spent", .limit = &limit_};
   note(name_of(spent), limit_, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
@@ -79,12 +79,12 @@ TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
   local_.sit({.rank = 0, .nodes = 2});
   const Charge one{.key = "k", .limit = &limit_};
   EXPECT_EQ(admitted(one, 20), 5);
-  note(name_of(one), limit_, 1,
-               {.allowed = true, .limit = 10, .remaining = 8, .reset_after = Micros{60'000'000}}, kThen);
+  note(name_of(one), limit_, 1, {.allowed = true, .limit = 10, .remaining = 8, .reset_after = Micros{60'000'000}},
+       kThen);
   EXPECT_EQ(admitted(one, 20), 0) << "Redis was back for a moment, and did not hear of the five";
   owed_.take(10);
-  note(name_of(one), limit_, 1,
-               {.allowed = true, .limit = 10, .remaining = 4, .reset_after = Micros{60'000'000}}, kThen);
+  note(name_of(one), limit_, 1, {.allowed = true, .limit = 10, .remaining = 4, .reset_after = Micros{60'000'000}},
+       kThen);
   EXPECT_EQ(admitted(one, 20), 2);
 }
 

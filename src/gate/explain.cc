@@ -137,12 +137,13 @@ std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes
   const std::int64_t all = limit.capacity;
   const std::string each = fallback == Fallback::local ? ", each its share (local)" : ", each the whole limit (open)";
   if (nodes == 0) {
-    return (fallback == Fallback::local ? "up to max(" + std::to_string(all) + ", N)" : "up to N x " + std::to_string(all)) +
+    return (fallback == Fallback::local ? "up to max(" + std::to_string(all) + ", N)"
+                                        : "up to N x " + std::to_string(all)) +
            " on N servers" + each;
   }
   const std::int64_t most = fallback == Fallback::local ? std::max<std::int64_t>(all, nodes) : all * nodes;
-  return "up to " + std::to_string(most) + " on " + std::to_string(nodes) + (nodes == 1 ? " server" : " servers") + each +
-         "; after a failover of Redis " + std::to_string(all) + ", and what it had not copied yet once more";
+  return "up to " + std::to_string(most) + " on " + std::to_string(nodes) + (nodes == 1 ? " server" : " servers") +
+         each + "; after a failover of Redis " + std::to_string(all) + ", and what it had not copied yet once more";
 }
 
 namespace {
@@ -202,12 +203,13 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
     RuleExplanation& rule = out.rules[limit.rule];
     rule.applies = true;
     rule.reason = one.in_shadow ? "in shadow" : "enforced";
-    rule.limits.push_back({.quota = std::string(limit.quota_text()),
-                           .algorithm = std::string(to_string(limit.limit->algorithm)),
-                           .cost = one.charge.cost,
-                           .decision = one.decision,
-                           .worst_case = worst_case(*limit.written, *limit.limit),
-                           .when_away = is_shared ? when_away(*limit.limit, one.charge.fallback, limiter.nodes()) : ""});
+    rule.limits.push_back(
+        {.quota = std::string(limit.quota_text()),
+         .algorithm = std::string(to_string(limit.limit->algorithm)),
+         .cost = one.charge.cost,
+         .decision = one.decision,
+         .worst_case = worst_case(*limit.written, *limit.limit),
+         .when_away = is_shared ? when_away(*limit.limit, one.charge.fallback, limiter.nodes()) : ""});
   }
   for (const FreeCharge& one : bill.free) {
     out.rules[one.rule].applies = true;

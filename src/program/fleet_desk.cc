@@ -129,7 +129,9 @@ void FleetDesk::warn_of_redis() {
   for (const RedisHealth& one : store_.inspect()) {
     if (one.eviction.empty() || one.eviction == "noeviction") continue;
     log(LogLevel::warn, "Redis forgets keys when its memory is full, and so resets limits",
-        {{"redis", one.address}, {"maxmemory-policy", one.eviction}, {"fix", "CONFIG SET maxmemory-policy noeviction"}});
+        {{"redis", one.address},
+         {"maxmemory-policy", one.eviction},
+         {"fix", "CONFIG SET maxmemory-policy noeviction"}});
   }
 }
 
