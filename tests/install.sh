@@ -4,6 +4,7 @@
 # Called as `install.sh PROGRAM SOURCE_DIR`, after a build.
 source=$2
 . "$source/tests/server/lib.bash"
+. "$source/tests/server/own_redis.bash"
 command -v pkg-config >/dev/null || { echo "this test needs pkg-config; ./dev setup brings it"; exit 1; }
 
 build=$(dirname "$program")
@@ -57,14 +58,7 @@ run "rules runs" timeout 20 built/rules examples/weir.yaml
 is "rules: who denied" "request 10: steps: 10/second" "$said"
 
 # A Redis for those that share limits by one.
-command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
-redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" PING 2>/dev/null)" == PONG ]; }
-for _ in 1 2 3; do  # the port may be taken
-  redis_port=$((20000 + RANDOM % 10000))
-  redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/redis.log" 2>&1 &
-  server_pids+=("$!")
-  until_true 10 redis_answers && break
-done
+start_redis
 run "fleet runs" timeout 20 built/fleet "redis://127.0.0.1:$redis_port"
 is "fleet: exactly the limit, and nothing for who is denied" "check: allowed 1, remaining 999, made strict
 async: admitted 100 of 300

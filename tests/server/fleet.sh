@@ -1,23 +1,14 @@
 # Three servers on one Redis, from the outside: one limit whichever is asked, by every door; Redis killed, paused and
 # brought back while they answer.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/own_redis.bash"
 
-command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
 cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: search, match: {path: /search}, per: user, limit: 6/year, algorithm: fixed_window}
   - {name: two, match: {path: /two}, per: user, limits: [4/hour, 9/year], algorithm: fixed_window}
   - {name: shut, match: {path: /shut}, per: user, limit: 6/year, on_backend_error: closed}
 YAML
-redis_port=$((20000 + RANDOM % 10000))
-start_redis() {
-  redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/redis.log" 2>&1 &
-  redis_pid=$!
-  server_pids+=("$redis_pid")
-  until_true 20 redis_answers || { echo "FAIL  redis-server did not start"; cat "$work/redis.log"; exit 1; }
-}
-redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" PING 2>/dev/null)" == PONG ]; }
-
 start_redis
 https=() resps=() grpcs=() pids=()
 for _ in 1 2 3; do

@@ -1,21 +1,13 @@
 # A fleet as those see it who look after it: weir nodes, changes that reach all servers, weir doctor, metrics, the log;
 # with all of Redis's troubles that the doctor has names for made so once.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/own_redis.bash"
 
-command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
 cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: search, match: {path: /search}, per: user, limit: 100/year, algorithm: fixed_window}
 YAML
 sed 's/100/200/' "$work/weir.yaml" >"$work/other.yaml"
-redis_port=$((20000 + RANDOM % 10000))
-redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" PING 2>/dev/null)" == PONG ]; }
-start_redis() {
-  redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/redis.log" 2>&1 &
-  redis_pid=$!
-  server_pids+=("$redis_pid")
-  until_true 20 redis_answers || { echo "FAIL  redis-server did not start"; cat "$work/redis.log"; exit 1; }
-}
 start_redis
 https=() admins=() errs=()
 start_one() {

@@ -1,23 +1,13 @@
 # What the tests of a fleet's faults share: a Redis that is killed, paused and cut off, servers on it, and a watcher
 # that asks one server all the time and tells how answers were made and how long they took. Sourced after lib.bash.
-command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
+source "$(dirname "$0")/own_redis.bash"
 cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: search, match: {path: /search}, per: user, limit: 12/year, algorithm: fixed_window}
   - {name: open, match: {path: /open}, per: user, limit: 12/year, algorithm: fixed_window, on_backend_error: open}
   - {name: shut, match: {path: /shut}, per: user, limit: 12/year, algorithm: fixed_window, on_backend_error: closed}
 YAML
-redis_port=$((30000 + RANDOM % 2700))
-# start_redis [SETTINGS]: sets redis_pid; `redis_before` may name what it is run by.
-start_redis() {
-  "${redis_before[@]}" redis-server --port "$redis_port" --bind 127.0.0.1 127.0.0.2 127.0.0.3 --save '' \
-    --appendonly no --protected-mode no --dir "$work" "$@" >"$work/redis.log" 2>&1 &
-  redis_pid=$!
-  server_pids+=("$redis_pid")
-  until_true 20 redis_answers || { echo "FAIL  redis-server did not start"; cat "$work/redis.log"; exit 1; }
-}
-redis_before=()
-redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" PING 2>/dev/null)" == PONG ]; }
+redis_bind=(127.0.0.1 127.0.0.2 127.0.0.3)
 
 https=() resps=() pids=()
 # start_fleet COUNT [OPTIONS]: each server reaches Redis by an address of its own.

@@ -4,15 +4,9 @@
 #
 # A machine that stands still for a second makes a server answer by itself; what was asked then is asked once more.
 source "$(dirname "$0")/lib.bash"
+source "$(dirname "$0")/own_redis.bash"
 
-command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
-redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" PING 2>/dev/null)" == PONG ]; }
-for _ in 1 2 3; do  # the port may be taken
-  redis_port=$((20000 + RANDOM % 10000))
-  redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/redis.log" 2>&1 &
-  server_pids+=("$!")
-  until_true 10 redis_answers && break
-done
+start_redis
 https=()
 for _ in 1 2 3; do
   start_server --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 --drain-delay 0
