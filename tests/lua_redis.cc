@@ -119,8 +119,8 @@ int redis_error_reply(lua_State* lua) {
   return 1;
 }
 
-// The formats in use: doubles ('d'), bytes ('B'), words ('H'), and a byte's length before a string ("Bc0"); little
-// endian.
+// The formats in use: doubles ('d'), bytes ('B'), words ('H'), strings of a length ("c26"), and a byte's length before a
+// string ("Bc0"); little endian.
 int struct_pack(lua_State* lua) {
   const std::string format = text_at(lua, 1);
   std::string out;
@@ -167,6 +167,9 @@ int struct_unpack(lua_State* lua) {
       lua_pushnumber(lua, static_cast<double>(length));
       ++results;
     } else if (c == 'c') {
+      const char* const digits = format.c_str() + i + 1;
+      if (*digits != '0') length = std::strtoul(digits, nullptr, 10);
+      if (at + length > data.size()) return luaL_error(lua, "data string too short");
       push(lua, data.substr(at, length));
       at += length;
       ++results;

@@ -1,27 +1,28 @@
 -- The bucket kernel: token bucket, leaky meter and leaky queue are one inequality. The twin of bucket.h.
 --
--- limit {capacity in permits, rate, weight, queue or nil}; state {at, debt}, in units that drain at `rate` a
--- microsecond: the same information as the single word at * rate + debt, which would exceed 2^53.
-local function bucket_debt(s, rate, now)
-  local debt = s[2] - (now - s[1]) * rate -- inexact only beyond 2^53, where it is 0 or more than full all the same
+-- limit {capacity in permits, rate, weight, queue or nil}; state at, debt, in units that drain at `rate` a
+-- microsecond: the same information as the single word at * rate + debt, which would exceed 2^53. States are three
+-- numbers in every twin that has but numbers, and the last is nothing here.
+local function bucket_debt(at, debt, rate, now)
+  debt = debt - (now - at) * rate -- inexact only beyond 2^53, where it is 0 or more than full all the same
   if debt < 0 then return 0 end
   return debt
 end
-local function bucket_settle(s, limit, now)
+local function bucket_settle(at, debt, _, limit, now)
   local full = limit[1] * limit[3]
-  if bucket_debt(s, limit[2], now) <= full then return s, false end
-  return {now, full}, true
+  if bucket_debt(at, debt, limit[2], now) <= full then return at, debt, 0, false end
+  return now, full, 0, true
 end
-local function bucket_convert(s, from, to, now)
+local function bucket_convert(at, debt, _, from, to, now)
   local capacity, weight = to[1], to[3]
-  local debt = bucket_debt(s, from[2], now)
+  debt = bucket_debt(at, debt, from[2], now)
   local whole = div_floor(debt, from[3])
-  if whole >= capacity then return {now, capacity * weight} end
-  return {now, whole * weight + mul_div_ceil(weight, debt - whole * from[3], from[3])}
+  if whole >= capacity then return now, capacity * weight, 0 end
+  return now, whole * weight + mul_div_ceil(weight, debt - whole * from[3], from[3]), 0
 end
-local function bucket_step(s, limit, now, cost)
+local function bucket_step(at, debt, _, limit, now, cost)
   local capacity, rate, weight = limit[1], limit[2], limit[3]
-  local debt = bucket_debt(s, rate, now)
+  debt = bucket_debt(at, debt, rate, now)
   local allowed, retry, delay = 1, 0, 0
   if cost < 0 then
     if -cost > div_floor(debt, weight) then debt = 0 else debt = debt + cost * weight end
@@ -37,5 +38,5 @@ local function bucket_step(s, limit, now, cost)
     end
   end
   local remaining = div_floor(capacity * weight - debt, weight)
-  return {now, debt}, {allowed, remaining, retry, div_ceil(debt, rate), delay}
+  return now, debt, 0, allowed, remaining, retry, div_ceil(debt, rate), delay
 end

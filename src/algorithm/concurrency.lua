@@ -40,7 +40,7 @@ local function concurrency_report(holds, limit, now, allowed, retry)
   local remaining = limit[1] - used
   if remaining < 0 then remaining = 0 end
   if used > 0 then reset = holds[#holds][1] - now end
-  return {allowed, remaining, retry, reset, 0}
+  return allowed, remaining, retry, reset, 0
 end
 local function concurrency_acquire(holds, limit, now, id, cost) -- cost 0 peeks; changes the holds only if allowed
   local permits, n = limit[1], #holds

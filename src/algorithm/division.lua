@@ -4,10 +4,11 @@
 -- such as previous * (period - elapsed) goes beyond, so it is divided digit by digit.
 local floor = math.floor
 local function div_floor(a, b)
-  return floor(a / b)
+  return (a - a % b) / b -- floor(a / b), without a call
 end
 local function div_ceil(a, b) -- a + b <= 2^53
-  return floor((a + b - 1) / b)
+  a = a + b - 1
+  return (a - a % b) / b
 end
 local function mul_div(a, b, c) -- quotient and remainder of a * b / c, for b <= c < 2^51, a < 2^53
   if a * b + c < 9007199254740992 then

@@ -1,7 +1,7 @@
 -- Fixed window: a counter that starts anew at every boundary. The twin of fixed_window.h.
 --
 -- limit {permits, period, phase}, or of a calendar {permits, 0, calendar, start, end, next end}: the last three are
--- the window that the caller saw, which by this clock may be the one before or after. state {end, count}.
+-- the window that the caller saw, which by this clock may be the one before or after. state end, count, nothing.
 local function fixed_window_at(limit, now) -- the end of the window of now, and of the next
   local period = limit[2]
   if period > 0 then
@@ -13,21 +13,21 @@ local function fixed_window_at(limit, now) -- the end of the window of now, and 
   if now < limit[5] then return limit[5], limit[6] end
   return limit[6], 9007199254740992 -- what comes then was not told
 end
-local function fixed_window_settle(s, limit, now)
-  if s[1] <= now then return s, false end
-  local ends, next_ends = fixed_window_at(limit, now)
-  if s[1] <= next_ends then return s, false end -- this window, or one ahead: used until it ends
-  return {ends, s[2]}, true
+local function fixed_window_settle(ends, count, _, limit, now)
+  if ends <= now then return ends, count, 0, false end
+  local own_ends, next_ends = fixed_window_at(limit, now)
+  if ends <= next_ends then return ends, count, 0, false end -- this window, or one ahead: used until it ends
+  return own_ends, count, 0, true
 end
-local function fixed_window_convert(s, to, now)
-  local count = s[2]
-  if s[1] <= now then count = 0 end
+local function fixed_window_convert(ends, count, _, _, to, now)
+  if ends <= now then count = 0 end
   if count > to[1] then count = to[1] end
-  return {fixed_window_at(to, now), count}
+  ends = fixed_window_at(to, now)
+  return ends, count, 0
 end
-local function fixed_window_step(s, limit, now, cost)
-  local permits, ends, count = limit[1], s[1], s[2]
-  if ends <= now then
+local function fixed_window_step(ends, count, _, limit, now, cost)
+  local permits = limit[1]
+  if now >= ends then
     ends = fixed_window_at(limit, now)
     count = 0
   end
@@ -46,5 +46,5 @@ local function fixed_window_step(s, limit, now, cost)
   local remaining, reset = permits - count, 0
   if remaining < 0 then remaining = 0 end
   if count > 0 then reset = left end
-  return {ends, count}, {allowed, remaining, retry, reset, 0}
+  return ends, count, 0, allowed, remaining, retry, reset, 0
 end

@@ -67,5 +67,5 @@ local function sliding_log_step(log, limit, now, cost)
   local remaining, reset = permits - (total - base), 0
   if remaining < 0 or (keep - dead >= limit[3] and time ~= now) then remaining = 0 end
   if total > base then reset = time + period - now end
-  return {dead, keep, time, total, base}, {allowed, remaining, retry, reset, 0}
+  return {dead, keep, time, total, base}, allowed, remaining, retry, reset, 0
 end

@@ -1,11 +1,11 @@
 -- Sliding window: this window's count, and the last one's fading out. The twin of sliding_window.h.
 --
--- limit {permits, period}; state {window, previous, current}
-local function sliding_window_roll(s, period, now) -- to the window of now; one that is ahead stays
-  local window = div_floor(now, period)
-  if s[1] >= window then return s[1], s[2], s[3] end
-  if s[1] == window - 1 then return window, s[3], 0 end
-  return window, 0, 0
+-- limit {permits, period}; state window, previous, current
+local function sliding_window_roll(window, previous, current, period, now) -- to that of now; one ahead stays
+  local this = div_floor(now, period)
+  if window >= this then return window, previous, current end
+  if window == this - 1 then return this, current, 0 end
+  return this, 0, 0
 end
 -- The shortest wait until floor(previous * (period - elapsed) / period) + current <= room, without traffic.
 local function sliding_window_wait(previous, current, elapsed, period, room)
@@ -15,16 +15,16 @@ local function sliding_window_wait(previous, current, elapsed, period, room)
   if wait < 0 then return 0 end
   return wait
 end
-local function sliding_window_settle(s, limit, now)
-  local window = div_floor(now, limit[2])
-  if s[1] <= window + 1 then return s, false end
-  local spent = s[2] + s[3]
+local function sliding_window_settle(window, previous, current, limit, now)
+  local this = div_floor(now, limit[2])
+  if window <= this + 1 then return window, previous, current, false end
+  local spent = previous + current
   if spent > limit[1] then spent = limit[1] end
-  return {window, 0, spent}, true
+  return this, 0, spent, true
 end
-local function sliding_window_convert(s, from, to, now)
+local function sliding_window_convert(window, previous, current, from, to, now)
   local period = from[2]
-  local window, previous, current = sliding_window_roll(s, period, now)
+  window, previous, current = sliding_window_roll(window, previous, current, period, now)
   if period ~= to[2] then
     local left = (window + 1) * period - now
     if left > period then left = period end
@@ -33,11 +33,11 @@ local function sliding_window_convert(s, from, to, now)
   end
   if previous > to[1] then previous = to[1] end
   if current > to[1] then current = to[1] end
-  return {window, previous, current}
+  return window, previous, current
 end
-local function sliding_window_step(s, limit, now, cost)
+local function sliding_window_step(window, previous, current, limit, now, cost)
   local permits, period = limit[1], limit[2]
-  local window, previous, current = sliding_window_roll(s, period, now)
+  window, previous, current = sliding_window_roll(window, previous, current, period, now)
   local elapsed, ahead = now - window * period, 0
   if elapsed < 0 then elapsed, ahead = 0, -elapsed end -- a window that has not begun
   local allowed, retry = 1, 0
@@ -57,5 +57,5 @@ local function sliding_window_step(s, limit, now, cost)
   if remaining < 0 then remaining = 0 end
   local reset = sliding_window_wait(previous, current, elapsed, period, 0)
   if reset > 0 then reset = reset + ahead end
-  return {window, previous, current}, {allowed, remaining, retry, reset, 0}
+  return window, previous, current, allowed, remaining, retry, reset, 0
 end

@@ -46,89 +46,92 @@ end
 -- Of every key, by its number: what is known of it and what has become of it. Not a table each: they would cost more
 -- than the arithmetic.
 local keys, terms_of, limit_of, state, next_state = KEYS, {}, {}, {}, {}
+local x_of, y_of, z_of, next_x, next_y, next_z = {}, {}, {}, {}, {}, {} -- states that are but numbers
 local moved = {} -- taking it up has changed it
 local touched = {} -- by a request that may keep that
-local changed, reset_of = {}, {} -- it is to be written; when it is full again, if that is known
-local lasts_of, gone = {}, {} -- of tickets
+local reset_of = {} -- of what is to be written: when it is full again, -1 if that is not known
 
 -- Each kind offers prepare(key, raw): takes up the state, settles and converts it, or says no; step(key, cost): the
--- decision, and what keep(key) makes the state; undo(key, cost, at): takes a charge back; write(key, reset).
+-- five numbers of a decision, and what keep(key) makes the state; undo(key, cost, at): takes a charge back;
+-- write(key, reset).
 --
 -- States of two or three numbers, behind the head, which is the limit's. An undone charge gives back no more than is
 -- surely left of it.
-local none = {0, 0, 0}
 local function make_numbers()
-  local function convert(mark, s, from, to)
-    if mark == 'f' then return fixed_window_convert(s, to, now) end
-    if mark == 'w' then return sliding_window_convert((sliding_window_settle(s, from, now)), from, to, now) end
-    return bucket_convert((bucket_settle(s, from, now)), from, to, now)
-  end
   local numbers = {}
   function numbers.use(terms)
-    terms.size, terms.layout, terms.state = 26, '<c26dd', '<dd'
+    terms.size, terms.layout = 26, '<c26dd'
     if terms.mark == 'f' then
       terms.settle, terms.step = fixed_window_settle, fixed_window_step
     elseif terms.mark == 'w' then -- of its limit two numbers count, and its state is of three
       terms.settle, terms.step = sliding_window_settle, sliding_window_step
-      terms.size, terms.layout, terms.state = 18, '<c18ddd', '<ddd'
+      terms.size, terms.layout = 18, '<c18ddd'
     else
       terms.settle, terms.step = bucket_settle, bucket_step
     end
     terms.head = terms.head:sub(1, terms.size)
   end
+  local function convert(key, mark, raw)
+    if raw:sub(1, 2) ~= '1' .. mark then return false end
+    local to, p, q, a, b, c = limit_of[key], unpack_('<ddddd', raw, 3)
+    if mark == 'f' then -- its window is no other's concern
+      a, b, c = fixed_window_convert(b, c, 0, nil, to, now)
+    elseif mark == 'w' then
+      local from = {p, q}
+      a, b, c = sliding_window_settle(a, b, c, from, now)
+      a, b, c = sliding_window_convert(a, b, c, from, to, now)
+    else
+      local from = {p, q, a}
+      a, b = bucket_settle(b, c, 0, from, now)
+      a, b, c = bucket_convert(a, b, 0, from, to, now)
+    end
+    x_of[key], y_of[key], z_of[key], moved[key] = a, b, c, true
+    return true
+  end
   function numbers.prepare(key, raw)
     if not raw then
-      state[key] = none
+      x_of[key], y_of[key], z_of[key] = 0, 0, 0
       return true
     end
-    local terms = terms_of[key]
     if #raw ~= 42 then return false end
-    if raw:sub(1, terms.size) == terms.head then
-      local x, y, z = unpack_(terms.state, raw, terms.size + 1)
-      state[key], moved[key] = terms.settle({x, y, z}, limit_of[key], now)
-      return true
-    end
-    if raw:sub(1, 2) ~= '1' .. terms.mark then return false end
-    local x, y = unpack_('<dd', raw, 3)
-    local a, b, d = unpack_('<ddd', raw, 19)
-    if terms.mark == 'w' then
-      state[key] = convert('w', {a, b, d}, {x, y, 0}, limit_of[key])
-    else
-      state[key] = convert(terms.mark, {b, d}, {x, y, a}, limit_of[key])
-    end
-    moved[key] = true
+    local terms = terms_of[key]
+    local head, x, y, z = unpack_(terms.layout, raw)
+    if head ~= terms.head then return convert(key, terms.mark, raw) end
+    x_of[key], y_of[key], z_of[key], moved[key] = terms.settle(x, y, z, limit_of[key], now)
     return true
   end
   function numbers.step(key, cost)
-    local decision
-    next_state[key], decision = terms_of[key].step(state[key], limit_of[key], now, cost)
-    return decision
+    local allowed, remaining, retry, reset, delay
+    next_x[key], next_y[key], next_z[key], allowed, remaining, retry, reset, delay =
+      terms_of[key].step(x_of[key], y_of[key], z_of[key], limit_of[key], now, cost)
+    return allowed, remaining, retry, reset, delay
   end
-  function numbers.keep(key) state[key] = next_state[key] end
+  function numbers.keep(key) x_of[key], y_of[key], z_of[key] = next_x[key], next_y[key], next_z[key] end
   function numbers.write(key, reset)
-    local s, terms = state[key], terms_of[key]
-    call('SET', keys[key], pack(terms.layout, terms.head, s[1], s[2], s[3]), 'PXAT', expiry(reset))
+    local terms = terms_of[key]
+    local value = pack(terms.layout, terms.head, x_of[key], y_of[key], z_of[key])
+    call('SET', keys[key], value, 'PXAT', expiry(reset))
   end
   function numbers.undo(key, cost, at)
-    local s, limit = state[key], limit_of[key]
+    local limit, x, y, z = limit_of[key], x_of[key], y_of[key], z_of[key]
     if terms_of[key].mark == 'f' then -- a count of another window is gone by itself
-      if s[1] == fixed_window_at(limit, at) then state[key] = {s[1], s[2] > cost and s[2] - cost or 0} end
+      if x == fixed_window_at(limit, at) then y = y > cost and y - cost or 0 end
     elseif terms_of[key].mark == 'w' then
-      local window, previous, current = sliding_window_roll(s, limit[2], now)
+      x, y, z = sliding_window_roll(x, y, z, limit[2], now)
       local charged = div_floor(at, limit[2])
-      if window == charged then
-        current = current > cost and current - cost or 0
-      elseif window == charged + 1 then
-        previous = previous > cost and previous - cost or 0
+      if x == charged then
+        z = z > cost and z - cost or 0
+      elseif x == charged + 1 then
+        y = y > cost and y - cost or 0
       end
-      state[key] = {window, previous, current}
     else -- but for what has drained since: others may have had the use of that
-      local debt = bucket_debt(s, limit[2], now)
+      y = bucket_debt(x, y, limit[2], now)
       local rest = cost * limit[3] - (now - at) * limit[2]
-      if rest > debt then rest = debt end
-      if rest > 0 then debt = debt - rest end
-      state[key] = {now, debt}
+      if rest > y then rest = y end
+      if rest > 0 then y = y - rest end
+      x = now
     end
+    x_of[key], y_of[key], z_of[key] = x, y, z
   end
   return numbers
 end
@@ -180,9 +183,10 @@ local function make_log()
     return true
   end
   function log.step(key, cost)
-    local decision
-    next_state[key], decision = sliding_log_step(state[key], limit_of[key], now, cost)
-    return decision
+    local allowed, remaining, retry, reset, delay
+    next_state[key], allowed, remaining, retry, reset, delay =
+      sliding_log_step(state[key], limit_of[key], now, cost)
+    return allowed, remaining, retry, reset, delay
   end
   function log.keep(key) log_edit(state[key], next_state[key]) end
   function log.undo(key, cost, at)
@@ -261,7 +265,7 @@ local function make_holds()
   return holds
 end
 
--- A ticket: '1s' and what it stands for. state[key] is that, or nil.
+-- A ticket: '1s' and what it stands for. state[key] is that, or nil; its reset is how long it lasts.
 local function make_ticket()
   local ticket = {}
   function ticket.prepare(key, raw)
@@ -269,6 +273,9 @@ local function make_ticket()
     if #raw ~= 10 or raw:sub(1, 2) ~= '1s' then return false end
     state[key] = unpack_('<d', raw, 3)
     return true
+  end
+  function ticket.write(key, lasts)
+    call('SET', keys[key], '1s' .. pack('<d', state[key]), 'PX', string.format('%.0f', lasts))
   end
   return ticket
 end
@@ -331,26 +338,26 @@ local function tell_number(number)
   told = told + 1
   answer[told] = number
 end
-local function keep(key, d) -- what was just decided
-  terms_of[key].kind.keep(key)
-  changed[key], reset_of[key] = true, d[4]
-end
 
 local function charge_each(at) -- by far the most
   local times, key, cost
   times, key, cost, at = unpack_('<HHd', asked, at)
-  local step, place, taken = terms_of[key].kind.step, told + 1, 0
+  local kind, place, taken = terms_of[key].kind, told + 1, 0
   if cost ~= 0 then touched[key] = true end
   told = place
   while taken < times do
-    local d, n = step(key, cost), told
+    local n, allowed, remaining, retry, reset, delay = told, kind.step(key, cost)
     told = n + 3
-    if d[1] == 0 then
-      answer[n + 1], answer[n + 2], answer[n + 3] = d[2], d[4], d[3]
+    answer[n + 1], answer[n + 2] = remaining, reset
+    if allowed == 0 then
+      answer[n + 3] = retry
       break
     end
-    answer[n + 1], answer[n + 2], answer[n + 3] = d[2], d[4], d[5]
-    if cost ~= 0 then keep(key, d) end
+    answer[n + 3] = delay
+    if cost ~= 0 then
+      kind.keep(key)
+      reset_of[key] = reset
+    end
     taken = taken + 1
   end
   answer[place] = taken
@@ -358,17 +365,22 @@ local function charge_each(at) -- by far the most
 end
 
 local function make_others()
+  local function step(key, cost) return {terms_of[key].kind.step(key, cost)} end
+  local function keep(key, d) -- what was just decided
+    terms_of[key].kind.keep(key)
+    reset_of[key] = d[4]
+  end
   local function peek(key) -- what it holds without this request
-    local d = terms_of[key].kind.step(key, 0)
+    local d = step(key, 0)
     d[1], d[3] = 1, 0
     return d
   end
   local function overdraw(key, cost)
-    local d = terms_of[key].kind.step(key, cost)
+    local d = step(key, cost)
     if d[1] == 0 then
-      local left = terms_of[key].kind.step(key, 0)[2]
+      local left = step(key, 0)[2]
       if left < cost then cost = left end
-      d = terms_of[key].kind.step(key, cost)
+      d = step(key, cost)
       d[1], d[3] = 1, 0 -- also where a lowered limit would deny even a peek
     end
     touched[key] = true
@@ -394,7 +406,7 @@ local function make_others()
     local taken = true
     for i = 1, #list do
       local one = list[i]
-      one[4] = terms_of[one[1]].kind.step(one[1], one[2])
+      one[4] = step(one[1], one[2])
       if one[4][1] == 0 then taken = false end
     end
     for i = 1, #list do
@@ -418,7 +430,7 @@ local function make_others()
   end
   local function look_at_all(list)
     for i = 1, #list do
-      list[i][4] = terms_of[list[i][1]].kind.step(list[i][1], 0)
+      list[i][4] = step(list[i][1], 0)
     end
   end
 
@@ -432,7 +444,7 @@ local function make_others()
   function ops.p(at)
     local key, cost
     key, cost, at = unpack_('<Hd', asked, at)
-    local d = terms_of[key].kind.step(key, cost)
+    local d = step(key, cost)
     if d[1] == 1 then -- what it holds before, and when its turn would be
       local delay = d[5]
       d = peek(key)
@@ -454,7 +466,7 @@ local function make_others()
     local key, cost, charged
     key, cost, charged, at = unpack_('<Hdd', asked, at)
     terms_of[key].kind.undo(key, cost, charged)
-    changed[key], reset_of[key] = true, nil
+    reset_of[key] = -1
     tell_number(1)
     return at
   end
@@ -466,7 +478,7 @@ local function make_others()
       look_at_all(list)
       tell_all(2, list)
     elseif charge_all(list) then
-      state[key], lasts_of[key] = 0, lasts
+      state[key], reset_of[key] = 0, lasts
       tell_all(1, list)
     else
       tell_all(0, list)
@@ -486,7 +498,7 @@ local function make_others()
     end
     local taken = charge_all(list)
     for i = 1, taken and #list or 0 do
-      state[list[i][3]], lasts_of[list[i][3]] = list[i][2], lasts
+      state[list[i][3]], reset_of[list[i][3]] = list[i][2], lasts
     end
     tell_all(taken and 1 or 0, list)
     return at
@@ -503,25 +515,25 @@ local function make_others()
       local key, cost, t = list[i][1], list[i][2], list[i][3]
       tell(ruling == 1 and overdraw(key, cost - state[t]) or peek(key))
       tell_number(state[t] or 0)
-      if ruling == 1 then state[t], gone[t] = nil, true end
+      if ruling == 1 then state[t], reset_of[t] = nil, 0 end
     end
     return at
   end
   function ops.h(at)
     local key, cost, text
     key, cost, text, at = unpack_('<HdB', asked, at)
-    local d = concurrency_acquire(state[key], limit_of[key], now, ARGV[5 + text] or '', cost)
+    local d = {concurrency_acquire(state[key], limit_of[key], now, ARGV[5 + text] or '', cost)}
     if cost ~= 0 then touched[key] = true end
-    if d[1] == 1 and cost ~= 0 then changed[key], reset_of[key] = true, d[4] end
+    if d[1] == 1 and cost ~= 0 then reset_of[key] = d[4] end
     tell_all(d[1], {{key, cost, nil, d}})
     return at
   end
   function ops.x(at)
     local key, text
     key, text, at = unpack_('<HB', asked, at)
-    local d = concurrency_release(state[key], limit_of[key], now, ARGV[5 + text])
+    local d = {concurrency_release(state[key], limit_of[key], now, ARGV[5 + text])}
     touched[key] = true
-    if d[1] == 1 then changed[key], reset_of[key] = true, d[4] end
+    if d[1] == 1 then reset_of[key] = d[4] end
     tell_all(d[1], {{key, 0, nil, d}})
     return at
   end
@@ -542,24 +554,19 @@ end
 local others
 at = 1
 while at <= #asked do
-  local op = asked:sub(at, at)
-  if op == 'r' then
+  if asked:byte(at) == 114 then -- r
     at = charge_each(at + 1)
   else
     others = others or make_others()
-    at = others[op](at + 1)
+    at = others[asked:sub(at, at)](at + 1)
   end
 end
 for key = 1, #keys do
-  local mark = terms_of[key].mark
-  if mark == 's' then
-    if gone[key] then call('DEL', keys[key]) end
-    if lasts_of[key] and state[key] then
-      call('SET', keys[key], '1s' .. pack('<d', state[key]), 'PX', string.format('%.0f', lasts_of[key]))
-    end
-  elseif mark ~= 'z' and (changed[key] or (moved[key] and touched[key])) then -- a peek leaves it as it is
-    local reset = changed[key] and reset_of[key] or terms_of[key].kind.step(key, 0)[4]
-    if reset == 0 then call('DEL', keys[key]) else terms_of[key].kind.write(key, reset) end
+  local reset = reset_of[key] or (moved[key] and touched[key] and -1) -- a peek leaves it as it is
+  if reset then
+    local kind, _ = terms_of[key].kind
+    if reset < 0 then _, _, _, reset = kind.step(key, 0) end
+    if reset == 0 then call('DEL', keys[key]) else kind.write(key, reset) end
   end
 end
 return answer
