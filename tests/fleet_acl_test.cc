@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -72,11 +73,23 @@ struct Node {
   Node(const std::string& url, Micros beat) {
     FleetStoreOptions options{.target = redis::parse_url(url).value()};
     options.lane.deadline = Micros{2'000'000};
+    options.lane.client.subscribe_gap = Micros{50'000};
     options.keeper.beat = beat;
+    options.keeper.on_deaf = [this](std::string_view why) {
+      const std::lock_guard lock(mutex);
+      told.emplace_back(why);
+    };
     store = std::make_shared<FleetStore>(options);
     limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 1'000, .shared = store});
   }
-  std::shared_ptr<FleetStore> store;
+  std::vector<std::string> deaf() {
+    const std::lock_guard lock(mutex);
+    return told;
+  }
+
+  std::mutex mutex;
+  std::vector<std::string> told;
+  std::shared_ptr<FleetStore> store;  // goes first: it tells
   std::unique_ptr<Limiter> limiter;
 };
 
@@ -226,6 +239,62 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesAndNothingElse) {
     }
     EXPECT_TRUE(eventually(breaks, 5)) << "it can do without " << permission;
   }
+}
+
+// Two nodes, of which none would hear that a denial is void: then none believes one.
+void expect_no_denial_is_remembered(Node& one, Node& other) {
+  const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+  one.limiter->check("deaf", limit);
+  for (int i = 0; i < 50; ++i) {
+    const auto denied = other.limiter->check("deaf", limit);
+    ASSERT_TRUE(denied && !denied->allowed);
+    ASSERT_EQ(denied->made, MadeBy::strict) << i;
+  }
+  ASSERT_TRUE(one.limiter->reset("deaf"));
+  const auto again = other.limiter->check("deaf", limit);
+  EXPECT_TRUE(again && again->allowed) << "the other one knows nothing of the reset";
+  EXPECT_EQ(other.store->counts().cached.load(), 0u);
+}
+
+TEST_F(FleetUser, RemembersNoDenialWhereTheChannelIsForbidden) {
+  auto server = RedisServer::start();
+  ASSERT_TRUE(server) << server.error().message;
+  ports_ = {(*server)->port()};
+  const Words user = user_with();
+  const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+  for (const std::string permission : {"&weir:*", "+subscribe", "+publish"}) {
+    SCOPED_TRACE(permission);
+    ASSERT_NO_FATAL_FAILURE(make_user(without(user, permission)));
+    const std::string url = "redis://weir:SECRET@" + (*server)->address();
+    Node one(url, Micros{20'000}), other(url, Micros{20'000});
+    ASSERT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); })) << first_denied();
+    ASSERT_TRUE(eventually([&] { return !one.deaf().empty() && !other.deaf().empty(); })) << "nobody says so";
+    const std::string command = permission == "+publish" ? "PUBLISH" : "SUBSCRIBE";
+    EXPECT_NE(one.deaf()[0].find(command), std::string::npos) << one.deaf()[0];
+    EXPECT_NE(one.deaf()[0].find("NOPERM"), std::string::npos) << one.deaf()[0];
+    EXPECT_EQ(one.store->keeper().deaf_why(), one.deaf()[0]);
+    ASSERT_NO_FATAL_FAILURE(expect_no_denial_is_remembered(one, other));
+    EXPECT_EQ(one.deaf().size(), 1u) << "once is enough";
+    // It is mended while they run.
+    ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", permission}).text, "OK");
+    one.limiter->check("heard", limit);
+    ASSERT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->made == MadeBy::cached; }));
+    EXPECT_TRUE(eventually([&] { return other.deaf().back().empty(); }));
+    one.limiter->reset("heard");
+    EXPECT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->made == MadeBy::strict; }));
+    call_redis(ports_[0], {"FLUSHALL"});
+  }
+}
+
+TEST_F(FleetUser, RemembersNoDenialWhereMessagesCannotBeHeard) {
+  auto server = RedisServer::start({.settings = {"--rename-command", "HELLO", ""}});
+  ASSERT_TRUE(server) << server.error().message;
+  const std::string url = "redis://" + (*server)->address();
+  Node one(url, Micros{20'000}), other(url, Micros{20'000});
+  ASSERT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); }));
+  ASSERT_TRUE(eventually([&] { return !one.deaf().empty() && !other.deaf().empty(); }));
+  EXPECT_NE(one.deaf()[0].find("RESP3"), std::string::npos) << one.deaf()[0];
+  expect_no_denial_is_remembered(one, other);
 }
 
 TEST_F(FleetUser, MayDoAllThatAFleetDoesInAClusterAndNothingElse) {

@@ -344,6 +344,28 @@ TEST_F(FleetFaults, ManyWhoLostRedisTogetherDoNotComeBackTogether) {
        " in 100 ms");
 }
 
+// What is paid back of a reservation is what was used of it.
+TEST_F(FleetFaults, AReservationSettledWhileRedisIsAwayIsPaidBackAsItWasUsed) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  server_->kill();
+  const Charge five{.key = "k", .limit = &thirty_, .cost = 5}, two{.key = "k", .limit = &thirty_, .cost = 2};
+  ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "used"}));
+  ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "left"}));
+  const auto settled = limiter.commit("used", {&two, 1});
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(settled->decisions[0].made, MadeBy::local);
+  EXPECT_EQ(settled->decisions[0].remaining, 23);
+  ASSERT_TRUE(limiter.cancel("left", {&five, 1}));
+  ASSERT_TRUE(server_->restart());
+  back(nodes);
+  ASSERT_TRUE(until([&] { return paid_back(nodes) > 0; }));
+  EXPECT_EQ(paid_back(nodes), 2u);
+  const auto seen = limiter.peek("k", thirty_);
+  EXPECT_TRUE(seen && seen->made == MadeBy::strict);
+  EXPECT_EQ(seen->remaining, 28);
+}
+
 // F10. A Redis that answers, but with a refusal, is as good as none: `break_it` makes it so, `mend_it` ends it.
 class FleetRefusals : public FleetFaults {
  protected:
@@ -434,6 +456,43 @@ TEST_F(FleetRefusals, Replica) {
       [&] {
         redis({"REPLICAOF", "NO", "ONE"});
       });
+}
+
+// It reads so many keys, a millisecond each, that it would take minutes; what it had counted it knows afterwards.
+TEST_F(FleetRefusals, ReadsItsData) {
+  if (redis_major_version() < 7) GTEST_SKIP() << "it cannot be made to load slowly";
+  for (const bool are_connections_lost : {false, true}) {
+    start({.settings = {"--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"}});
+    redis({"DEBUG", "POPULATE", "200000"});
+    {
+      Node before(url(), with_deadline(kLong));
+      ASSERT_TRUE(until([&] { return is_strict(before); }));
+      Tally spent;
+      for (int i = 0; i < 30; ++i) ask(before, "spent", thirty_, spent);
+      ASSERT_EQ(spent.admitted(MadeBy::strict), 30) << spent.text();
+    }
+    std::thread reload;
+    refuses(
+        are_connections_lost ? "LOADING, all connections anew" : "LOADING",
+        [&] {
+          redis({"CONFIG", "SET", "key-load-delay", "1000"});
+          reload = std::thread([&] { redis({"DEBUG", "RELOAD"}); });
+          ASSERT_TRUE(until([&] { return redis({"GET", "x"}).text.starts_with("LOADING"); }));
+          if (are_connections_lost) {
+            EXPECT_EQ(redis({"CLIENT", "KILL", "TYPE", "pubsub"}).integer, 2);
+          }
+        },
+        [&] {
+          EXPECT_TRUE(redis({"GET", "x"}).text.starts_with("LOADING")) << "it was done too early";
+          EXPECT_EQ(redis({"CONFIG", "SET", "key-load-delay", "0"}).text, "OK");
+          reload.join();
+        });
+    Node after(url(), with_deadline(kLong));
+    ASSERT_TRUE(until([&] { return is_strict(after); }));
+    Tally none;
+    EXPECT_FALSE(ask(after, "spent", thirty_, none)) << none.text();
+    EXPECT_EQ(none.asked(MadeBy::strict), 1) << none.text();
+  }
 }
 
 TEST_F(FleetRefusals, HeldByAScript) {

@@ -37,7 +37,7 @@ struct FleetOptions {
   Micros deadline{15'000};                      // so long a decision waits for Redis
   std::size_t remembered_keys = 65'536;         // of which is known what Redis said last: 48 bytes each
   std::string says{};                           // what this node tells the others of itself, such as a name; 200 bytes
-  std::function<void(std::string_view)> log{};  // connections, made and lost; called by threads of the fleet
+  std::function<void(std::string_view)> log{};  // connections, made, lost, refused; called by threads of the fleet
 };
 
 // What happened, in all.

@@ -77,6 +77,17 @@ void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
       std::string(advice) + "; in such moments each rule's on_backend_error holds");
 }
 
+void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
+  const std::string& error = nodes.at("channel_error").text;
+  if (error.empty()) return;
+  const std::string prefix = nodes.at("prefix").text;
+  const bool is_forbidden = error.find("NOPERM") != error.npos;
+  say(out, Level::warning,
+      "Redis refuses the channel by which servers tell which denials are void, so none is remembered: " + error,
+      is_forbidden ? "ACL SETUSER its user +subscribe +publish &" + prefix + "*: docs/fleet.md, \"A user for it\""
+                   : "RESP3 is needed: let the server, or the proxy before it, know HELLO");
+}
+
 void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string count = std::to_string(nodes.at("nodes").items.size());
   if (nodes.at("mixed").is_true) {
@@ -182,6 +193,7 @@ std::string_view known_hole(std::string_view software, std::string_view version)
 void look_at_store(const Patient& patient, std::vector<Finding>& out) {
   if (patient.nodes.at("nodes").kind != JsonValue::Kind::array) return;  // it counts in memory
   look_at_reach(patient.nodes, out);
+  look_at_channel(patient.nodes, out);
   look_at_nodes(patient.nodes, out);
   for (const JsonValue& redis : patient.nodes.at("redis").items) look_at_redis(redis, out);
 }

@@ -78,6 +78,15 @@ TEST_F(DoctorStoreTest, SeesAMixedFleetAndClocksApart) {
   EXPECT_FALSE(found(findings(R"("up":true,"skew_seconds":0.5)"), "apart"));
 }
 
+TEST_F(DoctorStoreTest, NamesWhyNoDenialIsRemembered) {
+  const auto all = findings(R"("up":true,"prefix":"limits:","channel_error":"r:1: SUBSCRIBE: NOPERM no")");
+  EXPECT_EQ(found(all, "none is remembered: r:1: SUBSCRIBE: NOPERM no"), warning);
+  EXPECT_TRUE(
+      std::ranges::any_of(all, [](const Finding& one) { return one.advice.find("&limits:*") != one.advice.npos; }));
+  const auto old = findings(R"("up":true,"channel_error":"r:1: SUBSCRIBE: needs RESP3")");
+  EXPECT_TRUE(std::ranges::any_of(old, [](const Finding& one) { return one.advice.find("HELLO") != one.advice.npos; }));
+}
+
 TEST_F(DoctorStoreTest, LooksAtEachServer) {
   EXPECT_EQ(redis_found(R"("eviction":"allkeys-lru","memory":1,"memory_max":9)", "forgets keys"), failure);
   EXPECT_EQ(redis_found(R"("eviction":"allkeys-lru","memory":1)", "would forget keys"), warning);

@@ -42,6 +42,8 @@ return answer
 constexpr std::uint64_t kBeatTag = 1, kNewsTag = 2;
 constexpr Micros kPatience{500'000};           // for what is not a decision
 constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials are void
+constexpr Micros kNewsRest{100'000};           // after some could not be told
+constexpr Micros kMuteRest{1'000'000};         // after Redis has refused to tell them
 constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
 constexpr std::size_t kPaymentsMax = 128;      // under way
 constexpr Micros kPayRest{5'000};              // between two rounds
@@ -64,7 +66,30 @@ void Keeper::begin(Lane& lane) {
   channel_ = own_key(prefix_, "void");
   script_ = lane.client().add_script(std::string(kNodesScript));
   log_.begin(lane);
+  memory_.believe(false);
   lane.client().subscribe(channel_, [this](std::string_view payload) { take_news(payload); });
+}
+
+// A denial is believed only while all would hear that it is void: others are heard, and so would this one be. Whether
+// it would, an empty message tells.
+void Keeper::listen(Lane& lane) {
+  const redis::Client::Hearing hearing = lane.client().hearing();
+  const bool was_hearing = std::exchange(is_hearing_, hearing.is_sure);
+  if (!is_hearing_) can_tell_ = false;
+  if (is_hearing_ && !was_hearing) has_news_ = true;
+  memory_.believe(is_hearing_ && can_tell_);
+  const std::string_view why = hearing.refusal.empty() ? std::string_view(mute_why_) : hearing.refusal;
+  {
+    const std::lock_guard lock(mutex_);
+    if (why == deaf_why_) return;
+    deaf_why_ = why;
+  }
+  if (options_.on_deaf) options_.on_deaf(why);
+}
+
+std::string Keeper::deaf_why() const {
+  const std::lock_guard lock(mutex_);
+  return deaf_why_;
 }
 
 Micros Keeper::turn(Lane& lane, Micros now) {
@@ -74,7 +99,8 @@ Micros Keeper::turn(Lane& lane, Micros now) {
     held_until_ = now + options_.believed;
   }
   if (now >= beat_at_) beat(lane, now, false);
-  if (has_news_) send_news(lane, now);
+  listen(lane);
+  if (has_news_ && now >= news_at_) send_news(lane, now);
   commands_.turn(lane, now);
   pay_back(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open(), std::memory_order_relaxed);
@@ -100,13 +126,20 @@ void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
                      is_leaving ? redis::Callback{} : redis::Callback{this, kBeatTag});
 }
 
+void Keeper::on_news_sent(const redis::Reply& reply) {
+  const bool is_refused = !reply.is_ok() && reply.fault->kind == redis::FaultKind::noperm;
+  if (reply.is_ok() || is_refused) can_tell_ = !is_refused;
+  if (reply.is_ok()) return mute_why_.clear();
+  if (is_refused) mute_why_ = "PUBLISH: " + std::string(reply.fault->text);
+  news_at_ = redis::steady_now() + (is_refused ? kMuteRest : kNewsRest);
+  const std::lock_guard lock(mutex_);  // which names they were is not known any more
+  news_.resize(kNewsMax + 1);
+  has_news_ = true;
+}
+
 // {now, id, age, says, id, age, says, ...}
 void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
-  if (tag == kNewsTag && !reply.is_ok()) {  // which names they were is not known any more
-    const std::lock_guard lock(mutex_);
-    news_.resize(kNewsMax + 1);
-    has_news_ = true;
-  }
+  if (tag == kNewsTag) on_news_sent(reply);
   if (tag == kBeatTag) is_heard_ = reply.is_ok();
   if (tag != kBeatTag || !reply.is_ok() || reply.value == nullptr) return;
   const std::vector<resp::Value>& items = reply.value->items;
@@ -166,7 +199,7 @@ void Keeper::publish(std::string_view name) {
   has_news_ = true;
 }
 
-// Names, each with its length before it; or a star, for all.
+// Names, each with its length before it; or a star, for all; or nothing, to learn whether it may be said.
 void Keeper::send_news(Lane& lane, Micros now) {
   std::vector<std::string> news;
   {
@@ -176,7 +209,6 @@ void Keeper::send_news(Lane& lane, Micros now) {
   }
   std::string payload;
   const auto send = [&] {
-    if (payload.empty()) return;
     const std::array<std::string_view, 3> words = {"PUBLISH", channel_, payload};
     lane.client().send({.words = words, .deadline = now + kPatience}, {this, kNewsTag});
     payload.clear();
@@ -189,7 +221,7 @@ void Keeper::send_news(Lane& lane, Micros now) {
     payload.append(std::to_string(name.size())).append(":").append(name);
     if (payload.size() >= kPayloadMax) send();
   }
-  send();
+  if (!payload.empty() || news.empty()) send();
 }
 
 void Keeper::take_news(std::string_view payload) {

@@ -40,6 +40,9 @@ struct KeeperOptions {
   std::function<std::string()> says{};  // see Keeper::set_says()
   Micros beat{1'000'000};
   Micros believed{5'000'000};  // so long after it was last heard of a node counts
+  // Told why Redis refuses the channel by which nodes say that denials are void, so that none is believed; nothing: it
+  // does not any more. On the thread of the lane; it must not wait.
+  std::function<void(std::string_view why)> on_deaf{};
 };
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
@@ -72,12 +75,16 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros began() const { return began_; }
   // Whether Redis is asked: it answered the last heartbeat, and no breaker is open.
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
+  // Why no denial is remembered; empty if all is well, or Redis is away.
+  std::string deaf_why() const;
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
   void on_done(Ask& ask) override;
   void beat(Lane& lane, Micros now, bool is_leaving);
+  void listen(Lane& lane);
+  void on_news_sent(const redis::Reply& reply);
   void send_news(Lane& lane, Micros now);
   void take_news(std::string_view payload);
   void pay_back(Lane& lane, Micros now);
@@ -99,6 +106,10 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   bool was_away_ = false;
   bool has_missed_ = false;
   bool is_heard_ = false;     // the last heartbeat was
+  bool is_hearing_ = false;   // what others publish
+  bool can_tell_ = false;     // others would hear what this one publishes
+  Micros news_at_{0};         // not earlier; a refusal is not answered at once
+  std::string mute_why_;      // why Redis refuses what this one publishes
   std::size_t payments_ = 0;  // under way
 
   std::atomic<bool> has_news_{false};
@@ -113,6 +124,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
   std::vector<FleetNode> nodes_;
+  std::string deaf_why_;
 };
 
 }  // namespace weir

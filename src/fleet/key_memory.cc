@@ -42,7 +42,7 @@ KeyMemory::Entry* KeyMemory::find(Set& set, std::uint64_t mark) {
 KeyMemory::Entry& KeyMemory::make_room(Set& set) { return *std::ranges::min_element(set, {}, &Entry::reset_at); }
 
 std::optional<Decision> KeyMemory::denial(std::string_view name, const Limit& limit, std::int64_t cost, Micros now) {
-  if (cost != 1) return {};
+  if (cost != 1 || !is_believed_.load(std::memory_order_relaxed)) return {};
   const std::uint64_t mark = mark_of(name);
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
@@ -111,6 +111,12 @@ void KeyMemory::drop(std::uint64_t mark) {
   const std::lock_guard lock(lock_of(set));
   dropped_[set % kLocks] = voids_.fetch_add(1) + 1;
   if (Entry* const entry = find(sets_[set], mark)) *entry = {};
+}
+
+void KeyMemory::believe(bool is_heard) {
+  if (is_heard == is_believed_.load()) return;
+  if (is_heard) drop_all();
+  is_believed_.store(is_heard);
 }
 
 void KeyMemory::drop_all() {

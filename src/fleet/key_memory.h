@@ -73,6 +73,8 @@ class KeyMemory {
   void drop(std::string_view name) { drop(mark_of(name)); }
   void drop(std::uint64_t mark);
   void drop_all();
+  // No denial is believed while nobody would say that it is void. When it can be heard again, all are forgotten.
+  void believe(bool is_heard);
   // The same for every node, if their secrets are.
   std::uint64_t mark_of(std::string_view name) const;
 
@@ -96,6 +98,7 @@ class KeyMemory {
   static Entry& make_room(Set& set);
 
   const table::SipKey secret_;
+  std::atomic<bool> is_believed_{true};
   std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
   mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets, and one of the next
   std::array<std::uint64_t, kLocks> dropped_{};   // of voids_, when one was last dropped there

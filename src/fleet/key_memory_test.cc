@@ -76,6 +76,23 @@ TEST_F(Memory, KeepsNoDenialThatWasVoidBeforeItCame) {
   EXPECT_TRUE(memory_.denial("k", limit_, 1, 11 * kSecond));
 }
 
+TEST_F(Memory, BelievesNoDenialWhileNobodyWouldSayThatItIsVoid) {
+  const auto asked_before = memory_.ask(10 * kSecond);
+  note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 10 * kSecond);
+  memory_.believe(true);
+  EXPECT_TRUE(memory_.denial("k", limit_, 1, 11 * kSecond)) << "it was believed already";
+  memory_.believe(false);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 11 * kSecond));
+  note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 10 * kSecond);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 11 * kSecond));
+  memory_.believe(true);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 11 * kSecond)) << "what was said meanwhile is not known";
+  memory_.note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), asked_before, 10 * kSecond);
+  EXPECT_FALSE(memory_.denial("k", limit_, 1, 11 * kSecond)) << "nor what was said before this came";
+  note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 11 * kSecond);
+  EXPECT_TRUE(memory_.denial("k", limit_, 1, 12 * kSecond));
+}
+
 TEST_F(Memory, CountsTheWaitFromTheQuestion) {
   memory_.note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), memory_.ask(10 * kSecond), 12 * kSecond);
   EXPECT_FALSE(memory_.denial("k", limit_, 1, 13 * kSecond));

@@ -124,15 +124,17 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     verdict = ask(what, shares.charges(), id, lasts);
     if (!verdict) return verdict;
   }
-  const std::int64_t charged =
-      verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw) ? 1 : 0;
+  const bool is_charged =
+      verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw || what == What::commit);
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Decision& decision = verdict->decisions[i];
     const std::int64_t spent = shares.charges()[i].limit->capacity - decision.remaining;
     decision.made = made_by(charges[i].fallback);
     decision.limit = charges[i].limit->capacity;
-    if (charged == 0 || charges[i].cost == 0 || charges[i].limit->algorithm == Algorithm::concurrency) continue;
-    owed_.add(redis_name(prefix_, charges[i]), charges[i], now + decision.reset_after, spent);
+    Charge owed = charges[i];
+    if (what == What::commit) owed.cost -= verdict->reserved[i];  // which is owed already
+    if (!is_charged || owed.cost == 0 || owed.limit->algorithm == Algorithm::concurrency) continue;
+    owed_.add(redis_name(prefix_, owed), owed, now + decision.reset_after, spent);
   }
   return verdict;
 }

@@ -115,5 +115,21 @@ TEST_F(LocalTest, SettlesWhatItReserved) {
   EXPECT_EQ(settled.decisions[0].remaining, 8);
 }
 
+TEST_F(LocalTest, OwesWhatWasUsedNotWhatWasReserved) {
+  const auto costs = [&](std::int64_t cost) { return Charge{.key = "k", .limit = &limit_, .cost = cost}; };
+  const auto owes = [&] { return owed_.cost_of(name_of(costs(1)), kThen); };
+  charge({costs(1)});
+  charge({costs(5)}, What::reserve);
+  EXPECT_EQ(owes(), 6);
+  charge({costs(2)}, What::commit);
+  EXPECT_EQ(owes(), 3) << "less was used";
+  charge({costs(2)}, What::reserve);
+  charge({costs(4)}, What::commit);
+  EXPECT_EQ(owes(), 7) << "more was used";
+  charge({costs(3)}, What::reserve);
+  charge({costs(0)}, What::commit);
+  EXPECT_EQ(owes(), 7) << "it was cancelled";
+}
+
 }  // namespace
 }  // namespace weir

@@ -51,12 +51,21 @@ std::string in_words(const redis::Event& event) {
   return redis + ": moved" + (event.text.empty() ? "" : ": " + event.text);
 }
 
+std::string deaf_in_words(const std::string& prefix, std::string_view why) {
+  if (why.empty()) return "Redis lets nodes tell each other which denials are void: denials are remembered again";
+  return "Redis refuses the channel by which nodes tell which denials are void, so none is remembered: " +
+         std::string(why) + "; its user needs +subscribe +publish &" + prefix + "*";
+}
+
 FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
   FleetStoreOptions out{.target = std::move(target), .memory_keys = options.remembered_keys};
   out.lane.prefix = std::move(options.prefix);
   out.lane.deadline = options.deadline;
   if (!options.says.empty()) out.keeper.says = [says = std::move(options.says)] { return says; };
   if (options.log) {
+    out.keeper.on_deaf = [log = options.log, prefix = out.lane.prefix](std::string_view why) {
+      log(deaf_in_words(prefix, why));
+    };
     out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }
   return out;

@@ -79,6 +79,7 @@ FleetView FleetDesk::view() {
                 .since = redis::steady_now() - std::max(state.since, keeper.began()),
                 .why = state.why,
                 .why_age = redis::steady_now() - state.why_at,
+                .deaf_why = keeper.deaf_why(),
                 .skew = keeper.skew(),
                 .strict = counts.strict,
                 .cached = counts.cached,
@@ -154,6 +155,17 @@ void log_fleet_change(bool is_away, std::string_view why) {
   } else {
     log(LogLevel::info, "Redis is asked again", {{"was", std::string(why)}});
   }
+}
+
+void log_deaf_fleet(std::string_view prefix, std::string_view why) {
+  if (why.empty()) {
+    log(LogLevel::info, "Redis lets servers tell each other which denials are void; denials are remembered again");
+    return;
+  }
+  log(LogLevel::warn, "Redis refuses the channel by which servers tell which denials are void; none is remembered",
+      {{"error", std::string(why)},
+       {"fix", "ACL SETUSER its user +subscribe +publish &" + std::string(prefix) +
+                   "*, in a cluster on every server; see docs/fleet.md, A user for it"}});
 }
 
 }  // namespace weir

@@ -41,5 +41,7 @@ class FleetDesk final : public SharedChanges {
 
 // One line of the log when Redis cannot be asked any more, and one when it can.
 void log_fleet_change(bool is_away, std::string_view why);
+// One when it refuses the channel of the fleet, whose name begins so, and one when it does not any more.
+void log_deaf_fleet(std::string_view prefix, std::string_view why);
 
 }  // namespace weir

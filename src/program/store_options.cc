@@ -62,6 +62,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   options.lane.prefix = prefix;
   options.lane.deadline = Micros{static_cast<std::int64_t>(deadline_ms) * 1'000};
   options.on_change = log_fleet_change;
+  options.keeper.on_deaf = [prefix = prefix](std::string_view why) { log_deaf_fleet(prefix, why); };
   return std::make_shared<FleetStore>(std::move(options));
 }
 

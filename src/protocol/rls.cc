@@ -187,9 +187,13 @@ void add_metadata(pbf_writer& response, const RlsMetadata& metadata) {
   add_member(members, "allowed", [&](pbf_writer& out) { out.add_bool(4, metadata.allowed); });
   add_member(members, "remaining",
              [&](pbf_writer& out) { out.add_double(2, static_cast<double>(metadata.remaining)); });
-  if (!metadata.retry_after) return;
-  add_member(members, "retry_after",
-             [&](pbf_writer& out) { out.add_double(2, static_cast<double>(*metadata.retry_after)); });
+  if (metadata.retry_after) {
+    add_member(members, "retry_after",
+               [&](pbf_writer& out) { out.add_double(2, static_cast<double>(*metadata.retry_after)); });
+  }
+  if (metadata.made == MadeBy::here) return;
+  const std::string_view made = to_string(metadata.made);
+  add_member(members, "made", [&](pbf_writer& out) { out.add_bytes(3, made.data(), made.size()); });
 }
 
 }  // namespace

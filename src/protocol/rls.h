@@ -16,6 +16,7 @@
 
 #include "weir/request.h"
 #include "weir/result.h"
+#include "weir/verdict.h"
 
 namespace weir {
 
@@ -88,6 +89,7 @@ struct RlsMetadata {
   bool allowed = true;
   std::int64_t remaining = 0;
   std::optional<std::int64_t> retry_after{};  // seconds
+  MadeBy made = MadeBy::here;                 // told of a fleet only
 };
 
 struct RlsResponse {

@@ -104,5 +104,14 @@ TEST_F(RlsJson, PrintsADenialWithItsBodyInBase64) {
                   R"("retry_after":1}})");
 }
 
+TEST_F(RlsJson, SaysOfAFleetHowItWasMade) {
+  RlsResponse response;
+  response.dynamic_metadata = RlsMetadata{"r", true, 3, std::nullopt, MadeBy::strict};
+  std::string text;
+  append_rls_json(response, text);
+  EXPECT_EQ(text, R"({"overallCode":"OK",)"
+                  R"("dynamicMetadata":{"rule":"r","allowed":true,"remaining":3,"made":"strict"}})");
+}
+
 }  // namespace
 }  // namespace weir

@@ -152,7 +152,8 @@ void write_number(std::string_view name, std::optional<std::int64_t> value, resp
 void write_reply(const Reply& reply, resp::Writer& out) {
   using Number = std::optional<std::int64_t>;
   const Decision* const decision = reply.decision;
-  out.map(8);
+  const bool is_of_fleet = decision != nullptr && decision->made != MadeBy::here;
+  out.map(is_of_fleet ? 9 : 8);
   write_number("allowed", reply.allowed ? 1 : 0, out);
   out.bulk("reason");
   out.bulk(reply.reason);
@@ -167,6 +168,9 @@ void write_reply(const Reply& reply, resp::Writer& out) {
   write_number("retry_after_ms", millis_ceil(reply.retry_after), out);
   write_number("reset_after_ms", decision != nullptr ? millis_ceil(decision->reset_after) : 0, out);
   write_number("delay_ms", decision != nullptr ? millis_ceil(decision->delay) : 0, out);
+  if (!is_of_fleet) return;
+  out.bulk("made");
+  out.bulk(to_string(decision->made));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 //
 // A field is user, api_key, ip, tenant, plan, method, host, path, cost, header:NAME or entry:NAME; in any case, as all
 // words of a command, but each once. An unknown one is an error: misspelt and ignored, it would be a limit that does
-// not hold. The answer is a map (in RESP2 a flat array) of integers, times in milliseconds, rounded up; -1 is never.
-// Pure; any thread. Tested by weir_commands_test.cc.
+// not hold. The answer is a map (in RESP2 a flat array) of integers, times in milliseconds, rounded up; -1 is never. Of
+// a fleet it also says, last, how it was made. Pure; any thread. Tested by weir_commands_test.cc.
 #pragma once
 
 #include <optional>

@@ -118,6 +118,16 @@ TEST(WeirAnswer, IsAMapOfMilliseconds) {
       std::string::npos);
 }
 
+TEST(WeirAnswer, SaysOfAFleetHowItWasMade) {
+  Decision decision{true, 5, 4, Micros{0}, Micros{0}, Micros{0}, MadeBy::cached};
+  EXPECT_TRUE(written(resp::Protocol::resp2, decision).starts_with("*18\r\n"));
+  EXPECT_TRUE(
+      written(resp::Protocol::resp2, decision).ends_with("$8\r\ndelay_ms\r\n:0\r\n$4\r\nmade\r\n$6\r\ncached\r\n"));
+  decision.made = MadeBy::local;
+  EXPECT_TRUE(written(resp::Protocol::resp3, decision).starts_with("%9\r\n"));
+  EXPECT_TRUE(written(resp::Protocol::resp3, decision).ends_with("$4\r\nmade\r\n$5\r\nlocal\r\n"));
+}
+
 TEST(WeirAnswer, HasNoNumbersWhereNoLimitSpoke) {
   Answer answer;
   answer.allowed = true;

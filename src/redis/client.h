@@ -101,6 +101,7 @@ struct ClientOptions {
   Micros sentinel_timeout{300'000};   // for one sentinel to answer
   Micros refresh_gap{100'000};        // between two looks at the cluster's map
   Micros refresh_period{60'000'000};  // between two that nothing asks for
+  Micros subscribe_gap{5'000'000};    // a server that refuses a channel is asked again after so long
   std::size_t commands_max = 16'384;  // waiting and under way, per node
   std::size_t bytes_max = 8U << 20;   // of them, per node
   std::uint64_t seed = 0;             // of the dice; 0: nobody knows
@@ -148,6 +149,13 @@ class Client {
   // RESP3, which every Redis from 6 on speaks.
   using Subscriber = std::function<void(std::string_view payload)>;
   void subscribe(std::string channel, Subscriber subscriber);
+
+  // Whether every channel is heard now. What was published before it was is missed, also between two connections.
+  struct Hearing {
+    bool is_sure = false;
+    std::string_view refusal{};  // why a server does not let us, by its last word; holds until the next turn
+  };
+  Hearing hearing() const;
 
   // Connects, and keeps connected, without waiting for a command.
   void connect();

@@ -281,6 +281,52 @@ TEST_F(RedisClient, HearsWhatIsPublishedAlsoAfterAReconnect) {
   ASSERT_TRUE(driver.wait([&] { return heard.size() == 3; }));
 }
 
+TEST_F(RedisClient, KnowsWhetherItHearsWhatIsPublished) {
+  tell_server({"ACL", "SETUSER", "limiter", "on", ">pw", "~*", "+@all", "resetchannels"});
+  Driver driver("redis://limiter:pw@" + server->address(), {.backoff_most = 50_ms, .subscribe_gap = 50_ms});
+  EXPECT_TRUE(driver.client->hearing().is_sure) << "there is nothing to be heard";
+  std::vector<std::string> heard;
+  for (const char* channel : {"news", "gossip"}) {
+    driver.client->subscribe(channel, [&](std::string_view payload) { heard.emplace_back(payload); });
+  }
+  EXPECT_FALSE(driver.client->hearing().is_sure);
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
+  EXPECT_FALSE(driver.client->hearing().is_sure);
+  const std::string refusal(driver.client->hearing().refusal);
+  EXPECT_TRUE(refusal.starts_with(server->address() + ": SUBSCRIBE: NOPERM")) << refusal;
+  EXPECT_EQ(driver.ask({"PING"}).text, "PONG") << "commands pass nevertheless";
+  // One of two is not enough; and what is given while connected is noticed.
+  tell_server({"ACL", "SETUSER", "limiter", "&news"});
+  ASSERT_TRUE(driver.wait([&] { return tell_server({"PUBLISH", "news", "one"}).integer == 1; }));
+  ASSERT_TRUE(driver.wait([&] { return !heard.empty(); }));
+  EXPECT_FALSE(driver.client->hearing().is_sure);
+  tell_server({"ACL", "SETUSER", "limiter", "&gossip"});
+  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  EXPECT_TRUE(driver.client->hearing().refusal.empty());
+  EXPECT_EQ(driver.client->counters().dials, 1u);
+  // So is what is taken away: Redis cuts the connection then.
+  tell_server({"ACL", "SETUSER", "limiter", "resetchannels"});
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; }));
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
+  tell_server({"ACL", "SETUSER", "limiter", "allchannels"});
+  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  server->kill();
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; }));
+}
+
+TEST_F(RedisClient, HearsNothingWhereHelloIsRefusedAndSaysSo) {
+  server.reset();
+  server = start_redis({.settings = {"--rename-command", "HELLO", ""}});
+  Driver driver(url_of(*server));
+  driver.client->subscribe("news", [](std::string_view) {});
+  driver.client->add_script("return 1");
+  EXPECT_EQ(driver.ask({"0"}, {.script = 0}).value.integer, 1);
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
+  EXPECT_FALSE(driver.client->hearing().is_sure);
+  EXPECT_NE(driver.client->hearing().refusal.find("needs RESP3"), std::string_view::npos);
+  EXPECT_EQ(driver.client->counters().dials, 1u);
+}
+
 TEST_F(RedisClient, AnswersWhatIsUnderWayWhenItEnds) {
   auto driver = std::make_unique<Driver>(url_of(*server));
   driver->ask({"PING"});

@@ -221,6 +221,27 @@ TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
   }));
 }
 
+// By whichever server is left: what is published goes to all of them.
+TEST_F(RedisClusterClient, HearsNewsByAnotherServerWhenItsOwnIsGone) {
+  Driver driver(url());
+  driver.client->connect();
+  std::vector<std::string> heard;
+  driver.client->subscribe("news", [&](std::string_view payload) { heard.emplace_back(payload); });
+  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  const auto has_it = [&](std::size_t i) {
+    return test::call_redis(cluster->master(i).port(), {"PUBSUB", "NUMSUB", "news"}).items[1].integer == 1;
+  };
+  std::size_t chosen = 0;
+  while (chosen < 2 && !has_it(chosen)) ++chosen;
+  ASSERT_TRUE(has_it(chosen));
+  cluster->replica(chosen).kill();  // nobody takes over, so that the map stays as it is
+  cluster->master(chosen).kill();
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; })) << "it may have missed something";
+  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  test::call_redis(cluster->master((chosen + 1) % 3).port(), {"PUBLISH", "news", "on"});
+  EXPECT_TRUE(driver.wait([&] { return !heard.empty(); }));
+}
+
 class RedisClusterClientLong : public RedisClusterClient {};
 
 TEST_F(RedisClusterClientLong, LetsWhoHasTimeSeeNothingOfAFailover) {

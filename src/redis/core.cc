@@ -337,7 +337,19 @@ void Core::tend_subscriptions() {
   if (chosen == nullptr) chosen = route(kAnySlot);
   if (chosen == nullptr) return;
   for (const auto& subscriber : subscribers_) chosen->subscribe(subscriber.first);
+  chosen->ask_refused_channels();
   chosen->keep_connected(true);
+}
+
+Client::Hearing Core::hearing() const {
+  Client::Hearing hearing{.is_sure = subscribers_.empty()};
+  for (const auto& node : nodes_) {
+    if (node == nullptr || node->role() != NodeRole::master || !node->has_channels()) continue;
+    hearing.is_sure = hearing.is_sure || node->hears_channels();
+    if (!node->refusal_of_channels().empty()) hearing.refusal = node->refusal_of_channels();
+  }
+  if (hearing.is_sure) hearing.refusal = {};
+  return hearing;
 }
 
 // Nodes that are masters no longer go when nothing is under way on them.
@@ -354,6 +366,8 @@ Client::Client(Target target, ClientOptions options)
     : core_(std::make_unique<Core>(std::move(target), std::move(options))) {}
 Client::~Client() = default;
 int Client::add_script(std::string text) { return core_->add_script(std::move(text)); }
+Client::Hearing Client::hearing() const { return core_->hearing(); }
+
 void Client::subscribe(std::string channel, Subscriber subscriber) {
   core_->subscribe(std::move(channel), std::move(subscriber));
 }

@@ -29,6 +29,7 @@ class Core final : private NodeHost, private Receiver {
 
   int add_script(std::string text);
   void subscribe(std::string channel, Client::Subscriber subscriber);
+  Client::Hearing hearing() const;
   void connect();
   Sent send(const Order& order, Callback done);
   void flush(Micros now);

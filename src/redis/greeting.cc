@@ -1,6 +1,7 @@
 // What a new connection says before any command: who we are, which database, our scripts, our channels. See node.h.
 //
-// All of it goes out at once. Where HELLO 3 is refused, the same is said once more in the words of RESP2.
+// All of it goes out at once, but for channels, which wait until it is sure that RESP3 is spoken. Where HELLO 3 is
+// refused, the same is said once more in the words of RESP2.
 #include <algorithm>
 #include <array>
 
@@ -51,10 +52,39 @@ void Node::greet() {
     if (shared_.target.layout == Layout::sentinel) push_own(Purpose::role, std::array<std::string_view, 1>{"ROLE"});
     load_scripts();
   }
+  if (is_sentinel) ask_channels();
+}
+
+void Node::ask_channels() {
   for (const std::string& channel : channels_) {
-    if (is_resp2_ && !is_sentinel) continue;  // other replies could not be told from messages
+    if (std::ranges::find(heard_, channel) != heard_.end()) continue;
     push_own(Purpose::subscribe, std::array<std::string_view, 2>{"SUBSCRIBE", channel});
   }
+}
+
+void Node::note_channel(const resp::Value& value) {
+  if (is_error(value)) {
+    refusal_ = to_string(endpoint_) + ": SUBSCRIBE: " + fit_for_log(value.text);
+    ask_again_at_ = shared_.now + shared_.options.subscribe_gap;
+    return;
+  }
+  if (value.items.size() < 2 || std::ranges::find(heard_, value.items[1].text) != heard_.end()) return;
+  heard_.push_back(value.items[1].text);
+  if (heard_.size() == channels_.size()) refusal_.clear();
+}
+
+// Who may not listen today may be given the right to while we are connected.
+void Node::ask_refused_channels() {
+  if (state_ != State::ready || shared_.now < ask_again_at_) return;
+  ask_again_at_ = kNever;
+  ask_channels();
+}
+
+void Node::drop_channels() {
+  channels_.clear();
+  heard_.clear();
+  refusal_.clear();
+  ask_again_at_ = kNever;
 }
 
 void Node::load_scripts() {
@@ -104,6 +134,17 @@ void Node::end_greeting() {
     if (!entry.is_answered) queue_.push_bytes(entry, command);
   });
   host_.on_ready(*this);
+  if (role_ == NodeRole::sentinel || channels_.empty()) return;
+  if (is_resp2_) {
+    refuse_channels_in_resp2();
+  } else {
+    ask_channels();
+  }
+}
+
+// It would take no other command on the same connection, and its messages could not be told from replies.
+void Node::refuse_channels_in_resp2() {
+  refusal_ = to_string(endpoint_) + ": SUBSCRIBE: needs RESP3, and HELLO 3 is refused there";
 }
 
 void Node::refuse_greeting(FaultKind kind, const std::string& text) { lose({kind, fit_for_log(text)}); }
@@ -111,8 +152,13 @@ void Node::refuse_greeting(FaultKind kind, const std::string& text) { lose({kind
 void Node::subscribe(const std::string& channel) {
   if (std::ranges::find(channels_, channel) != channels_.end()) return;
   channels_.push_back(channel);
+  if (state_ != State::ready) return;
   const std::array<std::string_view, 2> words{"SUBSCRIBE", channel};
-  if (state_ == State::ready && !is_resp2_) queue_.push({.purpose = Purpose::subscribe}, words);
+  if (!is_resp2_) {
+    queue_.push({.purpose = Purpose::subscribe}, words);
+  } else if (role_ != NodeRole::sentinel) {
+    refuse_channels_in_resp2();
+  }
 }
 
 }  // namespace weir::redis

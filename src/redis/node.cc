@@ -121,6 +121,8 @@ void Node::connected() {
   lean_tries_ = 0;
   parser_ = {};
   loading_.clear();
+  heard_.clear();
+  ask_again_at_ = kNever;
   is_proven_ = is_retiring_ = is_resp2_ = has_heard_ = false;
   is_quiet_ = true;
   hello_refusal_.clear();
@@ -180,6 +182,7 @@ Micros Node::give_up_at() const {
 
 Micros Node::due() const {
   Micros due = std::min({earliest_, silent_at(), ping_at()});
+  if (state_ == State::ready) due = std::min(due, ask_again_at_);
   if (state_ == State::waiting) due = std::min(due, dial_at_);
   if (state_ == State::resolving || state_ == State::connecting || state_ == State::greeting) {
     due = std::min(due, give_up_at());

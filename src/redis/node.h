@@ -96,7 +96,10 @@ class Node {
   void keep_connected(bool is_kept);
   void subscribe(const std::string& channel);
   bool has_channels() const { return !channels_.empty(); }
-  void drop_channels() { channels_.clear(); }
+  void drop_channels();
+  bool hears_channels() const { return is_ready() && heard_.size() == channels_.size(); }
+  const std::string& refusal_of_channels() const { return refusal_; }
+  void ask_refused_channels();
   // Connects anew when all that is under way is answered.
   void retire();
   // To another address, at once; what is under way there is lost.
@@ -142,9 +145,12 @@ class Node {
   void greet_in_resp2();
   void push_own(Purpose purpose, std::span<const std::string_view> words, std::int16_t script = kNoScript);
   void load_scripts();
+  void ask_channels();
+  void note_channel(const resp::Value& value);
   void on_greeting(const Pending& entry, const resp::Value& value);
   void judge_hello(const resp::Value& value);
   void end_greeting();
+  void refuse_channels_in_resp2();
   void refuse_greeting(FaultKind kind, const std::string& text);
 
   // talk.cc: sending, reading, giving up
@@ -205,6 +211,9 @@ class Node {
   std::vector<Farewell> farewells_;
   std::string command_;                // of the reply that is looked at
   std::vector<std::string> channels_;  // to be subscribed to
+  std::vector<std::string> heard_;     // of those, on this connection
+  std::string refusal_;                // why not all of them; empty: nothing is known to be wrong
+  Micros ask_again_at_ = kNever;       // for those that were refused
   std::vector<std::int16_t> loading_;  // scripts whose SCRIPT LOAD is under way
   std::size_t greetings_left_ = 0;     // replies until the greeting is over
 };

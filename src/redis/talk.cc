@@ -204,6 +204,7 @@ void Node::note_heard(const Pending& entry) {
 void Node::take_value(const Pending& entry, const resp::Value& value) {
   note_heard(entry);
   if (entry.purpose == Purpose::load_script) std::erase(loading_, entry.script);
+  if (entry.purpose == Purpose::subscribe) note_channel(value);
   if (state_ == State::greeting) {
     on_greeting(entry, value);
   } else if (entry.purpose == Purpose::command && !entry.is_answered) {

@@ -69,6 +69,7 @@ HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
     json.raw("since_seconds", seconds(view.since));
     json.text("last_error", view.why);
     view.why.empty() ? json.null("last_error_age_seconds") : json.raw("last_error_age_seconds", seconds(view.why_age));
+    json.text("channel_error", view.deaf_why);
     json.raw("skew_seconds", seconds(view.skew));
     json.number("strict", view.strict);
     json.number("cached", view.cached);

@@ -36,6 +36,7 @@ struct FleetView {
   Micros since{0};                                   // for so long
   std::string why{};                                 // the last fault; empty: there was none
   Micros why_age{0};                                 // so long ago
+  std::string deaf_why{};                            // denials are not remembered; empty: they are
   Micros skew{0};                                    // of this machine's clock to that of Redis
   std::uint64_t strict = 0, cached = 0, fallen = 0;  // decisions
   std::uint64_t calls = 0, timeouts = 0, late = 0, crowded = 0, openings = 0, connects = 0;

@@ -9,18 +9,27 @@
 namespace weir {
 namespace {
 
+// What a proxy may log, whatever it makes of the status.
+void add_own_fields(HttpService& service, std::string_view status) {
+  HttpAnswer& out = service.answer;
+  out.add("X-Weir-Status", status);
+  const LimitAnswer* const binding = service.by_rules.binding_limit();
+  if (binding == nullptr || binding->decision.made == MadeBy::here) return;
+  out.add("X-Weir-Made", to_string(binding->decision.made));
+}
+
 HttpNext write_allowed(HttpService& service, Micros now) {
   HttpAnswer& out = service.answer;
   write_fields(out, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
   out.content_type = {};
-  out.fields.append("X-Weir-Status: 200\r\n");
+  add_own_fields(service, "200");
   return HttpNext::answer;
 }
 
 HttpNext write_denied(HttpService& service, Micros now) {
   const AnswerStyle& style = style_of(service.by_rules);
   write_check(service.answer, {.by_rules = &service.by_rules}, style, now, style.deny_status);
-  service.answer.fields.append("X-Weir-Status: 429\r\n");
+  add_own_fields(service, "429");
   return HttpNext::answer;
 }
 

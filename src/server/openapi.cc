@@ -456,7 +456,10 @@ constexpr std::string_view kDocument = R"json({
     "schema": {"type": "integer", "minimum": 1}},
    "X-Weir-Status": {
     "description": "what was decided, whatever the status of a denial",
-    "schema": {"type": "integer", "enum": [200, 429]}}},
+    "schema": {"type": "integer", "enum": [200, 429]}},
+   "X-Weir-Made": {
+    "description": "of a fleet: by Redis, by what it said before, or without it",
+    "schema": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed"]}}},
   "responses": {
    "Allowed": {
     "description": "It passes, and is charged.",
@@ -504,7 +507,8 @@ constexpr std::string_view kDocument = R"json({
      "X-RateLimit-Reset": {"$ref": "#/components/headers/X-RateLimit-Reset"},
      "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
      "RateLimit": {"$ref": "#/components/headers/RateLimit"},
-     "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"}}},
+     "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"},
+     "X-Weir-Made": {"$ref": "#/components/headers/X-Weir-Made"}}},
    "DoesNotPass": {
     "description": "It does not pass (429, or what the policy says), or two fields contradict each other (400).",
     "headers": {
@@ -514,7 +518,8 @@ constexpr std::string_view kDocument = R"json({
      "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
      "RateLimit": {"$ref": "#/components/headers/RateLimit"},
      "Retry-After": {"$ref": "#/components/headers/Retry-After"},
-     "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"}},
+     "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"},
+     "X-Weir-Made": {"$ref": "#/components/headers/X-Weir-Made"}},
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}},
   "parameters": {
    "X-Forwarded-Uri": {

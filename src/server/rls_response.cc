@@ -151,7 +151,8 @@ void RlsService::tell_client(const Told& told, Micros now) {
   response_.dynamic_metadata = RlsMetadata{.rule = told.limit->rule,
                                            .allowed = !told.is_over,
                                            .remaining = told.limit->decision.remaining,
-                                           .retry_after = wait_seconds(told.retry_after)};
+                                           .retry_after = wait_seconds(told.retry_after),
+                                           .made = told.limit->decision.made};
 }
 
 // Lines of HTTP/1.1 as pairs, their names in small letters.

@@ -7,6 +7,7 @@ cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: search, match: {path: /search}, per: user, limit: 6/year, algorithm: fixed_window}
   - {name: two, match: {path: /two}, per: user, limits: [4/hour, 9/year], algorithm: fixed_window}
+  - {name: all, match: {path: /all}, per: global, limit: 1000/year}
   - {name: shut, match: {path: /shut}, per: user, limit: 6/year, on_backend_error: closed}
 YAML
 start_redis
@@ -38,6 +39,18 @@ has "RESP: the fourth of three" "1 3 0" "$reply"
 has "HTTP with a limit of its own" '"remaining":1' "$(ask 0 '{"key":"own","limit":"3/year","cost":2}')"
 has "seen by the next server" '"allowed":false' "$(ask 1 '{"key":"own","limit":"3/year","cost":2}')"
 
+echo "# every door says how it was made"
+auth() { curl -s -m 20 -D - -o /dev/null "${https[0]}/auth" -H 'X-Forwarded-Uri: /all' | tr -d '\r'; }
+json() {
+  curl -s -m 20 "${https[0]}/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/all"}]}]}'
+}
+resp() { timeout 20 redis-cli -p "${resps[0]}" "$@" | paste -sd' '; }
+has "forward-auth, in its header" "X-Weir-Made: strict" "$(auth)"
+has "Envoy, in what other filters see" '"made":"strict"}' "$(json)"
+has "WEIR.CHECK, at the end" "made strict" "$(resp WEIR.CHECK path /all)"
+has "WEIR.LIMIT, too" "made strict" "$(resp -3 WEIR.LIMIT made 5/year)"
+is "CL.THROTTLE has five numbers, as ever" 5 "$(resp CL.THROTTLE five 2 3 1000 | wc -w)"
+
 echo "# reservations, permits and keys of each other"
 seven='"user":"7","path":"/search"'
 id=$(curl -s -m 20 "${https[0]}/v1/reserve" -d "{$seven,\"cost\":5}" | sed 's/.*"reservation":"\([^"]*\)".*/\1/')
@@ -61,6 +74,9 @@ for _ in 1 2 3 4 5 6; do
 done
 at_most "no more than was left or the shares of the limit" "$passed" 6
 at_least "but not nothing" "$passed" 1
+has "forward-auth says so" "X-Weir-Made: local" "$(auth)"
+has "and Envoy is told" '"made":"local"}' "$(json)"
+has "and who asks by RESP" "made local" "$(resp WEIR.CHECK path /all)"
 has "a rule that says so denies" '"made":"closed"' "$(ask 0 '{"user":"8","path":"/shut"}')"
 start_redis
 began=$(now_us)

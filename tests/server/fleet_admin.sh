@@ -117,6 +117,16 @@ until_true 20 finds "its user may not do what limits need"
 is "wrong rights" 0 $?
 redis-cli -p "$redis_port" ACL SETUSER default +@all >/dev/null
 until_true 20 is_strict 0
+redis-cli -p "$redis_port" ACL SETUSER default resetchannels >/dev/null
+until_true 20 finds "so none is remembered"
+is "the channel is forbidden" 0 $?
+has "what is to be permitted" "+subscribe +publish &weir:*" "$(weir_on 0 doctor)"
+has "and the log says it, too" "refuses the channel" "$(cat "${errs[0]}")"
+redis-cli -p "$redis_port" ACL SETUSER default allchannels >/dev/null
+heard_again() { ! finds "so none is remembered"; }
+until_true 20 heard_again
+is "until it is permitted" 0 $?
+until_true 20 is_strict 0
 
 echo "# while Redis is away"
 kill -KILL "$redis_pid"
