@@ -188,6 +188,23 @@ TEST_F(JournalShared, TheSameLineBehindOthersIsNotTheSame) {
   EXPECT_EQ(text_of(third), text_of(one));
 }
 
+// Its id was free, since somebody has shortened the list; it is another line all the same.
+TEST_F(JournalShared, ALostLineThatIsHandedOnBehindOthersIsAnotherOne) {
+  Journal first, one, third, other;
+  ASSERT_TRUE(first.open("", &list_));
+  for (const char* rule : {"a", "b", "c"}) EXPECT_TRUE(first.append(mode(rule, "off")));
+  list_.lines.erase(2);
+  ASSERT_TRUE(one.open("", &list_));
+  ASSERT_TRUE(third.open("", &list_));
+  list_.lose(1);
+  ASSERT_TRUE(other.open("", &list_));
+  EXPECT_TRUE(other.append(mode("z", "off")));
+  EXPECT_EQ(one.catch_up().value(), true);
+  EXPECT_EQ(text_of(one), "1a 2z 3c ");
+  EXPECT_EQ(third.catch_up().value(), true);
+  EXPECT_EQ(text_of(third), text_of(one));
+}
+
 TEST_F(JournalShared, WhatWasMadeApartOutlivesARestart) {
   Journal other;
   ASSERT_TRUE(other.open("", &list_));

@@ -3,7 +3,7 @@
 //   while (!*log.append(last, last + 1, line)) last = take(log.since(last));     // somebody was faster
 //
 // Numbers rise, and whoever appends says after which: so no two lines are made of the same knowledge. Redis may lose
-// the newest lines in a failover; who looks is shown the end of the last line that he had, and sees if it is another.
+// the newest lines in a failover; who looks is shown the end of the last line that it had, and sees if it is another.
 // It does not expire. Calls wait for Redis, half a second at most; any thread but the store's. Tested by
 // tests/fleet_nodes_test.cc.
 #pragma once
