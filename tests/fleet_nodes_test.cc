@@ -245,6 +245,8 @@ TEST_F(Fleet, NodesHaveOneListOfChanges) {
   EXPECT_EQ(lines->last, 8u);
   EXPECT_EQ(lines->lines, (std::vector<std::string>{"b", "c"}));
   EXPECT_EQ(one.since(7)->lines, std::vector<std::string>{"c"});
+  EXPECT_EQ(one.since(7)->tail, "b") << "of the line itself";
+  EXPECT_EQ(one.since(5)->tail, "") << "there is none";
   std::atomic<int> appended{0};
   on_threads(4, [&](std::size_t thread) {
     SharedLog& log = thread % 2 == 0 ? one : other;

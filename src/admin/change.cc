@@ -23,7 +23,7 @@ struct TextMember {
   std::string_view name;
   std::string& (*of)(Change&);
 };
-constexpr std::array<TextMember, 7> kTexts = {{
+constexpr std::array<TextMember, 8> kTexts = {{
     {"who", [](Change& change) -> std::string& { return change.by.who; }},
     {"from", [](Change& change) -> std::string& { return change.by.from; }},
     {"what", [](Change& change) -> std::string& { return change.what; }},
@@ -31,6 +31,7 @@ constexpr std::array<TextMember, 7> kTexts = {{
     {"rule", [](Change& change) -> std::string& { return change.rule; }},
     {"value", [](Change& change) -> std::string& { return change.value; }},
     {"text", [](Change& change) -> std::string& { return change.text; }},
+    {"link", [](Change& change) -> std::string& { return change.link; }},
 }};
 
 // Whether the member could be read.
@@ -86,6 +87,12 @@ bool read_member(JsonReader& json, std::string_view name, Change& change) {
 
 }  // namespace
 
+// The line of the last one has its own link in it, and so all before it.
+std::string link_of(const Change* last, Change change) {
+  change.link.clear();
+  return check_of((last == nullptr ? std::string() : to_line(*last)) + to_line(change));
+}
+
 std::string to_line(const Change& change) {
   std::string line;
   JsonWriter json(line);
@@ -102,6 +109,7 @@ std::string to_line(const Change& change) {
   json.text("rule", change.rule);
   json.text("value", change.value);
   json.text("text", change.text);
+  if (!change.link.empty()) json.text("link", change.link);
   const std::string check = check_of(line);
   return line.append(kCheck).append(check).append("\"}\n");
 }

@@ -4,8 +4,9 @@
 //    "reason":"incident
 //    12","until":null,"undoes":null,"rule":"login","value":"off","text":"","check":"5d41402abc4b2a76"}
 //
-// The last member is the beginning of the SHA-256 of all before it: a line that was damaged is known. Do not change
-// what is written: files outlive programs. Plain values; any thread. Tested by change_test.cc.
+// The last member is the beginning of the SHA-256 of all before it: a line that was damaged is known. A line that the
+// servers of a fleet share has a member `link`, too. Do not change what is written: files outlive programs. Plain
+// values; any thread. Tested by change_test.cc.
 #pragma once
 
 #include <array>
@@ -48,8 +49,13 @@ struct Change {
   std::string rule{};             // kinds mode, ban and reset: its name
   std::string value{};            // mode: enforce, shadow, off; kill_switch: on, off; log_level: its name
   std::string text{};             // policy: the text; ban: its rule, as a policy of this one rule
+  std::string link{};             // what it was appended to in the fleet's list, by link_of(); empty: it never was
   friend bool operator==(const Change&, const Change&) = default;
 };
+
+// Of a change behind all that is before the last one: whoever has the same line with the same link has the same before
+// it. No `last`: it is the first.
+std::string link_of(const Change* last, Change change);
 
 // With its newline.
 std::string to_line(const Change& change);

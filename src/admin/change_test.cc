@@ -29,6 +29,23 @@ TEST(Change, ComesBackFromItsLine) {
   EXPECT_EQ(*back, sample());
 }
 
+TEST(Change, IsLinkedToAllBeforeIt) {
+  Change first = sample(), second = sample();
+  second.id = 8;
+  first.link = link_of(nullptr, first);
+  second.link = link_of(&first, second);
+  std::string line = to_line(second);
+  line.pop_back();
+  const auto back = parse_line(line);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, second);
+  EXPECT_EQ(link_of(&first, second), second.link) << "what it had before is no part of it";
+  Change other = first;
+  other.link = link_of(&second, other);
+  EXPECT_NE(link_of(&other, second), second.link);
+  EXPECT_EQ(to_line(sample()).find("link"), std::string::npos) << "as it was written before there were any";
+}
+
 TEST(Change, IsRefusedWithAnyBitOfItsLineTurned) {
   std::string line = to_line(sample());
   line.pop_back();

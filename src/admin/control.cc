@@ -55,6 +55,7 @@ Result<void> Control::start() {
   if (auto opened = journal_.open(options_.changes, options_.shared); !opened) return opened;
   if (!journal_.dropped().empty())
     log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
+  tell_notes();
   if (has_rules()) {
     Found found = find_files();
     if (!found.policy) return fail(std::move(found.policy.error()));
@@ -220,9 +221,26 @@ Result<std::vector<std::string>> Control::reload(Reading reading) {
   return result;
 }
 
+// Whoever wants to read or change something does not wait for a fleet that does not answer.
+Result<SharedChanges::Lines> Control::look_at_shared() const {
+  if (options_.shared == nullptr) return SharedChanges::Lines{};
+  std::unique_lock lock(changing_);
+  const std::uint64_t agreed = journal_.agreed();
+  lock.unlock();
+  return options_.shared->since(agreed);
+}
+
+void Control::tell_notes() {
+  for (const std::string& note : journal_.take_notes()) {
+    log(LogLevel::warn, "the fleet has gone on without changes of this server", {{"changes", note}});
+  }
+}
+
 void Control::tick() {
+  const auto seen = look_at_shared();
   const std::lock_guard lock(changing_);
-  const auto caught = journal_.catch_up();
+  const auto caught = journal_.catch_up(seen);
+  tell_notes();
   const std::string error = caught ? "" : caught.error().message;
   if (error != std::exchange(journal_error_, error) && !error.empty()) {
     log(LogLevel::error, "changes of others cannot be read", {{"error", error}});

@@ -173,6 +173,8 @@ class Control {
   void put_envoy(const Found& found, EnvoyLoaded loaded);
   Result<std::vector<std::string>> refresh();
   void tell(const Next& next, bool is_changed);
+  void tell_notes();
+  Result<SharedChanges::Lines> look_at_shared() const;
   void tell_reload(const Result<std::vector<std::string>>& result, Micros now);
   std::size_t active_changes() const;
 

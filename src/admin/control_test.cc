@@ -5,7 +5,10 @@
 
 #include <sys/resource.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <mutex>
 #include <thread>
 
 #include "admin/test_folder.h"
@@ -467,6 +470,56 @@ TEST(Lasting, IsReadInUnits) {
   for (const char* text : {"", "soon", "-1h", "0s", "1h burst 5", "calendar_day", "99999999999999y"}) {
     EXPECT_FALSE(parse_lasting(text)) << text;
   }
+}
+
+// A list of changes that does not answer until it is told to.
+class SlowList final : public SharedChanges {
+ public:
+  Result<Lines> since(std::uint64_t /*number*/) override {
+    std::unique_lock lock(mutex_);
+    is_asked_ = true;
+    changed_.notify_all();
+    was_let_go_ = changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !is_slow_; });
+    return fail(ErrorCode::unavailable, "away");
+  }
+  Result<bool> append(std::uint64_t, std::uint64_t, const std::string&) override { return false; }
+  Result<void> drop(const std::vector<std::uint64_t>&) override { return {}; }
+
+  void be_slow() {
+    const std::lock_guard lock(mutex_);
+    is_slow_ = true;
+    is_asked_ = false;
+  }
+  void wait_until_asked() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_asked_; });
+  }
+  // False: it has waited in vain.
+  bool let_go() {
+    std::unique_lock lock(mutex_);
+    is_slow_ = false;
+    changed_.notify_all();
+    return was_let_go_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_slow_ = false, is_asked_ = false, was_let_go_ = true;
+};
+
+TEST_F(ControlTest, NobodyWaitsForAFleetThatDoesNotAnswer) {
+  SlowList list;
+  options.shared = &list;
+  restart();
+  list.be_slow();
+  std::jthread ticking([this] { control->tick(); });
+  list.wait_until_asked();
+  EXPECT_TRUE(control->changes(10).empty());
+  EXPECT_EQ(control->rules().size(), 2U);
+  EXPECT_TRUE(list.let_go()) << "they were read when it had given up";
+  ticking.join();
+  control.reset();
 }
 
 }  // namespace

@@ -210,9 +210,7 @@ Result<void> Journal::make_anew() {
   if (has_grown()) {
     if (auto read = read_all(); !read) return read;
   }
-  Kept all{.changes = changes_};
-  for (const Change& change : changes_) all.text += to_line(change);
-  return replace(*locked, std::move(all));
+  return replace(*locked, whole(changes_));
 }
 
 Result<Journal::Lock> Journal::lock() {
@@ -237,13 +235,17 @@ Result<Journal::Lock> Journal::lock_file() {
 }
 
 Result<bool> Journal::catch_up() {
-  const auto news = has_news();
+  return catch_up(shared_ == nullptr ? Result<SharedChanges::Lines>() : shared_->since(agreed()));
+}
+
+Result<bool> Journal::catch_up(const Result<SharedChanges::Lines>& seen) {
+  const bool has_shared_news = shared_ != nullptr && seen && has_news(*seen);
   const bool has_file_news = file_ >= 0 && (name_is() != Name::ours || has_grown());
-  if (!has_file_news && !(news && *news)) return news ? Result<bool>(false) : fail(news.error());
+  if (!has_file_news && !has_shared_news) return seen ? Result<bool>(false) : fail(seen.error());
   const std::uint64_t before = readings_;
   auto locked = lock_file();
   if (!locked) return fail(std::move(locked.error()));
-  if (news && *news) {
+  if (has_shared_news) {
     if (auto met = meet(*locked); !met) return fail(std::move(met.error()));
   }
   return readings_ != before;
@@ -268,19 +270,26 @@ Result<std::uint64_t> Journal::append(Change change) {
 }
 
 Result<std::uint64_t> Journal::append(Lock lock, Change change) {
-  const Micros now = change.at;
   followed_ = change.id = next_id();
   if (auto written = write_line(to_line(change)); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
-  if (shared_ != nullptr) {
-    (void)meet(lock);  // out of reach, it is told later
-  }
-  if (changes_.size() > kLinesMax || size_ > static_cast<off_t>(kBytesMax)) {
-    Kept kept = worth_keeping(now);
-    if (shared_ != nullptr) drop_shared(kept);
-    (void)replace(lock, std::move(kept));  // it can be done at the next change as well
-  }
+  if (shared_ != nullptr && is_reached_) (void)meet(lock);  // out of reach, it is told later
+  shorten(lock);
   return followed_;
+}
+
+// As of the newest change, so that servers with the same changes keep the same.
+void Journal::shorten(Lock& lock) {
+  if (changes_.size() <= kLinesMax && size_ <= static_cast<off_t>(kBytesMax)) return;
+  Kept kept = worth_keeping(changes_.back().at);
+  if (shared_ != nullptr && is_reached_) drop_shared(kept);
+  (void)replace(lock, std::move(kept));  // it can be done at the next change as well
+}
+
+Journal::Kept Journal::whole(std::vector<Change> changes) {
+  Kept all{.changes = std::move(changes)};
+  for (const Change& change : all.changes) all.text += to_line(change);
+  return all;
 }
 
 // The last ones; what holds, whatever lies over it now; and what an undoing that is kept would bring back.

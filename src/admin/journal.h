@@ -5,14 +5,16 @@
 // processes may have the file open, as while one takes over from another: who appends holds a lock from the reading of
 // what others have written on. Nobody waits for that lock for longer than two seconds or so. Without a path all is kept
 // in memory. Servers of a fleet have one list, and the file is a server's copy of it: what was made while the list was
-// out of reach is added to it later, under new ids if theirs are taken (journal_shared.cc). One thread at a time.
-// Tested by journal_test.cc and journal_shared_test.cc.
+// out of reach, or was lost there, is added to it later, under new ids if theirs are taken (journal_shared.cc). A
+// change waits for a list that does not answer once, about half a second, and has the lock so long. One thread at a
+// time. Tested by journal_test.cc and journal_shared_test.cc.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,8 +47,11 @@ class Journal {
   // cannot be reached is no error.
   Result<void> open(std::string path, SharedChanges* shared = nullptr);
 
-  // Reads what others have appended. True if there was anything.
+  // Reads what others have appended. True if there was anything. `seen`: what the list has told, when asked for what is
+  // behind agreed(), so that nobody else has to wait for it; it need not be of now.
   Result<bool> catch_up();
+  Result<bool> catch_up(const Result<SharedChanges::Lines>& seen);
+  std::uint64_t agreed() const { return agreed_.value_or(0); }
 
   // lock()
   //
@@ -80,11 +85,20 @@ class Journal {
   std::uint64_t readings() const { return readings_; }
   const std::string& path() const { return path_; }
   const std::string& dropped() const { return dropped_; }  // what was said about half a line; empty: there was none
+  // What has become of changes of this server in the fleet's list, for people; each is told once.
+  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
  private:
   struct Kept {
     std::vector<Change> changes{};
     std::string text{};
+  };
+
+  // Both lists in one, and what that does to ours: new ids by the old ones, and what the fleet has done away with.
+  struct Merged {
+    std::vector<Change> changes{};
+    std::map<std::uint64_t, std::uint64_t> renumbered{};
+    std::vector<Change> gone{};
   };
 
   enum class Name : std::uint8_t { ours, another, gone };
@@ -97,14 +111,20 @@ class Journal {
   bool has_grown() const;
   Result<void> put_right();
   Result<void> make_anew();
+  static Kept whole(std::vector<Change> changes);
   Kept worth_keeping(Micros now) const;
+  void shorten(Lock& lock);
   Result<void> replace(Lock& lock, Kept kept);
   Result<Lock> lock_file();
   // Both lists become one, and the file its copy. The lock is given back where nothing has to be done under it.
   Result<void> meet(Lock& lock);
-  Result<bool> has_news() const;
-  Result<std::vector<Change>> merge(const SharedChanges::Lines& found, bool is_first);
-  Result<bool> hand_on(std::uint64_t last);
+  Result<void> try_to_meet(Lock& lock);
+  bool is_one_with(const SharedChanges::Lines& found) const;
+  bool has_news(const SharedChanges::Lines& found) const;
+  Result<Merged> merge(const SharedChanges::Lines& found, std::uint64_t from) const;
+  Result<void> take_over(Lock& lock, Merged merged);
+  std::vector<std::string> notes_on(const Merged& merged) const;
+  Result<bool> hand_on(Lock& lock);
   void drop_shared(const Kept& kept);
 
   std::string path_;
@@ -113,8 +133,10 @@ class Journal {
   std::vector<Change> changes_;
   std::uint64_t readings_ = 0;
   std::string dropped_;
+  std::vector<std::string> notes_;
   SharedChanges* shared_ = nullptr;
   std::optional<std::uint64_t> agreed_;  // up to here the lists are one; nothing: they never met
+  bool is_reached_ = false;              // when they were last to be made one
   std::uint64_t followed_ = 0;           // the id of the change that is being made, which may be taken by others
 };
 

@@ -1,11 +1,13 @@
 // A server's copy of the changes and the fleet's list of them, made one. See journal.h.
 //
-// Lines that both know stand in the same order with the same ids, up to agreed_. What a server has behind it was made
-// while the list was out of reach, or was lost there by a failover or a flush; it is handed on, and who finds its id
-// taken takes the next one.
+// Lines that both know stand in the same order with the same ids, up to agreed_. Each has a link to all before it, so
+// if the list still has the one at agreed_, it has all the others, or somebody has shortened it; if not, they are one
+// up to the last line that is the same in both. What a server has behind it was made while the list was out of reach,
+// or was lost there by a failover or a flush; it is handed on, and who finds its id taken takes the next one. Several
+// servers may have lost the same line: who finds it there under another id takes that.
 #include <algorithm>
-#include <map>
 #include <set>
+#include <tuple>
 
 #include "admin/journal.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr int kMeetTries = 10;            // so often in a row others are not faster
 constexpr std::size_t kDropsMax = 1'000;  // in one call
+constexpr std::size_t kNamesMax = 10;     // in one line of the log
 
 Result<std::vector<Change>> parse_lines(const std::vector<std::string>& lines, std::uint64_t after) {
   std::vector<Change> out;
@@ -32,66 +35,146 @@ Result<std::vector<Change>> parse_lines(const std::vector<std::string>& lines, s
   return out;
 }
 
-}  // namespace
-
-Result<bool> Journal::has_news() const {
-  if (shared_ == nullptr) return false;
-  const auto found = shared_->since(agreed_.value_or(0));
-  if (!found) return fail(found.error());
-  return !agreed_ || found->last != *agreed_ || (!changes_.empty() && changes_.back().id > *agreed_);
+// The last one that stands in both, as it is.
+std::uint64_t last_common(const std::vector<Change>& ours, const std::vector<Change>& theirs, std::uint64_t from) {
+  for (auto own = ours.rbegin(); own != ours.rend() && own->id > from; ++own) {
+    const auto other = std::ranges::lower_bound(theirs, own->id, {}, &Change::id);
+    if (other != theirs.end() && *other == *own) return own->id;
+  }
+  return from;
 }
 
-Result<std::vector<Change>> Journal::merge(const SharedChanges::Lines& found, bool is_first) {
-  const std::uint64_t agreed = is_first ? 0 : *agreed_;
-  auto theirs = parse_lines(found.lines, agreed);
-  if (!theirs) return theirs;
-  std::vector<Change> out;
+// The last one that was ever in the list.
+std::uint64_t last_shared(const std::vector<Change>& ours) {
+  const auto last = std::find_if(ours.rbegin(), ours.rend(), [](const Change& one) { return !one.link.empty(); });
+  return last == ours.rend() ? 0 : last->id;
+}
+
+// Whatever its id.
+bool is_same_change(const Change& one, const Change& other) {
+  const auto all_of = [](const Change& change) {
+    return std::tie(change.at, change.kind, change.undoes, change.until, change.what, change.rule, change.value,
+                    change.text, change.by.who, change.by.from, change.by.reason);
+  };
+  return all_of(one) == all_of(other);
+}
+
+std::string few_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesMax); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamesMax) out += " and " + std::to_string(names.size() - kNamesMax) + " more";
+  return out;
+}
+
+}  // namespace
+
+// Whether the list has the line up to which both were one, and so all before it.
+bool Journal::is_one_with(const SharedChanges::Lines& found) const {
+  if (!agreed_ || *agreed_ == 0) return agreed_.has_value();
+  const auto own = std::ranges::lower_bound(changes_, *agreed_, {}, &Change::id);
+  return own != changes_.end() && own->id == *agreed_ && !found.tail.empty() && to_line(*own).ends_with(found.tail);
+}
+
+bool Journal::has_news(const SharedChanges::Lines& found) const {
+  return !is_one_with(found) || found.last != *agreed_ || (!changes_.empty() && changes_.back().id > *agreed_);
+}
+
+// `found` is all behind `from`, up to which both are one.
+Result<Journal::Merged> Journal::merge(const SharedChanges::Lines& found, std::uint64_t from) const {
+  auto theirs = parse_lines(found.lines, from);
+  if (!theirs) return fail(std::move(theirs.error()));
+  Merged out;
   for (const Change& change : changes_) {
-    if (change.id <= agreed) out.push_back(change);
+    if (change.id <= from) out.changes.push_back(change);
   }
-  std::ranges::copy(*theirs, std::back_inserter(out));
-  // A copy of the list that lay in a file may be of long ago: what the list has left out since is gone.
-  const std::uint64_t own_from = is_first ? found.last : agreed;
-  std::map<std::uint64_t, std::uint64_t> renumbered;
+  std::ranges::copy(*theirs, std::back_inserter(out.changes));
+  const std::uint64_t common = last_common(changes_, *theirs, from);
+  std::erase_if(*theirs, [common](const Change& change) { return change.id <= common; });
+  const bool has_gone_on = !theirs->empty();
+  // All that stood where ours were is gone: others have shortened the list. A failover leaves no gap.
+  const bool is_shortened = has_gone_on && theirs->front().id > last_shared(changes_);
   for (Change own : changes_) {
-    if (own.id <= own_from || std::ranges::find(*theirs, own) != theirs->end()) continue;
-    if (const auto other = renumbered.find(own.undoes); other != renumbered.end()) own.undoes = other->second;
-    const std::uint64_t id = out.empty() ? own.id : std::max(own.id, out.back().id + 1);
-    if (id != own.id) renumbered[own.id] = id;
+    if (own.id <= common) continue;
+    if (is_shortened && !own.link.empty()) {
+      out.gone.push_back(std::move(own));
+      continue;
+    }
+    if (const auto other = out.renumbered.find(own.undoes); other != out.renumbered.end()) own.undoes = other->second;
+    const auto same = std::ranges::find_if(*theirs, [&](const Change& one) { return is_same_change(one, own); });
+    const bool is_there = same != theirs->end();  // another server has handed it on
+    const std::uint64_t next = out.changes.empty() ? 1 : out.changes.back().id + 1;
+    const std::uint64_t id = is_there ? same->id : std::max(own.id, next);
+    if (id != own.id) out.renumbered[own.id] = id;
+    if (is_there) {
+      theirs->erase(same);
+      continue;
+    }
     own.id = id;
-    out.push_back(std::move(own));
+    if (has_gone_on) own.link.clear();
+    out.changes.push_back(std::move(own));
   }
-  if (const auto other = renumbered.find(followed_); other != renumbered.end()) followed_ = other->second;
+  return out;
+}
+
+Result<void> Journal::take_over(Lock& lock, Merged merged) {
+  if (merged.changes == changes_) return {};
+  const auto notes = notes_on(merged);
+  if (auto replaced = replace(lock, whole(std::move(merged.changes))); !replaced) return replaced;
+  ++readings_;
+  notes_.insert(notes_.end(), notes.begin(), notes.end());
+  if (const auto other = merged.renumbered.find(followed_); other != merged.renumbered.end()) followed_ = other->second;
+  return {};
+}
+
+std::vector<std::string> Journal::notes_on(const Merged& merged) const {
+  const auto name_of = [](const Change& change) { return std::to_string(change.id) + " (" + change.what + ')'; };
+  std::vector<std::string> gone, moved, out;
+  for (const Change& change : merged.gone) gone.push_back(name_of(change));
+  for (const Change& change : changes_) {
+    const auto other = merged.renumbered.find(change.id);
+    if (other != merged.renumbered.end()) moved.push_back(name_of(change) + " is " + std::to_string(other->second));
+  }
+  if (!gone.empty()) out.push_back("others have left these out since, so they are left out here: " + few_of(gone));
+  if (!moved.empty()) out.push_back("these have other ids now, as theirs were taken: " + few_of(moved));
   return out;
 }
 
 // What only this server has. False: somebody else was faster.
-Result<bool> Journal::hand_on(std::uint64_t last) {
-  for (const Change& change : changes_) {
-    if (change.id <= last) continue;
-    const auto done = shared_->append(last, change.id, to_line(change));
-    if (!done || !*done) return done;
-    agreed_ = last = change.id;
+Result<bool> Journal::hand_on(Lock& lock) {
+  Result<bool> done = true;
+  bool is_linked = false;
+  for (std::size_t i = 0; i < changes_.size(); ++i) {
+    if (changes_[i].id <= *agreed_) continue;
+    Change next = changes_[i];
+    if (next.link.empty()) next.link = link_of(i == 0 ? nullptr : &changes_[i - 1], next);
+    done = shared_->append(*agreed_, next.id, to_line(next));
+    if (!done || !*done) break;
+    is_linked = is_linked || changes_[i].link.empty();
+    agreed_ = next.id;
+    changes_[i] = std::move(next);
   }
-  return true;
+  if (is_linked) (void)replace(lock, whole(changes_));  // without its link a line is found by what it says
+  return done;
 }
 
 Result<void> Journal::meet(Lock& lock) {
+  auto met = try_to_meet(lock);
+  is_reached_ = met.has_value();
+  if (met) shorten(lock);
+  return met;
+}
+
+Result<void> Journal::try_to_meet(Lock& lock) {
   for (int tries = 0; tries < kMeetTries; ++tries) {
-    const bool is_first = !agreed_;
-    const auto found = shared_->since(agreed_.value_or(0));
-    if (!found) return fail(found.error());
-    if (!is_first && found->last < *agreed_) agreed_ = found->last;  // it was lost, and is here
-    auto merged = merge(*found, is_first);
+    std::uint64_t from = agreed();
+    auto found = shared_->since(from);
+    if (found && from > 0 && !is_one_with(*found)) found = shared_->since(from = 0);
+    if (!found) return fail(std::move(found.error()));
+    auto merged = merge(*found, from);
     if (!merged) return fail(std::move(merged.error()));
-    if (!(*merged == changes_)) {
-      Kept all{.changes = *std::move(merged)};
-      for (const Change& change : all.changes) all.text += to_line(change);
-      if (auto replaced = replace(lock, std::move(all)); !replaced) return replaced;
-      ++readings_;
-    }
+    if (auto taken = take_over(lock, *std::move(merged)); !taken) return taken;
     agreed_ = found->last;
-    const auto done = hand_on(found->last);
+    const auto done = hand_on(lock);
     if (!done) return fail(done.error());
     if (*done) return {};
   }
@@ -103,7 +186,7 @@ void Journal::drop_shared(const Kept& kept) {
   for (const Change& change : kept.changes) stay.insert(change.id);
   std::vector<std::uint64_t> gone;
   const auto drop = [&] {
-    if (!gone.empty()) (void)shared_->drop(gone);
+    if (!gone.empty() && is_reached_) is_reached_ = shared_->drop(gone).has_value();
     gone.clear();
   };
   for (const Change& change : changes_) {

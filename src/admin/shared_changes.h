@@ -4,6 +4,7 @@
 // journal_shared_test.cc and tests/server/fleet_admin.sh.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,8 +19,11 @@ class SharedChanges {
 
   struct Lines {
     std::uint64_t last = 0;  // number of all; 0: there is no list
+    std::string tail{};      // the end of the line with the number that was asked for; empty: there is none
     std::vector<std::string> lines{};
   };
+  static constexpr std::size_t kTail = 32;  // bytes of a line, enough to tell it from others by its check
+
   // Those behind this number.
   virtual Result<Lines> since(std::uint64_t number) = 0;
   // False: the last one is not `after`, and nothing was done.

@@ -9,13 +9,15 @@ namespace weir {
 namespace {
 
 // KEYS: the set. ARGV: `since`, a number; `append`, the number of the last, the new one's, its line; `drop`, numbers.
-// Answer: the last number, then the lines; or 1 if it is done, else 0.
+// Answer: the last number, the end of the line with that number, then the lines; or 1 if it is done, else 0.
 constexpr std::string_view kLogScript = R"lua(
 local key = KEYS[1]
 local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
 local last = newest[2] or '0'
 if ARGV[1] == 'since' then
   local answer = redis.call('ZRANGEBYSCORE', key, '(' .. ARGV[2], '+inf')
+  local line = redis.call('ZRANGEBYSCORE', key, ARGV[2], ARGV[2])[1] or ''
+  table.insert(answer, 1, string.sub(line, -32))
   table.insert(answer, 1, last)
   return answer
 end
@@ -45,10 +47,11 @@ Result<SharedLog::Lines> SharedLog::since(std::uint64_t number) {
   auto answer = run({"since", std::to_string(number)});
   if (!answer) return fail(std::move(answer.error()));
   Lines out;
-  if (answer->items.empty()) return fail(ErrorCode::unavailable, "Redis: the list of changes is no list");
+  if (answer->items.size() < 2) return fail(ErrorCode::unavailable, "Redis: the list of changes is no list");
   const std::string& last = answer->items[0].text;
   std::from_chars(last.data(), last.data() + last.size(), out.last);
-  for (std::size_t i = 1; i < answer->items.size(); ++i) out.lines.push_back(std::move(answer->items[i].text));
+  out.tail = std::move(answer->items[1].text);
+  for (std::size_t i = 2; i < answer->items.size(); ++i) out.lines.push_back(std::move(answer->items[i].text));
   return out;
 }
 

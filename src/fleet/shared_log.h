@@ -2,8 +2,10 @@
 //
 //   while (!*log.append(last, last + 1, line)) last = take(log.since(last));     // somebody was faster
 //
-// Numbers rise, and whoever appends says after which: so no two lines are made of the same knowledge. It does not
-// expire. Calls wait for Redis, half a second at most; any thread but the store's. Tested by tests/fleet_nodes_test.cc.
+// Numbers rise, and whoever appends says after which: so no two lines are made of the same knowledge. Redis may lose
+// the newest lines in a failover; who looks is shown the end of the last line that it had, and sees if it is another.
+// It does not expire. Calls wait for Redis, half a second at most; any thread but the store's. Tested by
+// tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ class SharedLog {
 
   struct Lines {
     std::uint64_t last = 0;  // number of all; 0: there is no list
+    std::string tail{};      // the last 32 bytes of the line with the number that was asked for; empty: there is none
     std::vector<std::string> lines{};
   };
   // Those behind this number.

@@ -139,7 +139,7 @@ void FleetDesk::warn_of_redis() {
 Result<SharedChanges::Lines> FleetDesk::since(std::uint64_t number) {
   auto lines = store_.keeper().log().since(number);
   if (!lines) return fail(std::move(lines.error()));
-  return Lines{lines->last, std::move(lines->lines)};
+  return Lines{lines->last, std::move(lines->tail), std::move(lines->lines)};
 }
 
 Result<bool> FleetDesk::append(std::uint64_t after, std::uint64_t number, const std::string& line) {

@@ -9,11 +9,11 @@ rules:
 YAML
 sed 's/100/200/' "$work/weir.yaml" >"$work/other.yaml"
 start_redis
-https=() admins=() errs=()
+https=() admins=() errs=() pids=()
 start_one() {
   errs+=("$work/err${#server_pids[@]}")
   start_server --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 --drain-delay 0 "$@"
-  https+=("$http") admins+=("127.0.0.1:$admin_port")
+  https+=("$http") admins+=("127.0.0.1:$admin_port") pids+=("$pid")
 }
 start_one --config "$work/weir.yaml"
 start_one --config "$work/weir.yaml" --state "$work/state"
@@ -38,7 +38,7 @@ has "and say who they are" "$(hostname)" "$said"
 echo "store: redis://127.0.0.1:$redis_port" >>"$work/other.yaml"
 errs+=("$work/err${#server_pids[@]}")
 start_server --config "$work/other.yaml" --store-deadline 1000 --drain-delay 0
-https+=("$http") admins+=("127.0.0.1:$admin_port")
+https+=("$http") admins+=("127.0.0.1:$admin_port") pids+=("$pid")
 until_true 20 says 0 "a mixed fleet"
 is "another policy is shown" 0 $?
 has "as JSON" '"mixed":true' "$(weir_on 2 nodes --json)"
@@ -140,8 +140,11 @@ weir_on 0 keys ban --user trent --for 1h >/dev/null
 weir_on 1 keys ban --user peggy --for 1h >/dev/null
 until_true 20 holds 0 trent false
 is "a change can be made all the same" 0 $?
+kill -TERM "${pids[1]}"
+wait "${pids[1]}"
+start_one --config "$work/weir.yaml" --state "$work/state"
 start_redis
-for n in 0 1 2 3; do
+for n in 0 2 3 5; do
   until_true 20 holds "$n" trent false
   is "and reaches server $n when Redis is back" 0 $?
   until_true 20 holds "$n" peggy false
@@ -154,4 +157,32 @@ has "the log tells that it was away" "Redis cannot be asked" "$(cat "${errs[0]}"
 until_true 20 grep -q "Redis is asked again" "${errs[0]}"
 is "and that it is back" 0 $?
 at_most "in few lines" "$(grep -c "Redis" "${errs[0]}")" 12 40
+
+echo "# a failover loses the newest change, and another is made in its place before anybody looks"
+list=$(redis-cli -p "$redis_port" --scan --pattern '*changes*')
+weir_on 0 keys ban --user oscar --for 1h >/dev/null
+for n in 2 3 5; do until_true 20 holds "$n" oscar false; done
+for n in 0 2 3 4 5; do kill -STOP "${pids[n]}"; done
+is "the newest is lost" 1 "$(redis-cli -p "$redis_port" ZREMRANGEBYRANK "$list" -1 -1)"
+start_one --config "$work/weir.yaml"
+weir_on 6 keys ban --user sybil --for 1h >/dev/null
+holds 6 oscar true
+is "a server that is new does not know it" 0 $?
+for n in 0 2 3 4 5; do kill -CONT "${pids[n]}"; done
+for n in 0 2 5 6; do
+  until_true 20 holds "$n" oscar false
+  is "server $n has the one that was lost" 0 $?
+  until_true 20 holds "$n" sybil false
+  is "and the other" 0 $?
+done
+listed() {
+  weir_on "$1" rules changes --json |
+    python3 -c 'import json,sys; print([(c["id"], c["what"]) for c in json.load(sys.stdin)["changes"]])'
+}
+has_same() { [ "$(listed "$1")" == "$(listed 6)" ]; }
+for n in 0 2 3 4 5; do
+  until_true 20 has_same "$n"
+  is "server $n has the same list" 0 $?
+done
+has "the log tells of other ids" "these have other ids now" "$(cat "${errs[0]}")"
 finish
