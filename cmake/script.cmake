@@ -1,11 +1,16 @@
 # Assembles the script that runs inside Redis: the algorithms' Lua twins, then the wrapper that calls them,
-# as one string in a generated redis_script.cc. Included, it defines weir_redis_script(); run with
-# `cmake -P`, it is the assembling itself.
+# as one string in a generated redis_script.cc. A twin that ends with a table of its functions becomes the body of
+# load_NAME(): making functions costs time, and a call needs few of them. Included, it defines
+# weir_redis_script(); run with `cmake -P`, it is the assembling itself.
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   set(text "")
   foreach(part IN LISTS PARTS)
     file(READ "${part}" lua)
+    get_filename_component(name "${part}" NAME_WE)
+    if(lua MATCHES "\nreturn {[^\n]*}\n$")
+      set(lua "local function load_${name}()\n${lua}end\n")
+    endif()
     string(APPEND text "${lua}")
   endforeach()
   if(text MATCHES "\\)weir_lua\"")
@@ -25,7 +30,9 @@ function(weir_redis_script variable)
   foreach(part division fixed_window sliding_window sliding_log bucket concurrency)
     list(APPEND parts "${CMAKE_SOURCE_DIR}/src/algorithm/${part}.lua")
   endforeach()
-  list(APPEND parts "${CMAKE_SOURCE_DIR}/src/store/script.lua")
+  foreach(part script script_kinds script_requests)
+    list(APPEND parts "${CMAKE_SOURCE_DIR}/src/store/${part}.lua")
+  endforeach()
   set(output "${CMAKE_BINARY_DIR}/generated/redis_script.cc")
   add_custom_command(OUTPUT "${output}"
     COMMAND "${CMAKE_COMMAND}" "-DPARTS=${parts}" "-DOUTPUT=${output}" -P "${CMAKE_SOURCE_DIR}/cmake/script.cmake"

@@ -224,14 +224,16 @@ class LuaEngine final : public Engine {
     return decision;
   }
 
-  // A state stays until it would decide like an absent one, and hardly longer.
+  // A state stays until it would decide like an absent one, and hardly longer: to a millisecond, or if it is to stay
+  // for more than a second, to a second.
   const char* wrong_expiry(std::int64_t now, const Decision& decision, std::int64_t cost) const {
     if (decision.reset_after.count() == 0 || cost == 0) return nullptr;
     const auto found = database_.expires_ms.begin();
     if (found == database_.expires_ms.end()) return "a state has no expiry";
     const std::int64_t until = now + decision.reset_after.count();
     if (found->second * 1000 < until) return "a state expires too early";
-    if (decision.allowed && found->second * 1000 >= until + 1'000) return "a state expires too late";
+    const std::int64_t longest = decision.reset_after.count() > 1'000'000 ? 1'000'000 : 1'000;
+    if (decision.allowed && found->second * 1000 >= until + longest) return "a state expires too late";
     return nullptr;
   }
 

@@ -60,14 +60,12 @@ std::string mutate(std::string source, const Mutant& mutant) {
 fs::path source_of(const std::string& name) { return fs::path(WEIR_SOURCE_DIR) / "src" / name; }
 
 std::string mutated_script(const Mutant& mutant) {
-  std::string script;
-  for (const char* name : {"division", "fixed_window", "sliding_window", "sliding_log", "bucket", "concurrency"}) {
-    const std::string source = read_file(source_of("algorithm/" + std::string(name) + ".lua"));
-    const std::string part = name == mutant.file ? mutate(source, mutant) : source;
-    if (part.empty()) return {};
-    script += part;
-  }
-  return script + read_file(source_of("store/script.lua"));
+  const std::string source = read_file(source_of("algorithm/" + mutant.file + ".lua"));
+  const std::string changed = mutate(source, mutant);
+  std::string script(redis_script());
+  const std::size_t at = script.find(source);
+  if (changed.empty() || at == std::string::npos) return {};
+  return script.replace(at, source.size(), changed);
 }
 
 class Library {

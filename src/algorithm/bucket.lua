@@ -40,3 +40,4 @@ local function bucket_step(at, debt, _, limit, now, cost)
   local remaining = div_floor(capacity * weight - debt, weight)
   return now, debt, 0, allowed, remaining, retry, div_ceil(debt, rate), delay
 end
+return {settle = bucket_settle, convert = bucket_convert, step = bucket_step, debt = bucket_debt}

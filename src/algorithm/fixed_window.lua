@@ -48,3 +48,4 @@ local function fixed_window_step(ends, count, _, limit, now, cost)
   if count > 0 then reset = left end
   return ends, count, 0, allowed, remaining, retry, reset, 0
 end
+return {settle = fixed_window_settle, convert = fixed_window_convert, step = fixed_window_step, at = fixed_window_at}

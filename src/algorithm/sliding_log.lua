@@ -69,3 +69,4 @@ local function sliding_log_step(log, limit, now, cost)
   if total > base then reset = time + period - now end
   return {dead, keep, time, total, base}, allowed, remaining, retry, reset, 0
 end
+return {settle = sliding_log_settle, convert = sliding_log_convert, step = sliding_log_step, first = sliding_log_first}

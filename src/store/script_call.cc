@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kFields = 5;       // of a decision: allowed, remaining, retry_after, reset_after, delay
 constexpr std::size_t kShortFields = 3;  // of one of many alike: remaining, reset_after, delay or retry_after
+constexpr std::size_t kTimesMax = 255;   // of a run, whose number is a byte
 constexpr std::int64_t kNeverOnTheWire = -1;
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
 
@@ -51,6 +52,8 @@ Terms terms_of(const Limit& limit) {
   return {limit.permits, limit.period_us, 0};
 }
 
+// Those are not read with all others.
+bool is_behind(char mark) { return mark == redis_mark(Algorithm::sliding_log) || mark == kForgetMark; }
 bool has_tickets(What what) { return what == What::reserve || what == What::commit; }
 bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
 char mark_of(const Charge& charge) {
@@ -78,6 +81,10 @@ Decision short_decision_of(std::span<const std::int64_t> field, const Limit* lim
           .retry_after = is_allowed ? Micros{0} : wait_of(field[2]),
           .reset_after = Micros{field[1]},
           .delay = is_allowed ? Micros{field[2]} : Micros{0}};
+}
+
+tl::unexpected<Error> does_not_fit() {
+  return fail(ErrorCode::unavailable, "the script's answer does not fit what was asked");
 }
 
 }  // namespace
@@ -128,10 +135,17 @@ bool ScriptCall::join_run(ScriptRequest& request, std::size_t key) {
   const std::size_t place = keys_[key].run;
   if (place == kNone || items_[place].first->charges[0].cost != request.charges[0].cost) return false;
   Item& run = items_[place];
+  if (run.times == kTimesMax) return false;
   run.last->next = &request;
   run.last = &request;
   ++run.times;
   return true;
+}
+
+std::size_t ScriptCall::use(std::size_t key) {
+  ++keys_[key].uses;
+  uses_.push_back(static_cast<std::uint16_t>(key));
+  return key;
 }
 
 bool ScriptCall::add(ScriptRequest& request) {
@@ -145,8 +159,7 @@ bool ScriptCall::add(ScriptRequest& request) {
     const Charge& charge = request.charges[0];
     for (const Algorithm algorithm : kAlgorithms) {
       const std::size_t key = place_of(redis_mark(algorithm), subject_of(charge.key), charge.key, nullptr);
-      keys_[key].mark = kForgetMark;
-      uses_.push_back(static_cast<std::uint16_t>(key));
+      keys_[use(key)].mark = kForgetMark;
     }
     items_.push_back(item);
     return true;
@@ -154,40 +167,44 @@ bool ScriptCall::add(ScriptRequest& request) {
   for (const Charge& charge : request.charges) {
     const std::size_t key = place_of(mark_of(charge), subject_of(charge.key), charge.key, charge.limit);
     if (is_single && join_run(request, key)) return true;
-    keys_[key].run = is_single ? items_.size() : kNone;
-    uses_.push_back(static_cast<std::uint16_t>(key));
+    keys_[use(key)].run = is_single ? items_.size() : kNone;
   }
   if (has_tickets(request.what)) {
     for (const Charge& charge : request.charges) {
       name_ticket(request.id, charge);
-      uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject_of(charge.key), ticket_, nullptr)));
+      use(place_of(kTicketMark, subject_of(charge.key), ticket_, nullptr));
     }
   } else if (request.what == What::once) {
     ticket_.assign("#").append(request.id);
     const std::string_view subject = subject_of(request.charges[0].key);
-    uses_.push_back(static_cast<std::uint16_t>(place_of(kTicketMark, subject, ticket_, nullptr)));
+    use(place_of(kTicketMark, subject, ticket_, nullptr));
   }
   items_.push_back(item);
   return true;
 }
 
-// Its terms, which are sent once however many keys have them: the last that were named are the likeliest.
-void ScriptCall::name_terms(const Key& key, std::int64_t now_us) {
+// The key's name and its terms, which are sent once however many keys have them: the last named are the likeliest.
+void ScriptCall::append_key(Key& key, std::uint16_t number, std::int64_t cost, std::int64_t now_us) {
+  key.number = number;
+  words_.push_back(key.name);
   std::size_t known = named_.size();
-  while (known > 0 && (named_[known - 1]->mark != key.mark || !is_same(named_[known - 1]->limit, key.limit))) --known;
+  const auto is_other = [&](const Named& named) {
+    return named.key->mark != key.mark || named.cost != cost || !is_same(named.key->limit, key.limit);
+  };
+  while (known > 0 && is_other(named_[known - 1])) --known;
   if (known == 0) {
-    named_.push_back(&key);
+    named_.push_back({&key, cost});
     known = named_.size();
-    append_terms(key, now_us);
+    append_terms(key, cost, now_us);
   }
   numbers_.push_back(static_cast<char>(known));
 }
 
-void ScriptCall::append_terms(const Key& key, std::int64_t now_us) {
+void ScriptCall::append_terms(const Key& key, std::int64_t cost, std::int64_t now_us) {
   terms_.push_back(key.mark);
   if (key.mark == kTicketMark || key.mark == kForgetMark) return;
   const Terms terms = key.limit == nullptr ? Terms{0, 0, 0} : terms_of(*key.limit);
-  for (const std::int64_t number : {terms.x, terms.y, terms.z}) append_number(terms_, number);
+  for (const std::int64_t number : {terms.x, terms.y, terms.z, cost}) append_number(terms_, number);
   if (key.limit == nullptr || !key.limit->calendar) return;
   const Calendar& calendar = *key.limit->calendar;
   const Window window = calendar.window_at(now_us);
@@ -258,6 +275,17 @@ void ScriptCall::append_item(const Item& item) {
   }
 }
 
+// Items that meet a key which no other meets, and whose state is but numbers.
+void ScriptCall::find_runs() {
+  for (Key& key : keys_) key.number = 0;
+  for (Item& item : items_) {
+    const ScriptRequest& request = *item.first;
+    const Key& key = keys_[uses_[item.keys_at]];
+    item.is_run = request.what == What::charge && request.charges.size() == 1 && key.uses == 1 &&
+                  key.mark != redis_mark(Algorithm::sliding_log) && key.mark != redis_mark(Algorithm::concurrency);
+  }
+}
+
 std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, std::int64_t now_us) {
   words_.clear();
   terms_.clear();
@@ -265,23 +293,57 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
   numbers_.clear();
   asked_.clear();
   texts_.clear();
+  times_.clear();
   count_ = std::to_string(keys_.size());
   deadline_ = std::to_string(deadline_us);
   words_.push_back(count_);
+  find_runs();
   std::uint16_t number = 0;
-  for (const bool is_log : {false, true}) {
-    if (is_log) plain_ = std::to_string(number);
+  bool is_once = true;
+  for (const Item& item : items_) {
+    if (!item.is_run) continue;
+    append_key(keys_[uses_[item.keys_at]], ++number, item.first->charges[0].cost, now_us);
+    times_.push_back(static_cast<char>(item.times));
+    is_once = is_once && item.times == 1;
+  }
+  if (is_once) times_.clear();
+  runs_ = std::to_string(number);
+  for (const bool is_last : {false, true}) {
+    if (is_last) plain_ = std::to_string(number);
     for (Key& key : keys_) {
-      if ((key.mark == redis_mark(Algorithm::sliding_log) || key.mark == kForgetMark) != is_log) continue;
-      key.number = ++number;
-      words_.push_back(key.name);
-      name_terms(key, now_us);
+      if (key.number == 0 && is_behind(key.mark) == is_last) append_key(key, ++number, 0, now_us);
     }
   }
-  for (const Item& item : items_) append_item(item);
-  words_.insert(words_.end(), {deadline_, plain_, terms_, numbers_, asked_});
+  for (const Item& item : items_) {
+    if (!item.is_run) append_item(item);
+  }
+  words_.insert(words_.end(), {deadline_, runs_, plain_, terms_, numbers_, times_, asked_});
   words_.insert(words_.end(), texts_.begin(), texts_.end());
   return words_;
+}
+
+Result<void> ScriptCall::read_run(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
+  const Limit* const limit = item.first->charges[0].limit;
+  const std::size_t allowed_fields = limit->algorithm == Algorithm::leaky_bucket ? 3 : 2;
+  bool is_allowed = true;
+  Decision decision;
+  for (ScriptRequest* one = item.first; one != nullptr; one = one->next) {
+    if (is_allowed) {  // of those that are denied, the first speaks for all
+      is_allowed = at < reply.size() && reply[at] >= 0;
+      const std::size_t fields = is_allowed ? allowed_fields : 3;
+      if (reply.size() - at < fields) return does_not_fit();
+      decision = {.allowed = is_allowed,
+                  .limit = limit->capacity,
+                  .remaining = is_allowed ? reply[at] : -1 - reply[at],
+                  .retry_after = is_allowed ? Micros{0} : wait_of(reply[at + 2]),
+                  .reset_after = Micros{reply[at + 1]},
+                  .delay = is_allowed && fields == 3 ? Micros{reply[at + 2]} : Micros{0}};
+      at += fields;
+    }
+    one->decisions[0] = decision;
+    one->ruling = is_allowed ? ScriptRequest::Ruling::allowed : ScriptRequest::Ruling::denied;
+  }
+  return {};
 }
 
 Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
@@ -291,18 +353,17 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
     return part;
   };
   const auto short_of = [&](std::size_t count) { return reply.size() - at < count; };
-  const auto broken = [] { return fail(ErrorCode::unavailable, "the script's answer does not fit what was asked"); };
   ScriptRequest& request = *item.first;
   const std::span<const Charge> charges = request.charges;
-  if (short_of(1)) return broken();
+  if (short_of(1)) return does_not_fit();
   const std::int64_t ruling = take(1)[0];
   if (request.what == What::charge && charges.size() == 1) {
-    if (ruling < 0 || ruling > item.times) return broken();
+    if (ruling < 0 || ruling > item.times) return does_not_fit();
     Decision decision;
     std::int64_t place = 0;
     for (ScriptRequest* one = item.first; one != nullptr; one = one->next, ++place) {
       if (place <= ruling) {  // of those that are denied, the first speaks for all
-        if (short_of(kShortFields)) return broken();
+        if (short_of(kShortFields)) return does_not_fit();
         decision = short_decision_of(take(kShortFields), charges[0].limit, place < ruling);
       }
       one->decisions[0] = decision;
@@ -310,14 +371,14 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
     }
     return {};
   }
-  if (ruling < kDenied || ruling > kMissing) return broken();
+  if (ruling < kDenied || ruling > kMissing) return does_not_fit();
   request.ruling = ruling == kAllowed    ? ScriptRequest::Ruling::allowed
                    : ruling == kRepeated ? ScriptRequest::Ruling::repeated
                    : ruling == kMissing  ? ScriptRequest::Ruling::missing
                                          : ScriptRequest::Ruling::denied;
   if (request.what == What::undo || request.what == What::forget) return {};
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return broken();
+    if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return does_not_fit();
     request.decisions[i] = decision_of(take(kFields), charges[i].limit);
     if (request.what == What::commit) request.reserved[i] = take(1)[0];
   }
@@ -329,8 +390,12 @@ Result<ScriptCall::Read> ScriptCall::read(std::span<const std::int64_t> reply) {
   now_us_ = reply[0];
   if (reply[1] == -1) return Read::late;
   std::size_t at = 2;
-  for (const Item& item : items_) {
-    if (auto read = read_item(item, reply, at); !read) return fail(std::move(read.error()));
+  for (const bool is_run : {true, false}) {
+    for (const Item& item : items_) {
+      if (item.is_run != is_run) continue;
+      auto read = is_run ? read_run(item, reply, at) : read_item(item, reply, at);
+      if (!read) return fail(std::move(read.error()));
+    }
   }
   if (at != reply.size()) return fail(ErrorCode::unavailable, "the script answered more than was asked");
   return Read::answered;

@@ -94,6 +94,7 @@ class ScriptCall {
     char mark = 0;
     const Limit* limit = nullptr;
     std::size_t run = kNone;  // the item that came last, if equal ones can join it
+    std::uint32_t uses = 0;   // by items
     std::uint16_t number = 0;
   };
   struct Item {
@@ -101,15 +102,19 @@ class ScriptCall {
     ScriptRequest* last = nullptr;
     std::uint16_t times = 1;
     std::uint32_t keys_at = 0;  // in uses_: of its charges, then of its tickets
+    bool is_run = false;        // it is the only one of its key, and the key's number says all about it
   };
 
   bool fits(const ScriptRequest& request);
   std::size_t place_of(char mark, std::string_view subject, std::string_view key, const Limit* limit);
   bool join_run(ScriptRequest& request, std::size_t key);
   void name_ticket(std::string_view id, const Charge& charge);
-  void name_terms(const Key& key, std::int64_t now_us);
-  void append_terms(const Key& key, std::int64_t now_us);
+  std::size_t use(std::size_t key);
+  void find_runs();
+  void append_key(Key& key, std::uint16_t number, std::int64_t cost, std::int64_t now_us);
+  void append_terms(const Key& key, std::int64_t cost, std::int64_t now_us);
   void append_item(const Item& item);
+  Result<void> read_run(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
   Result<void> read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
 
   const std::string prefix_;
@@ -120,8 +125,12 @@ class ScriptCall {
   std::size_t requests_ = 0;
   std::size_t decisions_ = 0;
   std::string name_, ticket_;
-  std::string count_, deadline_, plain_, terms_, numbers_, asked_;
-  std::vector<const Key*> named_;  // whose terms are in terms_
+  std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, asked_;
+  struct Named {
+    const Key* key;
+    std::int64_t cost;
+  };
+  std::vector<Named> named_;  // whose terms are in terms_
   std::vector<std::string_view> texts_, words_;
   std::int64_t now_us_ = 0;
 };

@@ -1,0 +1,227 @@
+-- The kinds of states that requests other than runs meet, for the script that decides inside Redis: how each is taken
+-- up, decided and written. A part of script.lua, which says what the words of a call are.
+-- Of every other key, by its number: what is known of it and what has become of it.
+local terms_of, limit_of, state, next_state = {}, {}, {}, {}
+local moved = {} -- taking it up has changed it
+local touched = {} -- by a request that may keep that
+local reset_of = {} -- of what is to be written: when it is full again, -1 if that is not known
+
+-- Each kind offers prepare(key, raw): takes up the state, settles and converts it, or says no; step(key, cost): the
+-- five numbers of a decision, and what keep(key) makes the state; undo(key, cost, at): takes a charge back, but no more
+-- than is surely left of it; write(key, reset).
+local function make_numbers()
+  local numbers = {}
+  function numbers.prepare(key, raw)
+    local x, y, z
+    x, y, z, moved[key] = take_up(terms_of[key], raw)
+    state[key] = {x, y, z}
+    return x
+  end
+  function numbers.step(key, cost)
+    local s = state[key]
+    local x, y, z, allowed, remaining, retry, reset, delay =
+      terms_of[key].step(s[1], s[2], s[3], limit_of[key], now, cost)
+    next_state[key] = {x, y, z}
+    return allowed, remaining, retry, reset, delay
+  end
+  function numbers.keep(key) state[key] = next_state[key] end
+  function numbers.write(key, reset)
+    local s = state[key]
+    put(keys[key], terms_of[key], s[1], s[2], s[3], reset)
+  end
+  function numbers.undo(key, cost, at)
+    local s, limit, mark = state[key], limit_of[key], terms_of[key].mark
+    local x, y, z, twin = s[1], s[2], s[3], twin_of(mark)
+    if mark == 'f' then -- a count of another window is gone by itself
+      if x == twin.at(limit, at) then y = y > cost and y - cost or 0 end
+    elseif mark == 'w' then
+      x, y, z = twin.roll(x, y, z, limit[2], now)
+      local charged = div_floor(at, limit[2])
+      if x == charged then
+        z = z > cost and z - cost or 0
+      elseif x == charged + 1 then
+        y = y > cost and y - cost or 0
+      end
+    else -- but for what has drained since: others may have had the use of that
+      y = twin.debt(x, y, limit[2], now)
+      local rest = cost * limit[3] - (now - at) * limit[2]
+      if rest > y then rest = y end
+      if rest > 0 then y = y - rest end
+      x = now
+    end
+    state[key] = {x, y, z}
+  end
+  return numbers
+end
+
+-- A log: '1l', 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
+-- What is newer than what Redis holds is in s.fresh, by first + i.
+local function make_log()
+  local log, twin = {}, load_sliding_log()
+  local function log_entry(s, i)
+    if s.memo == i then return end
+    s.memo = i
+    local e = s.fresh[s.first + i]
+    if e then
+      s.memo_time, s.memo_total = e[1], e[2]
+    else
+      local at = 50 + (s.first + i - 1) * 16
+      s.memo_time, s.memo_total = unpack_('<dd', call('GETRANGE', s.key, at, at + 15))
+    end
+  end
+  local function log_edit(s, e)
+    s.base, s.memo = e[5], nil
+    s.first, s.n = s.first + e[1], e[2] - e[1]
+    local last = s.first + s.n
+    for k in pairs(s.fresh) do
+      if k > last then s.fresh[k] = nil end
+    end
+    if s.n > 0 then s.fresh[last] = {e[3], e[4]} end
+  end
+  function log.prepare(key)
+    local s = {key = keys[key], n = 0, base = 0, first = 0, fresh = {}}
+    s.time = function(i) log_entry(s, i) return s.memo_time end
+    s.total = function(i) log_entry(s, i) return s.memo_total end
+    state[key] = s
+    local head = call('GETRANGE', keys[key], 0, 49)
+    if head == '' then return true end
+    if #head ~= 50 or head:sub(1, 2) ~= '1l' then return false end
+    local x, y, z
+    x, y, z, s.first, s.n, s.base = unpack_('<dddddd', head, 3)
+    local e, has_moved = twin.settle(s, now)
+    if has_moved then
+      log_edit(s, e)
+      moved[key] = true
+    end
+    local limit = limit_of[key]
+    if x ~= limit[1] or y ~= limit[2] or z ~= limit[3] then
+      log_edit(s, twin.convert(s, {x, y, z}, limit, now))
+      moved[key] = true
+    end
+    return true
+  end
+  function log.step(key, cost)
+    local allowed, remaining, retry, reset, delay
+    next_state[key], allowed, remaining, retry, reset, delay =
+      twin.step(state[key], limit_of[key], now, cost)
+    return allowed, remaining, retry, reset, delay
+  end
+  function log.keep(key) log_edit(state[key], next_state[key]) end
+  function log.undo(key, cost, at)
+    local s = state[key]
+    local i = twin.first(1, s.n, function(k) return s.time(k) >= at end)
+    if i > s.n or s.time(i) ~= at then return end -- it has lapsed
+    local before = s.base
+    if i > 1 then before = s.total(i - 1) end
+    if cost > s.total(i) - before then cost = s.total(i) - before end
+    local fresh, gone = {}, s.total(i) - cost == before and 1 or 0
+    for k = i + gone, s.n do
+      fresh[s.first + k - gone] = {s.time(k), s.total(k) - cost}
+    end
+    s.n, s.memo = s.n - gone, nil
+    for k = s.first + i, s.first + s.n + 1 do
+      s.fresh[k] = fresh[k]
+    end
+  end
+  local function log_head(s, limit)
+    return '1l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
+  end
+  function log.write(key, reset)
+    local s, limit = state[key], limit_of[key]
+    for k, e in pairs(s.fresh) do
+      call('SETRANGE', keys[key], 50 + (k - 1) * 16, pack('<dd', e[1], e[2]))
+    end
+    s.fresh, s.memo = {}, nil
+    if s.base > 4503599627370496 then -- long before a total leaves the whole numbers of a double
+      local live = {}
+      for i = 1, s.n do
+        live[i] = pack('<dd', s.time(i), s.total(i) - s.base)
+      end
+      s.first, s.base = 0, 0
+      call('SET', keys[key], log_head(s, limit) .. table.concat(live))
+    elseif s.first > 64 and s.first > s.n then -- the dead are more than the living
+      local live = call('GETRANGE', keys[key], 50 + s.first * 16, 50 + (s.first + s.n) * 16 - 1)
+      s.first = 0
+      call('SET', keys[key], log_head(s, limit) .. live)
+    else
+      call('SETRANGE', keys[key], 0, log_head(s, limit))
+    end
+    call('PEXPIREAT', keys[key], expiry(reset))
+  end
+  return log
+end
+
+-- Holds: '1c' and 16 bytes {permits, longest hold}, then for each {expires, cost, length of id, id}.
+local function make_holds()
+  local holds, twin = {}, load_concurrency()
+  holds.acquire, holds.release = twin.acquire, twin.release
+  function holds.prepare(key, raw)
+    state[key] = {}
+    if not raw then return true end
+    if #raw < 18 or raw:sub(1, 2) ~= '1c' then return false end
+    local permits, longest, at = unpack_('<dd', raw, 3)
+    while at <= #raw do
+      local expires, cost, id
+      expires, cost, id, at = unpack_('<ddBc0', raw, at)
+      state[key][#state[key] + 1] = {expires, cost, id}
+    end
+    moved[key] = twin.settle(state[key], {permits, longest}, now)
+    if limit_of[key][2] == 0 then limit_of[key] = {permits, longest} end -- a release brings none
+    if permits ~= limit_of[key][1] or longest ~= limit_of[key][2] then
+      twin.convert(state[key], limit_of[key], now)
+      moved[key] = true
+    end
+    return true
+  end
+  function holds.step(key) return twin.acquire(state[key], limit_of[key], now, '', 0) end
+  function holds.write(key, reset)
+    local out = {'1c' .. pack('<dd', limit_of[key][1], limit_of[key][2])}
+    for i, h in ipairs(state[key]) do
+      out[i + 1] = pack('<ddBc0', h[1], h[2], #h[3], h[3])
+    end
+    call('SET', keys[key], table.concat(out), 'PXAT', expiry(reset))
+  end
+  return holds
+end
+
+-- A ticket: '1s' and what it stands for. state[key] is that, or nil; its reset is how long it lasts.
+local function make_ticket()
+  local ticket = {}
+  function ticket.prepare(key, raw)
+    if not raw then return true end
+    if #raw ~= 10 or raw:sub(1, 2) ~= '1s' then return false end
+    state[key] = unpack_('<d', raw, 3)
+    return true
+  end
+  function ticket.write(key, lasts)
+    call('SET', keys[key], '1s' .. pack('<d', state[key]), 'PX', string.format('%.0f', lasts))
+  end
+  return ticket
+end
+
+local made = {}
+local function kind_of(mark)
+  if mark == 'l' then
+    made.log = made.log or make_log()
+    return made.log
+  elseif mark == 'c' then
+    made.holds = made.holds or make_holds()
+    return made.holds
+  elseif mark == 's' then
+    made.ticket = made.ticket or make_ticket()
+    return made.ticket
+  elseif mark == 'z' then
+    return {prepare = function() return true end}
+  end
+  made.numbers = made.numbers or make_numbers()
+  return made.numbers
+end
+for key = runs + 1, #keys do
+  local terms = all_terms[which:byte(key)]
+  terms.kind = terms.kind or kind_of(terms.mark)
+  terms_of[key], limit_of[key] = terms, terms.limit
+  if not terms.kind.prepare(key, raws[key]) then return refuse(key) end
+end
+local wrong = charge_runs()
+if wrong then return wrong end
+
