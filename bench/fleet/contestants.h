@@ -27,6 +27,7 @@ struct Load {
   const Limit& limit;
   double seconds = 1;
   std::size_t in_flight = 256;
+  std::size_t checks = 0;  // if not 0, as many instead, however long they take
 };
 
 // A limiter, shared by Redis or not, whose calls wait on fibers.

@@ -23,6 +23,12 @@ class KeyOrder {
     for (std::uint32_t& number : order.numbers_) number = static_cast<std::uint32_t>(random.below(keys));
     return order;
   }
+  // All of them, once.
+  static KeyOrder each(std::size_t keys) {
+    KeyOrder order(keys);
+    for (std::size_t i = 0; i < keys; ++i) order.numbers_[i] = static_cast<std::uint32_t>(i);
+    return order;
+  }
   // The key of rank k is asked for in proportion to 1/k.
   static KeyOrder zipf(std::size_t keys, std::size_t length) {
     std::vector<double> sums(keys);

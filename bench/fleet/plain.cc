@@ -58,7 +58,7 @@ Figures PlainClient::run(const Load& load) {
   for (std::size_t i = 0; i < load.in_flight; ++i) ask(i);
   client_.flush(redis::steady_now());
   while (under_way_ > 0) {
-    is_ending_ = read_stopwatch() >= end;
+    is_ending_ = load.checks > 0 ? times_.count() >= load.checks : read_stopwatch() >= end;
     redis::wait_and_turn(client_, redis::steady_now() + Micros{100'000});
   }
   if (faults_ > 0) throw Missing{"a plain client had faults"};

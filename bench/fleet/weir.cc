@@ -30,7 +30,10 @@ class Weir::Counting {
     if (!decision) return;
     ++made_[static_cast<std::size_t>(decision->made)];
   }
-  bool is_over() const { return read_stopwatch() - begun_ >= seconds(load_.seconds); }
+  bool is_over() const {
+    if (load_.checks > 0) return times_.count() >= load_.checks;
+    return read_stopwatch() - begun_ >= seconds(load_.seconds);
+  }
   std::chrono::nanoseconds begun() const { return begun_; }
 
   Figures figures() {
