@@ -17,7 +17,6 @@ constexpr Micros kRetryMin{500};                           // a question without
 constexpr Micros kPatienceMax{3'000};                      // so long beyond its deadline a question waits with others
 constexpr std::int64_t kCall = kScriptKeysMax;             // questions of a full call, if all keys are different
 constexpr std::int64_t kCallOfCluster = kCall / 8;
-constexpr std::size_t kHalvedMin = 32;
 constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only tells the time
 
 redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, std::vector<std::uint64_t>& lost,
@@ -179,13 +178,13 @@ Micros Lane::due() const {
   return first;
 }
 
-void Lane::flush(Micros now) {
+void Lane::flush(Micros now, bool more_comes) {
   now_ = std::max(now_, now);
   const std::vector<int> ready = std::exchange(ready_, {});
   for (const int slot : ready) {
     Place& place = places_[slot];
     place.is_ready = false;
-    send_from(place, slot);
+    send_from(place, slot, more_comes);
     if (place.waiting.empty() || std::exchange(place.is_ready, true)) continue;
     ready_.push_back(slot);
   }
@@ -193,8 +192,8 @@ void Lane::flush(Micros now) {
 }
 
 // As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves:
-// the server works on one while the answers of the other are read.
-void Lane::send_from(Place& place, int slot) {
+// the server works on one while the answers of the other are read. If more comes, that is the other half.
+void Lane::send_from(Place& place, int slot, bool more_comes) {
   // One that comes too late would make the whole call too late; and behind an open breaker nobody waits.
   expire(place, is_open(slot) ? Micros::max() : now_ + kRetryMin);
   while (!place.waiting.empty() && place.calls < options_.calls_max) {
@@ -210,7 +209,7 @@ void Lane::send_from(Place& place, int slot) {
     call.slot = slot;
     call.sent = now_;
     Micros first = Micros::max(), last{0};
-    const bool is_halved = place.calls == 0 && place.waiting.size() >= kHalvedMin;
+    const bool is_halved = !more_comes && place.calls == 0 && place.waiting.size() >= kHalvedMin;
     const std::size_t most = is_halved ? place.waiting.size() / 2 : place.waiting.size();
     while (call.asks.size() < most) {
       Ask& ask = *place.waiting.front();

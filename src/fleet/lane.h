@@ -46,6 +46,8 @@ struct LaneOptions {
   std::shared_ptr<LaneTotals> totals{};  // that it adds to; null: none
 };
 
+inline constexpr std::size_t kHalvedMin = 16;  // questions at once: more go in two calls
+
 class Lane final : private redis::Receiver {
  public:
   Lane(const redis::Target& target, LaneOptions options);
@@ -60,7 +62,10 @@ class Lane final : private redis::Receiver {
 
   int descriptor() const { return client_.descriptor(); }
   Micros due() const;
-  void flush(Micros now);
+  // `more_comes`: it is called again at once.
+  void flush(Micros now, bool more_comes = false);
+  // Nothing was sent that is not answered.
+  bool is_idle() const { return calls_.size() == free_calls_.size(); }
   void turn(Micros now);
   // Whoever waits is told that it failed; nothing is accepted any more.
   void close();
@@ -109,7 +114,7 @@ class Lane final : private redis::Receiver {
   void part(Call& call, const redis::Fault& fault);
   void enqueue(Ask& ask);
   void retry(Ask& ask);
-  void send_from(Place& place, int slot);
+  void send_from(Place& place, int slot, bool more_comes);
   void finish(Ask& ask, Ask::State state);
   void expire(Place& place, Micros until);
   void probe();

@@ -95,9 +95,16 @@ void LoopWay::set_timer() {
 
 void LoopWay::run(std::span<Question> questions) { Waiting(*this).run(questions); }
 
+// Those who are answered mostly ask again. If Redis has nothing to do, what the first half asks goes out before the rest
+// goes on; else both would wait for each other in turns from then on.
 void LoopWay::resume_ready() {
   while (!ready_.empty()) {
-    for (Fiber* const fiber : std::exchange(ready_, {})) fibers_.resume(fiber);
+    const std::vector<Fiber*> ready = std::exchange(ready_, {});
+    const std::size_t half = ready.size() >= kHalvedMin && lane_.is_idle() ? ready.size() / 2 : 0;
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      fibers_.resume(ready[i]);
+      if (i + 1 == half) lane_.flush(redis::steady_now(), true);
+    }
   }
 }
 
