@@ -232,7 +232,7 @@ class LuaEngine final : public Engine {
     if (found == database_.expires_ms.end()) return "a state has no expiry";
     const std::int64_t until = now + decision.reset_after.count();
     if (found->second * 1000 < until) return "a state expires too early";
-    const std::int64_t longest = decision.reset_after.count() > 1'000'000 ? 1'000'000 : 1'000;
+    const std::int64_t longest = decision.reset_after.count() > 1'000'000 ? 1'001'000 : 1'000;
     if (decision.allowed && found->second * 1000 >= until + longest) return "a state expires too late";
     return nullptr;
   }

@@ -36,15 +36,13 @@ local now = time[1] * 1000000 + time[2]
 local deadline = tonumber(ARGV[1])
 if deadline > 0 and now > deadline then return {now, -1} end
 
-local expiries = {} -- many keys share theirs, which are of whole seconds if they are more than a second ahead
+local expiries = {} -- many keys share theirs: beyond a second they are whole seconds ahead, and not all at one moment
 local function expiry(reset) -- in milliseconds, absolute: the moment from which the state may be forgotten
-  local unit = reset > 1000000 and 1000000 or 1000
-  local at = now + reset + unit - 1
-  at = at - at % unit
-  local text = expiries[at]
+  if reset > 1000000 then reset = div_ceil(reset, 1000000) * 1000000 end
+  local text = expiries[reset]
   if not text then
-    text = string.format('%.0f', at / 1000)
-    expiries[at] = text
+    text = string.format('%.0f', div_ceil(now + reset, 1000))
+    expiries[reset] = text
   end
   return text
 end
