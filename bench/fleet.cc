@@ -28,7 +28,7 @@ constexpr std::size_t kInFlight = 256;
 constexpr Micros kPatience{1'000'000};
 constexpr char kEnough[] = "1000/day";      // of uniform keys nobody is denied, and none expires while it is timed
 constexpr char kPlenty[] = "10000000/day";  // of Zipf's keys, too
-constexpr char kTight[] = "10/min";  // of Zipf's keys, the hot ones are
+constexpr char kTight[] = "10/min";         // of Zipf's keys, the hot ones are
 
 Limit bucket(const char* quota) { return compile(quota, Algorithm::token_bucket).value(); }
 

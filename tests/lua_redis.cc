@@ -119,8 +119,8 @@ int redis_error_reply(lua_State* lua) {
   return 1;
 }
 
-// The formats in use: doubles ('d'), bytes ('B'), words ('H'), strings of a length ("c26"), and a byte's length before a
-// string ("Bc0"); little endian.
+// The formats in use: doubles ('d'), bytes ('B'), words ('H'), strings of a length ("c26"), and a byte's length before
+// a string ("Bc0"); little endian.
 int struct_pack(lua_State* lua) {
   const std::string format = text_at(lua, 1);
   std::string out;

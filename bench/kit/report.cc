@@ -44,7 +44,8 @@ void print_row(std::FILE* to, const Row& row) {
   std::string name = row.name;
   if (row.against) name += ", beside " + row.against->name;
   std::fprintf(to, "  %-86s %8s %-5s", name.c_str(), figure(row.value).c_str(), row.unit.c_str());
-  if (row.against) std::fprintf(to, " %6sx of %8s", figure(row.ratio().value_or(0)).c_str(), figure(row.against->value).c_str());
+  if (row.against)
+    std::fprintf(to, " %6sx of %8s", figure(row.ratio().value_or(0)).c_str(), figure(row.against->value).c_str());
   if (row.bar) {
     if (!row.against) std::fprintf(to, "%20s", "");
     std::fprintf(to, "  bar %-7s %s", bar_text(*row.bar).c_str(), *row.ok() ? "ok" : "below the bar");

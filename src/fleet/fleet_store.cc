@@ -10,8 +10,8 @@
 
 #include "algorithm/binding.h"
 #include "few.h"
+#include "fleet/key_name.h"
 #include "random_id.h"
-#include "store/redis_key.h"
 
 namespace weir {
 namespace {
@@ -97,7 +97,7 @@ FleetStore::FleetStore(FleetStoreOptions options)
       process_(getpid()),
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys),
-      local_(options_.lane.prefix, memory_, owed_),
+      local_(memory_, owed_),
       keeper_(options_.keeper, memory_, owed_, local_, [this] { thread_->wake(); }),
       thread_(std::make_unique<ThreadWay>(options_.target, with_events(options_.lane, keeper_), keeper_)) {}
 
@@ -129,11 +129,14 @@ void FleetStore::run(std::span<Question> questions) {
   if (getpid() == process_) thread_->run(questions);  // after a fork nobody would answer: they have failed
 }
 
-std::string FleetStore::name_of(const Charge& charge) const { return redis_name(options_.lane.prefix, charge); }
+bool FleetStore::is_away() const {
+  if (const LoopWay* const way = LoopWay::here()) return way->is_away();
+  return thread_->is_away();
+}
 
 std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros now) {
   if (!options_.remembers_denials) return {};
-  auto denial = memory_.denial(name_of(charge), *charge.limit, charge.cost, now);
+  auto denial = memory_.denial(KeyName(charge), *charge.limit, charge.cost, now);
   if (denial) denial->made = MadeBy::cached;
   return denial;
 }
@@ -147,7 +150,7 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
     if (charge.limit->algorithm == Algorithm::concurrency || charge.cost < 0) return {};
     auto decision = known_denial(charge, now);
     is_denied = is_denied || decision;
-    if (!decision) decision = memory_.guess(name_of(charge), *charge.limit, charge.cost, now);
+    if (!decision) decision = memory_.guess(KeyName(charge), *charge.limit, charge.cost, now);
     if (!decision) return {};
     decision->made = MadeBy::cached;
     verdict.decisions.push_back(*decision);
@@ -157,7 +160,7 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
 
 void FleetStore::note(const Charge& charge, const Decision& decision, const KeyMemory::Asked& asked, Micros now) {
   if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) return;
-  memory_.note(name_of(charge), *charge.limit, charge.cost, decision, asked, now);
+  memory_.note(KeyName(charge), *charge.limit, charge.cost, decision, asked, now, !owed_.is_empty());
 }
 
 // Of one question that came back.
@@ -181,9 +184,34 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
   return verdict;
 }
 
+// The same, of one charge.
+Result<Decision> FleetStore::take_one(const Question& question, const KeyMemory::Asked& asked, Micros now) {
+  const Charge& charge = question.charges[0];
+  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::failed) {
+    counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+    return local_.check(charge, now);
+  }
+  counts_.strict.fetch_add(1, std::memory_order_relaxed);
+  Decision decision = question.decisions[0];
+  decision.made = MadeBy::strict;
+  note(charge, decision, asked, now);
+  return decision;
+}
+
 Result<Decision> FleetStore::check(const Charge& charge) {
-  Result<Decision> answer = Decision{};
-  check_many({&charge, 1}, {&answer, 1});
+  const Micros now = redis::steady_now();
+  if (auto denial = known_denial(charge, now)) {
+    counts_.cached.fetch_add(1, std::memory_order_relaxed);
+    return *denial;
+  }
+  Decision decision;
+  Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
+  const bool is_asked = !is_away();
+  const KeyMemory::Asked asked = memory_.ask(now);
+  if (is_asked) run({&question, 1});
+  auto answer = take_one(question, asked, is_asked ? redis::steady_now() : now);
+  if (charge.cost < 0) drop(charge);
   return answer;
 }
 
@@ -207,19 +235,14 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
   run(questions);
   const Micros after = redis::steady_now();
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    auto verdict = take(questions[i], asked, after);
-    if (verdict) {
-      answers[places[i]] = verdict->decisions[0];
-    } else {
-      answers[places[i]] = fail(std::move(verdict.error()));
-    }
+    answers[places[i]] = take_one(questions[i], asked, after);
     if (charges[places[i]].cost < 0) drop(charges[places[i]]);
   }
 }
 
 // Permits have come back: what was denied for want of them may pass, on every node.
 void FleetStore::drop(const Charge& charge) {
-  keeper_.publish(name_of(charge));
+  keeper_.publish(KeyName(charge));
   thread_->wake();
 }
 
@@ -350,8 +373,7 @@ Result<bool> FleetStore::reset(std::string_view key) {
     return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the key is not reset; try again");
   }
   for (const Algorithm algorithm : kAlgorithms) {
-    std::string name;
-    append_redis_key(name, options_.lane.prefix, redis_mark(algorithm), subject_of(key), key);
+    const KeyName name(algorithm, key);
     keeper_.publish(name);
     owed_.forget(name);
   }

@@ -76,7 +76,7 @@ class FleetStore final : public SharedStore {
   const FleetCounts& counts() const { return counts_; }
   const LaneTotals& lanes() const { return *options_.lane.totals; }
   Keeper& keeper() { return keeper_; }
-  const Owed& owed() const { return owed_; }
+  Owed& owed() { return owed_; }
   const FleetStoreOptions& options() const { return options_; }
   Seat seat() const { return local_.seat(); }
 
@@ -84,12 +84,13 @@ class FleetStore final : public SharedStore {
   class Apart;  // fleet_apart.cc
 
   void run(std::span<Question> questions);
-  std::string name_of(const Charge& charge) const;
   std::optional<Decision> known_denial(const Charge& charge, Micros now);
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
   void note(const Charge& charge, const Decision& decision, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  bool is_away() const;
+  Result<Decision> take_one(const Question& question, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> take(const Question& question, const KeyMemory::Asked& asked, Micros now);
   void drop(const Charge& charge);
   bool is_apart(std::span<const Charge> charges) const;

@@ -45,8 +45,8 @@ constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials 
 constexpr Micros kNewsRest{100'000};           // after some could not be told
 constexpr Micros kMuteRest{1'000'000};         // after Redis has refused to tell them
 constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
-constexpr std::size_t kPaymentsMax = 128;      // under way
-constexpr Micros kPayRest{5'000};              // between two rounds
+constexpr std::size_t kPaymentsMax = 32;       // under way: nobody else shall wait long for them
+constexpr Micros kPayRest{3'000};              // between two rounds
 constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
 constexpr std::string_view kEverything = "*";
 
@@ -104,7 +104,7 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   commands_.turn(lane, now);
   pay_back(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open(), std::memory_order_relaxed);
-  return owed_.size() == 0 || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
+  return owed_.is_empty() || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
 }
 
 void Keeper::end(Lane& lane, Micros now) {
@@ -249,12 +249,12 @@ void Keeper::pay_back(Lane& lane, Micros now) {
     for (const char c : options_.id) dice = dice * 131 + static_cast<unsigned char>(c);
     pay_at_ = now + Micros{static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(kPayFirst.count()))};
   }
-  if (now < pay_at_ || payments_ >= kPaymentsMax || owed_.size() == 0) return;
+  if (now < pay_at_ || payments_ >= kPaymentsMax || owed_.is_empty()) return;
   pay_at_ = now + kPayRest;
   for (Debt& debt : owed_.take(kPaymentsMax - payments_)) {
     if (debt.until <= now) continue;  // it would have recovered
     Ask& ask = lane.make();
-    const Charge charge{.key = debt.key, .limit = &debt.limit, .cost = debt.cost};
+    const Charge charge{.key = debt.key(), .limit = &debt.limit, .cost = debt.cost};
     ask.fill(ScriptRequest::What::overdraw, {&charge, 1});
     ask.mark = new Debt(std::move(debt));
     ++payments_;
@@ -268,8 +268,7 @@ void Keeper::on_done(Ask& ask) {
   if (ask.state == Ask::State::answered) {
     paid_back_.fetch_add(static_cast<std::uint64_t>(debt->cost), std::memory_order_relaxed);
   } else if (ask.state == Ask::State::failed) {
-    const Charge charge{.key = debt->key, .limit = &debt->limit, .cost = debt->cost};
-    owed_.add(redis_name(prefix_, charge), charge, debt->until);
+    owed_.add(debt->name, debt->limit, debt->cost, debt->until);
   }
   lane_->give(ask);
 }

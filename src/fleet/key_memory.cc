@@ -2,7 +2,6 @@
 #include "fleet/key_memory.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "algorithm/calendar.h"
 
@@ -71,15 +70,16 @@ std::optional<Decision> KeyMemory::guess(std::string_view name, const Limit& lim
 }
 
 void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision,
-                     const Asked& asked, Micros now) {
+                     const Asked& asked, Micros now, bool owes) {
   const std::uint64_t mark = mark_of(name);
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark);
   if (entry == nullptr) {
     entry = &make_room(sets_[set]);
-    *entry = {.mark = mark};
+    *entry = {.mark = mark, .may_owe = true};
   }
+  entry->may_owe = entry->may_owe && owes;
   const std::uint32_t print = print_of(limit);
   const bool is_same = entry->limit == print;
   entry->limit = print;
@@ -95,15 +95,6 @@ void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cos
              decision.remaining > 0) {  // else a larger cost was denied, as one would be
     entry->denied_until = Micros{0};
   }
-}
-
-std::optional<Said> KeyMemory::seed(std::string_view name, const Limit& limit) {
-  const std::uint64_t mark = mark_of(name);
-  const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
-  Entry* const entry = find(sets_[set], mark);
-  if (entry == nullptr || entry->limit != print_of(limit) || std::exchange(entry->is_seeded, true)) return {};
-  return Said{entry->remaining, entry->reset_at};
 }
 
 void KeyMemory::drop(std::uint64_t mark) {

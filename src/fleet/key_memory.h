@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "table/siphash.h"
@@ -28,7 +29,8 @@ namespace weir {
 // What is known of a key.
 struct Said {
   std::int64_t remaining = 0;
-  Micros reset_at{0};  // from when on it is full, if nobody has spent since
+  Micros reset_at{0};    // from when on it is full, if nobody has spent since
+  bool may_owe = false;  // this node may have let something through that Redis has not heard of
 };
 
 class KeyMemory {
@@ -57,15 +59,25 @@ class KeyMemory {
 
   // note()
   //
-  // What a strict decision said. Another node may have heard more, or less, since.
+  // What a strict decision said. Another node may have heard more, or less, since. `owes`: this node has debts, of some
+  // keys.
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
-            Micros now);
+            Micros now, bool owes = true);
 
   // seed()
   //
-  // What was said, to whoever asks first since it was: the others go on from what he began. Nothing if it is not known,
-  // or was under another limit.
-  std::optional<Said> seed(std::string_view name, const Limit& limit);
+  // begin(said), for whoever asks first since something was said: the others wait, and go on from there. Not called if
+  // nothing is known, or was said under another limit.
+  template <class Begin>
+  void seed(std::string_view name, const Limit& limit, Begin begin) {
+    const std::uint64_t mark = mark_of(name);
+    const std::size_t set = set_of(mark);
+    const std::lock_guard lock(lock_of(set));
+    Entry* const entry = find(sets_[set], mark);
+    if (entry == nullptr || entry->is_seeded || entry->limit != print_of(limit)) return;
+    entry->is_seeded = true;
+    begin(Said{entry->remaining, entry->reset_at, std::exchange(entry->may_owe, true)});
+  }
 
   // drop()
   //
@@ -83,6 +95,7 @@ class KeyMemory {
     std::uint64_t mark = 0;  // 0: none
     std::uint32_t limit = 0;
     bool is_seeded = false;
+    bool may_owe = false;
     std::int64_t remaining = 0;
     Micros reset_at{0};
     Micros denied_until{0};

@@ -127,6 +127,7 @@ void Lane::change(Server& server, Change change, std::string_view why) {
   change(server.breaker);
   const bool is_open = server.breaker.is_open();
   if (was_open == is_open) return;
+  is_away_.store(is_open && !is_cluster_, std::memory_order_relaxed);
   counts_.openings += is_open ? 1 : 0;
   if (options_.totals && !has_left_) options_.totals->open(is_open ? 1 : -1, why, now_);
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -73,6 +74,8 @@ class Lane final : private redis::Receiver {
   // Whether a breaker is open: of the server that has the slot; of any.
   bool is_open(int slot) const;
   bool is_any_open() const;
+  // Whether all that is asked would fail at once. Of one server; those of a cluster are seldom all away. Any thread.
+  bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
   const LaneCounts& counts() const { return counts_; }
   redis::Client& client() { return client_; }
   const LaneOptions& options() const { return options_; }
@@ -139,6 +142,7 @@ class Lane final : private redis::Receiver {
   std::size_t under_way_ = 0;
   Micros now_{0};
   bool is_closed_ = false;
+  std::atomic<bool> is_away_{false};
   bool has_left_ = false;            // it is not counted among the totals any more
   bool has_connected_ = false;       // since the last look: probes need not wait
   std::vector<std::uint64_t> lost_;  // the same: nodes

@@ -7,7 +7,7 @@
 
 #include "algorithm/binding.h"
 #include "few.h"
-#include "store/redis_key.h"
+#include "fleet/key_name.h"
 
 namespace weir {
 namespace {
@@ -54,20 +54,61 @@ class Local::Shares {
 
 // What was spent everywhere, as far as this node has heard, is spent here in proportion; and what it let through itself
 // in an earlier absence and has not paid back yet, which Redis could not know of.
-void Local::begin_key(const Charge& whole, const Limit& part, Micros now) {
-  if (whole.limit->algorithm == Algorithm::concurrency) return;
-  const std::string name = redis_name(prefix_, whole);
-  // Who comes second finds what the first one began.
-  const std::lock_guard lock(beginning_[std::hash<std::string_view>{}(name) % beginning_.size()]);
-  const auto said = memory_.seed(name, *whole.limit);
-  if (!said) return;
-  const std::int64_t time = here_->clock().now().count();
-  const std::int64_t said_left = said->reset_at <= now ? part.capacity : part_of(said->remaining, seat());
-  const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(name, now));
-  static_cast<void>(here_->reset(whole.key, time));
-  if (left >= part.capacity) return;
-  const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
-  static_cast<void>(here_->overdraw({&spent, 1}, time));
+void Local::begin_key(std::string_view name, const Charge& whole, const Limit& part, Micros now) {
+  memory_.seed(name, *whole.limit, [&](const Said& said) {
+    const std::int64_t time = here_->clock().now().count();
+    const std::int64_t said_left = said.reset_at <= now ? part.capacity : part_of(said.remaining, seat());
+    const std::int64_t owed = said.may_owe ? owed_.cost_of(name, now) : 0;
+    const std::int64_t left = std::max<std::int64_t>(0, said_left - owed);
+    static_cast<void>(here_->reset(whole.key, time));
+    if (left >= part.capacity) return;
+    const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
+    static_cast<void>(here_->overdraw({&spent, 1}, time));
+  });
+}
+
+// share()
+//
+// A node's part of a limit. Whoever asks mostly asks for the same few, and to part one takes longer than to count.
+Result<const Limit*> Local::share(const Limit& limit, Fallback fallback) const {
+  const Seat seat = this->seat();
+  if (seat.nodes <= 1 || fallback != Fallback::local) return &limit;
+  struct Known {
+    Limit whole, part;
+    Seat seat{.nodes = 0};
+  };
+  static thread_local std::array<Known, 8> known;
+  static thread_local std::size_t next = 0;
+  for (const Known& one : known) {
+    if (one.seat == seat && one.whole == limit) return &one.part;
+  }
+  auto part = share_of(limit, seat);
+  if (!part) return fail(std::move(part.error()));
+  Known& one = known[next++ % known.size()];
+  one = {.whole = limit, .part = *std::move(part), .seat = seat};
+  return &one.part;
+}
+
+// As the one who asked knows the limit; and what is owed for it.
+void Local::book(const Charge& charge, std::string_view name, const Limit& part, Decision& decision, std::int64_t cost,
+                 Micros now) {
+  decision.made = made_by(charge.fallback);
+  decision.limit = charge.limit->capacity;
+  if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency) return;
+  owed_.add(name, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
+}
+
+Result<Decision> Local::check(const Charge& charge, Micros now) {
+  if (charge.fallback == Fallback::closed && charge.cost > 0) return closed(*charge.limit);
+  const auto part = share(*charge.limit, charge.fallback);
+  if (!part) return fail(part.error());
+  const KeyName name(charge);
+  if (charge.fallback == Fallback::local) begin_key(name, charge, **part, now);
+  Charge own = charge;
+  own.limit = *part;
+  auto decision = here_->check(own, here_->clock().now().count());
+  if (decision) book(charge, name, **part, *decision, decision->allowed ? charge.cost : 0, now);
+  return decision;
 }
 
 Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
@@ -107,7 +148,9 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
   Shares shares;
   if (auto added = shares.add(charges, seat()); !added) return fail(std::move(added.error()));
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (charges[i].fallback == Fallback::local) begin_key(charges[i], *shares.charges()[i].limit, now);
+    const Charge& charge = charges[i];
+    if (charge.fallback != Fallback::local || charge.limit->algorithm == Algorithm::concurrency) continue;
+    begin_key(KeyName(charge), charge, *shares.charges()[i].limit, now);
   }
   Result<Verdict> verdict = Verdict{.allowed = true};
   if (is_closed) {
@@ -127,14 +170,9 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
   const bool is_charged =
       verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw || what == What::commit);
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    Decision& decision = verdict->decisions[i];
-    const std::int64_t spent = shares.charges()[i].limit->capacity - decision.remaining;
-    decision.made = made_by(charges[i].fallback);
-    decision.limit = charges[i].limit->capacity;
-    Charge owed = charges[i];
-    if (what == What::commit) owed.cost -= verdict->reserved[i];  // which is owed already
-    if (!is_charged || owed.cost == 0 || owed.limit->algorithm == Algorithm::concurrency) continue;
-    owed_.add(redis_name(prefix_, owed), owed, now + decision.reset_after, spent);
+    const std::int64_t reserved = what == What::commit ? verdict->reserved[i] : 0;  // which is owed already
+    const std::int64_t cost = is_charged ? charges[i].cost - reserved : 0;
+    book(charges[i], KeyName(charges[i]), *shares.charges()[i].limit, verdict->decisions[i], cost, now);
   }
   return verdict;
 }

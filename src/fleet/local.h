@@ -5,12 +5,9 @@
 // one event, as ever. Any thread. Tested by local_test.cc.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "fleet/key_memory.h"
@@ -25,7 +22,7 @@ namespace weir {
 
 class Local {
  public:
-  Local(std::string prefix, KeyMemory& memory, Owed& owed) : prefix_(std::move(prefix)), memory_(memory), owed_(owed) {}
+  Local(KeyMemory& memory, Owed& owed) : memory_(memory), owed_(owed) {}
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
@@ -37,6 +34,8 @@ class Local {
     return {static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(seat >> 32)};
   }
 
+  // A charge to one limit, which most are.
+  Result<Decision> check(const Charge& charge, Micros now);
   // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                          Micros now);
@@ -46,13 +45,14 @@ class Local {
  private:
   class Shares;
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
-  void begin_key(const Charge& whole, const Limit& part, Micros now);
+  void begin_key(std::string_view name, const Charge& whole, const Limit& part, Micros now);
+  Result<const Limit*> share(const Limit& limit, Fallback fallback) const;
+  void book(const Charge& charge, std::string_view name, const Limit& part, Decision& decision, std::int64_t cost,
+            Micros now);
 
-  const std::string prefix_;
   KeyMemory& memory_;
   Owed& owed_;
   MemoryStore* here_ = nullptr;
-  std::array<std::mutex, 64> beginning_;
   std::atomic<std::uint64_t> seat_{std::uint64_t{1} << 32};
 };
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/redis_key.h"
+#include "fleet/key_name.h"
 
 namespace weir {
 namespace {
@@ -34,17 +34,13 @@ class LocalTest : public ::testing::Test {
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
     memory_.note(name, limit, cost, decision, memory_.ask(now), now);
   }
-  std::string name_of(const Charge& one) const {
-    std::string name;
-    append_redis_key(name, "weir:", redis_mark(one.limit->algorithm), one.key, one.key);
-    return name;
-  }
+  static std::string name_of(const Charge& one) { return std::string(std::string_view(KeyName(one))); }
 
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953});
   std::unique_ptr<MemoryStore> here_ = MemoryStore::open({.keys = 1'000}, clock_).value();
   KeyMemory memory_{1'000, {1, 2}};
   Owed owed_{100};
-  Local local_{"weir:", memory_, owed_};
+  Local local_{memory_, owed_};
   const Limit limit_ = compile("10/hour", Algorithm::token_bucket).value();
 };
 

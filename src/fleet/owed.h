@@ -1,91 +1,95 @@
 // What a node let through while Redis could not be asked, until it has been written back there.
 //
-// Bounded: beyond so many keys, what is let through is only counted. Names are what keys are called in Redis. Any
-// thread. Tested by owed_test.cc.
+// Bounded: beyond so many keys, what is let through is only counted. Names are those of key_name.h. To add is to write
+// a line into one of several short lists, each behind a lock that hardly anybody else wants; whoever looks, or finds a
+// list full, enters the lines into the book. Any thread. Tested by owed_test.cc.
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "weir/verdict.h"
 
 namespace weir {
 
+// What was still spent of a key on this node, at some time of the monotonic clock.
+struct Spent {
+  std::int64_t most = INT64_MAX;
+  Micros at{0};
+};
+
 struct Debt {
-  std::string key{};
+  std::string name{};
   Limit limit{};  // the whole one
   std::int64_t cost = 0;
   Micros until{0};  // monotonic: from then on it has been recovered from
+  Spent spent{};
+
+  std::string_view key() const { return std::string_view(name).substr(1); }
 };
 
 class Owed {
  public:
   explicit Owed(std::size_t keys_max) : keys_max_(keys_max) {}
+  Owed(const Owed&) = delete;
+  Owed& operator=(const Owed&) = delete;
 
-  // `most`: no more than that is still spent here, whatever was let through: the rest has been recovered from, as it
-  // would have in Redis. False: there is no room for another key.
-  bool add(std::string_view name, const Charge& charge, Micros until, std::int64_t most = INT64_MAX) {
-    const std::lock_guard lock(mutex_);
-    const auto known = debts_.find(name);
-    if (known == debts_.end() && (debts_.size() >= keys_max_ || charge.cost <= 0)) {
-      if (charge.cost > 0) lost_ += static_cast<std::uint64_t>(charge.cost);
-      return false;
-    }
-    Debt& debt = known != debts_.end() ? known->second : debts_[std::string(name)];
-    if (debt.key.empty()) debt.key = charge.key;
-    debt.limit = *charge.limit;
-    debt.cost = std::clamp<std::int64_t>(debt.cost + charge.cost, 0, std::max<std::int64_t>(0, most));
-    debt.until = std::max(debt.until, until);
-    return true;
-  }
-  void forget(std::string_view name) {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = debts_.find(name); known != debts_.end()) debts_.erase(known);
-  }
+  // No more is owed than is still spent, whatever was let through: the rest has been recovered from, as it would have
+  // in Redis. Of what several threads say the latest counts.
+  void add(std::string_view name, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {});
+  void forget(std::string_view name);
 
   // Of one key, unless it has been recovered from.
-  std::int64_t cost_of(std::string_view name, Micros now) const {
-    const std::lock_guard lock(mutex_);
-    const auto known = debts_.find(name);
-    return known == debts_.end() || known->second.until <= now ? 0 : known->second.cost;
-  }
-
+  std::int64_t cost_of(std::string_view name, Micros now);
   // Some of them, taken out.
-  std::vector<Debt> take(std::size_t most) {
-    std::vector<Debt> out;
-    const std::lock_guard lock(mutex_);
-    while (!debts_.empty() && out.size() < most) {
-      out.push_back(std::move(debts_.begin()->second));
-      debts_.erase(debts_.begin());
-    }
-    return out;
-  }
+  std::vector<Debt> take(std::size_t most);
 
-  std::size_t size() const {
-    const std::lock_guard lock(mutex_);
-    return debts_.size();
-  }
-  std::uint64_t lost() const {
-    const std::lock_guard lock(mutex_);
-    return lost_;
-  }
+  std::size_t size();  // keys
+  // Whether there may be any; costs nothing.
+  bool is_empty() const { return lines_.load() == 0 && keys_.load() == 0; }
+  std::uint64_t lost();
 
  private:
+  struct Line {
+    std::uint32_t name_size = 0;
+    std::uint32_t limit = 0;  // of limits
+    std::int64_t cost = 0;
+    Micros until{0};
+    Spent spent{};
+  };
+  struct List {
+    std::vector<Line> lines;
+    std::vector<Limit> limits;
+    std::string names;  // of all lines, one behind the other
+  };
+  struct alignas(64) Desk {
+    std::mutex mutex;
+    List list;
+  };
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
+  static constexpr std::size_t kDesks = 16;
+  static constexpr std::size_t kLinesMax = 4'096;
+
+  void enter_all();
+  void enter(const List& list);
+  void enter(std::string_view name, const Line& line, const Limit& limit);
+
   const std::size_t keys_max_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::unordered_map<std::string, Debt, Hash, std::equal_to<>> debts_;
+  std::array<Desk, kDesks> desks_;               // a thread writes at one of them
+  std::atomic<std::size_t> lines_{0}, keys_{0};  // at the desks, in the book
+  std::mutex mutex_;                             // guards what follows
   std::uint64_t lost_ = 0;
+  std::unordered_map<std::string, Debt, Hash, std::equal_to<>> book_;
 };
 
 }  // namespace weir

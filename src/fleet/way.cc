@@ -93,10 +93,12 @@ void LoopWay::set_timer() {
   timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &once, nullptr);
 }
 
-void LoopWay::run(std::span<Question> questions) { Waiting(*this).run(questions); }
+void LoopWay::run(std::span<Question> questions) {
+  if (!is_away()) Waiting(*this).run(questions);
+}
 
-// Those who are answered mostly ask again. If Redis has nothing to do, what the first half asks goes out before the rest
-// goes on; else both would wait for each other in turns from then on.
+// Those who are answered mostly ask again. If Redis has nothing to do, what the first half asks goes out before the
+// rest goes on; else both would wait for each other in turns from then on.
 void LoopWay::resume_ready() {
   while (!ready_.empty()) {
     const std::vector<Fiber*> ready = std::exchange(ready_, {});
@@ -179,6 +181,7 @@ void ThreadWay::start(std::span<Question> questions, Done done) {
 }
 
 void ThreadWay::run(std::span<Question> questions) {
+  if (is_away()) return;
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;

@@ -61,6 +61,9 @@ class LoopWay {
   void close();
   Lane& lane() { return lane_; }
 
+  // Nobody would be asked.
+  bool is_away() const { return lane_.is_away(); }
+
   // The one of this thread, if the caller is on a fiber of its.
   static LoopWay* here();
   void run(std::span<Question> questions);
@@ -100,6 +103,8 @@ class ThreadWay {
 
   // Makes a turn, soon.
   void wake();
+  // Nobody would be asked.
+  bool is_away() const { return lane_.is_away(); }
   // Blocks. Not from its own thread.
   void run(std::span<Question> questions);
   // Returns at once; `done` is called on its thread when all are answered.

@@ -1,0 +1,44 @@
+// What a node calls a key among those that it knows something of: its algorithm's letter, then the key.
+//
+//   memory.denial(KeyName(charge), ...);            // a view into it, which needs no memory unless the key is long
+//
+// Nodes tell each other of keys by these names; in Redis more stands before them (redis_key.h). Pure; any thread.
+// Tested through local_test.cc and tests/fleet_nodes_test.cc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "store/redis_key.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+class KeyName {
+ public:
+  KeyName(Algorithm algorithm, std::string_view key) {
+    const char mark = redis_mark(algorithm);
+    if (key.size() >= room_.size()) {
+      text_ = long_.assign(1, mark).append(key);
+      return;
+    }
+    room_[0] = mark;
+    std::memcpy(room_.data() + 1, key.data(), key.size());
+    text_ = {room_.data(), 1 + key.size()};
+  }
+  explicit KeyName(const Charge& charge) : KeyName(charge.limit->algorithm, charge.key) {}
+  KeyName(const KeyName&) = delete;
+  KeyName& operator=(const KeyName&) = delete;
+
+  operator std::string_view() const { return text_; }  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  std::array<char, 120> room_;
+  std::string long_;
+  std::string_view text_;
+};
+
+}  // namespace weir
