@@ -179,10 +179,11 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
     }
   }
 
-  Result<Decision> charge(const Charge& charge, std::int64_t at) {
+  Result<Decision> charge(const Charge& charge) {
     return guarded([&]() -> Result<Decision> {
       if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
-      auto decision = shared ? shared->check(charge) : store->check(charge, at);
+      if (before_store != nullptr) before_store();
+      auto decision = shared ? shared->check(charge) : store->check(charge, now());
       if (charge.cost < 0) waits->hurry(charge.key);
       return decision;
     });
@@ -217,7 +218,7 @@ Result<Decision> Limiter::check(std::string_view key, std::int64_t cost) noexcep
 }
 
 Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
-  return impl_->charge({.key = key, .limit = &limit, .cost = cost}, impl_->ask_at());
+  return impl_->charge({.key = key, .limit = &limit, .cost = cost});
 }
 
 Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {

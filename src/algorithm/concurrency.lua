@@ -76,4 +76,5 @@ local function concurrency_release(holds, limit, now, id) -- allowed says whethe
   end
   return concurrency_report(holds, limit, now, held, 0)
 end
-return {settle = concurrency_settle, convert = concurrency_convert, acquire = concurrency_acquire, release = concurrency_release}
+return {settle = concurrency_settle, convert = concurrency_convert, acquire = concurrency_acquire,
+  release = concurrency_release}

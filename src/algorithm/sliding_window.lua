@@ -59,4 +59,5 @@ local function sliding_window_step(window, previous, current, limit, now, cost)
   if reset > 0 then reset = reset + ahead end
   return window, previous, current, allowed, remaining, retry, reset, 0
 end
-return {settle = sliding_window_settle, convert = sliding_window_convert, step = sliding_window_step, roll = sliding_window_roll}
+return {settle = sliding_window_settle, convert = sliding_window_convert, step = sliding_window_step,
+  roll = sliding_window_roll}

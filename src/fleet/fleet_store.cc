@@ -96,7 +96,7 @@ FleetStore::FleetStore(FleetStoreOptions options)
     : options_(complete(std::move(options))),
       process_(getpid()),
       memory_(options_.memory_keys, secret()),
-      owed_(options_.owed_keys),
+      owed_(options_.owed_keys, [this] { thread_->wake(); }),
       local_(memory_, owed_),
       keeper_(options_.keeper, memory_, owed_, local_, [this] { thread_->wake(); }),
       thread_(std::make_unique<ThreadWay>(options_.target, with_events(options_.lane, keeper_), keeper_)) {}
@@ -134,9 +134,9 @@ bool FleetStore::is_away() const {
   return thread_->is_away();
 }
 
-std::optional<Decision> FleetStore::known_denial(const Charge& charge, Micros now) {
+std::optional<Decision> FleetStore::known_denial(const Charge& charge, KeyMark mark, Micros now) {
   if (!options_.remembers_denials) return {};
-  auto denial = memory_.denial(KeyName(charge), *charge.limit, charge.cost, now);
+  auto denial = memory_.denial(mark, *charge.limit, charge.cost, now);
   if (denial) denial->made = MadeBy::cached;
   return denial;
 }
@@ -148,9 +148,10 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
   bool is_denied = false;
   for (const Charge& charge : charges) {
     if (charge.limit->algorithm == Algorithm::concurrency || charge.cost < 0) return {};
-    auto decision = known_denial(charge, now);
+    const KeyMark mark = memory_.mark_of(KeyName(charge));
+    auto decision = known_denial(charge, mark, now);
     is_denied = is_denied || decision;
-    if (!decision) decision = memory_.guess(KeyName(charge), *charge.limit, charge.cost, now);
+    if (!decision) decision = memory_.guess(mark, *charge.limit, charge.cost, now);
     if (!decision) return {};
     decision->made = MadeBy::cached;
     verdict.decisions.push_back(*decision);
@@ -158,9 +159,9 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
   return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
 }
 
-void FleetStore::note(const Charge& charge, const Decision& decision, const KeyMemory::Asked& asked, Micros now) {
-  if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) return;
-  memory_.note(KeyName(charge), *charge.limit, charge.cost, decision, asked, now, !owed_.is_empty());
+void FleetStore::note(const Charge& charge, KeyMark mark, const Decision& decision, const KeyMemory::Asked& asked,
+                      Micros now) {
+  memory_.note(mark, *charge.limit, charge.cost, decision, asked, now, !owed_.is_empty());
 }
 
 // Of one question that came back.
@@ -177,40 +178,53 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
                   .reserved = {question.reserved.begin(), question.reserved.end()}};
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
     verdict.decisions[i].made = MadeBy::strict;
-    if (question.what != What::look && question.what != What::acquire && question.what != What::release) {
-      note(question.charges[i], verdict.decisions[i], asked, now);
-    }
+    const Charge& charge = question.charges[i];
+    const bool is_of_permits = charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency;
+    if (question.what == What::look || is_of_permits) continue;
+    note(charge, memory_.mark_of(KeyName(charge)), verdict.decisions[i], asked, now);
   }
   return verdict;
 }
 
+// What is looked at comes into the cache while the clocks are read.
+Result<Decision> FleetStore::check_here(const Charge& charge) {
+  const KeyName name(charge);
+  const KnownKey key{name, memory_.mark_of(name)};
+  memory_.prefetch(key.mark);
+  const table::Name place = local_.find(charge);
+  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  return local_.check(charge, place, key, redis::steady_now());
+}
+
 // The same, of one charge.
-Result<Decision> FleetStore::take_one(const Question& question, const KeyMemory::Asked& asked, Micros now) {
+Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked,
+                                      Micros now) {
   const Charge& charge = question.charges[0];
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
-  if (question.state == Ask::State::failed) {
-    counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-    return local_.check(charge, now);
-  }
+  if (question.state == Ask::State::failed) return check_here(charge);
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
   Decision decision = question.decisions[0];
   decision.made = MadeBy::strict;
-  note(charge, decision, asked, now);
+  note(charge, mark, decision, asked, now);
   return decision;
 }
 
 Result<Decision> FleetStore::check(const Charge& charge) {
-  const Micros now = redis::steady_now();
-  if (auto denial = known_denial(charge, now)) {
-    counts_.cached.fetch_add(1, std::memory_order_relaxed);
-    return *denial;
-  }
-  Decision decision;
-  Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
-  const bool is_asked = !is_away();
-  const KeyMemory::Asked asked = memory_.ask(now);
-  if (is_asked) run({&question, 1});
-  auto answer = take_one(question, asked, is_asked ? redis::steady_now() : now);
+  const auto ask = [&]() -> Result<Decision> {
+    if (is_away()) return check_here(charge);  // a known denial is where its share begins
+    const Micros now = redis::steady_now();
+    const KeyMark mark = memory_.mark_of(KeyName(charge));
+    if (auto denial = known_denial(charge, mark, now)) {
+      counts_.cached.fetch_add(1, std::memory_order_relaxed);
+      return *denial;
+    }
+    Decision decision;
+    Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
+    const KeyMemory::Asked asked = memory_.ask(now);
+    run({&question, 1});
+    return take_one(question, mark, asked, redis::steady_now());
+  };
+  auto answer = ask();
   if (charge.cost < 0) drop(charge);
   return answer;
 }
@@ -222,7 +236,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
   std::vector<std::size_t> places;
   questions.reserve(charges.size());
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (auto denial = known_denial(charges[i], now)) {
+    if (auto denial = known_denial(charges[i], memory_.mark_of(KeyName(charges[i])), now)) {
       counts_.cached.fetch_add(1, std::memory_order_relaxed);
       answers[i] = *denial;
       continue;
@@ -235,7 +249,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
   run(questions);
   const Micros after = redis::steady_now();
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    answers[places[i]] = take_one(questions[i], asked, after);
+    answers[places[i]] = take_one(questions[i], memory_.mark_of(KeyName(charges[places[i]])), asked, after);
     if (charges[places[i]].cost < 0) drop(charges[places[i]]);
   }
 }

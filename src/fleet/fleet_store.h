@@ -84,13 +84,14 @@ class FleetStore final : public SharedStore {
   class Apart;  // fleet_apart.cc
 
   void run(std::span<Question> questions);
-  std::optional<Decision> known_denial(const Charge& charge, Micros now);
+  std::optional<Decision> known_denial(const Charge& charge, KeyMark mark, Micros now);
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
-  void note(const Charge& charge, const Decision& decision, const KeyMemory::Asked& asked, Micros now);
+  void note(const Charge& charge, KeyMark mark, const Decision& decision, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   bool is_away() const;
-  Result<Decision> take_one(const Question& question, const KeyMemory::Asked& asked, Micros now);
+  Result<Decision> check_here(const Charge& charge);
+  Result<Decision> take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> take(const Question& question, const KeyMemory::Asked& asked, Micros now);
   void drop(const Charge& charge);
   bool is_apart(std::span<const Charge> charges) const;

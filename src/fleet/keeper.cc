@@ -102,6 +102,7 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   listen(lane);
   if (has_news_ && now >= news_at_) send_news(lane, now);
   commands_.turn(lane, now);
+  if (lane.is_any_open()) owed_.tidy();
   pay_back(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open(), std::memory_order_relaxed);
   return owed_.is_empty() || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
@@ -187,7 +188,7 @@ std::vector<FleetNode> Keeper::nodes() const {
 }
 
 void Keeper::publish(std::string_view name) {
-  memory_.drop(name);
+  memory_.drop(memory_.mark_of(name));
   const std::lock_guard lock(mutex_);
   if (news_.size() > kNewsMax) return;
   if (news_.size() == kNewsMax) {
@@ -233,7 +234,7 @@ void Keeper::take_news(std::string_view payload) {
     if (read.ec != std::errc{} || payload.empty() || payload.front() != ':' || size > payload.size() - 1) {
       return memory_.drop_all();  // no message of ours: to know nothing is safe
     }
-    memory_.drop(payload.substr(1, size));
+    memory_.drop(memory_.mark_of(payload.substr(1, size)));
     payload.remove_prefix(1 + size);
   }
 }
@@ -268,7 +269,7 @@ void Keeper::on_done(Ask& ask) {
   if (ask.state == Ask::State::answered) {
     paid_back_.fetch_add(static_cast<std::uint64_t>(debt->cost), std::memory_order_relaxed);
   } else if (ask.state == Ask::State::failed) {
-    owed_.add(debt->name, debt->limit, debt->cost, debt->until);
+    owed_.add({debt->name, memory_.mark_of(debt->name)}, debt->limit, debt->cost, debt->until);
   }
   lane_->give(ask);
 }

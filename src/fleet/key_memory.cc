@@ -2,6 +2,7 @@
 #include "fleet/key_memory.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "algorithm/calendar.h"
 
@@ -14,11 +15,11 @@ constexpr Micros kDenialMin{1'000};
 }  // namespace
 
 KeyMemory::KeyMemory(std::size_t keys, table::SipKey secret)
-    : secret_(secret), sets_(std::max<std::size_t>(1, (keys + kWays - 1) / kWays)) {}
+    : secret_(secret), sets_(std::bit_ceil((keys + kWays - 1) / kWays)) {}
 
-std::uint64_t KeyMemory::mark_of(std::string_view name) const {
+KeyMark KeyMemory::mark_of(std::string_view name) const {
   const std::uint64_t mark = table::siphash<1, 3>(secret_, name).low;
-  return mark == 0 ? 1 : mark;
+  return KeyMark{mark == 0 ? 1 : mark};
 }
 
 // Of what a decision depends on; two limits with one print are told apart by Redis at the next question.
@@ -32,17 +33,21 @@ std::uint32_t KeyMemory::print_of(const Limit& limit) {
   return static_cast<std::uint32_t>(print);
 }
 
-KeyMemory::Entry* KeyMemory::find(Set& set, std::uint64_t mark) {
-  const auto found = std::ranges::find(set, mark, &Entry::mark);
-  return found == set.end() ? nullptr : &*found;
+KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark) {
+  const auto found = std::ranges::find(set.marks, mark);
+  return found == set.marks.end() ? nullptr : &set.entries[static_cast<std::size_t>(found - set.marks.begin())];
 }
 
 // Whoever is full again first goes first.
-KeyMemory::Entry& KeyMemory::make_room(Set& set) { return *std::ranges::min_element(set, {}, &Entry::reset_at); }
+KeyMemory::Entry& KeyMemory::make_room(Set& set, KeyMark mark) {
+  const auto place = std::ranges::min_element(set.entries, {}, &Entry::reset_at);
+  set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
+  *place = {.may_owe = true};
+  return *place;
+}
 
-std::optional<Decision> KeyMemory::denial(std::string_view name, const Limit& limit, std::int64_t cost, Micros now) {
+std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   if (cost != 1 || !is_believed_.load(std::memory_order_relaxed)) return {};
-  const std::uint64_t mark = mark_of(name);
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark);
@@ -54,8 +59,7 @@ std::optional<Decision> KeyMemory::denial(std::string_view name, const Limit& li
                   .reset_after = std::max(Micros{0}, entry->reset_at - now)};
 }
 
-std::optional<Decision> KeyMemory::guess(std::string_view name, const Limit& limit, std::int64_t cost, Micros now) {
-  const std::uint64_t mark = mark_of(name);
+std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark);
@@ -69,16 +73,12 @@ std::optional<Decision> KeyMemory::guess(std::string_view name, const Limit& lim
                   .reset_after = is_full ? Micros{0} : entry->reset_at - now};
 }
 
-void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision,
+void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
                      const Asked& asked, Micros now, bool owes) {
-  const std::uint64_t mark = mark_of(name);
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark);
-  if (entry == nullptr) {
-    entry = &make_room(sets_[set]);
-    *entry = {.mark = mark, .may_owe = true};
-  }
+  if (entry == nullptr) entry = &make_room(sets_[set], mark);
   entry->may_owe = entry->may_owe && owes;
   const std::uint32_t print = print_of(limit);
   const bool is_same = entry->limit == print;
@@ -97,11 +97,15 @@ void KeyMemory::note(std::string_view name, const Limit& limit, std::int64_t cos
   }
 }
 
-void KeyMemory::drop(std::uint64_t mark) {
+void KeyMemory::drop(KeyMark mark) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   dropped_[set % kLocks] = voids_.fetch_add(1) + 1;
-  if (Entry* const entry = find(sets_[set], mark)) *entry = {};
+  Set& places = sets_[set];
+  Entry* const entry = find(places, mark);
+  if (entry == nullptr) return;
+  *entry = {};
+  places.marks[static_cast<std::size_t>(entry - places.entries.data())] = {};
 }
 
 void KeyMemory::believe(bool is_heard) {
@@ -114,7 +118,7 @@ void KeyMemory::drop_all() {
   all_dropped_.store(voids_.fetch_add(1) + 1);
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const std::lock_guard lock(lock_of(i));
-    for (Entry& entry : sets_[i]) entry.denied_until = Micros{0};
+    for (Entry& entry : sets_[i].entries) entry.denied_until = Micros{0};
   }
 }
 

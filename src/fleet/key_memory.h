@@ -1,8 +1,9 @@
 // What Redis last said of keys: those that are over their limit need not be asked about until that can change, and when
 // Redis cannot be asked, a node goes on from here.
 //
-//   if (auto denied = memory.denial(name, limit, cost, now)) return *denied;    // nobody could have got permits since
-//   memory.note(name, limit, cost, decision, now);                              // what a strict decision said
+//   const KeyMark mark = memory.mark_of(name);
+//   if (auto denied = memory.denial(mark, limit, cost, now)) return *denied;    // nobody could have got permits since
+//   memory.note(mark, limit, cost, decision, now);                              // what a strict decision said
 //
 // Kept are denials of one permit, which stay true until their wait is over unless permits are given back, the key is
 // reset or its limit changed: drop() is for those. Bounded: sets of four, where the one goes that matters least long.
@@ -21,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "fleet/key_name.h"
 #include "table/siphash.h"
 #include "weir/verdict.h"
 
@@ -42,13 +44,13 @@ class KeyMemory {
   // denial()
   //
   // What a request of this cost is told if it is denied for sure.
-  std::optional<Decision> denial(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
+  std::optional<Decision> denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
   // guess()
   //
   // What was last said of a key, for a request that others deny: it is not charged to it. Nothing if it is not known,
   // or would deny, too, for a time that is not known.
-  std::optional<Decision> guess(std::string_view name, const Limit& limit, std::int64_t cost, Micros now);
+  std::optional<Decision> guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
   // Taken before Redis is asked. What it answers may be void when it comes: permits may have been given back meanwhile.
   struct Asked {
@@ -61,7 +63,7 @@ class KeyMemory {
   //
   // What a strict decision said. Another node may have heard more, or less, since. `owes`: this node has debts, of some
   // keys.
-  void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
+  void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
             Micros now, bool owes = true);
 
   // seed()
@@ -69,8 +71,7 @@ class KeyMemory {
   // begin(said), for whoever asks first since something was said: the others wait, and go on from there. Not called if
   // nothing is known, or was said under another limit.
   template <class Begin>
-  void seed(std::string_view name, const Limit& limit, Begin begin) {
-    const std::uint64_t mark = mark_of(name);
+  void seed(KeyMark mark, const Limit& limit, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark);
@@ -82,17 +83,21 @@ class KeyMemory {
   // drop()
   //
   // Denials of this key are not believed any more. By its mark, as other nodes tell it.
-  void drop(std::string_view name) { drop(mark_of(name)); }
-  void drop(std::uint64_t mark);
+  void drop(KeyMark mark);
   void drop_all();
   // No denial is believed while nobody would say that it is void. When it can be heard again, all are forgotten.
   void believe(bool is_heard);
   // The same for every node, if their secrets are.
-  std::uint64_t mark_of(std::string_view name) const;
+  KeyMark mark_of(std::string_view name) const;
+  // Brings what is known into the cache. Inlined by force: a function that only prefetches may be dropped.
+  [[gnu::always_inline]] void prefetch(KeyMark mark) const {
+    const Set& set = sets_[set_of(mark)];
+    __builtin_prefetch(&set, 1, 3);
+    __builtin_prefetch(reinterpret_cast<const char*>(&set) + 64, 1, 3);
+  }
 
  private:
   struct Entry {
-    std::uint64_t mark = 0;  // 0: none
     std::uint32_t limit = 0;
     bool is_seeded = false;
     bool may_owe = false;
@@ -102,20 +107,23 @@ class KeyMemory {
   };
   static constexpr std::size_t kWays = 4;
   static constexpr std::size_t kLocks = 256;
-  using Set = std::array<Entry, kWays>;
+  struct Set {
+    std::array<KeyMark, kWays> marks{};  // 0: none
+    std::array<Entry, kWays> entries{};
+  };
 
   static std::uint32_t print_of(const Limit& limit);
-  std::size_t set_of(std::uint64_t mark) const { return mark % sets_.size(); }
+  std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }
   std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
-  static Entry* find(Set& set, std::uint64_t mark);
-  static Entry& make_room(Set& set);
+  static Entry* find(Set& set, KeyMark mark);
+  static Entry& make_room(Set& set, KeyMark mark);
 
   const table::SipKey secret_;
   std::atomic<bool> is_believed_{true};
   std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
   mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets, and one of the next
   std::array<std::uint64_t, kLocks> dropped_{};   // of voids_, when one was last dropped there
-  std::vector<Set> sets_;
+  std::vector<Set> sets_;                         // a power of two
 };
 
 }  // namespace weir

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -16,6 +17,14 @@
 #include "weir/verdict.h"
 
 namespace weir {
+
+// What stands for a key's name (key_memory.h). Not 0.
+enum class KeyMark : std::uint64_t {};
+
+struct KnownKey {
+  std::string_view name;
+  KeyMark mark;
+};
 
 class KeyName {
  public:

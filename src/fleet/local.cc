@@ -54,16 +54,15 @@ class Local::Shares {
 
 // What was spent everywhere, as far as this node has heard, is spent here in proportion; and what it let through itself
 // in an earlier absence and has not paid back yet, which Redis could not know of.
-void Local::begin_key(std::string_view name, const Charge& whole, const Limit& part, Micros now) {
-  memory_.seed(name, *whole.limit, [&](const Said& said) {
-    const std::int64_t time = here_->clock().now().count();
-    const std::int64_t said_left = said.reset_at <= now ? part.capacity : part_of(said.remaining, seat());
-    const std::int64_t owed = said.may_owe ? owed_.cost_of(name, now) : 0;
+void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now) {
+  memory_.seed(key.mark, *whole.limit, [&](const Said& said) {
+    const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
+    const std::int64_t owed = said.may_owe ? owed_.cost_of(key.name, now.steady) : 0;
     const std::int64_t left = std::max<std::int64_t>(0, said_left - owed);
-    static_cast<void>(here_->reset(whole.key, time));
+    static_cast<void>(here_->reset(whole.key, now.here));
     if (left >= part.capacity) return;
     const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
-    static_cast<void>(here_->overdraw({&spent, 1}, time));
+    static_cast<void>(here_->overdraw({&spent, 1}, now.here));
   });
 }
 
@@ -90,24 +89,24 @@ Result<const Limit*> Local::share(const Limit& limit, Fallback fallback) const {
 }
 
 // As the one who asked knows the limit; and what is owed for it.
-void Local::book(const Charge& charge, std::string_view name, const Limit& part, Decision& decision, std::int64_t cost,
+void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
                  Micros now) {
   decision.made = made_by(charge.fallback);
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency) return;
-  owed_.add(name, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
+  owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
 }
 
-Result<Decision> Local::check(const Charge& charge, Micros now) {
+Result<Decision> Local::check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now) {
   if (charge.fallback == Fallback::closed && charge.cost > 0) return closed(*charge.limit);
   const auto part = share(*charge.limit, charge.fallback);
   if (!part) return fail(part.error());
-  const KeyName name(charge);
-  if (charge.fallback == Fallback::local) begin_key(name, charge, **part, now);
   Charge own = charge;
   own.limit = *part;
-  auto decision = here_->check(own, here_->clock().now().count());
-  if (decision) book(charge, name, **part, *decision, decision->allowed ? charge.cost : 0, now);
+  const std::int64_t time = here_->clock().now().count();
+  if (charge.fallback == Fallback::local) begin_key(key, charge, **part, {now, time});
+  auto decision = here_->check(place, own, time);
+  if (decision) book(charge, key, **part, *decision, decision->allowed ? charge.cost : 0, now);
   return decision;
 }
 
@@ -145,12 +144,14 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
   const bool is_closed = std::ranges::any_of(charges, [&](const Charge& charge) {
     return charge.fallback == Fallback::closed && charge.cost > 0 && (takes(what) || what == What::acquire);
   });
+  const std::int64_t time = here_->clock().now().count();
   Shares shares;
   if (auto added = shares.add(charges, seat()); !added) return fail(std::move(added.error()));
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (charge.fallback != Fallback::local || charge.limit->algorithm == Algorithm::concurrency) continue;
-    begin_key(KeyName(charge), charge, *shares.charges()[i].limit, now);
+    const KeyName name(charge);
+    begin_key({name, memory_.mark_of(name)}, charge, *shares.charges()[i].limit, {now, time});
   }
   Result<Verdict> verdict = Verdict{.allowed = true};
   if (is_closed) {
@@ -172,7 +173,8 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const std::int64_t reserved = what == What::commit ? verdict->reserved[i] : 0;  // which is owed already
     const std::int64_t cost = is_charged ? charges[i].cost - reserved : 0;
-    book(charges[i], KeyName(charges[i]), *shares.charges()[i].limit, verdict->decisions[i], cost, now);
+    const KeyName name(charges[i]);
+    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i], cost, now);
   }
   return verdict;
 }

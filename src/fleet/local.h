@@ -34,8 +34,9 @@ class Local {
     return {static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(seat >> 32)};
   }
 
-  // A charge to one limit, which most are.
-  Result<Decision> check(const Charge& charge, Micros now);
+  // A charge to one limit, which most are. Its place comes into the cache while others are looked at.
+  table::Name find(const Charge& charge) const { return here_->find(charge); }
+  Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now);
   // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                          Micros now);
@@ -45,9 +46,14 @@ class Local {
  private:
   class Shares;
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
-  void begin_key(std::string_view name, const Charge& whole, const Limit& part, Micros now);
+  // By both clocks: the monotonic one and the store's.
+  struct Now {
+    Micros steady;
+    std::int64_t here;
+  };
+  void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now);
   Result<const Limit*> share(const Limit& limit, Fallback fallback) const;
-  void book(const Charge& charge, std::string_view name, const Limit& part, Decision& decision, std::int64_t cost,
+  void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
             Micros now);
 
   KeyMemory& memory_;

@@ -32,7 +32,7 @@ class LocalTest : public ::testing::Test {
     return count;
   }
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
-    memory_.note(name, limit, cost, decision, memory_.ask(now), now);
+    memory_.note(memory_.mark_of(name), limit, cost, decision, memory_.ask(now), now);
   }
   static std::string name_of(const Charge& one) { return std::string(std::string_view(KeyName(one))); }
 

@@ -2,52 +2,116 @@
 #include "fleet/owed.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weir {
 namespace {
 
+// Threads' memories lie some pages apart.
 std::size_t own_desk(std::size_t desks) {
-  static std::atomic<std::size_t> threads{0};
-  static thread_local const std::size_t number = threads.fetch_add(1);
-  return number % desks;
+  static thread_local const char own = 0;
+  return (reinterpret_cast<std::uintptr_t>(&own) >> 12) % desks;
 }
 
 }  // namespace
 
-void Owed::add(std::string_view name, const Limit& limit, std::int64_t cost, Micros until, Spent spent) {
+// Later costs of a key are written to its line, if that is easily found.
+bool Owed::List::add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spent spent, const Limit& limit) {
+  const std::size_t place = recent[static_cast<std::uint64_t>(mark) % kRecent];
+  if (place >= lines.size() || lines[place].mark != mark || !(limits[lines[place].limit] == limit)) return false;
+  Line& line = lines[place];
+  line.cost += cost;
+  line.until = std::max(line.until, until);
+  if (spent.at >= line.spent.at) line.spent = spent;
+  return true;
+}
+
+void Owed::List::clear() {
+  lines.clear();
+  limits.clear();
+  names.clear();
+}
+
+void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent) {
   Desk& desk = desks_[own_desk(kDesks)];
-  List full;
+  bool is_full = false, is_too_much = false;
   {
     const std::lock_guard lock(desk.mutex);
     List& list = desk.list;
+    if (list.add_to_known(key.mark, cost, until, spent, limit)) return;
     if (list.limits.empty() || !(list.limits.back() == limit)) list.limits.push_back(limit);
-    list.names.append(name);
-    list.lines.push_back({.name_size = static_cast<std::uint32_t>(name.size()),
+    list.names.append(key.name);
+    list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size());
+    list.lines.push_back({.mark = key.mark,
+                          .name_size = static_cast<std::uint32_t>(key.name.size()),
                           .limit = static_cast<std::uint32_t>(list.limits.size() - 1),
                           .cost = cost,
                           .until = until,
                           .spent = spent});
-    lines_.fetch_add(1);
-    if (list.lines.size() >= kLinesMax) full = std::exchange(list, {});
+    if (!has_lines_.load()) has_lines_.store(true);
+    is_full = list.lines.size() >= kLinesMax;
+    if (is_full) is_too_much = !put_aside(list);
   }
-  if (full.lines.empty()) return;
-  const std::lock_guard lock(mutex_);
-  enter(full);
+  if (is_too_much) {
+    tidy();
+  } else if (is_full && on_full_) {
+    on_full_();
+  }
 }
 
-// The book's lock is held.
+// The desk's lock is held. False: there are enough already.
+bool Owed::put_aside(List& list) {
+  List full;
+  swap_for_empty(full);
+  std::swap(full, list);
+  const std::lock_guard lock(lists_mutex_);
+  full_.push_back(std::move(full));
+  return full_.size() < kFullMax;
+}
+
+// One that has been used has its memory already.
+void Owed::swap_for_empty(List& list) {
+  const std::lock_guard lock(lists_mutex_);
+  if (spare_.empty()) return;
+  list = std::move(spare_.back());
+  spare_.pop_back();
+}
+
+void Owed::tidy() {
+  const std::lock_guard lock(mutex_);
+  enter_all();
+}
+
+// The book's lock is held. What is written from here on says so again.
 void Owed::enter_all() {
-  if (lines_.load() == 0) return;
+  keys_.fetch_add(1);  // nobody finds all empty meanwhile
+  if (!has_lines_.exchange(false)) {
+    keys_.store(book_.size());
+    return;
+  }
+  std::vector<List> lists;
   for (Desk& desk : desks_) {
     List list;
+    swap_for_empty(list);
     {
       const std::lock_guard lock(desk.mutex);
-      if (desk.list.lines.empty()) continue;
-      list = std::exchange(desk.list, {});
+      std::swap(list, desk.list);
     }
-    enter(list);
+    lists.push_back(std::move(list));
   }
+  {  // after the desks: what was being put aside is there now
+    const std::lock_guard lock(lists_mutex_);
+    std::ranges::move(full_, std::back_inserter(lists));
+    full_.clear();
+  }
+  for (List& list : lists) {
+    enter(list);
+    list.clear();
+    const std::lock_guard lock(lists_mutex_);
+    if (list.lines.capacity() > 0 && spare_.size() < kFullMax) spare_.push_back(std::move(list));
+  }
+  keys_.store(book_.size());
 }
 
 void Owed::enter(const List& list) {
@@ -56,8 +120,6 @@ void Owed::enter(const List& list) {
     enter(names.substr(0, line.name_size), line, list.limits[line.limit]);
     names.remove_prefix(line.name_size);
   }
-  keys_.store(book_.size());
-  lines_.fetch_sub(list.lines.size());
 }
 
 void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {

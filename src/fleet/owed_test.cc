@@ -11,12 +11,19 @@
 namespace weir {
 namespace {
 
+// A key with a mark of its own, until the next.
+KnownKey key(const std::string& name) {
+  static thread_local std::string kept;
+  kept = name;
+  return {kept, KeyMark{std::hash<std::string>{}(name)}};
+}
+
 TEST(Owed, AddsUpByKeyAndGivesAllBackOnce) {
   const Limit limit = compile("5/minute").value();
   Owed owed(10);
-  owed.add("a", limit, 2, Micros{5});
-  owed.add("a", limit, 1, Micros{9});
-  owed.add("b", limit, 1, Micros{5});
+  owed.add(key("a"), limit, 2, Micros{5});
+  owed.add(key("a"), limit, 1, Micros{9});
+  owed.add(key("b"), limit, 1, Micros{5});
   EXPECT_EQ(owed.size(), 2u);
   EXPECT_EQ(owed.cost_of("a", Micros{8}), 3);
   EXPECT_EQ(owed.cost_of("a", Micros{9}), 0);
@@ -36,16 +43,16 @@ TEST(Owed, IsNoMoreThanIsStillSpent) {
   const Limit limit = compile("5/minute").value();
   const auto owes = [](Owed& owed) { return owed.cost_of("a", Micros{0}); };
   Owed owed(10);
-  for (int i = 0; i < 9; ++i) owed.add("a", limit, 1, Micros{5}, {.most = 3});
+  for (int i = 0; i < 9; ++i) owed.add(key("a"), limit, 1, Micros{5}, {.most = 3});
   EXPECT_EQ(owes(owed), 3) << "the others have been recovered from";
-  owed.add("a", limit, -2, Micros{5});
+  owed.add(key("a"), limit, -2, Micros{5});
   EXPECT_EQ(owes(owed), 1);
-  owed.add("a", limit, -2, Micros{5});
+  owed.add(key("a"), limit, -2, Micros{5});
   EXPECT_EQ(owes(owed), 0);
-  owed.add("b", limit, -2, Micros{5});
+  owed.add(key("b"), limit, -2, Micros{5});
   EXPECT_EQ(owed.cost_of("b", Micros{0}), 0) << "nobody is owed to";
   EXPECT_EQ(owed.lost(), 0u);
-  owed.add("a", limit, 4, Micros{5});
+  owed.add(key("a"), limit, 4, Micros{5});
   owed.forget("a");
   owed.forget("a");
   EXPECT_EQ(owes(owed), 0);
@@ -56,13 +63,13 @@ TEST(Owed, BelievesTheLatest) {
   const Limit limit = compile("100/minute").value();
   Owed owed(10);
   std::thread([&] {
-    for (int i = 1; i < 10; i += 2) owed.add("a", limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
+    for (int i = 1; i < 10; i += 2) owed.add(key("a"), limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
   }).join();
-  for (int i = 2; i <= 10; i += 2) owed.add("a", limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
+  for (int i = 2; i <= 10; i += 2) owed.add(key("a"), limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
   EXPECT_EQ(owed.cost_of("a", Micros{11}), 10);
-  owed.add("a", limit, 1, Micros{50}, {.most = 2, .at = Micros{20}});
+  owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{20}});
   EXPECT_EQ(owed.cost_of("a", Micros{11}), 2);
-  owed.add("a", limit, 3, Micros{50});
+  owed.add(key("a"), limit, 3, Micros{50});
   EXPECT_EQ(owed.cost_of("a", Micros{11}), 2) << "what could not be paid has been recovered from since";
 }
 
@@ -72,7 +79,7 @@ TEST(Owed, LosesNothingAmongManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
-      for (int k = 0; k < 20'000; ++k) owed.add("k" + std::to_string(k % (100 + i)), limit, 1, Micros{50});
+      for (int k = 0; k < 20'000; ++k) owed.add(key("k" + std::to_string(k % (100 + i))), limit, 1, Micros{50});
     });
   }
   std::int64_t sum = 0;
@@ -89,9 +96,9 @@ TEST(Owed, LosesNothingAmongManyThreads) {
 TEST(Owed, CountsWhatItHasNoRoomFor) {
   const Limit limit = compile("5/minute").value();
   Owed owed(1);
-  owed.add("a", limit, 1, Micros{5});
-  owed.add("b", limit, 4, Micros{5});
-  owed.add("a", limit, 1, Micros{5});
+  owed.add(key("a"), limit, 1, Micros{5});
+  owed.add(key("b"), limit, 4, Micros{5});
+  owed.add(key("a"), limit, 1, Micros{5});
   EXPECT_EQ(owed.lost(), 4u);
 }
 

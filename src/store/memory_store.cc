@@ -116,8 +116,17 @@ Result<std::unique_ptr<MemoryStore>> MemoryStore::open(StoreOptions options, std
 }
 
 Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
-  Debit debit{
-      .name = table_->key_name(charge.limit->algorithm, charge.key), .limit = charge.limit, .cost = charge.cost};
+  return check(table_->key_name(charge.limit->algorithm, charge.key), charge, now);
+}
+
+table::Name MemoryStore::find(const Charge& charge) const {
+  const table::Name place = table_->key_name(charge.limit->algorithm, charge.key);
+  table_->prefetch(place);
+  return place;
+}
+
+Result<Decision> MemoryStore::check(const table::Name& place, const Charge& charge, std::int64_t now) {
+  Debit debit{.name = place, .limit = charge.limit, .cost = charge.cost};
   if (table_->charge_fast(debit, now)) return debit.decision;
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;

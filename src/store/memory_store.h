@@ -55,6 +55,9 @@ class MemoryStore {
   // are decided at once, so that a hot key costs one change for all.
   Result<Decision> check(const Charge& charge, std::int64_t now);
   void check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers);
+  // The same of one in two steps: its place, which comes into the cache meanwhile, and the decision.
+  table::Name find(const Charge& charge) const;
+  Result<Decision> check(const table::Name& place, const Charge& charge, std::int64_t now);
 
   // charge()
   //
