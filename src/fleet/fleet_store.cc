@@ -188,12 +188,12 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
 
 // What is looked at comes into the cache while the clocks are read.
 Result<Decision> FleetStore::check_here(const Charge& charge) {
-  const KeyName name(charge);
-  const KnownKey key{name, memory_.mark_of(name)};
-  memory_.prefetch(key.mark);
   const table::Name place = local_.find(charge);
+  const KeyMark mark = KeyMemory::mark_of(place);
+  memory_.prefetch(mark);
+  const KeyName name(charge);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  return local_.check(charge, place, key, redis::steady_now());
+  return local_.check(charge, place, {name, mark}, redis::steady_now());
 }
 
 // The same, of one charge.

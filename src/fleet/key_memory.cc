@@ -5,9 +5,13 @@
 #include <bit>
 
 #include "algorithm/calendar.h"
+#include "store/redis_key.h"
+#include "table/table.h"
 
 namespace weir {
 namespace {
+
+constexpr std::uint64_t kNoAlgorithm = 0xff;  // of a name that is none
 
 // A denial that ends this soon is not worth a place.
 constexpr Micros kDenialMin{1'000};
@@ -15,11 +19,18 @@ constexpr Micros kDenialMin{1'000};
 }  // namespace
 
 KeyMemory::KeyMemory(std::size_t keys, table::SipKey secret)
-    : secret_(secret), sets_(std::bit_ceil((keys + kWays - 1) / kWays)) {}
+    : secret_{secret.k0, secret.k1}, sets_(std::bit_ceil((keys + kWays - 1) / kWays)) {}
+
+void KeyMemory::share_secret(table::SipKey secret) {
+  secret_[0].store(secret.k0, std::memory_order_relaxed);
+  secret_[1].store(secret.k1, std::memory_order_relaxed);
+}
 
 KeyMark KeyMemory::mark_of(std::string_view name) const {
-  const std::uint64_t mark = table::siphash<1, 3>(secret_, name).low;
-  return KeyMark{mark == 0 ? 1 : mark};
+  const table::SipKey secret{secret_[0].load(std::memory_order_relaxed), secret_[1].load(std::memory_order_relaxed)};
+  const std::optional<Algorithm> algorithm = name.empty() ? std::nullopt : algorithm_of(name.front());
+  if (!algorithm) return mark_of(table::Table::hashed(secret, kNoAlgorithm, name));
+  return mark_of(table::Table::hashed(secret, static_cast<std::uint64_t>(*algorithm), name.substr(1)));
 }
 
 // Of what a decision depends on; two limits with one print are told apart by Redis at the next question.
@@ -73,8 +84,8 @@ std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::
                   .reset_after = is_full ? Micros{0} : entry->reset_at - now};
 }
 
-void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
-                     const Asked& asked, Micros now, bool owes) {
+void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
+                     Micros now, bool owes) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark);

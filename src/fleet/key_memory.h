@@ -7,7 +7,7 @@
 //
 // Kept are denials of one permit, which stay true until their wait is over unless permits are given back, the key is
 // reset or its limit changed: drop() is for those. Bounded: sets of four, where the one goes that matters least long.
-// Names are what keys are called in Redis; 64 bits of a hash under a secret stand for them, so that nobody can choose
+// Names are those of key_name.h; 64 bits of a hash under a secret stand for them, so that nobody can choose
 // two that are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds. Tested by
 // key_memory_test.cc.
 #pragma once
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "fleet/key_name.h"
+#include "table/finder.h"
 #include "table/siphash.h"
 #include "weir/verdict.h"
 
@@ -87,8 +88,11 @@ class KeyMemory {
   void drop_all();
   // No denial is believed while nobody would say that it is void. When it can be heard again, all are forgotten.
   void believe(bool is_heard);
-  // The same for every node, if their secrets are.
+  // Takes the secret of a table, where keys have the same hashes: then those who have looked for a key there have its
+  // mark. Before anything is known.
+  void share_secret(table::SipKey secret);
   KeyMark mark_of(std::string_view name) const;
+  static KeyMark mark_of(const table::Name& name) { return KeyMark{name.place == 0 ? 1 : name.place}; }
   // Brings what is known into the cache. Inlined by force: a function that only prefetches may be dropped.
   [[gnu::always_inline]] void prefetch(KeyMark mark) const {
     const Set& set = sets_[set_of(mark)];
@@ -118,7 +122,7 @@ class KeyMemory {
   static Entry* find(Set& set, KeyMark mark);
   static Entry& make_room(Set& set, KeyMark mark);
 
-  const table::SipKey secret_;
+  std::array<std::atomic<std::uint64_t>, 2> secret_;
   std::atomic<bool> is_believed_{true};
   std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
   mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets, and one of the next

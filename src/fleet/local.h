@@ -26,7 +26,10 @@ class Local {
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
-  void use(MemoryStore& here) { here_ = &here; }
+  void use(MemoryStore& here) {
+    here_ = &here;
+    memory_.share_secret(here.secret());
+  }
 
   void sit(Seat seat) { seat_.store(std::uint64_t{seat.nodes} << 32 | seat.rank, std::memory_order_relaxed); }
   Seat seat() const {

@@ -80,7 +80,7 @@ class Owed {
   struct List {
     std::vector<Line> lines;
     std::vector<Limit> limits;
-    std::string names;  // of all lines, one behind the other
+    std::string names;                            // of all lines, one behind the other
     std::array<std::uint16_t, kRecent> recent{};  // by its mark, where a key may stand: most that come have come before
 
     bool add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spent spent, const Limit& limit);
@@ -108,7 +108,7 @@ class Owed {
   std::vector<List> full_, spare_;
   std::atomic<bool> has_lines_{false};  // may have
   std::atomic<std::size_t> keys_{0};    // in the book
-  std::mutex mutex_;                             // guards what follows
+  std::mutex mutex_;                    // guards what follows
   std::uint64_t lost_ = 0;
   std::unordered_map<std::string, Debt, Hash, std::equal_to<>> book_;
 };

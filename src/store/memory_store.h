@@ -57,6 +57,7 @@ class MemoryStore {
   void check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers);
   // The same of one in two steps: its place, which comes into the cache meanwhile, and the decision.
   table::Name find(const Charge& charge) const;
+  table::SipKey secret() const { return table_->secret(); }  // of places
   Result<Decision> check(const table::Name& place, const Charge& charge, std::int64_t now);
 
   // charge()

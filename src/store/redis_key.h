@@ -104,6 +104,13 @@ inline std::optional<Error> refuse_prefix(std::string_view prefix) {
                "the prefix of keys in Redis has 1 to " + std::to_string(kPrefixMax) + " bytes, and no braces"};
 }
 
+constexpr std::optional<Algorithm> algorithm_of(char mark) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (redis_mark(algorithm) == mark) return algorithm;
+  }
+  return std::nullopt;
+}
+
 // Of the state that a charge with a limit is counted in.
 inline std::string redis_name(std::string_view prefix, const Charge& charge) {
   std::string name;

@@ -44,6 +44,11 @@ class Table {
   Name key_name(Algorithm algorithm, std::string_view key) const {
     return hashed(static_cast<std::uint64_t>(algorithm), key);
   }
+  // The same under the secret of any table.
+  static Name hashed(SipKey secret, std::uint64_t tweak, std::string_view key) {
+    return named(siphash13({secret.k0, secret.k1 ^ tweak}, key));
+  }
+  SipKey secret() const { return hash_key_; }
   // Of several keys at once; the tweak of each is its algorithm.
   void hash_keys(std::span<const SipInput> keys, Hash128* hashes) const { siphash13_many(hash_key_, keys, hashes); }
   static Name named(const Hash128& hash) { return {hash.low, hash.high & kNameMask}; }
@@ -105,9 +110,7 @@ class Table {
   Unit* look(const Name& name) const;
   bool propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const;
   bool charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t now);
-  Name hashed(std::uint64_t tweak, std::string_view key) const {
-    return named(siphash13({hash_key_.k0, hash_key_.k1 ^ tweak}, key));
-  }
+  Name hashed(std::uint64_t tweak, std::string_view key) const { return hashed(hash_key_, tweak, key); }
   Page& page(const Name& name) const { return region_.page(region_.page_of(name.place, name.name)); }
 
   Mapping mapping_;
