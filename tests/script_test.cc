@@ -53,6 +53,7 @@ class Script : public ::testing::Test {
     if (!read) return fail(read.error());
     played.is_late = *read == ScriptCall::Read::late;
     played.ruling = request.ruling;
+    if (played.ruling == Ruling::no_state) return fail(ErrorCode::unavailable, "no state of this version");
     return played;
   }
   Result<Played> charge(std::vector<Charge> charges, std::int64_t now = kNow) {
@@ -140,6 +141,43 @@ TEST_F(Script, RefusesAForeignValue) {
   }
   value('c') = "hello";
   EXPECT_FALSE(ask(What::acquire, {{"k", &holds_, 1}}, kNow, "a"));
+}
+
+// Nor are those who are asked for with it charged in vain.
+TEST_F(Script, RefusesAForeignValueAlone) {
+  value('t') = std::string(42, 'x');
+  const std::vector<Charge> charges{{"a", &bucket_, 1}, {"k", &bucket_, 1}, {"b", &bucket_, 1}};
+  std::vector<Decision> decisions(3);
+  std::vector<ScriptRequest> requests(3);
+  ScriptCall call("");
+  for (std::size_t i = 0; i < 3; ++i) {
+    requests[i] = {.charges = std::span(charges).subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)};
+    ASSERT_TRUE(call.add(requests[i]));
+  }
+  ASSERT_TRUE(redis_.call(database_, kNow, call, 0, 0));
+  EXPECT_EQ(requests[0].ruling, Ruling::allowed);
+  EXPECT_EQ(requests[1].ruling, Ruling::no_state);
+  EXPECT_EQ(requests[2].ruling, Ruling::allowed);
+  EXPECT_EQ(decide({"a", &bucket_, 0}).remaining, decisions[0].remaining);
+}
+
+// The number of an id is a byte.
+TEST_F(Script, TakesNoMoreIdsThanItCanName) {
+  const Charge one{"k", &holds_, 1};
+  std::vector<std::string> ids;
+  for (int i = 0; i < 300; ++i) ids.push_back(std::to_string(i));
+  std::vector<Decision> decisions(300);
+  std::vector<ScriptRequest> requests(300);
+  ScriptCall call("");
+  std::size_t added = 0;
+  for (; added < 300; ++added) {
+    requests[added] = {.what = What::acquire,
+                       .charges = {&one, 1},
+                       .id = ids[added],
+                       .decisions = std::span(decisions).subspan(added, 1)};
+    if (!call.add(requests[added])) break;
+  }
+  EXPECT_EQ(added, kScriptKeysMax);
 }
 
 // The name of a key says its algorithm, and so does its state: another's is not misread.

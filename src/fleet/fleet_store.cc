@@ -161,7 +161,7 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
 
 void FleetStore::note(const Charge& charge, KeyMark mark, const Decision& decision, const KeyMemory::Asked& asked,
                       Micros now) {
-  memory_.note(mark, *charge.limit, charge.cost, decision, asked, now, !owed_.is_empty());
+  memory_.note(mark, *charge.limit, charge.cost, decision, asked, now);
 }
 
 // Of one question that came back.

@@ -53,7 +53,7 @@ KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark) {
 KeyMemory::Entry& KeyMemory::make_room(Set& set, KeyMark mark) {
   const auto place = std::ranges::min_element(set.entries, {}, &Entry::reset_at);
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
-  *place = {.may_owe = true};
+  *place = {};
   return *place;
 }
 
@@ -85,12 +85,11 @@ std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::
 }
 
 void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
-                     Micros now, bool owes) {
+                     Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark);
   if (entry == nullptr) entry = &make_room(sets_[set], mark);
-  entry->may_owe = entry->may_owe && owes;
   const std::uint32_t print = print_of(limit);
   const bool is_same = entry->limit == print;
   entry->limit = print;

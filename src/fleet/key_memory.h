@@ -8,7 +8,8 @@
 // Kept are denials of one permit, which stay true until their wait is over unless permits are given back, the key is
 // reset or its limit changed: drop() is for those. Bounded: sets of four, where the one goes that matters least long.
 // Names are those of key_name.h; 64 bits of a hash under a secret stand for them, so that nobody can choose
-// two that are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds. Tested by
+// two that are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds, or as long
+// as begin() of seed() takes. Tested by
 // key_memory_test.cc.
 #pragma once
 
@@ -32,8 +33,7 @@ namespace weir {
 // What is known of a key.
 struct Said {
   std::int64_t remaining = 0;
-  Micros reset_at{0};    // from when on it is full, if nobody has spent since
-  bool may_owe = false;  // this node may have let something through that Redis has not heard of
+  Micros reset_at{0};  // from when on it is full, if nobody has spent since
 };
 
 class KeyMemory {
@@ -62,10 +62,9 @@ class KeyMemory {
 
   // note()
   //
-  // What a strict decision said. Another node may have heard more, or less, since. `owes`: this node has debts, of some
-  // keys.
+  // What a strict decision said. Another node may have heard more, or less, since.
   void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
-            Micros now, bool owes = true);
+            Micros now);
 
   // seed()
   //
@@ -78,7 +77,7 @@ class KeyMemory {
     Entry* const entry = find(sets_[set], mark);
     if (entry == nullptr || entry->is_seeded || entry->limit != print_of(limit)) return;
     entry->is_seeded = true;
-    begin(Said{entry->remaining, entry->reset_at, std::exchange(entry->may_owe, true)});
+    begin(Said{entry->remaining, entry->reset_at});
   }
 
   // drop()
@@ -104,7 +103,6 @@ class KeyMemory {
   struct Entry {
     std::uint32_t limit = 0;
     bool is_seeded = false;
-    bool may_owe = false;
     std::int64_t remaining = 0;
     Micros reset_at{0};
     Micros denied_until{0};

@@ -342,6 +342,9 @@ void Lane::read(Call& call, const redis::Reply& reply) {
   for (Ask* const ask : std::exchange(call.asks, {})) {
     if (is_late) {
       retry(*ask);
+    } else if (ask->request.ruling == ScriptRequest::Ruling::no_state) {
+      ask->error = "what lies at this key is no state of this version; delete it";
+      finish(*ask, Ask::State::refused);
     } else {
       ask->decided_us = call.script.now_us();
       finish(*ask, Ask::State::answered);

@@ -1,8 +1,11 @@
 // Questions turned to the memory of this process. See local.h.
 #include "fleet/local.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "algorithm/binding.h"
@@ -13,6 +16,14 @@ namespace weir {
 namespace {
 
 using What = ScriptRequest::What;
+
+std::atomic<std::uint64_t> forks{0};  // of this process's forebears, and it
+
+std::uint64_t count_forks() {
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static_cast<void>(watched);
+  return forks.load();
+}
 
 // After so long it is worth asking again.
 constexpr Micros kClosedRetry{1'000'000};
@@ -32,6 +43,11 @@ Decision closed(const Limit& limit) {
 }
 
 }  // namespace
+
+Local::Local(KeyMemory& memory, Owed& owed) : memory_(memory), owed_(owed), forks_(count_forks()) {}
+
+// In a child locks may be held by threads that are not there, and nobody pays debts.
+bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
 // The limits that hold here instead of those that were asked for.
 class Local::Shares {
@@ -55,10 +71,10 @@ class Local::Shares {
 // What was spent everywhere, as far as this node has heard, is spent here in proportion; and what it let through itself
 // in an earlier absence and has not paid back yet, which Redis could not know of.
 void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now) {
+  if (is_child()) return;
   memory_.seed(key.mark, *whole.limit, [&](const Said& said) {
     const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
-    const std::int64_t owed = said.may_owe ? owed_.cost_of(key.name, now.steady) : 0;
-    const std::int64_t left = std::max<std::int64_t>(0, said_left - owed);
+    const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, now.steady));
     static_cast<void>(here_->reset(whole.key, now.here));
     if (left >= part.capacity) return;
     const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
@@ -93,7 +109,7 @@ void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, D
                  Micros now) {
   decision.made = made_by(charge.fallback);
   decision.limit = charge.limit->capacity;
-  if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency) return;
+  if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
   owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
 }
 

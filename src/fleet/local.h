@@ -22,7 +22,7 @@ namespace weir {
 
 class Local {
  public:
-  Local(KeyMemory& memory, Owed& owed) : memory_(memory), owed_(owed) {}
+  Local(KeyMemory& memory, Owed& owed);
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
@@ -55,12 +55,14 @@ class Local {
     std::int64_t here;
   };
   void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now);
+  bool is_child() const;
   Result<const Limit*> share(const Limit& limit, Fallback fallback) const;
   void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
             Micros now);
 
   KeyMemory& memory_;
   Owed& owed_;
+  const std::uint64_t forks_;  // when it was made
   MemoryStore* here_ = nullptr;
   std::atomic<std::uint64_t> seat_{std::uint64_t{1} << 32};
 };

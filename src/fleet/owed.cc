@@ -16,11 +16,13 @@ std::size_t own_desk(std::size_t desks) {
 
 }  // namespace
 
-// Later costs of a key are written to its line, if that is easily found.
+// Later costs of a key are written to its line, if that is easily found; not what is given back, which is no more than
+// there was at its time.
 bool Owed::List::add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spent spent, const Limit& limit) {
   const std::size_t place = recent[static_cast<std::uint64_t>(mark) % kRecent];
-  if (place >= lines.size() || lines[place].mark != mark || !(limits[lines[place].limit] == limit)) return false;
+  if (cost <= 0 || place >= lines.size() || lines[place].mark != mark) return false;
   Line& line = lines[place];
+  if (line.cost <= 0 || !(limits[line.limit] == limit)) return false;
   line.cost += cost;
   line.until = std::max(line.until, until);
   if (spent.at >= line.spent.at) line.spent = spent;
@@ -41,14 +43,14 @@ void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micro
     List& list = desk.list;
     if (list.add_to_known(key.mark, cost, until, spent, limit)) return;
     if (list.limits.empty() || !(list.limits.back() == limit)) list.limits.push_back(limit);
-    list.names.append(key.name);
-    list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size());
     list.lines.push_back({.mark = key.mark,
-                          .name_size = static_cast<std::uint32_t>(key.name.size()),
                           .limit = static_cast<std::uint32_t>(list.limits.size() - 1),
                           .cost = cost,
                           .until = until,
                           .spent = spent});
+    list.names.append(key.name);  // without memory a line has no name, and is lost
+    list.lines.back().name_size = static_cast<std::uint32_t>(key.name.size());
+    list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size() - 1);
     if (!has_lines_.load()) has_lines_.store(true);
     is_full = list.lines.size() >= kLinesMax;
     if (is_full) is_too_much = !put_aside(list);
@@ -62,54 +64,70 @@ void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micro
 
 // The desk's lock is held. False: there are enough already.
 bool Owed::put_aside(List& list) {
-  List full;
-  swap_for_empty(full);
-  std::swap(full, list);
   const std::lock_guard lock(lists_mutex_);
-  full_.push_back(std::move(full));
+  std::swap(full_.emplace_back(), list);
+  swap_for_empty(list);
   return full_.size() < kFullMax;
 }
 
-// One that has been used has its memory already.
+// One that has been used has its memory already. The lock of lists is held.
 void Owed::swap_for_empty(List& list) {
-  const std::lock_guard lock(lists_mutex_);
   if (spare_.empty()) return;
   list = std::move(spare_.back());
   spare_.pop_back();
 }
 
+// One list at a time: others want the book, too.
 void Owed::tidy() {
-  const std::lock_guard lock(mutex_);
-  enter_all();
+  while (true) {
+    const std::lock_guard lock(mutex_);
+    List list;
+    {
+      const std::lock_guard lists(lists_mutex_);
+      if (full_.empty()) return;
+      list = std::move(full_.front());
+      full_.erase(full_.begin());
+    }
+    enter(list);
+    keys_.store(book_.size());
+    use_again(list);
+  }
+}
+
+void Owed::use_again(List& list) {
+  list.clear();
+  const std::lock_guard lock(lists_mutex_);
+  if (list.lines.capacity() > 0 && spare_.size() < kFullMax) spare_.push_back(std::move(list));
 }
 
 // The book's lock is held. What is written from here on says so again.
 void Owed::enter_all() {
   keys_.fetch_add(1);  // nobody finds all empty meanwhile
-  if (!has_lines_.exchange(false)) {
-    keys_.store(book_.size());
-    return;
-  }
-  std::vector<List> lists;
-  for (Desk& desk : desks_) {
-    List list;
-    swap_for_empty(list);
-    {
-      const std::lock_guard lock(desk.mutex);
-      std::swap(list, desk.list);
+  if (has_lines_.exchange(false)) {
+    std::vector<List> lists(kDesks);
+    for (std::size_t i = 0; i < kDesks; ++i) {
+      {
+        const std::lock_guard lock(lists_mutex_);
+        swap_for_empty(lists[i]);
+      }
+      const std::lock_guard lock(desks_[i].mutex);
+      std::swap(lists[i], desks_[i].list);
     }
-    lists.push_back(std::move(list));
-  }
-  {  // after the desks: what was being put aside is there now
-    const std::lock_guard lock(lists_mutex_);
-    std::ranges::move(full_, std::back_inserter(lists));
-    full_.clear();
-  }
-  for (List& list : lists) {
-    enter(list);
-    list.clear();
-    const std::lock_guard lock(lists_mutex_);
-    if (list.lines.capacity() > 0 && spare_.size() < kFullMax) spare_.push_back(std::move(list));
+    std::vector<List> full;  // taken after the desks: what was being put aside is there now; but they are older
+    {
+      const std::lock_guard lock(lists_mutex_);
+      full.swap(full_);
+    }
+    for (std::vector<List>* const some : {&full, &lists}) {
+      for (List& list : *some) {
+        enter(list);
+        use_again(list);
+      }
+    }
+    for (const std::string& name : given_back_) {
+      if (const auto known = book_.find(name); known != book_.end() && known->second.cost == 0) book_.erase(known);
+    }
+    given_back_.clear();
   }
   keys_.store(book_.size());
 }
@@ -117,6 +135,7 @@ void Owed::enter_all() {
 void Owed::enter(const List& list) {
   std::string_view names = list.names;
   for (const Line& line : list.lines) {
+    if (line.name_size == 0) continue;
     enter(names.substr(0, line.name_size), line, list.limits[line.limit]);
     names.remove_prefix(line.name_size);
   }
@@ -125,11 +144,11 @@ void Owed::enter(const List& list) {
 void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   auto known = book_.find(name);
   if (known == book_.end()) {
-    if (line.cost <= 0) return;
     if (book_.size() >= keys_max_) {
-      lost_ += static_cast<std::uint64_t>(line.cost);
+      if (line.cost > 0) lost_ += static_cast<std::uint64_t>(line.cost);
       return;
     }
+    if (line.cost <= 0) given_back_.emplace_back(name);
     known = book_.try_emplace(std::string(name)).first;
     known->second.name = name;
   }

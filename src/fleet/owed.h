@@ -57,9 +57,9 @@ class Owed {
   std::vector<Debt> take(std::size_t most);
 
   std::size_t size();  // keys
-  // False if there may be any. Costs nothing.
+  // False if there may be any, but for those that were taken. Costs nothing.
   bool is_empty() const { return !has_lines_.load() && keys_.load() == 0; }
-  // Enters all lines.
+  // Enters full lists.
   void tidy();
   std::uint64_t lost();
 
@@ -67,7 +67,7 @@ class Owed {
   static constexpr std::size_t kDesks = 16;
   static constexpr std::size_t kLinesMax = 1'024;  // so that a list stays in the cache
   static constexpr std::size_t kRecent = 1'024;
-  static constexpr std::size_t kFullMax = 64;  // lists; whoever has one more enters them
+  static constexpr std::size_t kFullMax = 16;  // lists; whoever has one more enters them
 
   struct Line {
     KeyMark mark{};
@@ -97,6 +97,7 @@ class Owed {
 
   bool put_aside(List& list);
   void swap_for_empty(List& list);
+  void use_again(List& list);
   void enter_all();
   void enter(const List& list);
   void enter(std::string_view name, const Line& line, const Limit& limit);
@@ -110,6 +111,7 @@ class Owed {
   std::atomic<std::size_t> keys_{0};    // in the book
   std::mutex mutex_;                    // guards what follows
   std::uint64_t lost_ = 0;
+  std::vector<std::string> given_back_;  // names that were entered by a cost below 0: what it is of may come yet
   std::unordered_map<std::string, Debt, Hash, std::equal_to<>> book_;
 };
 

@@ -73,6 +73,27 @@ TEST(Owed, BelievesTheLatest) {
   EXPECT_EQ(owed.cost_of("a", Micros{11}), 2) << "what could not be paid has been recovered from since";
 }
 
+// What is given back counts, whoever is entered first, also if the list was full in between.
+TEST(Owed, KnowsWhatIsGivenBackInWhateverOrder) {
+  const Limit limit = compile("100/minute").value();
+  Owed owed(10'000);
+  const auto on_a_thread = [&](std::int64_t cost, Spent spent) {
+    std::thread([&] { owed.add(key("a"), limit, cost, Micros{50}, spent); }).join();
+  };
+  for (int i = 0; i < 8; ++i) {
+    owed.forget("a");
+    on_a_thread(10, {.most = 10, .at = Micros{1}});
+    owed.add(key("a"), limit, -8, Micros{50}, {.most = 2, .at = Micros{2}});
+    EXPECT_EQ(owed.cost_of("a", Micros{11}), 2);
+  }
+  owed.add(key("b"), limit, 10, Micros{50}, {.most = 10, .at = Micros{1}});
+  for (int i = 0; i < 1'500; ++i) owed.add(key("x" + std::to_string(i)), limit, 1, Micros{50});
+  owed.add(key("b"), limit, -8, Micros{50}, {.most = 2, .at = Micros{2}});
+  EXPECT_EQ(owed.cost_of("b", Micros{11}), 2);
+  for (const std::int64_t cost : {5, -10, 5}) owed.add(key("c"), limit, cost, Micros{50});
+  EXPECT_EQ(owed.cost_of("c", Micros{11}), 5) << "nobody gets more back than was owed";
+}
+
 TEST(Owed, LosesNothingAmongManyThreads) {
   const Limit limit = compile("100/minute").value();
   Owed owed(1'000);

@@ -21,7 +21,8 @@
 --   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
 -- Answer: {now, -1} if it is late. Else now, 0, and for each run and every time that was allowed remaining, reset_after
--- and of q delay; if not all were, of one more -1 - remaining, reset_after, retry_after (-1: never). Then for each
+-- and of q delay; if not all were, of one more -1 - remaining, reset_after, retry_after (-1: never); or only -2^53 if
+-- what lies there is no state of this version. Then for each
 -- request its ruling (1 allowed or found, 0 denied or not, 2 repeated, 3 missing) and a decision for each charge, of k
 -- with what was reserved: allowed, remaining, retry_after, reset_after, delay. Of r how many were allowed, and for each
 -- of them remaining, reset_after, delay; and if not all were, of one more remaining, reset_after, retry_after.
@@ -113,40 +114,46 @@ end
 
 local keys, runs, plain, which = KEYS, tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
 local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
-for key = 1, runs do -- of those that are found later, some charges may be taken before
-  local raw = raws[key]
-  if raw and #raw ~= 42 then return refuse(key) end
-end
 
 local answer, told, asked = {now, 0}, 2, ARGV[7]
-local function charge_runs() -- by far the most; something is wrong if it returns anything
-  local times_of = ARGV[6]
+local function charge_run(key, terms, times, x, y, z, moved)
+  local limit, step, cost = terms.limit, terms.step, terms.cost
+  local found
+  for _ = 1, times do
+    local a, b, c, allowed, remaining, retry, reset, delay = step(x, y, z, limit, now, cost)
+    if allowed == 0 then
+      answer[told + 1], answer[told + 2], answer[told + 3] = -1 - remaining, reset, retry
+      told = told + 3
+      break
+    end
+    answer[told + 1], answer[told + 2] = remaining, reset
+    told = told + 2
+    if terms.mark == 'q' then
+      told = told + 1
+      answer[told] = delay
+    end
+    if cost ~= 0 then x, y, z, found = a, b, c, reset end
+  end
+  if moved and not found and cost ~= 0 then
+    local _
+    _, _, _, _, _, _, found = step(x, y, z, limit, now, 0)
+  end
+  if found then put(keys[key], terms, x, y, z, found) end
+end
+local function charge_runs() -- by far the most
+  local numbers, times = {which:byte(1, runs)}, {ARGV[6]:byte(1, runs)}
   for key = 1, runs do
-    local terms = all_terms[which:byte(key)]
-    local limit, step, cost = terms.limit, terms.step, terms.cost
+    local terms = all_terms[numbers[key]]
     local x, y, z, moved = take_up(terms, raws[key])
-    if not x then return refuse(key) end
-    local found
-    for _ = 1, times_of:byte(key) or 1 do
-      local a, b, c, allowed, remaining, retry, reset, delay = step(x, y, z, limit, now, cost)
-      if allowed == 0 then
-        answer[told + 1], answer[told + 2], answer[told + 3] = -1 - remaining, reset, retry
-        told = told + 3
-        break
-      end
-      answer[told + 1], answer[told + 2] = remaining, reset
-      told = told + 2
-      if terms.mark == 'q' then
-        told = told + 1
-        answer[told] = delay
-      end
-      if cost ~= 0 then x, y, z, found = a, b, c, reset end
+    if x then
+      charge_run(key, terms, times[key] or 1, x, y, z, moved)
+    else
+      told = told + 1
+      answer[told] = -9007199254740992
     end
-    if moved and not found and cost ~= 0 then
-      local _
-      _, _, _, _, _, _, found = step(x, y, z, limit, now, 0)
-    end
-    if found then put(keys[key], terms, x, y, z, found) end
   end
 end
-if runs == #keys then return charge_runs() or answer end
+if runs == #keys then
+  charge_runs()
+  return answer
+end

@@ -15,6 +15,7 @@ constexpr std::size_t kFields = 5;       // of a decision: allowed, remaining, r
 constexpr std::size_t kShortFields = 3;  // of one of many alike: remaining, reset_after, delay or retry_after
 constexpr std::size_t kTimesMax = 255;   // of a run, whose number is a byte
 constexpr std::int64_t kNeverOnTheWire = -1;
+constexpr std::int64_t kNoState = -(std::int64_t{1} << 53);  // instead of what a run has come to
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
 
 using What = ScriptRequest::What;
@@ -54,6 +55,7 @@ Terms terms_of(const Limit& limit) {
 
 // Those are not read with all others.
 bool is_behind(char mark) { return mark == redis_mark(Algorithm::sliding_log) || mark == kForgetMark; }
+bool has_id(What what) { return what == What::acquire || what == What::release; }
 bool has_tickets(What what) { return what == What::reserve || what == What::commit; }
 bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
 char mark_of(const Charge& charge) {
@@ -94,7 +96,7 @@ void ScriptCall::clear() {
   places_.clear();
   items_.clear();
   uses_.clear();
-  requests_ = decisions_ = 0;
+  requests_ = decisions_ = ids_ = 0;
 }
 
 // The ticket of one key of a reservation, or of a whole request. Lengths first: both parts come from outside.
@@ -127,7 +129,7 @@ bool ScriptCall::fits(const ScriptRequest& request) {
     const auto known = places_.find(name_);
     if (known != places_.end() && !is_same(keys_[known->second].limit, charge.limit)) return false;
   }
-  return texts_.size() < kScriptKeysMax;
+  return !has_id(request.what) || ids_ < kScriptKeysMax;
 }
 
 // A request of one charge like the one that met its key last: the script is told how many there are.
@@ -152,6 +154,7 @@ bool ScriptCall::add(ScriptRequest& request) {
   if (!fits(request)) return false;
   ++requests_;
   decisions_ += request.charges.size();
+  if (has_id(request.what)) ++ids_;
   request.next = nullptr;
   const bool is_single = request.what == What::charge && request.charges.size() == 1;
   const Item item{&request, &request, 1, static_cast<std::uint32_t>(uses_.size())};
@@ -329,6 +332,11 @@ Result<void> ScriptCall::read_run(const Item& item, std::span<const std::int64_t
   Decision decision;
   for (ScriptRequest* one = item.first; one != nullptr; one = one->next) {
     if (is_allowed) {  // of those that are denied, the first speaks for all
+      if (at < reply.size() && reply[at] == kNoState) {
+        ++at;
+        for (; one != nullptr; one = one->next) one->ruling = ScriptRequest::Ruling::no_state;
+        return {};
+      }
       is_allowed = at < reply.size() && reply[at] >= 0;
       const std::size_t fields = is_allowed ? allowed_fields : 3;
       if (reply.size() - at < fields) return does_not_fit();

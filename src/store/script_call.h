@@ -42,7 +42,13 @@ struct ScriptRequest {
     undo,      // one: takes back a charge of `charged_us`
     forget,    // one, under every algorithm; alone in its call
   };
-  enum class Ruling : std::uint8_t { denied, allowed, repeated, missing };
+  enum class Ruling : std::uint8_t {
+    denied,
+    allowed,
+    repeated,
+    missing,
+    no_state,  // what lies at the key was not written by this version: nothing was decided
+  };
 
   What what = What::charge;
   std::span<const Charge> charges{};   // each key once
@@ -124,6 +130,7 @@ class ScriptCall {
   std::vector<std::uint16_t> uses_;
   std::size_t requests_ = 0;
   std::size_t decisions_ = 0;
+  std::size_t ids_ = 0;  // of permits, which are texts of their own
   std::string name_, ticket_;
   std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, asked_;
   struct Named {

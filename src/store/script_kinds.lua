@@ -222,6 +222,5 @@ for key = runs + 1, #keys do
   terms_of[key], limit_of[key] = terms, terms.limit
   if not terms.kind.prepare(key, raws[key]) then return refuse(key) end
 end
-local wrong = charge_runs()
-if wrong then return wrong end
+charge_runs()
 
