@@ -25,6 +25,7 @@ constexpr Scale kQuick{.keys = 200'000, .rounds = 3, .seconds = 0.7};
 
 constexpr std::size_t kOrder = 4'000'000;
 constexpr std::size_t kInFlight = 256;
+constexpr std::size_t kKnownKeys = 50'000;
 constexpr Micros kPatience{1'000'000};
 constexpr char kEnough[] = "1000/day";      // of uniform keys nobody is denied, and none expires while it is timed
 constexpr char kPlenty[] = "10000000/day";  // of Zipf's keys, too
@@ -161,8 +162,12 @@ void no_redis(Report& report, const Scale& scale) {
   OwnRedis redis;
   const Limit limit = bucket(kEnough);
   KeyOrder keys = KeyOrder::zipf(scale.keys, kOrder);
-  Weir weir(redis.target(), scale.keys), memory(scale.keys);
+  Weir weir(redis.target(), scale.keys), memory(scale.keys), other(redis.target(), 1'000);
   weir.wait_until_strict(limit);
+  weir.wait_until_two();  // so that shares are less than the whole
+  Scale known = scale;
+  known.keys = kKnownKeys;
+  ask_for_each_key(weir, known, limit);  // and begin with what Redis said
   redis.pause();
   weir.wait_until_fallen(limit);
   const Load load{keys, limit};

@@ -73,6 +73,7 @@ int set_range(lua_State* lua, LuaDatabase& database, const std::string& key) {
 
 int set(lua_State* lua, LuaDatabase& database, const std::string& key) {
   database.values[key] = text_at(lua, 3);
+  if (lua_gettop(lua) == 4 && text_at(lua, 4) == "KEEPTTL") return 0;
   database.expires_ms.erase(key);
   if (lua_gettop(lua) < 5) return 0;
   const bool is_relative = text_at(lua, 4) == "PX";
@@ -128,6 +129,9 @@ int struct_pack(lua_State* lua) {
   for (const char c : format) {
     if (c == 'd') {
       const double number = luaL_checknumber(lua, place++);
+      out.append(reinterpret_cast<const char*>(&number), sizeof number);
+    } else if (c == 'H') {
+      const auto number = static_cast<std::uint16_t>(luaL_checknumber(lua, place++));
       out.append(reinterpret_cast<const char*>(&number), sizeof number);
     } else if (c == 'B') {
       out.push_back(static_cast<char>(luaL_checknumber(lua, place++)));
@@ -220,20 +224,25 @@ class LuaEngine final : public Engine {
     if ((request.ruling == ScriptRequest::Ruling::allowed) != decision.allowed)
       return broken("verdict and decision differ");
     if (what == What::release) return decision;
+    longest_ = std::max(longest_, decision.reset_after.count());
+    latest_ = std::max(latest_, now);
     if (const char* wrong = wrong_expiry(now, decision, cost)) return broken(wrong);
     return decision;
   }
 
-  // A state stays until it would decide like an absent one, and hardly longer: to a millisecond, or if it is to stay
-  // for more than a second, to a second.
+  // A state stays until it would decide like an absent one, and hardly longer: to a millisecond; or if it was to stay
+  // for more than a second, by as long again, an hour at most, to a second.
   const char* wrong_expiry(std::int64_t now, const Decision& decision, std::int64_t cost) const {
     if (decision.reset_after.count() == 0 || cost == 0) return nullptr;
     const auto found = database_.expires_ms.begin();
     if (found == database_.expires_ms.end()) return "a state has no expiry";
     const std::int64_t until = now + decision.reset_after.count();
     if (found->second * 1000 < until) return "a state expires too early";
-    const std::int64_t longest = decision.reset_after.count() > 1'000'000 ? 1'001'000 : 1'000;
-    if (decision.allowed && found->second * 1000 >= until + longest) return "a state expires too late";
+    // What was set once is kept while it is late enough, also by who went back in time or gave permits back.
+    const bool is_rough = longest_ > 1'000'000;
+    const std::int64_t most = is_rough ? latest_ + longest_ + std::min<std::int64_t>(longest_, 3'600'000'000) : until;
+    if (decision.allowed && found->second * 1000 >= most + (is_rough ? 1'001'000 : 1'000))
+      return "a state expires too late";
     return nullptr;
   }
 
@@ -245,6 +254,8 @@ class LuaEngine final : public Engine {
   std::shared_ptr<LuaRedis> redis_;
   Limit limit_;
   LuaDatabase database_;
+  std::int64_t longest_ = 0;  // until it was whole again
+  std::int64_t latest_ = 0;   // time
 };
 
 }  // namespace
@@ -277,6 +288,11 @@ Result<ScriptCall::Read> LuaRedis::call(LuaDatabase& database, std::int64_t now_
 
 Result<std::vector<std::int64_t>> LuaRedis::call(LuaDatabase& database, std::int64_t now_us,
                                                  std::span<const std::string_view> words) {
+  // Redis would have dropped these. They stay, to be compared further, but know of no expiry.
+  for (const auto& [key, expires_ms] : database.expires_ms) {
+    std::string& value = database.values[key];
+    if (expires_ms * 1'000 <= now_us && value.size() == 44) value.replace(42, 2, 2, '\0');
+  }
   Call call{&database, now_us};
   lua_pushlightuserdata(lua_, &call);
   lua_setfield(lua_, LUA_REGISTRYINDEX, "call");

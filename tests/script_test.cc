@@ -116,7 +116,7 @@ TEST_F(Script, CountsInTheWindowOfThePhase) {
   const Decision moved = decide(second, now);
   EXPECT_EQ(moved.remaining, 1);
   EXPECT_EQ(moved.reset_after, Micros{30'000'000});
-  EXPECT_EQ(value('f').size(), 42u) << "as long as without a phase";
+  EXPECT_EQ(value('f').size(), 44u) << "as long as without a phase";
 }
 
 TEST_F(Script, RefusesALateCall) {
@@ -129,7 +129,7 @@ TEST_F(Script, RefusesALateCall) {
 
 TEST_F(Script, RefusesAForeignValue) {
   for (const Limit* limit : {&minute_, &bucket_, &log_}) {
-    for (const std::string& foreign : {std::string("hello"), std::string(40, 'x'), std::string(42, 'x'),
+    for (const std::string& foreign : {std::string("hello"), std::string(40, 'x'), std::string(44, 'x'),
                                        std::string(50, 'x'), std::string(100, '1')}) {
       database_ = {};
       value(redis_mark(limit->algorithm)) = foreign;
@@ -145,7 +145,7 @@ TEST_F(Script, RefusesAForeignValue) {
 
 // Nor are those who are asked for with it charged in vain.
 TEST_F(Script, RefusesAForeignValueAlone) {
-  value('t') = std::string(42, 'x');
+  value('t') = std::string(44, 'x');
   const std::vector<Charge> charges{{"a", &bucket_, 1}, {"k", &bucket_, 1}, {"b", &bucket_, 1}};
   std::vector<Decision> decisions(3);
   std::vector<ScriptRequest> requests(3);

@@ -42,6 +42,8 @@ class Weir {
   // So many a second, whether they are answered or not; times are from when each was due. No check waits for a place
   // in flight.
   Figures run_at(const Load& load, double rate);
+  // Until there is another node.
+  void wait_until_two();
   // Until Redis decides; until nobody asks it.
   void wait_until_strict(const Limit& limit);
   void wait_until_fallen(const Limit& limit);
@@ -72,6 +74,7 @@ class PlainClient : private redis::Receiver {
  private:
   struct Check {
     KeyOrder::Room room;
+    std::string name{};
     std::chrono::nanoseconds begun{0};
   };
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;

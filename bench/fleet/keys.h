@@ -1,6 +1,6 @@
 // The order in which keys are asked for: made ahead, so that whoever is measured does not pay for the dice.
 //
-// All begin anew from the same place and meet the same keys. One thread.
+// Contestants take turns at one order, which is long enough for each to meet as many different keys. One thread.
 #pragma once
 
 #include <algorithm>

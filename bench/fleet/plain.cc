@@ -32,8 +32,9 @@ void PlainClient::ask(std::size_t place) {
     client_.send({.words = words, .script = script_, .reading = redis::Reading::integers}, {this, place});
     return;
   }
-  const std::array<std::string_view, 2> incr{"INCR", key};
-  const std::array<std::string_view, 3> expire{"EXPIRE", key, "60"};
+  check.name.assign("n:").append(key);  // what the script keeps is not counted on
+  const std::array<std::string_view, 2> incr{"INCR", check.name};
+  const std::array<std::string_view, 3> expire{"EXPIRE", check.name, "60"};
   client_.send({.words = incr, .reading = redis::Reading::integers}, {});
   client_.send({.words = expire, .reading = redis::Reading::integers}, {this, place});
 }

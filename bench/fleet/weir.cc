@@ -139,6 +139,11 @@ void Weir::wait_until(MadeBy made, const Limit& limit) {
   if (!is_so) throw Missing{"the store does not come to decide as it should"};
 }
 
+void Weir::wait_until_two() {
+  for (int i = 0; i < kTriesMax && store_->nodes() < 2; ++i) turn(kWaitMs / 10);
+  if (store_->nodes() < 2) throw Missing{"the nodes do not find each other"};
+}
+
 void Weir::wait_until_strict(const Limit& limit) { wait_until(MadeBy::strict, limit); }
 void Weir::wait_until_fallen(const Limit& limit) {
   for (int i = 0; i < 10; ++i) wait_until(MadeBy::local, limit);

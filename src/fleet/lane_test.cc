@@ -107,7 +107,7 @@ TEST_F(LaneTest, FindsTheOneThatIsNotUnderstood) {
   warm_up();
   std::string name;
   append_redis_key(name, "weir:", 'f', "bad", "bad");
-  test::call_redis(server_->port(), {"SET", name, std::string(42, 'x')});
+  test::call_redis(server_->port(), {"SET", name, std::string(44, 'x')});
   for (const char* key : {"a", "bad", "b"}) ask({.key = key, .limit = &limit_});
   drive(3);
   int refused = 0;

@@ -26,8 +26,10 @@
 -- request its ruling (1 allowed or found, 0 denied or not, 2 repeated, 3 missing) and a decision for each charge, of k
 -- with what was reserved: allowed, remaining, retry_after, reset_after, delay. Of r how many were allowed, and for each
 -- of them remaining, reset_after, delay; and if not all were, of one more remaining, reset_after, retry_after.
--- A state is a string: '1' and the kind, the limit it was written under, then the state, in doubles; it expires when it
--- would decide like an absent one. A key must name its algorithm. For Redis 6.2 or later (SET PXAT).
+-- A state is a string: '1' and the kind, the limit it was written under, then the state, in doubles, and of states that
+-- are but numbers the second that the key expires in, by its last 16 bits, or 0 if that is not said. A key expires when
+-- it would decide like an absent one, or later by as long again, an hour at most: to set that anew costs more than to
+-- write, and so most writes need not. A key must name its algorithm. For Redis 6.2 or later (SET PXAT).
 -- All of this runs anew in every call, and a function costs time when it is made: so what few calls need stands behind
 -- the end of the others, or inside a function of its own. Tested by script_test.cc and redis_script_test.cc;
 -- `./dev bench fleet` measures it.
@@ -37,15 +39,18 @@ local now = time[1] * 1000000 + time[2]
 local deadline = tonumber(ARGV[1])
 if deadline > 0 and now > deadline then return {now, -1} end
 
-local expiries = {} -- many keys share theirs: beyond a second they are whole seconds ahead, and not all at one moment
-local function expiry(reset) -- in milliseconds, absolute: the moment from which the state may be forgotten
-  if reset > 1000000 then reset = div_ceil(reset, 1000000) * 1000000 end
-  local text = expiries[reset]
+local texts = {} -- of moments, which many keys share
+local function text_of(at)
+  local text = texts[at]
   if not text then
-    text = string.format('%.0f', div_ceil(now + reset, 1000))
-    expiries[reset] = text
+    text = string.format('%.0f', at)
+    texts[at] = text
   end
   return text
+end
+local function expiry(reset) -- in milliseconds, absolute: the moment from which the state may be forgotten
+  if reset > 1000000 then reset = div_ceil(reset, 1000000) * 1000000 end
+  return text_of(div_ceil(now + reset, 1000))
 end
 
 local twins = {} -- of the kinds whose states are but numbers
@@ -66,9 +71,9 @@ local function read_terms(text, at)
   limit[1], limit[2], limit[3], terms.cost, at = unpack_('<dddd', text, at + 1)
   if mark == 'l' or mark == 'c' then return terms, at end
   local twin = twin_of(mark)
-  terms.settle, terms.step, terms.layout = twin.settle, twin.step, '<c26dd'
+  terms.settle, terms.step, terms.layout = twin.settle, twin.step, '<c26ddH'
   if mark == 'w' then -- of its limit two numbers count, and its state is of three
-    terms.head, terms.layout = terms.head:sub(1, 18), '<c18ddd'
+    terms.head, terms.layout, terms.is_wide = terms.head:sub(1, 18), '<c18dddH', true
   end
   if mark ~= 'f' or limit[2] ~= 0 then return terms, at end
   local last
@@ -95,20 +100,45 @@ local function convert(terms, raw)
   if terms.mark ~= 'w' then a, b, c = b, c, 0 end
   if terms.mark ~= 'f' then a, b, c = twin.settle(a, b, c, from, now) end -- its window is no other's concern
   a, b, c = twin.convert(a, b, c, from, terms.limit, now)
-  return a, b, c, true
+  return a, b, c, true, 0
 end
-local function take_up(terms, raw) -- as of now and of this limit, and whether that has changed it; or nothing
-  if not raw then return 0, 0, 0, false end
-  if #raw ~= 42 then return nil end
-  local head, x, y, z = unpack_(terms.layout, raw)
+-- As of now and of this limit, whether that has changed it, and when it expires; or nothing.
+local function take_up(terms, raw)
+  if not raw then return 0, 0, 0, false, 0 end
+  if #raw ~= 44 then return nil end
+  local head, x, y, z, expires = unpack_(terms.layout, raw)
   if head ~= terms.head then return convert(terms, raw) end
-  return terms.settle(x, y, z, terms.limit, now)
+  if not terms.is_wide then z, expires = 0, z end
+  local moved
+  x, y, z, moved = terms.settle(x, y, z, terms.limit, now)
+  return x, y, z, moved, expires
 end
-local function put(name, terms, x, y, z, reset)
+local second = div_floor(now, 1000000)
+local function put(name, terms, x, y, z, reset, expires)
   if reset == 0 then
     call('DEL', name)
+    return
+  end
+  local left = (expires - second) % 65536 -- seconds; more than are ever set are those that have passed
+  local is_late = expires > 0 and left <= 65000 and left * 1000000 - (now - second * 1000000) >= reset
+  local at
+  if not is_late then
+    at, expires = nil, 0
+    if reset > 1000000 then
+      local ahead = reset + (reset < 3600000000 and reset or 3600000000)
+      if ahead < 64900000000 then
+        at = div_ceil(now + ahead, 1000000)
+        expires = at % 65536
+        at = at * 1000
+      end
+    end
+  end
+  local value = terms.is_wide and pack(terms.layout, terms.head, x, y, z, expires)
+    or pack(terms.layout, terms.head, x, y, expires)
+  if is_late then
+    call('SET', name, value, 'KEEPTTL')
   else
-    call('SET', name, pack(terms.layout, terms.head, x, y, z), 'PXAT', expiry(reset))
+    call('SET', name, value, 'PXAT', at and text_of(at) or expiry(reset))
   end
 end
 
@@ -116,7 +146,7 @@ local keys, runs, plain, which = KEYS, tonumber(ARGV[2]), tonumber(ARGV[3]), ARG
 local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
 
 local answer, told, asked = {now, 0}, 2, ARGV[7]
-local function charge_run(key, terms, times, x, y, z, moved)
+local function charge_run(key, terms, times, x, y, z, moved, expires)
   local limit, step, cost = terms.limit, terms.step, terms.cost
   local found
   for _ = 1, times do
@@ -138,15 +168,15 @@ local function charge_run(key, terms, times, x, y, z, moved)
     local _
     _, _, _, _, _, _, found = step(x, y, z, limit, now, 0)
   end
-  if found then put(keys[key], terms, x, y, z, found) end
+  if found then put(keys[key], terms, x, y, z, found, expires) end
 end
 local function charge_runs() -- by far the most
   local numbers, times = {which:byte(1, runs)}, {ARGV[6]:byte(1, runs)}
   for key = 1, runs do
     local terms = all_terms[numbers[key]]
-    local x, y, z, moved = take_up(terms, raws[key])
+    local x, y, z, moved, expires = take_up(terms, raws[key])
     if x then
-      charge_run(key, terms, times[key] or 1, x, y, z, moved)
+      charge_run(key, terms, times[key] or 1, x, y, z, moved, expires)
     else
       told = told + 1
       answer[told] = -9007199254740992

@@ -15,7 +15,7 @@ constexpr std::size_t kFields = 5;       // of a decision: allowed, remaining, r
 constexpr std::size_t kShortFields = 3;  // of one of many alike: remaining, reset_after, delay or retry_after
 constexpr std::size_t kTimesMax = 255;   // of a run, whose number is a byte
 constexpr std::int64_t kNeverOnTheWire = -1;
-constexpr std::int64_t kNoState = -(std::int64_t{1} << 53);  // instead of what a run has come to
+constexpr std::int64_t kNoState = -(std::int64_t{1} << 53);                     // instead of what a run has come to
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
 
 using What = ScriptRequest::What;

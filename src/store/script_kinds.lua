@@ -3,6 +3,7 @@
 -- Of every other key, by its number: what is known of it and what has become of it.
 local terms_of, limit_of, state, next_state = {}, {}, {}, {}
 local moved = {} -- taking it up has changed it
+local expires_of = {} -- of states that are but numbers
 local touched = {} -- by a request that may keep that
 local reset_of = {} -- of what is to be written: when it is full again, -1 if that is not known
 
@@ -13,7 +14,7 @@ local function make_numbers()
   local numbers = {}
   function numbers.prepare(key, raw)
     local x, y, z
-    x, y, z, moved[key] = take_up(terms_of[key], raw)
+    x, y, z, moved[key], expires_of[key] = take_up(terms_of[key], raw)
     state[key] = {x, y, z}
     return x
   end
@@ -27,7 +28,7 @@ local function make_numbers()
   function numbers.keep(key) state[key] = next_state[key] end
   function numbers.write(key, reset)
     local s = state[key]
-    put(keys[key], terms_of[key], s[1], s[2], s[3], reset)
+    put(keys[key], terms_of[key], s[1], s[2], s[3], reset, expires_of[key])
   end
   function numbers.undo(key, cost, at)
     local s, limit, mark = state[key], limit_of[key], terms_of[key].mark
