@@ -104,14 +104,13 @@ void Owed::use_again(List& list) {
 void Owed::enter_all() {
   keys_.fetch_add(1);  // nobody finds all empty meanwhile
   if (has_lines_.exchange(false)) {
-    std::vector<List> lists(kDesks);
-    for (std::size_t i = 0; i < kDesks; ++i) {
-      {
-        const std::lock_guard lock(lists_mutex_);
-        swap_for_empty(lists[i]);
-      }
-      const std::lock_guard lock(desks_[i].mutex);
-      std::swap(lists[i], desks_[i].list);
+    std::vector<List> lists;
+    for (Desk& desk : desks_) {
+      const std::lock_guard lock(desk.mutex);
+      if (desk.list.lines.empty()) continue;
+      std::swap(lists.emplace_back(), desk.list);
+      const std::lock_guard spares(lists_mutex_);
+      swap_for_empty(desk.list);
     }
     std::vector<List> full;  // taken after the desks: what was being put aside is there now; but they are older
     {
