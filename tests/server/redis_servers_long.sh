@@ -1,12 +1,12 @@
-# The tests of our Redis client and of a fleet's faults once more, on servers of other ages and makers than Debian's:
-# Redis 6.2 and Valkey.
+# The tests of our Redis client, of the script and of a fleet's faults once more, on servers of other ages and makers
+# than Debian's: Redis 6.2 and Valkey.
 #
 # They start whatever is called redis-server in PATH. What a server cannot do, such as TLS, its tests skip.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fetch.bash"
 provide redis6
 provide valkey
-for name in redis_test fleet_nodes_test fleet_faults_test fleet_faults_failover_test; do
+for name in redis_test redis_script_test fleet_nodes_test fleet_faults_test fleet_faults_failover_test; do
   tests=$2/build/release/tests/$name
   [ -x "$tests" ] || missing "$name" "is not built"
   for server in "$redis6" "$valkey"; do
