@@ -3,8 +3,9 @@
 //
 // Open, one request in a while may try: the wait between two is drawn from a range, so that a fleet does not come back
 // in step. It closes after two answers in a row; but of a server that it had closed for in vain a moment ago, it wants
-// four times as many each time, so that a bad line does not make it flap. They follow each other at once, so a good one
-// gives them in some milliseconds. Time is an argument, by the monotonic clock. One thread. Tested by breaker_test.cc.
+// eight times as many each time, so that a bad line does not make it flap. They follow each other at once, so a good
+// one gives them in some milliseconds. Time is an argument, by the monotonic clock. One thread. Tested by
+// breaker_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ struct BreakerOptions {
   std::uint32_t failures_max = 3;  // in a row, without an answer between
   std::uint32_t answers_min = 2;   // in a row, to close it again
   std::uint32_t answers_most = 128;
-  Micros proven{10'000'000};  // who was closed for so long had rightly been
+  Micros proven{20'000'000};  // who was closed for so long had rightly been
   Micros probe_min{50'000};   // between two probes
   Micros probe_max{150'000};
 };
@@ -68,7 +69,7 @@ class Breaker {
     answers_ = 0;
     if (!is_open_) {
       const bool was_in_vain = openings_ > 0 && now - since_ < options_.proven;
-      answers_wanted_ = was_in_vain ? std::min(answers_wanted_ * 4, options_.answers_most) : options_.answers_min;
+      answers_wanted_ = was_in_vain ? std::min(answers_wanted_ * 8, options_.answers_most) : options_.answers_min;
       is_open_ = true;
       since_ = now;
       ++openings_;
