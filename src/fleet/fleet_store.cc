@@ -11,6 +11,7 @@
 #include "algorithm/binding.h"
 #include "few.h"
 #include "fleet/key_name.h"
+#include "fleet/own_turn.h"
 #include "random_id.h"
 
 namespace weir {
@@ -99,14 +100,20 @@ FleetStore::FleetStore(FleetStoreOptions options)
       owed_(options_.owed_keys, [this] { thread_->wake(); }),
       local_(memory_, owed_),
       keeper_(options_.keeper, memory_, owed_, local_, [this] { thread_->wake(); }),
-      thread_(std::make_unique<ThreadWay>(options_.target, with_events(options_.lane, keeper_), keeper_)) {}
+      thread_(std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {}
 
 FleetStore::~FleetStore() {
   if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: it is not here to be waited for
 }
 
+LaneOptions FleetStore::lane_options() const {
+  LaneOptions options = options_.lane;
+  options.client.spread = [this](Micros drawn) { return own_turn(drawn, seat(), wall_->now()); };
+  return options;
+}
+
 std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
-  return std::make_unique<LoopWay>(options_.target, options_.lane, fibers);
+  return std::make_unique<LoopWay>(options_.target, lane_options(), fibers);
 }
 
 std::vector<RedisHealth> FleetStore::inspect() {

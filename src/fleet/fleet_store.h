@@ -53,7 +53,7 @@ class FleetStore final : public SharedStore {
   explicit FleetStore(FleetStoreOptions options);
   ~FleetStore() override;
 
-  // For a loop, which drives it.
+  // For a loop, which drives it; the store outlives it.
   std::unique_ptr<LoopWay> make_way(Fibers& fibers) const;
 
   void use(MemoryStore& here) override { local_.use(here); }
@@ -83,6 +83,7 @@ class FleetStore final : public SharedStore {
  private:
   class Apart;  // fleet_apart.cc
 
+  LaneOptions lane_options() const;
   void run(std::span<Question> questions);
   std::optional<Decision> known_denial(const Charge& charge, KeyMark mark, Micros now);
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
@@ -98,6 +99,7 @@ class FleetStore final : public SharedStore {
 
   const FleetStoreOptions options_;
   const pid_t process_;
+  const std::shared_ptr<const Clock> wall_ = make_system_clock();
   KeyMemory memory_;
   Owed owed_;
   Local local_;

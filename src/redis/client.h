@@ -94,10 +94,12 @@ struct Event {
 struct ClientOptions {
   std::string name = "weir";  // in CLIENT LIST
   Micros connect_timeout{1'000'000};
-  Micros reach_timeout{250'000};      // of that, to be heard of at all: a lost packet is sent again after a second
-  Micros silence{1'000'000};          // nothing heard for so long, though something is awaited: a new connection
-  Micros backoff_first{50'000};       // between two dials: anything up to this, which doubles
-  Micros backoff_most{5'000'000};     // up to that
+  Micros reach_timeout{250'000};   // of that, to be heard of at all: a lost packet is sent again after a second
+  Micros silence{1'000'000};       // nothing heard for so long, though something is awaited: a new connection
+  Micros backoff_first{50'000};    // between two dials: anything up to this, which doubles
+  Micros backoff_most{5'000'000};  // up to that
+  // If it is there, what it makes of such a wait counts: whoever knows others can part the time with them.
+  std::function<Micros(Micros)> spread{};
   Micros sentinel_timeout{300'000};   // for one sentinel to answer
   Micros refresh_gap{100'000};        // between two looks at the cluster's map
   Micros refresh_period{60'000'000};  // between two that nothing asks for

@@ -213,12 +213,17 @@ void Node::lose(Failure failure) {
   state_ = State::idle;
   is_retiring_ = is_proven_ = false;
   if (was_ready && was_good) backoff_.reset();
-  dial_at_ = shared_.now +
-             (passes_soon(last_failure_.kind) ? shared_.dice.between(kSoonMin, kSoonMax) : backoff_.next(shared_.dice));
+  dial_at_ = shared_.now + (passes_soon(last_failure_.kind) ? shared_.dice.between(kSoonMin, kSoonMax) : rest());
   take_back_unsent();
   host_.on_lost(*this, last_failure_.text);
   if (state_ == State::idle && (is_kept_ || !backlog_.empty())) want();
   answer_hopeless();
+}
+
+// Until the next dial.
+Micros Node::rest() {
+  const Micros drawn = backoff_.next(shared_.dice);
+  return shared_.options.spread ? shared_.options.spread(drawn) : drawn;
 }
 
 void Node::take_back_unsent() {

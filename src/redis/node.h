@@ -134,6 +134,7 @@ class Node {
   void try_address();
   void connected();
   void lose(Failure failure);
+  Micros rest();
   void take_back_unsent();
   void answer_hopeless();
   bool is_hopeless(Micros deadline) const;
