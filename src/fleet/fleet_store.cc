@@ -166,9 +166,14 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
   return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
 }
 
-void FleetStore::note(const Charge& charge, KeyMark mark, const Decision& decision, const KeyMemory::Asked& asked,
-                      Micros now) {
-  memory_.note(mark, *charge.limit, charge.cost, decision, asked, now);
+// Without Redis. What is looked at comes into the cache while the clocks are read.
+Result<Decision> FleetStore::check_here(const Charge& charge) {
+  const table::Name place = local_.find(charge);
+  const KeyMark mark = KeyMemory::mark_of(place);
+  memory_.prefetch(mark);
+  const KeyName name(charge);
+  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  return local_.check(charge, place, {name, mark}, redis::steady_now());
 }
 
 // Of one question that came back.
@@ -188,19 +193,10 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
     const Charge& charge = question.charges[i];
     const bool is_of_permits = charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency;
     if (question.what == What::look || is_of_permits) continue;
-    note(charge, memory_.mark_of(KeyName(charge)), verdict.decisions[i], asked, now);
+    const KeyMark mark = memory_.mark_of(KeyName(charge));
+    memory_.note(mark, *charge.limit, charge.cost, verdict.decisions[i], asked, now);
   }
   return verdict;
-}
-
-// What is looked at comes into the cache while the clocks are read.
-Result<Decision> FleetStore::check_here(const Charge& charge) {
-  const table::Name place = local_.find(charge);
-  const KeyMark mark = KeyMemory::mark_of(place);
-  memory_.prefetch(mark);
-  const KeyName name(charge);
-  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  return local_.check(charge, place, {name, mark}, redis::steady_now());
 }
 
 // The same, of one charge.
@@ -212,7 +208,7 @@ Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, co
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
   Decision decision = question.decisions[0];
   decision.made = MadeBy::strict;
-  note(charge, mark, decision, asked, now);
+  memory_.note(mark, *charge.limit, charge.cost, decision, asked, now);
   return decision;
 }
 

@@ -87,7 +87,6 @@ class FleetStore final : public SharedStore {
   void run(std::span<Question> questions);
   std::optional<Decision> known_denial(const Charge& charge, KeyMark mark, Micros now);
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
-  void note(const Charge& charge, KeyMark mark, const Decision& decision, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   bool is_away() const;

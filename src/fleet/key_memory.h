@@ -3,14 +3,14 @@
 //
 //   const KeyMark mark = memory.mark_of(name);
 //   if (auto denied = memory.denial(mark, limit, cost, now)) return *denied;    // nobody could have got permits since
-//   memory.note(mark, limit, cost, decision, now);                              // what a strict decision said
+//   const auto asked = memory.ask(now);                                         // before Redis is
+//   memory.note(mark, limit, cost, decision, asked, now);                       // what a strict decision said
 //
 // Kept are denials of one permit, which stay true until their wait is over unless permits are given back, the key is
 // reset or its limit changed: drop() is for those. Bounded: sets of four, where the one goes that matters least long.
-// Names are those of key_name.h; 64 bits of a hash under a secret stand for them, so that nobody can choose
-// two that are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds, or as long
-// as begin() of seed() takes. Tested by
-// key_memory_test.cc.
+// Names are those of key_name.h; 64 bits of a hash under a secret stand for them, so that nobody can choose two that
+// are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds, or as long as
+// begin() of seed() takes. Tested by key_memory_test.cc.
 #pragma once
 
 #include <array>

@@ -123,7 +123,7 @@ local function put(name, terms, x, y, z, reset, expires)
   local is_late = expires > 0 and left <= 65000 and left * 1000000 - (now - second * 1000000) >= reset
   local at
   if not is_late then
-    at, expires = nil, 0
+    expires = 0
     if reset > 1000000 then
       local ahead = reset + (reset < 3600000000 and reset or 3600000000)
       if ahead < 64900000000 then
