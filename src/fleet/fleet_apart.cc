@@ -126,8 +126,7 @@ void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts
 // By a server.
 bool FleetStore::Apart::is_denied() const {
   return std::ranges::any_of(parts_, [](const Part& part) {
-    return part.question.state != Ask::State::failed &&
-           (!part.verdict || !part.verdict->allowed || part.question.ruling == Ruling::missing);
+    return part.question.state != Ask::State::failed && (!part.verdict || !part.verdict->allowed);
   });
 }
 
@@ -136,9 +135,7 @@ bool FleetStore::Apart::is_repeated() const {
 }
 
 bool FleetStore::Apart::are_allowed() const {
-  return std::ranges::all_of(parts_, [](const Part& part) {
-    return part.verdict && part.verdict->allowed && part.question.ruling != Ruling::missing;
-  });
+  return std::ranges::all_of(parts_, [](const Part& part) { return part.verdict && part.verdict->allowed; });
 }
 
 // What was taken is given back as of when it was: a window that has ended since gets nothing.
@@ -213,11 +210,7 @@ Result<Verdict> FleetStore::Apart::ask(What what, std::span<const Charge> charge
     return fail(reserved_already());
   }
   if (is_taken(what) && (!are_allowed() || is_repeated())) release();
-  if (what == What::commit) {
-    const bool is_missing =
-        std::ranges::any_of(parts_, [](const Part& part) { return part.question.ruling == Ruling::missing; });
-    if (is_missing) return fail(not_reserved());
-  }
+  for (Part& part : parts_) part.verdict = store_.settled(part.question, std::move(part.verdict));
   auto verdict = put_together(charges.size());
   if (verdict && is_repeated()) verdict->allowed = true;
   for (const Charge& charge : charges) {

@@ -292,17 +292,42 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
                     .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
   const KeyMemory::Asked asked = memory_.ask(redis::steady_now());
   run({&question, 1});
-  auto verdict = take(question, asked, redis::steady_now());
+  auto verdict = settled(question, take(question, asked, redis::steady_now()));
   if (!verdict) return verdict;
-  if (what == What::commit && question.state == Ask::State::answered && question.ruling == Ruling::missing) {
-    return fail(not_reserved());
-  }
   if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {
     return fail(reserved_already());
   }
   for (const Charge& charge : charges) {
     if (charge.limit != nullptr && (charge.cost < 0 || may_refund(what))) drop(charge);
   }
+  return verdict;
+}
+
+// What a commit is told: who was asked may not be who was asked to reserve.
+Result<Verdict> FleetStore::settled(const Question& question, Result<Verdict> verdict) {
+  if (question.what != What::commit) return verdict;
+  if (question.state == Ask::State::answered && question.ruling == Ruling::missing) {
+    return settle_late(question.charges, question.id);
+  }
+  if (question.state == Ask::State::failed && !verdict && verdict.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the reservation is not settled; try again");
+  }
+  return verdict;
+}
+
+// Redis does not know it: it was made here, without Redis, if at all. What it took is owed; what of that has been paid
+// by now and was not used, Redis gives back.
+Result<Verdict> FleetStore::settle_late(std::span<const Charge> charges, std::string_view id) {
+  const Micros now = redis::steady_now();
+  std::vector<Charge> back(charges.begin(), charges.end());
+  for (Charge& one : back) one.cost += owed_.cost_of(KeyName(one), now);
+  auto verdict = local_.answer(What::commit, charges, id, {}, now);
+  if (!verdict) return verdict;
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    back[i].cost = std::min<std::int64_t>(0, back[i].cost - verdict->reserved[i]);
+  }
+  auto told = ask_one(What::overdraw, back, {}, {});
+  if (told) verdict->decisions = std::move(told->decisions);
   return verdict;
 }
 

@@ -6,7 +6,8 @@ source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fetch.bash"
 provide redis6
 provide valkey
-for name in redis_test redis_script_test fleet_nodes_test fleet_faults_test fleet_faults_failover_test; do
+for name in redis_test redis_script_test fleet_nodes_test \
+  fleet_faults_test fleet_faults_refusals_test fleet_faults_settle_test fleet_faults_failover_test; do
   tests=$2/build/release/tests/$name
   [ -x "$tests" ] || missing "$name" "is not built"
   for server in "$redis6" "$valkey"; do

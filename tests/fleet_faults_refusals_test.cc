@@ -1,0 +1,161 @@
+// A Redis that answers, but with a refusal, is as good as none: fault F10 of docs/operate.md, by real servers of Redis
+// that are out of memory, cannot save, want a password, and so on.
+//
+// The shares hold, nobody sees an error, and Redis decides again once it relents.
+
+#include <sys/stat.h>
+
+#include <functional>
+#include <thread>
+
+#include "fleet_faults.h"
+
+namespace weir::test {
+namespace {
+
+// `break_it` makes Redis refuse, `mend_it` ends it.
+class FleetRefusals : public FleetFaults {
+ protected:
+  void refuses(const char* what, const std::function<void()>& break_it, const std::function<void()>& mend_it) {
+    auto nodes = make_nodes(2, url(), with_deadline(kLong));
+    break_it();
+    Tally tally;
+    EXPECT_TRUE(until([&] {
+      ask(*nodes[0], "other", thousand_, tally);
+      ask(*nodes[1], "other", thousand_, tally);
+      return !is_strict(*nodes[0]) && !is_strict(*nodes[1]);
+    })) << what;
+    Tally during;
+    for (int i = 0; i < 40; ++i) {
+      for (auto& node : nodes) ask(*node, "k", thirty_, during);
+    }
+    EXPECT_EQ(during.asked(MadeBy::local), 80) << what << ": " << during.text();
+    EXPECT_EQ(during.admitted(), 30) << what;
+    EXPECT_EQ(during.errors() + tally.errors(), 0) << what << ": " << during.error() << tally.error();
+    EXPECT_LT(during.longest(), kOrderOfMagnitude) << what;
+    mend_it();
+    const std::int64_t ms = back(nodes);
+    EXPECT_TRUE(until([&] { return !ask(*nodes[0], "k", thirty_, tally); })) << what << ": it is not paid back";
+    tell("F10 " + std::string(what) + ": back after " + std::to_string(ms) + " ms; " + during.text());
+  }
+};
+
+TEST_F(FleetRefusals, OutOfMemory) {
+  refuses(
+      "OOM",
+      [&] {
+        redis({"CONFIG", "SET", "maxmemory", "1"});
+      },
+      [&] {
+        redis({"CONFIG", "SET", "maxmemory", "0"});
+      });
+}
+
+TEST_F(FleetRefusals, CannotSave) {
+  refuses(
+      "MISCONF",
+      [&] {
+        ASSERT_EQ(::mkdir((server_->folder() + "/dump.rdb").c_str(), 0700), 0);  // so that no file can become it
+        redis({"CONFIG", "SET", "save", "3600 1"});
+        redis({"SET", "something", "1"});
+        redis({"BGSAVE"});
+        EXPECT_TRUE(until([&] { return redis({"SET", "something", "2"}).text.starts_with("MISCONF"); }));
+      },
+      [&] {
+        redis({"CONFIG", "SET", "stop-writes-on-bgsave-error", "no"});
+      });
+}
+
+TEST_F(FleetRefusals, PasswordIsMissing) {
+  refuses(
+      "NOAUTH",
+      [&] {
+        redis({"CONFIG", "SET", "requirepass", "secret"});
+        RedisClient again(server_->port());
+        again.call({"AUTH", "secret"});
+        again.call({"CLIENT", "KILL", "TYPE", "normal"});
+        again.call({"CLIENT", "KILL", "TYPE", "pubsub"});  // who also listens
+      },
+      [&] {
+        RedisClient again(server_->port());
+        again.call({"AUTH", "secret"});
+        again.call({"CONFIG", "SET", "requirepass", ""});
+      });
+}
+
+TEST_F(FleetRefusals, UserMayNot) {
+  refuses(
+      "NOPERM",
+      [&] {
+        redis({"ACL", "SETUSER", "default", "-evalsha", "-set"});
+      },
+      [&] {
+        redis({"ACL", "SETUSER", "default", "+@all"});
+      });
+}
+
+TEST_F(FleetRefusals, Replica) {
+  refuses(
+      "READONLY",
+      [&] {
+        redis({"REPLICAOF", "127.0.0.1", "1"});
+      },
+      [&] {
+        redis({"REPLICAOF", "NO", "ONE"});
+      });
+}
+
+// It reads so many keys, a millisecond each, that it would take minutes; what it had counted it knows afterwards.
+TEST_F(FleetRefusals, ReadsItsData) {
+  if (redis_major_version() < 7) GTEST_SKIP() << "it cannot be made to load slowly";
+  for (const bool are_connections_lost : {false, true}) {
+    start({.settings = {"--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"}});
+    redis({"DEBUG", "POPULATE", "200000"});
+    {
+      Node before(url(), with_deadline(kLong));
+      ASSERT_TRUE(until([&] { return is_strict(before); }));
+      Tally spent;
+      for (int i = 0; i < 30; ++i) ask(before, "spent", thirty_, spent);
+      ASSERT_EQ(spent.admitted(MadeBy::strict), 30) << spent.text();
+    }
+    std::thread reload;
+    refuses(
+        are_connections_lost ? "LOADING, all connections anew" : "LOADING",
+        [&] {
+          redis({"CONFIG", "SET", "key-load-delay", "1000"});
+          reload = std::thread([&] { redis({"DEBUG", "RELOAD"}); });
+          ASSERT_TRUE(until([&] { return redis({"GET", "x"}).text.starts_with("LOADING"); }));
+          if (are_connections_lost) {
+            EXPECT_EQ(redis({"CLIENT", "KILL", "TYPE", "pubsub"}).integer, 2);
+          }
+        },
+        [&] {
+          EXPECT_TRUE(redis({"GET", "x"}).text.starts_with("LOADING")) << "it was done too early";
+          EXPECT_EQ(redis({"CONFIG", "SET", "key-load-delay", "0"}).text, "OK");
+          reload.join();
+        });
+    Node after(url(), with_deadline(kLong));
+    ASSERT_TRUE(until([&] { return is_strict(after); }));
+    Tally none;
+    EXPECT_FALSE(ask(after, "spent", thirty_, none)) << none.text();
+    EXPECT_EQ(none.asked(MadeBy::strict), 1) << none.text();
+  }
+}
+
+TEST_F(FleetRefusals, HeldByAScript) {
+  std::thread script;
+  refuses(
+      "BUSY",
+      [&] {
+        redis({"CONFIG", "SET", "lua-time-limit", "20"});
+        script = std::thread([&] { redis({"EVAL", "while true do end", "0"}); });
+        EXPECT_TRUE(until([&] { return redis({"GET", "x"}).text.starts_with("BUSY"); }));
+      },
+      [&] {
+        redis({"SCRIPT", "KILL"});
+        script.join();
+      });
+}
+
+}  // namespace
+}  // namespace weir::test

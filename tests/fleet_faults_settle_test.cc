@@ -1,0 +1,86 @@
+// What is taken before a fleet loses its Redis, or while it is away, and settled on the other side: reservations.
+//
+// In the end exactly that is spent which was used, whichever of both was asked first; what cannot be settled now says
+// so, and can be later.
+
+#include "fleet_faults.h"
+
+namespace weir::test {
+namespace {
+
+class FleetSettling : public FleetFaults {
+ protected:
+  Charge costs(std::int64_t cost, std::string_view key = "k") const {
+    return {.key = key, .limit = &thirty_, .cost = cost};
+  }
+  std::int64_t left(Limiter& limiter, std::string_view key = "k") const {
+    const auto seen = limiter.peek(key, thirty_);
+    EXPECT_TRUE(seen && seen->made == MadeBy::strict);
+    return seen ? seen->remaining : -1;
+  }
+};
+
+// What is paid back of a reservation is what was used of it.
+TEST_F(FleetSettling, WhileRedisIsAwayIsPaidBackAsItWasUsed) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  server_->kill();
+  const Charge five = costs(5), two = costs(2);
+  ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "used"}));
+  ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "left"}));
+  const auto settled = limiter.commit("used", {&two, 1});
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(settled->decisions[0].made, MadeBy::local);
+  EXPECT_EQ(settled->decisions[0].remaining, 23);
+  ASSERT_TRUE(limiter.cancel("left", {&five, 1}));
+  ASSERT_TRUE(server_->restart());
+  back(nodes);
+  ASSERT_TRUE(until([&] { return paid_back(nodes) > 0; }));
+  EXPECT_EQ(paid_back(nodes), 2u);
+  EXPECT_EQ(left(limiter), 28);
+}
+
+// What was reserved is owed, and mostly paid by then: what was not used comes back from Redis.
+TEST_F(FleetSettling, WhatWasReservedWithoutRedisOnceItIsBack) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  server_->kill();
+  const Charge five = costs(5), two = costs(2), seven = costs(7);
+  for (const char* const id : {"less", "more", "none"}) ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = id})) << id;
+  ASSERT_TRUE(server_->restart());
+  back(nodes);
+  ASSERT_TRUE(until([&] { return paid_back(nodes) == 15; })) << paid_back(nodes);
+  const auto less = limiter.commit("less", {&two, 1});
+  ASSERT_TRUE(less) << less.error().message;
+  EXPECT_EQ(less->reserved, std::vector<std::int64_t>{5});
+  EXPECT_EQ(less->decisions[0].made, MadeBy::strict);
+  EXPECT_EQ(less->decisions[0].remaining, 18);
+  ASSERT_TRUE(limiter.cancel("none", {&five, 1}));
+  EXPECT_EQ(left(limiter), 23);
+  ASSERT_TRUE(limiter.commit("more", {&seven, 1}));
+  EXPECT_TRUE(until([&] { return left(limiter) == 21; })) << left(limiter);
+  const auto again = limiter.commit("less", {&two, 1});
+  EXPECT_TRUE(!again && again.error().code == ErrorCode::not_found);
+}
+
+// Redis has it, and cannot be asked: it is not as if there were none.
+TEST_F(FleetSettling, WhatRedisHasWaitsUntilItIsBack) {
+  auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  const Charge five = costs(5), two = costs(2);
+  ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "one"}));
+  proxy_->set({.is_refusing = true});
+  proxy_->cut();
+  ASSERT_TRUE(until([&] { return !is_strict(*nodes[0]); }));
+  const auto in_vain = limiter.commit("one", {&two, 1});
+  ASSERT_FALSE(in_vain);
+  EXPECT_EQ(in_vain.error().code, ErrorCode::unavailable) << in_vain.error().message;
+  proxy_->set({});
+  back(nodes);
+  const auto settled = limiter.commit("one", {&two, 1});
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(settled->decisions[0].remaining, 28);
+}
+
+}  // namespace
+}  // namespace weir::test
