@@ -136,8 +136,8 @@ TEST_F(FullTable, KeepsALapsedKeyWhileItIsCharged) {
   }
 }
 
-// Stale keys leave: their room is used again, and a sweep removes the rest. Whoever needs room in a page that nobody has
-// swept looks at eight others at least; that all of them are of the one in ten who are alive is met once in millions.
+// Stale keys leave: their room is used again, and a sweep removes the rest. Whoever needs room in a page that nobody
+// has swept looks at eight others at least; that all are of the one in ten who are alive is met once in millions.
 TEST_F(FullTable, SweepsKeysThatHaveRecovered) {
   for (const Algorithm algorithm : kChecked) {
     const auto store = make(20'000);
