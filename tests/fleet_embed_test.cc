@@ -376,6 +376,32 @@ TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
   EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
 }
 
+// Whatever other threads were doing in the moment of the fork: their locks are copied, and nobody opens them.
+TEST_F(FleetEmbedded, StandsStillInNoChildThoughOthersWereBusy) {
+  Service service(url());
+  service.warm_up();
+  const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+  std::atomic<bool> is_over{false};
+  std::thread busy([&] {
+    while (!is_over) static_cast<void>(service.limiter->check("k", limit));  // a known denial, mostly
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      const Charge back{"k", &limit, -1};
+      const bool is_told = service.limiter->check("k", limit) && service.limiter->check_all({&back, 1});
+      ::_exit(is_told ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "child " << i;
+    if (status != 0) break;
+  }
+  is_over = true;
+  busy.join();
+}
+
 // All of a request or none of it, wherever its keys lie.
 TEST(FleetEmbeddedOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
   auto cluster = RedisCluster::start();

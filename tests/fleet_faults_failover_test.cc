@@ -179,6 +179,83 @@ TEST_F(FleetPartlyAway, ADeniedRequestIsChargedNothingThoughAServerIsAway) {
   EXPECT_EQ(spent(node, away, kTen), 1) << "what was denied was paid back as if it had been let through";
 }
 
+// F40. Many at once, and the share is taken by another between the look at it and the answer of the server with the id.
+TEST_F(FleetPartlyAway, ARequestThatTheShareDeniesIsNotRememberedByItsId) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Node& node = *nodes[0];
+  const Limit one = limit_of("1/year", Algorithm::fixed_window);
+  const std::string away = key_on(1, "away"), well = key_on(2, "well");
+  cluster_->replica(1).pause();
+  cluster_->master(1).pause();
+  Tally alone;
+  EXPECT_TRUE(until([&] {
+    ask(node, away, kTen, alone);
+    return alone.asked(MadeBy::local) >= 3;
+  }));
+  const std::string share = key_on(1, "share");
+  const Charge charges[] = {{.key = well, .limit = &kYear}, {.key = share, .limit = &one}};
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<int> admitted{0}, repeated{0};
+    on_threads(8, [&](std::size_t thread) {
+      for (int i = 0; i < 10; ++i) {
+        const auto verdict = node.limiter->check_once(std::to_string(thread) + " " + std::to_string(i), charges);
+        ASSERT_TRUE(verdict) << verdict.error().message;
+        admitted += verdict->allowed ? 1 : 0;
+        repeated += verdict->repeated ? 1 : 0;
+      }
+    });
+    EXPECT_EQ(admitted, 1);
+    EXPECT_EQ(repeated, round) << "the one that passed";
+  }
+  EXPECT_EQ(spent(node, well, kYear), 1);
+  cluster_->master(1).resume();
+  cluster_->replica(1).resume();
+}
+
+// A reservation on two servers, of which one is away when it is settled: that part can be settled later.
+TEST_F(FleetPartlyAway, WhatCouldNotBeSettledIsWhenItsServerIsBack) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Node& node = *nodes[0];
+  const std::string away = key_on(1, "away"), well = key_on(2, "well");
+  const auto costs = [&](std::int64_t cost) {
+    return std::array<Charge, 2>{Charge{.key = well, .limit = &kYear, .cost = cost},
+                                 Charge{.key = away, .limit = &kYear, .cost = cost}};
+  };
+  ASSERT_TRUE(node.limiter->reserve(costs(50), {.id = "one"}));
+  cluster_->replica(1).pause();
+  cluster_->master(1).pause();
+  for (int i = 0; i < 2; ++i) {
+    const auto in_vain = node.limiter->commit("one", costs(10));
+    ASSERT_FALSE(in_vain);
+    EXPECT_EQ(in_vain.error().code, ErrorCode::unavailable) << in_vain.error().message;
+  }
+  EXPECT_EQ(spent(node, well, kYear), 10);
+  cluster_->master(1).resume();
+  cluster_->replica(1).resume();
+  ASSERT_TRUE(until([&] { return is_strict(node, away); }));
+  const auto settled = node.limiter->commit("one", costs(10));
+  ASSERT_TRUE(settled) << settled.error().message;
+  EXPECT_EQ(settled->reserved, (std::vector<std::int64_t>{0, 50})) << "the other was settled before";
+  EXPECT_EQ(spent(node, away, kYear), 10);
+  const auto again = node.limiter->commit("one", costs(10));
+  EXPECT_TRUE(!again && again.error().code == ErrorCode::not_found);
+}
+
+// A reservation that one server denies is open nowhere, also where it costs nothing.
+TEST_F(FleetClusterFaults, ADeniedReservationCanBeMadeAgain) {
+  auto nodes = make_nodes(1, url(), with_deadline(kPatient));
+  const std::string first = key_on(0, "first"), second = key_on(1, "second");
+  const Charge free{.key = first, .limit = &kTen, .cost = 0};
+  const Charge much[] = {free, {.key = second, .limit = &kTen, .cost = 11}};
+  const Charge little[] = {free, {.key = second, .limit = &kTen, .cost = 1}};
+  const auto denied = nodes[0]->limiter->reserve(much, {.id = "one"});
+  ASSERT_TRUE(denied) << denied.error().message;
+  EXPECT_FALSE(denied->verdict.allowed);
+  const auto made = nodes[0]->limiter->reserve(little, {.id = "one"});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(made->verdict.allowed);
+}
+
 // F40. A request that was denied on one of two servers is no request that has passed, by its id.
 TEST_F(FleetClusterFaults, ADeniedRequestIsNotRememberedByItsId) {
   auto nodes = make_nodes(1, url(), with_deadline(kPatient));

@@ -94,6 +94,21 @@ TEST_F(FleetRefusals, UserMayNot) {
       });
 }
 
+// What the script calls is refused in other words than what a client calls.
+TEST_F(FleetRefusals, ScriptMayNot) {
+  for (const char* const command : {"time", "mget", "set"}) {
+    ASSERT_NO_FATAL_FAILURE(start({}));
+    refuses(
+        command,
+        [&] {
+          redis({"ACL", "SETUSER", "default", std::string("-") + command});
+        },
+        [&] {
+          redis({"ACL", "SETUSER", "default", "+@all"});
+        });
+  }
+}
+
 TEST_F(FleetRefusals, Replica) {
   refuses(
       "READONLY",

@@ -46,12 +46,6 @@ class Fleet : public ::testing::Test {
   std::unique_ptr<RedisServer> server_;
 };
 
-void on_threads(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 // Waits until the node decides by Redis.
 void until_strict(Node& node) {
   const Limit limit = limit_of("1000000/hour", Algorithm::token_bucket);

@@ -22,12 +22,6 @@
 namespace weir::test {
 namespace {
 
-void on_threads(int count, const std::function<void(int)>& work) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 template <class Store>
 class StoreContract : public StoreTest<Store> {};
 

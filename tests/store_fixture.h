@@ -7,8 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "algorithm/limit.h"
 #include "store/memory_store.h"
@@ -21,6 +24,13 @@ inline constexpr Algorithm kChecked[] = {Algorithm::fixed_window, Algorithm::sli
                                          Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter};
 
 inline Limit limit_of(std::string_view quota, Algorithm algorithm) { return compile(quota, algorithm).value(); }
+
+// work(0), work(1), ..., each on a thread of its own; until all are done.
+inline void on_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+}
 
 template <class Store>
 class StoreTest : public ::testing::Test {

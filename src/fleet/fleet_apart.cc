@@ -81,7 +81,7 @@ void FleetStore::Apart::ask_whether_repeated(Part& part) {
 std::vector<Charge> FleetStore::Apart::left_to_us() const {
   std::vector<Charge> charges;
   for (const Part& part : parts_) {
-    if (part.is_left) charges.insert(charges.end(), part.charges.begin(), part.charges.end());
+    if (part.is_left && !part.is_here) charges.insert(charges.end(), part.charges.begin(), part.charges.end());
   }
   return charges;
 }
@@ -99,22 +99,33 @@ Result<Verdict> FleetStore::Apart::look_here() const {
   return seen;
 }
 
+// The part with the id: if others deny, it is asked as ask_whether_repeated() does.
+Result<Verdict> FleetStore::Apart::once_here(std::string_view id, Micros lasts) {
+  std::vector<Charge> charges = left_to_us();
+  const Micros now = redis::steady_now();
+  if (!is_denied()) return store_.local_.answer(What::once, charges, id, lasts, now);
+  for (Charge& charge : charges) charge.cost = charge.limit->capacity + 1;
+  auto verdict = store_.local_.answer(What::once, charges, id, lasts, now);
+  return verdict && !verdict->repeated ? look_here() : verdict;
+}
+
 void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts) {
   const std::vector<Charge> charges = left_to_us();
   if (charges.empty()) return;
-  store_.counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  if (what == What::once && !parts_.back().is_left) what = What::charge;
-  const bool is_settled = is_taken(what) && (is_denied() || is_repeated());
-  const auto all = is_settled ? look_here() : store_.local_.answer(what, charges, id, lasts, redis::steady_now());
+  const bool is_over = is_taken(what) && (is_denied() || is_repeated());
+  const auto all = what == What::once ? once_here(id, lasts)
+                   : is_over          ? look_here()
+                                      : store_.local_.answer(what, charges, id, lasts, redis::steady_now());
   std::size_t at = 0;
   for (Part& part : parts_) {
-    if (!part.is_left) continue;
+    if (!part.is_left || std::exchange(part.is_here, true)) continue;
     if (!all) {
       part.verdict = fail(all.error());
       continue;
     }
     const std::size_t count = part.charges.size();
     part.verdict = Verdict{.allowed = all->allowed, .repeated = all->repeated};
+    part.is_charged_here = what == What::charge && !is_over && all->allowed;
     for (std::size_t i = at; i < at + count; ++i) {
       part.verdict->decisions.push_back(all->decisions[i]);
       if (!all->reserved.empty()) part.verdict->reserved.push_back(all->reserved[i]);
@@ -123,10 +134,11 @@ void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts
   }
 }
 
-// By a server.
+// By a server, or by this node.
 bool FleetStore::Apart::is_denied() const {
   return std::ranges::any_of(parts_, [](const Part& part) {
-    return part.question.state != Ask::State::failed && (!part.verdict || !part.verdict->allowed);
+    const bool is_decided = part.is_here || part.question.state != Ask::State::failed;
+    return is_decided && (!part.verdict || !part.verdict->allowed);
   });
 }
 
@@ -147,9 +159,14 @@ void FleetStore::Apart::release() {
   nothing.reserve(kChargesMax);
   for (Part& part : parts_) {
     const Question& taken = part.question;
+    if (part.is_charged_here) {
+      std::vector<Charge> back = part.charges;
+      for (Charge& charge : back) charge.cost = -charge.cost;
+      static_cast<void>(store_.local_.answer(What::overdraw, back, {}, {}, redis::steady_now()));
+    }
     if (taken.state != Ask::State::answered || taken.ruling != Ruling::allowed) continue;
     for (std::size_t i = 0; i < part.charges.size(); ++i) {
-      if (part.charges[i].cost == 0) continue;
+      if (part.charges[i].cost == 0 && taken.what != What::reserve) continue;
       part.verdict->decisions[i].remaining =
           std::min(part.verdict->decisions[i].limit, part.verdict->decisions[i].remaining + part.charges[i].cost);
       const std::span<const Charge> one(&part.charges[i], 1);
@@ -180,12 +197,27 @@ void FleetStore::Apart::release() {
   }
 }
 
+// A commit: whoever is asked again after one part could not be settled finds the others settled before.
+void FleetStore::Apart::settle() {
+  for (Part& part : parts_) part.verdict = store_.settled(part.question, std::move(part.verdict));
+  if (std::ranges::none_of(parts_, [](const Part& part) { return part.verdict.has_value(); })) return;
+  for (Part& part : parts_) {
+    if (part.verdict || part.verdict.error().code != ErrorCode::not_found) continue;
+    part.verdict = Verdict{.allowed = true,
+                           .decisions = std::move(part.decisions),
+                           .reserved = std::vector<std::int64_t>(part.charges.size())};
+  }
+}
+
 Result<Verdict> FleetStore::Apart::put_together(std::size_t charges) const {
   Verdict verdict{.allowed = are_allowed(), .decisions = std::vector<Decision>(charges)};
   const bool is_commit = parts_[0].question.what == What::commit;
   if (is_commit) verdict.reserved.resize(charges);
   for (const Part& part : parts_) {
-    if (!part.verdict) return fail(part.verdict.error());
+    if (!part.verdict && part.verdict.error().code == ErrorCode::unavailable) return part.verdict;
+  }
+  for (const Part& part : parts_) {
+    if (!part.verdict) return part.verdict;
     verdict.repeated = verdict.repeated || part.verdict->repeated;
     for (std::size_t i = 0; i < part.places.size(); ++i) {
       verdict.decisions[part.places[i]] = part.verdict->decisions[i];
@@ -200,17 +232,17 @@ Result<Verdict> FleetStore::Apart::ask(What what, std::span<const Charge> charge
   const std::size_t last = what == What::once ? parts_.size() - 1 : parts_.size();
   ask_parts(0, last);
   if (last < parts_.size()) {
-    const auto seen = look_here();
-    const bool is_over = is_denied() || !seen || !seen->allowed;
-    is_over ? ask_whether_repeated(parts_.back()) : ask_parts(last, parts_.size());
+    decide_here(What::charge, {}, {});
+    is_denied() ? ask_whether_repeated(parts_.back()) : ask_parts(last, parts_.size());
   }
   decide_here(what, id, lasts);
+  if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallen.fetch_add(1, std::memory_order_relaxed);
   if (what == What::reserve && is_repeated()) {
     release();
     return fail(reserved_already());
   }
   if (is_taken(what) && (!are_allowed() || is_repeated())) release();
-  for (Part& part : parts_) part.verdict = store_.settled(part.question, std::move(part.verdict));
+  if (what == What::commit) settle();
   auto verdict = put_together(charges.size());
   if (verdict && is_repeated()) verdict->allowed = true;
   for (const Charge& charge : charges) {

@@ -3,8 +3,9 @@
 //
 // Nobody is let through too much: a part counts from the moment it is charged. Who comes between charge and release may
 // be denied for what is then taken back. Who crashes there leaves it charged, until it lapses. What servers do not
-// answer, the node decides as one event, after the others: it charges nothing if one of them has denied. Part of
-// FleetStore; any thread. Tested by tests/fleet_nodes_test.cc and tests/fleet_faults_failover_test.cc.
+// answer, the node decides as one event, after the others: it charges nothing if one of them has denied. The id of a
+// request is written last of all, so that only one that passes is remembered. Part of FleetStore; any thread. Tested by
+// tests/fleet_nodes_test.cc and tests/fleet_faults_failover_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,8 @@ class FleetStore::Apart {
     Question question{};
     Result<Verdict> verdict{Verdict{}};
     bool is_left = false;  // to this node: its server did not answer
+    bool is_here = false;  // and it has decided
+    bool is_charged_here = false;
   };
 
   void divide(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
@@ -39,11 +42,13 @@ class FleetStore::Apart {
   void ask_whether_repeated(Part& part);
   std::vector<Charge> left_to_us() const;
   Result<Verdict> look_here() const;
+  Result<Verdict> once_here(std::string_view id, Micros lasts);
   void decide_here(ScriptRequest::What what, std::string_view id, Micros lasts);
   bool is_denied() const;
   bool is_repeated() const;
   bool are_allowed() const;
   void release();
+  void settle();
   Result<Verdict> put_together(std::size_t charges) const;
 
   FleetStore& store_;

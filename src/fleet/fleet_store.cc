@@ -142,7 +142,7 @@ bool FleetStore::is_away() const {
 }
 
 std::optional<Decision> FleetStore::known_denial(const Charge& charge, KeyMark mark, Micros now) {
-  if (!options_.remembers_denials) return {};
+  if (!options_.remembers_denials || local_.is_child()) return {};
   auto denial = memory_.denial(mark, *charge.limit, charge.cost, now);
   if (denial) denial->made = MadeBy::cached;
   return denial;
@@ -191,10 +191,10 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
     verdict.decisions[i].made = MadeBy::strict;
     const Charge& charge = question.charges[i];
-    const bool is_of_permits = charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency;
-    if (question.what == What::look || is_of_permits) continue;
+    if (question.what == What::look || charge.limit == nullptr) continue;
+    const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // one may come back at any time
     const KeyMark mark = memory_.mark_of(KeyName(charge));
-    memory_.note(mark, *charge.limit, charge.cost, verdict.decisions[i], asked, now);
+    memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], asked, now);
   }
   return verdict;
 }
@@ -259,6 +259,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
 
 // Permits have come back: what was denied for want of them may pass, on every node.
 void FleetStore::drop(const Charge& charge) {
+  if (local_.is_child()) return;
   keeper_.publish(KeyName(charge));
   thread_->wake();
 }
@@ -303,31 +304,18 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
   return verdict;
 }
 
-// What a commit is told: who was asked may not be who was asked to reserve.
+// settled()
+//
+// What a commit is told: who was asked may not be who was asked to reserve. What was reserved without Redis is owed,
+// and mostly paid by now. What was not used of that does not come back: how much of it Redis had room for is not known.
 Result<Verdict> FleetStore::settled(const Question& question, Result<Verdict> verdict) {
   if (question.what != What::commit) return verdict;
   if (question.state == Ask::State::answered && question.ruling == Ruling::missing) {
-    return settle_late(question.charges, question.id);
+    return local_.answer(What::commit, question.charges, question.id, {}, redis::steady_now());
   }
   if (question.state == Ask::State::failed && !verdict && verdict.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the reservation is not settled; try again");
   }
-  return verdict;
-}
-
-// Redis does not know it: it was made here, without Redis, if at all. What it took is owed; what of that has been paid
-// by now and was not used, Redis gives back.
-Result<Verdict> FleetStore::settle_late(std::span<const Charge> charges, std::string_view id) {
-  const Micros now = redis::steady_now();
-  std::vector<Charge> back(charges.begin(), charges.end());
-  for (Charge& one : back) one.cost += owed_.cost_of(KeyName(one), now);
-  auto verdict = local_.answer(What::commit, charges, id, {}, now);
-  if (!verdict) return verdict;
-  for (std::size_t i = 0; i < back.size(); ++i) {
-    back[i].cost = std::min<std::int64_t>(0, back[i].cost - verdict->reserved[i]);
-  }
-  auto told = ask_one(What::overdraw, back, {}, {});
-  if (told) verdict->decisions = std::move(told->decisions);
   return verdict;
 }
 

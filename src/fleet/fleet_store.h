@@ -90,7 +90,6 @@ class FleetStore final : public SharedStore {
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> settled(const Question& question, Result<Verdict> verdict);
-  Result<Verdict> settle_late(std::span<const Charge> charges, std::string_view id);
   bool is_away() const;
   Result<Decision> check_here(const Charge& charge);
   Result<Decision> take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked, Micros now);

@@ -84,6 +84,14 @@ std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::
                   .reset_after = is_full ? Micros{0} : entry->reset_at - now};
 }
 
+std::optional<Said> KeyMemory::said(KeyMark mark, const Limit& limit, Micros now) {
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  const Entry* const entry = find(sets_[set], mark);
+  if (entry == nullptr || entry->limit != print_of(limit) || entry->reset_at <= now) return {};
+  return Said{entry->remaining, entry->reset_at};
+}
+
 void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
                      Micros now) {
   const std::size_t set = set_of(mark);

@@ -53,6 +53,9 @@ class KeyMemory {
   // or would deny, too, for a time that is not known.
   std::optional<Decision> guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
+  // What was last said of a key; nothing if it is full again, or under another limit.
+  std::optional<Said> said(KeyMark mark, const Limit& limit, Micros now);
+
   // Taken before Redis is asked. What it answers may be void when it comes: permits may have been given back meanwhile.
   struct Asked {
     Micros at{0};

@@ -46,7 +46,6 @@ Decision closed(const Limit& limit) {
 
 Local::Local(KeyMemory& memory, Owed& owed) : memory_(memory), owed_(owed), forks_(count_forks()) {}
 
-// In a child locks may be held by threads that are not there, and nobody pays debts.
 bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
 // The limits that hold here instead of those that were asked for.
@@ -75,7 +74,7 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
   memory_.seed(key.mark, *whole.limit, [&](const Said& said) {
     const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
     const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, now.steady));
-    static_cast<void>(here_->reset(whole.key, now.here));
+    static_cast<void>(here_->forget(whole.limit->algorithm, whole.key, now.here));
     if (left >= part.capacity) return;
     const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
     static_cast<void>(here_->overdraw({&spent, 1}, now.here));
@@ -146,7 +145,6 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
     case What::look:
       return alone(here_->preview(charges[0], time));
     case What::acquire:
-      return alone(here_->acquire(charges[0], id, time));
     case What::release:
     case What::undo:
     case What::forget:
@@ -155,10 +153,36 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
   return Verdict{.allowed = true, .decisions = std::vector<Decision>(charges.size())};
 }
 
+// Permits in flight: those that Redis has given out are held elsewhere, and it cannot be asked which came back.
+Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros now) {
+  const auto tell = [&](Decision decision) -> Result<Verdict> {
+    decision.made = made_by(charge.fallback);
+    decision.limit = charge.limit->capacity;
+    return Verdict{.allowed = decision.allowed, .decisions = {decision}};
+  };
+  if (charge.fallback == Fallback::closed && charge.cost > 0) return tell(closed(*charge.limit));
+  const auto part = share(*charge.limit, charge.fallback);
+  if (!part) return fail(part.error());
+  Limit own = **part;
+  if (charge.fallback == Fallback::local && !is_child()) {
+    const auto said = memory_.said(memory_.mark_of(KeyName(charge)), *charge.limit, now);
+    if (said) own.permits = own.capacity = std::min(own.permits, part_of(said->remaining, seat()));
+  }
+  if (charge.cost > own.permits && charge.cost <= (*part)->permits) {
+    return tell({.allowed = false, .retry_after = kClosedRetry, .reset_after = kClosedRetry});
+  }
+  Charge here = charge;
+  here.limit = &own;
+  const auto decision = here_->acquire(here, id, here_->clock().now().count());
+  if (!decision) return fail(decision.error());
+  return tell(*decision);
+}
+
 Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                               Micros now) {
+  if (what == What::acquire) return acquire(charges[0], id, now);
   const bool is_closed = std::ranges::any_of(charges, [&](const Charge& charge) {
-    return charge.fallback == Fallback::closed && charge.cost > 0 && (takes(what) || what == What::acquire);
+    return charge.fallback == Fallback::closed && charge.cost > 0 && takes(what);
   });
   const std::int64_t time = here_->clock().now().count();
   Shares shares;
@@ -172,7 +196,7 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
   Result<Verdict> verdict = Verdict{.allowed = true};
   if (is_closed) {
     for (std::size_t i = 0; i < charges.size(); ++i) {
-      auto one = what == What::acquire || charges[i].fallback == Fallback::closed
+      auto one = charges[i].fallback == Fallback::closed
                      ? Result<Verdict>(Verdict{.decisions = {closed(*charges[i].limit)}})
                      : ask(What::look, shares.charges().subspan(i, 1), {}, {});
       if (!one) return fail(std::move(one.error()));

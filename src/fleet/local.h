@@ -43,6 +43,8 @@ class Local {
   // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                          Micros now);
+  // In a child locks may be held by threads that are not there, and nobody pays debts.
+  bool is_child() const;
   Result<bool> release(std::string_view key, std::string_view id);
   Result<bool> forget(std::string_view key);
 
@@ -55,7 +57,7 @@ class Local {
     std::int64_t here;
   };
   void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now);
-  bool is_child() const;
+  Result<Verdict> acquire(const Charge& charge, std::string_view id, Micros now);
   Result<const Limit*> share(const Limit& limit, Fallback fallback) const;
   void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
             Micros now);

@@ -103,6 +103,44 @@ TEST_F(LocalTest, IsOneEventAsEver) {
   EXPECT_EQ(owed_.take(10).size(), 1u);
 }
 
+// What one algorithm counts of a key is not another's, and both begin with what was said of them.
+TEST_F(LocalTest, BeginsAKeyUnderEachAlgorithm) {
+  const Limit fixed = compile("10/hour", Algorithm::fixed_window).value();
+  const Charge bucket{.key = "k", .limit = &limit_}, window{.key = "k", .limit = &fixed};
+  note(name_of(window), fixed, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
+  note(name_of(bucket), limit_, 1, {.allowed = true, .limit = 10, .remaining = 9, .reset_after = Micros{60'000'000}},
+       kThen);
+  EXPECT_EQ(admitted(window, 5), 0);
+  EXPECT_EQ(admitted(bucket, 5), 5);
+  EXPECT_EQ(admitted(window, 5), 0) << "it was spent before";
+}
+
+// Permits that Redis has given out are in flight, whoever holds them.
+TEST_F(LocalTest, GivesOutItsPartOfThePermitsThatWereLeft) {
+  local_.sit({.rank = 0, .nodes = 2});
+  const Limit ten = compile("10 concurrent for 5min", Algorithm::concurrency).value();
+  const Charge one{.key = "k", .limit = &ten};
+  const auto acquired = [&](int offered) {
+    int count = 0;
+    for (int i = 0; i < offered; ++i) {
+      const auto verdict = local_.answer(What::acquire, {&one, 1}, "permit " + std::to_string(i), {}, kThen);
+      EXPECT_TRUE(verdict && verdict->decisions[0].made == MadeBy::local && verdict->decisions[0].limit == 10);
+      count += verdict && verdict->allowed ? 1 : 0;
+    }
+    return count;
+  };
+  note(name_of(one), ten, 0, {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{300'000'000}}, kThen);
+  EXPECT_EQ(acquired(10), 4);
+  EXPECT_TRUE(*local_.release("k", "permit 0"));
+  EXPECT_EQ(acquired(10), 4) << "three of them once more";
+  note(name_of(one), ten, 0, {.allowed = false, .limit = 10, .reset_after = Micros{300'000'000}}, kThen);
+  const auto denied = local_.answer(What::acquire, {&one, 1}, "another", {}, kThen);
+  EXPECT_TRUE(denied && !denied->allowed);
+  EXPECT_EQ(denied->decisions[0].retry_after, Micros{1'000'000});
+  note(name_of(one), ten, 0, {.allowed = true, .limit = 10}, kThen);
+  EXPECT_EQ(acquired(10), 5) << "all others have come back";
+}
+
 TEST_F(LocalTest, SettlesWhatItReserved) {
   const Charge five{.key = "k", .limit = &limit_, .cost = 5}, two{.key = "k", .limit = &limit_, .cost = 2};
   EXPECT_TRUE(charge({five}, What::reserve).allowed);

@@ -309,11 +309,17 @@ Result<bool> MemoryStore::release(std::string_view key, std::string_view id, std
 Result<bool> MemoryStore::reset(std::string_view key, std::int64_t now) {
   bool found = false;
   for (const Algorithm algorithm : kAlgorithms) {
-    Debit debit{.name = table_->key_name(algorithm, key), .cost = -1, .act = Act::forget};
-    if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
-    found = found || debit.found;
+    const auto one = forget(algorithm, key, now);
+    if (!one) return one;
+    found = found || *one;
   }
   return found;
+}
+
+Result<bool> MemoryStore::forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
+  Debit debit{.name = table_->key_name(algorithm, key), .cost = -1, .act = Act::forget};
+  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
+  return debit.found;
 }
 
 bool MemoryStore::sweep(std::int64_t now) { return table_->sweep(now, kSweptPages); }

@@ -93,6 +93,8 @@ class MemoryStore {
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
   Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
   Result<bool> reset(std::string_view key, std::int64_t now);
+  // The same, under one algorithm only.
+  Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now);
 
   // sweep()
   //
