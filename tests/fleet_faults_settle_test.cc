@@ -1,7 +1,8 @@
-// What is taken before a fleet loses its Redis, or while it is away, and settled on the other side: reservations.
+// What is taken before a fleet loses its Redis, or while it is away, and settled on the other side: reservations, and
+// permits in flight.
 //
-// In the end exactly that is spent which was used, whichever of both was asked first; what cannot be settled now says
-// so, and can be later.
+// Nobody is let through too much, whichever of both was asked first; what cannot be settled now says so, and can be
+// later.
 
 #include "fleet_faults.h"
 
@@ -100,6 +101,42 @@ TEST_F(FleetSettling, WhatRedisHasWaitsUntilItIsBack) {
   const auto settled = limiter.commit("one", {&two, 1});
   ASSERT_TRUE(settled) << settled.error().message;
   EXPECT_EQ(settled->decisions[0].remaining, 28);
+}
+
+// Permits in flight are those of Redis and of the nodes together, also when it is away, and when it is back.
+TEST_F(FleetSettling, PermitsInFlightStayWithinTheLimit) {
+  auto nodes = make_nodes(2, proxied(), with_deadline(kLong));
+  for (auto& node : nodes) ASSERT_TRUE(until([&] { return node->store->nodes() == 2; }));
+  const Limit ten = limit_of("10 concurrent for 5min", Algorithm::concurrency);
+  const auto acquired = [&](const char* when, int offered) {
+    int count = 0;
+    for (int i = 0; i < offered; ++i) {
+      for (auto& node : nodes) {
+        const auto one = node->limiter->acquire("k", when + std::to_string(count), ten);
+        EXPECT_TRUE(one) << one.error().message;
+        count += one && one->allowed ? 1 : 0;
+      }
+    }
+    return count;
+  };
+  EXPECT_EQ(acquired("before", 2), 4);
+  proxy_->set({.is_refusing = true});
+  proxy_->cut();
+  for (auto& node : nodes) ASSERT_TRUE(until([&] { return !is_strict(*node); }));
+  const int meanwhile = acquired("meanwhile", 10);
+  EXPECT_GE(meanwhile, 6) << "what was left when each last heard of it";
+  EXPECT_LE(meanwhile, 7) << "one of them had not heard of the last permit";
+  EXPECT_TRUE(*nodes[0]->limiter->release("k", "meanwhile0"));
+  proxy_->set({});
+  back(nodes);
+  EXPECT_TRUE(until([&] {
+    return nodes[1]->limiter->peek("k", ten)->remaining == std::max(0, 10 - 4 - meanwhile + 1);
+  })) << nodes[1]->limiter->peek("k", ten)->remaining;
+  for (int i = 1; i < meanwhile; ++i) {
+    const std::string id = "meanwhile" + std::to_string(i);
+    EXPECT_TRUE(*nodes[1]->limiter->release("k", id)) << "by any node: Redis knows of it";
+  }
+  EXPECT_EQ(nodes[0]->limiter->peek("k", ten)->remaining, 6);
 }
 
 }  // namespace

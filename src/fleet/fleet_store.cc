@@ -98,8 +98,9 @@ FleetStore::FleetStore(FleetStoreOptions options)
       process_(getpid()),
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys, [this] { thread_->wake(); }),
-      local_(memory_, owed_),
-      keeper_(options_.keeper, memory_, owed_, local_, [this] { thread_->wake(); }),
+      lent_(options_.lent_permits),
+      local_(memory_, owed_, lent_),
+      keeper_(options_.keeper, {memory_, owed_, lent_, local_}, [this] { thread_->wake(); }),
       thread_(std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {}
 
 FleetStore::~FleetStore() {
@@ -380,13 +381,14 @@ Result<Decision> FleetStore::acquire(const Charge& charge, std::string_view id) 
   return verdict->decisions[0];
 }
 
+// Here first: Redis may be told of the permit in this moment.
 Result<bool> FleetStore::release(std::string_view key, std::string_view id) {
+  const auto here = local_.release(key, id);
   const Charge charge{.key = key};
   Decision decision;
   Question question{.what = What::release, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
   run({&question, 1});
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
-  const auto here = local_.release(key, id);
   if (question.state == Ask::State::failed && !(here && *here)) {
     return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the permits are not released; try again");
   }

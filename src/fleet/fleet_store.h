@@ -20,6 +20,7 @@
 
 #include "fleet/keeper.h"
 #include "fleet/key_memory.h"
+#include "fleet/lent.h"
 #include "fleet/local.h"
 #include "fleet/owed.h"
 #include "fleet/redis_health.h"
@@ -32,11 +33,12 @@ namespace weir {
 struct FleetStoreOptions {
   redis::Target target{};
   LaneOptions lane{};
-  std::size_t memory_keys = 65'536;  // of which is remembered what Redis said
-  bool remembers_denials = true;     // until they can change
-  std::size_t owed_keys = 100'000;   // that can be owed to it
-  KeeperOptions keeper{};            // an empty id: a random one
-  LaneTotals::OnChange on_change{};  // told when Redis cannot be asked, and when it can again
+  std::size_t memory_keys = 65'536;   // of which is remembered what Redis said
+  bool remembers_denials = true;      // until they can change
+  std::size_t owed_keys = 100'000;    // that can be owed to it
+  std::size_t lent_permits = 10'000;  // in flight, that it can be told of
+  KeeperOptions keeper{};             // an empty id: a random one
+  LaneTotals::OnChange on_change{};   // told when Redis cannot be asked, and when it can again
 };
 
 // What happened, in all.
@@ -102,6 +104,7 @@ class FleetStore final : public SharedStore {
   const std::shared_ptr<const Clock> wall_ = make_system_clock();
   KeyMemory memory_;
   Owed owed_;
+  Lent lent_;
   Local local_;
   Keeper keeper_;
   FleetCounts counts_;

@@ -52,8 +52,13 @@ constexpr std::string_view kEverything = "*";
 
 }  // namespace
 
-Keeper::Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake)
-    : options_(std::move(options)), memory_(memory), owed_(owed), local_(local), log_(commands_, std::move(wake)) {
+Keeper::Keeper(KeeperOptions options, House house, std::function<void()> wake)
+    : options_(std::move(options)),
+      memory_(house.memory),
+      owed_(house.owed),
+      lent_(house.lent),
+      local_(house.local),
+      log_(commands_, std::move(wake)) {
   says_ = options_.says;
 }
 
@@ -105,7 +110,8 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   if (lane.is_any_open()) owed_.tidy();
   pay_back(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open(), std::memory_order_relaxed);
-  return owed_.is_empty() || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
+  const bool is_paid = owed_.is_empty() && lent_.is_empty();
+  return is_paid || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
 }
 
 void Keeper::end(Lane& lane, Micros now) {
@@ -250,8 +256,42 @@ void Keeper::pay_back(Lane& lane, Micros now) {
     for (const char c : options_.id) dice = dice * 131 + static_cast<unsigned char>(c);
     pay_at_ = now + Micros{static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(kPayFirst.count()))};
   }
-  if (now < pay_at_ || payments_ >= kPaymentsMax || owed_.is_empty()) return;
+  if (now < pay_at_ || (owed_.is_empty() && lent_.is_empty())) return;
   pay_at_ = now + kPayRest;
+  tell_of_permits(lane, now);
+  pay_debts(lane, now);
+}
+
+void Keeper::tell_of_permits(Lane& lane, Micros now) {
+  if (lent_.is_empty() || payments_ >= kPaymentsMax) return;
+  for (LentPermit& permit : lent_.take(kPaymentsMax - payments_, now)) {
+    Ask& ask = lane.make();
+    const Charge charge{.key = permit.key, .limit = &permit.limit, .cost = permit.cost};
+    ask.fill(ScriptRequest::What::acquire, {&charge, 1}, permit.id);
+    ask.mark = new LentPermit(std::move(permit));
+    ++payments_;
+    if (!lane.submit(ask, teller_, now)) teller_.on_done(ask);
+  }
+}
+
+// If there was no room for it, as many are in flight as may be, or more: nothing is left to be told.
+void Keeper::Teller::on_done(Ask& ask) {
+  const std::unique_ptr<LentPermit> permit(static_cast<LentPermit*>(std::exchange(ask.mark, nullptr)));
+  Lane& lane = *keeper.lane_;
+  --keeper.payments_;
+  const bool is_released = permit && keeper.lent_.told(*permit, ask.state != Ask::State::failed);
+  lane.give(ask);
+  if (!is_released) return;
+  Ask& again = lane.make();
+  const Charge charge{.key = permit->key};
+  again.fill(ScriptRequest::What::release, {&charge, 1}, permit->id);
+  again.mark = nullptr;
+  ++keeper.payments_;
+  if (!lane.submit(again, *this, redis::steady_now())) on_done(again);
+}
+
+void Keeper::pay_debts(Lane& lane, Micros now) {
+  if (owed_.is_empty() || payments_ >= kPaymentsMax) return;
   for (Debt& debt : owed_.take(kPaymentsMax - payments_)) {
     if (debt.until <= now) continue;  // it would have recovered
     Ask& ask = lane.make();

@@ -1,5 +1,6 @@
 // What a node of a fleet does by itself: it says that it lives and hears who else does, tells the others which denials
-// are void and is told so, pays Redis back what it let through while that was away, and runs commands for others.
+// are void and is told so, pays Redis back what it let through while that was away, tells it of permits in flight, and
+// runs commands for others.
 //
 // It keeps house on the lane of a ThreadWay, by that one's thread; what is const, and publish(), are for any thread.
 // Tested by tests/fleet_nodes_test.cc.
@@ -16,6 +17,7 @@
 
 #include "fleet/key_memory.h"
 #include "fleet/lane.h"
+#include "fleet/lent.h"
 #include "fleet/local.h"
 #include "fleet/owed.h"
 #include "fleet/shared_log.h"
@@ -47,7 +49,14 @@ struct KeeperOptions {
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
  public:
-  Keeper(KeeperOptions options, KeyMemory& memory, Owed& owed, Local& local, std::function<void()> wake);
+  // What it keeps in order.
+  struct House {
+    KeyMemory& memory;
+    Owed& owed;
+    Lent& lent;
+    Local& local;
+  };
+  Keeper(KeeperOptions options, House house, std::function<void()> wake);
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -80,6 +89,12 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
+  // Hears what became of permits that Redis was told of.
+  struct Teller final : Asker {
+    explicit Teller(Keeper& its) : keeper(its) {}
+    void on_done(Ask& ask) override;
+    Keeper& keeper;
+  };
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
   void on_done(Ask& ask) override;
   void beat(Lane& lane, Micros now, bool is_leaving);
@@ -88,11 +103,14 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void send_news(Lane& lane, Micros now);
   void take_news(std::string_view payload);
   void pay_back(Lane& lane, Micros now);
+  void pay_debts(Lane& lane, Micros now);
+  void tell_of_permits(Lane& lane, Micros now);
   void hold(std::vector<FleetNode>& nodes, Micros now) const;
 
   const KeeperOptions options_;
   KeyMemory& memory_;
   Owed& owed_;
+  Lent& lent_;
   Local& local_;
   StoreCommands commands_;
   SharedLog log_;
@@ -111,6 +129,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros news_at_{0};         // not earlier; a refusal is not answered at once
   std::string mute_why_;      // why Redis refuses what this one publishes
   std::size_t payments_ = 0;  // under way
+  Teller teller_{*this};
 
   std::atomic<bool> has_news_{false};
   std::atomic<bool> is_strict_{false};

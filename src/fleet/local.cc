@@ -44,7 +44,8 @@ Decision closed(const Limit& limit) {
 
 }  // namespace
 
-Local::Local(KeyMemory& memory, Owed& owed) : memory_(memory), owed_(owed), forks_(count_forks()) {}
+Local::Local(KeyMemory& memory, Owed& owed, Lent& lent)
+    : memory_(memory), owed_(owed), lent_(lent), forks_(count_forks()) {}
 
 bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
@@ -175,6 +176,13 @@ Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros
   here.limit = &own;
   const auto decision = here_->acquire(here, id, here_->clock().now().count());
   if (!decision) return fail(decision.error());
+  if (decision->allowed && charge.cost > 0 && !is_child()) {
+    lent_.add({.key = std::string(charge.key),
+               .id = std::string(id),
+               .limit = *charge.limit,
+               .cost = charge.cost,
+               .until = now + Micros{charge.limit->period_us}});
+  }
   return tell(*decision);
 }
 
@@ -220,9 +228,13 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
 }
 
 Result<bool> Local::release(std::string_view key, std::string_view id) {
+  if (!is_child()) lent_.release(key, id);
   return here_->release(key, id, here_->clock().now().count());
 }
 
-Result<bool> Local::forget(std::string_view key) { return here_->reset(key, here_->clock().now().count()); }
+Result<bool> Local::forget(std::string_view key) {
+  if (!is_child()) lent_.forget(key);
+  return here_->reset(key, here_->clock().now().count());
+}
 
 }  // namespace weir

@@ -1,8 +1,8 @@
 // What holds while Redis cannot be asked: this node's share of every limit, counted in its own memory.
 //
 // A key begins with this node's part of what Redis last said was left of it. Limits with Fallback::open hold whole on
-// every node, and those with Fallback::closed deny. What is let through is owed to Redis (owed.h). All is decided as
-// one event, as ever. Any thread. Tested by local_test.cc.
+// every node, and those with Fallback::closed deny. What is let through is owed to Redis (owed.h), which is also told
+// of permits in flight (lent.h). All is decided as one event, as ever. Any thread. Tested by local_test.cc.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "fleet/key_memory.h"
+#include "fleet/lent.h"
 #include "fleet/owed.h"
 #include "fleet/share.h"
 #include "store/memory_store.h"
@@ -22,7 +23,7 @@ namespace weir {
 
 class Local {
  public:
-  Local(KeyMemory& memory, Owed& owed);
+  Local(KeyMemory& memory, Owed& owed, Lent& lent);
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
@@ -64,6 +65,7 @@ class Local {
 
   KeyMemory& memory_;
   Owed& owed_;
+  Lent& lent_;
   const std::uint64_t forks_;  // when it was made
   MemoryStore* here_ = nullptr;
   std::atomic<std::uint64_t> seat_{std::uint64_t{1} << 32};

@@ -40,7 +40,8 @@ class LocalTest : public ::testing::Test {
   std::unique_ptr<MemoryStore> here_ = MemoryStore::open({.keys = 1'000}, clock_).value();
   KeyMemory memory_{1'000, {1, 2}};
   Owed owed_{100};
-  Local local_{memory_, owed_};
+  Lent lent_{100};
+  Local local_{memory_, owed_, lent_};
   const Limit limit_ = compile("10/hour", Algorithm::token_bucket).value();
 };
 
@@ -132,6 +133,7 @@ TEST_F(LocalTest, GivesOutItsPartOfThePermitsThatWereLeft) {
   note(name_of(one), ten, 0, {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{300'000'000}}, kThen);
   EXPECT_EQ(acquired(10), 4);
   EXPECT_TRUE(*local_.release("k", "permit 0"));
+  EXPECT_EQ(lent_.take(10, kThen).size(), 3u) << "Redis is told of those that are in flight";
   EXPECT_EQ(acquired(10), 4) << "three of them once more";
   note(name_of(one), ten, 0, {.allowed = false, .limit = 10, .reset_after = Micros{300'000'000}}, kThen);
   const auto denied = local_.answer(What::acquire, {&one, 1}, "another", {}, kThen);
