@@ -99,12 +99,25 @@ FleetStore::FleetStore(FleetStoreOptions options)
       memory_(options_.memory_keys, secret()),
       owed_(options_.owed_keys, [this] { thread_->wake(); }),
       lent_(options_.lent_permits),
-      local_(memory_, owed_, lent_),
+      local_(memory_, owed_, lent_, options_.kept.seat),
       keeper_(options_.keeper, {memory_, owed_, lent_, local_}, [this] { thread_->wake(); }),
-      thread_(std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {}
+      thread_(std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {
+  const Micros since = redis::steady_now() - wall_->now();
+  for (const Debt& debt : options_.kept.debts) {
+    owed_.add({debt.name, memory_.mark_of(debt.name)}, debt.limit, debt.cost, debt.until + since);
+  }
+}
 
 FleetStore::~FleetStore() {
   if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: it is not here to be waited for
+}
+
+Keepsake FleetStore::close() {
+  thread_->end();
+  Keepsake kept{.seat = seat(), .debts = owed_.take(options_.owed_keys)};
+  const Micros since = wall_->now() - redis::steady_now();
+  for (Debt& debt : kept.debts) debt.until += since;
+  return kept;
 }
 
 LaneOptions FleetStore::lane_options() const {

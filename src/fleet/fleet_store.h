@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fleet/keeper.h"
+#include "fleet/keepsake.h"
 #include "fleet/key_memory.h"
 #include "fleet/lent.h"
 #include "fleet/local.h"
@@ -38,6 +39,7 @@ struct FleetStoreOptions {
   std::size_t owed_keys = 100'000;    // that can be owed to it
   std::size_t lent_permits = 10'000;  // in flight, that it can be told of
   KeeperOptions keeper{};             // an empty id: a random one
+  Keepsake kept{};                    // of the one before
   LaneTotals::OnChange on_change{};   // told when Redis cannot be asked, and when it can again
 };
 
@@ -71,6 +73,9 @@ class FleetStore final : public SharedStore {
   Result<bool> release(std::string_view key, std::string_view id) override;
   Result<bool> reset(std::string_view key) override;
   std::uint32_t nodes() const override { return seat().nodes; }
+
+  // What the next one goes on with. From then on nothing may be asked.
+  Keepsake close();
 
   // How each server of Redis is. Waits for them, half a second at most; not on a fiber.
   std::vector<RedisHealth> inspect();

@@ -172,7 +172,9 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
     const std::lock_guard lock(mutex_);
     nodes_ = std::move(nodes);
   }
+  if (seat == local_.seat()) return;
   local_.sit(seat);
+  if (options_.on_seat) options_.on_seat(seat);
 }
 
 void Keeper::set_says(Says says) {

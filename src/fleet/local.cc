@@ -44,8 +44,10 @@ Decision closed(const Limit& limit) {
 
 }  // namespace
 
-Local::Local(KeyMemory& memory, Owed& owed, Lent& lent)
-    : memory_(memory), owed_(owed), lent_(lent), forks_(count_forks()) {}
+Local::Local(KeyMemory& memory, Owed& owed, Lent& lent, Seat seat)
+    : memory_(memory), owed_(owed), lent_(lent), forks_(count_forks()) {
+  sit(seat);
+}
 
 bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 

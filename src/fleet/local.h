@@ -23,7 +23,7 @@ namespace weir {
 
 class Local {
  public:
-  Local(KeyMemory& memory, Owed& owed, Lent& lent);
+  Local(KeyMemory& memory, Owed& owed, Lent& lent, Seat seat = {});
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
@@ -68,7 +68,7 @@ class Local {
   Lent& lent_;
   const std::uint64_t forks_;  // when it was made
   MemoryStore* here_ = nullptr;
-  std::atomic<std::uint64_t> seat_{std::uint64_t{1} << 32};
+  std::atomic<std::uint64_t> seat_{0};
 };
 
 }  // namespace weir

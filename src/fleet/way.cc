@@ -153,13 +153,15 @@ ThreadWay::ThreadWay(const redis::Target& target, LaneOptions options, Housekeep
   thread_ = std::thread([this] { work(); });
 }
 
-ThreadWay::~ThreadWay() {
+ThreadWay::~ThreadWay() { end(); }
+
+void ThreadWay::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
   }
   wake();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void ThreadWay::wake() {

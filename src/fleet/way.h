@@ -103,6 +103,8 @@ class ThreadWay {
 
   // Makes a turn, soon.
   void wake();
+  // Ends its thread, and with it all questions. Nothing may be asked from then on.
+  void end();
   // Nobody would be asked.
   bool is_away() const { return lane_.is_away(); }
   // Blocks. Not from its own thread.

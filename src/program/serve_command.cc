@@ -77,6 +77,21 @@ class Hush {
   std::optional<FleetDesk>& desk_;
 };
 
+// At the end, when nobody asks any more: what the next server goes on with.
+class Keeping {
+ public:
+  Keeping(std::shared_ptr<FleetStore> store, std::string path) : store_(std::move(store)), path_(std::move(path)) {}
+  ~Keeping() {
+    if (store_ != nullptr && !path_.empty()) log_unless(write_keepsake(path_, store_->close()));
+  }
+  Keeping(const Keeping&) = delete;
+  Keeping& operator=(const Keeping&) = delete;
+
+ private:
+  const std::shared_ptr<FleetStore> store_;
+  const std::string path_;
+};
+
 }  // namespace
 
 ServeCommand::ServeCommand(CLI::App& app) {
@@ -122,6 +137,7 @@ int ServeCommand::run() {
   store_.take(admin_.config);
   auto fleet = store_.fleet();
   if (!fleet) return complain(settings_.with_place(fleet.error().message), kCouldNot);
+  const Keeping keeping(*fleet, store_.kept());
   if (*fleet != nullptr) {
     limiter_options->shared = *fleet;
     options.fibers.emplace();

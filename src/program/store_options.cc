@@ -3,11 +3,35 @@
 
 #include "admin/config_file.h"
 #include "command/complain.h"
+#include "log.h"
 #include "program/fleet_desk.h"
 #include "store/redis_key.h"
 #include "weir/policy.h"
 
 namespace weir {
+namespace {
+
+// What was kept is taken, and the debts are not there any more: this server owes them. A file that cannot be understood
+// is told of and written anew.
+Result<void> take_kept(const std::string& path, FleetStoreOptions& options) {
+  if (path.empty()) return {};
+  auto kept = read_keepsake(path);
+  if (kept) {
+    options.kept = *std::move(kept);
+  } else if (kept.error().code != ErrorCode::not_found) {
+    log(LogLevel::warn, "what this server owed to Redis is not known", {{"reason", kept.error().message}});
+  }
+  options.keeper.on_seat = [path](Seat seat) { log_unless(write_keepsake(path, {.seat = seat})); };
+  return write_keepsake(path, {.seat = options.kept.seat});
+}
+
+}  // namespace
+
+void log_unless(const Result<void>& written) {
+  if (written) return;
+  log(LogLevel::warn, "what a fleet's server keeps for its next start cannot be written",
+      {{"reason", written.error().message}});
+}
 
 void StoreFlags::add(CLI::App& app) {
   app.add_option(
@@ -63,6 +87,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   options.lane.deadline = Micros{static_cast<std::int64_t>(deadline_ms) * 1'000};
   options.on_change = log_fleet_change;
   options.keeper.on_deaf = [prefix = prefix](std::string_view why) { log_deaf_fleet(prefix, why); };
+  if (auto taken = take_kept(kept(), options); !taken) return fail(std::move(taken.error()));
   return std::make_shared<FleetStore>(std::move(options));
 }
 

@@ -27,6 +27,11 @@ struct StoreFlags {
   Result<LimiterOptions> limiter_options() const;
   // Null if it is not on Redis.
   Result<std::shared_ptr<FleetStore>> fleet() const;
+  // Where a fleet's store keeps what the next one goes on with; empty: nowhere.
+  std::string kept() const { return state.empty() ? "" : state + ".fleet"; }
 };
+
+// A line of the log if what is kept could not be written.
+void log_unless(const Result<void>& written);
 
 }  // namespace weir
