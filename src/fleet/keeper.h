@@ -43,6 +43,8 @@ struct KeeperOptions {
   // Told why Redis refuses the channel by which nodes say that denials are void, so that none is believed; nothing: it
   // does not any more. On the thread of the lane; it must not wait.
   std::function<void(std::string_view why)> on_deaf{};
+  // The same of the heartbeat: then the others do not know of this node, nor it of them.
+  std::function<void(std::string_view why)> on_unheard{};
 };
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
@@ -67,7 +69,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   // Denials of this key are void for every node.
   void publish(std::string_view name);
 
+  // As Redis told it last: so long ago that is heard(), in which their ages grow.
   std::vector<FleetNode> nodes() const;
+  Micros heard() const;
   StoreCommands& commands() { return commands_; }
   SharedLog& log() { return log_; }
   // Of this machine's clock to that of Redis; since when it runs, by the monotonic clock.
@@ -77,6 +81,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   // Why no denial is remembered; empty if all is well, or Redis is away.
   std::string deaf_why() const;
+  // Why Redis refuses the heartbeat; empty if it does not.
+  std::string unheard_why() const;
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -85,6 +91,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void beat(Lane& lane, Micros now, bool is_leaving);
   void listen(Lane& lane);
   void on_news_sent(const redis::Reply& reply);
+  void on_beat(const redis::Reply& reply);
+  void take_nodes(const std::vector<resp::Value>& items);
   void send_news(Lane& lane, Micros now);
   void take_news(std::string_view payload);
   void pay_back(Lane& lane, Micros now);
@@ -102,6 +110,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros beat_at_{0};
   Micros pay_at_{0};
   std::vector<FleetNode> held_;  // who was known when Redis was away
+  Micros held_at_{0};            // their ages are of then
   Micros held_until_{0};         // so long they count
   bool was_away_ = false;
   bool has_missed_ = false;
@@ -124,7 +133,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
   std::vector<FleetNode> nodes_;
+  Micros heard_at_ = began_;
   std::string deaf_why_;
+  std::string unheard_why_;
 };
 
 }  // namespace weir

@@ -58,6 +58,11 @@ FaultKind kind_of_error(std::string_view text) {
   return kind_of_word(text);
 }
 
+bool is_forbidden(std::string_view text) {
+  constexpr std::string_view kParts[] = {"NOPERM", "The user executing the script can't", "ACL failure in script"};
+  return std::ranges::any_of(kParts, [text](std::string_view part) { return text.find(part) != text.npos; });
+}
+
 std::string fit_for_log(std::string_view text) {
   std::string out(text.substr(0, kFaultTextMax));
   std::ranges::replace_if(
