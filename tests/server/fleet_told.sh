@@ -80,8 +80,8 @@ has "that it is so by the outage" "passes; the tightest limit is free: 30/year; 
 weir_on 0 keys explain --ip 192.0.2.9 --path /login
 has "what holds of one that is local" "1 of 2 left of this server's share, while Redis is away (local)" "$said"
 denied=$(ask 0 '{"user":"z1","path":"/api/pay"}')
-has "the client is told the same" '"detail":"pay: 20/year: The limit cannot be checked now, and until it can, it denies."' \
-  "$denied"
+has "the client is told the same" \
+  '"detail":"pay: 20/year: The limit cannot be checked now, and until it can, it denies."' "$denied"
 has "under its title" '"title":"Limit cannot be checked"' "$denied"
 has "of the type as ever" '#quota-exceeded"' "$denied"
 has "with the members as ever" '"allowed":false,"limit":20,"remaining":0' "$denied"
@@ -90,8 +90,9 @@ is "and the log has how it was made" 0 $?
 
 other_age() {
   weir_on 0 nodes --json
-  python3 -c 'import json,sys; print([int(n["age_seconds"]) for n in json.load(sys.stdin)["nodes"] if not n["self"]][0])' \
-    <<<"$said"
+  python3 -c '
+import json, sys
+print(*[int(node["age_seconds"]) for node in json.load(sys.stdin)["nodes"] if not node["self"]])' <<<"$said"
 }
 is_old() { [ "$(other_age)" -ge 5 ]; }
 until_true 20 is_old
@@ -128,8 +129,8 @@ echo "# Redis refuses the list of changes"
 until_true 20 silent 0 "changes do not reach" doctor
 make_user -zadd
 weir_on 0 keys ban --user zz1 --for 1h
-has "a ban says where it holds, and why" "on this server only, until the others can be told: the list of changes cannot be \
-written, since Redis refuses it" "$said"
+has "a ban says where it holds" "on this server only, until the others can be told: the list of changes" "$said"
+has "and why" "cannot be written, since Redis refuses it" "$said"
 is_denied 0 zz1
 is "there it does" 0 $?
 until_true 20 tells 0 "FAIL  changes do not reach all servers: the list of changes cannot be written" doctor
