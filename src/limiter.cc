@@ -304,8 +304,11 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
 }
 
 Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std::int64_t cost) noexcept {
+  return preview(Charge{.key = key, .limit = &limit, .cost = cost});
+}
+
+Result<Decision> Limiter::preview(const Charge& charge) noexcept {
   return guarded([&]() -> Result<Decision> {
-    const Charge charge{.key = key, .limit = &limit, .cost = cost};
     if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
     return impl_->shared ? impl_->shared->preview(charge) : impl_->store->preview(charge, impl_->ask_at());
   });

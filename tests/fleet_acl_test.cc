@@ -79,6 +79,10 @@ struct Node {
       const std::lock_guard lock(mutex);
       told.emplace_back(why);
     };
+    options.keeper.on_unheard = [this](std::string_view why) {
+      const std::lock_guard lock(mutex);
+      unheard.emplace_back(why);
+    };
     store = std::make_shared<FleetStore>(options);
     limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 1'000, .shared = store});
   }
@@ -87,8 +91,13 @@ struct Node {
     return told;
   }
 
+  std::size_t times_unheard() {
+    const std::lock_guard lock(mutex);
+    return unheard.size();
+  }
+
   std::mutex mutex;
-  std::vector<std::string> told;
+  std::vector<std::string> told, unheard;
   std::shared_ptr<FleetStore> store;  // goes first: it tells
   std::unique_ptr<Limiter> limiter;
 };
@@ -284,6 +293,32 @@ TEST_F(FleetUser, RemembersNoDenialWhereTheChannelIsForbidden) {
     EXPECT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->made == MadeBy::strict; }));
     call_redis(ports_[0], {"FLUSHALL"});
   }
+}
+
+TEST_F(FleetUser, SaysOnceThatTheHeartbeatIsForbidden) {
+  auto server = RedisServer::start();
+  ASSERT_TRUE(server) << server.error().message;
+  ports_ = {(*server)->port()};
+  const Words user = user_with();
+  ASSERT_NO_FATAL_FAILURE(make_user(user));
+  const std::string url = "redis://weir:SECRET@" + (*server)->address();
+  Node one(url, Micros{20'000}), other(url, Micros{20'000});
+  ASSERT_TRUE(eventually([&] { return one.store->keeper().nodes().size() == 2; }));
+  ASSERT_EQ(one.times_unheard(), 0u);
+  ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", "-hset"}).text, "OK");
+  Keeper& keeper = one.store->keeper();
+  ASSERT_TRUE(eventually([&] { return one.times_unheard() == 1; }));
+  EXPECT_NE(keeper.unheard_why(), "");
+  // What was known of the others grows old.
+  ASSERT_TRUE(eventually([&] {
+    return std::ranges::all_of(keeper.nodes(), [](const FleetNode& node) { return node.age > Micros{300'000}; });
+  }));
+  EXPECT_GT(keeper.heard(), Micros{280'000});
+  EXPECT_EQ(one.times_unheard(), 1u) << "once is enough";
+  ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", "+hset"}).text, "OK");
+  ASSERT_TRUE(eventually([&] { return one.times_unheard() == 2; }));
+  EXPECT_EQ(keeper.unheard_why(), "");
+  EXPECT_TRUE(eventually([&] { return keeper.nodes().size() == 2 && keeper.heard() < Micros{100'000}; }));
 }
 
 TEST_F(FleetUser, RemembersNoDenialWhereMessagesCannotBeHeard) {

@@ -46,6 +46,11 @@ constexpr std::string_view to_string(MadeBy made) {
   return "closed";
 }
 
+// Whether it was made without Redis, which could not be asked.
+constexpr bool is_fallback(MadeBy made) {
+  return made == MadeBy::local || made == MadeBy::open || made == MadeBy::closed;
+}
+
 // What holds while Redis cannot be asked: this node's share of the limit, the whole limit on every node, or nothing.
 enum class Fallback : std::uint8_t { local, open, closed };
 

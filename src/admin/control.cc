@@ -14,6 +14,8 @@
 namespace weir {
 namespace {
 
+constexpr std::size_t kErrorsMax = 10;  // different ones that are told, until all is well again
+
 // A log has one line an event.
 std::string on_one_line(std::string text) {
   for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.replace(at, 1, "; ");
@@ -56,6 +58,7 @@ Result<void> Control::start() {
   if (!journal_.dropped().empty())
     log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
   tell_notes();
+  tell_own();
   if (has_rules()) {
     Found found = find_files();
     if (!found.policy) return fail(std::move(found.policy.error()));
@@ -236,15 +239,25 @@ void Control::tell_notes() {
   }
 }
 
+void Control::tell_own() {
+  const std::vector<Change>& changes = journal_.changes();
+  const auto is_own = [agreed = journal_.agreed()](const Change& change) { return change.id > agreed; };
+  const auto own = options_.shared == nullptr ? 0 : std::ranges::count_if(changes, is_own);
+  const std::lock_guard told(told_);
+  status_.own_changes = static_cast<std::size_t>(own);
+}
+
 void Control::tick() {
   const auto seen = look_at_shared();
   const std::lock_guard lock(changing_);
   const auto caught = journal_.catch_up(seen);
   tell_notes();
-  const std::string error = caught ? "" : caught.error().message;
-  if (error != std::exchange(journal_error_, error) && !error.empty()) {
-    log(LogLevel::error, "changes of others cannot be read", {{"error", error}});
+  if (caught) {
+    journal_errors_.clear();
+  } else if (journal_errors_.size() < kErrorsMax && journal_errors_.insert(caught.error().message).second) {
+    log(LogLevel::error, "changes cannot be exchanged with others", {{"error", caught.error().message}});
   }
+  tell_own();
   // Somebody who wanted a change may have read them before, and then made none.
   const bool is_behind = journal_.readings() != in_force_reading_;
   const bool is_over = next_end_ && *next_end_ <= limiter_.now();

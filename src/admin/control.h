@@ -71,6 +71,7 @@ struct ControlStatus {
   bool kill_switch = false;
   std::size_t changes_active = 0;
   std::uint64_t last_change = 0;     // the id of the newest; 0: there was none
+  std::size_t own_changes = 0;       // that are not in the list of the fleet yet
   std::uint64_t file_waits_for = 0;  // the change of kind policy that lies over the file; 0: none
   LogLevel log_level = LogLevel::info;
   std::string changes_file{};
@@ -126,13 +127,16 @@ class Control {
   // Its rule is called `ban-ID`, or nearly so if the policy has one of that name.
   // Whoever means more than a client or so has to force it.
   Result<Change> ban(const Request& request, Micros lasts, const Author& by, Force force = Force::no);
-  // Gate::reset(), after it was noted.
+  // Gate::reset(), after it was noted; if it cannot be done then, the list says so. Without the store of a fleet it is
+  // refused.
   Result<bool> reset(std::string_view rule, const Request& request, const std::string& what, const Author& by);
   // Of this change, or of the last one that is listed as active. The id that was undone is in `undoes`.
   Result<Made> undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes);
 
   ControlStatus status() const;
   std::vector<ListedChange> changes(std::size_t n) const;  // the newest first
+  // Whether the servers of the fleet can have a change, or there is no fleet: it is in the list that all of them read.
+  bool is_shared(std::uint64_t id) const;
   std::vector<RuleView> rules() const;
   bool has_rules() const { return !options_.file.empty() || !options_.envoy.path.empty(); }
   // Where something happens when a file becomes another.
@@ -161,6 +165,7 @@ class Control {
   };
 
   Result<void> refuse_without_rules() const;
+  Result<void> refuse_without_store() const;
   Policy base() const;
   Result<Next> next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const;
   Result<void> try_out(const Policy& policy) const;
@@ -174,6 +179,7 @@ class Control {
   Result<std::vector<std::string>> refresh();
   void tell(const Next& next, bool is_changed);
   void tell_notes();
+  void tell_own();
   Result<SharedChanges::Lines> look_at_shared() const;
   void tell_reload(const Result<std::vector<std::string>>& result, Micros now);
   std::size_t active_changes() const;
@@ -190,10 +196,10 @@ class Control {
   std::string seen_;            // what the files were when they were last read
   std::string parsed_mark_;     // of the text that was last parsed, whatever came of it
   Result<Policy> parsed_{};
-  std::optional<Micros> next_end_;      // of what is in force
-  std::uint64_t in_force_reading_ = 0;  // of the journal
-  std::string journal_error_;           // that was told
-  std::string refresh_error_;           // the same
+  std::optional<Micros> next_end_;        // of what is in force
+  std::uint64_t in_force_reading_ = 0;    // of the journal
+  std::set<std::string> journal_errors_;  // that were told, since all was well
+  std::string refresh_error_;             // that was told
 
   mutable std::mutex told_;  // guards status_; locked last
   ControlStatus status_;

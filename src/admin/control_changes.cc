@@ -48,6 +48,15 @@ Result<void> Control::refuse_without_rules() const {
   return conflict("there are no rules; start the server with --config weir.yaml");
 }
 
+// Of a fleet: what all have counted can be reached.
+Result<void> Control::refuse_without_store() const {
+  const auto any = compile("1/second");
+  const auto seen = limiter_.preview("reset", *any, 0);
+  if (!seen) return fail(seen.error());
+  if (!is_fallback(seen->made)) return {};
+  return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the key is not reset; try again");
+}
+
 Result<Made> Control::make(Change change) {
   auto lock = journal_.lock();
   if (!lock) return fail(std::move(lock.error()));
@@ -186,9 +195,18 @@ Result<bool> Control::reset(std::string_view rule, const Request& request, const
   Gate trial(nothing);
   if (auto applied = trial.apply(gate_.policy(), Force::yes); !applied) return fail(std::move(applied.error()));
   if (auto tried = trial.reset(rule, request); !tried) return tried;
+  if (auto refused = refuse_without_store(); !refused) return fail(std::move(refused.error()));
   auto noted = make({.by = by, .kind = ChangeKind::reset, .what = what, .rule = std::string(rule)});
   if (!noted) return fail(std::move(noted.error()));
-  return gate_.reset(rule, request);
+  auto done = gate_.reset(rule, request);
+  if (done) return done;
+  // The list does not say that it was.
+  auto undone = make({.by = {by.who, by.from, done.error().message},
+                      .kind = ChangeKind::undo,
+                      .what = "not done: " + std::to_string(noted->id) + ", " + what,
+                      .undoes = noted->id});
+  if (!undone) log(LogLevel::error, "a reset is listed that was not done", {{"id", std::to_string(noted->id)}});
+  return done;
 }
 
 Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes) {

@@ -508,6 +508,20 @@ class SlowList final : public SharedChanges {
   bool is_slow_ = false, is_asked_ = false, was_let_go_ = true;
 };
 
+TEST_F(ControlTest, AChangeThatTheFleetDoesNotHaveIsKnownAsOurOwn) {
+  const auto alone = control->set_mode("login", "off", {}, alice);
+  EXPECT_TRUE(control->is_shared(alone->id)) << "there are no others";
+  SlowList list;
+  options.shared = &list;
+  restart();
+  const auto made = control->set_mode("login", "shadow", {}, alice);
+  ASSERT_TRUE(made);
+  EXPECT_FALSE(control->is_shared(made->id));
+  control->tick();
+  EXPECT_EQ(control->status().own_changes, 2U);
+  control.reset();
+}
+
 TEST_F(ControlTest, NobodyWaitsForAFleetThatDoesNotAnswer) {
   SlowList list;
   options.shared = &list;

@@ -57,6 +57,12 @@ std::vector<ListedChange> Control::changes(std::size_t n) const {
   return out;
 }
 
+bool Control::is_shared(std::uint64_t id) const {
+  if (options_.shared == nullptr) return true;
+  const std::lock_guard lock(changing_);
+  return journal_.agreed() >= id;
+}
+
 // Without the changes to single rules.
 Policy Control::base() const {
   const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());

@@ -88,9 +88,57 @@ void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
                    : "RESP3 is needed: let the server, or the proxy before it, know HELLO");
 }
 
+// The commands that docs/fleet.md gives the user for it.
+std::string rights_for(const JsonValue& nodes, const std::string& error, const std::string& commands) {
+  const bool is_forbidden = error.find("NOPERM") != error.npos || error.find("script can't") != error.npos ||
+                            error.find("ACL failure") != error.npos;
+  if (!is_forbidden) return "see what lies under " + nodes.at("prefix").text + "* there";
+  return "ACL SETUSER its user +evalsha " + commands + " ~" + nodes.at("prefix").text +
+         "*: docs/fleet.md, \"A user for it\"";
+}
+
+void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
+  constexpr double kBeatsMissed = 3;
+  const std::string& error = nodes.at("heartbeat_error").text;
+  if (!error.empty()) {
+    say(out, Level::failure,
+        "Redis refuses this server's heartbeat, so the others do not know of it, and while Redis is away all shares of "
+        "a limit together are more than the limit: " +
+            error,
+        rights_for(nodes, error, "+time +hset +hdel +hgetall +pexpire"));
+  } else if (const double heard = nodes.at("heard_seconds").number(); nodes.at("up").is_true && heard > kBeatsMissed) {
+    say(out, Level::warning, "Redis has not answered this server's heartbeat for " + tenths(heard) + " s",
+        "after 5 s the others do not count it; is Redis slow, or the way to it?");
+  }
+}
+
+// True if it says why servers do not have the same policy.
+bool look_at_changes(const JsonValue& nodes, std::vector<Finding>& out) {
+  const std::string& error = nodes.at("changes_error").text;
+  if (!error.empty()) {
+    say(out, Level::failure, "changes do not reach all servers: " + error,
+        rights_for(nodes, error, "+zrevrange +zrangebyscore +zadd +zremrangebyscore"));
+  }
+  bool has_own = false;
+  for (const JsonValue& node : nodes.at("nodes").items) {
+    if (node.at("own_changes").text.empty()) continue;
+    has_own = true;
+    if (node.at("self").is_true && !error.empty()) continue;
+    say(out, Level::warning,
+        "server " + node.at("id").text + " has changes that the others do not have: " + node.at("own_changes").text,
+        "it could not write them to Redis: run weir doctor there, on " + node.at("host").text);
+  }
+  return has_own || !error.empty();
+}
+
 void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string count = std::to_string(nodes.at("nodes").items.size());
-  if (nodes.at("mixed").is_true) {
+  look_at_heartbeat(nodes, out);
+  const bool is_explained = look_at_changes(nodes, out);
+  const bool is_known = nodes.at("up").is_true && nodes.at("heartbeat_error").text.empty();
+  if (is_explained || !is_known) {
+    // Who else is there is not known now, or why they are not all the same has been said.
+  } else if (nodes.at("mixed").is_true) {
     say(out, Level::warning, "the " + count + " servers of the fleet do not all have the same policy and version",
         "in a rollout that passes; weir nodes shows who has which");
   } else {

@@ -87,6 +87,39 @@ TEST_F(DoctorStoreTest, NamesWhyNoDenialIsRemembered) {
   EXPECT_TRUE(std::ranges::any_of(old, [](const Finding& one) { return one.advice.find("HELLO") != one.advice.npos; }));
 }
 
+std::string advice_of(const std::vector<Finding>& all, const std::string& part) {
+  for (const Finding& one : all) {
+    if (one.what.find(part) != one.what.npos) return one.advice;
+  }
+  return {};
+}
+
+TEST_F(DoctorStoreTest, SaysWhoIsThereOnlyIfItKnows) {
+  EXPECT_EQ(found(findings(R"("up":true)"), "all with the same policy"), fine);
+  EXPECT_FALSE(found(findings(R"("up":false)"), "all with the same policy"));
+  const auto late = findings(R"("up":true,"heard_seconds":7)");
+  EXPECT_EQ(found(late, "has not answered this server's heartbeat for 7.0 s"), warning);
+  const auto mute =
+      findings(R"("up":true,"prefix":"limits:","heartbeat_error":"r:1: ERR The user executing the script can't run")");
+  EXPECT_EQ(found(mute, "refuses this server's heartbeat"), failure);
+  EXPECT_FALSE(found(mute, "all with the same policy"));
+  EXPECT_NE(advice_of(mute, "heartbeat").find("+hset +hdel +hgetall +pexpire ~limits:*"), std::string::npos);
+}
+
+TEST_F(DoctorStoreTest, NamesWhyChangesDoNotReachAll) {
+  const auto all = findings(R"("up":true,"mixed":true,"prefix":"limits:","changes_error":"refused: NOPERM no")");
+  EXPECT_EQ(found(all, "changes do not reach all servers: refused: NOPERM no"), failure);
+  EXPECT_NE(advice_of(all, "do not reach").find("+zadd +zremrangebyscore ~limits:*"), std::string::npos);
+  EXPECT_FALSE(found(all, "do not all have the same")) << "that has been said";
+  Patient patient;
+  patient.nodes = *parse_json(R"({"store":"redis://r","up":true,"mixed":true,"nodes":[{"id":"a","self":true},
+                                  {"id":"b","host":"h","own_changes":"2"}]})");
+  std::vector<Finding> out;
+  look_at_store(patient, out);
+  EXPECT_EQ(found(out, "server b has changes that the others do not have: 2"), warning);
+  EXPECT_FALSE(found(out, "do not all have the same"));
+}
+
 TEST_F(DoctorStoreTest, LooksAtEachServer) {
   EXPECT_EQ(redis_found(R"("eviction":"allkeys-lru","memory":1,"memory_max":9)", "forgets keys"), failure);
   EXPECT_EQ(redis_found(R"("eviction":"allkeys-lru","memory":1)", "would forget keys"), warning);

@@ -28,6 +28,14 @@ Micros wait_of(const JsonValue& value) {
   return Micros{static_cast<std::int64_t>(std::llround(value.number() * 1e6))};
 }
 
+MadeBy made_of(std::string_view text) {
+  using enum MadeBy;
+  for (const MadeBy one : {strict, cached, local, open, closed}) {
+    if (text == to_string(one)) return one;
+  }
+  return here;
+}
+
 RuleExplanation::State state_of(const JsonValue& value) {
   RuleExplanation::State state;
   state.quota = value.at("window").text;
@@ -41,6 +49,7 @@ RuleExplanation::State state_of(const JsonValue& value) {
   state.decision.retry_after = wait_of(value.at("retry_after"));
   state.decision.reset_after = wait_of(value.at("reset_after"));
   state.decision.delay = wait_of(value.at("delay"));
+  state.decision.made = made_of(value.at("made").text);
   return state;
 }
 
@@ -135,7 +144,7 @@ Result<int> KeysCommand::ban() {
   return server_.print({"POST", "/admin/v1/keys/ban", *body}, [](const JsonValue& answer) {
     const std::string& id = answer.at("id").text;
     return "banned until " + answer.at("until").text + " by the rule " + answer.at("rule").text + "; weir rules undo " +
-           id + " ends it\n";
+           id + " ends it\n" + reach_of(answer);
   });
 }
 

@@ -15,6 +15,22 @@ const char* const kNodesExamples =
 
 namespace {
 
+// Whoever is asked hears of the others each second.
+bool is_out_of_date(const JsonValue& fleet) {
+  constexpr double kBeatsMissed = 3;
+  return fleet.at("heard_seconds").number() > kBeatsMissed;
+}
+
+std::string own_changes(const JsonValue& fleet) {
+  std::string out;
+  for (const JsonValue& node : fleet.at("nodes").items) {
+    const std::string& own = node.at("own_changes").text;
+    if (own.empty()) continue;
+    out += printable(node.at("id").text + " has changes that the others do not have: " + own) + "\n";
+  }
+  return out;
+}
+
 std::string fleet_words(const JsonValue& fleet) {
   const std::string& store = fleet.at("store").text;
   if (fleet.at("nodes").kind != JsonValue::Kind::array) {
@@ -26,14 +42,33 @@ std::string fleet_words(const JsonValue& fleet) {
                node.at("pid").text, node.at("version").text, node.at("policy").text, node.at("rules").text,
                node.at("change").text, node.at("age_seconds").text + " s ago"});
   }
+  const std::string is_asked = fleet.at("up").is_true ? "is asked" : "is NOT asked";
   std::string out = table.text() + "\n" + std::to_string(table.rows()) + (table.rows() == 1 ? " node" : " nodes") +
-                    " on " + printable(store) + ", which " + (fleet.at("up").is_true ? "is asked" : "is NOT asked") +
-                    " for " + fleet.at("since_seconds").text + " s\n";
+                    " on " + printable(store) + ", which " + is_asked + " for " + fleet.at("since_seconds").text +
+                    " s\n";
   if (!fleet.at("up").is_true) out += "the last error: " + printable(fleet.at("last_error").text) + "\n";
+  if (is_out_of_date(fleet)) {
+    out += "Redis told who is there " + fleet.at("heard_seconds").text + " s ago: this is what was known then\n";
+  }
+  if (const std::string& why = fleet.at("heartbeat_error").text; !why.empty()) {
+    out += "Redis refuses this server's heartbeat, so the others do not know of it: " + printable(why) + "\n";
+  }
+  if (const std::string& why = fleet.at("changes_error").text; !why.empty()) out += printable(why) + "\n";
+  const std::string own = own_changes(fleet);
+  out += own;
   if (fleet.at("mixed").is_true) {
-    out += "a mixed fleet: not all have the same version and policy; in a rollout that passes\n";
+    out += "a mixed fleet: not all have the same version and policy";
+    out += own.empty() ? "; in a rollout that passes\n" : "\n";
   }
   return out;
+}
+
+// Of the fleet; in memory there is none to be wrong.
+int code_of(const JsonValue& fleet) {
+  const bool is_fleet = fleet.at("nodes").kind == JsonValue::Kind::array;
+  const bool is_well = fleet.at("up").is_true && !is_out_of_date(fleet) && fleet.at("heartbeat_error").text.empty() &&
+                       fleet.at("changes_error").text.empty();
+  return is_fleet && !is_well ? kCouldNot : 0;
 }
 
 }  // namespace
@@ -44,7 +79,7 @@ NodesCommand::NodesCommand(CLI::App& app) {
 
 std::optional<int> NodesCommand::run() {
   if (!*nodes_) return std::nullopt;
-  const auto done = server_.print({"GET", "/admin/v1/nodes"}, fleet_words);
+  const auto done = server_.print({.method = "GET", .target = "/admin/v1/nodes", .code = code_of}, fleet_words);
   if (!done) return complain(done.error().message, kCouldNot);
   return *done;
 }

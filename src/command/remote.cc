@@ -124,12 +124,19 @@ Result<int> Remote::print(const Call& call, const std::function<std::string(cons
     const auto value = json(call.method, call.target, call.body);
     if (!value) return fail(value.error());
     std::fputs(words(*value).c_str(), stdout);
-    return 0;
+    return call.code ? call.code(*value) : 0;
   }
   const auto answer = this->call(call.method, call.target, call.body);
   if (!answer) return fail(answer.error());
   std::fputs(answer->body.c_str(), stdout);
-  return answer->status == 200 ? 0 : kCouldNot;
+  if (answer->status != 200) return kCouldNot;
+  const auto value = call.code ? parse_json(answer->body) : Result<JsonValue>{};
+  return call.code && value ? call.code(*value) : 0;
+}
+
+std::string reach_of(const JsonValue& answer) {
+  const std::string& note = answer.at("note").text;
+  return note.empty() ? note : note + "\n";
 }
 
 std::string in_query(std::string_view text) {

@@ -44,6 +44,7 @@ class Remote {
     std::string_view method;
     std::string target;
     std::string body{};
+    std::function<int(const JsonValue&)> code{};  // what an answer that is no error ends with; nothing: 0
   };
   Result<int> print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const;
 
@@ -62,6 +63,9 @@ class Remote {
   TlsTrust trust_{};
   bool json_ = false;
 };
+
+// What the server says of a change that not all servers of its fleet have: a line, or nothing.
+std::string reach_of(const JsonValue& answer);
 
 // Of a query: everything but letters, digits and `-._~` as %XX.
 std::string in_query(std::string_view text);

@@ -104,7 +104,7 @@ Result<int> RulesCommand::turn(const char* target, std::string members) {
       const std::string& id = answer.at("id").text;
       out = "change " + id + " is in force; weir rules undo " + id + " takes it back";
     }
-    return out + "\n" + lines_of(answer.at("changes"));
+    return out + "\n" + reach_of(answer) + lines_of(answer.at("changes"));
   });
 }
 

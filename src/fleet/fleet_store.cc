@@ -353,7 +353,13 @@ Result<MemoryStore::Judgement> FleetStore::judge(std::span<const Charge> charges
 Result<Decision> FleetStore::preview(const Charge& charge) {
   auto verdict = ask(What::look, {&charge, 1}, {}, {});
   if (!verdict) return fail(std::move(verdict.error()));
-  return verdict->decisions[0];
+  Decision& seen = verdict->decisions[0];
+  if (seen.made != MadeBy::closed || charge.cost <= 0) return seen;
+  // As a check would be told, though nobody looks at what is left then.
+  seen.allowed = false;
+  seen.remaining = 0;
+  seen.retry_after = seen.reset_after = Micros{1'000'000};
+  return seen;
 }
 
 Result<Verdict> FleetStore::overdraw(std::span<const Charge> charges) {

@@ -50,6 +50,12 @@ constexpr Micros kPayRest{3'000};              // between two rounds
 constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
 constexpr std::string_view kEverything = "*";
 
+// Of what was asked, not of a server that is away or not well: that is told elsewhere.
+bool is_refusal(redis::FaultKind kind) {
+  using enum redis::FaultKind;
+  return kind == noperm || kind == wrong_type || kind == error;
+}
+
 }  // namespace
 
 Keeper::Keeper(KeeperOptions options, House house, std::function<void()> wake)
@@ -97,10 +103,16 @@ std::string Keeper::deaf_why() const {
   return deaf_why_;
 }
 
+std::string Keeper::unheard_why() const {
+  const std::lock_guard lock(mutex_);
+  return unheard_why_;
+}
+
 Micros Keeper::turn(Lane& lane, Micros now) {
   if (std::exchange(has_missed_, false)) {
     memory_.drop_all();
     held_ = nodes();
+    held_at_ = now;
     held_until_ = now + options_.believed;
   }
   if (now >= beat_at_) beat(lane, now, false);
@@ -144,12 +156,26 @@ void Keeper::on_news_sent(const redis::Reply& reply) {
   has_news_ = true;
 }
 
-// {now, id, age, says, id, age, says, ...}
 void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   if (tag == kNewsTag) on_news_sent(reply);
-  if (tag == kBeatTag) is_heard_ = reply.is_ok();
-  if (tag != kBeatTag || !reply.is_ok() || reply.value == nullptr) return;
-  const std::vector<resp::Value>& items = reply.value->items;
+  if (tag == kBeatTag) on_beat(reply);
+}
+
+void Keeper::on_beat(const redis::Reply& reply) {
+  is_heard_ = reply.is_ok();
+  if (is_heard_ && reply.value != nullptr) take_nodes(reply.value->items);
+  if (!is_heard_ && !is_refusal(reply.fault->kind)) return;
+  const std::string why = is_heard_ ? "" : std::string(reply.fault->text);
+  {
+    const std::lock_guard lock(mutex_);
+    if (why == unheard_why_) return;
+    unheard_why_ = why;
+  }
+  if (options_.on_unheard) options_.on_unheard(why);
+}
+
+// {now, id, age, says, id, age, says, ...}
+void Keeper::take_nodes(const std::vector<resp::Value>& items) {
   std::vector<FleetNode> nodes;
   for (std::size_t i = 1; i + 2 < items.size(); i += 3) {
     FleetNode& node = nodes.emplace_back(FleetNode{.id = items[i].text, .says = items[i + 2].text});
@@ -171,6 +197,7 @@ void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   {
     const std::lock_guard lock(mutex_);
     nodes_ = std::move(nodes);
+    heard_at_ = redis::steady_now();
   }
   if (seat == local_.seat()) return;
   local_.sit(seat);
@@ -186,13 +213,22 @@ void Keeper::set_says(Says says) {
 void Keeper::hold(std::vector<FleetNode>& nodes, Micros now) const {
   if (now >= held_until_) return;
   for (const FleetNode& known : held_) {
-    if (std::ranges::find(nodes, known.id, &FleetNode::id) == nodes.end()) nodes.push_back(known);
+    if (std::ranges::find(nodes, known.id, &FleetNode::id) != nodes.end()) continue;
+    nodes.push_back(known);
+    nodes.back().age += now - held_at_;
   }
 }
 
 std::vector<FleetNode> Keeper::nodes() const {
   const std::lock_guard lock(mutex_);
-  return nodes_;
+  std::vector<FleetNode> nodes = nodes_;
+  for (FleetNode& node : nodes) node.age += redis::steady_now() - heard_at_;
+  return nodes;
+}
+
+Micros Keeper::heard() const {
+  const std::lock_guard lock(mutex_);
+  return redis::steady_now() - heard_at_;
 }
 
 void Keeper::publish(std::string_view name) {

@@ -47,6 +47,8 @@ struct KeeperOptions {
   std::function<void(std::string_view why)> on_deaf{};
   // Told which of how many nodes it is, when that has changed. On the same thread.
   std::function<void(Seat)> on_seat{};
+  // The same of the heartbeat: then the others do not know of this node, nor it of them.
+  std::function<void(std::string_view why)> on_unheard{};
 };
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
@@ -78,7 +80,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   // Denials of this key are void for every node.
   void publish(std::string_view name);
 
+  // As Redis told it last: so long ago that is heard(), in which their ages grow.
   std::vector<FleetNode> nodes() const;
+  Micros heard() const;
   StoreCommands& commands() { return commands_; }
   SharedLog& log() { return log_; }
   // Of this machine's clock to that of Redis; since when it runs, by the monotonic clock.
@@ -88,6 +92,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   // Why no denial is remembered; empty if all is well, or Redis is away.
   std::string deaf_why() const;
+  // Why Redis refuses the heartbeat; empty if it does not.
+  std::string unheard_why() const;
   std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -102,6 +108,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void beat(Lane& lane, Micros now, bool is_leaving);
   void listen(Lane& lane);
   void on_news_sent(const redis::Reply& reply);
+  void on_beat(const redis::Reply& reply);
+  void take_nodes(const std::vector<resp::Value>& items);
   void send_news(Lane& lane, Micros now);
   void take_news(std::string_view payload);
   void pay_back(Lane& lane, Micros now);
@@ -122,6 +130,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros beat_at_{0};
   Micros pay_at_{0};
   std::vector<FleetNode> held_;  // who was known when Redis was away
+  Micros held_at_{0};            // their ages are of then
   Micros held_until_{0};         // so long they count
   bool was_away_ = false;
   bool has_missed_ = false;
@@ -145,7 +154,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
   std::vector<FleetNode> nodes_;
+  Micros heard_at_ = began_;
   std::string deaf_why_;
+  std::string unheard_why_;
 };
 
 }  // namespace weir

@@ -66,6 +66,11 @@ FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
     out.keeper.on_deaf = [log = options.log, prefix = out.lane.prefix](std::string_view why) {
       log(deaf_in_words(prefix, why));
     };
+    out.keeper.on_unheard = [log = options.log](std::string_view why) {
+      log(why.empty() ? "Redis takes this node's heartbeat again"
+                      : "Redis refuses this node's heartbeat, so the others do not know of it: " + std::string(why) +
+                            "; its user needs +time +hset +hdel +hgetall +pexpire");
+    };
     out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }
   return out;

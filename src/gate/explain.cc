@@ -58,7 +58,7 @@ Result<std::vector<OneOutcome>> outcomes_of(const Bill& bill, Limiter& limiter) 
     }
   }
   for (OneOutcome& one : out) {
-    auto decision = limiter.preview(one.charge.key, *one.charge.limit, one.charge.cost);
+    auto decision = limiter.preview(one.charge);
     if (!decision) return fail(std::move(decision.error()));
     one.decision = *decision;
   }
@@ -100,6 +100,16 @@ std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook&
       break;
   }
   return (out.allowed ? "passes; the tightest limit is " : "denied by ") + out.binding;
+}
+
+// What of it is so because Redis is away; nothing if it is not.
+std::string away_of(const std::vector<OneOutcome>& outcomes, const OneOutcome* binding) {
+  const bool is_away =
+      std::ranges::any_of(outcomes, [](const OneOutcome& one) { return is_fallback(one.decision.made); });
+  if (!is_away) return {};
+  const bool is_closed = binding != nullptr && binding->decision.made == MadeBy::closed && !binding->decision.allowed;
+  return is_closed ? ": Redis cannot be asked now, and its on_backend_error is closed"
+                   : "; Redis cannot be asked now, so each rule's on_backend_error holds";
 }
 
 }  // namespace
@@ -188,7 +198,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   if (binding != nullptr) out.binding = binding->limit->name;
   const bool is_denied = binding != nullptr && !binding->decision.allowed;
   out.allowed = !is_denied && bill.reason != Bill::Reason::missing && bill.reason != Bill::Reason::too_many;
-  out.summary = summary_of(out, bill, *book);
+  out.summary = summary_of(out, bill, *book) + away_of(*outcomes, binding);
 
   const bool is_shared = limiter.nodes() > 0 || book->policy().store.starts_with("redis");
   std::string path_rule;  // that keeps `otherwise` from applying

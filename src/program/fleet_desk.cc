@@ -8,6 +8,7 @@
 
 #include "log.h"
 #include "redis/client.h"
+#include "redis/fault.h"
 
 namespace weir {
 namespace {
@@ -19,8 +20,19 @@ struct Word {
 };
 constexpr std::array kWords = {Word{"weir", &FleetNodeView::version}, Word{"policy", &FleetNodeView::policy},
                                Word{"rules", &FleetNodeView::rules},  Word{"change", &FleetNodeView::change},
-                               Word{"host", &FleetNodeView::host},    Word{"pid", &FleetNodeView::pid}};
+                               Word{"host", &FleetNodeView::host},    Word{"pid", &FleetNodeView::pid},
+                               Word{"own", &FleetNodeView::own}};
 constexpr std::size_t kPolicyDigits = 12;
+constexpr Micros kLately{5'000'000};  // what was refused is tried again every second
+
+// What docs/fleet.md gives the user that is for it.
+constexpr std::string_view kListRights = "+zrevrange +zrangebyscore +zadd +zremrangebyscore";
+constexpr std::string_view kBeatRights = "+time +hset +hdel +hgetall +pexpire";
+
+std::string rights(std::string_view what, std::string_view prefix) {
+  return "ACL SETUSER its user +evalsha " + std::string(what) + " ~" + std::string(prefix) +
+         "*, in a cluster on every server; see docs/fleet.md, A user for it";
+}
 
 std::string host_name() {
   char name[256] = {};
@@ -60,7 +72,8 @@ void FleetDesk::speak_for(const Control& control) {
                      .host = host,
                      .pid = std::to_string(getpid()),
                      .rules = std::to_string(status.rules),
-                     .change = std::to_string(status.last_change)});
+                     .change = std::to_string(status.last_change),
+                     .own = status.own_changes > 0 ? std::to_string(status.own_changes) : ""});
   });
 }
 
@@ -80,6 +93,9 @@ FleetView FleetDesk::view() {
                 .why = state.why,
                 .why_age = redis::steady_now() - state.why_at,
                 .deaf_why = keeper.deaf_why(),
+                .beat_why = keeper.unheard_why(),
+                .heard = keeper.heard(),
+                .changes_why = changes_why(),
                 .skew = keeper.skew(),
                 .strict = counts.strict,
                 .cached = counts.cached,
@@ -136,14 +152,41 @@ void FleetDesk::warn_of_redis() {
   }
 }
 
+Error FleetDesk::noted(Error error, Refusal FleetDesk::*refusal, std::string_view what) {
+  if (!redis::is_forbidden(error.message)) return error;
+  std::string why = "the list of changes cannot be " + std::string(what) + ", since Redis refuses it: " + error.message;
+  error.message = why + "; " + rights(kListRights, store_.options().lane.prefix);
+  const std::lock_guard lock(mutex_);
+  this->*refusal = {std::move(why), redis::steady_now()};
+  return error;
+}
+
+void FleetDesk::forget(Refusal FleetDesk::*refusal) {
+  const std::lock_guard lock(mutex_);
+  this->*refusal = {};
+}
+
+// What could not be written may have been written by another server since: then it is not tried again.
+std::string FleetDesk::changes_why() const {
+  const std::lock_guard lock(mutex_);
+  for (const Refusal* const one : {&reading_, &writing_}) {
+    if (!one->why.empty() && redis::steady_now() - one->at < kLately) return one->why;
+  }
+  return {};
+}
+
 Result<SharedChanges::Lines> FleetDesk::since(std::uint64_t number) {
   auto lines = store_.keeper().log().since(number);
-  if (!lines) return fail(std::move(lines.error()));
+  if (!lines) return fail(noted(std::move(lines.error()), &FleetDesk::reading_, "read"));
+  forget(&FleetDesk::reading_);
   return Lines{lines->last, std::move(lines->tail), std::move(lines->lines)};
 }
 
 Result<bool> FleetDesk::append(std::uint64_t after, std::uint64_t number, const std::string& line) {
-  return store_.keeper().log().append(after, number, line);
+  auto done = store_.keeper().log().append(after, number, line);
+  if (!done) return fail(noted(std::move(done.error()), &FleetDesk::writing_, "written"));
+  forget(&FleetDesk::writing_);
+  return done;
 }
 
 Result<void> FleetDesk::drop(const std::vector<std::uint64_t>& numbers) { return store_.keeper().log().drop(numbers); }
@@ -166,6 +209,16 @@ void log_deaf_fleet(std::string_view prefix, std::string_view why) {
       {{"error", std::string(why)},
        {"fix", "ACL SETUSER its user +subscribe +publish &" + std::string(prefix) +
                    "*, in a cluster on every server; see docs/fleet.md, A user for it"}});
+}
+
+void log_unheard(std::string_view prefix, std::string_view why) {
+  if (why.empty()) {
+    log(LogLevel::info, "Redis takes this server's heartbeat again");
+    return;
+  }
+  const std::string fix = redis::is_forbidden(why) ? rights(kBeatRights, prefix) : "see what lies under its key there";
+  log(LogLevel::error, "Redis refuses this server's heartbeat; the others do not count it, nor does it know of them",
+      {{"error", std::string(why)}, {"fix", fix}});
 }
 
 }  // namespace weir

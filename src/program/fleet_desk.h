@@ -4,6 +4,7 @@
 // Any thread. Tested by tests/server/fleet_admin.sh.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,15 +34,28 @@ class FleetDesk final : public SharedChanges {
   Result<void> drop(const std::vector<std::uint64_t>& numbers) override;
 
  private:
+  // Why Redis does not let it be done, and when it said so the last time.
+  struct Refusal {
+    std::string why{};
+    Micros at{0};
+  };
+
   FleetView view();
   std::vector<RedisView> inspect();
+  Error noted(Error error, Refusal FleetDesk::*refusal, std::string_view what);
+  void forget(Refusal FleetDesk::*refusal);
+  std::string changes_why() const;
 
   FleetStore& store_;
+  mutable std::mutex mutex_;  // guards what follows
+  Refusal reading_, writing_;
 };
 
 // One line of the log when Redis cannot be asked any more, and one when it can.
 void log_fleet_change(bool is_away, std::string_view why);
 // One when it refuses the channel of the fleet, whose name begins so, and one when it does not any more.
 void log_deaf_fleet(std::string_view prefix, std::string_view why);
+// The same of the heartbeat.
+void log_unheard(std::string_view prefix, std::string_view why);
 
 }  // namespace weir

@@ -87,6 +87,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   options.lane.deadline = Micros{static_cast<std::int64_t>(deadline_ms) * 1'000};
   options.on_change = log_fleet_change;
   options.keeper.on_deaf = [prefix = prefix](std::string_view why) { log_deaf_fleet(prefix, why); };
+  options.keeper.on_unheard = [prefix = prefix](std::string_view why) { log_unheard(prefix, why); };
   if (auto taken = take_kept(kept(), options); !taken) return fail(std::move(taken.error()));
   return std::make_shared<FleetStore>(std::move(options));
 }

@@ -29,6 +29,7 @@ bool may_be_crowded(const Limit& limit, const Decision& decision) {
 }
 
 std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision& decision) {
+  if (decision.made == MadeBy::closed) return "The limit cannot be checked now, and until it can, it denies.";
   if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
   std::string detail = "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) +
                        " of " + std::to_string(decision.limit) + " remain.";
@@ -39,9 +40,14 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
   return detail;
 }
 
+// Nobody knows whether a limit that cannot be checked is used up; what programs tell a denial by stays as it is.
+std::string_view denied_title(const Decision& decision) {
+  return decision.made == MadeBy::closed ? "Limit cannot be checked" : "Quota exceeded";
+}
+
 // A problem document, open at its end for what else there is to say.
-void begin_denied(std::string& body, int status, std::string detail, std::string_view message) {
-  body.append(problem_body({status, "Quota exceeded", std::move(detail), kQuotaExceeded}));
+void begin_denied(std::string& body, int status, std::string_view title, std::string detail, std::string_view message) {
+  body.append(problem_body({status, title, std::move(detail), kQuotaExceeded}));
   body.erase(body.rfind('}'));
   body.append(",\"error\":\"Rate limit exceeded\",\"message\":");
   append_json_text(body, message);
@@ -90,10 +96,10 @@ void deny_by_rules(std::string& body, int status, const Answer& answer) {
   if (binding == nullptr) {
     std::string detail =
         "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request does not have.";
-    return begin_denied(body, status, std::move(detail), "Send it with \"" + answer.missing + "\"");
+    return begin_denied(body, status, "Quota exceeded", std::move(detail), "Send it with \"" + answer.missing + "\"");
   }
   std::string detail = std::string(binding->name) + ": " + denied_detail(*binding->limit, binding->cost, told(answer));
-  begin_denied(body, status, std::move(detail), advice(binding->cost, told(answer)));
+  begin_denied(body, status, denied_title(told(answer)), std::move(detail), advice(binding->cost, told(answer)));
   body.append("\"violated-policies\":[");
   bool is_first = true;
   for (const LimitAnswer& limit : answer.limits) {
@@ -105,7 +111,7 @@ void deny_by_rules(std::string& body, int status, const Answer& answer) {
 }
 
 void deny_by_limit(std::string& body, int status, const LimitAnswer& limit) {
-  begin_denied(body, status, denied_detail(*limit.limit, limit.cost, limit.decision),
+  begin_denied(body, status, denied_title(limit.decision), denied_detail(*limit.limit, limit.cost, limit.decision),
                advice(limit.cost, limit.decision));
   body.append("\"violated-policies\":[\"default\"],");
 }

@@ -57,6 +57,19 @@ TEST(CheckAnswer, Is429WithAProblemAndAMessage) {
   EXPECT_TRUE(has_retry_after(answer));
 }
 
+TEST(CheckAnswer, DoesNotCallALimitUsedUpThatCannotBeChecked) {
+  const Decision closed{
+      .limit = 50, .retry_after = Micros{1'000'000}, .reset_after = Micros{1}, .made = MadeBy::closed};
+  const HttpAnswer answer = check_answer(bucket(), 2, closed, Micros{0});
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_TRUE(
+      answer.body.starts_with("{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
+                              "\"title\":\"Limit cannot be checked\",\"status\":429,"
+                              "\"detail\":\"The limit cannot be checked now, and until it can, it denies.\","
+                              "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 1 second\","))
+      << answer.body;
+}
+
 TEST(CheckAnswer, SpeaksOfOneSecondInTheSingular) {
   const HttpAnswer answer = check_answer(bucket(), 1, {false, 50, 0, Micros{1}, Micros{1}, Micros{0}}, Micros{0});
   EXPECT_NE(answer.body.find("\"Try again in 1 second\""), std::string::npos) << answer.body;

@@ -24,7 +24,10 @@ std::string visible(const std::string& text) {
 
 std::string state_text(const RuleExplanation::State& state) {
   const Decision& decision = state.decision;
+  if (decision.made == MadeBy::closed && !decision.allowed) return "denies while Redis is away (closed)";
   std::string out = std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
+  if (decision.made == MadeBy::local) out += " of this server's share, while Redis is away (local)";
+  if (decision.made == MadeBy::open) out += " on this server, while Redis is away (open)";
   if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
   if (!decision.allowed) {
     out += decision.retry_after == kNever ? ", never passes" : ", passes in " + seconds(decision.retry_after);

@@ -53,6 +53,18 @@ TEST(ExplainText, SaysWhatAFleetLetsThroughWithoutRedis) {
   EXPECT_NE(to_json(out).find("\"when_away\":\"nothing passes (closed)\","), std::string::npos);
 }
 
+TEST(ExplainText, SaysWhatHoldsWhileRedisIsAway) {
+  Explanation out = denied_login();
+  Decision& decision = out.rules[1].limits[0].decision;
+  decision.made = MadeBy::closed;
+  EXPECT_NE(to_text(out).find("(sliding_log): denies while Redis is away (closed)   <- binds"), std::string::npos);
+  EXPECT_NE(to_json(out).find("\"made\":\"closed\""), std::string::npos);
+  decision.made = MadeBy::local;
+  EXPECT_NE(to_text(out).find("1 of 5 left of this server's share, while Redis is away (local)"), std::string::npos);
+  decision.made = MadeBy::open;
+  EXPECT_NE(to_text(out).find("1 of 5 left on this server, while Redis is away (open)"), std::string::npos);
+}
+
 TEST(ExplainText, SaysNeverAndDelay) {
   Explanation out = denied_login();
   Decision& decision = out.rules[1].limits[0].decision;

@@ -42,11 +42,14 @@ std::string_view name_of(FaultKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+// What a script may not call is told in other words than what a client may not: of Redis to 7.0, and since.
+bool is_forbidden(std::string_view text) {
+  constexpr std::string_view kParts[] = {"NOPERM", "The user executing the script can't", "ACL failure in script"};
+  return std::ranges::any_of(kParts, [text](std::string_view part) { return text.find(part) != text.npos; });
+}
+
 FaultKind kind_of_error(std::string_view text) {
-  // What a script may not call is told in other words than what a client may not: these of Redis to 7.0, and since.
-  for (const std::string_view denied : {"The user executing the script can't", "ACL failure in script"}) {
-    if (text.find(denied) != text.npos) return FaultKind::noperm;
-  }
+  if (is_forbidden(text)) return FaultKind::noperm;
   if (!text.starts_with("ERR Error running script")) return kind_of_word(text);
   // Redis 6: ERR Error running script (call to f_...): @user_script:1: -OOM command not allowed ...
   const std::size_t place = text.find("@user_script:");

@@ -43,6 +43,9 @@ struct Fault {
 // Of the text of an error reply, without its dash.
 FaultKind kind_of_error(std::string_view text);
 
+// Whether it says that the user may not, be it to the command itself or, as an error of any kind, to one in a script.
+bool is_forbidden(std::string_view text);
+
 // No more than this of an error is told.
 inline constexpr std::size_t kFaultTextMax = 240;
 std::string fit_for_log(std::string_view text);

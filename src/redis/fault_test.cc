@@ -31,6 +31,14 @@ TEST(RedisFault, IsFoundInsideAScriptsErrorOfRedisSix) {
   EXPECT_EQ(kind_of_error("ERR Error running script @user_script: "), FaultKind::error);
 }
 
+TEST(RedisFault, TellsWhatTheUserMayNotAlsoInAScript) {
+  EXPECT_TRUE(is_forbidden("NOPERM User weir has no permissions to run the 'evalsha' command"));
+  EXPECT_TRUE(is_forbidden("r:1: ERR The user executing the script can't run this command or subcommand script: ab"));
+  EXPECT_TRUE(is_forbidden("ERR The user executing the script can't access at least one of the keys"));
+  EXPECT_TRUE(is_forbidden("ERR ACL failure in script: User weir has no permissions to run the 'zadd' command"));
+  EXPECT_FALSE(is_forbidden("no answer in time"));
+}
+
 TEST(RedisFault, IsPrintedWithinBoundsAndWithoutControlCharacters) {
   EXPECT_EQ(fit_for_log("ERR a\r\nb\x1b[1m\xff"), "ERR a??b?[1m?");
   const std::string cut = fit_for_log(std::string(70'000, 'x'));

@@ -121,9 +121,21 @@ HttpNext answer_made(HttpService& service, const Result<Made>& made) {
   json.begin_object();
   json.number("id", made->id);
   json.texts("changes", made->changes);
+  append_reach(json, service, made->id);
   json.end_object();
   service.answer.body += '\n';
   return HttpNext::answer;
+}
+
+void append_reach(JsonWriter& json, HttpService& service, std::uint64_t change) {
+  const FleetTells& fleet = service.admin->fleet;
+  if (!fleet.view) return;
+  const bool is_shared = service.admin->control->is_shared(change);
+  json.flag("on_all_servers", is_shared);
+  if (is_shared) return;
+  const std::string why = fleet.view().changes_why;
+  json.text("note", "on this server only, until " +
+                        (why.empty() ? "Redis can be asked again" : "the others can be told: " + why));
 }
 
 std::string time_or_null(Micros time) { return time == Micros{0} ? "null" : '"' + rfc3339(time) + '"'; }

@@ -4,10 +4,12 @@
 // admin_api_test.cc and tests/server/admin.sh.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "admin/control.h"
+#include "protocol/json_writer.h"
 #include "server/admin_body.h"
 #include "server/http_service.h"
 
@@ -49,8 +51,10 @@ HttpNext refuse_change(HttpService& service, const Error& error);  // 404, 409, 
 Result<Author> author_of(const HttpCall& call, const AdminBody& body);
 // Of the member "for"; nothing if it is not there.
 Result<std::optional<Micros>> lasting_of(const AdminBody& body);
-// {"id":…,"changes":[…]}
+// {"id":…,"changes":[…]}, and append_reach() of it.
 HttpNext answer_made(HttpService& service, const Result<Made>& made);
+// Of a change in a fleet: `on_all_servers`, and if it is not, a `note` for people that says until when.
+void append_reach(JsonWriter& json, HttpService& service, std::uint64_t change);
 // A parameter of a query that says how many are wanted.
 Result<std::size_t> count_of(std::string_view name, std::string_view text, std::size_t most);
 std::string time_or_null(Micros time);  // as JSON; 0 is null

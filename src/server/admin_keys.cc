@@ -165,6 +165,7 @@ HttpNext ban_route(const HttpCall& call, HttpService& service, HttpWork&) {
   json.text("rule", ban->rule);
   json.text("what", ban->what);
   json.raw("until", time_or_null(ban->until.value_or(Micros{0})));
+  append_reach(json, service, ban->id);
   json.end_object();
   service.answer.body += '\n';
   return HttpNext::answer;

@@ -28,6 +28,7 @@ void append_node(JsonWriter& json, const FleetNodeView& node) {
   json.text("policy", node.policy);
   json.text("rules", node.rules);
   json.text("change", node.change);
+  json.text("own_changes", node.own);
   json.text("host", node.host);
   json.text("pid", node.pid);
   json.end_object();
@@ -70,6 +71,9 @@ HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
     json.text("last_error", view.why);
     view.why.empty() ? json.null("last_error_age_seconds") : json.raw("last_error_age_seconds", seconds(view.why_age));
     json.text("channel_error", view.deaf_why);
+    json.text("heartbeat_error", view.beat_why);
+    json.raw("heard_seconds", seconds(view.heard));
+    json.text("changes_error", view.changes_why);
     json.raw("skew_seconds", seconds(view.skew));
     json.number("strict", view.strict);
     json.number("cached", view.cached);

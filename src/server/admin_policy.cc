@@ -110,6 +110,7 @@ HttpNext undo_route(const HttpCall& call, HttpService& service, HttpWork&) {
   json.number("id", made->id);
   json.number("undoes", undoes);
   json.texts("changes", made->changes);
+  append_reach(json, service, made->id);
   json.end_object();
   service.answer.body += '\n';
   return HttpNext::answer;

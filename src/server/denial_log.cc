@@ -111,6 +111,7 @@ void DenialLog::write(const Denial& denial) {
                                   {"rule", denial.rule.empty() ? kOwnLimit : denial.rule}};
   if (!denial.quota.empty()) fields.push_back({"quota", denial.quota});
   fields.push_back({"retry_after", wait});
+  if (denial.made != MadeBy::here && denial.made != MadeBy::strict) fields.push_back({"made", to_string(denial.made)});
   if (!key.empty()) fields.push_back({options_.in_clear ? "key" : "key_hash", key});
   if (!denial.request_id.empty()) fields.push_back({"request_id", denial.request_id});
   if (untold > 0) fields.push_back({"not_logged", number});
@@ -122,15 +123,19 @@ void DoorDenials::write(const Answer& answer, const Request& request) const {
   const std::string key = gate == nullptr ? std::string() : gate->key_of(answer, request);
   const LimitAnswer* const limit = answer.binding_limit();
   log->write({protocol, request_id, answer.rule, limit == nullptr ? std::string_view{} : limit->quota, key,
-              answer.retry_after});
+              answer.retry_after, limit == nullptr ? MadeBy::here : limit->decision.made});
 }
 
 void DoorDenials::write(std::string_view key, const Decision& decision) const {
-  log->write({.protocol = protocol, .request_id = request_id, .key = key, .retry_after = decision.retry_after});
+  log->write({.protocol = protocol,
+              .request_id = request_id,
+              .key = key,
+              .retry_after = decision.retry_after,
+              .made = decision.made});
 }
 
 void DoorDenials::write(const LimitAnswer& limit, std::string_view key) const {
-  log->write({protocol, request_id, limit.rule, limit.quota, key, limit.decision.retry_after});
+  log->write({protocol, request_id, limit.rule, limit.quota, key, limit.decision.retry_after, limit.decision.made});
 }
 
 }  // namespace weir

@@ -45,6 +45,7 @@ struct Denial {
   std::string_view quota{};
   std::string_view key{};
   Micros retry_after{0};
+  MadeBy made = MadeBy::here;
 };
 
 class DenialLog {

@@ -19,6 +19,7 @@ struct FleetNodeView {
   Micros age{0};
   std::string version{}, policy{}, host{};  // empty: it does not say
   std::string pid{}, rules{}, change{};     // numbers; the last is that of the newest change
+  std::string own{};                        // how many changes it has that the others do not; empty: none
 };
 
 // A server of Redis.
@@ -37,6 +38,9 @@ struct FleetView {
   std::string why{};                                 // the last fault; empty: there was none
   Micros why_age{0};                                 // so long ago
   std::string deaf_why{};                            // denials are not remembered; empty: they are
+  std::string beat_why{};                            // Redis refuses the heartbeat; empty: it does not
+  Micros heard{0};                                   // so long ago Redis told who lives
+  std::string changes_why{};                         // Redis refuses the list of changes; empty: it does not
   Micros skew{0};                                    // of this machine's clock to that of Redis
   std::uint64_t strict = 0, cached = 0, fallen = 0;  // decisions
   std::uint64_t calls = 0, timeouts = 0, late = 0, crowded = 0, openings = 0, connects = 0;
