@@ -45,7 +45,7 @@ return 1
 constexpr std::size_t kPageHead = 3;  // values before the lines
 constexpr std::size_t kTail = 32;
 
-std::uint64_t number_of(const resp::Value& value) {
+std::uint64_t score_of(const resp::Value& value) {
   std::uint64_t number = 0;
   std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
   return number;
@@ -71,7 +71,7 @@ Result<SharedLog::Page> SharedLog::page_behind(std::uint64_t number) {
   if (!answer) return fail(std::move(answer.error()));
   const std::size_t size = answer->items.size();
   if (size < kPageHead) return fail(ErrorCode::unavailable, "Redis: the list of changes is no list");
-  Page out{.last = number_of(answer->items[0]), .reached = number_of(answer->items[2])};
+  Page out{.last = score_of(answer->items[0]), .reached = score_of(answer->items[2])};
   out.tail = std::move(answer->items[1].text);
   for (std::size_t i = kPageHead; i < size; ++i) out.lines.push_back(std::move(answer->items[i].text));
   if (!out.lines.empty() && out.reached <= number) {
