@@ -148,6 +148,8 @@ Fibers::~Fibers() {
 }
 
 Fibers* Fibers::here() { return fibers_here; }
+Fibers::Pinned::Pinned() : before_(std::exchange(fibers_here, nullptr)) {}
+Fibers::Pinned::~Pinned() { fibers_here = before_; }
 
 // Null if there may be no more, or there is no memory.
 Fiber* Fibers::take() {

@@ -9,8 +9,9 @@
 //   }
 //
 // Code between the two stays as it is written for a thread. No lock may be held across suspend(): the next fiber of
-// the thread that wants it would wait for ever. All is of one thread, the one that first calls start(). Stacks are kept
-// when their work has ended, so that nothing is asked of the heap or the kernel later. Tested by fiber_test.cc.
+// the thread that wants it would wait for ever; who cannot do without is Pinned. All is of one thread, the one that
+// first calls start(). Stacks are kept when their work has ended, so that nothing is asked of the heap or the kernel
+// later. Tested by fiber_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -62,6 +63,18 @@ class Fibers {
 
   // Those of this thread if the caller runs on one of its fibers, else null.
   static Fibers* here();
+  // While it lives, the caller is on no fiber, as far as here() knows: who must wait makes the thread wait. For those
+  // who hold a lock meanwhile.
+  class Pinned {
+   public:
+    Pinned();
+    ~Pinned();
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+
+   private:
+    Fibers* const before_;
+  };
   // The one that runs; null: none does.
   Fiber* current() const { return current_; }
   // On a fiber: returns when somebody has resumed it.

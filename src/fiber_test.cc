@@ -76,6 +76,13 @@ TEST(Fibers, AreHereOnlyForThoseWhoRunOnThem) {
     std::thread([] { EXPECT_EQ(Fibers::here(), nullptr); }).join();
     others.start([&] { EXPECT_EQ(Fibers::here(), &others); });
     EXPECT_EQ(Fibers::here(), &fibers);
+    {
+      const Fibers::Pinned pinned, twice;
+      EXPECT_EQ(Fibers::here(), nullptr);
+      others.start([&] { EXPECT_EQ(Fibers::here(), &others); });
+      EXPECT_EQ(Fibers::here(), nullptr);
+    }
+    EXPECT_EQ(Fibers::here(), &fibers);
     waiting.wait();
     EXPECT_EQ(Fibers::here(), &fibers);
   });

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "algorithm/division.h"
+#include "fiber.h"
 
 namespace weir {
 namespace {
@@ -71,6 +72,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
     if (is_forked()) {
       answer = refusal(ErrorCode::unavailable, "this limiter was opened before a fork: open it anew to wait");
     } else {
+      const Fibers::Pinned pinned;
       const std::lock_guard lock(mutex_);
       id = ++last_id_;
       waiting_.store(waiters_.size() + 1);  // before the key is asked: who gives permits back meanwhile must see it
@@ -251,6 +253,7 @@ bool WaitQueue::cancel(WaitId id) noexcept {
   if (is_forked()) return false;
   Waiters done;
   {
+    const Fibers::Pinned pinned;
     const std::lock_guard lock(mutex_);
     const auto place = waiters_.find(id);
     if (place == waiters_.end()) return false;
@@ -340,6 +343,10 @@ Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charg
                            const std::stop_token& stop) noexcept {
   if (queue->is_own_thread()) {
     return refusal(ErrorCode::invalid_argument, "a callback must not block those behind it: use wait_async()");
+  }
+  if (Fibers::here() != nullptr) {
+    return refusal(ErrorCode::invalid_argument,
+                   "others are served by the same thread, so do not block it: use wait_async()");
   }
   struct {
     std::mutex mutex;  // guards answer

@@ -6,9 +6,10 @@
 // cancelled meanwhile. Others who charge the key without waiting, here or in another process, may come in between:
 // then the first tries again later.
 //
-// The thread starts with the first who has to wait. Callbacks are made without a lock. All members may be called
-// from any thread. In a child after a fork, where the thread is missing, nobody can wait, and the queue must not be
-// destroyed. Tested by wait_test.cc.
+// The thread starts with the first who has to wait. Keys are charged with the lock held, so a fiber that waits or
+// cancels makes its thread wait for the store, as long as one call takes. Callbacks are made without a lock. All
+// members may be called from any thread. In a child after a fork, where the thread is missing, nobody can wait, and the
+// queue must not be destroyed. Tested by wait_test.cc.
 #pragma once
 
 #include <atomic>

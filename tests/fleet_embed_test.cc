@@ -331,6 +331,69 @@ TEST_F(FleetEmbedded, RunsWhateverALimiterCanBeAsked) {
   EXPECT_EQ(other.limiter->check("k", limit)->remaining, 9);
 }
 
+// Those who wait for permits stand in a queue with a lock, which no work may hold while another one runs.
+TEST_F(FleetEmbedded, WorkMayWaitForPermitsBesideOtherWork) {
+  auto service = std::make_unique<Service>(url());
+  service->warm_up();
+  Limiter& limiter = *service->limiter;
+  const Limit few = limit_of("3/hour", Algorithm::fixed_window),
+              queue = limit_of("10/hour burst 8", Algorithm::leaky_bucket);
+  const Limit wide = limit_of("1000000/hour", Algorithm::fixed_window);
+  constexpr int kEach = 20;
+  std::atomic<int> allowed{0}, denied{0}, admitted{0}, cancelled{0}, failed{0}, done{0};
+  const auto finish = [&] { ++done; };
+  for (int i = 0; i < kEach; ++i) {
+    service->async->run(
+        [&] {
+          limiter.wait_async("k", few, limiter.now() + Micros{1'000'000},
+                             [&](const Result<Decision>& turn) { ++(turn && turn->allowed ? allowed : denied); });
+        },
+        finish);
+    service->async->run(
+        [&] {
+          const auto told = [&](const Result<Decision>& turn) { ++(turn ? admitted : cancelled); };
+          const WaitId id = limiter.wait_async("q", queue, limiter.now() + Micros{36'000'000'000}, told);
+          if (id != 0 && !limiter.cancel_wait(id)) ++failed;
+        },
+        finish);
+    service->async->run(
+        [&] {
+          const Charge most{"r", &wide, 8}, actual{"r", &wide, 3};
+          const auto reserved = limiter.reserve({&most, 1});
+          const bool is_well = reserved && limiter.commit(reserved->id, {&actual, 1}) &&
+                               limiter.give_back("r", wide, 1) && limiter.reset("r");
+          failed += is_well ? 0 : 1;
+        },
+        finish);
+  }
+  if (!eventually([&] { return done == 3 * kEach; })) {
+    static_cast<void>(service.release());  // it would not end
+    FAIL() << done << " of " << 3 * kEach << " have ended";
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(allowed, 3);
+  EXPECT_EQ(denied, kEach - 3);
+  EXPECT_EQ(admitted, 1) << "nobody is before it; the others are cancelled, and leave nothing behind";
+  EXPECT_EQ(cancelled, kEach - 1);
+  EXPECT_EQ(limiter.peek("q", queue)->remaining, 7);
+  EXPECT_EQ(limiter.waiting(), 0u);
+}
+
+TEST_F(FleetEmbedded, WorkMustNotBlock) {
+  Service service(url());
+  const Limit limit = limit_of("1000000/hour", Algorithm::fixed_window);
+  std::promise<std::string> told;
+  std::string found;
+  service.async->run(
+      [&] {
+        const auto waited = service.limiter->wait("k", limit, service.limiter->now() + Micros{1'000'000});
+        found = waited ? "waited" : waited.error().message;
+      },
+      [&] { told.set_value(found); });
+  const std::string said = told.get_future().get();
+  EXPECT_NE(said.find("use wait_async()"), std::string::npos) << said;
+}
+
 TEST_F(FleetEmbedded, SaysWhoElseIsThereAndWhetherRedisIs) {
   Service one(url(), {.says = "first"}), other(url(), {.says = "second"});
   ASSERT_TRUE(eventually([&] { return one.fleet->nodes().size() == 2; }));

@@ -222,41 +222,6 @@ TEST_F(Fleet, WhatWasLetThroughMeanwhileIsPaidBack) {
   EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == 50; })) << node.store->keeper().paid_back();
 }
 
-// Two that append at once: one of them is told to look first.
-TEST_F(Fleet, NodesHaveOneListOfChanges) {
-  Node first(url()), second(url());
-  ASSERT_NO_FATAL_FAILURE(until_strict(first));
-  ASSERT_NO_FATAL_FAILURE(until_strict(second));
-  SharedLog &one = first.store->keeper().log(), &other = second.store->keeper().log();
-  EXPECT_EQ(one.since(0)->last, 0u);
-  EXPECT_EQ(one.append(0, 1, "a").value(), true);
-  EXPECT_EQ(other.append(0, 1, "b").value(), false);
-  EXPECT_EQ(other.since(0)->lines, std::vector<std::string>{"a"});
-  EXPECT_EQ(other.append(1, 7, "b").value(), true);
-  EXPECT_EQ(other.append(7, 8, "c").value(), true);
-  EXPECT_TRUE(other.drop({1, 5}));
-  const auto lines = one.since(0);
-  EXPECT_EQ(lines->last, 8u);
-  EXPECT_EQ(lines->lines, (std::vector<std::string>{"b", "c"}));
-  EXPECT_EQ(one.since(7)->lines, std::vector<std::string>{"c"});
-  EXPECT_EQ(one.since(7)->tail, "b") << "of the line itself";
-  EXPECT_EQ(one.since(5)->tail, "") << "there is none";
-  std::atomic<int> appended{0};
-  on_threads(4, [&](std::size_t thread) {
-    SharedLog& log = thread % 2 == 0 ? one : other;
-    for (int i = 0; i < 20;) {
-      const std::uint64_t last = log.since(8)->last;
-      if (!log.append(last, last + 1, std::to_string(thread) + ' ' + std::to_string(i)).value()) continue;
-      ++i;
-      ++appended;
-    }
-  });
-  EXPECT_EQ(one.since(8)->lines.size(), 80u) << "nobody's line was lost";
-  server_->kill();
-  EXPECT_FALSE(one.since(0));
-  EXPECT_FALSE(one.append(88, 89, "d"));
-}
-
 TEST_F(Fleet, SeesHowRedisIs) {
   Node node(url());
   ASSERT_NO_FATAL_FAILURE(until_strict(node));

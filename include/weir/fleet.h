@@ -120,7 +120,8 @@ class AsyncLimiter {
   //
   // The same for whatever else there is: `work` asks the limiter, or a gate on it, as often as it likes, and whenever
   // that waits for Redis, others go on. It runs on a small stack (128 KiB), so it asks and no more; `done` is called
-  // afterwards, on the thread's own. False, and neither is called, if as many as may be are under way.
+  // afterwards, on the thread's own. False, and neither is called, if as many as may be are under way. Of those who
+  // wait for permits: wait() is an error there, and wait_async() and cancel_wait() let the others wait for Redis, too.
   bool run(Function work, Function done) noexcept;
 
   std::size_t under_way() const noexcept;

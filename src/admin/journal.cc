@@ -24,6 +24,8 @@ namespace {
 constexpr std::chrono::milliseconds kLockNap{10};
 constexpr int kLockTries = 200;  // two seconds
 constexpr int kNameTries = 10;   // so often in a row nobody shortens it
+// More that a line may have in the fleet's list, where it gets a link and perhaps a longer id.
+constexpr std::size_t kLinkRoom = 128;
 
 tl::unexpected<Error> failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
@@ -271,7 +273,13 @@ Result<std::uint64_t> Journal::append(Change change) {
 
 Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   followed_ = change.id = next_id();
-  if (auto written = write_line(to_line(change)); !written) return fail(std::move(written.error()));
+  const std::string line = to_line(change);
+  if (line.size() + kLinkRoom > SharedChanges::kLineMax) {
+    return fail(ErrorCode::out_of_range, "the change is too long to be kept, so it is not made: its line would have " +
+                                             std::to_string(line.size()) + " bytes, and may have " +
+                                             std::to_string(SharedChanges::kLineMax - kLinkRoom) + "; make it shorter");
+  }
+  if (auto written = write_line(line); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
   if (shared_ != nullptr && is_reached_) (void)meet(lock);  // out of reach, it is told later
   shorten(lock);

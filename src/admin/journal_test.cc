@@ -10,6 +10,7 @@
 
 #include "admin/test_folder.h"
 #include "seed.h"
+#include "weir/policy.h"
 
 namespace weir {
 namespace {
@@ -173,6 +174,24 @@ TEST_F(JournalTest, WithoutAFileHasTheSameBoundOnItsBytes) {
     ASSERT_LE(journal.changes().size(), most);
   }
   EXPECT_EQ(journal.next_id(), 3 * most + 1);
+}
+
+// Whatever is kept can be handed on to a fleet, and be read there.
+TEST_F(JournalTest, RefusesALineThatIsTooLong) {
+  Journal journal;
+  ASSERT_TRUE(journal.open(folder.at("j")));
+  ASSERT_TRUE(journal.append(mode("a", "off")));
+  const auto with_text = [](std::size_t size) {
+    return Change{.at = kNow, .kind = ChangeKind::policy, .text = std::string(size, '\n')};
+  };
+  EXPECT_TRUE(journal.append(with_text(kPolicyBytesMax))) << "as long as a policy can be";
+  const std::string before = folder.read("j");
+  const auto appended = journal.append(with_text(SharedChanges::kLineMax / 2));
+  ASSERT_FALSE(appended);
+  EXPECT_EQ(appended.error().code, ErrorCode::out_of_range);
+  EXPECT_NE(appended.error().message.find("too long to be kept"), std::string::npos) << appended.error().message;
+  EXPECT_EQ(folder.read("j"), before);
+  EXPECT_EQ(journal.append(mode("b", "off")).value(), 3U);
 }
 
 TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {

@@ -1,7 +1,7 @@
 // The list of changes that the servers of a fleet have together, as the journal knows it: numbered lines.
 //
-// Calls may wait for a network, about a second at most. Any thread. Implemented by program/fleet_desk.h; tested by
-// journal_shared_test.cc and tests/server/fleet_admin.sh.
+// Calls may wait for a network, about a second at most, or longer for a list of many MiB that comes slowly. Any thread.
+// Implemented by program/fleet_desk.h; tested by journal_shared_test.cc and tests/server/fleet_admin.sh.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ class SharedChanges {
     std::vector<std::string> lines{};
   };
   static constexpr std::size_t kTail = 32;  // bytes of a line, enough to tell it from others by its check
+  static constexpr std::size_t kLineMax = std::size_t{7} << 20;  // bytes; a policy of newlines has six times its own
 
   // Those behind this number.
   virtual Result<Lines> since(std::uint64_t number) = 0;

@@ -182,6 +182,8 @@ Result<SharedChanges::Lines> FleetDesk::since(std::uint64_t number) {
   return Lines{lines->last, std::move(lines->tail), std::move(lines->lines)};
 }
 
+static_assert(SharedChanges::kLineMax <= SharedLog::kLineMax);
+
 Result<bool> FleetDesk::append(std::uint64_t after, std::uint64_t number, const std::string& line) {
   auto done = store_.keeper().log().append(after, number, line);
   if (!done) return fail(noted(std::move(done.error()), &FleetDesk::writing_, "written"));

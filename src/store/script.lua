@@ -20,12 +20,12 @@
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
 --   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
--- Answer: {now, -1} if it is late. Else now, 0, and for each run and every time that was allowed remaining, reset_after
--- and of q delay; if not all were, of one more -1 - remaining, reset_after, retry_after (-1: never); or only -2^53 if
--- what lies there is no state of this version. Then for each
--- request its ruling (1 allowed or found, 0 denied or not, 2 repeated, 3 missing) and a decision for each charge, of k
--- with what was reserved: allowed, remaining, retry_after, reset_after, delay. Of r how many were allowed, and for each
--- of them remaining, reset_after, delay; and if not all were, of one more remaining, reset_after, retry_after.
+-- Answer: {now, -1} if it is late, or in no calendar window that was sent. Else now, 0, and for each run and every time
+-- that was allowed remaining, reset_after and of q delay; if not all were, of one more -1 - remaining, reset_after,
+-- retry_after (-1: never); or only -2^53 if what lies there is no state of this version. Then for each request its
+-- ruling (1 allowed or found, 0 denied or not, 2 repeated, 3 missing) and a decision for each charge, of k with what
+-- was reserved: allowed, remaining, retry_after, reset_after, delay. Of r how many were allowed, and for each of them
+-- remaining, reset_after, delay; and if not all were, of one more remaining, reset_after, retry_after.
 -- A state is a string: '1' and the kind, the limit it was written under, then the state, in doubles, and of states that
 -- are but numbers the second that the key expires in, by its last 16 bits, or 0 if that is not said. A key expires when
 -- it would decide like an absent one, or later by as long again, an hour at most: to set that anew costs more than to
@@ -85,7 +85,7 @@ local all_terms, at = {}, 1
 while at <= #ARGV[4] do
   local terms
   terms, at = read_terms(ARGV[4], at)
-  if not terms then return redis.error_reply('WEIR the clocks are more than a calendar window apart') end
+  if not terms then return {now, -1} end -- whoever asked learns the time by it, and chooses other windows
   all_terms[#all_terms + 1] = terms
 end
 local function refuse(key) -- the value's own bytes have no place in an error

@@ -66,7 +66,7 @@ class ScriptCall {
  public:
   enum class Read : std::uint8_t {
     answered,
-    late,  // the deadline had passed: nothing was done
+    late,  // the deadline had passed, or the server's calendar windows are others: nothing was done
   };
 
   explicit ScriptCall(std::string prefix) : prefix_(std::move(prefix)) {}

@@ -8,6 +8,7 @@ faketime=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1 2>/dev/null | head -1)
 cat >>"$work/weir.yaml" <<'YAML'
   - {name: refills, match: {path: /refills}, per: user, limit: 6/min burst 12, algorithm: token_bucket}
   - {name: slides, match: {path: /slides}, per: user, limit: 12/min, algorithm: sliding_log}
+  - {name: months, match: {path: /months}, per: user, limit: 12/calendar_month, on_backend_error: closed}
 YAML
 # faked NAME COMMAND: a script that runs the command with the wall clock that the file NAME sets. The C library's
 # allocator comes before that of Redis, which asks for the time before libfaketime can tell it.
@@ -77,4 +78,9 @@ spends "a day back: nothing" e /refills 0 0
 spent_up f /refills
 set_clock redis "-31"
 spends "a day on: one burst more" f /refills 12 12
+spent_up g /months
+set_clock redis "-6048000"
+spends "ten weeks back: a quota of months is as any" h /months 12 12
+set_clock redis "-31"
+spends "ten weeks on: what was spent before is spent" g /months 0 0
 finish
