@@ -27,6 +27,9 @@ struct StoreFlags {
   Result<LimiterOptions> limiter_options() const;
   // Null if it is not on Redis.
   Result<std::shared_ptr<FleetStore>> fleet() const;
+
+ private:
+  std::string store_from_ = "--store";  // who says where counts are kept
 };
 
 }  // namespace weir
