@@ -241,9 +241,11 @@ void Control::tick() {
   const std::lock_guard lock(changing_);
   const auto caught = journal_.catch_up(seen);
   tell_notes();
-  const std::string error = caught ? "" : caught.error().message;
-  if (error != std::exchange(journal_error_, error) && !error.empty()) {
-    log(LogLevel::error, "changes of others cannot be read", {{"error", error}});
+  // An outage has many words, which take turns: only another kind of failure is told anew.
+  const std::optional<ErrorCode> failure = caught ? std::nullopt : std::optional(caught.error().code);
+  if (const auto before = std::exchange(journal_failure_, failure); failure != before) {
+    failure ? log(LogLevel::error, "changes of others cannot be read", {{"error", caught.error().message}})
+            : log(LogLevel::info, "changes of others are read again");
   }
   // Somebody who wanted a change may have read them before, and then made none.
   const bool is_behind = journal_.readings() != in_force_reading_;

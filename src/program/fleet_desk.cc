@@ -108,7 +108,7 @@ FleetView FleetDesk::view() {
 std::vector<RedisView> FleetDesk::inspect() {
   std::vector<RedisView> out;
   for (RedisHealth& one : store_.inspect()) {
-    out.push_back({.address = std::move(one.address),
+    out.push_back({.address = one.address.empty() ? named_addresses() : std::move(one.address),
                    .error = std::move(one.error),
                    .software = std::move(one.software),
                    .version = std::move(one.version),
@@ -122,6 +122,15 @@ std::vector<RedisView> FleetDesk::inspect() {
                    .lag_seconds = one.lag_seconds,
                    .is_saving_broken = one.is_saving_broken,
                    .is_loading = one.is_loading});
+  }
+  return out;
+}
+
+// Those that were to tell the map of a cluster, when nobody did.
+std::string FleetDesk::named_addresses() const {
+  std::string out;
+  for (const redis::Endpoint& one : store_.options().target.endpoints) {
+    out.append(out.empty() ? "" : ", ").append(redis::to_string(one));
   }
   return out;
 }

@@ -35,6 +35,7 @@ class FleetDesk final : public SharedChanges {
  private:
   FleetView view();
   std::vector<RedisView> inspect();
+  std::string named_addresses() const;
 
   FleetStore& store_;
 };
