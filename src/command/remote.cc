@@ -132,6 +132,12 @@ Result<int> Remote::print(const Call& call, const std::function<std::string(cons
   return answer->status == 200 ? 0 : kCouldNot;
 }
 
+std::string fleet_note(const JsonValue& answer) {
+  const JsonValue& nodes = answer.at("nodes");
+  if (nodes.kind != JsonValue::Kind::number || nodes.whole() < 2) return {};
+  return "counted by this server alone; the fleet has " + nodes.text + ": ask each with --admin, and add them up\n";
+}
+
 std::string in_query(std::string_view text) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;

@@ -63,6 +63,9 @@ class Remote {
   bool json_ = false;
 };
 
+// Of an answer with numbers that one server has counted: a line that says so where it is one of several; else nothing.
+std::string fleet_note(const JsonValue& answer);
+
 // Of a query: everything but letters, digits and `-._~` as %XX.
 std::string in_query(std::string_view text);
 
