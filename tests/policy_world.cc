@@ -294,7 +294,7 @@ void draw_reading(Dice& dice, Policy& out) {
   if (dice.once_in(4)) out.skip = patterns(dice, 2, out.path_case_matters);
   if (dice.once_in(2)) out.templates = patterns(dice, 3, out.path_case_matters);
   if (dice.once_in(4)) out.max_change = dice.pick(kFactors);
-  if (dice.once_in(8)) out.store = dice.once_in(2) ? "memory" : "redis+sentinel://a,b:26380/main?ca=/c#d";
+  if (dice.once_in(8)) out.store = dice.once_in(2) ? "memory" : "rediss+sentinel://a,b:26380/main?ca=/c#d";
   if (dice.once_in(5)) {
     out.envoy = {.path = dice.once_in(2) ? "/etc/ratelimit" : "a b/\"c\"",
                  .algorithm = dice.once_in(2) ? Algorithm::token_bucket : Algorithm::fixed_window,

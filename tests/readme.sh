@@ -1,32 +1,46 @@
 #!/usr/bin/env bash
 # The README is true: its console examples answer as printed, against a fresh server, and its C++ compiles and runs.
+# So do the console examples of docs/deploy.md.
 # Called as `readme.sh PROGRAM SOURCE_DIR`.
 source=$2
 . "$source/tests/server/lib.bash"
 start_server
 
-# Each `$ command` of a console block is followed by what it prints on a terminal.
+# Each `$ command` of a console block is followed by what it prints on a terminal. When a window ends is the clock's.
 examples=0
+without_time() { sed -E 's/"reset_after":[0-9]{3,}\.[0-9]+/"reset_after":T/'; }
 try_example() {
+  [ -n "$1" ] || return
   local run=$1
   run=${run//localhost:8080/127.0.0.1:$http_port}
   run=${run//redis-cli -p 6380/redis-cli --no-raw -p $resp_port}
-  is "$1" "$2" "$(timeout 20 bash -c "$run")"
+  is "$1" "$(without_time <<<"$2")" "$(timeout 20 bash -c "$run" | without_time)"
   examples=$((examples + 1))
 }
-inside='' command='' expected=''
-while IFS= read -r line; do
-  case $line in
-    '```console') inside=yes ;;
-    '```')
-      [ -z "$command" ] || try_example "$command" "$expected"
-      inside='' command='' expected=''
-      ;;
-    '$ '*) [ -z "$inside" ] || { command=${line#'$ '}; expected=''; } ;;
-    *) [ -z "$inside" ] || expected+=${expected:+$'\n'}$line ;;
-  esac
-done <"$source/README.md"
+# try_examples FILE
+try_examples() {
+  local inside='' command='' expected='' line
+  examples=0
+  while IFS= read -r line; do
+    case $line in
+      '```console') inside=yes ;;
+      '```')
+        try_example "$command" "$expected"
+        inside='' command='' expected=''
+        ;;
+      '$ '*)
+        [ -n "$inside" ] || continue
+        try_example "$command" "$expected"
+        command=${line#'$ '} expected=''
+        ;;
+      *) [ -z "$inside" ] || expected+=${expected:+$'\n'}$line ;;
+    esac
+  done <"$source/$1"
+}
+try_examples README.md
 is "the README has two console examples" 2 "$examples"
+try_examples docs/deploy.md
+is "and docs/deploy.md two" 2 "$examples"
 
 # The C++ example, compiled as the README says, where the program was built.
 sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '1d;$d' >"$work/example.cc"

@@ -72,6 +72,16 @@ rules:
   EXPECT_EQ(sum, 19U);  // all requests, each once
 }
 
+TEST_F(Usage, ARuleIsHitThoughAnotherIsTighter) {
+  use_rules(
+      "  - {name: wide, per: ip, limit: 100/h}\n  - {name: tight, per: ip, limit: 3/h}\n"
+      "  - {name: far, match: {path: /far}, per: ip, limit: 9/h}\n");
+  EXPECT_EQ(passed(5, {.ip = "192.0.2.1", .path = "/x"}), 3);
+  EXPECT_EQ(of("wide").allowed + of("wide").denied, 0U);
+  EXPECT_EQ(of("wide").last_hit.count(), kStart);
+  EXPECT_EQ(of("far").last_hit.count(), 0);
+}
+
 TEST_F(Usage, WhatADoorDeniesAfterAllIsNoLongerAllowed) {
   use_rules(R"(
   - {name: tight, per: ip, limit: 3/h}

@@ -30,8 +30,8 @@ struct RuleUsage {
   std::uint64_t missing = 0;         // denied, too: the request lacked what it requires
   std::uint64_t shadow_allowed = 0;  // in shadow: it would have had room
   std::uint64_t shadow_denied = 0;   // in shadow: it would have denied
-  Micros last_hit{0};                // when any of these last grew, since the epoch; 0: never
-  bool by_hand = false;              // as Rule::by_hand
+  Micros last_hit{0};    // when a request last met it, since the epoch; 0: never. To a second if others decide
+  bool by_hand = false;  // as Rule::by_hand
 };
 
 // What no rule of the policy decided, and what those made by hand did, of which most are gone by now.

@@ -14,7 +14,6 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kErrorsMax = 10;  // different ones that are told, until all is well again
 
 // A log has one line an event.
 std::string on_one_line(std::string text) {
@@ -252,10 +251,11 @@ void Control::tick() {
   const std::lock_guard lock(changing_);
   const auto caught = journal_.catch_up(seen);
   tell_notes();
-  if (caught) {
-    journal_errors_.clear();
-  } else if (journal_errors_.size() < kErrorsMax && journal_errors_.insert(caught.error().message).second) {
-    log(LogLevel::error, "changes cannot be exchanged with others", {{"error", caught.error().message}});
+  // An outage has many words, which take turns: only another kind of failure is told anew.
+  const std::optional<ErrorCode> failure = caught ? std::nullopt : std::optional(caught.error().code);
+  if (const auto before = std::exchange(journal_failure_, failure); failure != before) {
+    failure ? log(LogLevel::error, "changes cannot be exchanged with others", {{"error", caught.error().message}})
+            : log(LogLevel::info, "changes are exchanged with others again");
   }
   tell_own();
   // Somebody who wanted a change may have read them before, and then made none.

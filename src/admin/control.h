@@ -196,10 +196,10 @@ class Control {
   std::string seen_;            // what the files were when they were last read
   std::string parsed_mark_;     // of the text that was last parsed, whatever came of it
   Result<Policy> parsed_{};
-  std::optional<Micros> next_end_;        // of what is in force
-  std::uint64_t in_force_reading_ = 0;    // of the journal
-  std::set<std::string> journal_errors_;  // that were told, since all was well
-  std::string refresh_error_;             // that was told
+  std::optional<Micros> next_end_;            // of what is in force
+  std::uint64_t in_force_reading_ = 0;        // of the journal
+  std::optional<ErrorCode> journal_failure_;  // that was told
+  std::string refresh_error_;                 // the same
 
   mutable std::mutex told_;  // guards status_; locked last
   ControlStatus status_;

@@ -175,11 +175,12 @@ void look_at_rules(const Patient& patient, Findings& out) {
   if (rules.empty() && of_envoy > 0) return;
   if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
   const bool is_young = patient.status.at("uptime_seconds").whole() < kLongEnough;
+  const bool are_all_off = patient.status.at("kill_switch").is_true;  // which is said already
   std::size_t enforced = 0;
   for (const JsonValue& rule : rules) {
     const std::string& name = rule.at("name").text;
     if (rule.at("mode").text == "enforce") ++enforced;
-    if (rule.at("mode").text != rule.at("configured_mode").text) {
+    if (rule.at("mode").text != rule.at("configured_mode").text && !are_all_off) {
       warn(out, "rule " + name + " was turned to " + rule.at("mode").text + " while running",
            "weir rules changes tells by whom, weir rules undo takes it back");
     }
@@ -192,6 +193,7 @@ void look_at_rules(const Patient& patient, Findings& out) {
       warn(out, "rule " + rule.name + " has expired", "take it out of the config, or give it a new expires_at");
     }
   }
+  if (are_all_off) return;
   if (enforced == 0) {
     warn(out, "no rule is enforced", "shadow rules only watch; mode: enforce makes them hold");
   } else {

@@ -41,6 +41,9 @@ std::string tenths(double value) {
 // What an error of Redis's means, and what to do.
 std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
   constexpr std::pair<std::string_view, std::pair<std::string_view, std::string_view>> kCauses[] = {
+      {"password file", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
+      {"name a file that", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
+      {"write redis", {"", "mend the address: --store, or `store` of the config; then start the server anew"}},
       {"NOPERM", {"its user may not do what limits need", "give it what docs/fleet.md, \"A user for it\", lists"}},
       {"NOAUTH", {"it wants a password", "name one: redis://user@host?password_file=FILE"}},
       {"WRONGPASS", {"user or password are wrong", "see ACL LIST there, and the password's file here"}},

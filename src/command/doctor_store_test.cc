@@ -66,6 +66,21 @@ TEST_F(DoctorStoreTest, NamesWhyRedisIsNotAsked) {
   }
 }
 
+TEST_F(DoctorStoreTest, SendsNobodyToTheNetworkForAMistakeInTheAddress) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"r:1: the password file /run/pass cannot be opened: No such file or directory", "at each connect: mend it"},
+      {"r:1: ca=/ca.pem cannot be read: Permission denied; name a file that the user may read", "mend it"},
+      {"r:1: cannot connect: no answer in time; if it speaks no TLS, write redis://", "mend the address"},
+      {"the map of the cluster: r:1: ERR This instance has cluster support disabled; it is of no cluster: write "
+       "redis://",
+       "mend the address"}};
+  for (const auto& [error, advice] : mistakes) {
+    const auto all = findings(R"("up":false,"last_error":")" + std::string(error) + '"');
+    EXPECT_EQ(found(all, error), failure);
+    EXPECT_NE(all.at(0).advice.find(advice), std::string::npos) << all.at(0).advice;
+  }
+}
+
 TEST_F(DoctorStoreTest, RemembersForAMinute) {
   const std::string error = R"("up":true,"last_error":"OOM","last_error_age_seconds":)";
   EXPECT_EQ(found(findings(error + "7"), "failed 7.0 s ago: it may use no more memory"), warning);

@@ -74,6 +74,16 @@ TEST_F(DoctorTest, WarnsOfARuleThatWasNeverHitByAServerThatIsUpForLong) {
   EXPECT_FALSE(found("never hit"));
 }
 
+TEST_F(DoctorTest, TellsOfTheKillSwitchOnce) {
+  const std::string turned = R"({"rules":[{"name":"login","mode":"off","configured_mode":"enforce","last_hit":null}]})";
+  patient.rules = *parse_json(turned);
+  EXPECT_EQ(found("rule login was turned to off"), warning);
+  EXPECT_EQ(found("no rule is enforced"), warning);
+  patient.status = status(R"("kill_switch":true)");
+  EXPECT_EQ(found("the kill switch is on: no rule is enforced"), failure);
+  EXPECT_EQ(std::ranges::count(examine(patient), warning, &Finding::level), 0);
+}
+
 TEST_F(DoctorTest, WarnsOfARuleThatHasExpired) {
   patient.policy.rules.push_back({.name = "sale", .expires_at = kNow + Micros{1}});
   EXPECT_FALSE(found("has expired"));

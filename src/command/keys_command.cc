@@ -153,12 +153,12 @@ Result<int> KeysCommand::top() {
   if (!of_rule_.empty()) target += "&rule=" + in_query(of_rule_);
   return server_.print({"GET", target}, [](const JsonValue& answer) {
     const auto& keys = answer.at("keys").items;
-    if (keys.empty()) return std::string("nobody in the last minutes\n");
+    if (keys.empty()) return "nobody in the last minutes\n" + fleet_note(answer);
     TableText table({">hits", ">denied", "rule", "key, in the last " + answer.at("seconds").text + " s"});
     for (const JsonValue& key : keys) {
       table.add({key.at("hits").text, key.at("denied").text, key.at("rule").text, key.at("key").text});
     }
-    return table.text();
+    return table.text() + fleet_note(answer);
   });
 }
 

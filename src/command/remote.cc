@@ -139,6 +139,12 @@ std::string reach_of(const JsonValue& answer) {
   return note.empty() ? note : note + "\n";
 }
 
+std::string fleet_note(const JsonValue& answer) {
+  const JsonValue& nodes = answer.at("nodes");
+  if (nodes.kind != JsonValue::Kind::number || nodes.whole() < 2) return {};
+  return "counted by this server alone; the fleet has " + nodes.text + ": ask each with --admin, and add them up\n";
+}
+
 std::string in_query(std::string_view text) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;

@@ -66,6 +66,8 @@ class Remote {
 
 // What the server says of a change that not all servers of its fleet have: a line, or nothing.
 std::string reach_of(const JsonValue& answer);
+// Of an answer with numbers that one server has counted: a line that says so where it is one of several; else nothing.
+std::string fleet_note(const JsonValue& answer);
 
 // Of a query: everything but letters, digits and `-._~` as %XX.
 std::string in_query(std::string_view text);

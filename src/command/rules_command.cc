@@ -129,7 +129,7 @@ Result<int> RulesCommand::list() {
                  rule.at("denied").text, rule.at("shadow_denied").text,
                  rule.at("last_hit").text.empty() ? "never" : rule.at("last_hit").text});
     }
-    return table.text();
+    return table.text() + fleet_note(answer);
   });
 }
 

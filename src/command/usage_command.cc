@@ -1,6 +1,7 @@
 // The admin API's spending, as a table, as CSV, or as it is. See usage_command.h.
 #include "command/usage_command.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "command/complain.h"
@@ -83,7 +84,13 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
                      " at most; there was no room to know it better") +
            '\n';
   }
-  return out;
+  return out + fleet_note(answer);
+}
+
+// The note is for people, and whoever bills by the file is one of them.
+std::string file_of(const JsonValue& answer) {
+  std::fputs(fleet_note(answer).c_str(), stderr);
+  return csv_of(answer);
 }
 
 }  // namespace
@@ -118,7 +125,7 @@ std::optional<int> UsageCommand::run() {
     if (!value.empty()) target += std::string("&") + name + '=' + in_query(value);
   }
   const auto done = server_.print(
-      {"GET", target}, [&](const JsonValue& answer) { return csv_ ? csv_of(answer) : words_of(answer, subject); });
+      {"GET", target}, [&](const JsonValue& answer) { return csv_ ? file_of(answer) : words_of(answer, subject); });
   if (done) return *done;
   return complain(done.error().message, done.error().code == ErrorCode::invalid_argument ? kNotUnderstood : kCouldNot);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fleet/fleet_store.h"
+#include "redis/tls.h"
 #include "redis/url.h"
 #include "store/redis_key.h"
 #include "weir/fleet.h"
@@ -83,6 +84,7 @@ Result<Fleet> open_fleet(FleetOptions options) noexcept {
     if (auto wrong = refuse_options(options)) return fail(*std::move(wrong));
     auto target = redis::parse_url(options.url);
     if (!target) return fail(std::move(target.error()));
+    if (auto files = redis::check_files(*target); !files) return fail(std::move(files.error()));
     return Fleet(std::make_shared<FleetStore>(store_options(std::move(options), *std::move(target))));
   } catch (const std::exception&) {
     return fail(ErrorCode::exhausted, "out of memory, or of threads");

@@ -45,7 +45,9 @@ void StoreCommands::turn(Lane& lane, Micros now) {
     if (!job->command.is_for_all) {
       send(lane, job, redis::kAnyNode, {}, now);
     } else {
-      for (const redis::NodeState& node : lane.client().masters()) send(lane, job, node.index, node.address, now);
+      const std::vector<redis::NodeState> masters = lane.client().masters();
+      for (const redis::NodeState& node : masters) send(lane, job, node.index, node.address, now);
+      if (masters.empty()) send(lane, job, redis::kAnyNode, {}, now);  // the client tells why nobody is known
     }
     if (--job->left == 0) finish(*job);
   }

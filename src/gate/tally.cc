@@ -63,6 +63,13 @@ void Tally::add(std::uint32_t number, What what, Micros now, std::uint64_t n) no
   }
 }
 
+void Tally::meet(std::uint32_t number, Micros now) noexcept {
+  constexpr Micros kStep{1'000'000};
+  Cell* const cell = cell_of(number);
+  if (cell == nullptr || cell->last_hit.load(std::memory_order_relaxed) > (now - kStep).count()) return;
+  cell->last_hit.store(now.count(), std::memory_order_relaxed);
+}
+
 Tally::Counts Tally::read(std::uint32_t number) const {
   Counts sum;
   for (const Stripe& stripe : *stripes_) {

@@ -1,4 +1,4 @@
-// Counts by rule: how often each decided what, and when it last did.
+// Counts by rule: how often each decided what, and when a request last met it.
 //
 // Every rule has a number, by its name, for as long as the gate lives: a rule that was gone and comes back goes on
 // counting where it was. There is room for twice as many as a policy may have; then the ones that are gone longest make
@@ -46,6 +46,8 @@ class Tally {
 
   // Without memory for a thread's first count of a rule it is lost.
   void add(std::uint32_t number, What what, Micros now, std::uint64_t n = 1) noexcept;
+  // A request met the rule, which did not decide it: when, to a second. Most often nothing is written.
+  void meet(std::uint32_t number, Micros now) noexcept;
   // One that was added is taken back, by whichever thread: what it counts by itself may be below 0, the sum is not.
   void take_back(std::uint32_t number, What what) noexcept { add(number, what, Micros{0}, UINT64_MAX); }
   Counts read(std::uint32_t number) const;

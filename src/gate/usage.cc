@@ -65,6 +65,11 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
       break;
   }
 
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    const std::uint32_t rule = bill.limits[i]->rule;
+    if (rule != decided) tally.meet(book.rule(rule).counts, now);
+  }
+
   const std::uint32_t weight = watch.weigh(now);
   if (weight == 0 && answer.shadows.empty()) return;
   Few<Watch::Met, kMetMax> met;

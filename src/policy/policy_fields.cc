@@ -12,6 +12,7 @@
 #include "policy/ip_address.h"
 #include "policy/policy_reader.h"
 #include "policy/secret.h"
+#include "redis/url.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -168,6 +169,9 @@ void read_store(Reader& reader, const Node& node, Policy& out) {
     return reader.wrong(node.at,
                         "`store`: there is a password in the address, which everybody would see who is shown this "
                         "config; write it into a file: redis://weir@host?password_file=/etc/weir/redis.pass");
+  }
+  if (const auto target = redis::parse_url(*text); is_redis && !target) {
+    return reader.wrong(node.at, "`store`: " + target.error().message);
   }
   out.store = *text;
 }

@@ -44,11 +44,15 @@ TEST(PolicyReader, ReadsWhereCountsAreKept) {
   const std::string rules = "\nrules: [{name: a, per: ip, limit: 1/s}]";
   EXPECT_EQ(read("store: redis+cluster://a,b:7000" + rules).store, "redis+cluster://a,b:7000");
   EXPECT_EQ(read("store: memory" + rules).store, "memory");
-  for (const char* wrong : {"disk", "redis", "http://a", "[redis://a]", "redis://weir:secret@a"}) {
+  for (const char* wrong : {"disk", "redis", "http://a", "[redis://a]", "redis://weir:secret@a", "redis://a:63o79",
+                            "redys://a", "redis://a?pasword_file=/b"}) {
     std::string told;
     EXPECT_EQ(read("store: " + std::string(wrong) + rules, &told).store, "") << wrong;
     EXPECT_NE(told.find("`store`"), told.npos) << told;
   }
+  std::string told;
+  read("store: redis://127.0.0.1:22o99" + rules, &told);
+  EXPECT_NE(told.find(":1:8: `store`: the address of Redis: '22o99' is no port"), told.npos) << told;
 }
 
 TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {

@@ -124,7 +124,7 @@ FleetView FleetDesk::view() {
 std::vector<RedisView> FleetDesk::inspect() {
   std::vector<RedisView> out;
   for (RedisHealth& one : store_.inspect()) {
-    out.push_back({.address = std::move(one.address),
+    out.push_back({.address = one.address.empty() ? named_addresses() : std::move(one.address),
                    .error = std::move(one.error),
                    .software = std::move(one.software),
                    .version = std::move(one.version),
@@ -142,6 +142,15 @@ std::vector<RedisView> FleetDesk::inspect() {
   return out;
 }
 
+// Those that were to tell the map of a cluster, when nobody did.
+std::string FleetDesk::named_addresses() const {
+  std::string out;
+  for (const redis::Endpoint& one : store_.options().target.endpoints) {
+    out.append(out.empty() ? "" : ", ").append(redis::to_string(one));
+  }
+  return out;
+}
+
 void FleetDesk::warn_of_redis() {
   for (const RedisHealth& one : store_.inspect()) {
     if (one.eviction.empty() || one.eviction == "noeviction") continue;
@@ -155,6 +164,7 @@ void FleetDesk::warn_of_redis() {
 Error FleetDesk::noted(Error error, Refusal FleetDesk::*refusal, std::string_view what) {
   if (!redis::is_forbidden(error.message)) return error;
   std::string why = "the list of changes cannot be " + std::string(what) + ", since Redis refuses it: " + error.message;
+  error.code = ErrorCode::invalid_argument;  // somebody must mend it; it does not pass
   error.message = why + "; " + rights(kListRights, store_.options().lane.prefix);
   const std::lock_guard lock(mutex_);
   this->*refusal = {std::move(why), redis::steady_now()};

@@ -45,6 +45,7 @@ class FleetDesk final : public SharedChanges {
   Error noted(Error error, Refusal FleetDesk::*refusal, std::string_view what);
   void forget(Refusal FleetDesk::*refusal);
   std::string changes_why() const;
+  std::string named_addresses() const;
 
   FleetStore& store_;
   mutable std::mutex mutex_;  // guards what follows

@@ -5,6 +5,7 @@
 #include "command/complain.h"
 #include "log.h"
 #include "program/fleet_desk.h"
+#include "redis/tls.h"
 #include "store/redis_key.h"
 #include "weir/policy.h"
 
@@ -61,7 +62,10 @@ void StoreFlags::take(const std::string& config) {
   if (!store.empty() || config.empty()) return;
   const auto text = read_config(config);
   if (!text) return;
-  if (const auto policy = parse_policy(*text, config)) store = policy->store;
+  if (const auto policy = parse_policy(*text, config)) {
+    store = policy->store;
+    store_from_ = config + ": `store`";
+  }
 }
 
 Result<LimiterOptions> StoreFlags::limiter_options() const {
@@ -76,11 +80,14 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   if (store.empty() || store == "memory") return nullptr;
   if (store.find("://") == std::string::npos) {
     return fail(ErrorCode::invalid_argument,
-                "--store: " + in_quotes(store) +
+                store_from_ + ": " + in_quotes(store) +
                     " is not a store that this server has; write memory, or the address of a Redis: redis://host:6379");
   }
   auto target = redis::parse_url(store);
-  if (!target) return fail(target.error().code, "--store: " + target.error().message);
+  if (!target) return fail(target.error().code, store_from_ + ": " + target.error().message);
+  if (const auto files = redis::check_files(*target); !files) {
+    return fail(files.error().code, store_from_ + ": " + files.error().message);
+  }
   if (const auto wrong = refuse_prefix(prefix)) return fail(wrong->code, "--store-prefix: " + wrong->message);
   FleetStoreOptions options{.target = *std::move(target)};
   options.lane.prefix = prefix;

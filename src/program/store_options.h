@@ -29,6 +29,9 @@ struct StoreFlags {
   Result<std::shared_ptr<FleetStore>> fleet() const;
   // Where a fleet's store keeps what the next one goes on with; empty: nowhere.
   std::string kept() const { return state.empty() ? "" : state + ".fleet"; }
+
+ private:
+  std::string store_from_ = "--store";  // who says where counts are kept
 };
 
 // A line of the log if what is kept could not be written.

@@ -227,6 +227,8 @@ class CheckReader {
       if ((shape_.known & bit(static_cast<Member>(member))) != 0) known.push_back(kTable[member].name);
     }
     std::string message = "unknown member " + in_quotes(name) + "; ";
+    // So the answer to /v1/reserve calls it.
+    if (name == "reservation" && (shape_.known & bit(kId)) != 0) return fails(message + "write \"id\"");
     const std::string_view meant = nearest(name, known);
     if (!meant.empty()) return fails(message.append("did you mean ").append(in_double_quotes(meant)).append("?"));
     message += "known are";

@@ -74,7 +74,9 @@ void Core::on_map(const Reply& reply) {
 
 void Core::refresh_failed(std::string why) {
   has_refresh_failed_ = true;
-  map_failure_ = "the map of the cluster: " + std::move(why);
+  const bool is_alone = why.find("cluster support disabled") != why.npos;
+  map_failure_ =
+      "the map of the cluster: " + std::move(why) + (is_alone ? "; it is of no cluster: write redis://" : "");
   refresh_at_ = shared_.now + shared_.dice.between(shared_.options.refresh_gap, 2 * shared_.options.refresh_gap);
 }
 

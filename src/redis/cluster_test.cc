@@ -35,6 +35,17 @@ Order at(const std::string& key, Order order = {}) {
   return order;
 }
 
+TEST(RedisClusterAddress, IsToldFromThatOfAServerOfNoCluster) {
+  const auto server = test::RedisServer::start({});
+  ASSERT_TRUE(server) << server.error().message;
+  Driver driver("redis+cluster://" + (*server)->address());
+  EXPECT_TRUE(driver.wait([&] {
+    const std::string text = driver.ask({"GET", "a"}, {.slot = 1, .deadline = steady_now() + 10_ms}).text;
+    return text.find((*server)->address() + ": ERR This instance has cluster support disabled") != text.npos &&
+           text.find("it is of no cluster: write redis://") != text.npos;
+  }));
+}
+
 TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay) {
   Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map as well
   for (int i = 0; i < 300; ++i) {

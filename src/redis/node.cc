@@ -90,7 +90,7 @@ void Node::try_address() {
     watched_ = 0;
     const Wire::Step step = wire_.open(addresses_[address_at_++], std::move(tls));
     if (step == Wire::Step::failed) {
-      failure = wire_.failure();
+      failure = why_not_dialled(wire_.failure());
       continue;
     }
     watch();
@@ -98,6 +98,10 @@ void Node::try_address() {
     return;
   }
   lose({FaultKind::disconnected, failure});
+}
+
+std::string Node::why_not_dialled(std::string why) const {
+  return std::move(why) + (wire_.may_lack_tls() ? "; if it speaks no TLS, write redis://" : "");
 }
 
 void Node::watch() {
@@ -135,7 +139,7 @@ void Node::on_events(std::uint32_t events) {
     const Wire::Step step = wire_.advance();
     if (step == Wire::Step::failed) {
       if (address_at_ < addresses_.size()) return try_address();
-      return lose({FaultKind::disconnected, wire_.failure()});
+      return lose({FaultKind::disconnected, why_not_dialled(wire_.failure())});
     }
     if (step == Wire::Step::again) return watch();
     connected();
@@ -151,8 +155,9 @@ void Node::turn() {
   expire();
   if ((state_ == State::connecting || state_ == State::greeting) && now >= give_up_at()) {
     if (state_ == State::connecting && address_at_ < addresses_.size()) return try_address();
-    return lose({FaultKind::disconnected, state_ == State::connecting ? "cannot connect: no answer in time"
-                                                                      : "the greeting was not answered in time"});
+    return lose({FaultKind::disconnected, state_ == State::connecting
+                                              ? why_not_dialled("cannot connect: no answer in time")
+                                              : "the greeting was not answered in time"});
   }
   if (state_ == State::resolving && now >= connect_by_) {
     return lose({FaultKind::disconnected, "the name " + endpoint_.host + " was not looked up in time"});

@@ -132,6 +132,7 @@ class Node {
   void wait_until(Micros when);
   Micros give_up_at() const;
   void try_address();
+  std::string why_not_dialled(std::string why) const;
   void connected();
   void lose(Failure failure);
   Micros rest();

@@ -12,6 +12,8 @@
 namespace weir::redis {
 namespace {
 
+constexpr const char* kFix = "; write the password into it, and let the user read it whom this runs as";
+
 tl::unexpected<Error> bad_file(const std::string& file, const std::string& what) {
   return fail(ErrorCode::unavailable, "the password file " + file + " " + what);
 }
@@ -22,13 +24,13 @@ Result<std::string> read_password(const Credentials& credentials) {
   if (credentials.password_file.empty()) return credentials.password;
   const std::string& name = credentials.password_file;
   const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
-  if (!file) return bad_file(name, std::string("cannot be opened: ") + std::strerror(errno));
+  if (!file) return bad_file(name, std::string("cannot be opened: ") + std::strerror(errno) + kFix);
   std::string text(kPasswordMax + 2, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return bad_file(name, std::string("cannot be read: ") + std::strerror(errno));
+    if (got < 0) return bad_file(name, std::string("cannot be read: ") + std::strerror(errno) + kFix);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }

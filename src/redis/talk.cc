@@ -222,7 +222,7 @@ void Node::take_integers() {
 // expire()
 //
 // All whose deadline has passed, wherever they stand. The earliest deadline is only looked for anew when it has passed;
-// that of a command that was answered makes one look in vain.
+// that of a command that was answered makes one look in vain. What waited for a connection is told why there is none.
 void Node::expire() {
   const Micros now = shared_.now;
   if (now < earliest_) return;
@@ -244,7 +244,7 @@ void Node::expire() {
   }
   if (queue_.empty()) is_quiet_ = true;
   shared_.counters.timeouts += farewells.size();
-  bid(farewells, "no answer in time");
+  if (!farewells.empty()) bid(farewells, is_down() ? std::string(last_failure_.text) : "no answer in time");
   if (farewells_.empty()) farewells_ = std::move(farewells);
 }
 

@@ -7,10 +7,13 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <utility>
 
 namespace weir::redis {
@@ -158,7 +161,12 @@ class OpenSslContext final : public TlsContext {
 };
 
 tl::unexpected<Error> bad_setting(const char* name, const std::string& file, const char* what) {
-  return fail(ErrorCode::invalid_argument, std::string(name) + "=" + file + " " + what + ": " + openssl_words());
+  const std::string where = std::string(name) + "=" + file;
+  if (::access(file.c_str(), R_OK) != 0) {
+    return fail(ErrorCode::invalid_argument, where + " cannot be read: " + std::strerror(errno) +
+                                                 "; name a file that the user may read whom this runs as");
+  }
+  return fail(ErrorCode::invalid_argument, where + " " + what + ": " + openssl_words());
 }
 
 // A key with a passphrase is no key: nobody is there to type it.
@@ -194,6 +202,15 @@ Result<std::shared_ptr<const TlsContext>> load_tls(const TlsSettings& settings) 
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (auto loaded = load_files(raw, settings); !loaded) return fail(loaded.error());
   return context;
+}
+
+Result<void> check_files(const Target& target) {
+  for (const Credentials* one : {&target.credentials, &target.sentinel_credentials}) {
+    if (const auto password = read_password(*one); !password) return fail(password.error());
+  }
+  if (!target.tls.is_on) return {};
+  if (const auto loaded = load_tls(target.tls); !loaded) return fail(loaded.error());
+  return {};
 }
 
 std::string name_of_script(std::string_view text) {

@@ -52,6 +52,10 @@ class TlsContext {
 // An error names the file and what to do about it.
 Result<std::shared_ptr<const TlsContext>> load_tls(const TlsSettings& settings);
 
+// Whether all files that the address names, of passwords too, can be used now: who starts with one that cannot be
+// would wait for what no waiting mends.
+Result<void> check_files(const Target& target);
+
 // The name that Redis gives to a script: 40 hexadecimal digits.
 std::string name_of_script(std::string_view text);
 

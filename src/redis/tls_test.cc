@@ -121,6 +121,36 @@ TEST(RedisTlsClient, NeedNotVerifyIfToldSo) {
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
 }
 
+TEST(RedisTlsClient, SaysThatAServerMaySpeakNoTls) {
+  const auto server = test::RedisServer::start({});
+  ASSERT_TRUE(server) << server.error().message;
+  Driver driver("rediss://" + (*server)->address(), {.connect_timeout = 100_ms, .backoff_most = 50_ms});
+  const auto failure = [&] { return driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).text; };
+  ASSERT_TRUE(driver.wait([&] { return failure().find("if it speaks no TLS, write redis://") != std::string::npos; }));
+  // Who asks while it is dialled again is told the same, not that there was no answer.
+  const std::string known = failure();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(failure(), known);
+  EXPECT_EQ(driver.events.size(), 1u);
+}
+
+TEST(RedisTlsClient, TellsWhichFileOfAnAddressCannotBeUsed) {
+  const Certificates files;
+  const auto told = [](const std::string& url) {
+    const auto checked = check_files(parse_url(url).value());
+    return checked ? std::string() : checked.error().message;
+  };
+  const std::string ca = files.file("ca.pem"), cert = files.file("client.pem"), key = files.file("client.key");
+  EXPECT_EQ(told("redis://a"), "");
+  EXPECT_EQ(told("rediss://a"), "");
+  EXPECT_EQ(told("rediss://a?ca=" + ca + "&cert=" + cert + "&key=" + key + "&password_file=" + key), "");
+  EXPECT_NE(told("redis://a?password_file=/no/pass").find("the password file /no/pass cannot be opened: No such file"),
+            std::string::npos);
+  EXPECT_NE(told("redis+sentinel://a/m?sentinel_password_file=/no/pass").find("/no/pass"), std::string::npos);
+  EXPECT_NE(told("rediss://a?ca=/no/ca.pem").find("ca=/no/ca.pem cannot be read: No such file"), std::string::npos);
+  EXPECT_NE(told("rediss://a?cert=/no/c.pem&key=" + key).find("cert=/no/c.pem"), std::string::npos);
+  EXPECT_NE(told("rediss://a?cert=" + cert + "&key=/no/k.pem").find("key=/no/k.pem"), std::string::npos);
+}
+
 TEST(RedisTlsClient, NamesScriptsAsRedisDoes) {
   EXPECT_EQ(name_of_script("return 1"), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
 }

@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t kReadPiece = std::size_t{64} << 10;
 constexpr int kReadsMax = 16;                               // in one go, so that one server does not hold up the others
 constexpr std::size_t kCipherMax = std::size_t{256} << 10;  // what TLS has made and the socket has not taken
+// The first byte of what a server of TLS answers.
+constexpr char kTlsAlert = 0x15;
+constexpr char kTlsHandshake = 0x16;
 
 std::string why_not(const char* what, int error) { return std::string(what) + ": " + std::strerror(error); }
 
@@ -89,6 +92,7 @@ Wire::Step Wire::established() {
 Wire::Step Wire::shake_hands() {
   cipher_in_.clear();
   const Step heard = receive(cipher_in_);
+  has_heard_tls_ = has_heard_tls_ || cipher_in_.starts_with(kTlsHandshake) || cipher_in_.starts_with(kTlsAlert);
   tls_->take_in(cipher_in_);
   const TlsStream::Step step = tls_->handshake();
   tls_->move_output(cipher_out_);
@@ -163,7 +167,7 @@ void Wire::close() {
   socket_.close();
   tls_.reset();
   cipher_out_.clear();
-  is_connecting_ = is_shaking_hands_ = false;
+  is_connecting_ = is_shaking_hands_ = has_heard_tls_ = false;
 }
 
 }  // namespace weir::redis

@@ -33,6 +33,8 @@ class Wire {
   int descriptor() const { return socket_.get(); }
   bool is_open() const { return static_cast<bool>(socket_); }
   bool is_unreached() const { return is_connecting_; }
+  // A hand was held out, and nothing came back that TLS begins with.
+  bool may_lack_tls() const { return is_shaking_hands_ && !is_connecting_ && !has_heard_tls_; }
   bool wants_write() const { return is_connecting_ || !cipher_out_.empty(); }
   const std::string& failure() const { return failure_; }
 
@@ -50,6 +52,7 @@ class Wire {
   std::string failure_;
   bool is_connecting_ = false;
   bool is_shaking_hands_ = false;
+  bool has_heard_tls_ = false;
 };
 
 }  // namespace weir::redis

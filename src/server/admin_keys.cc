@@ -128,6 +128,7 @@ HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork&) {
   JsonWriter json(service.answer.body);
   json.begin_object();
   json.number("seconds", static_cast<std::uint64_t>(gate.top_keys_cover().count() / 1'000'000));
+  append_nodes(json, *service.admin);
   json.begin_array("keys");
   for (const TopKey& one : gate.top_keys(by, rule, n)) {
     json.begin_object();

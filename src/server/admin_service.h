@@ -4,6 +4,7 @@
 // admin_api_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include "admin/control.h"
 #include "admin/usage_keeper.h"
+#include "protocol/json_writer.h"
 #include "server/admin_access.h"
 #include "server/fleet_view.h"
 #include "weir/clock.h"
@@ -40,5 +42,11 @@ struct AdminService {
   std::uint64_t refused = 0, refused_told = 0;  // calls without the right token, and those of them that the log knows
   std::optional<Micros> told_at{};              // when it was told the last time
 };
+
+// What is counted here is this server's alone: who adds up knows by this of how many. Nothing without a fleet.
+inline void append_nodes(JsonWriter& json, const AdminService& admin) {
+  if (!admin.fleet.view) return;
+  json.number("nodes", std::max<std::uint64_t>(1, admin.fleet.view().nodes.size()));
+}
 
 }  // namespace weir

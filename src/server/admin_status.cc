@@ -129,6 +129,7 @@ HttpNext rules_route(const HttpCall&, HttpService& service, HttpWork&) {
   for (RuleUsage& one : service.admin->control->gate().usage()) numbers.emplace(one.rule, one);
   JsonWriter json(service.answer.body);
   json.begin_object();
+  append_nodes(json, *service.admin);
   json.begin_array("rules");
   for (const RuleView& view : service.admin->control->rules()) {
     const auto of_rule = numbers.find(view.rule.name);

@@ -70,6 +70,7 @@ HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork&) {
   json.begin_object();
   json.text("from", report->from);
   json.text("to", report->to);
+  append_nodes(json, *service.admin);
   json.begin_array("rows");
   for (const Spending& row : report->rows) append_row(json, row, !query->subject.empty());
   json.end_array();

@@ -98,6 +98,7 @@ TEST_F(HttpReserve, TellsWhatIsWrong) {
   }
   EXPECT_TRUE(has(post("/v1/release", R"({"key":"jobs"})"), "\\\"id\\\" is missing"));
   EXPECT_TRUE(has(post("/v1/commit", R"({"key":"jobs","limit":"2/minute"})"), "\\\"id\\\" is missing"));
+  EXPECT_TRUE(has(post("/v1/commit", R"({"reservation":"7","key":"jobs","limit":"2/minute"})"), "write \\\"id\\\""));
   for (const char* path : {"/v1/reserve", "/v1/commit", "/v1/cancel", "/v1/acquire", "/v1/release"}) {
     for (const char* bad :
          {"", "[]", "{", "7", R"({"x":1})", R"({"key":7,"id":"1"})", R"({"key":"","id":"1","limit":"1/s"})"}) {

@@ -86,7 +86,7 @@ class Page {
     for (const RuleUsage& one : rules) out_.add({{"rule", one.rule}}, one.shadow_allowed);
     out_.family("weir_shadow_denied_total", kCounter, "Requests that a rule in shadow would have denied.");
     for (const RuleUsage& one : rules) out_.add({{"rule", one.rule}}, one.shadow_denied);
-    out_.family("weir_rule_last_hit_timestamp_seconds", kGauge, "When a rule last decided; 0 if it never did.");
+    out_.family("weir_rule_last_hit_timestamp_seconds", kGauge, "When a request last met a rule; 0 if none did.");
     for (const RuleUsage& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
     gauge("weir_top_keys_bytes", "Memory that the search for the busiest keys holds.",
           from_.gate == nullptr ? 0 : from_.gate->top_keys_bytes());

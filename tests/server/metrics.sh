@@ -34,6 +34,17 @@ is "and denied" 1 "$(value "$inline_denied")"
 has "requests have a time" 'weir_request_duration_seconds_bucket{protocol="http",le="+Inf"} 7' "$(metrics)"
 is "requests are counted, also the one for metrics elsewhere" 7 "$(value 'weir_requests_total{protocol="http"}')"
 
+# What the alerts and the dashboard ask for is on the page, by this name.
+page=$(metrics)
+for file in prometheus/alerts.yml grafana/weir.json; do
+  names=$(grep -ohE '\b(weir|process)_[a-z0-9_]+' "$2/examples/$file" | sed 's/_bucket$//' | sort -u)
+  unknown=$(for name in $names; do grep -q "^# TYPE $name " <<<"$page" || echo "$name"; done)
+  is "examples/$file names metrics that are there" "" "$unknown"
+  for name in weir_store_up weir_store_owed_keys weir_store_unpaid_total weir_store_policies; do
+    has "and the fleet's, $name" "$name" "$names"
+  done
+done
+
 before=$(series)
 rss_before=$(rss_kib "$pid")
 "$program" bench --resp "127.0.0.1:$resp_port" --keys 1000000 --each-key --command 'CL.THROTTLE {key} 0 1 3600 2' \
