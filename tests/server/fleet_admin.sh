@@ -49,7 +49,8 @@ has "metrics: Redis is asked" "weir_store_up 1" "$metrics"
 
 for words in 'usage user:42' 'usage --top 3' 'keys top' 'rules list'; do
   # shellcheck disable=SC2086
-  has "weir $words: whose numbers they are" "counted by this server alone; the fleet has 3: ask each" "$(weir_on 0 $words)"
+  said=$(weir_on 0 $words)
+  has "weir $words: whose numbers they are" "counted by this server alone; the fleet has 3: ask each" "$said"
 done
 has "and in JSON" '"nodes":3' "$(weir_on 0 rules list --json)"
 has "what a rule lets through without Redis" "Redis away: up to 100 on 3 servers, each its share (local)" \
