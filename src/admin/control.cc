@@ -14,7 +14,6 @@
 namespace weir {
 namespace {
 
-
 // A log has one line an event.
 std::string on_one_line(std::string text) {
   for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.replace(at, 1, "; ");
