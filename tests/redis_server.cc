@@ -8,11 +8,14 @@
 #include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include <filesystem>
 #include <fstream>
@@ -40,13 +43,30 @@ bool is_free(std::uint16_t port) {
   return is_bound;
 }
 
+// A socket that no other process has, while it is open: else the server of a test beside this one could be taken for
+// its own, since both find a port free and one listens first. -1: another has it.
+int claim(std::uint16_t port) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "weir-redis-port-" + std::to_string(port);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // the first byte is 0: it is no file
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
 // A port that was free a moment ago, and is for a cluster's bus, too, which is 10,000 above. Both lie below those that
 // the kernel gives to whoever dials: one of these may be taken again, by a connection, before the server listens.
-std::uint16_t free_port() {
+std::uint16_t free_port(int& claimed) {
   static std::mt19937 dice{std::random_device{}()};
   for (;;) {
     const auto port = static_cast<std::uint16_t>(std::uniform_int_distribution(10'000, 19'999)(dice));
+    claimed = claim(port);
+    if (claimed < 0) continue;
     if (is_free(port) && is_free(static_cast<std::uint16_t>(port + 10'000))) return port;
+    ::close(claimed);
   }
 }
 
@@ -96,7 +116,8 @@ Result<std::unique_ptr<RedisServer>> RedisServer::start(RedisOptions options) {
   server->folder_ = make_folder();
   Result<void> outcome;
   for (int attempt = 0; attempt < 5; ++attempt) {  // somebody else may take the port in between
-    server->port_ = free_port();
+    if (server->claim_ >= 0) ::close(server->claim_);
+    server->port_ = free_port(server->claim_);
     outcome = server->run();
     if (outcome) return server;
   }
@@ -168,6 +189,7 @@ void RedisServer::resume() { ::kill(pid_, SIGCONT); }
 
 RedisServer::~RedisServer() {
   kill();
+  if (claim_ >= 0) ::close(claim_);
   std::error_code ignored;
   if (folder_.size() > 5) std::filesystem::remove_all(folder_, ignored);
 }

@@ -48,6 +48,7 @@ class RedisServer {
   Result<void> run();
   pid_t pid_ = -1;
   std::uint16_t port_ = 0;
+  int claim_ = -1;  // a socket, whose name says that the port is ours
   std::string folder_;
   RedisOptions options_;
 };
