@@ -45,10 +45,10 @@ struct KeeperOptions {
   // Told why Redis refuses the channel by which nodes say that denials are void, so that none is believed; nothing: it
   // does not any more. On the thread of the lane; it must not wait.
   std::function<void(std::string_view why)> on_deaf{};
-  // Told which of how many nodes it is, when that has changed. On the same thread.
-  std::function<void(Seat)> on_seat{};
   // The same of the heartbeat: then the others do not know of this node, nor it of them.
   std::function<void(std::string_view why)> on_unheard{};
+  // Told which of how many nodes it is, when that has changed. On the same thread.
+  std::function<void(Seat)> on_seat{};
 };
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
