@@ -13,9 +13,9 @@ namespace weir {
 namespace {
 
 // What was kept is taken, and the debts are not there any more: this server owes them. A file that cannot be understood
-// is told of and written anew.
-Result<void> take_kept(const std::string& path, FleetStoreOptions& options) {
-  if (path.empty()) return {};
+// is told of and written anew. Where it cannot be written, nothing is owed: the next server would owe it again.
+void take_kept(const std::string& path, FleetStoreOptions& options) {
+  if (path.empty()) return;
   auto kept = read_keepsake(path);
   if (kept) {
     options.kept = *std::move(kept);
@@ -23,7 +23,9 @@ Result<void> take_kept(const std::string& path, FleetStoreOptions& options) {
     log(LogLevel::warn, "what this server owed to Redis is not known", {{"reason", kept.error().message}});
   }
   options.keeper.on_seat = [path](Seat seat) { log_unless(write_keepsake(path, {.seat = seat})); };
-  return write_keepsake(path, {.seat = options.kept.seat});
+  const auto written = write_keepsake(path, {.seat = options.kept.seat});
+  if (!written) options.kept.debts.clear();
+  log_unless(written);
 }
 
 }  // namespace
@@ -95,7 +97,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   options.on_change = log_fleet_change;
   options.keeper.on_deaf = [prefix = prefix](std::string_view why) { log_deaf_fleet(prefix, why); };
   options.keeper.on_unheard = [prefix = prefix](std::string_view why) { log_unheard(prefix, why); };
-  if (auto taken = take_kept(kept(), options); !taken) return fail(std::move(taken.error()));
+  take_kept(kept(), options);
   return std::make_shared<FleetStore>(std::move(options));
 }
 
