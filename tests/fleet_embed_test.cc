@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "redis_fixture.h"
 #include "redis_fleet.h"
-#include "redis_server.h"
 #include "store_fixture.h"
 
 namespace weir::test {
@@ -64,17 +64,7 @@ struct Service {
   std::unique_ptr<AsyncLimiter> async;
 };
 
-class FleetEmbedded : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto server = RedisServer::start();
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = *std::move(server);
-  }
-  std::string url() const { return "redis://" + server_->address(); }
-
-  std::unique_ptr<RedisServer> server_;
-};
+class FleetEmbedded : public RedisTest {};
 
 TEST(FleetOpening, RefusesWhatCannotBe) {
   const auto says = [](FleetOptions options) {

@@ -12,27 +12,23 @@
 
 #include "fault_proxy.h"
 #include "fleet_node.h"
-#include "redis_server.h"
+#include "redis_fixture.h"
 
 namespace weir::test {
 
 inline constexpr Micros kOrderOfMagnitude{5'000'000};  // nobody waits so long, however busy the machine
 
-class FleetFaults : public ::testing::Test {
+class FleetFaults : public RedisTest {
  protected:
   void SetUp() override { start({}); }
 
   void start(RedisOptions options) {
     proxy_.reset();
-    server_.reset();
-    auto server = RedisServer::start(std::move(options));
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = *std::move(server);
+    ASSERT_NO_FATAL_FAILURE(RedisTest::start(std::move(options)));
     auto proxy = FaultProxy::start(server_->port());
     ASSERT_TRUE(proxy) << proxy.error().message;
     proxy_ = *std::move(proxy);
   }
-  std::string url() const { return "redis://" + server_->address(); }
   std::string proxied() const { return "redis://" + proxy_->address(); }
   resp::Value redis(std::initializer_list<std::string> words) const { return call_redis(server_->port(), words); }
 
@@ -50,7 +46,6 @@ class FleetFaults : public ::testing::Test {
 
   const Limit thirty_ = limit_of("30/year", Algorithm::fixed_window);
   const Limit thousand_ = limit_of("1000/year", Algorithm::token_bucket);
-  std::unique_ptr<RedisServer> server_;
   std::unique_ptr<FaultProxy> proxy_;
 };
 

@@ -12,7 +12,7 @@
 
 #include "fleet/own_key.h"
 #include "fleet_node.h"
-#include "redis_server.h"
+#include "redis_fixture.h"
 #include "resp/reply.h"
 
 namespace weir::test {
@@ -20,21 +20,17 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-class FleetLog : public ::testing::Test {
+class FleetLog : public RedisTest {
  protected:
   void SetUp() override {
-    auto server = RedisServer::start();
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = *std::move(server);
+    ASSERT_NO_FATAL_FAILURE(start());
     first_ = std::make_unique<Node>(url());
     second_ = std::make_unique<Node>(url());
     ASSERT_TRUE(until([&] { return one().since(0) && other().since(0); }));
   }
-  std::string url() const { return "redis://" + server_->address(); }
   SharedLog& one() { return first_->store->keeper().log(); }
   SharedLog& other() { return second_->store->keeper().log(); }
 
-  std::unique_ptr<RedisServer> server_;
   std::unique_ptr<Node> first_, second_;
 };
 

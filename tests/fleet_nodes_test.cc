@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "fleet/fleet_store.h"
+#include "redis_fixture.h"
 #include "redis_fleet.h"
-#include "redis_server.h"
 #include "seed.h"
 #include "store_fixture.h"
 #include "weir/limiter.h"
@@ -34,17 +34,7 @@ struct Node {
   std::unique_ptr<Limiter> limiter;
 };
 
-class Fleet : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto server = RedisServer::start();
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = *std::move(server);
-  }
-  std::string url() const { return "redis://" + server_->address(); }
-
-  std::unique_ptr<RedisServer> server_;
-};
+class Fleet : public RedisTest {};
 
 // Waits until the node decides by Redis.
 void until_strict(Node& node) {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "fleet/fleet_store.h"
-#include "redis_server.h"
+#include "redis_fixture.h"
 #include "store/redis_key.h"
 #include "store_fixture.h"
 #include "weir/limiter.h"
@@ -35,7 +35,7 @@ bool eventually(Test test) {
   return false;
 }
 
-class FleetKeys : public ::testing::Test {
+class FleetKeys : public RedisTest {
  protected:
   struct Node {
     explicit Node(const std::string& url) {
@@ -49,15 +49,13 @@ class FleetKeys : public ::testing::Test {
   };
 
   void SetUp() override {
-    auto server = RedisServer::start();
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = *std::move(server);
+    ASSERT_NO_FATAL_FAILURE(start());
     client_ = std::make_unique<RedisClient>(server_->port());
     ASSERT_NO_FATAL_FAILURE(begin());
   }
   void begin() {
     for (int i = 0; i < 3; ++i) {
-      nodes_.push_back(std::make_unique<Node>("redis://" + server_->address()));
+      nodes_.push_back(std::make_unique<Node>(url()));
       const Limit limit = limit_of("1000000/s", Algorithm::fixed_window);
       ASSERT_TRUE(eventually([&] { return limiter(i).check("warm", limit)->made == MadeBy::strict; }));
     }
@@ -74,7 +72,6 @@ class FleetKeys : public ::testing::Test {
     return redis_name("weir:", {.key = key, .limit = &limit});
   }
 
-  std::unique_ptr<RedisServer> server_;
   std::unique_ptr<RedisClient> client_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };

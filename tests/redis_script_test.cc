@@ -10,7 +10,7 @@
 #include <random>
 
 #include "algorithm/limit.h"
-#include "redis_server.h"
+#include "redis_fixture.h"
 #include "seed.h"
 #include "store/redis_key.h"
 #include "store/redis_script.h"
@@ -26,12 +26,10 @@ std::vector<std::int64_t> numbers_of(const resp::Value& value) {
   return numbers;
 }
 
-class Redis : public ::testing::Test {
+class Redis : public RedisTest {
  protected:
   void SetUp() override {
-    auto server = RedisServer::start();
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = std::move(*server);
+    ASSERT_NO_FATAL_FAILURE(start());
     client_ = std::make_unique<RedisClient>(server_->port());
     sha_ = client_->call({"SCRIPT", "LOAD", std::string(redis_script())}).text;
     ASSERT_EQ(sha_.size(), 40u) << sha_;
@@ -76,7 +74,6 @@ class Redis : public ::testing::Test {
     return out;
   }
 
-  std::unique_ptr<RedisServer> server_;
   std::unique_ptr<RedisClient> client_;
   std::string sha_;
 };
