@@ -52,6 +52,9 @@ target_link_libraries(weir_fleet_static PUBLIC weir_static OpenSSL::SSL)
 set_target_properties(weir_fleet_static PROPERTIES OUTPUT_NAME weir_fleet EXPORT_NAME fleet LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
+# Everything that the component installs, so that a fresh build tree can build and install just this.
+add_custom_target(weir_libraries DEPENDS weir_static weir_shared weir_rules weir_fleet_static)
+
 set(place "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
 install(TARGETS weir_fleet_static EXPORT weir_fleet ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
 install(EXPORT weir_fleet NAMESPACE weir:: FILE weir-fleet-targets.cmake DESTINATION "${place}" COMPONENT library)

@@ -21,6 +21,28 @@ run() {
   [ "$failures" -eq 0 ] || { echo "$said" | tail -n 30; finish; }
 }
 
+# Every file of the build that is installed is built by the target that `./dev install` and `./dev package` build, and
+# those of the library by the one that docs/embed.md names. The test run builds everything, which would hide a gap.
+# not_built TARGET COMPONENT...: the files that those components install and the target does not build. What CMake
+# writes when it configures needs no target.
+not_built() {
+  local target=$1 file commands
+  shift
+  commands=$(ninja -C "$build" -t commands "$target")
+  awk -v among=" $* " -v build="\"$(realpath "$build/..")/" '
+      /CMAKE_INSTALL_COMPONENT STREQUAL/ {split($0, part, "\""); wanted = index(among, " " part[2] " ")}
+      wanted && (at = index($0, build)) {split(substr($0, at), part, "\""); print part[2]}' \
+    "$build/packaging/cmake_install.cmake" | grep -v '\.cmake$\|\.pc$' | sort -u |
+    while read -r file; do
+      file=${file#"$(realpath "$build")/"}
+      [[ $commands == *"${file#packaging/}"* ]] || echo "$file"
+    done
+}
+is "./dev install builds all that it installs" "" "$(not_built weir_shipped library program)"
+embed=$(sed -n 's/^ .*--build build\/release --target //p' "$source/docs/embed.md")
+is "and docs/embed.md all of the library" "" "$(not_built "$embed" library)"
+is "which one that is not among them would show" "lib/libweir_fleet.a" "$(not_built weir_rules library | grep fleet)"
+
 # All of it, as `./dev install` does.
 run "everything installs" cmake --install "$build" --prefix "$work/all"
 for file in bin/weir share/man/man1/weir.1 share/man/man5/weir.yaml.5 share/bash-completion/completions/weir; do
