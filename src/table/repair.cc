@@ -25,6 +25,7 @@ class Repair {
         torn_(region.arena_lines(), false) {}
 
   void run(bool is_torn) {
+    is_torn_ = is_torn;
     const bool has_writers = registry_.has_writers();
     for (std::uint64_t who = 0; who < kParticipants; ++who) {
       if (!is_torn) Actor(region_, who).recover();
@@ -108,9 +109,23 @@ class Repair {
     if (!is_in_slot && (line >= torn_.size() || torn_[line])) return false;
     const auto block = reader_.block_of(word);
     if (block && !claim(*block)) return false;
-    if (reader_.read(word)) return true;
+    const auto content = reader_.read(word);
+    if (content && (!is_torn_ || is_ordered(content->cell.state()))) return true;
     if (block) set_used(*block, false);
     return false;
+  }
+
+  // After a crash of the machine the head of a log and its events may be of different times. Only events whose times
+  // and totals ascend were ever written together, and only of those is what was used certain.
+  static bool is_ordered(const TableCell::State& state) {
+    const auto* log = std::get_if<RingLog>(&state);
+    if (log == nullptr) return true;
+    std::int64_t time = 0, total = 0;
+    for (std::int64_t i = 1; i <= log->size(); ++i) {
+      if (log->time(i) <= time || log->total(i) <= total) return false;
+      time = log->time(i), total = log->total(i);
+    }
+    return true;
   }
 
   // False if part of the block is torn, or another slot's.
@@ -182,6 +197,7 @@ class Repair {
   const Region& region_;
   Registry& registry_;
   const std::int64_t now_;
+  bool is_torn_ = false;
   Actor actor_;
   SlotReader reader_;
   std::vector<bool> used_, torn_;  // the lines of the arena
