@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "table/table.h"
+#include "table/take_over.h"
 
 namespace weir::table {
 namespace {
@@ -39,6 +40,7 @@ Contents::Contents(Mapping mapping, FindCalendar find_calendar, const ClockReadi
   } else {
     repair(region(), registry_, now_, is_torn);
   }
+  modernize(actor_, reader_);
 }
 
 void Contents::look_at(const Word& word, std::uint64_t page, const std::function<void(const Held&)>& visit,

@@ -1,8 +1,8 @@
 // What a state file holds, read from a copy of it: by `weir state`, which has no keys, only slots.
 //
 // A copy may be of a table that was killed, or that others use: it is repaired, or what is under way in it undone, but
-// only in the copy. Numbers of a table in use are those of no single moment. One thread. Tested by resize_test.cc and
-// tests/server/state.sh.
+// only in the copy. One of an older layout is brought up to date, in the copy too. Numbers of a table in use are those
+// of no single moment. One thread. Tested by resize_test.cc and tests/server/state.sh.
 #pragma once
 
 #include <cstdint>

@@ -10,16 +10,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 namespace weir::table {
 namespace {
 
 constexpr std::uint64_t kHugePagesFrom = std::uint64_t{8} << 20;
 constexpr int kTriesMax = 10;
+// A file of some gigabytes is copied and on disk within this time.
+constexpr std::chrono::milliseconds kTakeOverNap{10};
+constexpr int kTakeOverNaps = 12'000;
 constexpr const char* kIsDirectory = "is a directory; name a file in it";
 
 class Descriptor {
@@ -121,21 +126,27 @@ auto refuse_opening(const std::string& path, int error) {
   return refuse(path, "cannot be read (" + reason(error) + "); let this user read and write it, or name another");
 }
 
-Result<Geometry> read_geometry(const std::string& path, int fd) {
+// Whether it could be read; what is missing at its end is 0.
+bool read_header(int fd, Header& header) {
+  std::size_t got = 0;
+  while (got < sizeof(header)) {
+    const ssize_t n = pread(fd, reinterpret_cast<char*>(&header) + got, sizeof(header) - got, static_cast<off_t>(got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+Result<Geometry> read_geometry(const std::string& path, int fd, std::uint32_t oldest = kVersion) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return refuse(path, "cannot be read: " + reason(errno));
   if (S_ISDIR(info.st_mode)) return refuse(path, kIsDirectory);
   if (!S_ISREG(info.st_mode)) return refuse(path, "is not a regular file; name another");
   Header header{};
-  std::size_t got = 0;
-  while (got < sizeof(header)) {
-    const ssize_t n = pread(fd, reinterpret_cast<char*>(&header) + got, sizeof(header) - got, static_cast<off_t>(got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return refuse(path, "cannot be read: " + reason(errno));
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  auto geometry = check_header(header, static_cast<std::uint64_t>(info.st_size));
+  if (!read_header(fd, header)) return refuse(path, "cannot be read: " + reason(errno));
+  auto geometry = check_header(header, static_cast<std::uint64_t>(info.st_size), oldest);
   if (!geometry) return refuse(path, geometry.error().message);
   return geometry;
 }
@@ -163,6 +174,18 @@ bool still_named(const std::string& path, int fd) {
   }, opened{};
   return stat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
          named.st_ino == opened.st_ino;
+}
+
+// Sole, or why not: shared if somebody uses the file, none if somebody has had it alone for too long.
+Use lock_alone(const std::string& path, int fd) {
+  int shared = 0;
+  for (int naps = 0; naps < kTakeOverNaps && still_named(path, fd); ++naps) {
+    if (try_sole_users(fd)) return Use::sole;
+    shared = has_sole_user(fd) ? 0 : shared + 1;
+    if (shared > 2) return Use::shared;  // not only for the moment between two who have it alone
+    std::this_thread::sleep_for(kTakeOverNap);
+  }
+  return Use::none;
 }
 
 }  // namespace
@@ -289,17 +312,35 @@ Result<Mapping> open_file(const FileOptions& options, const ClockReading& readin
   return refuse(path, "comes and goes, or is a link to nothing; name another file");
 }
 
+bool is_of_older_layout(const std::string& path) {
+  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Header header{};
+  if (fd.get() < 0 || !read_header(fd.get(), header)) return false;
+  return header.magic == kMagic && header.version >= kVersionOldest && header.version < kVersion;
+}
+
 Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
   const int access = purpose == CopyTo::look ? O_RDONLY : O_RDWR;
-  Descriptor fd(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (fd.get() < 0 && errno == ENOENT) return fail(ErrorCode::not_found, path + ": there is no such file");
-  if (fd.get() < 0) return refuse_opening(path, errno);
-  const auto geometry = read_geometry(path, fd.get());
-  if (!geometry) return fail(geometry.error());
-  if (purpose == CopyTo::replace && !(try_sole_users(fd.get()) && still_named(path, fd.get()))) {
-    return refuse(path, "is in use; stop whoever uses it first");
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    Descriptor fd(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (fd.get() < 0 && errno == ENOENT) return fail(ErrorCode::not_found, path + ": there is no such file");
+    if (fd.get() < 0) return refuse_opening(path, errno);
+    const auto geometry = read_geometry(path, fd.get(), kVersionOldest);
+    if (!geometry) return fail(geometry.error());
+    if (purpose == CopyTo::replace && !(try_sole_users(fd.get()) && still_named(path, fd.get()))) {
+      return refuse(path, "is in use; stop whoever uses it first");
+    }
+    if (purpose == CopyTo::take_over) {
+      const Use use = lock_alone(path, fd.get());
+      if (!still_named(path, fd.get())) continue;  // another process was first
+      if (use == Use::none) return refuse(path, "is being taken over by another process; try again later");
+      if (use == Use::shared) {
+        return refuse(path, "is in use by an older Weir, which cannot share it with this one; stop that one first");
+      }
+    }
+    return map(path, std::move(fd), *geometry, MAP_PRIVATE | MAP_NORESERVE);
   }
-  return map(path, std::move(fd), *geometry, MAP_PRIVATE | MAP_NORESERVE);
+  return refuse(path, "comes and goes; name another file");
 }
 
 // Draft ---------------------------------------------------------------------------------------------------------------

@@ -89,8 +89,13 @@ Result<Mapping> open_file(const FileOptions& options, const ClockReading& readin
 //
 // The file as it is, to be looked at: what is changed in the mapping never reaches it. To replace it, one must be its
 // only user, and stays that while the mapping lives.
-enum class CopyTo : std::uint8_t { look, replace };
+// A copy may be of an older layout. Who takes it over waits for another process that is doing the same; the copy is
+// then of the new layout.
+enum class CopyTo : std::uint8_t { look, replace, take_over };
 Result<Mapping> open_copy(const std::string& path, CopyTo purpose);
+
+// Whether a state file of an older layout, from kVersionOldest on, lies at this path.
+bool is_of_older_layout(const std::string& path);
 
 // A fresh state file, complete, that has not got its name yet. Unless it gets it, it is removed.
 class Draft {

@@ -282,13 +282,13 @@ TEST_F(StateFile, ThatIsEmptyOrForeignIsRefusedAndLeftAlone) {
 
 TEST_F(StateFile, OfAnotherVersionIsRefused) {
   spoil([](Header& header) { header.version = kVersion + 1; });
-  EXPECT_TRUE(has(refusal(), "newer Weir (layout 2, this one knows 1)")) << refusal();
+  EXPECT_TRUE(has(refusal(), "newer Weir (layout 3, this one knows 2)")) << refusal();
   fs::remove(path_);
   spoil([](Header& header) {
-    header.version = kVersion - 1;
+    header.version = kVersionOldest - 1;
     header.checksum = checksum_of(header);
   });
-  EXPECT_TRUE(has(refusal(), "`weir state resize`")) << refusal();
+  EXPECT_TRUE(has(refusal(), "older Weir (layout 0, this one reads 2)")) << refusal();
 }
 
 TEST_F(StateFile, ThatIsTruncatedIsRefused) {

@@ -139,7 +139,7 @@ std::uint64_t checksum_of(const Header& header) {
   return sum;
 }
 
-Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes) {
+Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes, std::uint32_t oldest) {
   if (file_bytes == 0) return refuse("is empty; remove it, and Weir makes a new one");
   if (header.magic != kMagic) return refuse("is not a state file of Weir; name another file, or one that is not there");
   if (header.version > kVersion) {
@@ -149,9 +149,9 @@ Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes) {
   if (header.checksum != checksum_of(header)) {
     return refuse("has a damaged header (its checksum is wrong); restore it, or remove it and begin anew");
   }
-  if (header.version < kVersion) {
-    return refuse("was made by an older Weir (layout " + std::to_string(header.version) + ", this one writes " +
-                  std::to_string(kVersion) + "); bring it up to date with `weir state resize`");
+  if (header.version < oldest) {
+    return refuse("was made by an older Weir (layout " + std::to_string(header.version) + ", this one reads " +
+                  std::to_string(oldest) + "); use a release between the two once, or begin a new file");
   }
   if (!has_our_layout(header) || !is_possible(header)) {
     return refuse("is laid out otherwise than this build of Weir does it; use the build that made it, or another file");

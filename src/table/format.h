@@ -81,7 +81,8 @@ std::uint64_t checksum_of(const Header& header);
 
 // check_header()
 //
-// Whether a region can be mapped that has this header and so many bytes. The error says what to do.
-Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes);
+// Whether a region can be mapped that has this header and so many bytes, and is of layout `oldest` or newer. The error
+// says what to do.
+Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes, std::uint32_t oldest = kVersion);
 
 }  // namespace weir::table

@@ -1,5 +1,5 @@
 // What a table is made of, byte by byte: the same in memory and in a file. NEVER CHANGE A FIELD without raising
-// kVersion.
+// kVersion, and teach take_over.h what becomes of the version before.
 //
 // One region of fixed size: a header, the registry of limits, the participants, the pages of slots, the arena of
 // blocks. Offsets, no pointers: several processes map it at different addresses. Keys are not stored, only 50 bits of
@@ -15,7 +15,8 @@
 namespace weir::table {
 
 inline constexpr std::uint64_t kMagic = 0x0a656c6261742057;  // "W table\n"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersionOldest = 1;  // take_over() brings files from this version on up to date
 
 // The tag of a slot: mark (2 bits), limit (12 bits), fingerprint (50 bits). 0 is an empty slot.
 inline constexpr unsigned kLimitShift = 2, kNameShift = 14;

@@ -38,6 +38,12 @@ int set_lock(int fd, off_t byte, short type) {
   return 0;
 }
 
+// Whether somebody else's lock on the users' byte is in the way of one of this type.
+bool is_kept_out(int fd, short type) {
+  struct flock lock = lock_on(kUsers, type);
+  return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 bool is_taken(int error) { return error == EAGAIN || error == EACCES; }
 
 }  // namespace
@@ -60,10 +66,8 @@ Result<Use> lock_users(int fd, int naps_max) {
 void share_users(int fd) { set_lock(fd, kUsers, F_RDLCK); }
 bool try_sole_users(int fd) { return set_lock(fd, kUsers, F_WRLCK) == 0; }
 
-bool has_users(int fd) {
-  struct flock lock = lock_on(kUsers, F_WRLCK);
-  return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}
+bool has_users(int fd) { return is_kept_out(fd, F_WRLCK); }
+bool has_sole_user(int fd) { return is_kept_out(fd, F_RDLCK); }
 
 bool try_lock_owner(int fd) { return set_lock(fd, kOwner, F_WRLCK) == 0; }
 void unlock_owner(int fd) { set_lock(fd, kOwner, F_UNLCK); }

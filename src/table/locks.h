@@ -29,8 +29,9 @@ Result<Use> lock_users(int fd, int naps_max = kNapsMax);
 void share_users(int fd);
 bool try_sole_users(int fd);
 
-// Whether anybody else has it open, or is about to.
+// Whether anybody else has it open, or is about to; and whether it is somebody who has it alone.
 bool has_users(int fd);
+bool has_sole_user(int fd);
 
 // The one who sweeps.
 bool try_lock_owner(int fd);

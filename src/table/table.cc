@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "table/take_over.h"
+
 namespace weir::table {
 namespace {
 
@@ -37,6 +39,9 @@ Result<std::unique_ptr<Table>> Table::open(TableOptions options) {
     if (!fitting) return fail(fitting.error());
     options.keys = keys_of(fitting->pages);
     options.arena_bytes = fitting->arena_lines * sizeof(Line);
+  }
+  if (!options.file.empty()) {
+    if (auto taken = take_over(options.file, options.find_calendar); !taken) return fail(taken.error());
   }
   auto mapping = options.file.empty() ? map_memory(options.keys, options.arena_bytes)
                                       : open_file({options.file, options.keys, options.arena_bytes});

@@ -1,0 +1,101 @@
+// See take_over.h. Whatever a later layout changes in a page is one more step of modernize().
+
+#include "table/take_over.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "table/contents.h"
+
+namespace weir::table {
+namespace {
+
+constexpr std::uint64_t kChunk = 4096;
+
+// A page of layout 1, rewritten in place.
+class OldPage {
+ public:
+  OldPage(Page& page, Actor& actor, SlotReader& reader) : page_(page), actor_(actor), reader_(reader) {}
+
+  void rewrite() {
+    std::vector<Word> words;
+    for (auto& line : page_.slots) {
+      for (Unit& unit : line) {
+        const Word word = actor_.read(unit);
+        if (word.tag != 0) words.push_back(modern(word));
+        unit = {};
+      }
+    }
+    page_.version = {(page_.version.tag & ~kMarkBits) + 4, 0};
+    for (const Word& word : words) {
+      if (word.tag != 0) place(word);
+    }
+  }
+
+ private:
+  // What a slot becomes; a tag of 0 leaves it out.
+  Word modern(const Word& word) {
+    static_cast<void>(reader_);
+    return word;
+  }
+
+  void place(const Word& word) {
+    std::uint32_t line = home_line(name_of(word.tag));
+    for (std::uint32_t i = 0; i < kLines; ++i) {
+      for (Unit& unit : page_.slots[line]) {
+        if (unit.tag != 0) continue;
+        unit = {word.tag, word.state};
+        return;
+      }
+      page_.version.state |= std::uint64_t{1} << line;
+      line = next_line(line);
+    }
+  }
+
+  Page& page_;
+  Actor& actor_;
+  SlotReader& reader_;
+};
+
+// Chunks that are all zero stay holes in the page cache: most of a table that is not full.
+void copy_region(const Region& from, const Region& to) {
+  for (std::uint64_t at = 0; at < from.bytes(); at += kChunk) {
+    const char* const chunk = from.base() + at;
+    if (std::any_of(chunk, chunk + kChunk, [](char byte) { return byte != 0; })) {
+      std::memcpy(to.base() + at, chunk, kChunk);
+    }
+  }
+}
+
+}  // namespace
+
+void modernize(Actor& actor, SlotReader& reader) {
+  const Region& region = actor.region();
+  if (region.header().version >= kVersion) return;
+  for (std::uint64_t i = 0; i < region.pages(); ++i) OldPage(region.page(i), actor, reader).rewrite();
+}
+
+Result<void> take_over(const std::string& path, const FindCalendar& find_calendar, const ClockReading& reading) {
+  if (!is_of_older_layout(path)) return {};
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+  const std::string name = real ? real.get() : path;
+  auto mapping = open_copy(name, CopyTo::take_over);
+  if (!mapping) return fail(mapping.error());
+  if (mapping->region().header().version >= kVersion) return {};  // another process was first
+  const Contents old(std::move(*mapping), find_calendar, reading);
+  const Header& header = old.region().header();
+  auto draft = Draft::make(name, {header.pages, header.base_pages, header.arena_lines},
+                           {{header.hash_key[0], header.hash_key[1]}, header.created_us}, reading);
+  if (!draft) return fail(draft.error());
+  copy_region(old.region(), draft->region());
+  Header& fresh = draft->region().header();
+  fresh.version = kVersion;
+  fresh.checksum = checksum_of(fresh);
+  fresh.clean = kClean;
+  return draft->replace();
+}
+
+}  // namespace weir::table
