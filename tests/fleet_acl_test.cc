@@ -27,7 +27,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool eventually(const std::function<bool()>& is_so, int seconds = 20) {
+bool eventually(const std::function<bool()>& is_so, int seconds = 60) {
   for (int i = 0; i < seconds * 200; ++i) {
     if (is_so()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds{5});

@@ -22,11 +22,11 @@
 namespace weir::test {
 namespace {
 
-constexpr Micros kPatience{20'000'000};  // machines that run tests are busy
+constexpr Micros kPatience{60'000'000};  // machines that run tests are busy
 
 template <class Test>
 bool eventually(Test test) {
-  for (int i = 0; i < 4'000; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     if (test()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }

@@ -52,7 +52,7 @@ inline FleetStoreOptions with_deadline(Micros deadline) {
 }
 
 template <class Test>
-bool until(Test test, int ms = 20'000) {
+bool until(Test test, int ms = 60'000) {
   for (int i = 0; i < ms / 5; ++i) {
     if (test()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds{5});

@@ -28,7 +28,7 @@ constexpr std::int64_t kBeat = 5'000;  // milliseconds that a node is believed w
 
 template <class Test>
 bool eventually(Test test) {
-  for (int i = 0; i < 4'000; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     if (test()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }

@@ -97,7 +97,7 @@ class FleetByClock : public ::testing::Test {
     const Charge peek{"warm", &limit, 0};
     for (auto& node : nodes_) {
       bool is_strict = false;
-      for (int i = 0; i < 2'000 && !is_strict; ++i) {
+      for (int i = 0; i < 12'000 && !is_strict; ++i) {
         const auto verdict = node->limiter->check_all({&peek, 1});
         is_strict = verdict && verdict->decisions[0].made == MadeBy::strict;
         if (!is_strict) std::this_thread::sleep_for(std::chrono::milliseconds{5});

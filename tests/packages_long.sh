@@ -46,7 +46,7 @@ start() {
   is "it starts" yes "$(is_announced "$work/out$n" && echo yes || cat "$work/err$n")"
   http=$(awk '/^http /{print $2}' "$work/out$n")
 }
-spend() { curl -s -o /dev/null -m 20 -w '%{http_code}' "$http/v1/check" -d '{"key":"user:42","limit":"2/day"}'; }
+spend() { curl -s -o /dev/null -m 20 -w '%{http_code}' "$http/v1/check" -d '{"key":"user:42","limit":"2/year"}'; }
 
 start
 is "it answers by the limit" "200 200 429" "$(spend) $(spend) $(spend)"

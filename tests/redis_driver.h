@@ -54,7 +54,7 @@ class Driver final : public Receiver {
   }
   // For twenty seconds at most.
   bool wait(const std::function<bool()>& is_so) {
-    const Micros until = steady_now() + Micros{20'000'000};
+    const Micros until = steady_now() + Micros{60'000'000};
     while (!is_so()) {
       if (steady_now() > until) return false;
       wait_and_turn(*client, std::min(until, steady_now() + 20_ms));

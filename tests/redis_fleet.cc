@@ -14,7 +14,7 @@ constexpr std::size_t kMasters = 3;
 std::string number(std::size_t n) { return std::to_string(n); }
 
 bool eventually(const std::function<bool()>& is_so) {
-  for (int i = 0; i < 3'000; ++i) {
+  for (int i = 0; i < 6'000; ++i) {
     if (is_so()) return true;
     ::usleep(10'000);
   }

@@ -156,7 +156,7 @@ Result<void> RedisServer::run() {
   environment.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) run_server(raw.data(), environment.data(), log.c_str());
-  for (int i = 0; i < 1'000 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++i) {
+  for (int i = 0; i < 6'000 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++i) {
     if (const int fd = connect_to(port_); fd >= 0) {
       ::close(fd);
       return {};

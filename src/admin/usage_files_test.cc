@@ -136,7 +136,7 @@ TEST_F(UsageKeeping, OfTwoProcessesNothingIsLostOrDoubled) {
 TEST_F(UsageKeeping, WritesWhileItRuns) {
   Process process(folder, clock, std::chrono::milliseconds(5));
   process.spend("42", 10);
-  for (int i = 0; i < 4'000 && folder.read("u/2026-09-21.0").find("user:42") == std::string::npos; ++i) {
+  for (int i = 0; i < 12'000 && folder.read("u/2026-09-21.0").find("user:42") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_NE(folder.read("u/2026-09-21.0").find("user:42"), std::string::npos);
@@ -212,7 +212,7 @@ TEST_F(UsageKeeping, WhatCannotBeWrittenIsTriedAgain) {
   std::filesystem::create_directories(folder.at("u/2026-09-21.0.new"));  // in the way
   process.spend("42", 10);
   const auto until = [&](auto done) {
-    for (int i = 0; i < 4'000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 12'000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return done();
   };
   EXPECT_TRUE(until([&] { return process.keeper->kept().failures > 0; }));

@@ -73,7 +73,7 @@ TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
   settings.succession.command = {"sh", "-c", "printf r >&3; : >" + served.string() + "; sleep 3"};
   // While this lasts, both come: that the successor serves, and the signal, which is heard first.
   begin(false, [&] {
-    for (int i = 0; i < 1'000 && !fs::exists(served); ++i) usleep(10'000);
+    for (int i = 0; i < 6'000 && !fs::exists(served); ++i) usleep(10'000);
     std::raise(SIGTERM);
   });
   std::raise(SIGUSR2);

@@ -4,8 +4,8 @@ source "$(dirname "$0")/lib.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: login, match: {path: /login}, per: ip, limit: 2/hour, owner: web}
-  - {name: api, per: user, limit: 3/hour}
+  - {name: login, match: {path: /login}, per: ip, limit: 2/year, owner: web}
+  - {name: api, per: user, limit: 3/year}
 YAML
 start_server --config "$work/weir.yaml" --state "$work/state"
 
@@ -49,13 +49,13 @@ rules=$(get /admin/v1/rules)
 is "a rule's name" login "$(value rules.0.name "$rules")"
 is "what it has allowed" 2 "$(value rules.0.allowed "$rules")"
 is "what it has denied" 1 "$(value rules.0.denied "$rules")"
-is "its limits" '["2/hour"]' "$(value rules.0.limits "$rules")"
+is "its limits" '["2/year"]' "$(value rules.0.limits "$rules")"
 is "its owner" web "$(value rules.0.owner "$rules")"
 top=$(get "/admin/v1/top?by=denied&rule=login&n=5")
 has "who is denied most" '"rule":"login","key":"ip=192.0.2.1"' "$top"
 explained=$(admin POST /admin/v1/keys/explain '{"path":"/login","ip":"192.0.2.1"}')
 is "explained" false "$(value allowed "$explained")"
-is "by the rule" "login: 2/hour" "$(value binding "$explained")"
+is "by the rule" "login: 2/year" "$(value binding "$explained")"
 
 # --- a rule's mode ----------------------------------------------------------------------------------------------------
 made=$(admin POST /admin/v1/rules/mode '{"rule":"login","mode":"off","reason":"incident 12"}')
@@ -128,23 +128,23 @@ is "and back" 429 "$(login 192.0.2.9)"
 is "and back for Redis clients" "allowed 0" "$(by_redis path /login ip 192.0.2.9)"
 
 # --- the policy -------------------------------------------------------------------------------------------------------
-api='{name: api, per: user, limit: 3/hour}'
-new="rules: [{name: login, match: {path: /login}, per: ip, limit: 5/hour}, $api]"
-cut="rules: [{name: login, match: {path: /login}, per: ip, limit: 1/day}, $api]"
+api='{name: api, per: user, limit: 3/year}'
+new="rules: [{name: login, match: {path: /login}, per: ip, limit: 5/year}, $api]"
+cut="rules: [{name: login, match: {path: /login}, per: ip, limit: 1/10year}, $api]"
 is "a good text" true "$(value ok "$(admin POST /admin/v1/policy/validate "{\"text\":\"$new\"}")")"
 has "a bad text, with its place" "policy:1:23: unknown key" \
-  "$(value error "$(admin POST /admin/v1/policy/validate '{"text":"rules: [{name: login, limt: 9/hour}]"}')")"
+  "$(value error "$(admin POST /admin/v1/policy/validate '{"text":"rules: [{name: login, limt: 9/year}]"}')")"
 is "which is no error of the call" 200 "$(cat "$work/status")"
 made=$(admin POST /admin/v1/policy/apply "{\"text\":\"$new\",\"reason\":\"more room\"}")
-is "applied" "changed: login: 2/hour -> 5/hour" "$(value changes.0 "$made")"
+is "applied" "changed: login: 2/year -> 5/year" "$(value changes.0 "$made")"
 is "what was spent stays spent" " 3 200 1 429 " "$(times 4 192.0.2.9)"
-sed -i 's/2\/hour/4\/hour/' "$work/weir.yaml"
+sed -i 's/2\/year/4\/year/' "$work/weir.yaml"
 waits() { [ "$(value policy.reloads_ok "$(get /admin/v1/status)")" == 1 ]; }
 until_true 20 waits || is "the file is read" yes no
 is "and waits" "$(value id "$made")" "$(value policy.file_waits_for "$(get /admin/v1/status)")"
-has "the text in force" "5/hour" "$(value text "$(get /admin/v1/policy)")"
+has "the text in force" "5/year" "$(value text "$(get /admin/v1/policy)")"
 admin POST /admin/v1/undo '{}' >/dev/null
-has "undone: the file is in force" "4/hour" "$(value text "$(get /admin/v1/policy)")"
+has "undone: the file is in force" "4/year" "$(value text "$(get /admin/v1/policy)")"
 admin POST /admin/v1/policy/apply "{\"text\":\"$cut\"}" >/dev/null
 is "too large a change" 409 "$(cat "$work/status")"
 is "reload" '{"ok":true,"changes":[]}' "$(admin POST /admin/v1/reload '{}')"
@@ -164,7 +164,7 @@ is "and back" '{"level":"info"}' "$(get /admin/v1/log)"
 # A file of at most 2 KiB stands for a disk that is full.
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: login, match: {path: /login}, per: ip, limit: 2/hour}
+  - {name: login, match: {path: /login}, per: ip, limit: 2/year}
 YAML
 trap '' XFSZ
 ulimit -S -f 2

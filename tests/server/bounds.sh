@@ -61,7 +61,7 @@ until_true 10 is_refused
 is "whoever hoards is told so" \
   "-ERR all connections together hold as much memory as they may; try again shortly" "${told%$'\r'}"
 still_answers "while memory is hoarded"
-has "a check has room" "HTTP/1.1 200 OK" "$(post '{"key":"u","limit":"9/day"}')"
+has "a check has room" "HTTP/1.1 200 OK" "$(post '{"key":"u","limit":"9/year"}')"
 grown=$(grown_kib "$before")
 is "hoarding is bounded ($grown KiB)" yes "$([ "$grown" -lt 16384 ] && echo yes)"
 wait $(jobs -p | grep -vx "$pid")
@@ -94,7 +94,7 @@ for i in $(seq 20); do
   IFS= read -r -t 10 -u "$socket" line
 done
 has "the last of 20 on HTTP is served" "200 OK" "$line"
-answer=$(post '{"key":"u","limit":"9/day"}')
+answer=$(post '{"key":"u","limit":"9/year"}')
 has "the next is told" "HTTP/1.1 503 Service Unavailable" "$answer"
 has "  in a problem document" "application/problem+json" "$answer"
 has "  that helps" "too many connections are open; try again shortly" "$answer"

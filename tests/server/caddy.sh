@@ -5,7 +5,7 @@ source "$(dirname "$0")/gateway.bash"
 provide caddy
 
 start_app
-cp "$source_dir/examples/caddy/weir.yaml" "$work/weir.yaml"
+cp "$(rules_of caddy)" "$work/weir.yaml"
 echo '  - {name: queue, match: {path: /queue}, per: ip, limit: 10/s burst 50, algorithm: leaky_bucket}' \
   >>"$work/weir.yaml"
 start_server --config "$work/weir.yaml"

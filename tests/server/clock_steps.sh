@@ -37,7 +37,8 @@ reset_of() { resp_port=$1 redis weir.limit year 5/calendar_year algorithm fixed_
 left_of() { sed 's/.*reset_after_ms \([0-9]*\).*/\1/' <<<"$1"; }
 
 # Spent once, and for longer than any step: a clock that obeyed the wall would give them back after an hour, or a year.
-quotas=(hour month)
+# The hour and more begins now, so that its window does not end while this runs.
+quotas=("$(period_from_now 3600)s" month)
 for port in "$control" "$faked"; do
   for algorithm in "${algorithms[@]}"; do
     for quota in "${quotas[@]}"; do

@@ -3,9 +3,9 @@
 source "$(dirname "$0")/lib.bash"
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: login, match: {path: /login}, per: ip, limit: 3/hour, algorithm: fixed_window}
-  - {name: steps, per: user, limit: 5/hour, algorithm: fixed_window}
-  - {name: all, match: {path: /all}, per: global, limit: 2/hour, algorithm: fixed_window}
+  - {name: login, match: {path: /login}, per: ip, limit: 3/year, algorithm: fixed_window}
+  - {name: steps, per: user, limit: 5/year, algorithm: fixed_window}
+  - {name: all, match: {path: /all}, per: global, limit: 2/year, algorithm: fixed_window}
 YAML
 start_server --config "$work/weir.yaml" --state "$work/state"
 
@@ -31,7 +31,7 @@ weir check --user 42 --json
 has "as JSON, what the server said" '"remaining":0' "$said"
 weir check --ip 192.0.2.1 --path /other
 is "without a rule" "allowed: no_rule" "$said"
-weir check --key a --limit 2/hour
+weir check --key a --limit 2/year
 has "by a limit of its own" "allowed: 1 of 2 left" "$said"
 weir check --key a --limit 2/parsec
 is "a limit that is none: exit code 1" 1 "$code"
@@ -43,7 +43,7 @@ has "and what to do" "Is weir serve running? Say where with --http ADDR" "$said"
 weir keys explain --user 42 --path /x
 has "explain: every rule" "+ steps" "$said"
 has "  also those that do not hold it" "- login" "$said"
-has "  with what is left" "5/hour (fixed_window)" "$said"
+has "  with what is left" "5/year (fixed_window)" "$said"
 weir keys reset steps --user 42
 is "reset" "steps: forgotten" "$said"
 weir keys reset steps --user 42
@@ -108,12 +108,12 @@ is "the kill switch lets all pass" 0 "$code"
 weir rules kill-switch off
 for _ in 1 2 3 4 5 6 7; do weir check --user 7; done
 is "until it is off" 3 "$code"
-sed 's/5.hour/9\/hour/' "$work/weir.yaml" >"$work/new.yaml"
+sed 's/5.year/9\/year/' "$work/weir.yaml" >"$work/new.yaml"
 weir rules apply "$work/new.yaml" --reason "more for all"
 has "apply" "is in force" "$said"
 weir rules show
-has "shows in the policy" "9/hour" "$said"
-is "and the file is as it was" yes "$(grep -q 5/hour "$work/weir.yaml" && echo yes)"
+has "shows in the policy" "9/year" "$said"
+is "and the file is as it was" yes "$(grep -q 5/year "$work/weir.yaml" && echo yes)"
 weir rules changes
 has "changes: who and why" "more for all" "$said"
 has "  and what is undone" "undone by" "$said"

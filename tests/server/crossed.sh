@@ -17,7 +17,7 @@ throw() {
 end_of() {
   python3 - "$resp_port" "$1" <<'PYTHON'
 import socket, sys, time
-client = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10)
+client = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60)
 client.sendall(sys.argv[2].encode() + b"\r\nCL.THROTTLE crossed 0 1 1000\r\n")
 began, said, how = time.monotonic(), b"", "closed"
 try:
@@ -33,7 +33,7 @@ PYTHON
 for request in 'POST / HTTP/1.1' 'Host: example.org'; do
   read -r said how milliseconds <<<"$(end_of "$request")"
   is "'$request' on the RESP port: nothing is said, and it is closed" "said=b'' closed" "$said $how"
-  at_most "'$request': milliseconds until then" "$milliseconds" 1000 2000
+  took "'$request': milliseconds until then" "$milliseconds" 1000
 done
 is "and what follows is not obeyed" "0 1 0 -1 1000" "$(redis cl.throttle crossed 0 1 1000)"
 

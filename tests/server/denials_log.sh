@@ -23,7 +23,7 @@ cat >"$work/weir.yaml" <<'YAML'
 rules:
   - name: login
     per: ip
-    limit: 1/day
+    limit: 1/year
 YAML
 start_server --config "$work/weir.yaml" --log-format json --threads 2
 err="$work/err0"
@@ -37,8 +37,8 @@ is "nor is one that is too long" "" "$(post "$ask" -H "X-Request-Id: $(printf 'x
 is "where none is, none is made" "" "$(post "$ask" | grep -i request-id)"
 until_true 10 grep -q req-7 "$err"
 line=$(grep req-7 "$err")
-for part in '"level":"info"' '"msg":"denied"' '"protocol":"http"' '"rule":"login"' '"quota":"1/day"' '"retry_after":"' \
-  '"key_hash":"'; do
+for part in '"level":"info"' '"msg":"denied"' '"protocol":"http"' '"rule":"login"' '"quota":"1/year"' \
+  '"retry_after":"' '"key_hash":"'; do
   has "a denial tells $part" "$part" "$line"
 done
 is "and no address" 0 "$(grep -c '192\.0\.2\.1' "$err")"
@@ -49,16 +49,16 @@ is "a peek denies nothing" "" "$(curl -s "$http/v1/check?peek=1" -H 'X-Request-I
 
 # Every door, and what they add up to: 4 denials until now.
 sleep 1.1
-curl -s "$http/v1/check" -d '{"key":"k","limit":"1/day"}' -o /dev/null
-curl -s "$http/v1/check" -H 'X-Request-Id: own' -d '{"key":"k","limit":"1/day"}' -o /dev/null
+curl -s "$http/v1/check" -d '{"key":"k","limit":"1/year"}' -o /dev/null
+curl -s "$http/v1/check" -H 'X-Request-Id: own' -d '{"key":"k","limit":"1/year"}' -o /dev/null
 curl -s "$http/v1/checks" -H 'X-Request-Id: many' -o /dev/null \
-  -d "{\"checks\":[$ask,{\"key\":\"k\",\"limit\":\"1/day\"}]}"
+  -d "{\"checks\":[$ask,{\"key\":\"k\",\"limit\":\"1/year\"}]}"
 curl -s "$http/auth" -H 'X-Request-Id: auth' -H 'X-Forwarded-For: 192.0.2.1' -o /dev/null
 curl -s "$http/auth" -H 'X-Request-Id: auth' -H 'X-Forwarded-For: 192.0.2.1' -o /dev/null
 redis WEIR.CHECK ip 192.0.2.1 path /login >/dev/null
 curl -s "$http/json" -H 'X-Request-Id: json' -o /dev/null \
   -d '{"domain":"d","descriptors":[{"entries":[{"key":"remote_address","value":"192.0.2.1"}]}]}'
-redis WEIR.LIMIT k 1/day >/dev/null
+redis WEIR.LIMIT k 1/year >/dev/null
 for id in own many auth json; do
   until_true 10 grep -q "\"request_id\":\"$id\"" "$err" || is "a denial of '$id' is told" yes no
 done
@@ -90,7 +90,7 @@ err="$work/err1"
 post "$ask" -o /dev/null
 post "$ask" -o /dev/null
 until_true 10 grep -q denied "$err"
-has "--log-keys: keys in clear, as text" "weir: denied protocol=http rule=login quota=1/day retry_after=" \
+has "--log-keys: keys in clear, as text" "weir: denied protocol=http rule=login quota=1/year retry_after=" \
   "$(cat "$err")"
 has "the rule's key" "192.0.2.1" "$(cat "$err")"
 start_server --config "$work/weir.yaml" --log-denials 0

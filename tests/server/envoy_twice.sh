@@ -96,8 +96,7 @@ YAML
 }
 
 # No window of an hour or more ends while this runs.
-left=$((3600 - $(date +%s) % 3600))
-[ "$left" -ge 60 ] || sleep "$left"
+not_at_the_end_of 3600 180
 start_app
 start_redis
 start_reference "$work/files"

@@ -6,7 +6,7 @@ source "$(dirname "$0")/own_redis.bash"
 cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: search, match: {path: /search}, per: user, limit: 6/year, algorithm: fixed_window}
-  - {name: two, match: {path: /two}, per: user, limits: [4/hour, 9/year], algorithm: fixed_window}
+  - {name: two, match: {path: /two}, per: user, limits: [4/year, 9/10year], algorithm: fixed_window}
   - {name: all, match: {path: /all}, per: global, limit: 1000/year}
   - {name: shut, match: {path: /shut}, per: user, limit: 6/year, on_backend_error: closed}
 YAML
@@ -65,7 +65,7 @@ wait "$redis_pid" 2>/dev/null
 began=$(now_us)
 local_answer() { [[ $(ask "$1" '{"user":"9","path":"/search"}') == *'"made":"local"'* ]]; }
 for n in 0 1 2; do until_true 10 local_answer "$n" || is "server $n goes on by itself" yes no; done
-at_most "all go on by themselves, seconds" "$(seconds_since "$began")" 5 10
+took "all go on by themselves, seconds" "$(seconds_since "$began")" 5
 passed=0
 for _ in 1 2 3 4 5 6; do
   for n in 0 1 2; do
@@ -81,7 +81,7 @@ has "a rule that says so denies" '"made":"closed"' "$(ask 0 '{"user":"8","path":
 start_redis
 began=$(now_us)
 for n in 0 1 2; do until_true 10 is_strict "$n" || is "server $n asks Redis again" yes no; done
-at_most "all ask Redis again, seconds" "$(seconds_since "$began")" 1 8
+took "all ask Redis again, seconds" "$(seconds_since "$began")" 1
 spent_again() { [[ $(ask 1 '{"user":"8","path":"/search","cost":0}') != *'"remaining":6'* ]]; }
 until_true 10 spent_again
 is "what was let through meanwhile is paid back" 0 $?

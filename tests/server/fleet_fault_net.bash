@@ -48,7 +48,7 @@ net_faults() {
   fair
   healed=$(now_us)
   until_true 20 is_strict 1 || is "it asks Redis again" yes no
-  at_most "F05 seconds until it asks Redis again" "$(seconds_since "$healed")" 2 15
+  took "F05 seconds until it asks Redis again" "$(seconds_since "$healed")" 2
   is "nobody else passes" 0 "$(spend 1 cut /search 0 1 2)"
 
   echo "# F04 all are cut off, and nobody says so"
@@ -70,9 +70,9 @@ net_faults() {
   opened=$(awk -v a="$cut" -v b="$(first_change "$work/watch" local)" 'BEGIN{printf "%.3f", b - a}')
   back=$(awk -v a="$healed" '$1 == "change" && $3 == "strict" && $2 > a {printf "%.3f", $2 - a; exit}' "$work/watch")
   echo "      watched: $(grep = "$work/watch" | paste -sd' ')"
-  at_most "F04 seconds until it goes on by itself" "$opened" 0.1 5
-  at_most "F04 the longest wait, milliseconds" "$(seen longest "$work/watch")" 100 5000
-  at_most "F04 seconds until it asks Redis again" "${back:-never}" 2 15
+  took "F04 seconds until it goes on by itself" "$opened" 0.1
+  took "F04 the longest wait, milliseconds" "$(seen longest "$work/watch")" 100
+  took "F04 seconds until it asks Redis again" "${back:-never}" 2
   paid() { [ "$(spend 1 parted /search 0 1 2)" == 0 ]; }
   until_true 20 paid
   is "what was let through is paid back" 0 $?
@@ -84,8 +84,8 @@ net_faults() {
   echo "      watched: $(grep = "$work/watch" | paste -sd' ')"
   healed=$(now_us)
   for n in 0 1 2; do until_true 20 is_strict "$n" || is "server $n asks Redis again" yes no; done
-  at_most "F06 seconds until all ask Redis again" "$(seconds_since "$healed")" 2 15
+  took "F06 seconds until all ask Redis again" "$(seconds_since "$healed")" 2
   is "no answer failed" 0 "$(seen errors "$work/watch")"
-  at_most "F06 the longest wait, milliseconds" "$(seen longest "$work/watch")" 100 5000
-  at_most "F06 changes of how it decides" "$(seen changes "$work/watch")" 6 1000
+  took "F06 the longest wait, milliseconds" "$(seen longest "$work/watch")" 100
+  took "F06 changes of how it decides" "$(seen changes "$work/watch")" 6
 }

@@ -46,10 +46,10 @@ PYTHON
   answer=$(cat "$work/frozen")
   value() { sed -n "s/^$1=//p" <<<"$answer"; }
   has "no burst beyond the burst" "within its bound" "$answer"
-  at_most "seconds until the first answer" "$(value first)" 0.1 5
+  took "seconds until the first answer" "$(value first)" 0.1
   is "it says that it is ready" yes "$([[ "$(value ready)" == [0-9]* ]] && echo yes)"
-  at_most "seconds until it is ready" "$(value ready)" 1 5
-  at_most "seconds that anybody waits afterwards" "$(value longest)" 0.1 5
+  took "seconds until it is ready" "$(value ready)" 1
+  took "seconds that anybody waits afterwards" "$(value longest)" 0.1
   printf '\r\n\r\n' >&"$half"
   IFS= read -r -t 10 -u "$half" line
   has "who was in the middle of a request is not blamed" "200 OK" "$line"

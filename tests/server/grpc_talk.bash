@@ -3,9 +3,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: per-user, match: {entry: {domain: web}}, per: 'entry:user', limit: 3/minute, algorithm: sliding_log}
-  - {name: gold, match: {entry: {domain: web, plan: gold}}, per: global, limit: 100/hour}
-  - {name: crowd, match: {entry: {domain: web}}, per: 'entry:crowd', limit: 400/day}
+  - {name: per-user, match: {entry: {domain: web}}, per: 'entry:user', limit: 3/year, algorithm: sliding_log}
+  - {name: gold, match: {entry: {domain: web, plan: gold}}, per: global, limit: 100/year}
+  - {name: crowd, match: {entry: {domain: web}}, per: 'entry:crowd', limit: 400/year}
 YAML
 
 # talk MODE: each of its lines counts as one of ours.

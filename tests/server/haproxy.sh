@@ -5,7 +5,7 @@ source "$(dirname "$0")/gateway.bash"
 provide haproxy
 
 start_app
-start_server --config "$source_dir/examples/haproxy/weir.yaml"
+start_server --config "$(rules_of haproxy)"
 free_port front to_weir
 place haproxy "$front" "$to_weir"
 run_haproxy() { start_gateway "$front" env -C "$work/haproxy" "$haproxy" -db -f haproxy.cfg; }

@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: login, per: user, limit: 2/hour}
+  - {name: login, per: user, limit: 2/year}
 YAML
 token=0123456789abcdef0123456789abcdef
 echo "$token" >"$work/token"

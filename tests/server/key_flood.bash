@@ -33,7 +33,7 @@ stay_spent() {
   asked=$(wc -l <"$2") denied=$(grep -c '^denied$' "$2")
   echo "      $1: $asked questions about spent keys, $denied denied, $(grep -c '^away$' "$2") turned away"
   is "$1: none was allowed, and none told anything else" "" "$(grep '^wrong' "$2" | head -5)"
-  at_least "$1: of a hundred questions, decided" $((100 * denied / (asked + !asked))) 50 10
+  pace "$1: of a hundred questions, decided" $((100 * denied / (asked + !asked))) 50
 }
 
 # load ARGUMENTS...: what `weir bench` says, as JSON; some answers may be errors.
@@ -92,8 +92,8 @@ flood() {
     is "flood $n, $limit: $each keys, all answered" "$each" "$(number checks "$out")"
     printf '      %s a second, %s ns of the server each, %s errors\n' "$(number checks_per_second "$out")" \
       "$(number server_ns_per_check "$out")" "$(number errors "$out")"
-    at_least "flood $n: percent of the rate of known keys" \
-      $((100 * $(number checks_per_second "$out") / known[n - 1])) 35 2
+    pace "flood $n: percent of the rate of known keys" \
+      $((100 * $(number checks_per_second "$out") / known[n - 1])) 35
     flood_seconds=$(sum "$flood_seconds" "$(sed -n 's/.*"seconds": \([0-9.]*\).*/\1/p' <<<"$out")")
     steady_seconds=$(sum "$steady_seconds" "$each/${known[n - 1]}")
     flood_errors=$((flood_errors + $(number errors "$out")))
@@ -129,11 +129,11 @@ flood_test() {
   bound_kib=$((budget / 1024 * 115 / 100 + 64 * 1024))
   is "memory: at most $((peak_kib / 1024)) MiB, budget $((budget >> 20)) MiB, bound $((bound_kib / 1024)) MiB" yes \
     "$([ "$peak_kib" -le "$bound_kib" ] && echo yes)"
-  at_least "the flood: $keys keys in $flood_seconds s, known ones in $steady_seconds s: percent" \
-    "$(awk "BEGIN {print int(100 * $steady_seconds / $flood_seconds)}")" 50 2
-  at_most "p99 of a bystander in us (beside known keys $(($(number p99_ns "$before") / 1000)))" \
-    $(($(number p99_ns "$during") / 1000)) $((3 * $(number p99_ns "$before") / 1000)) 1000000
-  at_least "and answered, of 2000 a second" "$(number checks_per_second "$during")" 1000 200
+  pace "the flood: $keys keys in $flood_seconds s, known ones in $steady_seconds s: percent" \
+    "$(awk "BEGIN {print int(100 * $steady_seconds / $flood_seconds)}")" 50
+  took "p99 of a bystander in us (beside known keys $(($(number p99_ns "$before") / 1000)))" \
+    $(($(number p99_ns "$during") / 1000)) $((3 * $(number p99_ns "$before") / 1000))
+  pace "and answered, of 2000 a second" "$(number checks_per_second "$during")" 1000
   is "and no errors" 0 "$(number errors "$during")"
   still_answers "after the flood"
 }

@@ -32,7 +32,7 @@ is "200 connections are served" 200 "$pongs"
 
 # A request that is half there when the signal comes is finished; an idle connection is closed.
 exec {half}<>"/dev/tcp/127.0.0.1/$http_port"
-body='{"key":"half","limit":"1/day"}'
+body='{"key":"half","limit":"1/year"}'
 printf 'POST /v1/check HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n' ${#body} >&"$half"
 IFS= read -r -t 10 -u "$half" line
 has "the header has arrived" "100 Continue" "$line"

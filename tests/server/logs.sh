@@ -25,15 +25,15 @@ has "a level that is none" "write debug, info, warn or error" "$("$program" serv
 start_server --log-format json --log-keys --log-denials 1000
 for key in $'a\nb' $'\e[2J\r' $'\xff\xfe\xc3' '"},{"level":"error' "$(printf 'x%.0s' {1..3000})" \
   $'\u2028\u0085\x7f' '\u0000'; do
-  redis WEIR.LIMIT "$key" 1/day >/dev/null
-  redis WEIR.LIMIT "$key" 1/day >/dev/null
+  redis WEIR.LIMIT "$key" 1/year >/dev/null
+  redis WEIR.LIMIT "$key" 1/year >/dev/null
 done
 kill -TERM "$pid"
 until_true 20 is_gone "$pid" || is "the server ends" yes no
 is "every line is valid JSON, whatever the key" 7 "$(valid "$work/err0")"
 start_server --log-keys
-redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/day >/dev/null
-redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/day >/dev/null
+redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/year >/dev/null
+redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/year >/dev/null
 until_true 10 grep -q denied "$work/err1"
 has "as text, too" 'key="a\x0aweir: forged \x1b[2J"' "$(cat "$work/err1")"
 is "on one line" 1 "$(wc -l <"$work/err1")"
@@ -67,13 +67,13 @@ is "the example of docs/operate.md is true" "$(grep -h '^{"ts"' "$source_dir/doc
 # Under the journal: levels in front.
 : >"$work/err4"
 JOURNAL_STREAM=$(stat -c '%d:%i' "$work/err4") start_server
-redis WEIR.LIMIT k 1/day >/dev/null
-redis WEIR.LIMIT k 1/day >/dev/null
+redis WEIR.LIMIT k 1/year >/dev/null
+redis WEIR.LIMIT k 1/year >/dev/null
 until_true 10 grep -q denied "$work/err4"
 has "the journal is told the level" "<6>denied protocol=resp rule=inline" "$(cat "$work/err4")"
 JOURNAL_STREAM=1:1 start_server
-redis WEIR.LIMIT k 1/day >/dev/null
-redis WEIR.LIMIT k 1/day >/dev/null
+redis WEIR.LIMIT k 1/year >/dev/null
+redis WEIR.LIMIT k 1/year >/dev/null
 until_true 10 grep -q denied "$work/err5"
 has "but only if it is what stderr is" "weir: denied" "$(cat "$work/err5")"
 
@@ -128,5 +128,5 @@ server_pids+=("$pid")
 until_true 20 is_announced "$work/closed" || is "it starts without stderr" yes no
 http=$(awk '/^http /{print $2}' "$work/closed")
 is "and denies" "200 429" "$(for _ in 1 2; do
-  curl -s -o /dev/null -w '%{http_code} ' "$http/v1/check" -d '{"key":"k","limit":"1/day"}'; done | sed 's/ $//')"
+  curl -s -o /dev/null -w '%{http_code} ' "$http/v1/check" -d '{"key":"k","limit":"1/year"}'; done | sed 's/ $//')"
 finish

@@ -4,8 +4,8 @@ source "$(dirname "$0")/lib.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: login, match: {path: /login}, per: ip, limit: 3/h}
-  - {name: nobody, match: {path: /never}, per: user, limit: 0/h}
+  - {name: login, match: {path: /login}, per: ip, limit: 3/year}
+  - {name: nobody, match: {path: /never}, per: user, limit: 0/year}
 YAML
 start_server --config "$work/weir.yaml" --keys 100000 --threads 2
 admin="http://127.0.0.1:$admin_port"
@@ -23,7 +23,7 @@ is "which has an end" "# EOF" "$(metrics -H "Accept: $prometheus" | tail -n 1)"
 is "metrics are on the admin port only" 404 "$(curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/metrics")"
 
 for _ in 1 2 3 4 5; do post '{"ip":"192.0.2.1","path":"/login"}' >/dev/null; done
-post '{"key":"job:7","limit":"10/h"}' >/dev/null
+post '{"key":"job:7","limit":"10/year"}' >/dev/null
 is "allowed by a rule" 3 "$(value 'weir_decisions_total{rule="login",outcome="allowed"}')"
 is "denied by it" 2 "$(value 'weir_decisions_total{rule="login",outcome="denied"}')"
 redis CL.THROTTLE job:8 0 1 3600 >/dev/null

@@ -5,7 +5,7 @@ source "$(dirname "$0")/gateway.bash"
 provide nginx
 
 start_app
-start_server --config "$source_dir/examples/nginx/weir.yaml"
+start_server --config "$(rules_of nginx)"
 free_port front
 place nginx "$front"
 

@@ -9,5 +9,12 @@ passed() {
   for ((i = 0; i < $2; i++)); do [ "$(ask "$1")" != 200 ] || n=$((n + 1)); done
   echo $n
 }
+# known USER: asks for it without spending, and waits until the database has answered. Before that the default plan
+# holds for it, and what it spends is counted apart.
+known() {
+  curl -s -m 20 -o /dev/null "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}"
+  is_answered() { [ "$(metric weir_plans_pending)" == 0 ] && [ "$(metric weir_plans_subjects)" -ge 1 ]; }
+  until_true 60 is_answered || is "the plan of $1 is known" yes no
+}
 metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
 metric_is() { [ "$(metric "$1")" == "$2" ]; }

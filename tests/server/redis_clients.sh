@@ -14,7 +14,7 @@ facts() {
   is "$name" "$expected" "$(timeout 60 "$@" 2>&1 | sed 's/ *$//')"
 }
 
-printf 'rules:\n- {name: steps, per: user, limit: 5/day}\n' >"$work/weir.yaml"
+printf 'rules:\n- {name: steps, per: user, limit: 5/year}\n' >"$work/weir.yaml"
 printf 'open sesame\n' >"$work/password"
 start_server --config "$work/weir.yaml"
 open_port=$resp_port

@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.bash"
 
 cat >"$work/rules.yaml" <<'YAML'
 rules:
-  - {name: all, per: global, limit: 3/hour}
+  - {name: all, per: global, limit: 3/year}
 YAML
 cat >"$work/weir.conf" <<CONF
 # where

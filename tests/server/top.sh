@@ -4,8 +4,8 @@ source "$(dirname "$0")/lib.bash"
 command -v tmux >/dev/null || { echo "skip  tmux is not there"; exit 77; }
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: login, match: {path: /login}, per: ip, limit: 3/hour, algorithm: fixed_window}
-  - {name: steps, per: user, limit: 1000000/hour}
+  - {name: login, match: {path: /login}, per: ip, limit: 3/year, algorithm: fixed_window}
+  - {name: steps, per: user, limit: 1000000/year}
 YAML
 start_server --config "$work/weir.yaml"
 check() { curl -s -o "$work/answer" "$http/v1/check" -d "$1"; }

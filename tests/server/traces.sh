@@ -23,7 +23,7 @@ cat >"$work/weir.yaml" <<'YAML'
 rules:
   - name: login
     per: ip
-    limit: 1/day
+    limit: 1/year
 YAML
 trace=4bf92f3577b34da6a3ce929d0e0e4736
 ask='{"ip":"192.0.2.1","path":"/login"}'
@@ -35,7 +35,7 @@ post "$ask" -H "traceparent: 00-$trace-00f067aa0ba902b9-00" -o /dev/null
 post "$ask" -H "traceparent: nonsense" -o /dev/null
 post "$ask" -o /dev/null
 curl -s "$http/livez" -H "traceparent: 00-$trace-00f067aa0ba902ba-01" -o /dev/null
-post '{"key":"k","limit":"1/day"}' -H "traceparent: 00-$trace-00f067aa0ba902bb-01" -o /dev/null
+post '{"key":"k","limit":"1/year"}' -H "traceparent: 00-$trace-00f067aa0ba902bb-01" -o /dev/null
 curl -s "$http/auth" -H "traceparent: 00-$trace-00f067aa0ba902bc-01" -H 'X-Forwarded-For: 192.0.2.9' -o /dev/null
 until_true 10 has_spans "$work/good" 4
 sleep 0.2

@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/gateway.bash"
 
 start_app
-start_server --config "$source_dir/examples/traefik/weir.yaml"
+start_server --config "$(rules_of traefik)"
 free_port front
 place traefik "$front"
 

@@ -1,12 +1,13 @@
 # What each subject spent, from the outside: through every door, by the command and the API, after a restart, a kill -9
 # and an upgrade, with files that are damaged.
 source "$(dirname "$0")/lib.bash"
+not_at_the_end_of 86400 300 # accounts begin again with each day of UTC
 
 cat >"$work/weir.yaml" <<'YAML'
 rules:
-  - {name: search, match: {path: /search}, per: user, limit: 5/day}
-  - {name: tokens, match: {path: /chat}, per: [path, api_key], limit: 100000/day}
-  - {name: all, per: global, limit: 100000/day}
+  - {name: search, match: {path: /search}, per: user, limit: 5/year}
+  - {name: tokens, match: {path: /chat}, per: [path, api_key], limit: 100000/year}
+  - {name: all, per: global, limit: 100000/year}
 YAML
 run_server() { start_server --config "$work/weir.yaml" --state "$work/state" --drain-delay 0 "$@"; }
 usage() { timeout 20 "$program" usage --admin "127.0.0.1:$admin_port" "$@" 2>&1; }
@@ -14,8 +15,11 @@ api() { curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/usage${1:-}"; }
 check() { post "$1" >/dev/null; }
 # spent SUBJECT RULE: over all days, so that a midnight changes nothing.
 spent() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR > 1 {sum += $5} END {print sum + 0}'; }
-# csv SUBJECT RULE: spent, error, denied of one day.
-csv() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR == 2 {print $5, $6, $7}'; }
+# csv SUBJECT RULE: spent, error, denied, over all days.
+csv() {
+  usage "$1" --rule "$2" --csv | tr -d '\r' |
+    awk -F, 'NR > 1 {n += $5; e += $6; d += $7} END {print n + 0, e + 0, d + 0}'
+}
 has_ended() { is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 
 run_server
