@@ -1,6 +1,5 @@
 # The words that the lists of targets are written in, weir_library(), weir_test() and two that change how a library is
 # compiled, and the compiler flags that every target shares.
-include(GoogleTest)
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
 
@@ -89,9 +88,9 @@ endfunction()
 
 # weir_test(NAME SOURCES file... LINKS target...)
 #
-# One GoogleTest binary, optimised if the test itself has much to compute. Each of its tests becomes a test of its own,
-# NAME/Suite.Name, so that they run in parallel and `./dev test REGEX` finds them. Suites with Long in their name run
-# only with --long.
+# One GoogleTest binary, optimised if the test itself has much to compute. Its tests are NAME/Suite.Name for ctest, or
+# NAME/Suite (see discover.cmake), so that they run in parallel and `./dev test REGEX` finds them. Suites with Long in
+# their name run only with --long.
 function(weir_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES OR (WEIR_TEST_ONLY AND NOT name MATCHES "${WEIR_TEST_ONLY}"))
@@ -101,13 +100,17 @@ function(weir_test name)
   target_link_libraries(${name} PRIVATE weir_flags ${arg_LINKS} GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE WEIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
-  if(NOT name MATCHES "^(tidy|schedule|differential|properties|linearizable|mutants)_test$")
+  set(computes OFF)
+  if(name MATCHES "^(tidy|schedule|differential|properties|linearizable|mutants)_test$")
+    set(computes ON)
+  else()
     target_compile_options(${name} PRIVATE ${WEIR_TEST_FLAGS})
     target_precompile_headers(${name} REUSE_FROM weir_common_test)
   endif()
   string(REGEX REPLACE "_test$" "" label "${name}")
-  gtest_discover_tests(${name} TEST_PREFIX "${label}/" TEST_FILTER "-*Long*.*" NO_PRETTY_VALUES
-    DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${label}" TIMEOUT 300)
-  gtest_discover_tests(${name} TEST_PREFIX "${label}/" TEST_FILTER "*Long*.*" NO_PRETTY_VALUES
-    DISCOVERY_TIMEOUT 60 PROPERTIES LABELS long TIMEOUT 3600)
+  set(apart ${computes})
+  if(name MATCHES "^(churn|config_damage|fleet_.*|kill|policy_text|process|table_mutants)_test$")
+    set(apart ON)
+  endif()
+  weir_discover(${name} ${label} ${apart})
 endfunction()

@@ -1,0 +1,64 @@
+# Which tests a GoogleTest binary has, as a file that ctest includes. Included, it defines weir_discover(); run with
+# `cmake -P` after the binary was linked, it asks the binary and writes the file.
+#
+# Each test is a test of ctest, LABEL/Suite.Name. With WEIR_TOGETHER in the environment, as `./dev test` has it without
+# a regex, each suite is one, LABEL/Suite: to start a process for each of thousands of tests took longer than most of
+# them run. Binaries whose tests take long themselves are APART, so that several processors can share them. Suites with
+# Long in their name get the label `long`, and an hour instead of five minutes.
+
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  execute_process(COMMAND "${BINARY}" --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE result TIMEOUT 120)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${BINARY} --gtest_list_tests: ${result}\n${list}")
+  endif()
+  get_filename_component(folder "${BINARY}" DIRECTORY)
+  # One test of ctest, appended to VARIABLE.
+  function(append_test variable name filter is_long)
+    set(properties "LABELS [==[${LABEL}]==] TIMEOUT 300")
+    if(is_long)
+      set(properties "LABELS long TIMEOUT 3600")
+    endif()
+    set(text "${${variable}}")
+    string(APPEND text "add_test([==[${LABEL}/${name}]==] [==[${RUNNER}]==] [==[${BINARY}]==]"
+      " [==[--gtest_filter=${filter}]==])\nset_tests_properties([==[${LABEL}/${name}]==] PROPERTIES ${properties}"
+      " WORKING_DIRECTORY [==[${folder}]==])\n")
+    set(${variable} "${text}" PARENT_SCOPE)
+  endfunction()
+  set(each "")
+  set(together "")
+  string(REGEX REPLACE "[^\n]*Running main[^\n]*\n" "" list "${list}")
+  string(REGEX REPLACE " +#[^\n]*" "" list "${list}")  # the values of parameters
+  string(REPLACE "\n" ";" list "${list}")
+  foreach(line IN LISTS list)
+    if(line MATCHES "^ +(.+)$")
+      append_test(each "${suite}.${CMAKE_MATCH_1}" "${suite}.${CMAKE_MATCH_1}" "${is_long}")
+    elseif(line MATCHES "^(.+)\\.$")
+      set(suite "${CMAKE_MATCH_1}")
+      string(FIND "${suite}" "Long" at)
+      set(is_long OFF)
+      if(at GREATER_EQUAL 0)
+        set(is_long ON)
+      endif()
+      append_test(together "${suite}" "${suite}.*" "${is_long}")
+    endif()
+  endforeach()
+  if(APART)
+    set(together "${each}")
+  endif()
+  file(WRITE "${OUTPUT}" "if(DEFINED ENV{WEIR_TOGETHER})\n${together}else()\n${each}endif()\n")
+  return()
+endif()
+
+# weir_discover(TARGET LABEL IS_APART)
+function(weir_discover target label is_apart)
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/${target}_tests.cmake")
+  add_custom_command(TARGET ${target} POST_BUILD BYPRODUCTS "${output}" VERBATIM
+    COMMAND "${CMAKE_COMMAND}" "-DBINARY=$<TARGET_FILE:${target}>" "-DLABEL=${label}" "-DOUTPUT=${output}"
+            "-DAPART=${is_apart}" "-DRUNNER=$<TARGET_FILE:run_test_alone>"
+            -P "${CMAKE_SOURCE_DIR}/cmake/discover.cmake")
+  set(include "${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake")
+  file(WRITE "${include}" "if(EXISTS \"${output}\")\n  include(\"${output}\")\nelse()\n"
+    "  add_test(${target}_NOT_BUILT ${target}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${include}")
+  add_dependencies(${target} run_test_alone)
+endfunction()

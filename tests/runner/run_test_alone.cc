@@ -1,0 +1,137 @@
+// Runs one test as a child, and fails it if a process that it started is left when it ends: `run_test_alone
+// COMMAND...`.
+//
+// It is the subreaper of everything below it, so a process whose parent ended becomes its own child and cannot get
+// lost, whether it made a session of its own, dropped its environment or renamed itself. A process that is about to end
+// gets some seconds for it, since a busy machine is slow; what is still there after them is named and killed.
+//
+// Its exit code is that of the test. With WEIR_TEST_TIMES, a line is added to that file: seconds that passed, seconds
+// of processor time of the test and of all that it waited for, and the command. One thread.
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kGrace{10};
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The children of this process that have not ended.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  const std::string self = std::to_string(::getpid());
+  std::istringstream list(read_all("/proc/self/task/" + self + "/children"));
+  for (pid_t child; list >> child;) found.push_back(child);
+  return found;
+}
+
+std::string command_of(pid_t process) {
+  std::string text = read_all("/proc/" + std::to_string(process) + "/cmdline");
+  for (char& c : text) {
+    if (c == '\0') c = ' ';
+  }
+  return text;
+}
+
+// Reaps what has ended. False if there is no child any more.
+bool reap() {
+  for (;;) {
+    const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
+    if (ended == 0) return true;
+    if (ended < 0 && errno != EINTR) return false;
+  }
+}
+
+// How many processes did not end by themselves. They are named on stderr and killed, and what they started with them.
+int end_leftovers() {
+  const Clock::time_point end = Clock::now() + kGrace;
+  while (reap()) {
+    if (Clock::now() >= end) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  int left = 0;
+  while (reap()) {
+    for (const pid_t child : children()) {
+      std::fprintf(stderr, "FAIL  the test left a process behind: %d %s\n", child, command_of(child).c_str());
+      ::kill(child, SIGKILL);
+      ++left;
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  return left;
+}
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+void write_times(Clock::time_point began, char** command) {
+  const char* file = std::getenv("WEIR_TEST_TIMES");
+  if (file == nullptr) return;
+  rusage used{};
+  ::getrusage(RUSAGE_CHILDREN, &used);
+  char line[512];
+  const int size =
+      std::snprintf(line, sizeof line, "%.3f %.3f", std::chrono::duration<double>(Clock::now() - began).count(),
+                    seconds(used.ru_utime) + seconds(used.ru_stime));
+  std::string text(line, static_cast<std::size_t>(size));
+  for (; *command != nullptr; ++command) text += std::string(" ") + *command;
+  text += '\n';
+  const int out = ::open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (out < 0 || ::write(out, text.data(), text.size()) < 0) std::perror(file);
+  if (out >= 0) ::close(out);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 2) return std::fprintf(stderr, "usage: run_test_alone COMMAND...\n"), 2;
+  const Clock::time_point began = Clock::now();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t runner = ::getpid();
+  const pid_t test = ::fork();
+  if (test < 0) return std::perror("fork"), 2;
+  if (test == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ctest kills the runner when its time is over
+    if (::getppid() != runner) ::_exit(2);
+    ::execvp(words[1], words + 1);
+    std::perror(words[1]);
+    ::_exit(127);
+  }
+  int status = 0;
+  for (pid_t ended = 0; ended != test;) {
+    int state = 0;
+    ended = ::waitpid(-1, &state, 0);
+    if (ended == test) status = state;
+    if (ended < 0 && errno != EINTR) return std::perror("waitpid"), 2;
+  }
+  const int left = end_leftovers();
+  write_times(began, words + 1);
+  if (WIFSIGNALED(status)) {
+    std::fprintf(stderr, "FAIL  the test was ended by signal %d (%s)\n", WTERMSIG(status),
+                 ::strsignal(WTERMSIG(status)));
+    return 128 + WTERMSIG(status);
+  }
+  const int code = WEXITSTATUS(status);
+  return code == 0 && left > 0 ? 1 : code;
+}
