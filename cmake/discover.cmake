@@ -4,7 +4,7 @@
 # Each test is a test of ctest, LABEL/Suite.Name. With WEIR_TOGETHER in the environment, as `./dev test` has it without
 # a regex, each suite is one, LABEL/Suite: to start a process for each of thousands of tests took longer than most of
 # them run. Binaries whose tests take long themselves are APART, so that several processors can share them. Suites with
-# Long in their name get the label `long`, and an hour instead of five minutes.
+# Long in their name get the label `long`, and an hour instead of twenty minutes.
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   execute_process(COMMAND "${BINARY}" --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE result TIMEOUT 120)
@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   get_filename_component(folder "${BINARY}" DIRECTORY)
   # One test of ctest, appended to VARIABLE.
   function(append_test variable name filter is_long)
-    set(properties "LABELS [==[${LABEL}]==] TIMEOUT 300")
+    set(properties "LABELS [==[${LABEL}]==] TIMEOUT 1200")
     if(is_long)
       set(properties "LABELS long TIMEOUT 3600")
     endif()
