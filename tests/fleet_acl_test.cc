@@ -143,7 +143,7 @@ class FleetUser : public ::testing::Test {
   // All that a limiter can be asked, of two nodes by turns. Nobody waits for it to be well.
   static void ask_everything(Limiter& one, Limiter& other) {
     for (const Algorithm algorithm : kChecked) {
-      const Limit limit = limit_of("10/hour", algorithm);
+      const Limit limit = limit_of("10/year", algorithm);
       const std::string name(to_string(algorithm)), too = name + " too", once = name + " once", later = name + " later";
       const Charge charges[] = {{name, &limit, 2}, {too, &limit, 1}};
       const Charge single[] = {{once, &limit, 1}}, reserved[] = {{later, &limit, 3}};
@@ -175,7 +175,7 @@ class FleetUser : public ::testing::Test {
     node.store->inspect();
   }
   static bool is_strict(Node& node) {
-    const Limit limit = limit_of("1000000/hour", Algorithm::token_bucket);
+    const Limit limit = limit_of("1000000/year", Algorithm::token_bucket);
     bool is_so = true;
     for (int i = 0; i < 8 && is_so; ++i) {  // of a cluster, on all of its servers
       const auto decision = node.limiter->check("warm " + std::to_string(i), limit);
@@ -210,7 +210,7 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesAndNothingElse) {
     ask_everything(*one.limiter, *other.limiter);
     manage(one);
     // News of a reset reaches the other one.
-    const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+    const Limit limit = limit_of("1/year", Algorithm::fixed_window);
     one.limiter->check("news", limit);
     ASSERT_TRUE(eventually([&] { return other.limiter->check("news", limit)->made == MadeBy::cached; }));
     one.limiter->reset("news");
@@ -252,7 +252,7 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesAndNothingElse) {
 
 // Two nodes, of which none would hear that a denial is void: then none believes one.
 void expect_no_denial_is_remembered(Node& one, Node& other) {
-  const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("1/year", Algorithm::fixed_window);
   one.limiter->check("deaf", limit);
   for (int i = 0; i < 50; ++i) {
     const auto denied = other.limiter->check("deaf", limit);
@@ -270,7 +270,7 @@ TEST_F(FleetUser, RemembersNoDenialWhereTheChannelIsForbidden) {
   ASSERT_TRUE(server) << server.error().message;
   ports_ = {(*server)->port()};
   const Words user = user_with();
-  const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("1/year", Algorithm::fixed_window);
   for (const std::string permission : {"&weir:*", "+subscribe", "+publish"}) {
     SCOPED_TRACE(permission);
     ASSERT_NO_FATAL_FAILURE(make_user(without(user, permission)));
@@ -344,7 +344,7 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesInAClusterAndNothingElse) {
   ASSERT_NE(std::ranges::find(user, "+asking"), user.end());
 
   // A key whose slot is on its way from one server to another.
-  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
   const std::string slot = std::to_string(redis::slot_of(redis_name("weir:", {.key = "moving", .limit = &limit})));
   const std::size_t from = static_cast<std::size_t>(std::stoi(slot)) * 3 / 16'384, to = (from + 1) % 3;
   const auto id_of = [&](std::size_t i) { return call_redis(ports_[i], {"CLUSTER", "MYID"}).text; };

@@ -51,7 +51,7 @@ struct Service {
   }
   // Until its own connection stands, too.
   void warm_up() {
-    const Limit limit = limit_of("1000000/hour", Algorithm::token_bucket);
+    const Limit limit = limit_of("1000000/year", Algorithm::token_bucket);
     const Charge charge{"warm", &limit};
     EXPECT_TRUE(eventually([&] {
       const auto verdict = ask({&charge, 1});
@@ -91,7 +91,7 @@ TEST(FleetOpening, AnswersByItselfWhileNobodyIsThere) {
           .value();
   Limiter limiter({.keys = 1'000, .shared = fleet.store()});
   AsyncLimiter async(limiter, fleet);
-  const Limit limit = limit_of("3/hour", Algorithm::token_bucket);
+  const Limit limit = limit_of("3/year", Algorithm::token_bucket);
   const Charge charge{"k", &limit};
   int admitted = 0;
   for (int i = 0; i < 10; ++i) {
@@ -114,7 +114,7 @@ TEST_F(FleetEmbedded, AnswersInBothWaysAlike) {
   one.warm_up();
   other.warm_up();
   for (const Algorithm algorithm : kChecked) {
-    const Limit limit = limit_of("6/hour", algorithm), wide = limit_of("60/hour", algorithm);
+    const Limit limit = limit_of("6/year", algorithm), wide = limit_of("60/year", algorithm);
     const std::string name(to_string(algorithm)), name_wide = name + " wide";
     const Charge both[] = {{name, &limit, 2}, {name_wide, &wide, 1}};
     for (int i = 0; i < 5; ++i) {
@@ -143,7 +143,7 @@ TEST_F(FleetEmbedded, AnswersInBothWaysAlike) {
 
 TEST_F(FleetEmbedded, TellsOfAWrongRequestWhatTheLimiterWould) {
   Service service(url());
-  const Limit limit = limit_of("6/hour", Algorithm::fixed_window), none{};
+  const Limit limit = limit_of("6/year", Algorithm::fixed_window), none{};
   const std::vector<std::vector<Charge>> wrong = {{},
                                                   {{"", &limit}},
                                                   {{"k", nullptr}},
@@ -168,7 +168,7 @@ TEST_F(FleetEmbedded, AdmitsExactlyTheLimitFromManyThreads) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       for (int k = 0; k < 500; ++k) {
-        const auto limit = std::make_unique<Limit>(limit_of("700/hour", Algorithm::sliding_window));
+        const auto limit = std::make_unique<Limit>(limit_of("700/year", Algorithm::sliding_window));
         const auto key = std::make_unique<std::string>("a key that is long enough to lie on the heap");
         const Charge charge{*key, limit.get()};
         (i % 2 == 0 ? one : other).async->check({&charge, 1}, [&](Result<Verdict> verdict) {
@@ -190,7 +190,7 @@ TEST_F(FleetEmbedded, TellsEveryoneOnceWhenItEndsAndNobodyMoreThanMayBe) {
   Service service(url(), {}, {.most = 300});
   service.warm_up();
   EXPECT_TRUE(eventually([&] { return service.async->under_way() == 0; }));
-  const Limit limit = limit_of("1000000/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("1000000/year", Algorithm::fixed_window);
   const Charge charge{"k", &limit};
   std::vector<std::atomic<int>> told(400);
   std::atomic<int> full{0}, answered{0};
@@ -217,7 +217,7 @@ TEST_F(FleetEmbedded, TellsEveryoneOnceWhenItEndsAndNobodyMoreThanMayBe) {
 TEST_F(FleetEmbedded, TellsEveryoneOnceWhenRedisDiesMeanwhile) {
   Service service(url(), {.deadline = Micros{500'000}});
   service.warm_up();
-  const Limit limit = limit_of("100/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("100/year", Algorithm::fixed_window);
   const Charge charge{"k", &limit};
   std::vector<std::atomic<int>> told(200);
   std::atomic<int> admitted{0};
@@ -239,7 +239,7 @@ TEST_F(FleetEmbedded, TellsEveryoneOnceWhenRedisDiesMeanwhile) {
 TEST_F(FleetEmbedded, TakesNothingMoreOnceItEnds) {
   Service service(url());
   service.warm_up();
-  const Limit limit = limit_of("1000000/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("1000000/year", Algorithm::fixed_window);
   const Charge charge{"k", &limit};
   std::atomic<int> first{0}, refused{0};
   AsyncLimiter* const async = service.async.get();
@@ -259,7 +259,7 @@ TEST_F(FleetEmbedded, TakesNothingMoreOnceItEnds) {
 
 TEST_F(FleetEmbedded, IsDrivenByALoopOfTheCallers) {
   Service service(url(), {}, {.driving = Driving::by_hand});
-  const Limit limit = limit_of("10/hour", Algorithm::token_bucket);
+  const Limit limit = limit_of("10/year", Algorithm::token_bucket);
   const Charge charge{"k", &limit};
   const std::thread::id here = std::this_thread::get_id();
   int admitted = 0, told = 0, elsewhere = 0;
@@ -302,7 +302,7 @@ TEST_F(FleetEmbedded, RunsWhateverALimiterCanBeAsked) {
   Service one(url()), other(url());
   one.warm_up();
   other.warm_up();
-  const Limit limit = limit_of("10/hour", Algorithm::fixed_window), permits = compile("2 concurrent").value();
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window), permits = compile("2 concurrent").value();
   std::promise<std::string> told;
   std::string found;
   EXPECT_TRUE(one.async->run(
@@ -326,9 +326,9 @@ TEST_F(FleetEmbedded, WorkMayWaitForPermitsBesideOtherWork) {
   auto service = std::make_unique<Service>(url());
   service->warm_up();
   Limiter& limiter = *service->limiter;
-  const Limit few = limit_of("3/hour", Algorithm::fixed_window),
+  const Limit few = limit_of("3/year", Algorithm::fixed_window),
               queue = limit_of("10/hour burst 8", Algorithm::leaky_bucket);
-  const Limit wide = limit_of("1000000/hour", Algorithm::fixed_window);
+  const Limit wide = limit_of("1000000/year", Algorithm::fixed_window);
   constexpr int kEach = 20;
   std::atomic<int> allowed{0}, denied{0}, admitted{0}, cancelled{0}, failed{0}, done{0};
   const auto finish = [&] { ++done; };
@@ -371,7 +371,7 @@ TEST_F(FleetEmbedded, WorkMayWaitForPermitsBesideOtherWork) {
 
 TEST_F(FleetEmbedded, WorkMustNotBlock) {
   Service service(url());
-  const Limit limit = limit_of("1000000/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("1000000/year", Algorithm::fixed_window);
   std::promise<std::string> told;
   std::string found;
   service.async->run(
@@ -399,7 +399,7 @@ TEST_F(FleetEmbedded, SaysWhoElseIsThereAndWhetherRedisIs) {
   EXPECT_TRUE(one.fleet->is_strict());
   server_->kill();
   EXPECT_TRUE(eventually([&] { return !one.fleet->is_strict(); }));
-  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
   const Charge charge{"k", &limit};
   ASSERT_TRUE(eventually([&] { return one.ask({&charge, 1})->decisions[0].made == MadeBy::local; }));
   EXPECT_GT(one.fleet->stats().fallen, 0u);
@@ -412,7 +412,7 @@ TEST_F(FleetEmbedded, SaysWhoElseIsThereAndWhetherRedisIs) {
 TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
   auto service = std::make_unique<Service>(url());
   service->warm_up();
-  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
   EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -433,7 +433,7 @@ TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
 TEST_F(FleetEmbedded, StandsStillInNoChildThoughOthersWereBusy) {
   Service service(url());
   service.warm_up();
-  const Limit limit = limit_of("1/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("1/year", Algorithm::fixed_window);
   std::atomic<bool> is_over{false};
   std::thread busy([&] {
     while (!is_over) static_cast<void>(service.limiter->check("k", limit));  // a known denial, mostly
@@ -460,8 +460,8 @@ TEST(FleetEmbeddedOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
   auto cluster = RedisCluster::start();
   ASSERT_TRUE(cluster) << cluster.error().message;
   Service service("redis+cluster://" + (*cluster)->addresses());
-  const Limit wide = limit_of("1000/hour", Algorithm::fixed_window),
-              narrow = limit_of("60/hour", Algorithm::sliding_log);
+  const Limit wide = limit_of("1000/year", Algorithm::fixed_window),
+              narrow = limit_of("60/year", Algorithm::sliding_log);
   std::vector<std::string> users;
   for (int i = 0; i < 10; ++i) users.push_back("user " + std::to_string(i));
   for (const std::string& user : users) {  // until each server of Redis has been spoken to

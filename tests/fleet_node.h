@@ -62,7 +62,7 @@ bool until(Test test, int ms = 60'000) {
 
 // Whether it decides by Redis now, of any key or of one; spends nothing.
 inline bool is_strict(Node& node, std::string_view key = "warm") {
-  const auto seen = node.limiter->peek(key, limit_of("1000000/hour", Algorithm::token_bucket));
+  const auto seen = node.limiter->peek(key, limit_of("1000000/year", Algorithm::token_bucket));
   return seen && seen->made == MadeBy::strict;
 }
 

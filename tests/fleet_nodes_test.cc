@@ -38,7 +38,7 @@ class Fleet : public RedisTest {};
 
 // Waits until the node decides by Redis.
 void until_strict(Node& node) {
-  const Limit limit = limit_of("1000000/hour", Algorithm::token_bucket);
+  const Limit limit = limit_of("1000000/year", Algorithm::token_bucket);
   for (int i = 0; i < 6'000; ++i) {
     const auto decision = node.limiter->check("warm", limit);
     if (decision && decision->made == MadeBy::strict) return;
@@ -54,7 +54,7 @@ TEST_F(Fleet, ThreeNodesAdmitExactlyTheLimit) {
     ASSERT_NO_FATAL_FAILURE(until_strict(*nodes.back()));
   }
   for (const Algorithm algorithm : kChecked) {
-    const Limit limit = limit_of("500/hour", algorithm);
+    const Limit limit = limit_of("500/year", algorithm);
     std::atomic<int> admitted{0}, strict{0}, cached{0};
     on_threads(6, [&](std::size_t thread) {
       for (int i = 0; i < 250; ++i) {
@@ -75,7 +75,7 @@ TEST_F(Fleet, AResetOnOneNodeIsOneOnAll) {
   ASSERT_NO_FATAL_FAILURE(until_strict(first));
   ASSERT_NO_FATAL_FAILURE(until_strict(second));
   for (const Algorithm algorithm : kChecked) {
-    const Limit limit = limit_of("2/hour", algorithm);
+    const Limit limit = limit_of("2/year", algorithm);
     EXPECT_TRUE(first.limiter->check("k", limit, 2)->allowed);
     EXPECT_FALSE(second.limiter->check("k", limit, 2)->allowed);
     EXPECT_EQ(first.limiter->reset("k").value(), true);
@@ -89,7 +89,7 @@ TEST_F(Fleet, TwoNodesSettleReservationsAndPermitsOfEachOther) {
   Node first(url()), second(url());
   ASSERT_NO_FATAL_FAILURE(until_strict(first));
   ASSERT_NO_FATAL_FAILURE(until_strict(second));
-  const Limit limit = limit_of("10/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
   const Charge six{"r", &limit, 6}, two{"r", &limit, 2};
   const auto reserved = first.limiter->reserve({&six, 1}, {.id = "one"});
   ASSERT_TRUE(reserved);
@@ -116,7 +116,7 @@ TEST_F(Fleet, TwoNodesSettleReservationsAndPermitsOfEachOther) {
 TEST_F(Fleet, GoesOnByItselfWhileRedisIsAway) {
   Node node(url());
   ASSERT_NO_FATAL_FAILURE(until_strict(node));
-  const Limit limit = limit_of("10/hour", Algorithm::token_bucket);
+  const Limit limit = limit_of("10/year", Algorithm::token_bucket);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(node.limiter->check("k", limit)->allowed);
   server_->kill();
   int admitted = 0;
@@ -171,8 +171,8 @@ TEST_F(Fleet, AllTogetherLetNoMoreThroughThanTheLimitWhileRedisIsAway) {
   std::vector<std::unique_ptr<Node>> nodes;
   for (int i = 0; i < 3; ++i) nodes.push_back(std::make_unique<Node>(url(), quick()));
   for (auto& node : nodes) ASSERT_TRUE(until([&] { return node->store->seat().nodes == 3; }));
-  const Limit fresh = limit_of("100/hour", Algorithm::fixed_window), few = limit_of("2/hour", Algorithm::sliding_log);
-  const Limit begun = limit_of("100/hour", Algorithm::token_bucket);
+  const Limit fresh = limit_of("100/year", Algorithm::fixed_window), few = limit_of("2/year", Algorithm::sliding_log);
+  const Limit begun = limit_of("100/year", Algorithm::token_bucket);
   for (auto& node : nodes) {
     ASSERT_NO_FATAL_FAILURE(until_strict(*node));
     EXPECT_TRUE(node->limiter->check("begun", begun, 10)->allowed);
@@ -198,7 +198,7 @@ TEST_F(Fleet, AllTogetherLetNoMoreThroughThanTheLimitWhileRedisIsAway) {
 
 TEST_F(Fleet, WhatWasLetThroughMeanwhileIsPaidBack) {
   Node node(url(), quick()), other(url(), quick());
-  const Limit limit = limit_of("100/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("100/year", Algorithm::fixed_window);
   ASSERT_TRUE(until([&] { return node.store->seat().nodes == 2; }));
   server_->kill();
   int admitted = 0;
@@ -229,7 +229,7 @@ TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
   Node first(url()), second(url());
   ASSERT_NO_FATAL_FAILURE(until_strict(first));
   ASSERT_NO_FATAL_FAILURE(until_strict(second));
-  const Limit limit = limit_of("2/hour", Algorithm::fixed_window);
+  const Limit limit = limit_of("2/year", Algorithm::fixed_window);
   EXPECT_TRUE(first.limiter->check("k", limit, 2)->allowed);
   EXPECT_EQ(second.limiter->check("k", limit)->made, MadeBy::strict);
   EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->made == MadeBy::cached; }));
@@ -241,8 +241,8 @@ TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
 TEST_F(Fleet, RemembersDenialsOfSeveralLimits) {
   Node node(url());
   ASSERT_NO_FATAL_FAILURE(until_strict(node));
-  const Limit narrow = limit_of("2/hour", Algorithm::token_bucket),
-              wide = limit_of("9/hour", Algorithm::sliding_window);
+  const Limit narrow = limit_of("2/year", Algorithm::token_bucket),
+              wide = limit_of("9/year", Algorithm::sliding_window);
   const Charge charges[] = {{"n", &narrow}, {"w", &wide}};
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(node.limiter->check_all(charges)->allowed);
   ASSERT_TRUE(until([&] { return node.limiter->check_all(charges)->decisions[0].made == MadeBy::cached; }));
@@ -279,7 +279,7 @@ TEST_F(FleetOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
     ASSERT_NO_FATAL_FAILURE(until_strict(*nodes.back()));
   }
   for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window}) {
-    const Limit wide = limit_of("1000/hour", algorithm), narrow = limit_of("100/hour", algorithm);
+    const Limit wide = limit_of("1000/year", algorithm), narrow = limit_of("100/year", algorithm);
     const std::string name(to_string(algorithm));
     std::vector<std::string> users;
     for (int i = 0; i < 10; ++i) users.push_back(name + " user " + std::to_string(i));
