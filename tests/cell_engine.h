@@ -28,6 +28,13 @@ class CellEngine final : public Engine {
     return keep(outcome.decision, written);
   }
 
+  Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
+    const bool moved = cell_.prepare(limit_, now);
+    const Cell::Refund refund = cell_.refund(now, charged_at(limit_, at), cost);
+    if (refund.changed) cell_.commit(refund.outcome.next);
+    return keep(refund.outcome.decision, moved || refund.changed);
+  }
+
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
     if (cost == 0) return peeked(now).acquire(now, id, 0);
     const bool moved = cell_.prepare(limit_, now);

@@ -23,6 +23,8 @@ class Engine {
   // The limit rules from the next call on; what was spent stays spent.
   virtual void change(const Limit& limit) = 0;
   virtual Decision check(std::int64_t now, std::int64_t cost) = 0;
+  // Takes back what was charged at `at`, under this limit. What a peek says then.
+  virtual Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) = 0;
   virtual Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) = 0;
   virtual bool release(std::int64_t now, std::string_view id) = 0;
 };

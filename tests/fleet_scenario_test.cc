@@ -26,6 +26,8 @@
 #include "redis_server.h"
 #include "scenario.h"
 #include "seed.h"
+#include "settlement.h"
+#include "store/redis_script.h"
 #include "store_fixture.h"
 #include "trace.h"
 #include "weir/limiter.h"
@@ -122,6 +124,19 @@ class FleetByClock : public ::testing::Test {
     out.made = MadeBy::here;  // as the oracle calls it
     return out;
   }
+  // What only a store asks for, of no node.
+  void run(ScriptRequest& request, std::int64_t now_us) {
+    time_.set(now_us);
+    ScriptCall call("weir:");
+    ASSERT_TRUE(call.add(request));
+    std::vector<std::string> words{"EVAL", std::string(redis_script())};
+    for (const std::string_view word : call.words(0, now_us)) words.emplace_back(word);
+    const resp::Value reply = RedisClient(server_->port()).call(words);
+    std::vector<std::int64_t> numbers;
+    for (const resp::Value& item : reply.items) numbers.push_back(item.integer);
+    const auto read = call.read(numbers);
+    ASSERT_TRUE(read) << reply.text;
+  }
   std::string next_key() { return "key " + std::to_string(++keys_); }
 
  private:
@@ -139,6 +154,15 @@ class FleetEngine final : public Engine {
     const Charge charge{key_, &limit_, cost};
     const auto verdict = fleet_.at(now).check_all({&charge, 1});
     return verdict ? FleetByClock::strict(verdict->decisions[0]) : Decision{.limit = -1};
+  }
+  Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
+    const Charge charge{key_, &limit_, cost};
+    ScriptRequest request{.what = ScriptRequest::What::undo, .charges = {&charge, 1}, .charged_us = at};
+    fleet_.run(request, now);
+    Decision decision = check(now, 0);
+    decision.allowed = true;
+    decision.retry_after = Micros{0};
+    return decision;
   }
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
     Limiter& node = fleet_.at(now);
@@ -329,6 +353,68 @@ class FleetTraces : public FleetByClock {
 };
 
 TEST_F(FleetTraces, AnswersLikeTheOracle) { play(70, 200); }
+
+// A key, of which any node reserves and any settles.
+class FleetReserver final : public Reserver {
+ public:
+  explicit FleetReserver(FleetByClock& fleet) : fleet_(fleet), key_(fleet.next_key()) {}
+  Decision charge(const Limit& limit, std::int64_t cost, std::int64_t now) override {
+    return first(fleet_.at(now).check_all(one(limit, cost)));
+  }
+  Decision overdraw(const Limit& limit, std::int64_t cost, std::int64_t now) override {
+    return first(fleet_.at(now).overdraw(one(limit, cost)));
+  }
+  Decision reserve(const Limit& limit, std::string_view id, std::int64_t cost, std::int64_t now) override {
+    const auto reserved = fleet_.at(now).reserve(one(limit, cost), {.id = std::string(id), .lasts = Micros{kDay}});
+    EXPECT_TRUE(reserved) << reserved.error().message;
+    return reserved ? FleetByClock::strict(reserved->verdict.decisions[0]) : Decision{.limit = -1};
+  }
+  Decision commit(const Limit& limit, std::string_view id, std::int64_t actual, std::int64_t now) override {
+    return first(fleet_.at(now).commit(id, one(limit, actual)));
+  }
+
+ private:
+  static constexpr std::int64_t kDay = 86'400'000'000;
+  std::span<const Charge> one(const Limit& limit, std::int64_t cost) {
+    charge_ = {.key = key_, .limit = &limit, .cost = cost};
+    return {&charge_, 1};
+  }
+  static Decision first(const Result<Verdict>& verdict) {
+    EXPECT_TRUE(verdict) << verdict.error().message;
+    return verdict ? FleetByClock::strict(verdict->decisions[0]) : Decision{.limit = -1};
+  }
+
+  FleetByClock& fleet_;
+  const std::string key_;
+  Charge charge_{};
+};
+
+// Nine reservations of 100, one every other minute, all cancelled in one microsecond, admitted 400 of 100 here.
+TEST_F(FleetTraces, ASettlementAdmitsTheLimitOnce) {
+  for (const Algorithm algorithm : kChecked) {
+    const Limit limit = limit_of("100/minute", algorithm);
+    FleetReserver key(*this);
+    for (std::int64_t i = 0; i < 9; ++i) {
+      ASSERT_TRUE(key.reserve(limit, std::to_string(i), 100, kNow + i * 120'000'000).allowed) << to_string(algorithm);
+    }
+    const std::int64_t now = kNow + 9 * 120'000'000;
+    std::int64_t admitted = 0;
+    for (int i = -1; i < 9; ++i) {
+      if (i >= 0) key.commit(limit, std::to_string(i), 0, now);
+      while (admitted < 1'000 && key.charge(limit, 10, now).allowed) admitted += 10;
+    }
+    EXPECT_EQ(admitted, 100) << to_string(algorithm);
+  }
+}
+
+TEST_F(FleetTraces, ASettlementNeverLeavesLessUsedThanTheHistoryWithoutIt) {
+  const std::uint64_t seed = base_seed();
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto wrong = play_settlements(kChecked[i % std::size(kChecked)], seed + i,
+                                        [&] { return std::make_unique<FleetReserver>(*this); });
+    ASSERT_FALSE(wrong) << *wrong;
+  }
+}
 
 class FleetTracesLong : public FleetTraces {};
 TEST_F(FleetTracesLong, AnswersLikeTheOracleOnAMillionRequests) { play(200, 5'000); }

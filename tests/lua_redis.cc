@@ -204,6 +204,18 @@ class LuaEngine final : public Engine {
   std::unique_ptr<Engine> clone() const override { return std::make_unique<LuaEngine>(*this); }
   void change(const Limit& limit) override { limit_ = limit; }
   Decision check(std::int64_t now, std::int64_t cost) override { return ask(What::charge, now, {}, cost); }
+  Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
+    const Charge charge{.key = "k", .limit = &limit_, .cost = cost};
+    ScriptRequest request{.what = What::undo, .charges = {&charge, 1}, .charged_us = at};
+    ScriptCall call("");
+    call.add(request);
+    const auto read = redis_->call(database_, now, call);
+    if (!read) return broken(read.error().message);
+    Decision decision = check(now, 0);
+    decision.allowed = true;
+    decision.retry_after = Micros{0};
+    return decision;
+  }
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
     return ask(What::acquire, now, id, cost);
   }

@@ -6,6 +6,7 @@
 //   convert  the state, brought to `now`, under another limit
 //   take     an admitted cost is written down
 //   give     permits come back, newest first, never beyond full
+//   refund   permits that were charged at `at` come back, as far as they still count; true if any did
 //
 // What every access keeps, denials and peeks too: corrections and conversions. All else is kept only when permits are
 // really taken or given. A change that leaves `reset_after` 0 forgets the key, whatever it still remembers.
@@ -93,6 +94,12 @@ bool same(const Terms& old, const Terms& terms) {
          a.weight == b.weight && a.events_max == b.events_max;
 }
 
+// What a refund is of: when it was charged, and under which limit.
+struct Past {
+  std::int64_t at = 0;
+  Limit limit;
+};
+
 // --------------------------------------------------------------------------------------- fixed_window
 
 // After correct(), the window of the state is that of `now`, the one after it, or one that is over.
@@ -117,6 +124,12 @@ void convert(Count& s, const Terms&, const Terms& to, std::int64_t now) {
 
 void take(Count& s, const Terms&, std::int64_t, Int cost) { s.count += cost; }
 void give(Count& s, Int permits) { s.count = std::max<Int>(0, s.count - permits); }
+
+bool refund(Count& s, const Terms& terms, std::int64_t now, const Past& past, Int permits) {
+  if (now >= s.end || window_at(terms, past.at).end != s.end || s.count == 0) return false;
+  give(s, permits);
+  return true;
+}
 
 // ------------------------------------------------------------------------------------- sliding_window
 
@@ -167,6 +180,19 @@ void give(TwoCounts& s, Int permits) {
   const Int from_current = std::min(permits, s.current);
   s.current -= from_current;
   s.previous = std::max<Int>(0, s.previous - (permits - from_current));
+}
+
+bool refund(TwoCounts& s, const Terms& terms, std::int64_t now, const Past& past, Int permits) {
+  const std::int64_t charged = past.at / terms.limit.period_us;
+  const std::int64_t window = std::max(s.window, now / terms.limit.period_us);
+  TwoCounts at = s;
+  bring(at, terms, now);
+  Int none = 0;
+  Int& counter = charged == window ? at.current : charged == window - 1 ? at.previous : none;
+  if (counter == 0) return false;
+  counter = std::max<Int>(0, counter - permits);
+  s = at;
+  return true;
 }
 
 // ---------------------------------------------------------------------------------------- sliding_log
@@ -241,6 +267,19 @@ void give(Log& s, Int permits) {
   }
 }
 
+bool refund(Log& s, const Terms& terms, std::int64_t now, const Past& past, Int permits) {
+  Log left;
+  bool found = false;
+  for (const Event& event : s.events) {
+    const bool is_it = event.time == past.at && event.time > now - terms.limit.period_us;
+    found = found || is_it;
+    const Int cost = is_it ? std::max<Int>(0, event.cost - permits) : event.cost;
+    if (cost > 0) append(left, event.time, cost);
+  }
+  if (found) s = left;
+  return found;
+}
+
 // ------------------------------------------------------------------------------------------- buckets
 
 Int full_level(const Terms& terms) { return Int{terms.limit.capacity} * terms.limit.weight; }
@@ -267,6 +306,16 @@ void take(Level& s, const Terms& terms, std::int64_t, Int cost) { s.spent += cos
 
 void give(Level& s, const Terms& terms, Int permits) {
   s.spent = std::max<Int>(0, s.spent - permits * terms.limit.weight);
+}
+
+// What may have drained since then was of use to others. How much did, nobody knows if the rate has changed.
+bool refund(Level& s, const Terms& terms, std::int64_t now, const Past& past, Int permits) {
+  const bool same_rate = past.limit.rate == terms.limit.rate && past.limit.weight == terms.limit.weight;
+  const Int units = permits * terms.limit.weight - Int{now - past.at} * terms.limit.rate;
+  if (!same_rate || past.at > now || units <= 0 || spent_at(s, terms, now) == 0) return false;
+  bring(s, terms, now);
+  s.spent = std::max<Int>(0, s.spent - units);
+  return true;
 }
 
 // ---------------------------------------------------------------------------------------- concurrency
@@ -428,6 +477,35 @@ Decision Oracle::step(std::int64_t now, std::int64_t cost) {
       },
       entry.state);
   return forget_if_unspent(entry, decision, cost);
+}
+
+Decision Oracle::refund(std::int64_t now, std::int64_t cost, std::int64_t at, const Limit& charged) {
+  const auto found = entries_.find(charged.algorithm);
+  if (found != entries_.end() && cost > 0) {
+    Entry& entry = found->second;
+    const bool changed = std::visit(
+        [&](auto& state) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(state)>, Holds>) {
+            return false;
+          } else {
+            correct(state, entry.terms, now);
+            return weir::oracle::refund(state, entry.terms, now, Past{at, charged}, cost);
+          }
+        },
+        entry.state);
+    const Decision left = std::visit(
+        [&](auto& state) {
+          Decision decision;
+          report(decision, state, entry.terms, now);
+          return decision;
+        },
+        entry.state);
+    if (changed && left.reset_after == Micros{0}) entries_.erase(found);
+  }
+  Decision decision = step(now, 0);
+  decision.allowed = true;
+  decision.retry_after = Micros{0};
+  return decision;
 }
 
 Decision Oracle::acquire(std::int64_t now, std::string_view id, std::int64_t cost) {

@@ -90,6 +90,8 @@ class Oracle {
 
   // Any int64 is a cost. `now` is in [0, kTimeEnd) and may run backwards.
   Decision step(std::int64_t now, std::int64_t cost);
+  // Takes back permits that were charged at `at` under `charged`. What a peek says then.
+  Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at, const Limit& charged);
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost);
   // True if `id` was in flight. It names no limit, so a changed limit does not begin to rule here.
   bool release(std::int64_t now, std::string_view id);

@@ -16,17 +16,24 @@ oracle::WindowsAt windows_of(const Limit& limit) {
 
 class OracleEngine final : public Engine {
  public:
-  explicit OracleEngine(const Limit& limit) : oracle_(limit, windows_of(limit)) {}
+  explicit OracleEngine(const Limit& limit) : limit_(limit), oracle_(limit, windows_of(limit)) {}
   std::string_view name() const override { return "the oracle"; }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<OracleEngine>(*this); }
-  void change(const Limit& limit) override { oracle_.change(limit, windows_of(limit)); }
+  void change(const Limit& limit) override {
+    limit_ = limit;
+    oracle_.change(limit, windows_of(limit));
+  }
   Decision check(std::int64_t now, std::int64_t cost) override { return oracle_.step(now, cost); }
+  Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
+    return oracle_.refund(now, cost, at, limit_);
+  }
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
     return oracle_.acquire(now, id, cost);
   }
   bool release(std::int64_t now, std::string_view id) override { return oracle_.release(now, id); }
 
  private:
+  Limit limit_;
   oracle::Oracle oracle_;
 };
 

@@ -167,15 +167,23 @@ Trace make_trace(std::uint64_t seed, std::vector<Limit> limits, std::size_t coun
       break;
   }
   Decision last;
+  std::vector<Op> charges;  // under the limit that rules: what can be taken back
   while (trace.ops.size() < count) {
     now = next_time(now, trace.limits[ruling], last, time, dice);
     Op op = next_op(trace.limits[ruling], now, last, dice);
+    if (!charges.empty() && dice.chance(15)) {
+      op = charges[static_cast<std::size_t>(dice.in(0, static_cast<std::int64_t>(charges.size()) - 1))];
+      op = Op{.kind = Op::Kind::refund, .now = now, .cost = dice.in(1, op.cost), .at = op.now};
+      if (op.at > 0 && dice.chance(10)) --op.at;  // when nothing was
+    }
     if (dice.chance(3)) {
+      charges.clear();
       ruling = static_cast<std::size_t>(dice.in(0, static_cast<std::int64_t>(trace.limits.size()) - 1));
       op = Op{.kind = Op::Kind::change, .now = now, .limit = ruling};
     }
     op.answer = ask(*engine, trace, op);
     if (op.kind == Op::Kind::check || op.kind == Op::Kind::acquire) last = op.answer;
+    if (op.kind == Op::Kind::check && op.answer.allowed && op.cost > 0) charges.push_back(op);
     trace.ops.push_back(std::move(op));
   }
   return trace;
@@ -201,6 +209,8 @@ std::string describe(const Trace& trace, const Op& op) {
   switch (op.kind) {
     case Op::Kind::change:
       return at + "change to " + describe(trace.limits[op.limit]);
+    case Op::Kind::refund:
+      return at + "refund " + std::to_string(op.cost) + " of " + std::to_string(op.at) + " -> " + to_string(op.answer);
     case Op::Kind::release:
       return at + "release " + op.id + " -> " + (op.answer.allowed ? "held" : "not held");
     case Op::Kind::acquire:
@@ -340,6 +350,8 @@ Decision ask(Engine& engine, const Trace& trace, const Op& op) {
     case Op::Kind::change:
       engine.change(trace.limits[op.limit]);
       return {};
+    case Op::Kind::refund:
+      return engine.refund(op.now, op.cost, op.at);
     case Op::Kind::acquire:
       return engine.acquire(op.now, op.id, op.cost);
     case Op::Kind::release:
@@ -369,8 +381,12 @@ struct Walk {
     if (length == 0) return {};
     for (const Op& letter : alphabet) {
       if (now + letter.now < 0) continue;
+      const auto changes = [](const Op& before) { return before.kind == Op::Kind::change; };
+      if (letter.kind == Op::Kind::refund && std::ranges::any_of(trace.ops, changes))
+        continue;  // charged under another
       Op op = letter;
       op.now += now;
+      op.at = std::max<std::int64_t>(0, op.at + op.now);
       trace.ops.push_back(op);
       ++walked;
       std::vector<std::unique_ptr<Engine>> next;
@@ -402,6 +418,9 @@ std::optional<std::string> walk_small_traces(const std::vector<Limit>& limits, i
       if (held && cost < 0) op = Op{.kind = Op::Kind::release, .now = step, .id = "a"};
       walk.alphabet.push_back(op);
     }
+  }
+  for (const std::int64_t ago : {0, -1, -3}) {
+    if (!held) walk.alphabet.push_back({.kind = Op::Kind::refund, .now = 0, .cost = 1, .at = ago});
   }
   walk.alphabet.push_back({.kind = Op::Kind::change, .limit = 1});
   auto wrong = walk.go(engines, 5, length);

@@ -16,10 +16,11 @@
 namespace weir::test {
 
 struct Op {
-  enum class Kind : std::uint8_t { check, acquire, release, change };
+  enum class Kind : std::uint8_t { check, refund, acquire, release, change };
   Kind kind = Kind::check;
   std::int64_t now = 0;
   std::int64_t cost = 1;
+  std::int64_t at = 0;    // refund: when it was charged
   std::string id{};       // acquire, release
   std::size_t limit = 0;  // change: its place in the trace's limits
   Decision answer{};      // the oracle's; of a release only `allowed`

@@ -59,4 +59,15 @@ inline Stepped<Bucket> bucket_step(Bucket s, const Limit& limit, std::int64_t no
   return {bucket_of(rate, now, debt), d};
 }
 
+// All but what may have drained since: others have had the use of that. Nothing if another rate rules by now, or if
+// time ran backwards: then nobody knows how much drained.
+inline Bucket bucket_refund(Bucket s, const Limit& limit, std::int64_t now, const Charged& charged, std::int64_t cost) {
+  if (charged.rate != limit.rate || charged.weight != limit.weight || charged.at_us > now) return s;
+  const auto drained = static_cast<std::uint64_t>(now - charged.at_us) * static_cast<std::uint64_t>(limit.rate);
+  const auto units = static_cast<std::uint64_t>(std::min(cost, limit.capacity) * limit.weight);
+  const std::uint64_t debt = bucket_debt(s, limit.rate, now);
+  if (units <= drained || debt == 0) return s;
+  return bucket_of(limit.rate, now, static_cast<std::int64_t>(debt - std::min(debt, units - drained)));
+}
+
 }  // namespace weir

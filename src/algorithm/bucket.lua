@@ -40,4 +40,15 @@ local function bucket_step(at, debt, _, limit, now, cost)
   local remaining = div_floor(capacity * weight - debt, weight)
   return now, debt, 0, allowed, remaining, retry, div_ceil(debt, rate), delay
 end
-return {settle = bucket_settle, convert = bucket_convert, step = bucket_step, debt = bucket_debt}
+-- All but what may have drained since: others have had the use of that. Nothing if another rate rules by now, or if
+-- time ran backwards: then nobody knows how much drained.
+local function bucket_refund(at, debt, _, limit, now, charged, cost, rate, weight)
+  if rate ~= limit[2] or weight ~= limit[3] or charged > now then return at, debt, 0 end
+  if cost > limit[1] then cost = limit[1] end
+  local units = cost * weight - (now - charged) * rate -- inexact only beyond 2^53, where it is below 0 all the same
+  local left = bucket_debt(at, debt, rate, now)
+  if units <= 0 or left == 0 then return at, debt, 0 end
+  if units > left then units = left end
+  return now, left - units, 0
+end
+return {settle = bucket_settle, convert = bucket_convert, step = bucket_step, refund = bucket_refund}

@@ -2,6 +2,7 @@
 //
 // A store keeps cells and makes their changes atomic. Its three moves are always the same: prepare() brings the state
 // to now (what that changes stays), decide() answers without changing anything, commit() writes what decide() proposed.
+// refund() takes the place of decide() where an earlier charge is taken back.
 // The mirror image in Lua is store/script.lua. Tested by differential_test.cc.
 #pragma once
 
@@ -17,7 +18,7 @@
 namespace weir {
 
 // What commit() writes; for a log only the edit, because the log may be long.
-using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit>;
+using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit, LogRefund>;
 
 // Log is a SlidingLog, or whatever a store keeps logs in.
 template <class Log>
@@ -51,9 +52,29 @@ class BasicCell {
     return std::visit([&](const auto& state) { return step(state, now, cost); }, state_);
   }
 
+  // refund()
+  //
+  // Takes back `cost` permits that were charged under these terms, as far as they still count. What it proposes, and
+  // whether that differs from what is there; the decision is what a peek says then.
+  struct Refund {
+    Stepped<Proposal> outcome;
+    bool changed = false;
+  };
+  Refund refund(std::int64_t now, const Charged& charged, std::int64_t cost) const {
+    Refund refund = std::visit([&](const auto& state) { return take_back(state, now, charged, cost); }, state_);
+    BasicCell after = *this;
+    if (refund.changed) after.commit(refund.outcome.next);
+    refund.outcome.decision = after.decide(now, 0).decision;
+    refund.outcome.decision.allowed = true;  // also where a lowered limit would deny even a peek
+    refund.outcome.decision.retry_after = Micros{0};
+    return refund;
+  }
+
   void commit(const Proposal& proposal) {
     if (const auto* edit = std::get_if<LogEdit>(&proposal)) {
       std::get<Log>(state_).apply(*edit);
+    } else if (const auto* refund = std::get_if<LogRefund>(&proposal)) {
+      std::get<Log>(state_).apply(*refund);
     } else if (const auto* fixed = std::get_if<FixedWindow>(&proposal)) {
       state_ = *fixed;
     } else if (const auto* sliding = std::get_if<SlidingWindow>(&proposal)) {
@@ -143,6 +164,27 @@ class BasicCell {
   Stepped<Proposal> step(const Holds&, std::int64_t, std::int64_t) const {
     WEIR_ASSERT(!"concurrency is acquired, not checked");
     return {Bucket{}, Decision{}};
+  }
+
+  Refund take_back(const FixedWindow& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
+    const FixedWindow next = fixed_window_refund(s, limit_, now, charged, cost);
+    return {{next, {}}, !(next == s)};
+  }
+  Refund take_back(const SlidingWindow& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
+    const SlidingWindow next = sliding_window_refund(s, limit_, now, charged, cost);
+    return {{next, {}}, !(next == s)};
+  }
+  Refund take_back(const Bucket& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
+    const Bucket next = bucket_refund(s, limit_, now, charged, cost);
+    return {{next, {}}, !(next == s)};
+  }
+  Refund take_back(const Log& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
+    const LogRefund refund = sliding_log_refund(s, limit_, now, charged, cost);
+    return {{refund, {}}, refund.cost > 0};
+  }
+  Refund take_back(const Holds&, std::int64_t, const Charged&, std::int64_t) const {
+    WEIR_ASSERT(!"concurrency is released, not refunded");
+    return {{Bucket{}, {}}, false};
   }
 
   Limit limit_;

@@ -54,4 +54,11 @@ inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit,
   return {s, d};
 }
 
+// Only into the window that was charged, and only while it lasts.
+inline FixedWindow fixed_window_refund(FixedWindow s, const Limit& limit, std::int64_t now, const Charged& charged,
+                                       std::int64_t cost) {
+  if (s.end_us <= now || fixed_window_at(limit, charged.at_us).end_us != s.end_us) return s;
+  return {s.end_us, std::max<std::int64_t>(0, s.count - cost)};
+}
+
 }  // namespace weir

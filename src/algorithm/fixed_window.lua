@@ -1,7 +1,7 @@
 -- Fixed window: a counter that starts anew at every boundary. The twin of fixed_window.h.
 --
--- limit {permits, period, phase}, or of a calendar {permits, 0, calendar, start, end, next end}: the last three are
--- the window that the caller saw, which by this clock may be the one before or after. state end, count, nothing.
+-- limit {permits, period, phase}, or of a calendar {permits, 0, calendar, start, end, next end, last start}: the window
+-- that the caller saw, which by this clock may be the one before or after. state end, count, nothing.
 local function fixed_window_at(limit, now) -- the end of the window of now, and of the next
   local period = limit[2]
   if period > 0 then
@@ -48,4 +48,11 @@ local function fixed_window_step(ends, count, _, limit, now, cost)
   if count > 0 then reset = left end
   return ends, count, 0, allowed, remaining, retry, reset, 0
 end
-return {settle = fixed_window_settle, convert = fixed_window_convert, step = fixed_window_step, at = fixed_window_at}
+-- Only into the window that was charged, and only while it lasts.
+local function fixed_window_refund(ends, count, _, limit, now, at, cost)
+  if limit[2] == 0 and at < limit[7] then return ends, count, 0 end -- a calendar window that was not sent
+  if ends <= now or fixed_window_at(limit, at) ~= ends then return ends, count, 0 end
+  return ends, count > cost and count - cost or 0, 0
+end
+return {settle = fixed_window_settle, convert = fixed_window_convert, step = fixed_window_step,
+  refund = fixed_window_refund}

@@ -23,6 +23,12 @@ struct LogEdit {
   std::int64_t dead, keep, time_us, total, base;
 };
 
+// Take so much from entry `from`, and from the totals of all after it; if that was all, drop the entry. 0: nothing.
+struct LogRefund {
+  std::int64_t from, cost;
+  bool drops;
+};
+
 class SlidingLog {
  public:
   std::int64_t size() const { return static_cast<std::int64_t>(events_.size() - first_); }
@@ -37,6 +43,13 @@ class SlidingLog {
     if (edit.keep > edit.dead) events_.back() = {edit.time_us, edit.total};
     if (first_ > 64 && first_ > events_.size() / 2) compact();
     if (base_ > kTotalsMax) restart_totals();
+  }
+
+  void apply(const LogRefund& refund) {
+    const auto from = events_.begin() + static_cast<std::ptrdiff_t>(first_) + refund.from - 1;
+    if (refund.cost == 0) return;
+    for (auto event = from; event != events_.end(); ++event) event->total -= refund.cost;
+    if (refund.drops) events_.erase(from);
   }
 
  private:
@@ -132,6 +145,18 @@ Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64
   d.remaining = room ? std::max<std::int64_t>(0, permits - (total - base)) : 0;
   d.reset_after = Micros{total > base ? time + period - now : 0};
   return {{dead, keep, time, total, base}, d};
+}
+
+// From the event that was charged, while it is remembered.
+template <class Log>
+LogRefund sliding_log_refund(const Log& log, const Limit& limit, std::int64_t now, const Charged& charged,
+                             std::int64_t cost) {
+  const std::int64_t n = log.size(), at = charged.at_us;
+  if (at <= now - limit.period_us) return {0, 0, false};
+  const std::int64_t i = sliding_log_first(1, n, [&](std::int64_t k) { return log.time(k) >= at; });
+  if (i > n || log.time(i) != at) return {0, 0, false};
+  const std::int64_t all = log.total(i) - (i > 1 ? log.total(i - 1) : log.base());
+  return {i, std::min(cost, all), cost >= all};
 }
 
 }  // namespace weir

@@ -69,4 +69,17 @@ local function sliding_log_step(log, limit, now, cost)
   if total > base then reset = time + period - now end
   return {dead, keep, time, total, base}, allowed, remaining, retry, reset, 0
 end
-return {settle = sliding_log_settle, convert = sliding_log_convert, step = sliding_log_step, first = sliding_log_first}
+-- From the event that was charged, while it is remembered: its number, how much, and whether that is all of it.
+local function sliding_log_refund(log, limit, now, at, cost)
+  local n = log.n
+  if at <= now - limit[2] then return 0, 0, false end
+  local i = sliding_log_first(1, n, function(k) return log.time(k) >= at end)
+  if i > n or log.time(i) ~= at then return 0, 0, false end
+  local before = log.base
+  if i > 1 then before = log.total(i - 1) end
+  local all = log.total(i) - before
+  if cost > all then cost = all end
+  return i, cost, cost == all
+end
+return {settle = sliding_log_settle, convert = sliding_log_convert, step = sliding_log_step,
+  refund = sliding_log_refund}

@@ -76,4 +76,16 @@ inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& 
   return {s, d};
 }
 
+// From the counter of the window that was charged. An older one has no counter any more.
+inline SlidingWindow sliding_window_refund(SlidingWindow s, const Limit& limit, std::int64_t now,
+                                           const Charged& charged, std::int64_t cost) {
+  const SlidingWindow at = sliding_window_roll(s, limit.period_us, now);
+  const std::int64_t window = div_floor(charged.at_us, limit.period_us);
+  if (at.window == window && at.current > 0)
+    return {at.window, at.previous, std::max<std::int64_t>(0, at.current - cost)};
+  if (at.window == window + 1 && at.previous > 0)
+    return {at.window, std::max<std::int64_t>(0, at.previous - cost), at.current};
+  return s;
+}
+
 }  // namespace weir

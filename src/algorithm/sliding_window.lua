@@ -59,5 +59,13 @@ local function sliding_window_step(window, previous, current, limit, now, cost)
   if reset > 0 then reset = reset + ahead end
   return window, previous, current, allowed, remaining, retry, reset, 0
 end
+-- From the counter of the window that was charged. An older one has no counter any more.
+local function sliding_window_refund(window, previous, current, limit, now, at, cost)
+  local own, before, this = sliding_window_roll(window, previous, current, limit[2], now)
+  local charged = div_floor(at, limit[2])
+  if own == charged and this > 0 then return own, before, this > cost and this - cost or 0 end
+  if own == charged + 1 and before > 0 then return own, before > cost and before - cost or 0, this end
+  return window, previous, current
+end
 return {settle = sliding_window_settle, convert = sliding_window_convert, step = sliding_window_step,
-  roll = sliding_window_roll}
+  refund = sliding_window_refund}

@@ -71,13 +71,14 @@ local function read_terms(text, at)
   limit[1], limit[2], limit[3], terms.cost, at = unpack_('<dddd', text, at + 1)
   if mark == 'l' or mark == 'c' then return terms, at end
   local twin = twin_of(mark)
-  terms.settle, terms.step, terms.layout = twin.settle, twin.step, '<c26ddH'
+  terms.settle, terms.step, terms.refund, terms.layout = twin.settle, twin.step, twin.refund, '<c26ddH'
   if mark == 'w' then -- of its limit two numbers count, and its state is of three
     terms.head, terms.layout, terms.is_wide = terms.head:sub(1, 18), '<c18dddH', true
   end
   if mark ~= 'f' or limit[2] ~= 0 then return terms, at end
   local last
   last, limit[4], limit[5], limit[6], at = unpack_('<dddd', text, at)
+  limit[7] = last
   if now < last or now >= limit[6] then return nil end
   return terms, at
 end

@@ -8,8 +8,8 @@ local touched = {} -- by a request that may keep that
 local reset_of = {} -- of what is to be written: when it is full again, -1 if that is not known
 
 -- Each kind offers prepare(key, raw): takes up the state, settles and converts it, or says no; step(key, cost): the
--- five numbers of a decision, and what keep(key) makes the state; undo(key, cost, at): takes a charge back, but no more
--- than is surely left of it; write(key, reset).
+-- five numbers of a decision, and what keep(key) makes the state; refund(key, cost, at, rate, weight): takes back a
+-- charge of that time, as far as it still counts, and says whether that was anything; write(key, reset).
 local function make_numbers()
   local numbers = {}
   function numbers.prepare(key, raw)
@@ -30,27 +30,11 @@ local function make_numbers()
     local s = state[key]
     put(keys[key], terms_of[key], s[1], s[2], s[3], reset, expires_of[key])
   end
-  function numbers.undo(key, cost, at)
-    local s, limit, mark = state[key], limit_of[key], terms_of[key].mark
-    local x, y, z, twin = s[1], s[2], s[3], twin_of(mark)
-    if mark == 'f' then -- a count of another window is gone by itself
-      if x == twin.at(limit, at) then y = y > cost and y - cost or 0 end
-    elseif mark == 'w' then
-      x, y, z = twin.roll(x, y, z, limit[2], now)
-      local charged = div_floor(at, limit[2])
-      if x == charged then
-        z = z > cost and z - cost or 0
-      elseif x == charged + 1 then
-        y = y > cost and y - cost or 0
-      end
-    else -- but for what has drained since: others may have had the use of that
-      y = twin.debt(x, y, limit[2], now)
-      local rest = cost * limit[3] - (now - at) * limit[2]
-      if rest > y then rest = y end
-      if rest > 0 then y = y - rest end
-      x = now
-    end
+  function numbers.refund(key, cost, at, rate, weight)
+    local s = state[key]
+    local x, y, z = terms_of[key].refund(s[1], s[2], s[3], limit_of[key], now, at, cost, rate, weight)
     state[key] = {x, y, z}
+    return x ~= s[1] or y ~= s[2] or z ~= s[3]
   end
   return numbers
 end
@@ -108,21 +92,19 @@ local function make_log()
     return allowed, remaining, retry, reset, delay
   end
   function log.keep(key) log_edit(state[key], next_state[key]) end
-  function log.undo(key, cost, at)
+  function log.refund(key, cost, at)
     local s = state[key]
-    local i = twin.first(1, s.n, function(k) return s.time(k) >= at end)
-    if i > s.n or s.time(i) ~= at then return end -- it has lapsed
-    local before = s.base
-    if i > 1 then before = s.total(i - 1) end
-    if cost > s.total(i) - before then cost = s.total(i) - before end
-    local fresh, gone = {}, s.total(i) - cost == before and 1 or 0
-    for k = i + gone, s.n do
-      fresh[s.first + k - gone] = {s.time(k), s.total(k) - cost}
+    local from, taken, drops = twin.refund(s, limit_of[key], now, at, cost)
+    if taken == 0 then return false end
+    local fresh, gone = {}, drops and 1 or 0
+    for k = from + gone, s.n do
+      fresh[s.first + k - gone] = {s.time(k), s.total(k) - taken}
     end
     s.n, s.memo = s.n - gone, nil
-    for k = s.first + i, s.first + s.n + 1 do
+    for k = s.first + from, s.first + s.n + 1 do
       s.fresh[k] = fresh[k]
     end
+    return true
   end
   local function log_head(s, limit)
     return '1l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
@@ -185,17 +167,21 @@ local function make_holds()
   return holds
 end
 
--- A ticket: '1s' and what it stands for. state[key] is that, or nil; its reset is how long it lasts.
+-- A ticket: '1s' and numbers: 0, or of a reservation {amount, when it was charged, the limit}. state[key] is a list of
+-- them, or nil; its reset is how long it lasts.
 local function make_ticket()
   local ticket = {}
   function ticket.prepare(key, raw)
     if not raw then return true end
-    if #raw ~= 10 or raw:sub(1, 2) ~= '1s' then return false end
-    state[key] = unpack_('<d', raw, 3)
-    return true
+    if raw:sub(1, 2) ~= '1s' then return false end
+    if #raw == 10 then state[key] = {unpack_('<d', raw, 3)} return true end
+    state[key] = {unpack_('<ddddd', raw, 3)}
+    return #raw == 42
   end
   function ticket.write(key, lasts)
-    call('SET', keys[key], '1s' .. pack('<d', state[key]), 'PX', string.format('%.0f', lasts))
+    local s = state[key]
+    local value = #s == 1 and pack('<d', s[1]) or pack('<ddddd', s[1], s[2], s[3], s[4], s[5])
+    call('SET', keys[key], '1s' .. value, 'PX', string.format('%.0f', lasts))
   end
   return ticket
 end

@@ -105,6 +105,16 @@ local function make_others()
     end
   end
 
+  local function refund(key, cost, at, rate, weight)
+    touched[key] = true
+    if terms_of[key].kind.refund(key, cost, at, rate, weight) then reset_of[key] = -1 end
+  end
+  local function settle(key, actual, ticket) -- what was not used comes back; what is missing is charged now
+    if actual >= ticket[1] then return overdraw(key, actual - ticket[1]) end
+    refund(key, ticket[1] - actual, ticket[2], ticket[4], ticket[5])
+    return peek(key)
+  end
+
   local ops = {}
   function ops.a(at)
     local list
@@ -136,8 +146,8 @@ local function make_others()
   function ops.u(at)
     local key, cost, charged
     key, cost, charged, at = unpack_('<Hdd', asked, at)
-    terms_of[key].kind.undo(key, cost, charged)
-    reset_of[key] = -1
+    local limit = limit_of[key]
+    refund(key, cost, charged, limit[2], limit[3])
     tell_number(1)
     return at
   end
@@ -149,7 +159,7 @@ local function make_others()
       look_at_all(list)
       tell_all(2, list)
     elseif charge_all(list) then
-      state[key], reset_of[key] = 0, lasts
+      state[key], reset_of[key] = {0}, lasts
       tell_all(1, list)
     else
       tell_all(0, list)
@@ -169,7 +179,9 @@ local function make_others()
     end
     local taken = charge_all(list)
     for i = 1, taken and #list or 0 do
-      state[list[i][3]], reset_of[list[i][3]] = list[i][2], lasts
+      local key, cost, t = list[i][1], list[i][2], list[i][3]
+      local limit = limit_of[key]
+      state[t], reset_of[t] = {cost, now, limit[1], limit[2], limit[3]}, lasts
     end
     tell_all(taken and 1 or 0, list)
     return at
@@ -184,8 +196,8 @@ local function make_others()
     tell_number(ruling)
     for i = 1, #list do
       local key, cost, t = list[i][1], list[i][2], list[i][3]
-      tell(ruling == 1 and overdraw(key, cost - state[t]) or peek(key))
-      tell_number(state[t] or 0)
+      tell(ruling == 1 and settle(key, cost, state[t]) or peek(key))
+      tell_number(state[t] and state[t][1] or 0)
       if ruling == 1 then state[t], reset_of[t] = nil, 0 end
     end
     return at
