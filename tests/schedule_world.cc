@@ -235,7 +235,7 @@ std::vector<Debit> World::debits_of(const Action& action) const {
     debits.push_back({.name = names_[k],
                       .limit = key_limits_[k],
                       .cost = action.costs[k],
-                      .act = action.doing == Doing::commit ? Act::overdraw : Act::charge});
+                      .act = action.doing == Doing::commit ? Act::settle : Act::charge});
   }
   return debits;
 }
@@ -252,7 +252,6 @@ std::vector<Ticket> World::tickets_of(const Action& action, std::int64_t now) co
     tickets.push_back({.name = name_at(setting_.lines[k], kReservedSerial + action.id * kKeys + k),
                        .kind = table::kReservation,
                        .take = takes,
-                       .amount = takes ? 0 : action.costs[k],
                        .expires_us = expires});
   }
   return tickets;
@@ -334,7 +333,8 @@ State World::look() {
     if (find(name_at(setting_.lines[0], kIdSerial + id)) != nullptr) state.ids |= static_cast<std::uint8_t>(1u << id);
     for (std::size_t k = 0; k < kKeys; ++k) {
       const table::Unit* unit = find(name_at(setting_.lines[k], kReservedSerial + id * kKeys + k));
-      if (unit != nullptr) state.reserved[id][k] = static_cast<std::int8_t>(table::reservation_amount(unit->state) + 1);
+      const auto read = unit != nullptr ? reader.read_reservation(table::load(*unit)) : std::nullopt;
+      if (read) state.reserved[id][k] = static_cast<std::int8_t>(read->reserved.amount + 1);
     }
   }
   if (!setting_.rules.is_page_full) return state;

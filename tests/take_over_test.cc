@@ -140,6 +140,22 @@ TEST_F(TakeOver, AnIdempotencyIdIsStillKnown) {
   EXPECT_TRUE(again->repeated);
 }
 
+// Nobody noted when it was charged: so it can be settled, and costs what is missing, but gives nothing back.
+TEST_F(TakeOver, AReservationIsSettledAndReturnsNothing) {
+  const Limit sliding = *make_window(Algorithm::sliding_window, 100, kHour);
+  for (const std::int64_t actual : {0, 5, 25, 30}) {
+    restore();
+    const auto store = open();
+    ASSERT_TRUE(store) << store.error().message;
+    const Charge charge{.key = "reserved", .limit = &sliding, .cost = actual};
+    const auto settled = (*store)->commit({&charge, 1}, "r1", kNow);
+    ASSERT_TRUE(settled) << settled.error().message;
+    EXPECT_EQ(settled->reserved[0], 25);
+    EXPECT_EQ(settled->decisions[0].remaining, actual > 25 ? 70 : 75);
+    EXPECT_EQ((*store)->commit({&charge, 1}, "r1", kNow).error().code, ErrorCode::not_found);
+  }
+}
+
 TEST_F(TakeOver, AKillLeavesAFileThatIsTakenOverOrCanBe) {
   int old = 0;
   for (int i = 0; i < 40; ++i) {

@@ -184,7 +184,9 @@ class Limiter {
   //
   // For work whose cost is known only afterwards: reserve() takes what it may cost, commit() settles for what it did.
   // Both name the same keys and limits (16 at most), the latter with the actual costs. What was reserved beyond them is
-  // given back; what is missing is charged, at most to full. cancel() gives all back; its costs do not matter.
+  // refunded as of when it was reserved: from a window that has ended nothing comes back, and from a bucket only what
+  // cannot have drained since. What is missing is charged now, at most to full. cancel() settles for 0, whatever costs
+  // it is given.
   // A reservation can be settled once, from any process on the same file.
   Result<Reservation> reserve(std::span<const Charge> charges, const ReserveOptions& options = {}) noexcept;
   Result<Verdict> commit(std::string_view id, std::span<const Charge> actual) noexcept;

@@ -129,7 +129,8 @@ weir_status weir_release(weir_limiter* limiter, const char* key, size_t key_byte
                          int32_t* held);
 
 // Takes what the work may cost, for at most lasts_us (0: ten minutes); `id` receives its name if it is allowed. Then
-// either commit, with the same keys and limits and the actual costs, or cancel, once.
+// either commit, with the same keys and limits and the actual costs, or cancel, once. What was not used is refunded as
+// of when it was reserved: nothing comes back from a window that has ended.
 weir_status weir_reserve(weir_limiter* limiter, const weir_charge* charges, size_t count, int64_t lasts_us,
                          char id[WEIR_RESERVATION_BYTES], int32_t* allowed, weir_decision* decisions);
 weir_status weir_commit(weir_limiter* limiter, const char* id, const weir_charge* actual, size_t count,

@@ -80,7 +80,7 @@ class MemoryStore::Batch {
 
   // What each charge had reserved, by the tickets of its debits. There is room for it.
   void tell_reserved(std::span<const Ticket> tickets) {
-    for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].amount;
+    for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].read.reserved.amount;
   }
   void make_room_for_reserved() { verdict_.reserved.resize(charges_); }
   void tell_repeated(bool is_repeated) { verdict_.repeated = is_repeated; }
@@ -257,9 +257,8 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
     tickets[i] = {.name = table_->ticket_name(table::kReservation, name),
                   .kind = table::kReservation,
                   .take = take,
-                  .amount = debits[i].cost,
                   .expires_us = now + lasts.count()};
-    if (take) debits[i].act = Act::overdraw;
+    if (take) debits[i].act = Act::settle;
   }
   const auto ruling = table_->charge(debits, {tickets.data(), debits.size()}, now);
   if (!ruling) return fail(ruling.error());
@@ -269,8 +268,21 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   if (*ruling == Ruling::repeated) {
     return fail(reserved_already());
   }
-  if (take) batch.tell_reserved(tickets);
-  return batch.answer(*ruling == Ruling::allowed);
+  if (!take) return batch.answer(*ruling == Ruling::allowed);
+  batch.tell_reserved(tickets);
+  for (std::size_t i = 0; i < debits.size(); ++i) refund_elsewhere(debits[i], tickets[i], now);
+  return batch.answer(true);
+}
+
+// The limit had another period when it was reserved: then another state was charged, and that one gets back what was
+// not used. An event of its own: a crash before it leaves the permits used.
+void MemoryStore::refund_elsewhere(const Debit& settled, const Ticket& ticket, std::int64_t now) {
+  const table::Reserved& reserved = ticket.read.reserved;
+  const std::int64_t unused = reserved.amount - settled.cost;
+  if (reserved.name == 0 || reserved.name == settled.name.name || unused <= 0) return;
+  Debit refund{
+      .name = {settled.name.place, reserved.name}, .cost = -unused, .act = Act::refund, .charged = reserved.charged};
+  static_cast<void>(table_->charge({&refund, 1}, {}, now));
 }
 
 namespace {

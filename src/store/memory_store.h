@@ -85,8 +85,9 @@ class MemoryStore {
 
   // reserve(), commit()
   //
-  // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is given
-  // back; what was too little is charged, at most to full. Committing what is not reserved any more is not_found.
+  // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is refunded
+  // to the state that was charged, as of then; what was too little is charged now, at most to full. Committing what is
+  // not reserved any more is not_found.
   Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now);
   Result<Verdict> commit(std::span<const Charge> actual, std::string_view id, std::int64_t now);
 
@@ -120,6 +121,7 @@ class MemoryStore {
                  std::span<Result<Decision>> answers);
   Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
                          bool take);
+  void refund_elsewhere(const table::Debit& settled, const table::Ticket& ticket, std::int64_t now);
 
   std::unique_ptr<table::Table> table_;
 };

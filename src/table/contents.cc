@@ -46,6 +46,7 @@ Contents::Contents(Mapping mapping, FindCalendar find_calendar, const ClockReadi
 void Contents::look_at(const Word& word, std::uint64_t page, const std::function<void(const Held&)>& visit,
                        Totals& totals) {
   if (is_ticket(limit_of(word.tag))) {
+    if (reader_.block_of(word)) ++totals.arena_lines;
     ++(is_ticket_over(limit_of(word.tag), word.state, now_) ? totals.lapsed : totals.tickets);
     return;
   }

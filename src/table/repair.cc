@@ -96,7 +96,9 @@ class Repair {
   void settle(Unit& unit) {
     const Word word = load(unit);
     if (word.tag == 0) return;
-    if (mark_of(word) == kPlain && (is_ticket(limit_of(word.tag)) || is_whole(word))) return;
+    const bool is_sound =
+        mark_of(word) == kPlain && (is_ticket(limit_of(word.tag)) ? is_whole_ticket(word) : is_whole(word));
+    if (is_sound) return;
     const std::uint64_t nobody = reference(kParticipants - 1, kNumberMask);
     write(unit, {(word.tag & ~kMarkBits) | kHeld, nobody});
     lost_.push_back(&unit);
@@ -126,6 +128,18 @@ class Repair {
       time = log->time(i), total = log->total(i);
     }
     return true;
+  }
+
+  // The block of a reservation lies in one page of the file: it is its own, or another's from before.
+  bool is_whole_ticket(const Word& word) {
+    if (region_.header().version < 2 || !is_in_block(word)) return true;  // version 1 had no such blocks
+    const std::uint64_t line = line_of(word.state);
+    if (line >= torn_.size() || torn_[line]) return false;
+    const auto block = reader_.block_of(word);
+    if (!block || !claim(*block)) return false;
+    if (reader_.read_reservation(word)) return true;
+    set_used(*block, false);
+    return false;
   }
 
   // False if part of the block is torn, or another slot's.

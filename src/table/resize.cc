@@ -77,7 +77,9 @@ class Builder {
     if (word.tag == 0) return true;
     const std::uint64_t name = name_of(word.tag);
     const auto page = page_for(from, name);
-    const bool is_readable = is_ticket(limit_of(word.tag)) || old_.reader().read(word).has_value();
+    const bool is_readable = is_in_block(word)               ? old_.reader().read_reservation(word).has_value()
+                             : is_ticket(limit_of(word.tag)) ? true
+                                                             : old_.reader().read(word).has_value();
     if (!page || !is_readable || old_.reader().pulse(word, now_).lapsed) {
       ++dropped_;
       return true;

@@ -91,11 +91,13 @@ const RingLog::Change* RingLog::change_of(std::int64_t i) const {
 }
 
 std::int64_t RingLog::time(std::int64_t i) const {
+  if (rewritten_) return rewritten_->time(i);
   const Change* change = change_of(i);
   return change != nullptr ? change->event.time_us : stored(first_ + i - 1).time_us;
 }
 
 std::int64_t RingLog::total(std::int64_t i) const {
+  if (rewritten_) return rewritten_->total(i);
   if (const Change* change = change_of(i)) return static_cast<std::int64_t>(change->event.total - base_);
   return static_cast<std::int64_t>((stored(first_ + i - 1).total - base_) & total_mask());
 }
@@ -121,7 +123,17 @@ RingLog::Event RingLog::stored(std::int64_t position) const {
   return {static_cast<std::int64_t>(field(bits, 0, kTimeBits)), field(bits, kTimeBits, kWideTotalBits)};
 }
 
+void RingLog::apply(const LogRefund& refund) {
+  if (!rewritten_) {
+    SlidingLog all;
+    for (std::int64_t i = 1; i <= size_; ++i) all.apply(LogEdit{0, i, time(i), total(i), 0});
+    rewritten_ = std::move(all);
+  }
+  rewritten_->apply(refund);
+}
+
 void RingLog::apply(const LogEdit& edit) {
+  if (rewritten_) return rewritten_->apply(edit);
   if (edit.keep > edit.dead) {
     const bool same = edit.keep <= size_ && time(edit.keep) == edit.time_us && total(edit.keep) == edit.total;
     const std::uint64_t sum = base_ + static_cast<std::uint64_t>(edit.total);
@@ -156,16 +168,16 @@ RingLog::Patches RingLog::patches() const {
 
 // Events too old for narrow times are left out: no limit of a narrow log asks for them.
 std::int64_t RingLog::too_old(LogFormat format) const {
-  if (format == LogFormat::wide || size_ == 0) return 0;
-  const std::int64_t newest = time(size_);
-  return sliding_log_first(1, size_,
+  if (format == LogFormat::wide || size() == 0) return 0;
+  const std::int64_t newest = time(size());
+  return sliding_log_first(1, size(),
                            [&](std::int64_t i) { return newest - time(i) < std::int64_t{1} << kNarrowBits; }) -
          1;
 }
 
 Word RingLog::copy(Actor& actor, Line& block, LogFormat format) const {
-  const std::int64_t skipped = too_old(format), copied = size_ - skipped;
-  const std::int64_t base = skipped > 0 ? total(skipped) : 0;
+  const std::int64_t skipped = too_old(format), copied = size() - skipped;
+  const std::int64_t base = skipped > 0 ? total(skipped) : this->base();
   RingLog to;
   to.format_ = format;
   to.capacity_ = to.size_ = copied;  // it begins at 0
@@ -189,7 +201,7 @@ Word RingLog::copy(Actor& actor, Line& block, LogFormat format) const {
       for (int k = 0; k < 3; ++k) actor.put(ring_unit(block, begin / 4 * 3 + k), words[k]);
     }
   }
-  if (copied > 0) to.changes_[to.changed_++] = {copied - 1, {time(size_), 0}};  // state() asks for the newest time
+  if (copied > 0) to.changes_[to.changed_++] = {copied - 1, {time(size()), 0}};  // state() asks for the newest time
   return to.state();
 }
 

@@ -5,7 +5,8 @@
 // newest. Else it takes 12: four events in three words. The head says where the ring begins, how many events it holds
 // and what the total was before the first. Here totals count from there.
 //
-// apply() changes the view only; patches() hands the changed words on, copy() fills another block. What is read counts
+// apply() changes the view only; patches() hands the changed words on, copy() fills another block. A refund changes the
+// totals of all events behind it: the view is then a log of its own, which only copy() can store. What is read counts
 // only if the key's slot still holds what it held before. One thread. Tested by ring_log_test.cc and the differential
 // tests.
 #pragma once
@@ -45,13 +46,15 @@ class RingLog {
   static std::optional<RingLog> read(Actor& actor, Line& block, const Word& state, unsigned block_class,
                                      LogFormat format);
 
-  std::int64_t size() const { return size_; }
-  std::int64_t base() const { return 0; }
+  std::int64_t size() const { return rewritten_ ? rewritten_->size() : size_; }
+  std::int64_t base() const { return rewritten_ ? rewritten_->base() : 0; }
   std::int64_t time(std::int64_t i) const;
   std::int64_t total(std::int64_t i) const;
   void apply(const LogEdit& edit);
+  void apply(const LogRefund& refund);
 
-  bool fits() const { return size_ <= capacity_; }
+  // Whether patches() can store it.
+  bool fits() const { return !rewritten_ && size_ <= capacity_; }
   LogFormat format() const { return format_; }
   std::int64_t capacity() const { return capacity_; }
 
@@ -91,8 +94,9 @@ class RingLog {
   std::int64_t size_ = 0;
   std::uint64_t base_ = 0;      // in full, as far as this view goes
   std::int64_t newest_us_ = 0;  // as the head says: narrow times are seen from it
-  Change changes_[kChangesMax];
+  Change changes_[kChangesMax]{};
   std::size_t changed_ = 0;
+  std::optional<SlidingLog> rewritten_{};  // instead of all of it
 };
 
 struct RingLog::Patches {

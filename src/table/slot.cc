@@ -11,7 +11,12 @@ namespace {
 
 constexpr unsigned kPermitBits = 41, kPeriodBits = 49, kExpiryBits = 53, kCountBits = 17, kAlgorithmBits = 3;
 constexpr std::int64_t kTicketStep_us = 128'000'000;
-constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << 23) - 1;
+constexpr unsigned kTicketStepShift = 41, kTicketStepBits = 22;
+constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << kTicketStepBits) - 1;
+constexpr std::uint64_t kTimeless = std::uint64_t{1} << 63;  // of a reservation: the amount stands in the slot
+constexpr std::int64_t kTicketStepsMax = kPeriodMax.count() / kTicketStep_us + 2;  // of one that was just made
+constexpr unsigned kTimeBits = 52, kRateBits = 12, kNameBits = 50;
+static_assert(kTicketStepsMax < std::int64_t{1} << kTicketStepBits);
 constexpr std::uint32_t kWhole = 1u << 20;
 
 Unit& hold_unit(Line& block, std::size_t i) { return (&block + 1 + i / 4)->units[i % 4]; }
@@ -41,21 +46,55 @@ std::int64_t sliding_used(SlidingWindow s, const Limit& limit, std::int64_t now)
 
 }  // namespace
 
-std::uint64_t reservation_state(std::int64_t amount, std::int64_t expires_us) {
+std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::int64_t expires_us) {
+  constexpr std::uint64_t kChangeMask = (std::uint64_t{1} << (kTicketStepShift - kHandleBits)) - 1;
   const auto step = static_cast<std::uint64_t>(div_ceil(expires_us, kTicketStep_us)) & kTicketStepMask;
-  return static_cast<std::uint64_t>(amount) | step << kPermitBits;
+  return line | (change & kChangeMask) << kHandleBits | step << kTicketStepShift;
 }
 
-std::int64_t reservation_amount(std::uint64_t state) {
-  return static_cast<std::int64_t>(state & ((std::uint64_t{1} << kPermitBits) - 1));
-}
+// There the amount had the same 41 bits, and the step the 23 above them.
+std::uint64_t reservation_without_time(std::uint64_t version_1_state) { return version_1_state | kTimeless; }
+
+bool is_in_block(const Word& ticket) { return limit_of(ticket.tag) == kReservation && (ticket.state & kTimeless) == 0; }
 
 bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now) {
   if (kind == kRequest) return static_cast<std::int64_t>(state) <= now;
   const auto step = static_cast<std::uint64_t>(now / kTicketStep_us);
-  const std::uint64_t left =
-      ((state >> kPermitBits) - step) & kTicketStepMask;  // the steps run in a circle of 34 years
-  return left == 0 || left > kTicketStepMask / 2;
+  const std::uint64_t left = ((state >> kTicketStepShift) - step) & kTicketStepMask;  // in a circle of 17 years
+  return left == 0 || left > static_cast<std::uint64_t>(kTicketStepsMax);
+}
+
+// The state unit holds the amount and the time. The others tell whose it is and what was charged: a block that a crash
+// of the machine has left as another's is found out by the name.
+void write_reservation(Actor& actor, Line& block, std::uint64_t ticket, const Reserved& reserved) {
+  const auto number = [](std::int64_t value) { return Bits{static_cast<std::uint64_t>(value)}; };
+  actor.put(block.units[kParameters0],
+            word_of(Bits{reserved.name >> kNameShift} | Bits{ticket >> kNameShift} << kNameBits));
+  actor.put(block.units[kParameters1],
+            word_of(number(reserved.charged.rate) | number(reserved.charged.weight) << kRateBits));
+  actor.put(block.units[kState0], word_of(number(reserved.amount) | number(reserved.charged.at_us) << kPermitBits));
+  actor.put(block.units[kState1], {0, 0});  // of the smallest class
+}
+
+std::optional<SlotReader::ReservationRead> SlotReader::read_reservation(const Word& slot) {
+  ReservationRead read;
+  if (!is_in_block(slot)) {
+    read.reserved.amount = static_cast<std::int64_t>(slot.state & ((std::uint64_t{1} << kPermitBits) - 1));
+    return read;
+  }
+  read.block = block_of(slot);
+  if (!read.block) return {};
+  Line& line = actor_.region().line(read.block->line);
+  read.block_word = actor_.read(line.units[kState0]);
+  const Bits whose = bits_of(actor_.read(line.units[kParameters0]));
+  const Bits drain = bits_of(actor_.read(line.units[kParameters1])), what = bits_of(read.block_word);
+  if (actor_.is_damaged() || field(whose, kNameBits, kNameBits) != slot.tag >> kNameShift) return {};
+  read.reserved = {.amount = static_cast<std::int64_t>(field(what, 0, kPermitBits)),
+                   .charged = {.at_us = static_cast<std::int64_t>(field(what, kPermitBits, kTimeBits)),
+                               .rate = static_cast<std::int64_t>(field(drain, 0, kRateBits)),
+                               .weight = static_cast<std::int64_t>(field(drain, kRateBits, 53))},
+                   .name = field(whose, 0, kNameBits) << kNameShift};
+  return read;
 }
 
 Word holds_word(const Holds& holds) {
@@ -183,6 +222,10 @@ std::optional<Content> SlotReader::read(const Word& slot) {
 
 std::optional<Block> SlotReader::block_of(const Word& slot) {
   const std::uint32_t number = limit_of(slot.tag);
+  if (is_in_block(slot)) {
+    const auto block = block_at(slot.state);
+    return block && block->block_class == 0 ? block : std::nullopt;
+  }
   if (slot.tag == 0 || is_ticket(number) || known_in_slot(slot) != nullptr) return {};
   if (number != kInBlock && registry_.known(number) == nullptr) return {};
   return block_at(slot.state);

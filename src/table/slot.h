@@ -23,10 +23,22 @@ inline std::uint64_t block_state(std::uint64_t line, std::uint64_t change) { ret
 inline std::uint64_t line_of(std::uint64_t state) { return state & ((std::uint64_t{1} << kHandleBits) - 1); }
 inline std::uint64_t change_of(std::uint64_t state) { return state >> kHandleBits; }
 
-// A reservation: its amount, and its end in steps of 128 s.
-std::uint64_t reservation_state(std::int64_t amount, std::int64_t expires_us);
-std::int64_t reservation_amount(std::uint64_t state);
+// What a reservation has charged: how much, when, and to which state. A state's name tells its windows.
+struct Reserved {
+  std::int64_t amount = 0;
+  Charged charged{};
+  std::uint64_t name = 0;  // of the slot that was charged; 0 if that, and when, is not known
+};
+
+// A reservation is a slot and a block of one line. The slot says where the block is and when the reservation ends, in
+// steps of 128 s; the block says what was charged. Files of version 1 had no blocks: such a slot holds the amount.
+std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::int64_t expires_us);
+std::uint64_t reservation_without_time(std::uint64_t version_1_state);
 bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now);
+// Whether a ticket is one that has a block.
+bool is_in_block(const Word& ticket);
+// Into a block of the actor's own; `ticket` is the reservation's own name.
+void write_reservation(Actor& actor, Line& block, std::uint64_t ticket, const Reserved& reserved);
 
 inline bool is_ticket(std::uint32_t number) { return number == kReservation || number == kRequest; }
 inline bool is_key(std::uint64_t tag) { return tag != 0 && !is_ticket(limit_of(tag)); }
@@ -86,6 +98,15 @@ class SlotReader {
 
   // The permits that are forgotten with this slot.
   std::int64_t spent(const Word& slot, std::int64_t now);
+
+  // What a reservation's slot and block say. Nothing if they do not belong together: the table is damaged, or the
+  // reservation was settled meanwhile.
+  struct ReservationRead {
+    Reserved reserved;
+    std::optional<Block> block;
+    Word block_word{};  // what the block's state unit held
+  };
+  std::optional<ReservationRead> read_reservation(const Word& slot);
 
   // The block that a slot refers to; none if it has none.
   std::optional<Block> block_of(const Word& slot);

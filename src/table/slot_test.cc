@@ -74,13 +74,49 @@ TEST_F(Slot, MakesNothingOfWhatMakesNoSense) {
 }
 
 TEST_F(Slot, KeepsTheEndOfAReservationInSteps) {
-  const std::uint64_t state = reservation_state(123'456, kNow + kMinute);
-  EXPECT_EQ(reservation_amount(state), 123'456);
+  const std::uint64_t state = reservation_state(123'456, 8'191, kNow + kMinute);
+  EXPECT_EQ(line_of(state), 123'456u);
   EXPECT_FALSE(is_ticket_over(kReservation, state, kNow + kMinute - 1)) << "never too early";
   EXPECT_TRUE(is_ticket_over(kReservation, state, kNow + kMinute + 128'000'000)) << "at most a step too late";
-  EXPECT_EQ(reservation_amount(reservation_state(kPermitsMax, kNow)), kPermitsMax);
+  const std::int64_t longest = kNow + kPeriodMax.count();
+  EXPECT_FALSE(is_ticket_over(kReservation, reservation_state(0, 0, longest), kNow)) << "ten years";
+  EXPECT_TRUE(is_ticket_over(kReservation, reservation_state(0, 0, kNow), kNow + 5 * kPeriodMax.count() / 10));
   EXPECT_FALSE(is_ticket_over(kRequest, static_cast<std::uint64_t>(kNow) + 1, kNow));
   EXPECT_TRUE(is_ticket_over(kRequest, static_cast<std::uint64_t>(kNow), kNow));
+}
+
+TEST_F(Slot, KeepsWhatAReservationCharged) {
+  ASSERT_TRUE(take_block(actor_, 0, 0));
+  const Block block = *pending_block(actor_, 0);
+  const Reserved reserved{.amount = kPermitsMax,
+                          .charged = {.at_us = kTimeEnd - 1, .rate = kRateMax, .weight = kUnitsMax},
+                          .name = kNameMask};
+  write_reservation(actor_, mapping_.region().line(block.line), kName, reserved);
+  const Word slot{tag_of(kName, kReservation), reservation_state(block.line, 0, kNow)};
+  const auto read = reader_.read_reservation(slot);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->reserved.amount, reserved.amount);
+  EXPECT_EQ(read->reserved.charged.at_us, reserved.charged.at_us);
+  EXPECT_EQ(read->reserved.charged.rate, reserved.charged.rate);
+  EXPECT_EQ(read->reserved.charged.weight, reserved.charged.weight);
+  EXPECT_EQ(read->reserved.name, reserved.name);
+  EXPECT_EQ(reader_.block_of(slot)->line, block.line);
+  const Word other{tag_of(kName << 1, kReservation), slot.state};
+  EXPECT_FALSE(reader_.read_reservation(other)) << "a block that is another reservation's";
+}
+
+// A slot of a file of version 1 holds the amount and a step of 23 bits above it, and nothing says when it was charged.
+TEST_F(Slot, TakesOverAReservationWithoutATime) {
+  const auto step = static_cast<std::uint64_t>((kNow + kMinute) / 128'000'000 + 1);
+  const Word slot{tag_of(kName, kReservation), reservation_without_time(std::uint64_t{4'321} | step << 41)};
+  const auto read = reader_.read_reservation(slot);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->reserved.amount, 4'321);
+  EXPECT_EQ(read->reserved.name, 0u);
+  EXPECT_FALSE(read->block);
+  EXPECT_FALSE(reader_.block_of(slot));
+  EXPECT_FALSE(is_ticket_over(kReservation, slot.state, kNow + kMinute - 1));
+  EXPECT_TRUE(is_ticket_over(kReservation, slot.state, kNow + kMinute + 128'000'000));
 }
 
 TEST_F(Slot, CountsNoTicketAsAKey) {

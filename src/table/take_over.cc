@@ -39,6 +39,7 @@ class OldPage {
   // What a slot becomes; a tag of 0 leaves it out.
   Word modern(const Word& word) {
     static_cast<void>(reader_);
+    if (limit_of(word.tag) == kReservation) return {word.tag, reservation_without_time(word.state)};
     return word;
   }
 

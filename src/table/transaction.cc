@@ -92,6 +92,7 @@ Transaction::Outcome Transaction::attempt(unsigned tries) {
     allowed = allowed && outcome == Outcome::done;
   }
   if (!allowed) return deny(tries);
+  if (const Outcome outcome = issue_reservations(); outcome != Outcome::done) return outcome;
   if (commit(tries)) return Outcome::done;
   if (actor_.is_damaged()) return fail_damaged();
   return rebind_denied_ ? deny(tries) : Outcome::again;
@@ -107,7 +108,7 @@ Transaction::Outcome Transaction::look_at_tickets() {
                        !is_ticket_over(ticket.kind, place.seen.state, now_);
     if (ticket.take) {
       if (!valid) return Outcome::missing;
-      ticket.amount = reservation_amount(place.seen.state);
+      if (const Outcome outcome = look_at_ticket(ticket); outcome != Outcome::done) return outcome;
     } else if (valid) {
       is_repeated_ = true;
     }
@@ -120,11 +121,29 @@ Transaction::Outcome Transaction::look_at_tickets() {
   return Outcome::done;
 }
 
+// What a reservation charged, and when. If that is ahead of now, now is an old reading: a bucket would get nothing
+// back.
+Transaction::Outcome Transaction::look_at_ticket(Ticket& ticket) {
+  const auto read = reader_.read_reservation(ticket.place.seen);
+  if (actor_.is_damaged()) return fail_damaged();
+  if (!read) return actor_.read(*ticket.place.unit) == ticket.place.seen ? Outcome::missing : Outcome::again;
+  ticket.read = *read;
+  const std::int64_t latest = read->reserved.charged.at_us > now_ ? in_range(clock_.now().count()) : now_;
+  if (latest <= now_) return Outcome::done;
+  now_ = latest;
+  return Outcome::again;
+}
+
 Transaction::Outcome Transaction::look_at(std::size_t i) {
-  const Debit& debit = debits_[i];
+  Debit& debit = debits_[i];
   Case& one = cases_.add();
   one.cost = is_repeated_ ? 0 : debit.cost;
-  if (i < tickets_.size() && tickets_[i].take) one.cost -= tickets_[i].amount;
+  if (i < tickets_.size() && tickets_[i].take) {
+    const Reserved& reserved = tickets_[i].read.reserved;
+    one.cost -= reserved.amount;
+    if (one.cost < 0 && reserved.name != debit.name.name) one.cost = 0;  // another state was charged: not this one's
+    debit.charged = reserved.charged;
+  }
   Newcomer who;
   if (debit.limit != nullptr) {
     who.enough = part_spent(*debit.limit, one.cost);
@@ -239,15 +258,11 @@ void Transaction::decide(Case& one, const Debit& debit) {
       if (debit.act == Act::look) only_look(one);
       return;
     case Act::overdraw:
-      one.outcome = cell.decide(now_, one.cost);
-      if (!one.decision().allowed) {
-        one.cost = std::min(one.cost, cell.decide(now_, 0).decision.remaining);
-        one.outcome = cell.decide(now_, one.cost);
-        one.decision().allowed = true;  // also where a lowered limit would deny even a peek
-        one.decision().retry_after = Micros{0};
-      }
-      one.changed = one.cost != 0 && one.shut_us == 0;
-      return;
+      return overdraw(one);
+    case Act::settle:
+      return one.cost < 0 ? refund(one, debit) : overdraw(one);
+    case Act::refund:
+      return refund(one, debit);
     case Act::acquire:
       one.decision() = cell.acquire(now_, debit.id, one.cost);
       one.changed = one.decision().allowed && one.cost != 0;
@@ -265,6 +280,24 @@ void Transaction::decide(Case& one, const Debit& debit) {
       one.changed = true;
       return;
   }
+}
+
+void Transaction::overdraw(Case& one) {
+  const TableCell& cell = one.content->cell;
+  one.outcome = cell.decide(now_, one.cost);
+  if (!one.decision().allowed) {
+    one.cost = std::min(one.cost, cell.decide(now_, 0).decision.remaining);
+    one.outcome = cell.decide(now_, one.cost);
+    one.decision().allowed = true;  // also where a lowered limit would deny even a peek
+    one.decision().retry_after = Micros{0};
+  }
+  one.changed = one.cost != 0 && one.shut_us == 0;
+}
+
+void Transaction::refund(Case& one, const Debit& debit) {
+  const TableCell::Refund refund = one.content->cell.refund(now_, debit.charged, -one.cost);
+  one.outcome = refund.outcome;
+  one.changed = refund.changed && one.shut_us == 0;
 }
 
 // Who would pass says what it holds before, and when its turn would be.

@@ -27,6 +27,8 @@ enum class Act : std::uint8_t {
   charge,
   look,      // what a charge would be told; changes nothing, not even what another limit would convert
   overdraw,  // charges what it can, at most to full; never denied
+  settle,    // a reservation whose ticket is taken: refunds what it cost less, or overdraws what it cost more
+  refund,    // of a negative cost: takes back what was charged at an earlier time, as far as it still counts
   acquire,   // permits in flight
   release,
   forget,
@@ -35,22 +37,24 @@ enum class Act : std::uint8_t {
 // One key of a request, and its answer.
 struct Debit {
   Name name{};
-  const Limit* limit = nullptr;  // null: the one that the key has (release, forget)
+  const Limit* limit = nullptr;  // null: the one that the key has (refund, release, forget)
   std::int64_t cost = 0;
   Act act = Act::charge;
   std::string_view id{};  // acquire, release: 8 bytes
+  Charged charged{};      // refund; of a settlement, it is the ticket's
   Decision decision{};
   bool found = false;  // release, forget: there was something
 };
 
-// An idempotency id or a reservation: a slot that says only that it is there, how much, and until when.
+// An idempotency id, which is a slot that says until when; or a reservation of the debit at the same place, which also
+// has a block (slot.h).
 struct Ticket {
   Name name{};
   std::uint32_t kind = kRequest;
   bool take = false;  // else it is issued
-  std::int64_t amount = 0;
   std::int64_t expires_us = 0;
-  Place place{};  // where it was found
+  Place place{};                       // where it was found
+  SlotReader::ReservationRead read{};  // of one that is taken: what it says
 };
 
 enum class Ruling : std::uint8_t {
@@ -89,12 +93,15 @@ class Transaction final : public Rebinder {
 
   Outcome attempt(unsigned tries);
   Outcome look_at_tickets();
+  Outcome look_at_ticket(Ticket& ticket);
   Outcome look_at(std::size_t i);
   Outcome look_at_absent(Case& one, const Debit& debit);
   Outcome look_at_counter(Case& one, const Debit& debit);
   Outcome catch_up(const Case& one);
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
+  void overdraw(Case& one);
+  void refund(Case& one, const Debit& debit);
   void only_look(Case& one);
   Outcome deny(unsigned tries);
   bool are_cases_unchanged();
@@ -111,6 +118,9 @@ class Transaction final : public Rebinder {
   Outcome stay(const Case& one);
   Outcome stay_absent(const Place& place);
   Outcome store_ticket(std::size_t i);
+  Outcome take_ticket(std::size_t i);
+  Outcome issue_reservations();
+  Outcome set_pending(std::uint32_t place, const std::optional<Block>& before, const std::optional<Block>& after);
   Outcome store_next_in_block(std::size_t i, std::uint32_t number);
   static std::uint64_t next_in_slot(const Case& one);
   Outcome deny_growth(Case& one);

@@ -79,7 +79,11 @@ Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32
   if (kind == Kind::fixed) return store_in_block(i, std::get<FixedWindow>(next), number);
   if (kind == Kind::sliding) return store_in_block(i, std::get<SlidingWindow>(next), number);
   RingLog log = std::get<RingLog>(state);
-  log.apply(std::get<LogEdit>(next));
+  if (const auto* refund = std::get_if<LogRefund>(&next)) {
+    log.apply(*refund);
+  } else {
+    log.apply(std::get<LogEdit>(next));
+  }
   return store_in_block(i, log, number);
 }
 
@@ -105,6 +109,11 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(one);
+    if (log && one.cost < 0) {  // a refund rewrites the log in another block; without one, the permits stay used
+      one.changed = false;
+      one.outcome = one.content->cell.decide(now_, 0);
+      return store(i);
+    }
     return fail_with(ErrorCode::exhausted,
                      "the arena for logs, permits in flight and large limits is full; raise its bytes");
   }
@@ -161,14 +170,8 @@ Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
   const Region& region = actor_.region();
   const Word& old = one.place.seen;
   const auto old_block = one.is_overflow ? std::nullopt : reader_.block_of(old);
-  if (old_block || fresh_block) {
-    has_blocks_ = true;
-    if (!fresh_block) give_block(actor_, static_cast<std::uint32_t>(i));  // what an earlier try had taken
-    Unit& pending = actor_.record().pending[i];
-    const Word before = fresh_block ? pending_word(*fresh_block) : Word{};
-    const Word after = old_block ? pending_word(*old_block) : Word{};
-    if (!changes_.set(region.number_of(pending), before, after)) return Outcome::again;
-  }
+  const Outcome outcome = set_pending(static_cast<std::uint32_t>(i), fresh_block, old_block);
+  if (outcome != Outcome::done) return outcome;
   if (!changes_.set(region.number_of(*one.place.unit), old, next)) return Outcome::again;
   if (!one.is_overflow) keys_added_ += int{is_key(next.tag)} - int{is_key(old.tag)};
   // A charge to the shared counter raises the version as well: a new key that is about to start from the counter must
@@ -212,30 +215,77 @@ Transaction::Outcome Transaction::stay_absent(const Place& place) {
                                                                                              : Outcome::again;
 }
 
+// The unit that keeps a participant's block `before` the operation gets the one that is free `after` it.
+Transaction::Outcome Transaction::set_pending(std::uint32_t place, const std::optional<Block>& before,
+                                              const std::optional<Block>& after) {
+  if (!before && !after) return Outcome::done;
+  has_blocks_ = true;
+  if (!before) give_block(actor_, place);  // what an earlier try had taken
+  const Word old = before ? pending_word(*before) : Word{}, next = after ? pending_word(*after) : Word{};
+  return changes_.set(actor_.region().number_of(actor_.record().pending[place]), old, next) ? Outcome::done
+                                                                                            : Outcome::again;
+}
+
+// The place of a ticket, so that no key takes it. What a reservation says is written by issue_reservations(), once it
+// is known that it is one.
 Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   const Ticket& ticket = tickets_[i];
   const Place& place = ticket.place;
   const Region& region = actor_.region();
   if (is_repeated_) return Outcome::done;
-  if (ticket.take) return changes_.set(region.number_of(*place.unit), place.seen, {}) ? Outcome::done : Outcome::again;
-  const std::uint64_t state = ticket.kind == kRequest ? static_cast<std::uint64_t>(ticket.expires_us)
-                                                      : reservation_state(ticket.amount, ticket.expires_us);
+  if (ticket.take) return take_ticket(i);
   if (place.unit == nullptr) {
     return fail_with(ErrorCode::exhausted,
                      "there is no room to remember this request by its id; raise the number of keys");
   }
-  if (const auto block = place.present ? std::nullopt : reader_.block_of(place.seen)) {  // of a key that has lapsed
-    has_blocks_ = true;
-    const auto number = static_cast<std::uint32_t>(debits_.size() + i);
-    give_block(actor_, number);  // what a request that ran out of memory had taken
-    Unit& pending = actor_.record().pending[number];
-    if (!changes_.set(region.number_of(pending), {}, pending_word(*block))) return Outcome::again;
+  const bool is_id = ticket.kind == kRequest;
+  if (is_id) {  // what was there may have had a block
+    const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
+    const Outcome outcome = set_pending(pending, {}, reader_.block_of(place.seen));
+    if (outcome != Outcome::done) return outcome;
   }
-  if (!changes_.set(region.number_of(*place.unit), place.seen, {tag_of(ticket.name.name, ticket.kind), state})) {
-    return Outcome::again;
-  }
+  const Word next{tag_of(ticket.name.name, ticket.kind), is_id ? static_cast<std::uint64_t>(ticket.expires_us) : 0};
+  if (!changes_.set(region.number_of(*place.unit), place.seen, next)) return Outcome::again;
   keys_added_ -= int{is_key(place.seen.tag)};
   return place.present ? Outcome::done : insert_under_version(place);
+}
+
+// The slot and what its block says are held to what was read.
+Transaction::Outcome Transaction::take_ticket(std::size_t i) {
+  const Ticket& ticket = tickets_[i];
+  const Region& region = actor_.region();
+  if (!changes_.set(region.number_of(*ticket.place.unit), ticket.place.seen, {})) return Outcome::again;
+  const auto& block = ticket.read.block;
+  if (!block) return Outcome::done;
+  const Word& word = ticket.read.block_word;
+  if (!changes_.set(region.number_of(region.line(block->line).units[kState0]), word, word)) return Outcome::again;
+  return set_pending(static_cast<std::uint32_t>(debits_.size() + i), {}, block);
+}
+
+// Each reservation gets a block that says what was charged: its debit, as of now.
+Transaction::Outcome Transaction::issue_reservations() {
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    const Ticket& ticket = tickets_[i];
+    if (is_repeated_ || ticket.take || ticket.kind != kReservation) continue;
+    const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
+    has_blocks_ = true;
+    if (!take_block_or_reclaim(pending, 0)) {
+      if (actor_.is_damaged()) return fail_damaged();
+      return fail_with(ErrorCode::exhausted, "there is no room for one more reservation; raise the number of keys");
+    }
+    const Block block = *pending_block(actor_, pending);
+    const Debit& debit = debits_[i];
+    write_reservation(actor_, actor_.region().line(block.line), ticket.name.name,
+                      {debit.cost, charged_at(*debit.limit, now_), debit.name.name});
+    const Place& place = ticket.place;
+    const std::uint64_t change = next_change(actor_, place.seen, false);
+    const Word next{tag_of(ticket.name.name, ticket.kind), reservation_state(block.line, change, ticket.expires_us)};
+    if (!changes_.set(actor_.region().number_of(*place.unit), place.seen, next)) return Outcome::again;
+    if (const Outcome outcome = set_pending(pending, block, reader_.block_of(place.seen)); outcome != Outcome::done) {
+      return outcome;
+    }
+  }
+  return Outcome::done;
 }
 
 // The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves.
