@@ -63,11 +63,11 @@ run "the examples are configured" cmake -S examples -B built -DCMAKE_PREFIX_PATH
   -DCMAKE_BUILD_TYPE=Release
 run "the examples are built" cmake --build built -j 2
 for example in check check_static; do
-  run "$example runs" timeout 20 "built/$example"
+  run "$example runs" timeout 600 "built/$example"
   has "$example: the burst is spent" "wait " "$said"
 done
 for example in check_c check_c_static; do
-  run "$example runs" timeout 20 "built/$example"
+  run "$example runs" timeout 600 "built/$example"
   is "$example: answers" "check: allowed 1, remaining 99
 both: allowed 1, remaining 98 and 4
 wait: allowed 1
@@ -76,12 +76,12 @@ done
 is "the static one needs no libweir.so" "" "$(ldd built/check_static | grep weir)"
 has "the other one does" "$lib" "$(ldd built/check | grep weir)"
 
-run "rules runs" timeout 20 built/rules examples/weir.yaml
+run "rules runs" timeout 600 built/rules examples/weir.yaml
 is "rules: who denied" "request 10: steps: 10/second" "$said"
 
 # A Redis for those that share limits by one.
 start_redis
-run "fleet runs" timeout 20 built/fleet "redis://127.0.0.1:$redis_port"
+run "fleet runs" timeout 600 built/fleet "redis://127.0.0.1:$redis_port"
 is "fleet: exactly the limit, and nothing for who is denied" "check: allowed 1, remaining 999, made strict
 async: admitted 100 of 300
 left: 899" "$said"
@@ -96,23 +96,23 @@ target_link_libraries(plain PRIVATE weir::weir)
 TEXT
 run "a project in C is configured" cmake -S plain -B plain/built -DCMAKE_PREFIX_PATH="$work/prefix"
 run "a project in C is built" cmake --build plain/built
-run "a project in C runs" timeout 20 plain/built/plain
+run "a project in C runs" timeout 600 plain/built/plain
 
 # With pkg-config.
 read -ra flags <<<"$(pkg-config --cflags --libs weir)"
 run "check.cc by pkg-config" "${cxx[@]}" examples/check.cc "${flags[@]}" -o check
-run "check runs" timeout 20 ./check
+run "check runs" timeout 600 ./check
 run "check.c by pkg-config" "${cc[@]}" examples/check.c "${flags[@]}" -o check_c
-run "check_c runs" timeout 20 ./check_c
+run "check_c runs" timeout 600 ./check_c
 run "shared.c by pkg-config" "${cc[@]}" examples/shared.c "${flags[@]}" -o shared
 
 read -ra policy_flags <<<"$(pkg-config --cflags --libs weir-policy)"
 run "rules.cc by pkg-config" "${cxx[@]}" examples/rules.cc "${policy_flags[@]}" -o rules
-run "rules runs" timeout 20 ./rules examples/weir.yaml
+run "rules runs" timeout 600 ./rules examples/weir.yaml
 
 read -ra fleet_flags <<<"$(pkg-config --cflags --libs weir-fleet)"
 run "fleet.cc by pkg-config" "${cxx[@]}" examples/fleet.cc "${fleet_flags[@]}" -o fleet
-run "fleet runs" timeout 20 ./fleet "redis://127.0.0.1:$redis_port"
+run "fleet runs" timeout 600 ./fleet "redis://127.0.0.1:$redis_port"
 
 # Each block of C++ or C in docs/embed.md is a program. Those of a fleet find their Redis here.
 for kind in cpp c; do
@@ -128,7 +128,7 @@ for block in block*.cpp block*.c; do
   linked=("${flags[@]}") && grep -q 'weir/fleet.h' "$block" && linked=("${fleet_flags[@]}")
   sed -i "s#redis://redis.internal#redis://127.0.0.1:$redis_port#" "$block"
   run "docs/embed.md: $block" "${compiler[@]}" "$block" "${linked[@]}" -o "$block.out"
-  run "docs/embed.md: $block runs" timeout 20 "./$block.out"
+  run "docs/embed.md: $block runs" timeout 600 "./$block.out"
   blocks=$((blocks + 1))
 done
 is "docs/embed.md has examples" yes "$([ "$blocks" -ge 5 ] && echo yes || echo "$blocks")"
@@ -143,11 +143,11 @@ needed=$(objdump -p "$lib/libweir.so" | awk '/NEEDED/{print $2}')
 is "no library but the standard ones" "" "$(grep -Ev '^(libstdc\+\+|libgcc_s|libc|libm|ld-linux.*)\.so' <<<"$needed")"
 
 # Four processes that know nothing of each other admit 1000 together, and a fifth, later, none.
-for i in 1 2 3 4; do timeout 60 ./shared state.weir 2000 >"count$i" 2>"err-shared$i" & pids[i]=$!; done
+for i in 1 2 3 4; do timeout 600 ./shared state.weir 2000 >"count$i" 2>"err-shared$i" & pids[i]=$!; done
 for i in 1 2 3 4; do
   wait "${pids[i]}"
   is "process $i ends well" 0 "$?"
 done
 is "four processes admit the limit, exactly" 1000 "$(awk '{n += $1} END {print n}' count[1-4])"
-is "it was kept" 0 "$(timeout 60 ./shared state.weir 10)"
+is "it was kept" 0 "$(timeout 600 ./shared state.weir 10)"
 finish

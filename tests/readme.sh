@@ -14,7 +14,7 @@ try_example() {
   local run=$1
   run=${run//localhost:8080/127.0.0.1:$http_port}
   run=${run//redis-cli -p 6380/redis-cli --no-raw -p $resp_port}
-  is "$1" "$(without_time <<<"$2")" "$(timeout 20 bash -c "$run" | without_time)"
+  is "$1" "$(without_time <<<"$2")" "$(timeout 600 bash -c "$run" | without_time)"
   examples=$((examples + 1))
 }
 # try_examples FILE
@@ -49,7 +49,7 @@ compile=${compile/example.cc/"$work/example.cc"}
 compile=${compile/-o example/-o "$work/example"}
 cd "$(dirname "$program")/.." || exit 1
 if [ -n "$compile" ] && bash -c "$compile -Wall -Wextra -Werror" 2>"$work/errors"; then
-  has "the C++ example is told to wait" "wait " "$(timeout 20 "$work/example")"
+  has "the C++ example is told to wait" "wait " "$(timeout 600 "$work/example")"
 else
   is "the C++ example compiles" "" "$(cat "$work/errors")"
 fi

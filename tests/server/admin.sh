@@ -11,11 +11,11 @@ start_server --config "$work/weir.yaml" --state "$work/state"
 
 # admin METHOD PATH [BODY]: the body of the answer; its status is in $work/status.
 admin() {
-  curl -s -m 20 -X "$1" "http://127.0.0.1:$admin_port$2" -H 'Content-Type: application/json' -H 'X-Weir-Who: alice' \
+  curl -s -m 60 -X "$1" "http://127.0.0.1:$admin_port$2" -H 'Content-Type: application/json' -H 'X-Weir-Who: alice' \
     -d "${3-}" -o "$work/answer" -w '%{http_code}' >"$work/status"
   cat "$work/answer"
 }
-get() { curl -s -m 20 "http://127.0.0.1:$admin_port$1"; }
+get() { curl -s -m 60 "http://127.0.0.1:$admin_port$1"; }
 # value PATH-IN-JSON JSON: 'policy.rules', 'changes.0.what'
 value() {
   python3 -c '
@@ -25,7 +25,7 @@ for part in sys.argv[1].split("."):
     at = at[int(part)] if isinstance(at, list) else at[part]
 print(json.dumps(at) if not isinstance(at, str) else at)' "$1" <<<"$2"
 }
-login() { curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/v1/check" -d "{\"path\":\"/login\",\"ip\":\"$1\"}"; }
+login() { curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/v1/check" -d "{\"path\":\"/login\",\"ip\":\"$1\"}"; }
 by_redis() { redis WEIR.CHECK "$@" | cut -d' ' -f1-2; }
 times() { for _ in $(seq "$1"); do login "$2"; echo; done | uniq -c | tr -s ' \n' ' '; }
 
@@ -115,7 +115,7 @@ is "others are still welcome" 200 "$(login 198.51.100.10)"
 # --- the kill switch, at every door -----------------------------------------------------------------------------------
 # Everybody is over the limit at each door; then nobody.
 times 3 192.0.2.9 >/dev/null
-auth() { curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/auth" -H 'X-Forwarded-Uri: /login'; }
+auth() { curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/auth" -H 'X-Forwarded-Uri: /login'; }
 for _ in 1 2 3; do auth >/dev/null; done
 is "forward-auth denies" 429 "$(auth)"
 admin POST /admin/v1/kill-switch '{"on":true,"reason":"the limiter is the outage"}' >/dev/null
@@ -196,7 +196,7 @@ start_server --config "$work/weir.yaml" --changes "$work/changes"
 has "half a line is dropped and told" "and was dropped" "$(cat "$work/err$((${#server_pids[@]} - 1))")"
 is "only that" $((before - 1)) "$(value changes_active "$(get /admin/v1/status)")"
 sed '2s/login/lagin/' "$work/whole" >"$work/damaged"
-out=$(timeout 20 "$program" serve --config "$work/weir.yaml" --changes "$work/damaged" --http :0 --grpc off --resp off \
+out=$(timeout 99 "$program" serve --config "$work/weir.yaml" --changes "$work/damaged" --http :0 --grpc off --resp off \
   --admin off 2>&1)
 is "damage elsewhere: no start" 1 $?
 has "with its place and what to do" "damaged:2: the line is damaged: its check does not hold; remove the line" "$out"

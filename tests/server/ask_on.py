@@ -24,7 +24,7 @@ class Client:
         self.connect()
 
     def connect(self):
-        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self):

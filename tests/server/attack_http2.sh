@@ -11,7 +11,7 @@ while IFS=$'\t' read -r name ended times spent calls failed p99 calm; do
   is "$name: others are served" 0 "$failed"
   pace "$name: calls of theirs" "$calls" 1000
   took "$name: p99 of others in us (calm $calm)" "$p99" $((2 * calm + 5000))
-done < <(timeout 280 python3 "$(dirname "$0")/attack_http2.py" "$program" "$grpc_port" "$pid" 100000 \
+done < <(timeout 600 python3 "$(dirname "$0")/attack_http2.py" "$program" "$grpc_port" "$pid" 100000 \
   "${rounds:-1}" 2>&1)
 is "all attacks were made" 16 "$attacks"
 still_answers "after all attacks"

@@ -31,7 +31,7 @@ def tell(**values):
 
 
 def connect(port):
-    return socket.create_connection(("127.0.0.1", port), timeout=10)
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
 def ask(client):

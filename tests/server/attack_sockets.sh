@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.bash"
 slow=${slow:-200} patience=${patience:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000}
 crowd=${crowd:-1000}
-attack() { timeout 240 python3 "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
+attack() { timeout 600 python3 "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
 # value NAME TEXT: of NAME=VALUE in the text.
 value() { sed -n "s/^$1=//p" <<<"$2"; }
 # asks CONNECTIONS SECONDS: two thousand times a second in all; what the bench says.

@@ -35,12 +35,12 @@ answer=$(post "@$work/mebibyte" -H 'Content-Type: text/plain')
 is "a mebibyte of nonsense" 400 "$(code "$answer")"
 cat "$work/mebibyte" "$work/mebibyte" >"$work/two_mebibytes"
 is "a body beyond the bound" 413 "$(code "$(post "@$work/two_mebibytes" -H 'Expect:')")"
-answer=$(curl -s -i -m 20 "$http/" -H "X-Long: $(head -c 40000 "$work/mebibyte")")
+answer=$(curl -s -i -m 60 "$http/" -H "X-Long: $(head -c 40000 "$work/mebibyte")")
 is "a header beyond the bound" 431 "$(code "$answer")"
-answer=$(curl -s -i -m 20 "$http/v1/check" | tr -d '\r')
+answer=$(curl -s -i -m 60 "$http/v1/check" | tr -d '\r')
 is "GET on a check" 405 "$(code "$answer")"
 has "  names what is allowed" "Allow: POST" "$answer"
-is "an unknown path" 404 "$(code "$(curl -s -i -m 20 "$http/v1/chek")")"
+is "an unknown path" 404 "$(code "$(curl -s -i -m 60 "$http/v1/chek")")"
 
 has "CL.THROTTLE without arguments" "ERR Cell error: Usage: cl.throttle" "$(redis cl.throttle)"
 has "an empty key" "ERR the key is empty" "$(redis cl.throttle '' 1 1 1)"
@@ -75,7 +75,7 @@ told "$http_port" "this looks like RESP" 'PING\r\n' HTTP
 told "$http_port" "HTTP/1.1 400" 'GET\r\n\r\n' HTTP
 is "HTTP on the RESP port is dropped" "" "$(printf 'POST / HTTP/1.1\r\nHost: x\r\n\r\n' | raw "$resp_port")"
 has "a line without end" "too big inline request" "$(head -c 70000 "$work/mebibyte" | raw "$resp_port")"
-curl -s -m 10 "http://127.0.0.1:$resp_port/v1/check" -d '{}' >/dev/null
+curl -s -m 60 "http://127.0.0.1:$resp_port/v1/check" -d '{}' >/dev/null
 is "curl on the RESP port gets an empty reply" 52 $?
 still_answers "after strangers"
 

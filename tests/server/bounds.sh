@@ -86,7 +86,7 @@ for i in $(seq 20); do
 done
 is "the last of 20 is served" "+PONG" "${line%$'\r'}"
 has "the next is told" "max number of clients reached" "$(raw "$resp_port" </dev/null)"
-is "HTTP has its own" ok "$(curl -s -m 20 "$http/livez")"
+is "HTTP has its own" ok "$(curl -s -m 60 "$http/livez")"
 for i in $(seq 20); do
   connect "$http_port"
   idle_http[i]=$socket
@@ -104,7 +104,7 @@ for i in $(seq 20); do
   socket=${idle_http[i]}
   exec {socket}>&-
 done
-recovers() { [ "$(redis ping)" == PONG ] && [ "$(curl -s -m 20 "$http/livez")" == ok ]; }
+recovers() { [ "$(redis ping)" == PONG ] && [ "$(curl -s -m 60 "$http/livez")" == ok ]; }
 is "when they leave, there is room again" yes "$(until_true 10 recovers && echo yes)"
 is "it said nothing of it" "" "$(cat "$work"/err*)"
 finish

@@ -11,7 +11,7 @@ is "there are as many as there are" 20 "$(wc -l <<<"$flags")"
 
 # Each is a setting: what is out of its range is refused by name.
 while read -r flag _; do
-  told=$(timeout 20 "$program" serve "$flag" x 2>&1)
+  told=$(timeout 600 "$program" serve "$flag" x 2>&1)
   is "$flag x is refused" 2 "$?"
   has "  by name" "$flag" "$told"
 done <<<"$flags"

@@ -47,7 +47,7 @@ is "a connection to weir is used again" yes "$([ "$(connections_to "$http_port")
 # --- a queue ----------------------------------------------------------------------------------------------------------
 # Weir holds an answer back for less long than Caddy waits for it. Of 20 at once a few have their turn within that time.
 # The others are denied, and none passes because Caddy gave up; all would, with the 5 s that Weir holds by default.
-burst=$(curl -s -Z --parallel-max 20 -m 10 -o /dev/null -w '%{http_code}\n' "http://127.0.0.1:$long/queue?[1-20]")
+burst=$(curl -s -Z --parallel-max 20 -m 60 -o /dev/null -w '%{http_code}\n' "http://127.0.0.1:$long/queue?[1-20]")
 passes=$(grep -c '^200$' <<<"$burst") denials=$(grep -c '^429$' <<<"$burst")
 is "a burst on a queue: each is passed or denied" 20 $((passes + denials))
 is "a burst on a queue: most are denied" yes "$([ "$denials" -ge 10 ] && echo yes || echo "no: $denials of 20")"

@@ -2,7 +2,7 @@
 # Exit codes are 0 for done, 1 for could not, 2 for not understood.
 source "$(dirname "$0")/lib.bash"
 
-run() { timeout 20 "$program" "$@" 2>&1; }
+run() { timeout 600 "$program" "$@" 2>&1; }
 
 help=$(run --help)
 is "--help succeeds" 0 $?
@@ -50,7 +50,7 @@ refused "/nowhere/weir.state" serve --state /nowhere/weir.state
 # What cannot be printed was not done.
 for words in version --version --help help 'serve --help' schema 'completion bash' manual; do
   # shellcheck disable=SC2086
-  said=$(timeout 20 "$program" $words 2>&1 >/dev/full)
+  said=$(timeout 600 "$program" $words 2>&1 >/dev/full)
   is "weir $words, to a full disk: exit code" 1 $?
   is "  and why" "weir: cannot write: No space left on device" "$said"
 done

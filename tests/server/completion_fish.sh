@@ -6,14 +6,14 @@ provide fish
 
 export HOME=$work XDG_CONFIG_HOME=$work XDG_DATA_HOME=$work
 "$program" completion fish >"$work/weir.fish"
-is "fish can read it" "" "$(timeout 60 "$fish" --no-execute "$work/weir.fish" 2>&1)"
+is "fish can read it" "" "$(timeout 600 "$fish" --no-execute "$work/weir.fish" 2>&1)"
 touch "$work/rules.yaml"
 cd "$work" || exit 1
 
 # typed TEXT: what fish offers behind it. A fish that was unpacked must be told where its functions are.
 functions=$cache/fish/usr/share/fish/functions
 typed() {
-  timeout 60 "$fish" --no-config -c "test -d $functions; and set fish_function_path $functions
+  timeout 600 "$fish" --no-config -c "test -d $functions; and set fish_function_path $functions
     source weir.fish; complete -C '$1'" 2>&1 | cut -f1 | paste -sd'|'
 }
 is "a command" "serve" "$(typed 'weir se')"

@@ -5,7 +5,7 @@ source "$(dirname "$0")/fetch.bash"
 provide zsh
 
 "$program" completion zsh >"$work/_weir"
-is "zsh can read it" "" "$(timeout 60 "$zsh" -n "$work/_weir" 2>&1)"
+is "zsh can read it" "" "$(timeout 600 "$zsh" -n "$work/_weir" 2>&1)"
 
 # What stands in for zsh's own functions tells what it was given; outside of a line editor they cannot run.
 cat >"$work/ask.zsh" <<'ZSH'
@@ -16,7 +16,7 @@ source "$1"
 wanted=$2 word=$3
 _weir
 ZSH
-typed() { timeout 60 "$zsh" -f "$work/ask.zsh" "$work/_weir" "$@" 2>&1; }
+typed() { timeout 600 "$zsh" -f "$work/ask.zsh" "$work/_weir" "$@" 2>&1; }
 has "the commands" "serve:Answer checks" "$(typed command '')"
 has "a file" "--config=[Decide by the rules in this file]:FILE:_files" "$(typed argument serve)"
 has "a flag" "--force[" "$(typed argument serve)"

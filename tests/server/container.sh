@@ -19,7 +19,7 @@ for state in "" "--state $work/state"; do
   is "${state:+state file: }it is in the group" yes "$(grep -q "^$pid\$" "$group/cgroup.procs" && echo yes)"
   # Logs live beside the table's pages: together they touch all of the budget. Those without room are refused.
   for command in 'CL.THROTTLE {key} 9 10 8640000' 'WEIR.LIMIT {key} 9/month ALGORITHM sliding_log'; do
-    out=$(timeout 120 "$load_program" bench --json --resp ":$resp_port" --each-key --keys 1000000 --command "$command")
+    out=$(timeout 600 "$load_program" bench --json --resp ":$resp_port" --each-key --keys 1000000 --command "$command")
     is "${state:+state file: }1,000,000 new keys are answered: ${command%% *}" 1000000 \
       "$(sed -n 's/.*"checks": \([0-9]*\),.*/\1/p' <<<"$out")"
   done

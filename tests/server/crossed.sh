@@ -7,7 +7,7 @@ seed=${WEIR_SEED:-$RANDOM$RANDOM}
 echo "seed $seed (WEIR_SEED=$seed repeats it)"
 
 throw() {
-  timeout 240 python3 "$source_dir/tests/server/crossed.py" "$1" "$2" "$source_dir/fuzz/corpus" \
+  timeout 600 python3 "$source_dir/tests/server/crossed.py" "$1" "$2" "$source_dir/fuzz/corpus" \
     "$http_port" "$grpc_port" "$resp_port" "$admin_port" 2>&1
 }
 

@@ -71,7 +71,7 @@ before=${before%% *}
 
 # A flood, then silence: what a line calls not_logged and the lines are all that was denied.
 flood=300000
-timeout 120 "$program" bench --resp "127.0.0.1:$resp_port" --each-key --keys $flood --connections 8 --json \
+timeout 600 "$program" bench --resp "127.0.0.1:$resp_port" --each-key --keys $flood --connections 8 --json \
   --command 'CL.THROTTLE one 0 1 86400 1' >"$work/flood.json"
 is "all that were sent were answered" $flood "$(python3 -c 'import json,sys
 print(json.load(open(sys.argv[1]))["checks"])' "$work/flood.json")"

@@ -15,7 +15,7 @@ mkdir "$disk"
 mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount_err" ||
   { echo "skip  cannot mount a tmpfs: $(cat "$work/mount_err")"; exit 77; }
 
-timeout 20 "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 --state "$disk/state" --keys 100000 \
+timeout 600 "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 --state "$disk/state" --keys 100000 \
   >"$work/refused" 2>&1
 is "no room for the state: exit code" 1 $?
 is "one line" 1 "$(wc -l <"$work/refused")"
@@ -30,12 +30,12 @@ mount -t tmpfs -o size=16m tmpfs "$disk"
 start_server --state "$disk/state" --memory 8000000
 spend() { # KEY TIMES
   for ((i = 0; i < $2; ++i)); do echo "CL.THROTTLE $1 9 10 86400"; done |
-    timeout 60 redis-cli -p "$resp_port" | sed -n '1~5p' | grep -c '^0$'
+    timeout 600 redis-cli -p "$resp_port" | sed -n '1~5p' | grep -c '^0$'
 }
 is "a state with room: seven of ten" 7 "$(spend user:42 7)"
 dd if=/dev/zero of="$disk/filler" bs=64k 2>/dev/null
 is "the disk is full now" 0 "$(df --output=avail "$disk" | tail -1 | tr -d ' ')"
-out=$(timeout 60 "$program" bench --json --resp ":$resp_port" --each-key --keys 100000 \
+out=$(timeout 600 "$program" bench --json --resp ":$resp_port" --each-key --keys 100000 \
   --command 'CL.THROTTLE {key} 9 10 86400')
 is "100,000 new keys on a full disk: all answered, no errors" "100000 0" \
   "$(sed -n 's/.*"checks": \([0-9]*\),.*"errors": \([0-9]*\).*/\1 \2/p' <<<"$out")"

@@ -6,15 +6,15 @@ source "$(dirname "$0")/fetch.bash"
 "$python" -c 'import grpc' 2>/dev/null || missing grpc "has no client here (needs python3-grpcio)"
 here=$2/tests/server
 body='{"key":"load","limit":"1000000/minute"}'
-status_of() { curl -s -m 20 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/$2"; }
+status_of() { curl -s -m 60 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/$2"; }
 is_unready() { [ "$(status_of "$1" readyz)" == 503 ]; }
 refuses() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 told() { grep -q "$1" "$work/health"; }
 
 start_server --drain-delay 4s
 : >"$work/health"
-timeout 60 "$python" "$here/watch_health.py" "$grpc_port" watch >"$work/health" 2>"$work/err_health" &
-timeout 60 python3 "$here/new_connections.py" "$http_port" 1000 30 "$body" --keep 60 --ready "$admin_port" \
+timeout 600 "$python" "$here/watch_health.py" "$grpc_port" watch >"$work/health" 2>"$work/err_health" &
+timeout 600 python3 "$here/new_connections.py" "$http_port" 1000 30 "$body" --keep 60 --ready "$admin_port" \
   >"$work/load" 2>"$work/err_load" &
 load=$!
 is "the watcher hears that it serves" yes "$(until_true 20 told '^SERVING' && echo yes)"
@@ -69,10 +69,10 @@ begin_request() {
 # A second signal while there is load and a request is half there.
 start_server --drain-delay 10min --drain-max 60s
 begin_request
-timeout 60 "$program" bench --resp "127.0.0.1:$resp_port" --rate 5000 --connections 20 --seconds 20 \
+timeout 600 "$program" bench --resp "127.0.0.1:$resp_port" --rate 5000 --connections 20 --seconds 20 \
   >"$work/bench" 2>&1 &
 load=$!
-metrics() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics"; }
+metrics() { curl -s -m 60 "http://127.0.0.1:$admin_port/metrics"; }
 has_load() { [ "$(metrics | sed -n 's/^weir_requests_total{protocol="resp"} //p')" -gt 5000 ]; }
 until_true 20 has_load || is "there is load" yes no
 stop_twice "under load" 1  # the exit code tells of who was left

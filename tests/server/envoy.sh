@@ -15,7 +15,7 @@ run_envoy() {
 # stat NAME: a counter of Envoy; 0 if it was never touched.
 stat() {
   local value
-  value=$(curl -s -m 10 "http://127.0.0.1:$admin/stats?filter=^${1//./\\.}\$" | sed 's/.*: //')
+  value=$(curl -s -m 60 "http://127.0.0.1:$admin/stats?filter=^${1//./\\.}\$" | sed 's/.*: //')
   echo "${value:-0}"
 }
 

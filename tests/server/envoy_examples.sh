@@ -24,7 +24,7 @@ for file in "$work"/published/*.yaml; do
     "$("$program" validate - <<<"$rules" >"$work/valid" 2>&1; echo "$?" "$(sed 's/.*, //' "$work/valid")")"
 done
 start_server --envoy "$reference_source/examples/ratelimit/config"
-ask() { curl -s -m 10 -o /dev/null -w '%{http_code} ' "$http/json" -d "$1"; }
+ask() { curl -s -m 60 -o /dev/null -w '%{http_code} ' "$http/json" -d "$1"; }
 one='{"domain":"rl","descriptors":[{"entries":[{"key":"source_cluster","value":"proxy"},'
 one+='{"key":"destination_cluster","value":"mock"}]}]}'
 is "the example's limit of one a minute holds" "200 429 " "$(ask "$one"; ask "$one")"

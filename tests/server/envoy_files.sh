@@ -37,7 +37,7 @@ entries() {
 ask() {
   local all
   all=$(IFS=, && echo "$*")
-  curl -s -m 20 "$http/json" -d "{\"domain\":\"${domain:-edge}\",\"descriptors\":[$all]}"
+  curl -s -m 60 "$http/json" -d "{\"domain\":\"${domain:-edge}\",\"descriptors\":[$all]}"
 }
 # code ENTRIES...: OK or OVER_LIMIT, overall.
 code() { ask "$(entries "$@")" | grep -o '"overallCode":"[A-Z_]*' | cut -d'"' -f4; }
@@ -74,7 +74,7 @@ is "but not in a domain that is not known" "OK OK" "$(domain=elsewhere codes "${
 if curl --version | grep -q HTTP2; then
   message='\x0a\x04edge\x12\x0b\x0a\x09\x0a\x04user\x12\x01g'
   grpc_code() {
-    printf '\0\0\0\0\x13'"$message" | curl -s -m 20 --http2-prior-knowledge -H 'content-type: application/grpc' \
+    printf '\0\0\0\0\x13'"$message" | curl -s -m 60 --http2-prior-knowledge -H 'content-type: application/grpc' \
       -H 'te: trailers' --data-binary @- -o "$work/grpc" \
       "http://127.0.0.1:$grpc_port/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
     od -An -j5 -N2 -tx1 "$work/grpc" | tr -d ' '
@@ -85,7 +85,7 @@ else
 fi
 
 # Metrics.
-metric() { curl -s -m 20 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
+metric() { curl -s -m 60 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
 hits() { metric "weir_envoy_hits_total{domain=\"edge\",descriptor=\"$1\",result=\"$2\"}"; }
 is "over the limit" 2 "$(hits all over_limit)"
 is "in shadow, counted" 1 "$(hits shadow shadow_mode)"
@@ -128,7 +128,7 @@ is "what was spent stays spent" OVER_LIMIT "$(code user a)"
 
 # The kill switch, and a ban; there is no config.
 admin() {
-  curl -s -f -m 20 -H 'content-type: application/json' "http://127.0.0.1:$admin_port/admin/v1/$1" -d "$2" >/dev/null
+  curl -s -f -m 60 -H 'content-type: application/json' "http://127.0.0.1:$admin_port/admin/v1/$1" -d "$2" >/dev/null
 }
 admin kill-switch '{"on":true,"reason":"test"}'
 is "the kill switch lifts all" OK "$(code user a)"
@@ -169,7 +169,7 @@ sed -i 's/fortnight/year/' "$work/v1/d.yaml"
 refused() {
   local name=$1 part=$2
   shift 2
-  out=$(timeout 20 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off "$@" 2>&1)
+  out=$(timeout 600 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off "$@" 2>&1)
   is "$name: refused" 1 $?
   has "$name: why" "$part" "$out"
 }

@@ -79,7 +79,7 @@ mkdir files
 "$program" import envoy files -o many.yaml >/dev/null 2>many.said
 is "random files: imported, and nothing is left out" "0 " "$? $(cat many.said)"
 start_server --config many.yaml
-answer=$(timeout 250 "${compare[@]}" ask "$seed" "$domains" rules "$http_port" 2>&1)
+answer=$(timeout 900 "${compare[@]}" ask "$seed" "$domains" rules "$http_port" 2>&1)
 status=$?
 sed 's/^/      /' <<<"$answer"
 is "the rules answer as the files" 0 "$status"
@@ -90,6 +90,6 @@ is "without what others take first, it can be read" 0 "$("$program" validate wro
 stop_one() { kill -TERM "$1" && wait "$1" 2>/dev/null; }
 stop_one "$pid"
 start_server --config wrong.yaml
-timeout 250 "${compare[@]}" ask "$seed" "$domains" rules "$http_port" >/dev/null 2>&1
+timeout 900 "${compare[@]}" ask "$seed" "$domains" rules "$http_port" >/dev/null 2>&1
 is "and the comparison notices" 1 "$?"
 finish

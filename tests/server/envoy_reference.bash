@@ -15,7 +15,7 @@ find_generation() {
     '    rate_limit: {unit: year, requests_per_unit: 5}' >"$work/probe/config/probe.yaml"
   start_reference "$work/probe"
   local answer
-  answer=$(curl -s -m 10 "http://127.0.0.1:$reference_port/json" \
+  answer=$(curl -s -m 60 "http://127.0.0.1:$reference_port/json" \
     -d '{"domain":"probe","descriptors":[{"entries":[{"key":"k","value":"abz"}]}]}')
   stop "$reference_pid"
   case $answer in
@@ -80,9 +80,9 @@ start_server --envoy "$work/files/config"
 for body in '' '{' '[]' '{"domain":""}' '{"domain":"domain-1"}' '{"domain":"domain-1","descriptors":[]}' \
   '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}],"hitsAddend":-1}]}' \
   '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}]}],"colour":"red"}'; do
-  is "refused by Weir: $body" 400 "$(curl -s -m 10 -o /dev/null -w '%{http_code}' "$http/json" -d "$body")"
+  is "refused by Weir: $body" 400 "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/json" -d "$body")"
   [ ${#with_reference[@]} -eq 0 ] || is "refused by the reference: $body" 400 \
-    "$(curl -s -m 10 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$reference_port/json" -d "$body")"
+    "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$reference_port/json" -d "$body")"
 done
 
 # --- the comparison itself --------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ has "redis-cli, if interactive, asks for COMMAND DOCS" cl.throttle \
 
 # 40 permits that do not come back for a while; two clients ask for 30 each, at the same time.
 for client in 1 2; do
-  timeout 60 redis-cli -p "$resp_port" -r 30 cl.throttle shared 39 1 100000 >"$work/client$client" 2>&1 &
+  timeout 600 redis-cli -p "$resp_port" -r 30 cl.throttle shared 39 1 100000 >"$work/client$client" 2>&1 &
   clients[client]=$!
 done
 wait "${clients[@]}"
@@ -53,9 +53,9 @@ is "and 20 were denied" 20 "$(cat "$work"/client? | awk 'NR % 5 == 1 && $1 == 1'
 has "HTTP spends" "HTTP/1.1 200 OK" "$(post '{"key":"both","limit":"10/day burst 10","cost":9}')"
 has "what RESP sees" "0 10 0 -1 " "$(redis cl.throttle both 9 10 86400)"
 
-is "GET / says what this is" yes "$(curl -s -m 20 "$http/" | grep -q 'v1/check' && echo yes)"
+is "GET / says what this is" yes "$(curl -s -m 60 "$http/" | grep -q 'v1/check' && echo yes)"
 is "keep-alive: two answers on one connection" "200 1 200 0" \
-  "$(curl -s -m 20 -o /dev/null -o /dev/null -w '%{http_code} %{num_connects}\n' "$http/livez" "$http/livez" |
+  "$(curl -s -m 60 -o /dev/null -o /dev/null -w '%{http_code} %{num_connects}\n' "$http/livez" "$http/livez" |
     paste -sd' ')"
 requests='GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /x HTTP/1.1\r\nHost: x\r\n\r\n'
 requests+='GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'

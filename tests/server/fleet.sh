@@ -17,7 +17,7 @@ for _ in 1 2 3; do
   https+=("$http") resps+=("$resp_port") grpcs+=("$grpc_port") pids+=("$pid")
 done
 # ask SERVER BODY: the answer's body.
-ask() { curl -s -m 20 "${https[$1]}/v1/check" -d "$2"; }
+ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
 is_strict() { [[ $(ask "$1" '{"user":"warm","path":"/search","cost":0}') == *'"made":"strict"'* ]]; }
 for n in 0 1 2; do until_true 20 is_strict "$n" || is "server $n asks Redis" yes no; done
 sleep 2.2  # until each has heard of the others: they say each second that they live
@@ -34,17 +34,17 @@ for n in 0 1 2 0 1 2; do
   [[ $(ask $n '{"user":"42","path":"/two"}') == '{"allowed":true'* ]] && passed=$((passed + 1))
 done
 is "two limits are one event" 4 "$passed"
-for n in 0 1 2 0; do reply=$(timeout 20 redis-cli -p "${resps[n]}" CL.THROTTLE k 2 3 100000 | paste -sd' '); done
+for n in 0 1 2 0; do reply=$(timeout 600 redis-cli -p "${resps[n]}" CL.THROTTLE k 2 3 100000 | paste -sd' '); done
 has "RESP: the fourth of three" "1 3 0" "$reply"
 has "HTTP with a limit of its own" '"remaining":1' "$(ask 0 '{"key":"own","limit":"3/year","cost":2}')"
 has "seen by the next server" '"allowed":false' "$(ask 1 '{"key":"own","limit":"3/year","cost":2}')"
 
 echo "# every door says how it was made"
-auth() { curl -s -m 20 -D - -o /dev/null "${https[0]}/auth" -H 'X-Forwarded-Uri: /all' | tr -d '\r'; }
+auth() { curl -s -m 60 -D - -o /dev/null "${https[0]}/auth" -H 'X-Forwarded-Uri: /all' | tr -d '\r'; }
 json() {
-  curl -s -m 20 "${https[0]}/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/all"}]}]}'
+  curl -s -m 60 "${https[0]}/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/all"}]}]}'
 }
-resp() { timeout 20 redis-cli -p "${resps[0]}" "$@" | paste -sd' '; }
+resp() { timeout 600 redis-cli -p "${resps[0]}" "$@" | paste -sd' '; }
 has "forward-auth, in its header" "X-Weir-Made: strict" "$(auth)"
 has "Envoy, in what other filters see" '"made":"strict"}' "$(json)"
 has "WEIR.CHECK, at the end" "made strict" "$(resp WEIR.CHECK path /all)"
@@ -53,9 +53,9 @@ is "CL.THROTTLE has five numbers, as ever" 5 "$(resp CL.THROTTLE five 2 3 1000 |
 
 echo "# reservations, permits and keys of each other"
 seven='"user":"7","path":"/search"'
-id=$(curl -s -m 20 "${https[0]}/v1/reserve" -d "{$seven,\"cost\":5}" | sed 's/.*"reservation":"\([^"]*\)".*/\1/')
+id=$(curl -s -m 60 "${https[0]}/v1/reserve" -d "{$seven,\"cost\":5}" | sed 's/.*"reservation":"\([^"]*\)".*/\1/')
 has "settled on another server" '"allowed":true' \
-  "$(curl -s -m 20 "${https[1]}/v1/commit" -d "{$seven,\"cost\":2,\"id\":\"$id\"}")"
+  "$(curl -s -m 60 "${https[1]}/v1/commit" -d "{$seven,\"cost\":2,\"id\":\"$id\"}")"
 has "and seen on the third" '"remaining":3' "$(ask 2 '{"user":"7","path":"/search"}')"
 
 echo "# Redis is gone"

@@ -25,7 +25,7 @@ weir_on() {
   "$program" "$@" --admin "${admins[n]}" 2>&1
 }
 # ask SERVER USER [COST]: the answer's body.
-ask() { curl -s -m 20 "${https[$1]}/v1/check" -d "{\"user\":\"$2\",\"path\":\"/search\",\"cost\":${3:-0}}"; }
+ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "{\"user\":\"$2\",\"path\":\"/search\",\"cost\":${3:-0}}"; }
 says() { [[ $(weir_on "$1" nodes) == *"$2"* ]]; }
 
 echo "# nodes"
@@ -42,7 +42,7 @@ https+=("$http") admins+=("127.0.0.1:$admin_port") pids+=("$pid")
 until_true 20 says 0 "a mixed fleet"
 is "another policy is shown" 0 $?
 has "as JSON" '"mixed":true' "$(weir_on 2 nodes --json)"
-metrics=$(curl -s -m 20 "http://${admins[0]}/metrics")
+metrics=$(curl -s -m 60 "http://${admins[0]}/metrics")
 has "metrics: nodes" "weir_store_nodes 3" "$metrics"
 has "metrics: policies" "weir_store_policies 2" "$metrics"
 has "metrics: Redis is asked" "weir_store_up 1" "$metrics"
@@ -68,7 +68,7 @@ weir_on 2 rules undo "$id" >/dev/null
 until_true 20 holds 0 mallory true
 is "and is undone on another" 0 $?
 weir_on 1 rules kill-switch on >/dev/null
-killed() { [[ $(curl -s -m 20 "http://${admins[$1]}/admin/v1/status") == *"\"kill_switch\":$2"* ]]; }
+killed() { [[ $(curl -s -m 60 "http://${admins[$1]}/admin/v1/status") == *"\"kill_switch\":$2"* ]]; }
 until_true 20 killed 0 true
 is "the kill switch is one" 0 $?
 weir_on 0 rules kill-switch off >/dev/null

@@ -21,10 +21,10 @@ start_fleet() {
   for ((n = 0; n < count; ++n)); do until_true 20 is_strict "$n" || is "server $n asks Redis" yes no; done
   until_true 20 all_know "$count" || is "the servers know each other" yes no
 }
-all_know() { [ "$(timeout 5 redis-cli -p "$redis_port" hlen 'weir:1!{0000}nodes')" == "$1" ] && sleep 1.2; }
+all_know() { [ "$(timeout 60 redis-cli -p "$redis_port" hlen 'weir:1!{0000}nodes')" == "$1" ] && sleep 1.2; }
 
 # ask SERVER BODY: the answer's body.
-ask() { curl -s -m 20 "${https[$1]}/v1/check" -d "$2"; }
+ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
 # made SERVER PATH [COST]: how an answer was made.
 made() { ask "$1" "{\"user\":\"warm\",\"path\":\"$2\",\"cost\":${3:-0}}" | sed -n 's/.*"made":"\([a-z]*\)".*/\1/p'; }
 is_strict() { [ "$(made "$1" /search)" == strict ]; }
@@ -44,7 +44,7 @@ spend() {
 # watch SERVER SECONDS FILE: asks all the time, on one connection, by new keys; then FILE has the number of answers, of
 # those that failed, the 99th hundredth and the longest in milliseconds, and how often the way they were made changed;
 # and for each change when it came, in seconds since 1970, and to what.
-watch() { timeout 100 python3 "$(dirname "$0")/fleet_watch.py" "${https[$1]}" "$2" >"$3" 2>&1; }
+watch() { timeout 600 python3 "$(dirname "$0")/fleet_watch.py" "${https[$1]}" "$2" >"$3" 2>&1; }
 seen() { sed -n "s/^$1=//p" "$2"; }
 # first_change FILE TO: when answers were first made so.
 first_change() { awk -v to="$2" '$1 == "change" && $3 == to {print $2; exit}' "$1"; }

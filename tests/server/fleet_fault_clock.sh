@@ -22,7 +22,7 @@ TEXT
   chmod +x "$work/run_$1"
 }
 set_clock() { echo "$2" >"$work/.clock" && mv "$work/.clock" "$work/$1"; }
-redis_time() { timeout 5 redis-cli -p "$redis_port" TIME | head -1; }
+redis_time() { timeout 60 redis-cli -p "$redis_port" TIME | head -1; }
 
 true_program=$program
 # All are behind the true time, since libfaketime lets absolute timers go off too early where it is ahead: Redis by 31

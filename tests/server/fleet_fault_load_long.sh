@@ -6,7 +6,7 @@ source "$(dirname "$0")/fleet_fault.bash"
 # load SERVER SECONDS: sets p99 (milliseconds) and lost, errors and answers that did not come.
 load() {
   local out
-  out=$(timeout 100 "$program" bench --json --resp ":${resps[$1]}" --pipeline 1 --connections 200 --rate 5000 \
+  out=$(timeout 600 "$program" bench --json --resp ":${resps[$1]}" --pipeline 1 --connections 200 --rate 5000 \
     --seconds "$2" --keys 10000 2>&1)
   number() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" <<<"$out"; }
   p99=$(number p99_ns | awk '{printf "%.2f", $1 / 1e6}')

@@ -14,7 +14,7 @@ with_store() {
 }
 # start_in_vain ARGUMENTS: what a server says that does not start; sets code.
 start_in_vain() {
-  said=$(timeout 20 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off "$@" 2>&1)
+  said=$(timeout 600 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off "$@" 2>&1)
   code=$?
 }
 
@@ -46,7 +46,7 @@ start_on() {
   errs+=("$work/err${#server_pids[@]}")
   start_server --config "$work/weir.yaml" --store "$1" --drain-delay 0
   admins+=("127.0.0.1:$admin_port")
-  curl -s -m 20 "$http/v1/check" -d '{"user":"1","path":"/search"}' >/dev/null
+  curl -s -m 60 "$http/v1/check" -d '{"user":"1","path":"/search"}' >/dev/null
 }
 finds() { [[ $("$program" doctor --admin "${admins[$1]}" 2>&1) == *"$2"* ]]; }
 start_on "rediss://127.0.0.1:$redis_port"

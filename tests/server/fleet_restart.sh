@@ -12,12 +12,12 @@ begin() {
 }
 # ask SERVER KEY [?peek]: the answer's body.
 ask() {
-  curl -s -m 20 "${https[$1]}/v1/check${3:-}" \
+  curl -s -m 60 "${https[$1]}/v1/check${3:-}" \
     -d "{\"key\":\"$2\",\"limit\":\"100/year\",\"algorithm\":\"fixed_window\"}"
 }
 is_strict() { [[ $(ask "$1" warm '?peek') == *'"made":"strict"'* ]]; }
 is_local() { [[ $(ask "$1" warm '?peek') == *'"made":"local"'* ]]; }
-knows_both() { curl -s -m 20 "http://127.0.0.1:${admins[$1]}/metrics" | grep -qx 'weir_store_nodes 2'; }
+knows_both() { curl -s -m 60 "http://127.0.0.1:${admins[$1]}/metrics" | grep -qx 'weir_store_nodes 2'; }
 # passed KEY REQUESTS: how many were let through, by both servers in turn.
 passed() {
   local count=0 n

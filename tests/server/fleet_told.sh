@@ -14,7 +14,7 @@ start_redis
 make_user() {
   local words
   read -ra words <<<"$(grep -m1 '^ACL SETUSER weir on' "$(dirname "$0")/../../docs/fleet.md")"
-  is "the user without '$*'" OK "$(timeout 20 redis-cli -p "$redis_port" "${words[@]}" "$@")"
+  is "the user without '$*'" OK "$(timeout 600 redis-cli -p "$redis_port" "${words[@]}" "$@")"
 }
 make_user
 https=() admins=() errs=()
@@ -39,7 +39,7 @@ tells() {
   [[ $said == *"$text"* ]]
 }
 silent() { ! tells "$@"; }
-ask() { curl -s -m 20 "${https[$1]}/v1/check" -d "$2"; }
+ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
 is_made() { [[ $(ask "$1" '{"ip":"192.0.2.1","path":"/login","cost":0}') == *"\"made\":\"$2\""* ]]; }
 all_made() { is_made 0 "$1" && is_made 1 "$1"; }
 is_denied() { [[ $(ask "$1" "{\"user\":\"$2\",\"path\":\"/free\"}") == *'"allowed":false'* ]]; }

@@ -6,7 +6,7 @@ new ones, so that none is denied from memory. Used by fleet_fault*.sh.
 import http.client, json, sys, time, urllib.parse
 
 url, seconds = urllib.parse.urlparse(sys.argv[1]), float(sys.argv[2])
-door = http.client.HTTPConnection(url.hostname, url.port, timeout=20)
+door = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
 took, errors, changes, last, n = [], 0, 0, None, 0
 end = time.monotonic() + seconds
 while time.monotonic() < end:

@@ -65,7 +65,7 @@ stop() { kill -TERM "$1" && wait "$1" 2>/dev/null; }
 via() {
   local port=$1 path=$2
   shift 2
-  curl -s -i -m 10 "http://127.0.0.1:$port$path" "$@" | tr -d '\r' | sed -E 's/^([A-Za-z][A-Za-z-]*): /\L\1: /'
+  curl -s -i -m 60 "http://127.0.0.1:$port$path" "$@" | tr -d '\r' | sed -E 's/^([A-Za-z][A-Za-z-]*): /\L\1: /'
 }
 
 # statuses COUNT PORT PATH [CURL ARGUMENTS]: of so many requests, one after the other, on one line.
@@ -73,7 +73,7 @@ statuses() {
   local count=$1 port=$2 path=$3
   shift 3
   for _ in $(seq "$count"); do
-    curl -s -o /dev/null -m 10 -w '%{http_code}\n' "http://127.0.0.1:$port$path" "$@"
+    curl -s -o /dev/null -m 60 -w '%{http_code}\n' "http://127.0.0.1:$port$path" "$@"
   done | paste -sd' '
 }
 
@@ -84,7 +84,7 @@ is_stopped() { ! grep -L '^State:.T' /proc/"$1"/task/*/status | grep -q .; }
 while_frozen() {
   kill -STOP "$pid"
   until_true 10 is_stopped "$pid"
-  statuses 1 "$1" "$2" # which has ten seconds; the gateway gives weir up far sooner
+  statuses 1 "$1" "$2" # which has a minute; the gateway gives weir up far sooner
   kill -CONT "$pid"
 }
 

@@ -12,7 +12,7 @@ start_server --config "$work/weir.yaml" --admin-token-file "$work/token" --admin
 url=http://127.0.0.1:$admin_port
 json='Content-Type: application/json'
 auth="Authorization: Bearer $token"
-code() { curl -s -m 20 -o "$work/body" -D "$work/head" -w '%{http_code}' "$@"; }
+code() { curl -s -m 60 -o "$work/body" -D "$work/head" -w '%{http_code}' "$@"; }
 
 # --- the token --------------------------------------------------------------------------------------------------------
 is "without a token" 401 "$(code "$url/admin/v1/status")"
@@ -58,7 +58,7 @@ is "10 MiB in chunks" 413 \
 nested=$(printf '[%.0s' $(seq 5000))
 is "a deep body" 400 "$(code "$url/admin/v1/keys/explain" -H "$auth" -H "$json" -d "{\"x\":$nested}")"
 for i in $(seq 40); do
-  curl -s -m 20 -o /dev/null "$url/admin/v1/status" -H "Authorization: Bearer guess-$i" &
+  curl -s -m 60 -o /dev/null "$url/admin/v1/status" -H "Authorization: Bearer guess-$i" &
   guesses[i]=$!
 done
 is "while somebody guesses, others are answered" 200 "$(code "$url/admin/v1/status" -H "$auth")"
@@ -76,7 +76,7 @@ def call(url, body=None, method=None):
     request = urllib.request.Request(url, data=body, method=method, headers={
         "Content-Type": "application/json", "Authorization": "Bearer " + token})
     try:
-        answer = urllib.request.urlopen(request, timeout=20)
+        answer = urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as error:
         answer = error
     return answer

@@ -75,7 +75,7 @@ class Client(threading.Thread):
 
     def __init__(self, port, order):
         super().__init__()
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.order = order  # the hot key of each request
         self.allowed, self.answers, self.in_flight = [0] * len(QUOTAS), 0, []
 
@@ -110,7 +110,7 @@ class Client(threading.Thread):
 
 def used(port):
     """What each hot key has spent."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as door:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as door:
         all_used = []
         for i in range(len(QUOTAS)):
             door.sendall(question(i, 0))

@@ -157,11 +157,11 @@ start_server() {
 post() {
   local body=$1
   shift
-  curl -s -i -m 20 "$http/v1/check" -d "$body" "$@" | tr -d '\r'
+  curl -s -i -m 60 "$http/v1/check" -d "$body" "$@" | tr -d '\r'
 }
 
 # redis ARGUMENTS: the reply on one line.
-redis() { timeout 20 redis-cli -p "$resp_port" "$@" 2>&1 | paste -sd' ' | sed 's/ *$//'; }
+redis() { timeout 600 redis-cli -p "$resp_port" "$@" 2>&1 | paste -sd' ' | sed 's/ *$//'; }
 
 # raw PORT: sends stdin to the port and prints what comes back until the server closes, for 5 seconds at most.
 raw() {
@@ -177,12 +177,12 @@ rss_kib() { awk '/^VmRSS/{print $2}' "/proc/$1/status"; }
 # counts_refused NAME PROTOCOL REASON LEAST: by the metrics of the admin port.
 counts_refused() {
   local metrics count
-  metrics=$(curl -s -f -m 20 "http://127.0.0.1:$admin_port/metrics") || is "$1: there are metrics" yes no
+  metrics=$(curl -s -f -m 60 "http://127.0.0.1:$admin_port/metrics") || is "$1: there are metrics" yes no
   count=$(sed -n "s/^weir_refused_total{protocol=\"$2\",reason=\"$3\"} //p" <<<"$metrics")
   is "$1: counted as $3 ($count)" yes "$([ "${count:-0}" -ge "$4" ] && echo yes)"
 }
 
 still_answers() {
   is "$1: RESP still answers" PONG "$(redis ping)"
-  is "$1: HTTP still answers" ok "$(curl -s -m 20 "$http/livez")"
+  is "$1: HTTP still answers" ok "$(curl -s -m 60 "$http/livez")"
 }

@@ -8,7 +8,7 @@ start_server --drain-delay 0
 refused() {
   local name=$1 part=$2 code
   shift 2
-  timeout 20 "$program" serve "$@" >"$work/refused" 2>&1
+  timeout 600 "$program" serve "$@" >"$work/refused" 2>&1
   code=$?
   is "$name: exit code" 1 "$code"
   has "$name: says why" "$part" "$(cat "$work/refused")"

@@ -7,7 +7,7 @@ start_server --config "$2/bench/server/weir.yaml" --keys 200000
 # bench ARGUMENTS...: for some seconds; leaves what it says in `out` and its exit code in `code`.
 seconds=0.5
 bench() {
-  out=$(timeout 60 "$program" bench --warmup 0.05 --seconds "$seconds" "$@" 2>&1)
+  out=$(timeout 600 "$program" bench --warmup 0.05 --seconds "$seconds" "$@" 2>&1)
   code=$?
 }
 # field NAME: a number of the JSON in `out`.

@@ -83,18 +83,18 @@ exec {pipe}<>"$work/err6"
 start_server --log-denials 1000000 --threads 2
 denied=50000
 flood() {
-  timeout 60 "$program" bench --resp "127.0.0.1:$resp_port" --each-key --keys $((denied + 1)) --json \
+  timeout 600 "$program" bench --resp "127.0.0.1:$resp_port" --each-key --keys $((denied + 1)) --json \
     --command 'CL.THROTTLE one 0 1 86400 1' 2>&1
 }
 has "checks go on although nobody reads the log" "\"denied\": $denied, \"errors\": 0, \"unanswered\": 0" "$(flood)"
 still_answers "a full pipe"
 : >"$work/read"
-timeout 60 cat <&"$pipe" >"$work/read" &
+timeout 600 cat <&"$pipe" >"$work/read" &
 reader=$!
 # The lines that came, and those of which the log says that they did not.
 sum() { awk '/denied/{n++} /were lost/{sub(/.*dropped=/, ""); n += $0} END{print n + 0}' "$work/read"; }
 all_told() { [ "$(sum)" == "$denied" ]; }
-until_true 20 all_told
+until_true 300 all_told
 is "lines and what is said to be lost are all denials" "$denied" "$(sum)"
 has "lines were lost" "weir: lines of this log were lost dropped=" "$(cat "$work/read")"
 echo "      $(grep -c denied "$work/read") of $denied lines were kept"

@@ -9,7 +9,7 @@ rules:
 YAML
 start_server --config "$work/weir.yaml" --keys 100000 --threads 2
 admin="http://127.0.0.1:$admin_port"
-metrics() { curl -s -m 20 "$admin/metrics" "$@"; }
+metrics() { curl -s -m 60 "$admin/metrics" "$@"; }
 # value SERIES: its number now.
 value() { metrics | awk -v name="$1" 'index($0, name " ") == 1 {print $NF}'; }
 series() { metrics | grep -vc '^#'; }
@@ -20,7 +20,7 @@ prometheus='application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;
 has "OpenMetrics for Prometheus" "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8" \
   "$(metrics -i -H "Accept: $prometheus" | tr -d '\r')"
 is "which has an end" "# EOF" "$(metrics -H "Accept: $prometheus" | tail -n 1)"
-is "metrics are on the admin port only" 404 "$(curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/metrics")"
+is "metrics are on the admin port only" 404 "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/metrics")"
 
 for _ in 1 2 3 4 5; do post '{"ip":"192.0.2.1","path":"/login"}' >/dev/null; done
 post '{"key":"job:7","limit":"10/year"}' >/dev/null

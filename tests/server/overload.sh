@@ -5,17 +5,17 @@ source "$(dirname "$0")/lib.bash"
 # number NAME JSON: of the outcome of a bench.
 number() { sed "s/.*\"$1\": \([0-9.]*\).*/\1/" <<<"$2"; }
 load() { # many checks in each request, from many connections at once
-  timeout 60 "$program" bench --http "127.0.0.1:$http_port" --connections 64 --batch 1000 --keys 1000 --warmup 0 \
+  timeout 600 "$program" bench --http "127.0.0.1:$http_port" --connections 64 --batch 1000 --keys 1000 --warmup 0 \
     --seconds 2 --json "$@"
 }
-check() { curl -s -o "$work/answer" -m 20 -w '%{http_code}' "$http/v1/check" -d '{"key":"u","limit":"1000/s"}'; }
+check() { curl -s -o "$work/answer" -m 60 -w '%{http_code}' "$http/v1/check" -d '{"key":"u","limit":"1000/s"}'; }
 decides() { [ "$(check)" == 200 ] && ! grep -q overload "$work/answer"; }
 
 start_server --threads 1 --shed-after 2
 load >"$work/load" &
 loading=$!
 sleep 1
-is "whether it lives is answered all the time" ok "$(curl -s -m 20 "http://127.0.0.1:$admin_port/livez")"
+is "whether it lives is answered all the time" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
 wait "$loading"
 told=$(cat "$work/load")
 is "it sheds ($(number errors "$told") requests)" yes "$([ "$(number errors "$told")" -gt 0 ] && echo yes)"

@@ -8,14 +8,14 @@ source "$(dirname "$0")/lib.bash"
 seconds=4
 number() { sed "s/.*\"$1\": \([0-9.]*\).*/\1/" <<<"$2"; }
 load() {
-  timeout 120 "$program" bench --http "127.0.0.1:$http_port" --batch 500 --keys 1000 --warmup 1 --seconds "$seconds" \
+  timeout 600 "$program" bench --http "127.0.0.1:$http_port" --batch 500 --keys 1000 --warmup 1 --seconds "$seconds" \
     --body '{"user":"{key}"}' --json "$@"
 }
 # at RATE: p99 in milliseconds, how many were shed and which part was decided in percent; the same for one who asks
 # beside it, of what was decided.
 at() {
   local told asker
-  timeout 60 python3 "$(dirname "$0")/ask_on.py" "$http_port" 5 >"$work/asker" 2>&1 &
+  timeout 600 python3 "$(dirname "$0")/ask_on.py" "$http_port" 5 >"$work/asker" 2>&1 &
   asker=$!
   told=$(load --connections 200 --pipeline 8 --rate "$1")
   wait "$asker"

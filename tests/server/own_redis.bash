@@ -5,7 +5,7 @@ redis_port=''
 redis_before=() # what it is run by
 redis_bind=(127.0.0.1)
 # Another test may have one on the same port: ours lies in our folder.
-redis_answers() { [ "$(timeout 5 redis-cli -p "$redis_port" CONFIG GET dir 2>/dev/null | tail -1)" == "$work" ]; }
+redis_answers() { [ "$(timeout 60 redis-cli -p "$redis_port" CONFIG GET dir 2>/dev/null | tail -1)" == "$work" ]; }
 # start_redis [SETTINGS]
 start_redis() {
   local ports=("$redis_port") port

@@ -2,7 +2,7 @@
 # connection does is tested by src/server/connection_test.cc.
 source "$(dirname "$0")/lib.bash"
 source_dir=$2
-talk() { timeout 200 python3 "$source_dir/tests/server/pipelines.py" "$@" 2>&1; }
+talk() { timeout 600 python3 "$source_dir/tests/server/pipelines.py" "$@" 2>&1; }
 
 for round in 1 2 3; do
   start_server --config "$source_dir/examples/weir.yaml" --threads 1 --drain-delay 0

@@ -20,7 +20,7 @@ start_server --config "$work/weir.yaml"
 
 sql() { sqlite3 -cmd '.timeout 5000' "$db" "$1"; }
 remaining() {
-  curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"remaining":[0-9]*' | tail -1
+  curl -s -m 60 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"remaining":[0-9]*' | tail -1
 }
 shows() { plan show "user:$1" | grep -qF -- "$2"; }
 # comes NAME USER TEXT: within a second, on a machine that is not busy.
@@ -55,7 +55,7 @@ has "an unknown plan is refused" "there is no plan 'platin'" "$(plan set user:42
 has "so are limits that are none" "-5/year" "$(plan override user:42 -5/year)"
 has "and a subject that is none" "Write user:42" "$(plan set 42 pro)"
 has "the default again" "user:42 is on free" "$(plan remove user:42)"
-json=$(curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/plans/set" -H 'Content-Type: application/json' \
+json=$(curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/plans/set" -H 'Content-Type: application/json' \
   -d '{"subject":"tenant:acme","plan":"enterprise"}')
 has "the same by the admin API" '"in_force":{"plan":"enterprise","default":false,"limits":"unlimited"}' "$json"
 

@@ -24,7 +24,7 @@ until_true 60 all_known || is "all are known before anybody asks" 100000 "$(metr
 
 # load FILE: about each of them, at a rate that leaves room.
 load() {
-  timeout 60 "$program" bench --json --resp "127.0.0.1:$resp_port" --connections 8 --pipeline 1 --rate 2000 \
+  timeout 600 "$program" bench --json --resp "127.0.0.1:$resp_port" --connections 8 --pipeline 1 --rate 2000 \
     --keys 100000 --seconds 5 --command 'WEIR.CHECK user {n}' >"$1" 2>"$work/load_err" ||
     is "the load: $(cat "$work/load_err")" 0 1
 }

@@ -20,7 +20,7 @@ config "" >"$work/weir.yaml"
 start_server --config "$work/weir.yaml"
 
 # What holds for a user, without a word to the database.
-limit() { curl -s -m 20 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"limit":[0-9]*' | tail -1; }
+limit() { curl -s -m 60 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"limit":[0-9]*' | tail -1; }
 limit_is() { [ "$(limit "$1")" == "\"limit\":$2" ]; }
 # comes NAME USER LIMIT [SECONDS]: within a second, on a machine that is not busy.
 comes() {

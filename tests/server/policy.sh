@@ -169,7 +169,7 @@ cp "$work/cut.yaml" "$work/weir.yaml"
 reload "is in force"
 has "unless it is forced" "changed: address: 600/minute -> 6/minute" "$(cat "$err")"
 
-out=$(timeout 20 "$program" serve --config "$work/bad.yaml" --http :0 --resp :0 2>&1)
+out=$(timeout 600 "$program" serve --config "$work/bad.yaml" --http :0 --resp :0 2>&1)
 is "a server does not start on a bad config" 1 $?
 has "and says why" "bad.yaml:2:15" "$out"
 start_server

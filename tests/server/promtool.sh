@@ -8,7 +8,7 @@ examples=$(realpath "$2")/examples tests=$(realpath "$2")/tests/server
 start_server --config "$examples/weir.yaml"
 for _ in 1 2; do redis CL.THROTTLE job:8 0 1 3600 >/dev/null; done
 post '{"user":"1","path":"/login"}' >/dev/null
-metrics=$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")
+metrics=$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")
 has "there is something to check" 'weir_decisions_total{rule="inline",outcome="denied"} 1' "$metrics"
 is "promtool finds nothing wrong" "" "$("$promtool" check metrics 2>&1 <<<"$metrics")"
 has "the alerts are sound" "SUCCESS" "$("$promtool" check rules "$examples/prometheus/alerts.yml" 2>&1)"

@@ -14,7 +14,7 @@ YAML
 refuses() {
   local part=$1
   shift
-  has "refused: $*" "$part" "$(timeout 20 "$program" serve --http :0 --grpc off --resp off --admin off "$@" 2>&1)"
+  has "refused: $*" "$part" "$(timeout 600 "$program" serve --http :0 --grpc off --resp off --admin off "$@" 2>&1)"
 }
 refuses "--proxy-protocol needs --proxy-protocol-from" --proxy-protocol http
 refuses "--proxy-protocol-from needs --proxy-protocol" --proxy-protocol-from 10.0.0.0/8
@@ -52,7 +52,7 @@ done
 has "a second header is a bad request" "HTTP/1.1 400" "$(printf "$v1$v1$asks" | raw "$http_port")"
 is "RESP behind it" "+PONG" "$(printf "$v1"'PING\r\n' | raw "$resp_port" | tr -d '\r')"
 is "RESP without" "" "$(printf 'PING\r\n' | raw "$resp_port")"
-is "a door that was not named has none" ok "$(curl -s -m 5 "http://127.0.0.1:$admin_port/livez")"
+is "a door that was not named has none" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
 
 # In pieces, with the request right behind: nothing of it is read too early.
 in_pieces() {
@@ -65,7 +65,7 @@ in_pieces() {
 }
 is "version 1, byte by byte" 95 "$(in_pieces "$v1")"
 is "version 2, byte by byte" 94 "$(in_pieces "$v2")"
-is "curl's own header" ok "$(curl -s -m 5 --haproxy-protocol "$http/livez")"
+is "curl's own header" ok "$(curl -s -m 60 --haproxy-protocol "$http/livez")"
 is "a peer that is no proxy is not let in" "" "$(curl -s -m 5 --interface 127.0.0.2 --haproxy-protocol "$http/livez")"
 
 # --- with TLS --------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ authority ca
 certificate ca server
 start_server --config "$work/weir.yaml" --proxy-protocol http --proxy-protocol-from 127.0.0.0/8 \
   --tls-cert "$work/server.pem" --tls-key "$work/server.key" --tls http
-is "the header comes before TLS" ok "$(curl -s -m 5 --cacert "$work/ca.pem" --haproxy-protocol "$http/livez")"
+is "the header comes before TLS" ok "$(curl -s -m 60 --cacert "$work/ca.pem" --haproxy-protocol "$http/livez")"
 is "never within" "" "$(curl -s -m 5 --cacert "$work/ca.pem" "$http/livez")"
 
 kill -TERM "$pid"

@@ -27,10 +27,10 @@ listen resp
 CFG
 start_gateway "$front" "$haproxy" -db -f "$work/haproxy.cfg"
 through() {
-  curl -s -i -m 10 --interface "$2" "http://127.0.0.1:$1/auth" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
+  curl -s -i -m 60 --interface "$2" "http://127.0.0.1:$1/auth" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
 }
 is "HAProxy's version 2" "99 98" "$(through "$front" 127.0.0.7) $(through "$front" 127.0.0.7)"
 is "and version 1: the same client" 97 "$(through "$front_v1" 127.0.0.7)"
 is "another client is another" 99 "$(through "$front" 127.0.0.8)"
-is "RESP through HAProxy, with a checksum" PONG "$(timeout 10 redis-cli -p "$front_resp" ping)"
+is "RESP through HAProxy, with a checksum" PONG "$(timeout 60 redis-cli -p "$front_resp" ping)"
 finish

@@ -45,13 +45,13 @@ resp_port=$open_port
 # redis-benchmark: any error reply ends it.
 if command -v redis-benchmark >/dev/null; then
   for options in "" "-3"; do
-    answer=$(timeout 60 redis-benchmark -p "$open_port" $options -n 20000 -c 10 -P 20 -r 5000 --csv \
+    answer=$(timeout 600 redis-benchmark -p "$open_port" $options -n 20000 -c 10 -P 20 -r 5000 --csv \
       throttle bench:__rand_int__ 15 3000000 60 1 2>&1)
     has "redis-benchmark $options: every command answered" '"throttle bench' "$answer"
     is "redis-benchmark $options: without an error" "" "$(grep -i error <<<"$answer")"
   done
   has "redis-benchmark -a" '"PING_INLINE"' \
-    "$(timeout 60 redis-benchmark -p "$locked_port" -a 'open sesame' -n 1000 -t ping --csv 2>&1)"
+    "$(timeout 600 redis-benchmark -p "$locked_port" -a 'open sesame' -n 1000 -t ping --csv 2>&1)"
 else
   skip redis-benchmark "is not here"
 fi

@@ -34,4 +34,4 @@ start_reference() {
   fi
 }
 
-is_healthy() { [ "$(curl -s -m 5 "http://127.0.0.1:$1/healthcheck")" == OK ]; }
+is_healthy() { [ "$(curl -s -m 60 "http://127.0.0.1:$1/healthcheck")" == OK ]; }

@@ -11,7 +11,7 @@ ln -s ..data/weir.yaml "$work/mount/weir.yaml"
 ln -s "$work/mount/weir.yaml" "$work/etc/weir.yaml"
 start_server --config "$work/etc/weir.yaml"
 
-get() { curl -s -m 20 "http://127.0.0.1:$admin_port$1"; }
+get() { curl -s -m 60 "http://127.0.0.1:$admin_port$1"; }
 limit() { get /admin/v1/rules | grep -o '"limits":\["[0-9]*' | grep -o '[0-9]*$'; }
 status() { get /admin/v1/status | grep -o "\"$1\":[^,}]*" | head -1; }
 limit_is() { [ "$(limit)" == "$1" ]; }
@@ -21,7 +21,7 @@ comes() { until_true 20 limit_is "$2"; is "$1" "$2" "$(limit)"; }
 : >"$work/failed"
 (
   while [ ! -e "$work/stop" ]; do
-    code=$(curl -s -m 20 -o /dev/null -w '%{http_code}' "$http/v1/check" -d '{"user":"1"}')
+    code=$(curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/v1/check" -d '{"user":"1"}')
     [ "$code" == 200 ] || echo "$code" >>"$work/failed"
     echo x >>"$work/asked"
     sleep 0.05
@@ -132,6 +132,6 @@ is "--no-watch: nothing by itself" 300 "$(limit)"
 kill -HUP "$pid"
 comes "SIGHUP" 301
 config 302 >"$work/plain.yaml"
-curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/reload" -H 'Content-Type: application/json' -d '{}' >/dev/null
+curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/reload" -H 'Content-Type: application/json' -d '{}' >/dev/null
 is "the admin port" 302 "$(limit)"
 finish

@@ -19,13 +19,13 @@ TOML
 start_server --config "$work/weir.yaml"
 seed=${WEIR_SEED:-7}
 echo "seed $seed"
-(cd "$work" && PYTHONPATH=$schemathesis_path timeout 200 "$python" -m schemathesis.cli run "$http/openapi.json" \
-  --seed "$seed" --max-examples 12 --phases examples,coverage,fuzzing --no-color --request-timeout 10 \
+(cd "$work" && PYTHONPATH=$schemathesis_path timeout 600 "$python" -m schemathesis.cli run "$http/openapi.json" \
+  --seed "$seed" --max-examples 12 --phases examples,coverage,fuzzing --no-color --request-timeout 60 \
   --generation-database none) >"$work/said" 2>&1
 is "schemathesis finds nothing" 0 $?
 [ "$failures" == 0 ] || cat "$work/said"
 grep -A1 '^Test cases:' "$work/said"
 tested=$(awk '/^  Selected:/{print $2} /^  Tested:/{print $2 "/" $2}' "$work/said" | uniq)
 is "every operation was tested" yes "$([[ "$tested" =~ ^[1-9][0-9]+/[0-9]+$ ]] && echo yes || echo "no: $tested")"
-is "the server still answers" ok "$(curl -s -m 20 "$http/livez")"
+is "the server still answers" ok "$(curl -s -m 60 "$http/livez")"
 finish

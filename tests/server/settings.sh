@@ -18,7 +18,7 @@ force = false
 CONF
 start_server --settings "$work/weir.conf"
 is "the rules of the file hold" "200 200 200 429" "$(for i in 1 2 3 4; do
-  curl -s -o /dev/null -m 20 -w '%{http_code}\n' "$http/v1/check" -d '{"user":"a"}'
+  curl -s -o /dev/null -m 60 -w '%{http_code}\n' "$http/v1/check" -d '{"user":"a"}'
 done | paste -sd' ')"
 is "the command line goes before it" no "$([ "$http_port" == 1 ] && echo yes || echo no)"
 
@@ -26,7 +26,7 @@ is "the command line goes before it" no "$([ "$http_port" == 1 ] && echo yes || 
 refuses() {
   local out code name=${2//$'\n'/, }
   printf '%s\n' "$2" >"$work/bad.conf"
-  out=$(timeout 20 "$program" serve --http :0 --grpc off --resp off --admin off --settings "$work/bad.conf" 2>&1)
+  out=$(timeout 600 "$program" serve --http :0 --grpc off --resp off --admin off --settings "$work/bad.conf" 2>&1)
   code=$?
   is "$name: exit code" "${3:-2}" "$code"
   has "$name: the message" "$1" "$out"
@@ -50,16 +50,16 @@ force = 2'
 refuses "bad.conf:2: --password-file: /nowhere/secret: cannot be opened" '
 password-file = /nowhere/secret' 1
 has "no such file" "--settings: /nowhere/weir.conf: cannot be opened" \
-  "$(timeout 20 "$program" serve --settings /nowhere/weir.conf 2>&1)"
+  "$(timeout 600 "$program" serve --settings /nowhere/weir.conf 2>&1)"
 head -c 2000000 /dev/zero >"$work/bad.conf"
-has "too long" "longer than 1048576 bytes" "$(timeout 20 "$program" serve --settings "$work/bad.conf" 2>&1)"
+has "too long" "longer than 1048576 bytes" "$(timeout 600 "$program" serve --settings "$work/bad.conf" 2>&1)"
 
 # Every option can stand in the file, whoever added it: none is refused as unknown.
 lacking=''
 for option in $("$program" serve --help | grep -oE '^ +--[a-z0-9-]+' | grep -oE '[a-z0-9][a-z0-9-]*'); do
   [[ $option != help && $option != settings ]] || continue
   printf '%s = \x01\n' "$option" >"$work/bad.conf"
-  out=$(timeout 20 "$program" serve --http nowhere --settings "$work/bad.conf" 2>&1)
+  out=$(timeout 600 "$program" serve --http nowhere --settings "$work/bad.conf" 2>&1)
   [[ $out != *"there is no setting"* ]] || lacking+=" $option"
 done
 is "every option of serve is a setting" "" "$lacking"

@@ -22,7 +22,7 @@ start_server --config "$work/rules.yaml" --state "$work/state" --memory 64000000
 load() {
   local name=$1 out
   shift
-  out=$(timeout 60 "$program" bench --json --connections 8 --warmup 0 --seconds 1.5 --rate 1000 "$@" 2>&1)
+  out=$(timeout 600 "$program" bench --json --connections 8 --warmup 0 --seconds 1.5 --rate 1000 "$@" 2>&1)
   awk -v name="$name" '{
     ok = match($0, /"errors": [0-9]+/); errors = ok ? substr($0, RSTART + 10, RLENGTH - 10) + 0 : -1
     match($0, /"unanswered": [0-9]+/); errors += substr($0, RSTART + 14, RLENGTH - 14)
@@ -41,7 +41,7 @@ while ((SECONDS < end)); do
   grpc_load=$!
   rules $((50000 + round % 2))
   kill -HUP "$pid"
-  timeout 60 python3 "$here/crossed.py" "$round" 60 "$2/fuzz/corpus" "$http_port" "$resp_port" "$grpc_port" \
+  timeout 600 python3 "$here/crossed.py" "$round" 60 "$2/fuzz/corpus" "$http_port" "$resp_port" "$grpc_port" \
     >>"$work/crossed" 2>&1 || echo "round $round: exit code $?" >>"$work/crossed"
   wait "$http_load" "$resp_load" "$grpc_load"
   # Between the rounds, when the connections of this one are gone.

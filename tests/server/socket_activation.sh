@@ -24,10 +24,10 @@ for threads in 1 3; do
   http=http://127.0.0.1:$(port_of http)
   has "  it says where it is" "http  $http" "$(cat "$work/out")"
   answered=0
-  for _ in $(seq 40); do [ "$(curl -s -m 5 "$http/livez")" == ok ] && answered=$((answered + 1)); done
+  for _ in $(seq 40); do [ "$(curl -s -m 60 "$http/livez")" == ok ] && answered=$((answered + 1)); done
   is "  every socket of a door is served" 40 "$answered"
-  is "  one in the file system, although the flag says off" PONG "$(timeout 20 redis-cli -s "$work/resp$threads" ping)"
-  is "  the admin door" ok "$(curl -s -m 5 "http://127.0.0.1:$(port_of admin)/livez")"
+  is "  one in the file system, although the flag says off" PONG "$(timeout 600 redis-cli -s "$work/resp$threads" ping)"
+  is "  the admin door" ok "$(curl -s -m 60 "http://127.0.0.1:$(port_of admin)/livez")"
   kill -INT "$pid"
   wait "$pid"
   is "  it ends" 0 $?
@@ -41,7 +41,7 @@ activate http=tcp resp="unix:$work/resp_tls" -- --http "unix:$work/unused" --grp
   --tls-cert "$work/server.pem" --tls-key "$work/server.key"
 until_true 20 is_announced "$work/out"
 is "a TCP socket speaks TLS though the flag names a file" ok "$(secure_curl "https://127.0.0.1:$(port_of http)/livez")"
-is "a file speaks none though the flag names a port" PONG "$(timeout 20 redis-cli -s "$work/resp_tls" ping)"
+is "a file speaks none though the flag names a port" PONG "$(timeout 600 redis-cli -s "$work/resp_tls" ping)"
 kill -INT "$pid"
 wait "$pid"
 
@@ -69,6 +69,6 @@ if command -v systemd-socket-activate >/dev/null; then
   server_pids+=("$pid")
   until_true 20 test -S "$work/http"
   is "systemd-socket-activate: the first client is served" ok \
-    "$(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+    "$(curl -s -m 60 --unix-socket "$work/http" http://weir/livez)"
 fi
 finish

@@ -6,7 +6,7 @@ state=$work/state.weir
 # spend KEY TIMES: how many of so many checks against 10 a day are allowed, over RESP.
 spend() {
   for ((i = 0; i < $2; ++i)); do echo "CL.THROTTLE $1 9 10 86400"; done |
-    timeout 60 redis-cli -p "$resp_port" | sed -n '1~5p' | grep -c '^0$'
+    timeout 600 redis-cli -p "$resp_port" | sed -n '1~5p' | grep -c '^0$'
 }
 throttle() { redis cl.throttle "$1" 9 10 86400 | cut -d' ' -f1; }
 
@@ -77,12 +77,12 @@ is "resize --memory" 0 $?
 bytes=$(stat -c %s "$work/fitted")
 is "the same holds of the new size" 1 "$((bytes <= 24000000 && bytes > 23980000))"
 has "--memory: too little" "are too few: it takes at least" \
-  "$(timeout 20 "$program" serve --http :0 --resp :0 --memory 1000 2>&1)"
+  "$(timeout 600 "$program" serve --http :0 --resp :0 --memory 1000 2>&1)"
 
 # A file that cannot be used: one line that says what to do, exit code 1, and the file is as it was.
 printf 'not a table' >"$work/foreign"
 for file in "$work/foreign" "$work" "$work/no/folder"; do
-  timeout 20 "$program" serve --http :0 --resp :0 --state "$file" >"$work/refused" 2>&1
+  timeout 600 "$program" serve --http :0 --resp :0 --state "$file" >"$work/refused" 2>&1
   is "--state ${file#"$work"}: exit code" 1 $?
   is "--state ${file#"$work"}: one line" 1 "$(wc -l <"$work/refused")"
   has "--state ${file#"$work"}: names the file" "$file" "$(cat "$work/refused")"

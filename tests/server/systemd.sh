@@ -45,7 +45,7 @@ start_server
 is "an abstract socket is told, too" yes "$(heard READY=1 && echo yes)"
 kill -HUP "$pid"
 is "without rules and TLS, a SIGHUP is answered" yes "$(heard RELOADING=1 && until_true 20 is_ready_again && echo yes)"
-is "and the server goes on" ok "$(curl -s -m 20 "$http/livez")"
+is "and the server goes on" ok "$(curl -s -m 60 "$http/livez")"
 kill -TERM "$pid"
 wait "$pid"
 is "another's watchdog is left alone" 0 "$(grep -c WATCHDOG "$work/told")"
@@ -53,5 +53,5 @@ is "another's watchdog is left alone" 0 "$(grep -c WATCHDOG "$work/told")"
 # One that nobody listens to any more is no reason not to serve.
 export NOTIFY_SOCKET=$work/nobody
 start_server
-is "without a listener it serves" ok "$(curl -s -m 20 "$http/livez")"
+is "without a listener it serves" ok "$(curl -s -m 60 "$http/livez")"
 finish

@@ -6,7 +6,7 @@ start_server --threads 4 --drain-delay 0
 # Sixteen clients at once.
 asked=$(seq 16 | xargs -P 16 -I{} bash -c "
   for i in \$(seq 50); do echo 'WEIR.LIMIT shared 500/year ALGORITHM fixed_window'; done |
-    timeout 60 redis-cli -p $resp_port | grep -A1 '^allowed' | grep -c '^1'" | awk '{sum += $1} END {print sum}')
+    timeout 600 redis-cli -p $resp_port | grep -A1 '^allowed' | grep -c '^1'" | awk '{sum += $1} END {print sum}')
 is "500 of 800 pass" 500 "$asked"
 body='{"key":"shared","limit":"500/year","algorithm":"fixed_window"}'
 has "HTTP knows of them" '"remaining":0' "$(post "$body")"

@@ -18,11 +18,11 @@ certificate() {
 
 # serial_at PORT: of the certificate that is shown there.
 serial_at() {
-  timeout 10 openssl s_client -connect "127.0.0.1:$1" </dev/null 2>/dev/null | openssl x509 -noout -serial 2>/dev/null
+  timeout 60 openssl s_client -connect "127.0.0.1:$1" </dev/null 2>/dev/null | openssl x509 -noout -serial 2>/dev/null
 }
 serial_of() { openssl x509 -noout -serial -in "$1"; }
 
-secure_curl() { curl -s -m 20 --cacert "$work/ca.pem" "$@"; }
+secure_curl() { curl -s -m 60 --cacert "$work/ca.pem" "$@"; }
 secure_redis() {
-  timeout 20 redis-cli --tls --cacert "$work/ca.pem" -p "$resp_port" "$@" 2>&1 | paste -sd' ' | sed 's/ *$//'
+  timeout 600 redis-cli --tls --cacert "$work/ca.pem" -p "$resp_port" "$@" 2>&1 | paste -sd' ' | sed 's/ *$//'
 }

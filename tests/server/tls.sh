@@ -15,7 +15,7 @@ tls=(--tls-cert "$work/server.pem" --tls-key "$work/server.key")
 refuses() {
   local name=$1 part=$2 said
   shift 2
-  said=$(timeout 20 "$program" serve --grpc off --resp off --admin off "$@" 2>&1 >/dev/null)
+  said=$(timeout 600 "$program" serve --grpc off --resp off --admin off "$@" 2>&1 >/dev/null)
   is "$name: exit code" 1 $?
   has "$name" "$part" "$said"
   is "$name: one line" 1 "$(wc -l <<<"$said")"
@@ -77,7 +77,7 @@ import grpc
 port, ca = sys.argv[1], open(sys.argv[2], "rb").read()
 channel = grpc.secure_channel("127.0.0.1:" + port, grpc.ssl_channel_credentials(ca))
 check = channel.unary_unary("/grpc.health.v1.Health/Check")
-print("SERVING" if check(b"", timeout=10) == b"\x08\x01" else "not")
+print("SERVING" if check(b"", timeout=60) == b"\x08\x01" else "not")
 PY
 )"
 
@@ -111,7 +111,7 @@ has "no file of authorities" "--tls-ca: $work/none.pem" \
 hello() {
   local port=$1
   shift
-  timeout 10 openssl s_client -connect "127.0.0.1:$port" -CAfile "$work/ca.pem" -verify_return_error "$@" \
+  timeout 60 openssl s_client -connect "127.0.0.1:$port" -CAfile "$work/ca.pem" -verify_return_error "$@" \
     </dev/null 2>&1
 }
 has "TLS 1.3" "TLSv1.3" "$(hello "$http_port" | grep -i '^New')"
@@ -124,7 +124,7 @@ has "gRPC needs h2" "no application protocol" "$(hello "$grpc_port" -alpn http/1
 is "gRPC needs it named" "" "$(hello "$grpc_port" -tls1_2 -quiet | grep -a SETTINGS)"
 has "a browser's handshake is not a Redis client's" "no application protocol" "$(hello "$resp_port" -alpn http/1.1)"
 has "h2 is not spoken on the HTTP port" "no application protocol" "$(hello "$http_port" -alpn h2)"
-has "plain HTTP is told" "This port speaks TLS; write https://." "$(curl -s -i -m 5 "http://127.0.0.1:$http_port/")"
+has "plain HTTP is told" "This port speaks TLS; write https://." "$(curl -s -i -m 60 "http://127.0.0.1:$http_port/")"
 has "a plain Redis client is told" "-ERR this port speaks TLS" "$(printf 'PING\r\n' | raw "$resp_port")"
 is "plain HTTP/2 is closed" "" "$(printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' | raw "$grpc_port")"
 is "garbage in a handshake is closed" "" "$(printf '\x16\x03\x01\x00\x05hello' | raw "$http_port" | tr -dc a-z)"
@@ -199,7 +199,7 @@ has "weir check without" "cannot ask the server" "$("$program" "${mine[@]}" 2>&1
 has "TLS where there is none" "it does not speak TLS; write http:// before its address" \
   "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
 has "a Redis client without" "rror" "$(secure_redis ping)"
-is "a door that was left out is plain" ok "$(curl -s -m 5 "http://127.0.0.1:$admin_port/livez")"
+is "a door that was left out is plain" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
 has "the announcement tells that clients need one" "curl -ik --cert CLIENT.pem --key CLIENT.key https" \
   "$(cat "$work/out1")"
 certificate ca swapped

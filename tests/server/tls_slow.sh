@@ -6,7 +6,7 @@ authority ca
 certificate ca server
 start_server --tls-cert "$work/server.pem" --tls-key "$work/server.key" --tls http,grpc,admin --threads 1 \
   --proxy-protocol resp --proxy-protocol-from 127.0.0.0/8
-timeout 60 python3 - "$http_port" "$grpc_port" "$resp_port" >"$work/slow" 2>&1 <<'PY' &
+timeout 600 python3 - "$http_port" "$grpc_port" "$resp_port" >"$work/slow" 2>&1 <<'PY' &
 import select
 import socket
 import sys

@@ -48,9 +48,9 @@ is "and the screen is as it was" "" "$(screen | grep login)"
 
 # A server without rules has work, too: limits that clients bring along.
 start_server
-timeout 60 "$program" bench --resp "127.0.0.1:$resp_port" --seconds 4 --rate 1000 --connections 2 >"$work/bench" 2>&1 &
+timeout 600 "$program" bench --resp "127.0.0.1:$resp_port" --seconds 4 --rate 1000 --connections 2 >"$work/bench" 2>&1 &
 bench=$!
-is_busy() { curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/status" | grep -q '"inline_allowed":[1-9]'; }
+is_busy() { curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/status" | grep -q '"inline_allowed":[1-9]'; }
 until_true 20 is_busy || is "the server is busy" yes no
 once=$("$program" top --once --every 1 --admin "127.0.0.1:$admin_port")
 wait "$bench"

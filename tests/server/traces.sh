@@ -50,7 +50,7 @@ done
 has "a denial" '"weir.outcome": "denied"' "$(grep 902b8 "$work/good" | grep '"http.response.status_code": 429')"
 has "a limit that the client brought along" '"weir.outcome": "allowed"' "$(grep 902bb "$work/good")"
 has "a gateway's question" '"name": "GET /auth"' "$(grep 902bc "$work/good")"
-has "the metrics count them" "weir_traces_sent_total 4" "$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")"
+has "the metrics count them" "weir_traces_sent_total 4" "$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")"
 kill -TERM "$pid"
 until_true 10 is_gone "$pid" || is "the server ends" yes no
 
@@ -76,7 +76,7 @@ message = field(1, b"d") + field(2, field(1, entry))
 channel = grpc.insecure_channel("127.0.0.1:" + sys.argv[1])
 call = channel.unary_unary("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit")
 for span in ("00f067aa0ba902b7", "00f067aa0ba902b8"):
-    answer, state = call.with_call(message, timeout=10, metadata=(
+    answer, state = call.with_call(message, timeout=60, metadata=(
         ("traceparent", "00-" + sys.argv[2] + "-" + span + "-01"), ("x-request-id", "grpc-" + span[-1])))
 print(dict(state.initial_metadata()).get("x-request-id"))
 PY
@@ -103,7 +103,7 @@ for how in 500 503 hang refused; do
   fi
   start_server --config "$work/weir.yaml" --traces "$collector" --traces-sample 1
   err="$work/err$((${#server_pids[@]} - 1))"
-  out=$(timeout 60 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --json --connections 4)
+  out=$(timeout 600 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --json --connections 4)
   has "$how: checks go on" '"errors": 0, "unanswered": 0' "$out"
   if [ "$how" != hang ]; then
     until_true 10 grep -q "traces cannot be sent" "$err" || is "$how: it is told" yes no
@@ -117,13 +117,13 @@ done
 
 # Who tells the server twice to stop does not wait for a collector that does not answer. Alone it would wait for 2.5 s;
 # a busy machine may let so much pass between the two, so there are three tries.
-is_told_TERM() { [ "$(curl -s -m 5 -o /dev/null -w '%{http_code}' "$http/readyz")" == 503 ]; }
+is_told_TERM() { [ "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/readyz")" == 503 ]; }
 is_told_INT() { ! (exec 3<>"/dev/tcp/127.0.0.1/$http_port") 2>/dev/null; }
 # ends_at_once SIGNAL: whether it does so.
 ends_at_once() {
   collect "twice$1" hang
   start_server --config "$work/weir.yaml" --traces "$collector" --traces-sample 1
-  timeout 60 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --connections 4 >/dev/null
+  timeout 600 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --connections 4 >/dev/null
   kill "-$1" "$pid"
   # After SIGINT nothing but spans is waited for; after SIGTERM, the server goes on for a while.
   until_true 10 "is_told_$1" || return 1

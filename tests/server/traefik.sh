@@ -23,7 +23,7 @@ is "the config names weir, and trusts nobody" "http://127.0.0.1:$http_port/auth 
 
 # ask METHOD URI CLIENT: as Traefik does, always by GET and without a query of its own.
 ask() {
-  curl -s -i -m 10 "$address" -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' -H 'Accept:' \
+  curl -s -i -m 60 "$address" -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' -H 'Accept:' \
     -H "X-Forwarded-For: $3" -H 'X-Forwarded-Host: shop.example:8000' -H "X-Forwarded-Method: $1" \
     -H 'X-Forwarded-Port: 8000' -H 'X-Forwarded-Proto: http' -H 'X-Forwarded-Server: edge' \
     -H "X-Forwarded-Uri: $2" -H "X-Real-Ip: $3" | tr -d '\r' | sed -E 's/^([A-Za-z][A-Za-z-]*): /\L\1: /'

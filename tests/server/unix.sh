@@ -15,13 +15,13 @@ curl_line=$(grep -o 'curl .*' "$work/out")
 has "the curl line works" "HTTP/1.1 200 OK" "$(eval "timeout 20 $curl_line -s")"
 redis_line=$(grep -o 'redis-cli .*' "$work/out")
 is "the redis-cli line works" "0 16 15 -1 2" "$(eval "timeout 20 $redis_line" | paste -sd' ')"
-is "the admin port answers" ok "$(curl -s -m 20 --unix-socket "$work/admin" http://weir/livez)"
+is "the admin port answers" ok "$(curl -s -m 60 --unix-socket "$work/admin" http://weir/livez)"
 
 # Several loops accept from one socket; all of them answer.
-pongs=$(seq 40 | xargs -P 8 -I{} timeout 20 redis-cli -s "$work/resp" ping | grep -c PONG)
+pongs=$(seq 40 | xargs -P 8 -I{} timeout 600 redis-cli -s "$work/resp" ping | grep -c PONG)
 is "many connections are served" 40 "$pongs"
 
-out=$(timeout 20 "$program" serve --http off --grpc off --resp "unix:$work/resp" --admin off 2>&1)
+out=$(timeout 600 "$program" serve --http off --grpc off --resp "unix:$work/resp" --admin off 2>&1)
 is "a second server is refused: exit code" 1 $?
 has "a second server is refused" "another server is listening there" "$out"
 
@@ -29,7 +29,7 @@ kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 is "a killed server leaves its files" yes "$([ -S "$work/resp" ] && echo yes)"
 start_on_paths
-is "the next one replaces them" PONG "$(timeout 20 redis-cli -s "$work/resp" ping)"
+is "the next one replaces them" PONG "$(timeout 600 redis-cli -s "$work/resp" ping)"
 kill -TERM "$pid"
 wait "$pid"
 is "a stopped one takes them away" "" "$(find "$work" -type s)"
@@ -51,5 +51,5 @@ start_on_paths
 is "the old one is still there" yes "$(kill -0 "$old" && echo yes)"
 kill "$half"
 wait "$old"
-is "the successor keeps its sockets" PONG "$(timeout 20 redis-cli -s "$work/resp" ping)"
+is "the successor keeps its sockets" PONG "$(timeout 600 redis-cli -s "$work/resp" ping)"
 finish

@@ -8,7 +8,7 @@ kill -TERM "$pid"
 
 # serves WHAT: that the old one does.
 serves() {
-  is "$1: it goes on" "$old yes" "$pid $(kill -0 "$old" && curl -s -f -m 20 "$http/readyz" >/dev/null && echo yes)"
+  is "$1: it goes on" "$old yes" "$pid $(kill -0 "$old" && curl -s -f -m 60 "$http/readyz" >/dev/null && echo yes)"
 }
 # says N PART: the log of the server that was started as number N.
 says() { until_true 20 grep -q "$2" "$work/err$1"; }
@@ -72,8 +72,8 @@ is "the newer program was started" yes "$(until_true 20 test -s "$work/started" 
 wait "$old"
 is "the old one ends well" 0 $?
 is "its client's connection was ended, not reset" "0" "$(timeout 5 cat <&"$idle" 2>&1; echo $?)"
-is "the new one serves" "ok PONG" "$(curl -s -m 20 "$http/livez") $(redis ping)"
-out=$(timeout 20 "$real" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off 2>&1)
+is "the new one serves" "ok PONG" "$(curl -s -m 60 "$http/livez") $(redis ping)"
+out=$(timeout 600 "$real" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off 2>&1)
 is "another on its port is refused as ever" 1 $?
 has "  and told so" "the port is in use" "$out"
 kill -TERM "$pid"
@@ -88,9 +88,9 @@ server_pids+=("$pid")
 until_true 20 is_announced "$work/out0"
 upgrade
 wait "$old"
-is "a unix socket is handed over" "0 ok" "$? $(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+is "a unix socket is handed over" "0 ok" "$? $(curl -s -m 60 --unix-socket "$work/http" http://weir/livez)"
 upgrade
-is "and once more" ok "$(curl -s -m 20 --unix-socket "$work/http" http://weir/livez)"
+is "and once more" ok "$(curl -s -m 60 --unix-socket "$work/http" http://weir/livez)"
 kill -INT "$pid"
 is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
 is "and takes the socket's file along" no "$([ -e "$work/http" ] && echo yes || echo no)"

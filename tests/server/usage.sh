@@ -10,8 +10,8 @@ rules:
   - {name: all, per: global, limit: 100000/year}
 YAML
 run_server() { start_server --config "$work/weir.yaml" --state "$work/state" --drain-delay 0 "$@"; }
-usage() { timeout 20 "$program" usage --admin "127.0.0.1:$admin_port" "$@" 2>&1; }
-api() { curl -s -m 20 "http://127.0.0.1:$admin_port/admin/v1/usage${1:-}"; }
+usage() { timeout 600 "$program" usage --admin "127.0.0.1:$admin_port" "$@" 2>&1; }
+api() { curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/usage${1:-}"; }
 check() { post "$1" >/dev/null; }
 # spent SUBJECT RULE: over all days, so that a midnight changes nothing.
 spent() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR > 1 {sum += $5} END {print sum + 0}'; }
@@ -35,10 +35,10 @@ has "a table has heads" "day" "$table"
 has "  and the rule" "search" "$table"
 is "limits of clients are nobody's" 0 "$(usage --top 100 --csv | grep -c inline)"
 
-id=$(curl -s -m 20 "$http/v1/reserve" -d '{"api_key":"secret","path":"/chat","cost":1000}' |
+id=$(curl -s -m 60 "$http/v1/reserve" -d '{"api_key":"secret","path":"/chat","cost":1000}' |
   sed -n 's/.*"reservation":"\([^"]*\)".*/\1/p')
 is "a reservation is spent" 1000 "$(spent api_key:secret tokens)"
-curl -s -m 20 "$http/v1/commit" -d "{\"id\":\"$id\",\"api_key\":\"secret\",\"path\":\"/chat\",\"cost\":300}" >/dev/null
+curl -s -m 60 "$http/v1/commit" -d "{\"id\":\"$id\",\"api_key\":\"secret\",\"path\":\"/chat\",\"cost\":300}" >/dev/null
 is "until it is settled" 300 "$(spent api_key:secret tokens)"
 check '{"api_key":"secret","path":"/chat","cost":-100}'
 is "what is given back is taken off" 200 "$(spent api_key:secret tokens)"
@@ -58,7 +58,7 @@ has "unknown parameters are told" "known are subject=user:42" "$(api '?subjct=us
 has "no number" "top is 'x'; give a whole number" "$(api '?top=x')"
 is "another day knows nothing" "user:42 spent nothing that is known from 2020-01-01 to 2020-01-31" \
   "$(usage user:42 --from 2020-01-01 --to 2020-01-31)"
-metrics=$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")
+metrics=$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")
 has "metrics tell how many" "weir_usage_accounts 4" "$metrics"
 
 # A restart.
@@ -122,7 +122,7 @@ read -r n error _ <<<"$(csv user:big search)"
 is "a number is a bound: $n, less $error at most" yes "$([ "$n" -ge 3 ] && [ $((n - error)) -le 3 ] && echo yes)"
 has "who is not known spent so much at most" "at most; there was no room to know it better" "$(usage user:1)"
 has "metrics tell that some were left out" "weir_usage_accounts 10" \
-  "$(curl -s -m 20 "http://127.0.0.1:$admin_port/metrics")"
+  "$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")"
 kill -TERM "$pid"
 wait "$pid"
 

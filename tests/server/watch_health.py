@@ -31,7 +31,7 @@ else:
     while time.monotonic() < end:
         calls += 1
         try:
-            if text(check(b"", timeout=10)) != "SERVING":
+            if text(check(b"", timeout=60)) != "SERVING":
                 failures.append("NOT_SERVING")
         except grpc.RpcError as error:
             failures.append(error.code().name)
