@@ -220,7 +220,7 @@ TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
   Driver driver(url());
   driver.client->connect();
   ASSERT_TRUE(driver.wait([&] { return driver.client->masters().size() == 3; }));
-  EXPECT_LT(fail_over(driver, 2), 20'000_ms);
+  EXPECT_LT(fail_over(driver, 2), 120'000_ms);
   EXPECT_EQ(driver.ask({"SET", "b", "1"}, at("b")).text, "OK");
   ASSERT_TRUE(driver.wait([&] {
     std::set<std::string> addresses;
@@ -311,7 +311,7 @@ TEST_F(RedisClusterClientLong, ServesEverythingWhileAThousandSlotsMove) {
 TEST_F(RedisClusterClientLong, OutlivesTheLossOfAllMastersButOneAfterTheOther) {
   Driver driver(url());
   for (const std::size_t master : {0U, 1U, 2U}) {
-    EXPECT_LT(fail_over(driver, master), 20'000_ms);
+    EXPECT_LT(fail_over(driver, master), 120'000_ms);
     ASSERT_TRUE(cluster->master(master).restart());
     driver.run_for(3'000_ms);  // it becomes a replica, and is needed for the next vote
   }
