@@ -59,6 +59,7 @@ class BasicCell {
   struct Refund {
     Stepped<Proposal> outcome;
     bool changed = false;
+    std::int64_t permits = 0;  // that came back, rounded down
   };
   Refund refund(std::int64_t now, const Charged& charged, std::int64_t cost) const {
     Refund refund = std::visit([&](const auto& state) { return take_back(state, now, charged, cost); }, state_);
@@ -168,19 +169,22 @@ class BasicCell {
 
   Refund take_back(const FixedWindow& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     const FixedWindow next = fixed_window_refund(s, limit_, now, charged, cost);
-    return {{next, {}}, !(next == s)};
+    return {{next, {}}, !(next == s), s.count - next.count};
   }
   Refund take_back(const SlidingWindow& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     const SlidingWindow next = sliding_window_refund(s, limit_, now, charged, cost);
-    return {{next, {}}, !(next == s)};
+    if (next == s) return {{next, {}}};
+    const SlidingWindow at = sliding_window_roll(s, limit_.period_us, now);
+    return {{next, {}}, true, at.previous + at.current - next.previous - next.current};
   }
   Refund take_back(const Bucket& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     const Bucket next = bucket_refund(s, limit_, now, charged, cost);
-    return {{next, {}}, !(next == s)};
+    const auto units = bucket_debt(s, limit_.rate, now) - bucket_debt(next, limit_.rate, now);
+    return {{next, {}}, !(next == s), div_floor(static_cast<std::int64_t>(units), limit_.weight)};
   }
   Refund take_back(const Log& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     const LogRefund refund = sliding_log_refund(s, limit_, now, charged, cost);
-    return {{refund, {}}, refund.cost > 0};
+    return {{refund, {}}, refund.cost > 0, refund.cost};
   }
   Refund take_back(const Holds&, std::int64_t, const Charged&, std::int64_t) const {
     WEIR_ASSERT(!"concurrency is released, not refunded");

@@ -128,7 +128,8 @@ Result<Decision> Local::check(const Charge& charge, const table::Name& place, co
   return decision;
 }
 
-Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
+Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                           std::span<std::int64_t> returned) {
   const std::int64_t time = here_->clock().now().count();
   const auto alone = [](Result<Decision> decision) -> Result<Verdict> {
     if (!decision) return fail(std::move(decision.error()));
@@ -144,7 +145,7 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
     case What::reserve:
       return here_->reserve(charges, id, lasts, time);
     case What::commit:
-      return here_->commit(charges, id, time);
+      return here_->commit(charges, id, time, returned);
     case What::look:
       return alone(here_->preview(charges[0], time));
     case What::acquire:
@@ -204,25 +205,28 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     begin_key({name, memory_.mark_of(name)}, charge, *shares.charges()[i].limit, {now, time});
   }
   Result<Verdict> verdict = Verdict{.allowed = true};
+  std::array<std::int64_t, kChargesMax> returned{};  // by a commit
   if (is_closed) {
     for (std::size_t i = 0; i < charges.size(); ++i) {
       auto one = charges[i].fallback == Fallback::closed
                      ? Result<Verdict>(Verdict{.decisions = {closed(*charges[i].limit)}})
-                     : ask(What::look, shares.charges().subspan(i, 1), {}, {});
+                     : ask(What::look, shares.charges().subspan(i, 1), {}, {}, {});
       if (!one) return fail(std::move(one.error()));
       verdict->decisions.push_back(one->decisions[0]);
     }
     verdict->allowed = false;
     verdict->binding = binding_of(verdict->decisions, false);
   } else {
-    verdict = ask(what, shares.charges(), id, lasts);
+    verdict = ask(what, shares.charges(), id, lasts, std::span(returned).first(charges.size()));
     if (!verdict) return verdict;
   }
   const bool is_charged =
       verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw || what == What::commit);
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const std::int64_t reserved = what == What::commit ? verdict->reserved[i] : 0;  // which is owed already
-    const std::int64_t cost = is_charged ? charges[i].cost - reserved : 0;
+    // What was reserved is owed already. Of what was not used, only what came back here is not owed any more.
+    const std::int64_t reserved = what == What::commit ? verdict->reserved[i] : 0;
+    const bool has_rest = what == What::commit && charges[i].cost < reserved;
+    const std::int64_t cost = !is_charged ? 0 : has_rest ? -returned[i] : charges[i].cost - reserved;
     const KeyName name(charges[i]);
     book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i], cost, now);
   }

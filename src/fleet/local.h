@@ -51,7 +51,8 @@ class Local {
 
  private:
   class Shares;
-  Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                      std::span<std::int64_t> returned);
   // By both clocks: the monotonic one and the store's.
   struct Now {
     Micros steady;

@@ -72,6 +72,28 @@ TEST_F(LocalTest, BeginsWithItsPartOfWhatWasLeft) {
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
 }
 
+// What was reserved in a window that has ended does not lower what is owed for the window of now.
+TEST_F(LocalTest, OwesWhatASettlementDidNotBringBack) {
+  const Limit limit = compile("10/minute", Algorithm::fixed_window).value();
+  Charge one{.key = "k", .limit = &limit, .cost = 10};
+  const auto ask = [&](What what, const char* id, Micros now) {
+    auto verdict = local_.answer(what, {&one, 1}, id, Micros{600'000'000}, now);
+    return verdict && verdict->allowed;
+  };
+  ASSERT_TRUE(ask(What::reserve, "old", kThen));
+  clock_->advance(Micros{120'000'000});
+  const Micros later = kThen + Micros{120'000'000};
+  one.cost = 4;
+  ASSERT_TRUE(ask(What::reserve, "new", later));
+  ASSERT_TRUE(ask(What::charge, "", later));
+  one.cost = 0;
+  ASSERT_TRUE(ask(What::commit, "old", later));
+  EXPECT_EQ(owed_.cost_of(name_of(one), later), 8);
+  one.cost = 1;
+  ASSERT_TRUE(ask(What::commit, "new", later));
+  EXPECT_EQ(owed_.cost_of(name_of(one), later), 5) << "three of four came back";
+}
+
 TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
   local_.sit({.rank = 0, .nodes = 2});
   const Charge one{.key = "k", .limit = &limit_};

@@ -82,6 +82,9 @@ class MemoryStore::Batch {
   void tell_reserved(std::span<const Ticket> tickets) {
     for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].read.reserved.amount;
   }
+  void tell_returned(std::span<std::int64_t> returned) const {
+    for (std::size_t i = 0; i < returned.size(); ++i) returned[i] = debits_[places_[i]].returned;
+  }
   void make_room_for_reserved() { verdict_.reserved.resize(charges_); }
   void tell_repeated(bool is_repeated) { verdict_.repeated = is_repeated; }
 
@@ -230,16 +233,17 @@ Result<Verdict> MemoryStore::overdraw(std::span<const Charge> charges, std::int6
 
 Result<Verdict> MemoryStore::reserve(std::span<const Charge> charges, std::string_view id, Micros lasts,
                                      std::int64_t now) {
-  return settle(charges, id, lasts, now, false);
+  return settle(charges, id, lasts, now, false, {});
 }
 
-Result<Verdict> MemoryStore::commit(std::span<const Charge> actual, std::string_view id, std::int64_t now) {
-  return settle(actual, id, Micros{0}, now, true);
+Result<Verdict> MemoryStore::commit(std::span<const Charge> actual, std::string_view id, std::int64_t now,
+                                    std::span<std::int64_t> returned) {
+  return settle(actual, id, Micros{0}, now, true, returned);
 }
 
 // Both ends of a reservation: a ticket for each key is issued with the charges, or taken with what settles them.
 Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                    std::int64_t now, bool take) {
+                                    std::int64_t now, bool take, std::span<std::int64_t> returned) {
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
   batch.make_room();
@@ -270,6 +274,7 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   }
   if (!take) return batch.answer(*ruling == Ruling::allowed);
   batch.tell_reserved(tickets);
+  batch.tell_returned(returned);
   for (std::size_t i = 0; i < debits.size(); ++i) refund_elsewhere(debits[i], tickets[i], now);
   return batch.answer(true);
 }

@@ -87,9 +87,10 @@ class MemoryStore {
   //
   // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is refunded
   // to the state that was charged, as of then; what was too little is charged now, at most to full. Committing what is
-  // not reserved any more is not_found.
+  // not reserved any more is not_found. `returned`, if it is given, has room for each charge: what came back of it.
   Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now);
-  Result<Verdict> commit(std::span<const Charge> actual, std::string_view id, std::int64_t now);
+  Result<Verdict> commit(std::span<const Charge> actual, std::string_view id, std::int64_t now,
+                         std::span<std::int64_t> returned = {});
 
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
   Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
@@ -120,7 +121,7 @@ class MemoryStore {
   void check_run(std::span<table::Debit> debits, std::int64_t now, table::Unit* spotted,
                  std::span<Result<Decision>> answers);
   Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
-                         bool take);
+                         bool take, std::span<std::int64_t> returned);
   void refund_elsewhere(const table::Debit& settled, const table::Ticket& ticket, std::int64_t now);
 
   std::unique_ptr<table::Table> table_;

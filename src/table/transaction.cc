@@ -68,6 +68,7 @@ Result<Ruling> Transaction::run() {
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     debits_[i].decision = cases_[i].decision();
     debits_[i].found = cases_[i].was_alive;
+    debits_[i].returned = cases_[i].returned;
   }
   if (outcome == Outcome::missing) return Ruling::missing;
   if (is_repeated_) return Ruling::repeated;
@@ -298,6 +299,7 @@ void Transaction::refund(Case& one, const Debit& debit) {
   const TableCell::Refund refund = one.content->cell.refund(now_, debit.charged, -one.cost);
   one.outcome = refund.outcome;
   one.changed = refund.changed && one.shut_us == 0;
+  one.returned = one.changed ? refund.permits : 0;
 }
 
 // Who would pass says what it holds before, and when its turn would be.

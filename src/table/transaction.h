@@ -43,7 +43,8 @@ struct Debit {
   std::string_view id{};  // acquire, release: 8 bytes
   Charged charged{};      // refund; of a settlement, it is the ticket's
   Decision decision{};
-  bool found = false;  // release, forget: there was something
+  bool found = false;         // release, forget: there was something
+  std::int64_t returned = 0;  // settle, refund: the permits that came back
 };
 
 // An idempotency id, which is a slot that says until when; or a reservation of the debit at the same place, which also
@@ -85,6 +86,7 @@ class Transaction final : public Rebinder {
     bool moved = false;        // content differs from what is stored, and that stays
     bool changed = false;      // what is to be stored differs from content
     bool was_alive = false;
+    std::int64_t returned = 0;
     Stepped<Proposal> outcome{};
 
     Decision& decision() { return outcome.decision; }

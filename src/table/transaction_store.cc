@@ -111,6 +111,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(one);
     if (log && one.cost < 0) {  // a refund rewrites the log in another block; without one, the permits stay used
       one.changed = false;
+      one.returned = 0;
       one.outcome = one.content->cell.decide(now_, 0);
       return store(i);
     }
