@@ -416,7 +416,7 @@ TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
   EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(20);
+    ::alarm(120);
     const auto decision = service->limiter->check("other", limit);
     const bool is_local = decision && decision->allowed && decision->made == MadeBy::local;
     service.reset();
@@ -441,7 +441,7 @@ TEST_F(FleetEmbedded, StandsStillInNoChildThoughOthersWereBusy) {
   for (int i = 0; i < 50; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(20);
+      ::alarm(120);
       const Charge back{"k", &limit, -1};
       const bool is_told = service.limiter->check("k", limit) && service.limiter->check_all({&back, 1});
       ::_exit(is_told ? 0 : 1);

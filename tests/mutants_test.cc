@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,7 +126,8 @@ class Mutants : public ::testing::TestWithParam<std::string> {
   static bool notices_apart(const std::vector<Trace>& traces, const Library& library) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(60);
+      const rlimit minute{60, 60};  // of processor time, whatever else the machine does
+      ::setrlimit(RLIMIT_CPU, &minute);
       ::_exit(notices(traces, [&](const Limit& limit) { return library.engine(limit); }) ? 1 : 0);
     }
     int status = 0;

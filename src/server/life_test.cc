@@ -57,7 +57,7 @@ using LifeDeathTest = LifeTest;
 
 TEST_F(LifeDeathTest, ASecondSignalEndsItThoughALoopHangs) {
   const auto live = [this] {
-    alarm(20);
+    alarm(120);
     begin(true, {});
     std::raise(SIGTERM);
     std::raise(SIGTERM);
@@ -85,7 +85,7 @@ TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
 
 TEST_F(LifeDeathTest, AHangupWithNothingToReadAgainIsToldAndEndsNothing) {
   const auto live = [this] {
-    alarm(20);
+    alarm(120);
     settings.drain_delay = Micros{0};
     begin(false, {});
     std::raise(SIGHUP);
