@@ -40,7 +40,7 @@ verb() {
 verb help
 verb clean
 verb build build 'build/weir version'
-verb install install 'weir version && test -s /usr/local/include/weir/limiter.h'
+verb install install '/usr/local/bin/weir version && test -s /usr/local/include/weir/limiter.h'
 verb package package 'test "$(ls build/*.deb | wc -l)" == 3'
 verb lint
 verb fuzz 'fuzz 1'
