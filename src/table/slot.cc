@@ -15,7 +15,7 @@ constexpr unsigned kTicketStepShift = 41, kTicketStepBits = 22;
 constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << kTicketStepBits) - 1;
 constexpr std::uint64_t kTimeless = std::uint64_t{1} << 63;  // of a reservation: the amount stands in the slot
 constexpr std::int64_t kTicketStepsMax = kPeriodMax.count() / kTicketStep_us + 2;  // of one that was just made
-constexpr unsigned kTimeBits = 52, kRateBits = 12, kNameBits = 50;
+constexpr unsigned kChargedBits = 52, kRateBits = 12, kNameBits = 50;
 static_assert(kTicketStepsMax < std::int64_t{1} << kTicketStepBits);
 constexpr std::uint32_t kWhole = 1u << 20;
 
@@ -90,7 +90,7 @@ std::optional<SlotReader::ReservationRead> SlotReader::read_reservation(const Wo
   const Bits drain = bits_of(actor_.read(line.units[kParameters1])), what = bits_of(read.block_word);
   if (actor_.is_damaged() || field(whose, kNameBits, kNameBits) != slot.tag >> kNameShift) return {};
   read.reserved = {.amount = static_cast<std::int64_t>(field(what, 0, kPermitBits)),
-                   .charged = {.at_us = static_cast<std::int64_t>(field(what, kPermitBits, kTimeBits)),
+                   .charged = {.at_us = static_cast<std::int64_t>(field(what, kPermitBits, kChargedBits)),
                                .rate = static_cast<std::int64_t>(field(drain, 0, kRateBits)),
                                .weight = static_cast<std::int64_t>(field(drain, kRateBits, 53))},
                    .name = field(whose, 0, kNameBits) << kNameShift};
