@@ -50,7 +50,7 @@ local function fixed_window_step(ends, count, _, limit, now, cost)
 end
 -- Only into the window that was charged, and only while it lasts.
 local function fixed_window_refund(ends, count, _, limit, now, at, cost)
-  if limit[2] == 0 and at < limit[7] then return ends, count, 0 end -- a calendar window that was not sent
+  if limit[2] == 0 and (at < limit[7] or at >= limit[6]) then return ends, count, 0 end -- in no window that was sent
   if ends <= now or fixed_window_at(limit, at) ~= ends then return ends, count, 0 end
   return ends, count > cost and count - cost or 0, 0
 end
