@@ -65,8 +65,8 @@ Contestant arithmetic(Algorithm algorithm) {
             for (std::size_t i = 0; i < kChecks; ++i) {
               now += 500;
               cell->prepare(limit, now);
-              const auto outcome = cell->decide(now, 1);
-              if (outcome.decision.allowed) cell->commit(outcome.next);
+              const auto outcome = cell->decide(limit, now, 1);
+              if (outcome.decision.allowed) cell->commit(limit, outcome);
             }
           }};
 }

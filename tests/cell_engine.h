@@ -1,69 +1,83 @@
-// The C++ arithmetic as an engine: one Cell, handled as a store handles it. A header, so that the mutation test can
-// compile it against a mutated algorithm.
+// The C++ arithmetic as an engine: a Cell for each period, handled as a store handles it. A header, so that the
+// mutation test can compile it against a mutated algorithm.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "algorithm/cell.h"
+#include "algorithm/limit.h"
 #include "engine.h"
 
 namespace weir::test {
 
 class CellEngine final : public Engine {
  public:
-  explicit CellEngine(const Limit& limit) : limit_(limit), cell_(limit) {}
+  explicit CellEngine(const Limit& limit) : limit_(limit) {}
   std::string_view name() const override { return "C++"; }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<CellEngine>(*this); }
 
   void change(const Limit& limit) override { limit_ = limit; }
 
   Decision check(std::int64_t now, std::int64_t cost) override {
-    if (cost == 0) return peeked(now).decide(now, 0).decision;
-    bool written = cell_.prepare(limit_, now);
-    const Stepped<Proposal> outcome = cell_.decide(now, cost);
+    if (cost == 0) return peeked(now).decide(limit_, now, 0).decision;
+    Cell& cell = cell_of(limit_);
+    bool written = cell.prepare(limit_, now);
+    const Stepped<Proposal> outcome = cell.decide(limit_, now, cost);
     if (outcome.decision.allowed) {
-      cell_.commit(outcome.next);
+      cell.commit(limit_, outcome);
       written = true;
     }
-    return keep(outcome.decision, written);
+    return keep(cell, outcome.decision, written);
   }
 
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
-    const bool moved = cell_.prepare(limit_, now);
-    const Cell::Refund refund = cell_.refund(now, charged_at(limit_, at), cost);
-    if (refund.changed) cell_.commit(refund.outcome.next);
-    return keep(refund.outcome.decision, moved || refund.changed);
+    Cell& cell = cell_of(limit_);
+    const bool moved = cell.prepare(limit_, now);
+    const Cell::Refund refund = cell.refund(limit_, now, charged_at(limit_, at), cost);
+    if (refund.changed) cell.commit(limit_, refund.outcome);
+    return keep(cell, refund.outcome.decision, moved || refund.changed);
   }
 
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
-    if (cost == 0) return peeked(now).acquire(now, id, 0);
-    const bool moved = cell_.prepare(limit_, now);
-    const Decision decision = cell_.acquire(now, id, cost);
-    return keep(decision, moved || decision.allowed);
+    if (cost == 0) return peeked(now).acquire(limit_, now, id, 0);
+    Cell& cell = cell_of(limit_);
+    const bool moved = cell.prepare(limit_, now);
+    const Decision decision = cell.acquire(limit_, now, id, cost);
+    return keep(cell, decision, moved || decision.allowed);
   }
 
   bool release(std::int64_t now, std::string_view id) override {
-    const bool moved = cell_.prepare(Limit(cell_.limit()), now);
-    const Decision decision = cell_.release(now, id);
-    return keep(decision, moved || decision.allowed).allowed;
+    Cell& cell = cell_of(limit_);
+    const bool moved = cell.prepare(now);
+    const Decision decision = cell.release(now, id);
+    return keep(cell, decision, moved || decision.allowed).allowed;
   }
 
  private:
+  // One for each state that the limits so far count in.
+  Cell& cell_of(const Limit& limit) {
+    for (Cell& cell : cells_) {
+      if (shares_state(cell.limit(), limit)) return cell;
+    }
+    return cells_.emplace_back(limit);
+  }
+
   // A peek leaves the state as it is.
-  Cell peeked(std::int64_t now) const {
-    Cell copy = cell_;
+  Cell peeked(std::int64_t now) {
+    Cell copy = cell_of(limit_);
     copy.prepare(limit_, now);
     return copy;
   }
 
   // What would decide like a key never seen is forgotten when it is written.
-  Decision keep(const Decision& decision, bool written) {
-    if (written && decision.reset_after.count() == 0) cell_ = Cell(cell_.limit());
+  static Decision keep(Cell& cell, const Decision& decision, bool written) {
+    if (written && decision.reset_after.count() == 0) cell = Cell(Limit(cell.limit()));
     return decision;
   }
 
   Limit limit_;  // that the next call brings
-  Cell cell_;
+  std::vector<Cell> cells_;
 };
 
 }  // namespace weir::test

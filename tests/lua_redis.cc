@@ -55,9 +55,10 @@ int get(lua_State* lua, LuaDatabase& database, const std::string& key) {
 
 int get_range(lua_State* lua, LuaDatabase& database, const std::string& key) {
   const auto from = static_cast<std::size_t>(luaL_checknumber(lua, 3));
-  const auto to = static_cast<std::size_t>(luaL_checknumber(lua, 4));
+  const double end = luaL_checknumber(lua, 4);  // below 0: seen from the end
   const auto found = database.values.find(key);
   const std::string value = found == database.values.end() ? "" : found->second;
+  const std::size_t to = end < 0 ? value.size() - static_cast<std::size_t>(-end) : static_cast<std::size_t>(end);
   push(lua, from < value.size() ? value.substr(from, to - from + 1) : "");
   return 1;
 }
@@ -202,7 +203,10 @@ class LuaEngine final : public Engine {
   LuaEngine(std::shared_ptr<LuaRedis> redis, const Limit& limit) : redis_(std::move(redis)), limit_(limit) {}
   std::string_view name() const override { return "Lua"; }
   std::unique_ptr<Engine> clone() const override { return std::make_unique<LuaEngine>(*this); }
-  void change(const Limit& limit) override { limit_ = limit; }
+  void change(const Limit& limit) override {
+    limit_ = limit;
+    has_changed_ = true;
+  }
   Decision check(std::int64_t now, std::int64_t cost) override { return ask(What::charge, now, {}, cost); }
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
     const Charge charge{.key = "k", .limit = &limit_, .cost = cost};
@@ -238,6 +242,7 @@ class LuaEngine final : public Engine {
     if (what == What::release) return decision;
     longest_ = std::max(longest_, decision.reset_after.count());
     latest_ = std::max(latest_, now);
+    until_ = std::max(until_, now + decision.reset_after.count());
     if (const char* wrong = wrong_expiry(now, decision, cost)) return broken(wrong);
     return decision;
   }
@@ -252,7 +257,10 @@ class LuaEngine final : public Engine {
     if (found->second * 1000 < until) return "a state expires too early";
     // What was set once is kept while it is late enough, also by who went back in time or gave permits back.
     const bool is_rough = longest_ > 1'000'000;
-    const std::int64_t most = is_rough ? latest_ + longest_ + std::min<std::int64_t>(longest_, 3'600'000'000) : until;
+    // Beside the state of another period it stays as long as that one.
+    const std::int64_t most = is_rough        ? latest_ + longest_ + std::min<std::int64_t>(longest_, 3'600'000'000)
+                              : !has_changed_ ? until
+                                              : until_;
     if (decision.allowed && found->second * 1000 >= most + (is_rough ? 1'001'000 : 1'000))
       return "a state expires too late";
     return nullptr;
@@ -268,6 +276,8 @@ class LuaEngine final : public Engine {
   LuaDatabase database_;
   std::int64_t longest_ = 0;  // until it was whole again
   std::int64_t latest_ = 0;   // time
+  std::int64_t until_ = 0;    // that a state of whatever period was to stay
+  bool has_changed_ = false;
 };
 
 }  // namespace

@@ -1,16 +1,17 @@
-// The definitions of docs/algorithms.md, one algorithm after the other, each as the same six functions:
+// The definitions of docs/algorithms.md, one algorithm after the other, each as the same functions:
 //
-//   admits   would a request of this cost pass at time t, if nothing happens until then?
+//   admits   would a request of this cost pass at time t, if nothing happens until then? `own` is the limit that the
+//            state belongs to, `terms` the version that decides
 //   correct  the state is ahead of `now` (time ran backwards): what the page says becomes of it
 //   bring    the state as it is at `now`: what is over by then is forgotten
-//   convert  the state, brought to `now`, under another limit
+//   suits    the state, brought to `now`, may become one of the version that admits
+//   convert  it does
 //   take     an admitted cost is written down
 //   give     permits come back, newest first, never beyond full
 //   refund   permits that were charged at `at` come back, as far as they still count; true if any did
 //
-// What every access keeps, denials and peeks too: corrections and conversions. All else is kept only when permits are
-// really taken or given. A change that leaves `reset_after` 0 forgets the key, whatever it still remembers.
-// Single-threaded, like the header says.
+// What a denial keeps: the correction. All else is kept only when permits are really taken or given. A change that
+// leaves `reset_after` 0 forgets the key, whatever it still remembers. Single-threaded, like the header says.
 #include "oracle.h"
 
 #include <algorithm>
@@ -82,16 +83,16 @@ Window window_at(const Terms& terms, std::int64_t now) {
   return {start, start + period, start + 2 * period};
 }
 
-// Is it no change? Calendars are the same if they were given together, or are of one unit and zone.
-bool same(const Terms& old, const Terms& terms) {
+// Do both count in one state? Calendars are the same if they were given together, or are of one unit and zone.
+bool same_state(const Terms& old, const Terms& terms) {
   const Limit& a = old.limit;
   const Limit& b = terms.limit;
+  if (a.algorithm != b.algorithm) return false;
+  if (is_bucket(a) || a.algorithm == Algorithm::concurrency) return true;
   const bool same_calendar = old.given == terms.given || (a.calendar != nullptr && b.calendar != nullptr &&
                                                           a.calendar->unit() == b.calendar->unit() &&
                                                           a.calendar->zone_name() == b.calendar->zone_name());
-  return (a.period_us != 0 || same_calendar) && a.algorithm == b.algorithm && a.permits == b.permits &&
-         a.period_us == b.period_us && a.phase_us == b.phase_us && a.capacity == b.capacity && a.rate == b.rate &&
-         a.weight == b.weight && a.events_max == b.events_max;
+  return a.period_us == b.period_us && a.phase_us == b.phase_us && (a.period_us != 0 || same_calendar);
 }
 
 // What a refund is of: when it was charged, and under which limit.
@@ -99,13 +100,16 @@ struct Past {
   std::int64_t at = 0;
   Limit limit;
 };
+// Of most states the version that decides says all; of some, it cannot become one of that version yet.
+bool suits(const auto&, const Terms&, std::int64_t) { return true; }
+void convert(const auto&, const Terms&, const Terms&) {}
 
 // --------------------------------------------------------------------------------------- fixed_window
 
 // After correct(), the window of the state is that of `now`, the one after it, or one that is over.
 Int used(const Count& s, std::int64_t t) { return t < s.end ? s.count : 0; }
 
-bool admits(const Count& s, const Terms& terms, std::int64_t t, Int cost) {
+bool admits(const Count& s, const Terms&, const Terms& terms, std::int64_t t, Int cost) {
   return used(s, t) + cost <= terms.limit.permits;
 }
 
@@ -116,10 +120,6 @@ void correct(Count& s, const Terms& terms, std::int64_t now) {
 
 void bring(Count& s, const Terms& terms, std::int64_t now) {
   if (now >= s.end) s = {window_at(terms, now).end, 0};
-}
-
-void convert(Count& s, const Terms&, const Terms& to, std::int64_t now) {
-  s = {window_at(to, now).end, std::min<Int>(s.count, to.limit.permits)};
 }
 
 void take(Count& s, const Terms&, std::int64_t, Int cost) { s.count += cost; }
@@ -151,7 +151,7 @@ Int used(const TwoCounts& s, std::int64_t period, std::int64_t t) {
   return div_floor(at.previous * (period - at.elapsed), period) + at.current;
 }
 
-bool admits(const TwoCounts& s, const Terms& terms, std::int64_t t, Int cost) {
+bool admits(const TwoCounts& s, const Terms&, const Terms& terms, std::int64_t t, Int cost) {
   return used(s, terms.limit.period_us, t) + cost <= terms.limit.permits;
 }
 
@@ -165,14 +165,7 @@ void bring(TwoCounts& s, const Terms& terms, std::int64_t now) {
   s = {std::max(s.window, now / terms.limit.period_us), at.previous, at.current};
 }
 
-void convert(TwoCounts& s, const Terms& from, const Terms& to, std::int64_t now) {
-  const Int limit = to.limit.permits;
-  if (from.limit.period_us == to.limit.period_us) {
-    s = {s.window, std::min(s.previous, limit), std::min(s.current, limit)};
-  } else {
-    s = {now / to.limit.period_us, 0, std::min(used(s, from.limit.period_us, now), limit)};
-  }
-}
+bool suits(const TwoCounts& s, const Terms& terms, std::int64_t) { return s.previous <= terms.limit.permits; }
 
 void take(TwoCounts& s, const Terms&, std::int64_t, Int cost) { s.current += cost; }
 
@@ -215,7 +208,7 @@ Live live(const Log& s, std::int64_t period, std::int64_t t) {
 }
 
 // A cost of 0 adds no event: it passes even while the log is full of events.
-bool admits(const Log& s, const Terms& terms, std::int64_t t, Int cost) {
+bool admits(const Log& s, const Terms&, const Terms& terms, std::int64_t t, Int cost) {
   const Live now = live(s, terms.limit.period_us, t);
   const bool full = now.events >= terms.limit.events_max && s.events.back().time != t;
   if (full && cost > 0) return false;
@@ -240,18 +233,6 @@ void correct(Log& s, const Terms&, std::int64_t now) {
 
 void bring(Log& s, const Terms& terms, std::int64_t now) {
   s.events.erase(s.events.cbegin(), first_after(s, now - terms.limit.period_us));
-}
-
-// Of the events, the newest permits that the new limit has room for.
-void convert(Log& s, const Terms&, const Terms& to, std::int64_t) {
-  if (s.events.empty()) return;
-  Int excess = s.events.back().total - s.events.front().total + s.events.front().cost - to.limit.permits;
-  while (excess > 0) {
-    const Int part = std::min(excess, s.events.front().cost);
-    s.events.front().cost -= part;
-    excess -= part;
-    if (s.events.front().cost == 0) s.events.pop_front();
-  }
 }
 
 void take(Log& s, const Terms&, std::int64_t now, Int cost) { append(s, now, cost); }
@@ -288,8 +269,14 @@ Int spent_at(const Level& s, const Terms& terms, std::int64_t t) {
   return std::max<Int>(0, s.spent - Int{t - s.at} * terms.limit.rate);
 }
 
-bool admits(const Level& s, const Terms& terms, std::int64_t t, Int cost) {
-  return spent_at(s, terms, t) + cost * terms.limit.weight <= full_level(terms);
+// In units of another limit, rounded up.
+Int in_units_of(const Terms& terms, Int spent, const Terms& own) {
+  return div_ceil(spent * terms.limit.weight, own.limit.weight);
+}
+
+// It drains at its own rate until somebody is admitted.
+bool admits(const Level& s, const Terms& own, const Terms& terms, std::int64_t t, Int cost) {
+  return in_units_of(terms, spent_at(s, own, t), own) + cost * terms.limit.weight <= full_level(terms);
 }
 
 void correct(Level& s, const Terms& terms, std::int64_t now) {
@@ -298,9 +285,7 @@ void correct(Level& s, const Terms& terms, std::int64_t now) {
 
 void bring(Level& s, const Terms& terms, std::int64_t now) { s = {now, spent_at(s, terms, now)}; }
 
-void convert(Level& s, const Terms& from, const Terms& to, std::int64_t now) {
-  s = {now, std::min(full_level(to), div_ceil(s.spent * to.limit.weight, from.limit.weight))};
-}
+void convert(Level& s, const Terms& own, const Terms& terms) { s.spent = in_units_of(terms, s.spent, own); }
 
 void take(Level& s, const Terms& terms, std::int64_t, Int cost) { s.spent += cost * terms.limit.weight; }
 
@@ -327,7 +312,7 @@ Int in_flight(const Holds& s, std::int64_t t) {
 }
 
 // For an id that is not held.
-bool admits(const Holds& s, const Terms& terms, std::int64_t t, Int cost) {
+bool admits(const Holds& s, const Terms&, const Terms& terms, std::int64_t t, Int cost) {
   return in_flight(s, t) + cost <= terms.limit.permits;
 }
 
@@ -348,7 +333,10 @@ void bring(Holds& s, const Terms&, std::int64_t now) {
   std::erase_if(s.held, [&](const Hold& hold) { return hold.expires <= now; });
 }
 
-void convert(Holds& s, const Terms&, const Terms& to, std::int64_t now) { expire_by(s, now + to.limit.period_us); }
+bool suits(const Holds& s, const Terms& terms, std::int64_t now) {
+  return std::all_of(s.held.begin(), s.held.end(),
+                     [&](const Hold& hold) { return hold.expires <= now + terms.limit.period_us; });
+}
 
 bool drop(Holds& s, std::string_view id) {
   return std::erase_if(s.held, [&](const Hold& hold) { return hold.id == id; }) > 0;
@@ -369,10 +357,10 @@ void give(auto& s, const Terms&, Int permits) { give(s, permits); }
 
 // What every decision says of the state it leaves behind.
 template <class State>
-void report(Decision& decision, const State& s, const Terms& terms, std::int64_t now) {
+void report(Decision& decision, const State& s, const Terms& own, const Terms& terms, std::int64_t now) {
   decision.limit = limit_of(terms);
-  decision.remaining = largest_cost(decision.limit, [&](Int cost) { return admits(s, terms, now, cost); });
-  decision.reset_after = smallest_wait([&](std::int64_t w) { return admits(s, terms, now + w, decision.limit); });
+  decision.remaining = largest_cost(decision.limit, [&](Int cost) { return admits(s, own, terms, now, cost); });
+  decision.reset_after = smallest_wait([&](std::int64_t w) { return admits(s, own, terms, now + w, decision.limit); });
 }
 
 // The time in which what was spent drains away.
@@ -388,19 +376,28 @@ Decision judge(std::int64_t cost, const Terms& terms, auto admitted_after) {
   return decision;
 }
 
+// The state belongs to the version that admits from now on, if it can.
 template <class State>
-Decision decide(State& s, const Terms& terms, std::int64_t now, std::int64_t cost) {
-  Decision decision = judge(cost, terms, [&](std::int64_t w) { return admits(s, terms, now + w, cost); });
+void hand_over(State& s, Terms& own, const Terms& terms, std::int64_t now) {
+  if (!suits(s, terms, now)) return;
+  convert(s, own, terms);
+  own = terms;
+}
+
+template <class State>
+Decision decide(State& s, Terms& own, const Terms& terms, std::int64_t now, std::int64_t cost) {
+  Decision decision = judge(cost, terms, [&](std::int64_t w) { return admits(s, own, terms, now + w, cost); });
+  if (decision.allowed && cost != 0) {
+    bring(s, own, now);
+    if (cost > 0) hand_over(s, own, terms, now);
+  }
   if constexpr (std::is_same_v<State, Level>) {
     const bool queues = terms.limit.algorithm == Algorithm::leaky_bucket;
-    if (queues && decision.allowed && cost >= 0) decision.delay = drained_after(s, terms, now);
+    if (queues && decision.allowed && cost >= 0) decision.delay = drained_after(s, own, now);
   }
-  if (decision.allowed && cost != 0) {
-    bring(s, terms, now);
-    if (cost > 0) take(s, terms, now, cost);
-    if (cost < 0) give(s, terms, -Int{cost});
-  }
-  report(decision, s, terms, now);
+  if (decision.allowed && cost > 0) take(s, own, now, cost);
+  if (decision.allowed && cost < 0) give(s, own, -Int{cost});
+  report(decision, s, own, terms, now);
   return decision;
 }
 
@@ -428,24 +425,17 @@ Oracle::State Oracle::fresh(Algorithm algorithm) {
   return {};
 }
 
-// The state of the ruling algorithm, corrected under its old limit and, if the limit changed, converted.
+// The state that the ruling limit counts in, corrected under the limit that it belongs to.
 Oracle::Entry& Oracle::touch(std::int64_t now) {
-  const Algorithm algorithm = terms_.limit.algorithm;
-  auto found = entries_.find(algorithm);
-  if (found == entries_.end()) found = entries_.emplace(algorithm, Entry{terms_, fresh(algorithm)}).first;
-  Entry& entry = found->second;
-  entry.converted = false;
-  std::visit(
-      [&](auto& state) {
-        correct(state, entry.terms, now);
-        if (same(entry.terms, terms_)) return;
-        entry.converted = true;
-        bring(state, entry.terms, now);
-        convert(state, entry.terms, terms_, now);
-        entry.terms = terms_;
-      },
-      entry.state);
-  return entry;
+  auto found = std::find_if(entries_.begin(), entries_.end(),
+                            [&](const Entry& entry) { return same_state(entry.terms, terms_); });
+  if (found == entries_.end()) {
+    entries_.push_back({terms_, fresh(terms_.limit.algorithm)});
+    found = entries_.end() - 1;
+  }
+  found->terms.windows = terms_.windows;  // the same zone, perhaps of a newer file
+  std::visit([&](auto& state) { correct(state, found->terms, now); }, found->state);
+  return *found;
 }
 
 // A peek changes nothing, not even by correcting or converting: it is answered by a copy that is thrown away.
@@ -457,8 +447,8 @@ Oracle Oracle::copy_to_peek() const {
 
 // A change that leaves `reset_after` 0 forgets the key. (A correction never does: what is ahead holds something.)
 Decision Oracle::forget_if_unspent(const Entry& entry, const Decision& decision, std::int64_t cost) {
-  const bool written = entry.converted || (decision.allowed && cost != 0);
-  if (written && decision.reset_after == Micros{0}) entries_.erase(entry.terms.limit.algorithm);
+  const bool written = decision.allowed && cost != 0;
+  if (written && decision.reset_after == Micros{0}) entries_.erase(entries_.begin() + (&entry - entries_.data()));
   return decision;
 }
 
@@ -472,7 +462,7 @@ Decision Oracle::step(std::int64_t now, std::int64_t cost) {
         if constexpr (std::is_same_v<std::decay_t<decltype(state)>, Holds>) {
           return {};
         } else {
-          return decide(state, entry.terms, now, cost);
+          return decide(state, entry.terms, terms_, now, cost);
         }
       },
       entry.state);
@@ -480,9 +470,12 @@ Decision Oracle::step(std::int64_t now, std::int64_t cost) {
 }
 
 Decision Oracle::refund(std::int64_t now, std::int64_t cost, std::int64_t at, const Limit& charged) {
-  const auto found = entries_.find(charged.algorithm);
+  Terms past = terms_;
+  past.limit = charged;
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return same_state(entry.terms, past); });
   if (found != entries_.end() && cost > 0) {
-    Entry& entry = found->second;
+    Entry& entry = *found;
     const bool changed = std::visit(
         [&](auto& state) {
           if constexpr (std::is_same_v<std::decay_t<decltype(state)>, Holds>) {
@@ -496,7 +489,7 @@ Decision Oracle::refund(std::int64_t now, std::int64_t cost, std::int64_t at, co
     const Decision left = std::visit(
         [&](auto& state) {
           Decision decision;
-          report(decision, state, entry.terms, now);
+          report(decision, state, entry.terms, entry.terms, now);
           return decision;
         },
         entry.state);
@@ -513,26 +506,28 @@ Decision Oracle::acquire(std::int64_t now, std::string_view id, std::int64_t cos
   WEIR_ASSERT(terms_.limit.algorithm == Algorithm::concurrency);
   if (cost == 0 && !is_copy_) return copy_to_peek().acquire(now, id, 0);
   Entry& entry = touch(now);
-  const Terms& terms = entry.terms;
   Holds& holds = std::get<Holds>(entry.state);
-  Decision decision = judge(cost, terms, [&](std::int64_t w) { return admits(holds, terms, now + w, id, cost); });
+  Decision decision = judge(cost, terms_, [&](std::int64_t w) { return admits(holds, terms_, now + w, id, cost); });
   if (decision.allowed && cost != 0) {
-    bring(holds, terms, now);
+    bring(holds, entry.terms, now);
     if (cost < 0) give(holds, -Int{cost});
     if (cost > 0) {
       drop(holds, id);
-      holds.held.push_back({std::string(id), cost, now + terms.limit.period_us});
+      holds.held.push_back({std::string(id), cost, now + terms_.limit.period_us});
+      hand_over(holds, entry.terms, terms_, now);
     }
   }
-  report(decision, holds, terms, now);
+  report(decision, holds, entry.terms, terms_, now);
   return forget_if_unspent(entry, decision, cost);
 }
 
 bool Oracle::release(std::int64_t now, std::string_view id) {
   WEIR_ASSERT(now >= 0 && now < kTimeEnd);
-  const auto found = entries_.find(Algorithm::concurrency);
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) {
+    return entry.terms.limit.algorithm == Algorithm::concurrency;
+  });
   if (found == entries_.end()) return false;
-  Entry& entry = found->second;
+  Entry& entry = *found;
   Holds& holds = std::get<Holds>(entry.state);
   correct(holds, entry.terms, now);
   const bool held = std::any_of(holds.held.begin(), holds.held.end(),

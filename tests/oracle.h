@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -85,7 +84,8 @@ class Oracle {
  public:
   explicit Oracle(const Limit& limit, WindowsAt windows = {});
 
-  // The limit that rules from the next step on. Another algorithm is another state; the old one waits undisturbed.
+  // The limit that rules from the next step on. Another algorithm is another state, and so is another period of a
+  // window or log; the old one stays as it is.
   void change(const Limit& limit, WindowsAt windows = {});
 
   // Any int64 is a cost. `now` is in [0, kTimeEnd) and may run backwards.
@@ -99,9 +99,8 @@ class Oracle {
  private:
   using State = std::variant<Count, TwoCounts, Log, Level, Holds>;
   struct Entry {
-    Terms terms;  // under which `state` stands
+    Terms terms;  // that `state` belongs to: those that last admitted
     State state;
-    bool converted = false;  // by the last touch
   };
   static State fresh(Algorithm algorithm);
   Entry& touch(std::int64_t now);
@@ -110,7 +109,7 @@ class Oracle {
 
   bool is_copy_ = false;
   Terms terms_;
-  std::map<Algorithm, Entry> entries_;
+  std::vector<Entry> entries_;  // one for each algorithm and, of windows and logs, each period
 };
 
 }  // namespace weir::oracle

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <random>
 
 #include "algorithm/division.h"
+#include "algorithm/limit.h"
 #include "sanitized.h"
 #include "trace.h"
 
@@ -101,10 +103,7 @@ TEST_P(Property, TellsHonestWaits) {
     const auto engine = cell_engine(trace.limits.front());
     for (const Op& op : trace.ops) {
       const Decision d = ask(*engine, trace, op);
-      if (op.kind == Op::Kind::change) {
-        engine->check(op.now, INT64_MAX);  // it rules from now on, not from some later look
-        continue;
-      }
+      if (op.kind == Op::Kind::change) continue;
       ASSERT_EQ(d.allowed, d.retry_after.count() == 0);
       ASSERT_LE(d.remaining, d.limit);
       if (!d.allowed && d.retry_after != kNever && op.now + d.retry_after.count() < kTimeEnd) {
@@ -116,7 +115,8 @@ TEST_P(Property, TellsHonestWaits) {
       const std::int64_t fresh = op.now + d.reset_after.count();
       if (fresh < kTimeEnd) {
         ASSERT_EQ(engine->clone()->check(fresh, 0).remaining, d.limit);
-        ASSERT_TRUE(d.reset_after.count() == 0 || engine->clone()->check(fresh - 1, 0).remaining < d.limit);
+        ASSERT_TRUE(d.reset_after.count() == 0 || d.limit == 0 ||
+                    engine->clone()->check(fresh - 1, 0).remaining < d.limit);
       }
       ASSERT_TRUE(d.remaining == 0 || engine->clone()->check(op.now, d.remaining).allowed);
       ASSERT_FALSE(engine->clone()->check(op.now, d.remaining + 1).allowed) << to_string(d);
@@ -138,12 +138,11 @@ TEST_P(Property, LeavesNoTraceOfADenialOrAPeek) {
 TEST_P(Property, TakesAndGivesBackWithoutATrace) {
   for_each_sequence([](const Trace& trace) {
     const auto engine = cell_engine(trace.limits.front());
+    bool is_own = true;  // a bucket drains at the rate of the version that last admitted
     for (const Op& op : trace.ops) {
-      ask(*engine, trace, op);
-      if (op.kind == Op::Kind::change) {
-        engine->check(op.now, INT64_MAX);
-        continue;
-      }
+      const Decision asked = ask(*engine, trace, op);
+      if (op.kind == Op::Kind::change || (asked.allowed && op.cost > 0)) is_own = op.kind != Op::Kind::change;
+      if (!is_own) continue;
       const auto other = engine->clone();
       const Decision before = other->check(op.now, 0);
       const std::int64_t cost = std::max<std::int64_t>(1, before.remaining / 2);
@@ -172,6 +171,139 @@ TEST_P(Property, KeepsTheNewLimitsBoundFromTheChangeOn) {
     ASSERT_FALSE(over_admitted(log, next));
   });
 }
+
+// Versions of one limit, in random turns: all count in one state.
+class Versions : public Property {
+ protected:
+  static constexpr std::uint64_t kShare = 10;  // of the sequences
+
+  // The first limit of a trace and some with other permits, or another burst and rate, all of one period.
+  static std::vector<Limit> versions_of(const Trace& trace, std::mt19937_64& dice) {
+    std::vector<Limit> versions{trace.limits.front()};
+    while (versions.size() < 4) {
+      Limit next = trace.limits.front();
+      if (is_bucket(next.algorithm)) {
+        const std::int64_t permits = 1 + static_cast<std::int64_t>(dice() % 100);
+        const std::int64_t capacity = 1 + static_cast<std::int64_t>(dice() % 100);
+        const auto made = make_bucket(next.algorithm, permits, next.period_us, capacity);
+        if (!made) return versions;
+        next = *made;
+      } else {
+        next.permits = next.capacity =
+            static_cast<std::int64_t>(dice() % (2 * static_cast<std::uint64_t>(next.permits) + 3));
+      }
+      versions.push_back(next);
+    }
+    return versions;
+  }
+
+  // The largest burst and the fastest rate, or the most permits.
+  static Limit highest_of(const std::vector<Limit>& versions) {
+    Limit highest = versions.front();
+    for (const Limit& one : versions) {
+      highest.permits = std::max(highest.permits, one.permits);
+      highest.capacity = std::max(highest.capacity, one.capacity);
+      if (Wide{one.rate} * highest.weight > Wide{highest.rate} * one.weight) {
+        highest.rate = one.rate;
+        highest.weight = one.weight;
+      }
+    }
+    return highest;
+  }
+
+  // visit(limit, op) for each request of each sequence, with a version that chance chose.
+  template <class Begin, class Visit, class End>
+  void for_each_request(Begin begin, Visit visit, End end) {
+    const std::uint64_t seed = base_seed();
+    for (std::uint64_t i = 0; i < kSequences / kShare && !HasFatalFailure(); ++i) {
+      SCOPED_TRACE("seed " + std::to_string(seed + i));
+      const Trace trace = random_requests(GetParam(), seed + i, kOps);
+      std::mt19937_64 dice(seed + i);
+      const std::vector<Limit> versions = versions_of(trace, dice);
+      begin(versions);
+      for (const Op& op : trace.ops) {
+        if (op.kind != Op::Kind::change && !HasFatalFailure()) visit(versions[dice() % versions.size()], op);
+      }
+      end(versions);
+    }
+  }
+};
+
+TEST_P(Versions, TogetherAdmitNoMoreThanTheHighestAlone) {
+  std::unique_ptr<Engine> engine;
+  std::vector<Admission> log;
+  for_each_request(
+      [&](const auto& versions) {
+        engine = cell_engine(versions.front());
+        log.clear();
+      },
+      [&](const Limit& version, const Op& op) {
+        engine->change(version);
+        if (op.cost > 0 && engine->check(op.now, op.cost).allowed) log.push_back({op.now, op.cost});
+      },
+      [&](const auto& versions) { ASSERT_FALSE(over_admitted(log, highest_of(versions))); });
+}
+
+TEST_P(Versions, ADenialOrAPeekUnderOneChangesNothingForAnother) {
+  std::unique_ptr<Engine> asked, silent;
+  for_each_request(
+      [&](const auto& versions) {
+        asked = cell_engine(versions.front());
+        silent = cell_engine(versions.front());
+      },
+      [&](const Limit& version, const Op& op) {
+        asked->change(version);
+        const Decision d = asked->check(op.now, op.cost);
+        if (!d.allowed || op.cost == 0) return;
+        silent->change(version);
+        ASSERT_EQ(silent->check(op.now, op.cost), d);
+      },
+      [](const auto&) {});
+}
+
+TEST_P(Versions, TellHonestWaits) {
+  std::unique_ptr<Engine> engine;
+  for_each_request([&](const auto& versions) { engine = cell_engine(versions.front()); },
+                   [&](const Limit& version, const Op& op) {
+                     engine->change(version);
+                     const Decision d = engine->check(op.now, op.cost);
+                     const std::int64_t then = op.now + (d.retry_after == kNever ? 0 : d.retry_after.count());
+                     if (d.allowed || d.retry_after == kNever || then >= kTimeEnd) return;
+                     ASSERT_FALSE(engine->clone()->check(then - 1, op.cost).allowed) << to_string(d);
+                     ASSERT_TRUE(engine->clone()->check(then, op.cost).allowed) << to_string(d);
+                   },
+                   [](const auto&) {});
+}
+
+// A lowered limit denies until the old one has recovered to the new one's room, and no microsecond longer.
+TEST_P(Versions, ALoweredLimitDeniesAsLongAsTheOldOneRecovers) {
+  std::unique_ptr<Engine> engine;
+  Limit old;
+  for_each_request(
+      [&](const auto& versions) {
+        old = versions.front();
+        engine = cell_engine(old);
+      },
+      [&](const Limit& version, const Op& op) {
+        engine->change(old);
+        engine->check(op.now, op.cost);
+        if (version.capacity >= old.capacity || op.cost < 0 || op.cost > version.capacity) return;
+        const auto lowered = engine->clone();
+        lowered->change(version);
+        const Decision d = lowered->check(op.now, op.cost);
+        const std::int64_t then = op.now + d.retry_after.count();
+        if (d.allowed || then >= kTimeEnd) return;
+        const std::int64_t room = old.capacity - (version.capacity - op.cost);
+        ASSERT_GE(engine->clone()->check(then, 0).remaining, room);
+        ASSERT_LT(engine->clone()->check(then - 1, 0).remaining, room);
+      },
+      [](const auto&) {});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Versions,
+                         ::testing::Values(Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window,
+                                           Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
 
 INSTANTIATE_TEST_SUITE_P(Of, Property,
                          ::testing::Values(Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window,

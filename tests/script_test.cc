@@ -97,14 +97,16 @@ TEST_F(Script, ChargesAllOrNone) {
   EXPECT_EQ(database_.values, before.values);
 }
 
-TEST_F(Script, KeepsAConversionEvenIfTheRequestIsDenied) {
+TEST_F(Script, ADenialUnderALowerVersionChangesNothing) {
   ASSERT_TRUE(decide({"k", &minute_, 5}).allowed);
   const Limit lower = compile("2/minute", Algorithm::fixed_window).value();
+  const auto before = database_.values;
   EXPECT_FALSE(decide({"k", &lower, 1}).allowed);
-  EXPECT_EQ(decide({"k", &minute_, 0}).remaining, 3) << "2 of the 5 stayed spent";
+  EXPECT_EQ(database_.values, before);
+  EXPECT_EQ(decide({"k", &minute_, 0}).remaining, 0);
 }
 
-// A state names its phase, so that another one moves the count into its own window, and the same one keeps it.
+// A state names its phase: windows of another one count in another state, beside it.
 TEST_F(Script, CountsInTheWindowOfThePhase) {
   const std::int64_t minute = 60'000'000, start = kNow - kNow % minute;
   const Limit early = phased(minute_, 10'000'000).value(), late = phased(minute_, 50'000'000).value();
@@ -113,10 +115,13 @@ TEST_F(Script, CountsInTheWindowOfThePhase) {
   EXPECT_EQ(decide(first, now).reset_after, Micros{50'000'000});
   EXPECT_EQ(decide(peek, now + 49'999'999).remaining, 2) << "past the minute, not past the phase";
   EXPECT_EQ(decide(peek, now + 50'000'000).remaining, 5);
-  const Decision moved = decide(second, now);
-  EXPECT_EQ(moved.remaining, 1);
-  EXPECT_EQ(moved.reset_after, Micros{30'000'000});
-  EXPECT_EQ(value('f').size(), 44u) << "as long as without a phase";
+  const Decision apart = decide(second, now);
+  EXPECT_EQ(apart.remaining, 4);
+  EXPECT_EQ(apart.reset_after, Micros{30'000'000});
+  EXPECT_EQ(value('f').size(), 88u) << "both are there";
+  EXPECT_EQ(decide(peek, now).remaining, 2);
+  EXPECT_EQ(decide({"k", &late, 1}, now + 50'000'000).remaining, 4);
+  EXPECT_EQ(value('f').size(), 44u) << "the one that is over is gone";
 }
 
 TEST_F(Script, RefusesALateCall) {

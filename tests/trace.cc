@@ -166,6 +166,7 @@ Trace make_trace(std::uint64_t seed, std::vector<Limit> limits, std::size_t coun
       now = 1'794'701'843'991'953 + dice.in(0, kDay);
       break;
   }
+  const int changes = static_cast<int>(dice.one_of(std::array<std::int64_t, 3>{1, 5, 30}));  // of the limit, in percent
   Decision last;
   std::vector<Op> charges;  // under the limit that rules: what can be taken back
   while (trace.ops.size() < count) {
@@ -176,7 +177,7 @@ Trace make_trace(std::uint64_t seed, std::vector<Limit> limits, std::size_t coun
       op = Op{.kind = Op::Kind::refund, .now = now, .cost = dice.in(1, op.cost), .at = op.now};
       if (op.at > 0 && dice.chance(10)) --op.at;  // when nothing was
     }
-    if (dice.chance(3)) {
+    if (dice.chance(changes)) {
       charges.clear();
       ruling = static_cast<std::size_t>(dice.in(0, static_cast<std::int64_t>(trace.limits.size()) - 1));
       op = Op{.kind = Op::Kind::change, .now = now, .limit = ruling};
@@ -247,7 +248,18 @@ Trace trace_of(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time ti
   if (!is_bucket(algorithm)) resized.period_us = limits.front().period_us;
   resized.phase_us = limits.front().phase_us;
   limits.push_back(resized);
-  if (algorithm == Algorithm::fixed_window) {
+  if (is_by_period(algorithm) && time == Time::both_ways) {
+    // A state of another period may be removed once it has recovered, which a clock that runs back cannot know: so
+    // these have one period. Three more versions have a part of the permits.
+    for (int i = 0; i < 3; ++i) limits.push_back(limits.front());
+    for (std::size_t i = 1; i < limits.size(); ++i) {
+      limits[i].period_us = limits.front().period_us;
+      limits[i].phase_us = limits.front().phase_us;
+    }
+    for (std::size_t i = 3; i < limits.size(); ++i) {
+      limits[i].permits = limits[i].capacity = limits.front().permits / dice.in(1, 4) + dice.in(0, 2);
+    }
+  } else if (algorithm == Algorithm::fixed_window) {
     Limit shifted = limits.front();  // the first, and only its phase is another
     shifted.phase_us = dice.in(0, shifted.period_us - 1);
     limits.push_back(shifted);
@@ -286,11 +298,15 @@ Trace random_calendar_trace(std::uint64_t seed, std::size_t ops, Time time) {
                                              "Pacific/Apia", "America/Sao_Paulo", "Australia/Lord_Howe"};
   constexpr std::array<const char*, 4> units{"day", "week", "month", "year"};
   std::vector<Limit> limits;
-  for (int i = 0; i < 2; ++i) {
-    const std::string text =
-        std::to_string(dice.in(1, 9)) + "/calendar_" + dice.one_of(units) + " " + dice.one_of(zones);
-    limits.push_back(compile(text).value());
+  std::string calendar;
+  for (int i = 0; i < 3; ++i) {
+    // With a clock that runs back all are of one calendar: see trace_of().
+    if (calendar.empty() || (time == Time::forward && dice.chance(50))) {
+      calendar = std::string("/calendar_") + dice.one_of(units) + " " + dice.one_of(zones);
+    }
+    limits.push_back(compile(std::to_string(dice.in(1, 9)) + calendar).value());
   }
+  if (time == Time::both_ways) return make_trace(seed, std::move(limits), ops, time, dice);
   limits.push_back(Limit{.algorithm = Algorithm::fixed_window,
                          .permits = 5,
                          .period_us = kDay,

@@ -67,7 +67,7 @@ inline Decision check_bucket(BucketMap& map, std::string_view key, const Limit& 
   auto found = map.find(key);
   if (found == map.end()) found = map.emplace(std::string(key), Bucket{}).first;
   const Bucket settled = bucket_settle(found->second, limit, now).state;
-  const Stepped<Bucket> stepped = bucket_step(settled, limit, now, 1);
+  const Stepped<Bucket> stepped = bucket_step(settled, limit, now, 1, limit);
   found->second = stepped.decision.allowed ? stepped.next : settled;
   return stepped.decision;
 }

@@ -129,7 +129,7 @@ class Limiter {
   // preview()
   //
   // What a check of this cost would be told, but `remaining` is what is left before it. Changes nothing, under whatever
-  // limit: a live key that another limit would convert stays as it is.
+  // version of the limit.
   Result<Decision> preview(std::string_view key, const Limit& limit, std::int64_t cost = 1) noexcept;
   // The same with the charge's fallback, where a fleet cannot ask Redis.
   Result<Decision> preview(const Charge& charge) noexcept;

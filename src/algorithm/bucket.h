@@ -32,31 +32,37 @@ inline Settled<Bucket> bucket_settle(Bucket s, const Limit& limit, std::int64_t 
   return {bucket_of(limit.rate, now, full), true};
 }
 
-inline Bucket bucket_convert(Bucket s, const Limit& from, const Limit& to, std::int64_t now) {
-  const auto debt = static_cast<std::int64_t>(bucket_debt(s, from.rate, now));
+// What is spent, in units of another limit, rounded up. It fits where it is admitted.
+inline std::int64_t bucket_convert(std::int64_t debt, const Limit& from, const Limit& to) {
   const std::int64_t whole = div_floor(debt, from.weight);
-  if (whole >= to.capacity) return bucket_of(to.rate, now, to.capacity * to.weight);
-  const std::int64_t rest = mul_div_ceil(to.weight, debt - whole * from.weight, from.weight);
-  return bucket_of(to.rate, now, whole * to.weight + rest);
+  return whole * to.weight + mul_div_ceil(to.weight, debt - whole * from.weight, from.weight);
 }
 
-inline Stepped<Bucket> bucket_step(Bucket s, const Limit& limit, std::int64_t now, std::int64_t cost) {
-  const std::int64_t capacity = limit.capacity, rate = limit.rate, weight = limit.weight;
+// The state is one of `from` and drains at its rate; the room is that of `limit`.
+inline Stepped<Bucket> bucket_step(Bucket s, const Limit& limit, std::int64_t now, std::int64_t cost,
+                                   const Limit& from) {
+  const bool is_other = &from != &limit;
+  const std::int64_t capacity = limit.capacity;
+  std::int64_t rate = from.rate, weight = from.weight;
   auto debt = static_cast<std::int64_t>(bucket_debt(s, rate, now));
   Decision d = granted(capacity);
   if (cost < 0) {
     debt = cost < -div_floor(debt, weight) ? 0 : debt + cost * weight;
   } else if (cost > capacity) {
     refuse(d, kNever);
-  } else if (const std::int64_t over = debt - (capacity - cost) * weight; over > 0) {
+  } else if (const std::int64_t over = debt - std::min(capacity - cost, from.capacity) * weight; over > 0) {
     refuse(d, Micros{div_ceil(over, rate)});
   } else {
+    if (is_other && cost > 0) {
+      debt = bucket_convert(debt, from, limit);
+      rate = limit.rate, weight = limit.weight;
+    }
     if (limit.algorithm == Algorithm::leaky_bucket) d.delay = Micros{div_ceil(debt, rate)};
     debt += cost * weight;
   }
-  d.remaining = div_floor(capacity * weight - debt, weight);
+  d.remaining = std::max<std::int64_t>(0, capacity - div_ceil(debt, weight));
   d.reset_after = Micros{div_ceil(debt, rate)};
-  return {bucket_of(rate, now, debt), d};
+  return {bucket_of(rate, now, debt), d, d.allowed && cost > 0};
 }
 
 // All but what may have drained since: others have had the use of that. Nothing if another rate rules by now, or if

@@ -13,15 +13,13 @@ local function bucket_settle(at, debt, _, limit, now)
   if bucket_debt(at, debt, limit[2], now) <= full then return at, debt, 0, false end
   return now, full, 0, true
 end
-local function bucket_convert(at, debt, _, from, to, now)
-  local capacity, weight = to[1], to[3]
-  debt = bucket_debt(at, debt, from[2], now)
+local function bucket_convert(debt, from, to) -- in units of another limit, rounded up; it fits where it is admitted
   local whole = div_floor(debt, from[3])
-  if whole >= capacity then return now, capacity * weight, 0 end
-  return now, whole * weight + mul_div_ceil(weight, debt - whole * from[3], from[3]), 0
+  return whole * to[3] + mul_div_ceil(to[3], debt - whole * from[3], from[3])
 end
-local function bucket_step(at, debt, _, limit, now, cost)
-  local capacity, rate, weight = limit[1], limit[2], limit[3]
+-- The state is one of `from` and drains at its rate; the room is that of `limit`.
+local function bucket_step(at, debt, _, limit, now, cost, from)
+  local capacity, rate, weight = limit[1], from[2], from[3]
   debt = bucket_debt(at, debt, rate, now)
   local allowed, retry, delay = 1, 0, 0
   if cost < 0 then
@@ -29,16 +27,23 @@ local function bucket_step(at, debt, _, limit, now, cost)
   elseif cost > capacity then
     allowed, retry = 0, -1
   else
-    local over = debt - (capacity - cost) * weight
+    local room = capacity - cost
+    if room > from[1] then room = from[1] end
+    local over = debt - room * weight
     if over > 0 then
       allowed, retry = 0, div_ceil(over, rate)
     else
+      if from ~= limit and cost > 0 then
+        debt = bucket_convert(debt, from, limit)
+        rate, weight = limit[2], limit[3]
+      end
       if limit[4] then delay = div_ceil(debt, rate) end
       debt = debt + cost * weight
     end
   end
-  local remaining = div_floor(capacity * weight - debt, weight)
-  return now, debt, 0, allowed, remaining, retry, div_ceil(debt, rate), delay
+  local remaining = capacity - div_ceil(debt, weight)
+  if remaining < 0 then remaining = 0 end
+  return now, debt, 0, allowed, remaining, retry, div_ceil(debt, rate), delay, allowed == 1 and cost > 0
 end
 -- All but what may have drained since: others have had the use of that. Nothing if another rate rules by now, or if
 -- time ran backwards: then nobody knows how much drained.
@@ -51,4 +56,4 @@ local function bucket_refund(at, debt, _, limit, now, charged, cost, rate, weigh
   if units > left then units = left end
   return now, left - units, 0
 end
-return {settle = bucket_settle, convert = bucket_convert, step = bucket_step, refund = bucket_refund}
+return {settle = bucket_settle, step = bucket_step, refund = bucket_refund}

@@ -82,11 +82,11 @@ Window Calendar::window_at(std::int64_t now_us) const {
   return {begin_of(zone_, first) * kSecond_us, end * kSecond_us, next_end * kSecond_us};
 }
 
-std::int64_t Calendar::tag() const {
+std::int64_t Calendar::make_tag(CalendarUnit unit, std::string_view zone_name) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
-  mix(static_cast<unsigned char>(unit_));
-  for (const char c : zone_name_) mix(static_cast<unsigned char>(c));
+  mix(static_cast<unsigned char>(unit));
+  for (const char c : zone_name) mix(static_cast<unsigned char>(c));
   return 1 + static_cast<std::int64_t>(hash % ((std::uint64_t{1} << 31) - 1));
 }
 

@@ -29,7 +29,7 @@ class Calendar {
  public:
   // The default Zone is UTC.
   Calendar(CalendarUnit unit, std::string zone_name, Zone zone)
-      : unit_(unit), zone_name_(std::move(zone_name)), zone_(std::move(zone)) {}
+      : unit_(unit), zone_name_(std::move(zone_name)), zone_(std::move(zone)), tag_(make_tag(unit_, zone_name_)) {}
 
   CalendarUnit unit() const { return unit_; }
   const std::string& zone_name() const { return zone_name_; }
@@ -40,12 +40,15 @@ class Calendar {
   // tag()
   //
   // A number in [1, 2^31) that names unit and zone in a stored state. The same in every build and on every machine.
-  std::int64_t tag() const;
+  std::int64_t tag() const { return tag_; }
 
  private:
+  static std::int64_t make_tag(CalendarUnit unit, std::string_view zone_name);
+
   CalendarUnit unit_;
   std::string zone_name_;
   Zone zone_;
+  std::int64_t tag_;
 };
 
 std::string_view to_string(CalendarUnit unit);

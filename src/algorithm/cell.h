@@ -1,9 +1,10 @@
 // A cell is the state of one key under one limit: the five algorithms behind one face.
 //
-// A store keeps cells and makes their changes atomic. Its three moves are always the same: prepare() brings the state
-// to now (what that changes stays), decide() answers without changing anything, commit() writes what decide() proposed.
-// refund() takes the place of decide() where an earlier charge is taken back.
-// The mirror image in Lua is store/script.lua. Tested by differential_test.cc.
+// A store keeps cells and makes their changes atomic. Its three moves are always the same: prepare() corrects a state
+// that is ahead of now (what that changes stays), decide() answers without changing anything, commit() writes what
+// decide() proposed. refund() takes the place of decide() where an earlier charge is taken back. The limit of a cell is
+// the one that last admitted; requests may bring other versions of it. The mirror image in Lua is store/script.lua.
+// Tested by differential_test.cc.
 #pragma once
 
 #include <utility>
@@ -29,28 +30,26 @@ class BasicCell {
   explicit BasicCell(const Limit& limit) : limit_(limit), state_(fresh(limit.algorithm)) {}
   BasicCell(const Limit& limit, State state) : limit_(limit), state_(std::move(state)) {}
 
-  // Corrects a state that is ahead of now and converts it to `limit`, which is of the same algorithm. True if
-  // that changed anything, which then stays, even if the request is denied.
+  // Corrects a state that is ahead of now, for a request under `limit`, which shares this state. True if that changed
+  // anything, which then stays, even if the request is denied.
   bool prepare(const Limit& limit, std::int64_t now) {
-    bool moved = std::visit([&](auto& state) { return settle(state, now); }, state_);
-    if (limit == limit_) {
-      if (limit.calendar != limit_.calendar)
-        limit_.calendar = limit.calendar;  // the same zone, perhaps of a newer file
-      return moved;
-    }
-    std::visit([&](auto& state) { convert(state, limit, now); }, state_);
-    limit_ = limit;
-    return true;
+    if (limit.calendar != limit_.calendar) limit_.calendar = limit.calendar;  // the same zone, perhaps of a newer file
+    return std::visit([&](auto& state) { return settle(state, now); }, state_);
   }
+  bool prepare(std::int64_t now) { return prepare(limit_, now); }
 
   // Whether prepare() would change nothing.
-  bool is_current(const Limit& limit, std::int64_t now) const {
-    return limit == limit_ && std::visit([&](const auto& state) { return !is_ahead(state, now); }, state_);
+  bool is_current(std::int64_t now) const {
+    return std::visit([&](const auto& state) { return !is_ahead(state, now); }, state_);
   }
 
-  Stepped<Proposal> decide(std::int64_t now, std::int64_t cost) const {
-    return std::visit([&](const auto& state) { return step(state, now, cost); }, state_);
+  // decide(), commit()
+  //
+  // Under any limit that shares this state.
+  Stepped<Proposal> decide(const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    return std::visit([&](const auto& state) { return step(state, limit, now, cost); }, state_);
   }
+  Stepped<Proposal> decide(std::int64_t now, std::int64_t cost) const { return decide(limit_, now, cost); }
 
   // refund()
   //
@@ -61,17 +60,18 @@ class BasicCell {
     bool changed = false;
     std::int64_t permits = 0;  // that came back, rounded down
   };
-  Refund refund(std::int64_t now, const Charged& charged, std::int64_t cost) const {
+  Refund refund(const Limit& limit, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     Refund refund = std::visit([&](const auto& state) { return take_back(state, now, charged, cost); }, state_);
     BasicCell after = *this;
-    if (refund.changed) after.commit(refund.outcome.next);
-    refund.outcome.decision = after.decide(now, 0).decision;
+    if (refund.changed) after.commit(limit, refund.outcome);
+    refund.outcome.decision = after.decide(limit, now, 0).decision;
     refund.outcome.decision.allowed = true;  // also where a lowered limit would deny even a peek
     refund.outcome.decision.retry_after = Micros{0};
     return refund;
   }
 
-  void commit(const Proposal& proposal) {
+  void commit(const Limit& limit, const Stepped<Proposal>& outcome) {
+    const Proposal& proposal = outcome.next;
     if (const auto* edit = std::get_if<LogEdit>(&proposal)) {
       std::get<Log>(state_).apply(*edit);
     } else if (const auto* refund = std::get_if<LogRefund>(&proposal)) {
@@ -83,11 +83,15 @@ class BasicCell {
     } else {
       state_ = std::get<Bucket>(proposal);
     }
+    if (outcome.converts) limit_ = limit;
   }
 
   // Concurrency only; these write at once.
-  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) {
-    return concurrency_acquire(std::get<Holds>(state_), limit_, now, id, cost);
+  Decision acquire(const Limit& limit, std::int64_t now, std::string_view id, std::int64_t cost) {
+    Holds& holds = std::get<Holds>(state_);
+    const Decision decision = concurrency_acquire(holds, limit, now, id, cost);
+    if (decision.allowed && cost > 0 && concurrency_suits(holds, limit, now)) limit_ = limit;
+    return decision;
   }
   Decision release(std::int64_t now, std::string_view id) {
     return concurrency_release(std::get<Holds>(state_), limit_, now, id);
@@ -138,31 +142,23 @@ class BasicCell {
   }
   bool settle(Holds& s, std::int64_t now) const { return concurrency_settle(s, limit_, now); }
 
-  void convert(FixedWindow& s, const Limit& to, std::int64_t now) const { s = fixed_window_convert(s, to, now); }
-  void convert(SlidingWindow& s, const Limit& to, std::int64_t now) const {
-    s = sliding_window_convert(s, limit_, to, now);
-  }
-  void convert(Bucket& s, const Limit& to, std::int64_t now) const { s = bucket_convert(s, limit_, to, now); }
-  void convert(Log& s, const Limit& to, std::int64_t now) const { s.apply(sliding_log_convert(s, limit_, to, now)); }
-  void convert(Holds& s, const Limit& to, std::int64_t now) const { concurrency_convert(s, to, now); }
-
   template <class S>
   static Stepped<Proposal> propose(const Stepped<S>& stepped) {
-    return {stepped.next, stepped.decision};
+    return {stepped.next, stepped.decision, stepped.converts};
   }
-  Stepped<Proposal> step(const FixedWindow& s, std::int64_t now, std::int64_t cost) const {
-    return propose(fixed_window_step(s, limit_, now, cost));
+  Stepped<Proposal> step(const FixedWindow& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    return propose(fixed_window_step(s, limit, now, cost));
   }
-  Stepped<Proposal> step(const SlidingWindow& s, std::int64_t now, std::int64_t cost) const {
-    return propose(sliding_window_step(s, limit_, now, cost));
+  Stepped<Proposal> step(const SlidingWindow& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    return propose(sliding_window_step(s, limit, now, cost));
   }
-  Stepped<Proposal> step(const Bucket& s, std::int64_t now, std::int64_t cost) const {
-    return propose(bucket_step(s, limit_, now, cost));
+  Stepped<Proposal> step(const Bucket& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    return propose(bucket_step(s, limit, now, cost, limit_));
   }
-  Stepped<Proposal> step(const Log& s, std::int64_t now, std::int64_t cost) const {
-    return propose(sliding_log_step(s, limit_, now, cost));
+  Stepped<Proposal> step(const Log& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    return propose(sliding_log_step(s, limit, now, cost));
   }
-  Stepped<Proposal> step(const Holds&, std::int64_t, std::int64_t) const {
+  Stepped<Proposal> step(const Holds&, const Limit&, std::int64_t, std::int64_t) const {
     WEIR_ASSERT(!"concurrency is acquired, not checked");
     return {Bucket{}, Decision{}};
   }

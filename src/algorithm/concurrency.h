@@ -1,8 +1,10 @@
 // Concurrency: how many at the same time. Permits are held by id until they are released or lapse. Its twin is
 // concurrency.lua.
 //
-// All holds last equally long and time does not run backwards once settled, so appending keeps them in the order
-// in which they lapse. Tested by differential_test.cc and tests/scenarios/concurrency.txt.
+// Holds stand in the order in which they expire. Each lasts as long as the limit said that granted it: another version
+// of the limit neither shortens nor drops it. The state belongs to a limit whose time reaches at least as far as its
+// last hold, so that what expires later than that is known to be from a clock that ran ahead. Tested by
+// differential_test.cc and tests/scenarios/concurrency.txt.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +41,9 @@ inline void concurrency_expire(Holds& holds, std::int64_t now) {
   holds.erase(holds.begin(), holds.begin() + static_cast<std::ptrdiff_t>(dead));
 }
 
-// All that is in flight stays, even beyond the new permits.
-inline void concurrency_convert(Holds& holds, const Limit& to, std::int64_t now) {
-  concurrency_expire(holds, now);
-  concurrency_settle(holds, to, now);
+// Whether the state can become one of this limit: no hold expires later than the limit allows.
+inline bool concurrency_suits(const Holds& holds, const Limit& limit, std::int64_t now) {
+  return holds.empty() || holds.back().expires_us <= now + limit.period_us;
 }
 
 // The place of the hold, counted from 0; the size if there is none.
@@ -79,7 +80,10 @@ inline Decision concurrency_acquire(Holds& holds, const Limit& limit, std::int64
   } else if (cost > 0) {
     if (own < holds.size()) holds.erase(holds.begin() + static_cast<std::ptrdiff_t>(own));
     concurrency_expire(holds, now);
-    holds.push_back({now + limit.period_us, cost, std::string(id)});
+    const std::int64_t expires = now + limit.period_us;
+    std::size_t place = holds.size();
+    while (place > 0 && holds[place - 1].expires_us > expires) --place;
+    holds.insert(holds.begin() + static_cast<std::ptrdiff_t>(place), Hold{expires, cost, std::string(id)});
   }
   concurrency_report(holds, limit, now, d);
   return d;

@@ -21,9 +21,8 @@ local function concurrency_expire(holds, now)
     end
   end
 end
-local function concurrency_convert(holds, to, now) -- all that is in flight stays, even beyond the new permits
-  concurrency_expire(holds, now)
-  concurrency_settle(holds, to, now)
+local function concurrency_suits(holds, limit, now) -- the state can become this limit's: no hold expires later
+  return #holds == 0 or holds[#holds][1] <= now + limit[2]
 end
 local function concurrency_find(holds, id, now) -- the place of the hold, or one beyond the last
   local i = 1
@@ -62,7 +61,11 @@ local function concurrency_acquire(holds, limit, now, id, cost) -- cost 0 peeks;
   elseif cost > 0 then
     if own <= n then table.remove(holds, own) end
     concurrency_expire(holds, now)
-    holds[#holds + 1] = {now + limit[2], cost, id}
+    local expires, place = now + limit[2], #holds + 1
+    while place > 1 and holds[place - 1][1] > expires do
+      place = place - 1
+    end
+    table.insert(holds, place, {expires, cost, id})
   end
   return concurrency_report(holds, limit, now, allowed, retry)
 end
@@ -76,5 +79,5 @@ local function concurrency_release(holds, limit, now, id) -- allowed says whethe
   end
   return concurrency_report(holds, limit, now, held, 0)
 end
-return {settle = concurrency_settle, convert = concurrency_convert, acquire = concurrency_acquire,
+return {settle = concurrency_settle, suits = concurrency_suits, acquire = concurrency_acquire,
   release = concurrency_release}

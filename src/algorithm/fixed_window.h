@@ -31,11 +31,7 @@ inline Settled<FixedWindow> fixed_window_settle(FixedWindow s, const Limit& limi
   return {{window.end_us, s.count}, true};
 }
 
-inline FixedWindow fixed_window_convert(FixedWindow s, const Limit& to, std::int64_t now) {
-  const std::int64_t count = s.end_us <= now ? 0 : s.count;
-  return {fixed_window_at(to, now).end_us, std::min(count, to.permits)};
-}
-
+// A count may be above the limit: another version of it, with more permits, has admitted so many.
 inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit, std::int64_t now, std::int64_t cost) {
   if (s.end_us <= now) s = {fixed_window_at(limit, now).end_us, 0};
   const std::int64_t left = s.end_us - now;
@@ -51,7 +47,7 @@ inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit,
   }
   d.remaining = std::max<std::int64_t>(0, limit.permits - s.count);
   d.reset_after = Micros{s.count > 0 ? left : 0};
-  return {s, d};
+  return {s, d, d.allowed && cost > 0};
 }
 
 // Only into the window that was charged, and only while it lasts.

@@ -19,12 +19,7 @@ local function fixed_window_settle(ends, count, _, limit, now)
   if ends <= next_ends then return ends, count, 0, false end -- this window, or one ahead: used until it ends
   return own_ends, count, 0, true
 end
-local function fixed_window_convert(ends, count, _, _, to, now)
-  if ends <= now then count = 0 end
-  if count > to[1] then count = to[1] end
-  ends = fixed_window_at(to, now)
-  return ends, count, 0
-end
+-- A count may be above the limit: another version of it, with more permits, has admitted so many.
 local function fixed_window_step(ends, count, _, limit, now, cost)
   local permits = limit[1]
   if now >= ends then
@@ -46,7 +41,7 @@ local function fixed_window_step(ends, count, _, limit, now, cost)
   local remaining, reset = permits - count, 0
   if remaining < 0 then remaining = 0 end
   if count > 0 then reset = left end
-  return ends, count, 0, allowed, remaining, retry, reset, 0
+  return ends, count, 0, allowed, remaining, retry, reset, 0, allowed == 1 and cost > 0
 end
 -- Only into the window that was charged, and only while it lasts.
 local function fixed_window_refund(ends, count, _, limit, now, at, cost)
@@ -54,5 +49,5 @@ local function fixed_window_refund(ends, count, _, limit, now, at, cost)
   if ends <= now or fixed_window_at(limit, at) ~= ends then return ends, count, 0 end
   return ends, count > cost and count - cost or 0, 0
 end
-return {settle = fixed_window_settle, convert = fixed_window_convert, step = fixed_window_step,
+return {settle = fixed_window_settle, step = fixed_window_step,
   refund = fixed_window_refund}

@@ -51,4 +51,34 @@ constexpr bool is_bucket(Algorithm algorithm) {
          algorithm == Algorithm::leaky_meter;
 }
 
+// Whether states of the algorithm belong to a period: windows and logs.
+constexpr bool is_by_period(Algorithm algorithm) {
+  return !is_bucket(algorithm) && algorithm != Algorithm::concurrency;
+}
+
+// shares_state()
+//
+// Whether two limits are versions of one: they count a key in one state. Windows and logs of another period, phase or
+// calendar count in another one, as other algorithms do. A calendar is known by its unit and zone.
+inline bool shares_state(const Limit& a, const Limit& b) {
+  if (a.algorithm != b.algorithm) return false;
+  if (!is_by_period(a.algorithm)) return true;
+  if (a.period_us != b.period_us || a.phase_us != b.phase_us) return false;
+  if (a.calendar == b.calendar) return true;
+  return a.calendar && b.calendar && a.calendar->unit() == b.calendar->unit() &&
+         a.calendar->zone_name() == b.calendar->zone_name();
+}
+
+// period_print()
+//
+// A number that tells the periods of windows and logs apart, phase and calendar included; its upper bits are good for
+// that. 0 for all others. The same in every build and on every machine: it goes into the names of a state file.
+inline std::uint64_t period_print(const Limit& limit) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15, kOther = 0xc2b2ae3d27d4eb4f;
+  if (!is_by_period(limit.algorithm)) return 0;
+  const auto period = static_cast<std::uint64_t>(limit.period_us), phase = static_cast<std::uint64_t>(limit.phase_us);
+  if (limit.calendar) return (~static_cast<std::uint64_t>(limit.calendar->tag())) * kOdd;
+  return period * kOdd ^ phase * kOther;
+}
+
 }  // namespace weir

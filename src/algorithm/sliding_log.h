@@ -97,22 +97,7 @@ Settled<LogEdit> sliding_log_settle(const Log& log, std::int64_t now) {
   return {{0, keep, now, log.total(n), log.base()}, true};
 }
 
-// Live by the old period; of those, the newest permits of the new limit.
-template <class Log>
-LogEdit sliding_log_convert(const Log& log, const Limit& from, const Limit& to, std::int64_t now) {
-  const std::int64_t n = log.size();
-  std::int64_t base = log.base();
-  if (n == 0) return {0, 0, 0, 0, base};
-  const std::int64_t last = log.total(n);
-  std::int64_t dead = sliding_log_first(1, n, [&](std::int64_t i) { return log.time(i) > now - from.period_us; }) - 1;
-  if (dead > 0) base = log.total(dead);
-  if (last - base > to.permits) {
-    base = last - to.permits;
-    dead = sliding_log_first(dead + 1, n, [&](std::int64_t i) { return log.total(i) > base; }) - 1;
-  }
-  return {dead, n, log.time(n), last, base};
-}
-
+// The log may hold more than the limit: another version of it, with more permits, has admitted so many.
 template <class Log>
 Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64_t now, std::int64_t cost) {
   const std::int64_t permits = limit.permits, period = limit.period_us, n = log.size();
@@ -134,7 +119,7 @@ Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64
     // Who must leave first: enough permits, and enough events for one more.
     const std::int64_t i =
         sliding_log_first(dead + 1, n, [&](std::int64_t k) { return last - log.total(k) + cost <= permits; });
-    const std::int64_t leaver = std::max(i, n - limit.events_max + 1);
+    const std::int64_t leaver = cost > 0 ? std::max(i, n - limit.events_max + 1) : i;
     refuse(d, Micros{log.time(leaver) + period - now});
   } else if (cost > 0) {
     total = last + cost;
@@ -144,7 +129,7 @@ Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64
   const bool room = keep - dead < limit.events_max || time == now;
   d.remaining = room ? std::max<std::int64_t>(0, permits - (total - base)) : 0;
   d.reset_after = Micros{total > base ? time + period - now : 0};
-  return {{dead, keep, time, total, base}, d};
+  return {{dead, keep, time, total, base}, d, d.allowed && cost > 0};
 }
 
 // From the event that was charged, while it is remembered.

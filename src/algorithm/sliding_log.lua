@@ -23,18 +23,7 @@ local function sliding_log_settle(log, now) -- events after now move to now: the
   if keep > 1 and log.time(keep - 1) == now then keep = keep - 1 end
   return {0, keep, now, log.total(n), log.base}, true
 end
-local function sliding_log_convert(log, from, to, now) -- live by the old period; of those, the newest permits
-  local n, base = log.n, log.base
-  if n == 0 then return {0, 0, 0, 0, base} end
-  local last = log.total(n)
-  local dead = sliding_log_first(1, n, function(i) return log.time(i) > now - from[2] end) - 1
-  if dead > 0 then base = log.total(dead) end
-  if last - base > to[1] then
-    base = last - to[1]
-    dead = sliding_log_first(dead + 1, n, function(i) return log.total(i) > base end) - 1
-  end
-  return {dead, n, log.time(n), last, base}
-end
+-- The log may hold more than the limit: another version of it, with more permits, has admitted so many.
 local function sliding_log_step(log, limit, now, cost)
   local permits, period, n, base = limit[1], limit[2], log.n, log.base
   local last, time = base, 0
@@ -57,7 +46,7 @@ local function sliding_log_step(log, limit, now, cost)
   elseif crowded or used + cost > permits then
     -- who must leave first: enough permits, and enough events for one more
     local leaver = sliding_log_first(dead + 1, n, function(k) return last - log.total(k) + cost <= permits end)
-    if leaver < n - limit[3] + 1 then leaver = n - limit[3] + 1 end
+    if cost > 0 and leaver < n - limit[3] + 1 then leaver = n - limit[3] + 1 end
     allowed, retry = 0, log.time(leaver) + period - now
   elseif cost > 0 then
     total = last + cost
@@ -67,7 +56,7 @@ local function sliding_log_step(log, limit, now, cost)
   local remaining, reset = permits - (total - base), 0
   if remaining < 0 or (keep - dead >= limit[3] and time ~= now) then remaining = 0 end
   if total > base then reset = time + period - now end
-  return {dead, keep, time, total, base}, allowed, remaining, retry, reset, 0
+  return {dead, keep, time, total, base}, allowed, remaining, retry, reset, 0, allowed == 1 and cost > 0
 end
 -- From the event that was charged, while it is remembered: its number, how much, and whether that is all of it.
 local function sliding_log_refund(log, limit, now, at, cost)
@@ -81,5 +70,5 @@ local function sliding_log_refund(log, limit, now, at, cost)
   if cost > all then cost = all end
   return i, cost, cost == all
 end
-return {settle = sliding_log_settle, convert = sliding_log_convert, step = sliding_log_step,
+return {settle = sliding_log_settle, step = sliding_log_step,
   refund = sliding_log_refund}

@@ -39,16 +39,8 @@ inline Settled<SlidingWindow> sliding_window_settle(SlidingWindow s, const Limit
   return {{window, 0, std::min(s.previous + s.current, limit.permits)}, true};
 }
 
-inline SlidingWindow sliding_window_convert(SlidingWindow s, const Limit& from, const Limit& to, std::int64_t now) {
-  const std::int64_t period = from.period_us;
-  s = sliding_window_roll(s, period, now);
-  if (period != to.period_us) {
-    const std::int64_t left = std::min(period, (s.window + 1) * period - now);
-    s = {div_floor(now, to.period_us), 0, mul_div_floor(s.previous, left, period) + s.current};
-  }
-  return {s.window, std::min(s.previous, to.permits), std::min(s.current, to.permits)};
-}
-
+// Counters may be above the limit: another version of it, with more permits, has admitted so many. No counter is ever
+// above the limit that the state belongs to.
 inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& limit, std::int64_t now,
                                                   std::int64_t cost) {
   const std::int64_t period = limit.period_us;
@@ -73,7 +65,7 @@ inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& 
   const std::int64_t reset = sliding_window_wait(s, elapsed, period, 0);
   d.remaining = std::max<std::int64_t>(0, limit.permits - used);
   d.reset_after = Micros{reset > 0 ? reset + ahead : 0};
-  return {s, d};
+  return {s, d, d.allowed && cost > 0 && s.previous <= limit.permits};
 }
 
 // From the counter of the window that was charged. An older one has no counter any more.

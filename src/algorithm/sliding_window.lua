@@ -22,19 +22,8 @@ local function sliding_window_settle(window, previous, current, limit, now)
   if spent > limit[1] then spent = limit[1] end
   return this, 0, spent, true
 end
-local function sliding_window_convert(window, previous, current, from, to, now)
-  local period = from[2]
-  window, previous, current = sliding_window_roll(window, previous, current, period, now)
-  if period ~= to[2] then
-    local left = (window + 1) * period - now
-    if left > period then left = period end
-    current = mul_div_floor(previous, left, period) + current
-    window, previous = div_floor(now, to[2]), 0
-  end
-  if previous > to[1] then previous = to[1] end
-  if current > to[1] then current = to[1] end
-  return window, previous, current
-end
+-- Counters may be above the limit: another version of it, with more permits, has admitted so many. No counter is ever
+-- above the limit that the state belongs to.
 local function sliding_window_step(window, previous, current, limit, now, cost)
   local permits, period = limit[1], limit[2]
   window, previous, current = sliding_window_roll(window, previous, current, period, now)
@@ -57,7 +46,8 @@ local function sliding_window_step(window, previous, current, limit, now, cost)
   if remaining < 0 then remaining = 0 end
   local reset = sliding_window_wait(previous, current, elapsed, period, 0)
   if reset > 0 then reset = reset + ahead end
-  return window, previous, current, allowed, remaining, retry, reset, 0
+  return window, previous, current, allowed, remaining, retry, reset, 0,
+    allowed == 1 and cost > 0 and previous <= permits
 end
 -- From the counter of the window that was charged. An older one has no counter any more.
 local function sliding_window_refund(window, previous, current, limit, now, at, cost)
@@ -67,5 +57,5 @@ local function sliding_window_refund(window, previous, current, limit, now, at, 
   if own == charged + 1 and before > 0 then return own, before > cost and before - cost or 0, this end
   return window, previous, current
 end
-return {settle = sliding_window_settle, convert = sliding_window_convert, step = sliding_window_step,
+return {settle = sliding_window_settle, step = sliding_window_step,
   refund = sliding_window_refund}

@@ -1,9 +1,12 @@
 // What the arithmetic of every algorithm gives back: pure values, no clock, no store.
 //
-// Each algorithm offers four functions over its state. `settle` corrects a state that is ahead of now
-// (time ran backwards); `convert` carries what was spent over to another limit; `step` decides. The first
-// two stay even if the request is denied, the third only if it is allowed and costs anything. `refund` takes back
-// permits that were charged earlier: never more than the state would lack if they had not been charged at all.
+// Each algorithm offers three functions over its state. `settle` corrects a state that is ahead of now (time ran
+// backwards), which stays even if the request is denied. `step` decides; what it changes is kept only if the request is
+// allowed and costs anything. `refund` takes back permits that were charged earlier: never more than the state would
+// lack if they had not been charged at all.
+//
+// A state belongs to the limit that last admitted. A request under another version of it is decided on the state as it
+// is; only if it is admitted may the state become one of the version that decided (`converts`).
 #pragma once
 
 #include <algorithm>
@@ -23,6 +26,7 @@ template <class State>
 struct Stepped {
   State next;
   Decision decision;
+  bool converts = false;  // `next` belongs to the limit that decided, not to the one that the state had
 };
 
 // When permits were charged that are refunded now, and how fast a bucket drained then.

@@ -77,7 +77,7 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
   memory_.seed(key.mark, *whole.limit, [&](const Said& said) {
     const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
     const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, now.steady));
-    static_cast<void>(here_->forget(whole.limit->algorithm, whole.key, now.here));
+    static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
     if (left >= part.capacity) return;
     const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
     static_cast<void>(here_->overdraw({&spent, 1}, now.here));

@@ -11,7 +11,7 @@ namespace weir {
 
 inline constexpr char kOwnMark = '!';
 
-// weir:1!{0000}nodes
+// weir:2!{0000}nodes
 inline std::string own_key(std::string_view prefix, std::string_view name) {
   std::string key(prefix);
   append_redis_head(key, kOwnMark, 0);

@@ -51,9 +51,9 @@ class MemoryStore::Batch {
     charges_ = charges.size();
     for (std::size_t i = 0; i < charges_; ++i) {
       const Charge& charge = charges[i];
-      const table::Name name = table.key_name(charge.limit->algorithm, charge.key);
+      const table::Name name = table.key_name(*charge.limit, charge.key);
       std::size_t same = 0;
-      while (same < debits_.size() && !(debits_[same].name == name)) ++same;
+      while (same < debits_.size() && debits_[same].name.place != name.place) ++same;
       places_[i] = same;
       if (same == debits_.size()) {
         first_[same] = i;
@@ -119,11 +119,11 @@ Result<std::unique_ptr<MemoryStore>> MemoryStore::open(StoreOptions options, std
 }
 
 Result<Decision> MemoryStore::check(const Charge& charge, std::int64_t now) {
-  return check(table_->key_name(charge.limit->algorithm, charge.key), charge, now);
+  return check(table_->key_name(*charge.limit, charge.key), charge, now);
 }
 
 table::Name MemoryStore::find(const Charge& charge) const {
-  const table::Name place = table_->key_name(charge.limit->algorithm, charge.key);
+  const table::Name place = table_->key_name(*charge.limit, charge.key);
   table_->prefetch(place);
   return place;
 }
@@ -152,7 +152,7 @@ inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits)
   table_->hash_keys({keys.data(), different}, hashes.data());
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Debit& debit = debits[i];
-    debit.name = table::Table::named(hashes[places[i]]);
+    debit.name = table::Table::named(table::Table::named(hashes[places[i]]), *charges[i].limit);
     debit.limit = charges[i].limit;
     debit.cost = charges[i].cost;
     table_->prefetch(debit.name);
@@ -213,7 +213,7 @@ Result<MemoryStore::Judgement> MemoryStore::judge(std::span<const Charge> charge
 }
 
 Result<Decision> MemoryStore::preview(const Charge& charge, std::int64_t now) {
-  Debit debit{.name = table_->key_name(charge.limit->algorithm, charge.key),
+  Debit debit{.name = table_->key_name(*charge.limit, charge.key),
               .limit = charge.limit,
               .cost = charge.cost,
               .act = Act::look};
@@ -304,7 +304,7 @@ std::array<char, 8> hold_id(const table::Table& table, std::string_view id) {
 
 Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id, std::int64_t now) {
   const auto bytes = hold_id(*table_, id);
-  Debit debit{.name = table_->key_name(charge.limit->algorithm, charge.key),
+  Debit debit{.name = table_->key_name(*charge.limit, charge.key),
               .limit = charge.limit,
               .cost = charge.cost,
               .act = Act::acquire,
@@ -334,7 +334,11 @@ Result<bool> MemoryStore::reset(std::string_view key, std::int64_t now) {
 }
 
 Result<bool> MemoryStore::forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
-  Debit debit{.name = table_->key_name(algorithm, key), .cost = -1, .act = Act::forget};
+  return table_->forget(algorithm, key, now);
+}
+
+Result<bool> MemoryStore::forget(const Limit& limit, std::string_view key, std::int64_t now) {
+  Debit debit{.name = table_->key_name(limit, key), .cost = -1, .act = Act::forget};
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.found;
 }

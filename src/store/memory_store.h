@@ -95,8 +95,9 @@ class MemoryStore {
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
   Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
   Result<bool> reset(std::string_view key, std::int64_t now);
-  // The same, under one algorithm only.
+  // The same, under one algorithm only; or only the state that this limit counts in.
   Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now);
+  Result<bool> forget(const Limit& limit, std::string_view key, std::int64_t now);
 
   // sweep()
   //

@@ -1,7 +1,7 @@
 // The names that keys have inside Redis: a prefix, the version of the format, the algorithm, a hash tag, the key.
 //
-//   weir:1t{3f2a}user:42        a token bucket
-//   weir:1s{3f2a}…              a ticket: the id of a request that was let in, or a part of a reservation
+//   weir:2t{3f2a}user:42        a token bucket
+//   weir:2s{3f2a}…              a ticket: the id of a request that was let in, or a part of a reservation
 //
 // What stands in braces decides the slot of a Redis Cluster: it is made of the subject, so that all that one subject is
 // charged to can be one event. The subject is found in the key itself, so whoever has a key knows where it lies. Who
@@ -18,6 +18,10 @@
 #include "weir/verdict.h"
 
 namespace weir {
+
+// Of the names and of what lies at them; script.lua says the same. Servers of two versions do not see each other's
+// keys, so they cannot share a limit.
+inline constexpr char kRedisVersion = '2';
 
 inline constexpr char kTicketMark = 's';
 inline constexpr char kForgetMark = 'z';  // of no key: how the script is told to forget one
@@ -81,10 +85,10 @@ constexpr std::uint32_t redis_tag(std::string_view subject) {
   return (hash ^ hash >> 14 ^ hash >> 28) & 0x3fff;
 }
 
-// `1t{3f2a}`, what stands between the prefix and the key.
+// `2t{3f2a}`, what stands between the prefix and the key.
 inline void append_redis_head(std::string& out, char mark, std::uint32_t tag) {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  out.append({'1', mark, '{'});
+  out.append({kRedisVersion, mark, '{'});
   for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kDigits[tag >> shift & 15]);
   out.push_back('}');
 }

@@ -26,14 +26,17 @@
 -- ruling (1 allowed or found, 0 denied or not, 2 repeated, 3 missing) and a decision for each charge, of k with what
 -- was reserved: allowed, remaining, retry_after, reset_after, delay. Of r how many were allowed, and for each of them
 -- remaining, reset_after, delay; and if not all were, of one more remaining, reset_after, retry_after.
--- A state is a string: '1' and the kind, the limit it was written under, then the state, in doubles, and of states that
--- are but numbers the second that the key expires in, by its last 16 bits, or 0 if that is not said. A key expires when
+-- A state is a string: '2' and the kind, the limit that last admitted, then the state, in doubles, and of states that
+-- are but numbers the second that the key expires in, by its last 16 bits, or 0 if that is not said. Requests may bring
+-- another version of that limit; only one that is admitted makes the state its own. A key holds the states of several
+-- periods one behind the other, the one that was written last first; each counts alone. A key expires when
 -- it would decide like an absent one, or later by as long again, an hour at most: to set that anew costs more than to
 -- write, and so most writes need not. A key must name its algorithm. For Redis 6.2 or later (SET PXAT).
 -- All of this runs anew in every call, and a function costs time when it is made: so what few calls need stands behind
 -- the end of the others, or inside a function of its own. Tested by script_test.cc and redis_script_test.cc;
 -- `./dev bench fleet` measures it.
 local call, pack, unpack_ = redis.call, struct.pack, struct.unpack
+local version = '2' -- of all this, as in the names of keys: redis_key.h
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local deadline = tonumber(ARGV[1])
@@ -67,13 +70,15 @@ local function read_terms(text, at)
   local terms = {mark = mark}
   if mark == 's' or mark == 'z' then return terms, at + 1 end
   local limit = {0, 0, 0, mark == 'q' or nil}
-  terms.head, terms.limit = '1' .. text:sub(at, at + 24), limit
+  terms.head, terms.limit, terms.period_at = version .. text:sub(at, at + 24), limit, 10
   limit[1], limit[2], limit[3], terms.cost, at = unpack_('<dddd', text, at + 1)
   if mark == 'l' or mark == 'c' then return terms, at end
   local twin = twin_of(mark)
   terms.settle, terms.step, terms.refund, terms.layout = twin.settle, twin.step, twin.refund, '<c26ddH'
   if mark == 'w' then -- of its limit two numbers count, and its state is of three
-    terms.head, terms.layout, terms.is_wide = terms.head:sub(1, 18), '<c18dddH', true
+    terms.head, terms.layout, terms.is_wide, terms.period_at = terms.head:sub(1, 18), '<c18dddH', true, 18
+  elseif mark == 'f' then
+    terms.period_at = 26
   end
   if mark ~= 'f' or limit[2] ~= 0 then return terms, at end
   local last
@@ -93,31 +98,65 @@ local function refuse(key) -- the value's own bytes have no place in an error
   return redis.error_reply('WEIR the value at key ' .. key .. ' of this call is no state of this version; delete it')
 end
 
--- States of two or three numbers, behind the head, which is the limit's.
-local function convert(terms, raw)
-  if raw:sub(1, 2) ~= '1' .. terms.mark then return nil end
-  local p, q, a, b, c = unpack_('<ddddd', raw, 3)
-  local twin, from = twin_of(terms.mark), {p, q, a}
-  if terms.mark ~= 'w' then a, b, c = b, c, 0 end
-  if terms.mark ~= 'f' then a, b, c = twin.settle(a, b, c, from, now) end -- its window is no other's concern
-  a, b, c = twin.convert(a, b, c, from, terms.limit, now)
-  return a, b, c, true, 0
+-- States of two or three numbers, 44 bytes each, behind the head, which is the limit's.
+local function read_record(terms, record)
+  local head, x, y, z, expires = unpack_(terms.layout, record)
+  if not terms.is_wide then z, expires = 0, z end
+  local limit, from = terms.limit, terms.limit
+  if head ~= terms.head then -- another version, or another period
+    local p, q, r = unpack_('<ddd', record, 3)
+    from = {p, q, r, limit[4], limit[5], limit[6], limit[7]}
+  end
+  return x, y, z, expires, from, head
 end
--- As of now and of this limit, whether that has changed it, and when it expires; or nothing.
+local function reset_of_record(terms, record) -- of another period
+  local x, y, z, _, from = read_record(terms, record)
+  if not terms.is_wide then return x > now and x - now or 0 end
+  local _, _, _, _, _, _, reset = terms.step(x, y, z, from, now, 0, from)
+  return reset
+end
+local function take_up_among(terms, raw) -- a state of another version, or among those of other periods
+  if #raw % 44 ~= 0 then return nil end
+  local last, own, others = terms.period_at, nil, nil
+  for i = 1, #raw, 44 do
+    local record = raw:sub(i, i + 43)
+    if record:sub(1, 2) ~= terms.head:sub(1, 2) then return nil end
+    if record:sub(11, last) == terms.head:sub(11, last) then
+      own = record
+    elseif reset_of_record(terms, record) > 0 then
+      others = (others or '') .. record:sub(1, 42) .. '\0\0'
+    end
+  end
+  if not own then return 0, 0, 0, false, 0, terms.limit, terms.head, others end
+  local x, y, z, expires, from, head = read_record(terms, own)
+  if others then expires = 0 end
+  local moved
+  x, y, z, moved = terms.settle(x, y, z, from, now)
+  return x, y, z, moved, expires, from, head, others
+end
+-- As of now, whether that has changed it, when it expires, the limit that it belongs to, with its head, and the states
+-- of other periods; or nothing.
 local function take_up(terms, raw)
-  if not raw then return 0, 0, 0, false, 0 end
-  if #raw ~= 44 then return nil end
+  if not raw then return 0, 0, 0, false, 0, terms.limit, terms.head end
+  if #raw ~= 44 then return take_up_among(terms, raw) end
   local head, x, y, z, expires = unpack_(terms.layout, raw)
-  if head ~= terms.head then return convert(terms, raw) end
+  if head ~= terms.head then return take_up_among(terms, raw) end
   if not terms.is_wide then z, expires = 0, z end
   local moved
   x, y, z, moved = terms.settle(x, y, z, terms.limit, now)
-  return x, y, z, moved, expires
+  return x, y, z, moved, expires, terms.limit, head
 end
 local second = div_floor(now, 1000000)
-local function put(name, terms, x, y, z, reset, expires)
+local function put_among(name, terms, value, reset, others) -- they say nothing of when the key expires
+  for i = 1, #others, 44 do
+    local other = reset_of_record(terms, others:sub(i, i + 43))
+    if other > reset then reset = other end
+  end
+  call('SET', name, value .. others, 'PXAT', expiry(reset))
+end
+local function put(name, terms, head, x, y, z, reset, expires, others)
   if reset == 0 then
-    call('DEL', name)
+    if others then put_among(name, terms, '', 0, others) else call('DEL', name) end
     return
   end
   local left = (expires - second) % 65536 -- seconds; more than are ever set are those that have passed
@@ -125,7 +164,7 @@ local function put(name, terms, x, y, z, reset, expires)
   local at
   if not is_late then
     expires = 0
-    if reset > 1000000 then
+    if reset > 1000000 and not others then
       local ahead = reset + (reset < 3600000000 and reset or 3600000000)
       if ahead < 64900000000 then
         at = div_ceil(now + ahead, 1000000)
@@ -134,9 +173,10 @@ local function put(name, terms, x, y, z, reset, expires)
       end
     end
   end
-  local value = terms.is_wide and pack(terms.layout, terms.head, x, y, z, expires)
-    or pack(terms.layout, terms.head, x, y, expires)
-  if is_late then
+  local value = terms.is_wide and pack(terms.layout, head, x, y, z, expires) or pack(terms.layout, head, x, y, expires)
+  if others then
+    put_among(name, terms, value, reset, others)
+  elseif is_late then
     call('SET', name, value, 'KEEPTTL')
   else
     call('SET', name, value, 'PXAT', at and text_of(at) or expiry(reset))
@@ -147,11 +187,11 @@ local keys, runs, plain, which = KEYS, tonumber(ARGV[2]), tonumber(ARGV[3]), ARG
 local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
 
 local answer, told, asked = {now, 0}, 2, ARGV[7]
-local function charge_run(key, terms, times, x, y, z, moved, expires)
+local function charge_run(key, terms, times, x, y, z, moved, expires, from, head, others)
   local limit, step, cost = terms.limit, terms.step, terms.cost
   local found
   for _ = 1, times do
-    local a, b, c, allowed, remaining, retry, reset, delay = step(x, y, z, limit, now, cost)
+    local a, b, c, allowed, remaining, retry, reset, delay, converts = step(x, y, z, limit, now, cost, from)
     if allowed == 0 then
       answer[told + 1], answer[told + 2], answer[told + 3] = -1 - remaining, reset, retry
       told = told + 3
@@ -164,20 +204,21 @@ local function charge_run(key, terms, times, x, y, z, moved, expires)
       answer[told] = delay
     end
     if cost ~= 0 then x, y, z, found = a, b, c, reset end
+    if converts then from, head = limit, terms.head end
   end
   if moved and not found and cost ~= 0 then
     local _
-    _, _, _, _, _, _, found = step(x, y, z, limit, now, 0)
+    _, _, _, _, _, _, found = step(x, y, z, limit, now, 0, from)
   end
-  if found then put(keys[key], terms, x, y, z, found, expires) end
+  if found then put(keys[key], terms, head, x, y, z, found, expires, others) end
 end
 local function charge_runs() -- by far the most
   local numbers, times = {which:byte(1, runs)}, {ARGV[6]:byte(1, runs)}
   for key = 1, runs do
     local terms = all_terms[numbers[key]]
-    local x, y, z, moved, expires = take_up(terms, raws[key])
+    local x, y, z, moved, expires, from, head, others = take_up(terms, raws[key])
     if x then
-      charge_run(key, terms, times[key] or 1, x, y, z, moved, expires)
+      charge_run(key, terms, times[key] or 1, x, y, z, moved, expires, from, head, others)
     else
       told = told + 1
       answer[told] = -9007199254740992

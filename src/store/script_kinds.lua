@@ -3,44 +3,49 @@
 -- Of every other key, by its number: what is known of it and what has become of it.
 local terms_of, limit_of, state, next_state = {}, {}, {}, {}
 local moved = {} -- taking it up has changed it
-local expires_of = {} -- of states that are but numbers
+local from_of = {} -- the limit that it belongs to: the one that last admitted
+local head_of, expires_of, others_of = {}, {}, {} -- of states that are but numbers
 local touched = {} -- by a request that may keep that
 local reset_of = {} -- of what is to be written: when it is full again, -1 if that is not known
 
--- Each kind offers prepare(key, raw): takes up the state, settles and converts it, or says no; step(key, cost): the
--- five numbers of a decision, and what keep(key) makes the state; refund(key, cost, at, rate, weight): takes back a
--- charge of that time, as far as it still counts, and says whether that was anything; write(key, reset).
+-- Each kind offers prepare(key, raw): takes up the state and settles it, or says no; step(key, cost): the five numbers
+-- of a decision, and what keep(key) makes the state; refund(key, cost, at, rate, weight): takes back a charge of that
+-- time, as far as it still counts, and says whether that was anything; write(key, reset).
 local function make_numbers()
   local numbers = {}
   function numbers.prepare(key, raw)
     local x, y, z
-    x, y, z, moved[key], expires_of[key] = take_up(terms_of[key], raw)
+    x, y, z, moved[key], expires_of[key], from_of[key], head_of[key], others_of[key] = take_up(terms_of[key], raw)
     state[key] = {x, y, z}
     return x
   end
   function numbers.step(key, cost)
     local s = state[key]
-    local x, y, z, allowed, remaining, retry, reset, delay =
-      terms_of[key].step(s[1], s[2], s[3], limit_of[key], now, cost)
-    next_state[key] = {x, y, z}
+    local x, y, z, allowed, remaining, retry, reset, delay, converts =
+      terms_of[key].step(s[1], s[2], s[3], limit_of[key], now, cost, from_of[key])
+    next_state[key] = {x, y, z, converts}
     return allowed, remaining, retry, reset, delay
   end
-  function numbers.keep(key) state[key] = next_state[key] end
+  function numbers.keep(key)
+    state[key] = next_state[key]
+    if state[key][4] then from_of[key], head_of[key] = limit_of[key], terms_of[key].head end
+  end
   function numbers.write(key, reset)
     local s = state[key]
-    put(keys[key], terms_of[key], s[1], s[2], s[3], reset, expires_of[key])
+    put(keys[key], terms_of[key], head_of[key], s[1], s[2], s[3], reset, expires_of[key], others_of[key])
   end
   function numbers.refund(key, cost, at, rate, weight)
     local s = state[key]
-    local x, y, z = terms_of[key].refund(s[1], s[2], s[3], limit_of[key], now, at, cost, rate, weight)
+    local x, y, z = terms_of[key].refund(s[1], s[2], s[3], from_of[key], now, at, cost, rate, weight)
     state[key] = {x, y, z}
     return x ~= s[1] or y ~= s[2] or z ~= s[3]
   end
   return numbers
 end
 
--- A log: '1l', 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
--- What is newer than what Redis holds is in s.fresh, by first + i.
+-- A log: '2l', 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
+-- What is newer than what Redis holds is in s.fresh, by first + i. Logs of several periods: '2L', then each behind its
+-- length; such a key is read and written as a whole.
 local function make_log()
   local log, twin = {}, load_sliding_log()
   local function log_entry(s, i)
@@ -51,7 +56,8 @@ local function make_log()
       s.memo_time, s.memo_total = e[1], e[2]
     else
       local at = 50 + (s.first + i - 1) * 16
-      s.memo_time, s.memo_total = unpack_('<dd', call('GETRANGE', s.key, at, at + 15))
+      local text = s.text and s.text:sub(at + 1, at + 16) or call('GETRANGE', s.key, at, at + 15)
+      s.memo_time, s.memo_total = unpack_('<dd', text)
     end
   end
   local function log_edit(s, e)
@@ -63,35 +69,64 @@ local function make_log()
     end
     if s.n > 0 then s.fresh[last] = {e[3], e[4]} end
   end
+  local function split(key, others) -- the log of this period, if there is one; all others that are live
+    local raw = call('GETRANGE', keys[key], 0, -1)
+    local period, own, at = limit_of[key][2], nil, 1
+    while at <= #raw do
+      local text = raw
+      if at == 1 and raw:sub(1, 2) == version .. 'L' then at = 3 end
+      if at > 1 then
+        local size = unpack_('<d', raw, at)
+        text = raw:sub(at + 8, at + 7 + size)
+        at = at + 8 + size
+      else
+        at = #raw + 1
+      end
+      local _, its_period, _, first, n = unpack_('<ddddd', text, 3)
+      if its_period == period then
+        own = text
+      elseif n > 0 and unpack_('<d', text, 51 + (first + n - 1) * 16) + its_period > now then
+        others[#others + 1] = text
+      end
+    end
+    return own
+  end
   function log.prepare(key)
     local s = {key = keys[key], n = 0, base = 0, first = 0, fresh = {}}
     s.time = function(i) log_entry(s, i) return s.memo_time end
     s.total = function(i) log_entry(s, i) return s.memo_total end
-    state[key] = s
+    state[key], from_of[key] = s, limit_of[key]
     local head = call('GETRANGE', keys[key], 0, 49)
     if head == '' then return true end
-    if #head ~= 50 or head:sub(1, 2) ~= '1l' then return false end
-    local x, y, z
-    x, y, z, s.first, s.n, s.base = unpack_('<dddddd', head, 3)
+    local kind, limit = head:sub(1, 2), limit_of[key]
+    if #head ~= 50 or (kind ~= version .. 'l' and kind ~= version .. 'L') then return false end
+    local x, y, z, first, n, base = unpack_('<dddddd', head, 3)
+    if kind == version .. 'L' or y ~= limit[2] then
+      s.others = {}
+      s.text = split(key, s.others)
+      if not s.text then return true end
+      x, y, z, first, n, base = unpack_('<dddddd', s.text, 3)
+    end
+    s.first, s.n, s.base = first, n, base
+    if x ~= limit[1] or z ~= limit[3] then from_of[key] = {x, y, z} end
     local e, has_moved = twin.settle(s, now)
     if has_moved then
       log_edit(s, e)
       moved[key] = true
     end
-    local limit = limit_of[key]
-    if x ~= limit[1] or y ~= limit[2] or z ~= limit[3] then
-      log_edit(s, twin.convert(s, {x, y, z}, limit, now))
-      moved[key] = true
-    end
     return true
   end
   function log.step(key, cost)
-    local allowed, remaining, retry, reset, delay
-    next_state[key], allowed, remaining, retry, reset, delay =
+    local allowed, remaining, retry, reset, delay, converts
+    next_state[key], allowed, remaining, retry, reset, delay, converts =
       twin.step(state[key], limit_of[key], now, cost)
+    next_state[key].converts = converts
     return allowed, remaining, retry, reset, delay
   end
-  function log.keep(key) log_edit(state[key], next_state[key]) end
+  function log.keep(key)
+    log_edit(state[key], next_state[key])
+    if next_state[key].converts then from_of[key] = limit_of[key] end
+  end
   function log.refund(key, cost, at)
     local s = state[key]
     local from, taken, drops = twin.refund(s, limit_of[key], now, at, cost)
@@ -107,21 +142,45 @@ local function make_log()
     return true
   end
   local function log_head(s, limit)
-    return '1l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
+    return version .. 'l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
+  end
+  local function compact(s, limit) -- all of it, without the dead; totals start again at 0
+    local live = {}
+    for i = 1, s.n do
+      live[i] = pack('<dd', s.time(i), s.total(i) - s.base)
+    end
+    s.first, s.base, s.fresh, s.memo = 0, 0, {}, nil
+    return log_head(s, limit) .. table.concat(live)
+  end
+  local function write_among(key, s, reset) -- the logs of all periods
+    local all = s.n > 0 and {compact(s, from_of[key])} or {}
+    s.text = all[1]
+    for _, text in ipairs(s.others) do
+      local _, period, _, first, n = unpack_('<ddddd', text, 3)
+      local left = unpack_('<d', text, 51 + (first + n - 1) * 16) + period - now
+      if left > reset then reset = left end
+      all[#all + 1] = text
+    end
+    if reset == 0 then return call('DEL', keys[key]) end
+    local value = all[1]
+    if #all > 1 then
+      for i = 1, #all do
+        all[i] = pack('<d', #all[i]) .. all[i]
+      end
+      value = version .. 'L' .. table.concat(all)
+    end
+    call('SET', keys[key], value, 'PXAT', expiry(reset))
   end
   function log.write(key, reset)
-    local s, limit = state[key], limit_of[key]
+    local s, limit = state[key], from_of[key]
+    if s.others then return write_among(key, s, reset) end
+    if reset == 0 then return call('DEL', keys[key]) end
     for k, e in pairs(s.fresh) do
       call('SETRANGE', keys[key], 50 + (k - 1) * 16, pack('<dd', e[1], e[2]))
     end
     s.fresh, s.memo = {}, nil
     if s.base > 4503599627370496 then -- long before a total leaves the whole numbers of a double
-      local live = {}
-      for i = 1, s.n do
-        live[i] = pack('<dd', s.time(i), s.total(i) - s.base)
-      end
-      s.first, s.base = 0, 0
-      call('SET', keys[key], log_head(s, limit) .. table.concat(live))
+      call('SET', keys[key], compact(s, limit))
     elseif s.first > 64 and s.first > s.n then -- the dead are more than the living
       local live = call('GETRANGE', keys[key], 50 + s.first * 16, 50 + (s.first + s.n) * 16 - 1)
       s.first = 0
@@ -134,31 +193,34 @@ local function make_log()
   return log
 end
 
--- Holds: '1c' and 16 bytes {permits, longest hold}, then for each {expires, cost, length of id, id}.
+-- Holds: '2c' and 16 bytes {permits, longest hold}, then for each {expires, cost, length of id, id}.
 local function make_holds()
   local holds, twin = {}, load_concurrency()
-  holds.acquire, holds.release = twin.acquire, twin.release
   function holds.prepare(key, raw)
-    state[key] = {}
+    state[key], from_of[key] = {}, limit_of[key]
     if not raw then return true end
-    if #raw < 18 or raw:sub(1, 2) ~= '1c' then return false end
+    if #raw < 18 or raw:sub(1, 2) ~= version .. 'c' then return false end
     local permits, longest, at = unpack_('<dd', raw, 3)
     while at <= #raw do
       local expires, cost, id
       expires, cost, id, at = unpack_('<ddBc0', raw, at)
       state[key][#state[key] + 1] = {expires, cost, id}
     end
-    moved[key] = twin.settle(state[key], {permits, longest}, now)
-    if limit_of[key][2] == 0 then limit_of[key] = {permits, longest} end -- a release brings none
-    if permits ~= limit_of[key][1] or longest ~= limit_of[key][2] then
-      twin.convert(state[key], limit_of[key], now)
-      moved[key] = true
-    end
+    from_of[key] = {permits, longest}
+    moved[key] = twin.settle(state[key], from_of[key], now)
+    if limit_of[key][2] == 0 then limit_of[key] = from_of[key] end -- a release brings none
     return true
   end
   function holds.step(key) return twin.acquire(state[key], limit_of[key], now, '', 0) end
+  function holds.acquire(key, id, cost)
+    local d = {twin.acquire(state[key], limit_of[key], now, id, cost)}
+    if d[1] == 1 and cost > 0 and twin.suits(state[key], limit_of[key], now) then from_of[key] = limit_of[key] end
+    return d
+  end
+  function holds.release(key, id) return {twin.release(state[key], from_of[key], now, id)} end
   function holds.write(key, reset)
-    local out = {'1c' .. pack('<dd', limit_of[key][1], limit_of[key][2])}
+    if reset == 0 then return call('DEL', keys[key]) end
+    local out = {version .. 'c' .. pack('<dd', from_of[key][1], from_of[key][2])}
     for i, h in ipairs(state[key]) do
       out[i + 1] = pack('<ddBc0', h[1], h[2], #h[3], h[3])
     end
@@ -167,21 +229,22 @@ local function make_holds()
   return holds
 end
 
--- A ticket: '1s' and numbers: 0, or of a reservation {amount, when it was charged, the limit}. state[key] is a list of
+-- A ticket: '2s' and numbers: 0, or of a reservation {amount, when it was charged, the limit}. state[key] is a list of
 -- them, or nil; its reset is how long it lasts.
 local function make_ticket()
   local ticket = {}
   function ticket.prepare(key, raw)
     if not raw then return true end
-    if raw:sub(1, 2) ~= '1s' then return false end
+    if raw:sub(1, 2) ~= version .. 's' then return false end
     if #raw == 10 then state[key] = {unpack_('<d', raw, 3)} return true end
     state[key] = {unpack_('<ddddd', raw, 3)}
     return #raw == 42
   end
   function ticket.write(key, lasts)
+    if lasts == 0 then return call('DEL', keys[key]) end
     local s = state[key]
     local value = #s == 1 and pack('<d', s[1]) or pack('<ddddd', s[1], s[2], s[3], s[4], s[5])
-    call('SET', keys[key], '1s' .. value, 'PX', string.format('%.0f', lasts))
+    call('SET', keys[key], version .. 's' .. value, 'PX', string.format('%.0f', lasts))
   end
   return ticket
 end

@@ -205,7 +205,7 @@ local function make_others()
   function ops.h(at)
     local key, cost, text
     key, cost, text, at = unpack_('<HdB', asked, at)
-    local d = {made.holds.acquire(state[key], limit_of[key], now, ARGV[7 + text] or '', cost)}
+    local d = made.holds.acquire(key, ARGV[7 + text] or '', cost)
     if cost ~= 0 then touched[key] = true end
     if d[1] == 1 and cost ~= 0 then reset_of[key] = d[4] end
     tell_all(d[1], {{key, cost, nil, d}})
@@ -214,7 +214,7 @@ local function make_others()
   function ops.x(at)
     local key, text
     key, text, at = unpack_('<HB', asked, at)
-    local d = {made.holds.release(state[key], limit_of[key], now, ARGV[7 + text])}
+    local d = made.holds.release(key, ARGV[7 + text])
     touched[key] = true
     if d[1] == 1 then reset_of[key] = d[4] end
     tell_all(d[1], {{key, 0, nil, d}})
@@ -249,7 +249,7 @@ for key = runs + 1, #keys do
   if reset then
     local kind, _ = terms_of[key].kind
     if reset < 0 then _, _, _, reset = kind.step(key, 0) end
-    if reset == 0 then call('DEL', keys[key]) else kind.write(key, reset) end
+    kind.write(key, reset)
   end
 end
 return answer

@@ -57,7 +57,7 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
     return;
   }
   if (content->block) totals.arena_lines += std::uint64_t{1} << content->block->block_class;
-  content->cell.prepare(content->cell.limit(), now_);
+  content->cell.prepare(now_);
   const Held held{page, name_of(word.tag) >> kNameShift, &content->cell.limit(), peek_at(*content, now_)};
   if (actor_.take_note_of_damage()) {
     ++totals.unreadable;

@@ -228,9 +228,14 @@ class Region {
   std::uint64_t spread_ = 0;               // pages / base_pages, as a 20.44 bit fraction
 };
 
+// The bits of a name that choose its home line, and not its page. The period of a window or log is mixed into them, so
+// that each period of a key has a slot of its own, in the key's page.
+inline constexpr unsigned kHomeShift = 34;
+inline constexpr std::uint64_t kHomeMask = ~std::uint64_t{0} << kHomeShift;
+
 // The line of a page where a key is looked for first; by the stored bits alone, so that a sweep knows it too.
 inline std::uint32_t home_line(std::uint64_t name) {
-  return static_cast<std::uint32_t>((name >> 34 & 0x3fffffff) * kLines >> 30);
+  return static_cast<std::uint32_t>((name >> kHomeShift) * kLines >> 30);
 }
 inline std::uint32_t next_line(std::uint32_t line) { return line + 1 == kLines ? 0 : line + 1; }
 

@@ -244,7 +244,7 @@ SlotReader::Pulse SlotReader::pulse_in_block(const Word& slot, std::int64_t now)
   if (content->packing.kind == Kind::holds) {
     return {.lapsed = static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now};
   }
-  content->cell.prepare(Limit(content->cell.limit()), now);
+  content->cell.prepare(now);
   const bool is_full = content->cell.decide(now, 0).decision.reset_after.count() == 0;
   return {.lapsed = is_full && !actor_.is_damaged()};
 }
@@ -280,7 +280,7 @@ std::int64_t SlotReader::spent(const Word& slot, std::int64_t now) {
   if (slot.tag == 0 || is_ticket(limit_of(slot.tag))) return 0;
   auto content = read(slot);
   if (!content || content->packing.kind == Kind::holds) return 0;
-  content->cell.prepare(Limit(content->cell.limit()), now);
+  content->cell.prepare(now);
   const Decision peek = content->cell.decide(now, 0).decision;
   return peek.limit - peek.remaining;
 }

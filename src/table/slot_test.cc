@@ -22,7 +22,7 @@ class Slot : public ::testing::Test {
   Word slot_of(const Limit& limit, std::int64_t spent) {
     const std::uint32_t number = registry_.number_of(limit, 0);
     TableCell cell(limit);
-    cell.commit(cell.decide(kNow, spent).next);
+    cell.commit(cell.limit(), cell.decide(kNow, spent));
     const Packing packing = packing_of(limit);
     const std::uint64_t state = std::visit(
         [&](const auto& held) -> std::uint64_t {

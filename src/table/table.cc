@@ -84,16 +84,40 @@ Unit* Table::look(const Name& name) const {
   return unit;
 }
 
+// The slot belongs to another version of the debit's limit. Denials and peeks, which change nothing, need no more than
+// the word; who is admitted makes the state its own, and that takes a transaction.
+bool Table::propose_nothing(Debit& debit, const Word& word, const Known& known, std::int64_t now) {
+  const Limit& limit = *debit.limit;
+  const Packing& packing = known.packing;
+  if (!shares_state(known.limit, limit)) return false;
+  if (packing.kind == Kind::bucket) {
+    const Bucket state = unpack_bucket(word.state);
+    if (bucket_settle(state, known.limit, now).moved) return false;
+    assign(debit.decision, bucket_step(state, limit, now, debit.cost, known.limit).decision);
+  } else if (packing.kind == Kind::fixed) {
+    const FixedWindow state = unpack_fixed(word.state, packing);
+    if (fixed_window_settle(state, limit, now).moved) return false;
+    assign(debit.decision, fixed_window_step(state, limit, now, debit.cost).decision);
+  } else {
+    const SlidingWindow state = unpack_sliding(word.state, packing);
+    if (sliding_window_settle(state, known.limit, now).moved) return false;
+    assign(debit.decision, sliding_window_step(state, limit, now, debit.cost).decision);
+  }
+  return !debit.decision.allowed || debit.cost == 0;
+}
+
 // What a word that was read from the key's slot becomes. False if that takes more than a look at the word.
 inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const {
   if (mark_of(word) != kPlain || name_of(word.tag) != debit.name.name) return false;
   const Known* known = registry_.met(limit_of(word.tag));
-  if (known == nullptr || !known->packing.fits_slot || !is_same(known->limit, *debit.limit)) return false;
+  if (known == nullptr || !known->packing.fits_slot) return false;
+  if (!is_same(known->limit, *debit.limit)) [[unlikely]]
+    return propose_nothing(debit, word, *known, now);
   const Packing& packing = known->packing;
   if (packing.kind == Kind::bucket) {
     const Bucket state = unpack_bucket(word.state);
     if (bucket_settle(state, *debit.limit, now).moved) return false;
-    const auto stepped = bucket_step(state, *debit.limit, now, debit.cost);
+    const auto stepped = bucket_step(state, *debit.limit, now, debit.cost, *debit.limit);
     assign(debit.decision, stepped.decision);
     next = stepped.next.word;
   } else if (packing.kind == Kind::fixed) {
@@ -178,6 +202,30 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
   auto ruling = Transaction(seat->actor(), registry_, *clock_, debits, tickets, now).run();
   if (seat->actor().has_met_damage()) mapping_.note_damage();
   return ruling;
+}
+
+// All slots of its page are looked at: which periods it has is not known otherwise.
+Result<bool> Table::forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
+  auto seat = seats_.sit_down();
+  if (!seat) return fail(seat.error());
+  const Name base = key_name(algorithm, key);
+  SlotReader reader(seat->actor(), registry_);
+  bool found = false;
+  for (auto& line : page(base).slots) {
+    for (Unit& unit : line) {
+      const Word word = seat->actor().read(unit);
+      const bool is_near = is_key(word.tag) && ((name_of(word.tag) ^ base.name) & ~kHomeMask) == 0;
+      const auto content = is_near ? reader.read(word) : std::nullopt;
+      if (!content) continue;
+      Debit debit{.name = named(base, content->cell.limit()), .cost = -1, .act = Act::forget};
+      if (debit.name.name != name_of(word.tag)) continue;
+      auto ruling = Transaction(seat->actor(), registry_, *clock_, {&debit, 1}, {}, now).run();
+      if (!ruling) return fail(std::move(ruling.error()));
+      found = found || debit.found;
+    }
+  }
+  if (seat->actor().has_met_damage()) mapping_.note_damage();
+  return found;
 }
 
 std::uint64_t Table::size() {

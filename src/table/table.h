@@ -40,9 +40,14 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // A key under an algorithm; tickets have a name of their own.
+  // The state that a key has under a limit: versions of the limit share it. Tickets have a name of their own.
+  Name key_name(const Limit& limit, std::string_view key) const { return named(key_name(limit.algorithm, key), limit); }
+  // The same of an algorithm whose states belong to no period; else the name that all periods begin with.
   Name key_name(Algorithm algorithm, std::string_view key) const {
     return hashed(static_cast<std::uint64_t>(algorithm), key);
+  }
+  static Name named(const Name& key, const Limit& limit) {
+    return {key.place, key.name ^ (period_print(limit) & kHomeMask)};
   }
   // The same under the secret of any table.
   static Name hashed(SipKey secret, std::uint64_t tweak, std::string_view key) {
@@ -88,6 +93,11 @@ class Table {
   // All debits or none, with all tickets.
   Result<Ruling> charge(std::span<Debit> debits, std::span<Ticket> tickets, std::int64_t now);
 
+  // forget()
+  //
+  // Removes what a key holds under an algorithm, of whatever period. True if there was anything.
+  Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now);
+
   // sweep()
   //
   // Removes lapsed keys from so many pages, going on where the last call stopped, and ends what dead processes left.
@@ -109,6 +119,7 @@ class Table {
   // The slot that may hold the key, and what its word becomes, without a transaction.
   Unit* look(const Name& name) const;
   bool propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const;
+  static bool propose_nothing(Debit& debit, const Word& word, const Known& known, std::int64_t now);
   bool charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t now);
   Name hashed(std::uint64_t tweak, std::string_view key) const { return hashed(hash_key_, tweak, key); }
   Page& page(const Name& name) const { return region_.page(region_.page_of(name.place, name.name)); }

@@ -36,11 +36,14 @@ class OldPage {
   }
 
  private:
-  // What a slot becomes; a tag of 0 leaves it out.
+  // What a slot becomes; a tag of 0 leaves it out. Layout 1 kept all periods of a key under one name; the state that is
+  // there belongs to the period of its limit.
   Word modern(const Word& word) {
-    static_cast<void>(reader_);
     if (limit_of(word.tag) == kReservation) return {word.tag, reservation_without_time(word.state)};
-    return word;
+    if (!is_key(word.tag)) return word;
+    const auto content = reader_.read(word);
+    if (!content) return word;  // the repair that comes next finds it, too
+    return {word.tag ^ (period_print(content->cell.limit()) & kHomeMask), word.state};
   }
 
   void place(const Word& word) {

@@ -22,6 +22,11 @@ bool suits(const Debit& debit, const Content& content) {
   return debit.limit == nullptr || debit.limit->algorithm == content.cell.limit().algorithm;
 }
 
+// The limit that decides: the debit's, or the one that the key has.
+const Limit& ruling_limit(const Debit& debit, const Content& content) {
+  return debit.limit != nullptr ? *debit.limit : content.cell.limit();
+}
+
 }  // namespace
 
 Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, std::span<Debit> debits,
@@ -156,6 +161,10 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
   one.content = reader_.read(one.place.seen);
   if (!one.content || !suits(debit, *one.content)) return fail_unless_moved(one);
+  if (debit.limit != nullptr && !shares_state(*debit.limit, one.content->cell.limit())) {
+    return fail_with(ErrorCode::invalid_argument,
+                     "two periods of this key are one to the table: their hashes collide; use another key for one");
+  }
   return bring_to_now(one, debit);
 }
 
@@ -199,13 +208,13 @@ Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit)
     if (!shared || shared->packing.kind != packing.kind) return fail_damaged();
     if (is_full && !(shared->cell.limit() == *debit.limit)) {
       // Were it converted, what was spent under a slow limit could drain at the pace of a fast one.
-      shared->cell.prepare(Limit(shared->cell.limit()), now_);
+      shared->cell.prepare(now_);
       one.shut_us = shared->cell.decide(now_, 0).decision.reset_after.count();
-    } else {
+    } else if (shares_state(shared->cell.limit(), *debit.limit)) {
       one.content->cell = shared->cell;
       if (const Outcome outcome = bring_to_now(one, debit); outcome != Outcome::done) return outcome;
       one.moved = false;
-      one.content->packing = packing;
+      one.content->packing = shared->packing;
     }
   }
   if (!is_full) return Outcome::done;
@@ -218,26 +227,23 @@ Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit)
 
 Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   Content& content = *one.content;
-  const Limit own = debit.limit != nullptr ? Limit{} : content.cell.limit();
-  const Limit& limit = debit.limit != nullptr ? *debit.limit : own;
-  const bool same_limit = limit == content.cell.limit();
-  const bool is_ahead = !content.cell.is_current(content.cell.limit(), now_);
-  if (is_ahead || !same_limit) {
+  const Limit& limit = ruling_limit(debit, content);
+  const bool is_ahead = !content.cell.is_current(now_);
+  if (is_ahead || !(limit == content.cell.limit())) {
     // Read after the slot was: what is ahead of this was written by a clock that was set back since.
     const std::int64_t latest = in_range(clock_.now().count());
-    const bool explains = is_ahead && content.cell.is_current(content.cell.limit(), latest);
+    const bool explains = is_ahead && content.cell.is_current(latest);
     if (latest > now_ && (explains || latest - now_ > kRecent_us)) {
       now_ = latest;
       return Outcome::again;
     }
   }
-  if (same_limit && one.place.present) one.number = limit_of(one.place.seen.tag);
+  if (one.place.present) one.number = limit_of(one.place.seen.tag);
   const bool moved = content.cell.prepare(limit, now_);
   const bool is_peek =
       debit.act == Act::look || (one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire));
   one.moved = moved && !is_peek;
-  if (!same_limit) content.packing = packing_of(limit);
-  if (!content.packing.fits_block)
+  if (!packing_of(limit).fits_block)
     return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
   return Outcome::done;
 }
@@ -245,10 +251,11 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
 void Transaction::decide(Case& one, const Debit& debit) {
   if (!one.content) return;  // nothing to release or to forget
   TableCell& cell = one.content->cell;
+  const Limit& limit = ruling_limit(debit, *one.content);
   switch (debit.act) {
     case Act::charge:
     case Act::look:
-      one.outcome = cell.decide(now_, one.cost);
+      one.outcome = cell.decide(limit, now_, one.cost);
       if (one.shut_us > 0) {
         const Micros wait{one.shut_us};
         one.decision().remaining = 0;
@@ -256,25 +263,28 @@ void Transaction::decide(Case& one, const Debit& debit) {
         if (one.cost > 0) refuse(one.decision(), wait);
       }
       one.changed = one.decision().allowed && one.cost != 0 && one.shut_us == 0;
-      if (debit.act == Act::look) only_look(one);
+      if (debit.act == Act::look) only_look(one, limit);
       return;
     case Act::overdraw:
-      return overdraw(one);
+      return overdraw(one, limit);
     case Act::settle:
-      return one.cost < 0 ? refund(one, debit) : overdraw(one);
+      return one.cost < 0 ? refund(one, debit, limit) : overdraw(one, limit);
     case Act::refund:
-      return refund(one, debit);
-    case Act::acquire:
-      one.decision() = cell.acquire(now_, debit.id, one.cost);
+      return refund(one, debit, limit);
+    case Act::acquire: {
+      const bool is_other = !(cell.limit() == limit);
+      one.decision() = cell.acquire(limit, now_, debit.id, one.cost);
       one.changed = one.decision().allowed && one.cost != 0;
+      if (is_other && cell.limit() == limit) one.number = 0;
       return;
+    }
     case Act::release:
       one.decision() = cell.release(now_, debit.id);
       one.was_alive = one.changed = one.decision().allowed;
       return;
     case Act::forget:
-      one.decision() =
-          one.content->packing.kind == Kind::holds ? cell.acquire(now_, {}, 0) : cell.decide(now_, 0).decision;
+      one.decision() = one.content->packing.kind == Kind::holds ? cell.acquire(limit, now_, {}, 0)
+                                                                : cell.decide(limit, now_, 0).decision;
       one.was_alive = !one.is_fresh();
       one.decision().allowed = true;
       one.decision().reset_after = Micros{0};
@@ -283,37 +293,37 @@ void Transaction::decide(Case& one, const Debit& debit) {
   }
 }
 
-void Transaction::overdraw(Case& one) {
+void Transaction::overdraw(Case& one, const Limit& limit) {
   const TableCell& cell = one.content->cell;
-  one.outcome = cell.decide(now_, one.cost);
+  one.outcome = cell.decide(limit, now_, one.cost);
   if (!one.decision().allowed) {
-    one.cost = std::min(one.cost, cell.decide(now_, 0).decision.remaining);
-    one.outcome = cell.decide(now_, one.cost);
+    one.cost = std::min(one.cost, cell.decide(limit, now_, 0).decision.remaining);
+    one.outcome = cell.decide(limit, now_, one.cost);
     one.decision().allowed = true;  // also where a lowered limit would deny even a peek
     one.decision().retry_after = Micros{0};
   }
   one.changed = one.cost != 0 && one.shut_us == 0;
 }
 
-void Transaction::refund(Case& one, const Debit& debit) {
-  const TableCell::Refund refund = one.content->cell.refund(now_, debit.charged, -one.cost);
+void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
+  const TableCell::Refund refund = one.content->cell.refund(limit, now_, debit.charged, -one.cost);
   one.outcome = refund.outcome;
   one.changed = refund.changed && one.shut_us == 0;
   one.returned = one.changed ? refund.permits : 0;
 }
 
 // Who would pass says what it holds before, and when its turn would be.
-void Transaction::only_look(Case& one) {
+void Transaction::only_look(Case& one, const Limit& limit) {
   one.changed = false;
   if (!one.decision().allowed || one.shut_us > 0) return;
   const Micros delay = one.decision().delay;
-  one.outcome = one.content->cell.decide(now_, 0);
+  one.outcome = one.content->cell.decide(limit, now_, 0);
   one.decision().allowed = true;
   one.decision().retry_after = Micros{0};
   one.decision().delay = delay;
 }
 
-// Nothing is charged, and who would have passed says what it holds. Corrections and conversions stay.
+// Nothing is charged, and who would have passed says what it holds. Corrections stay.
 Transaction::Outcome Transaction::deny(unsigned tries) {
   if (!are_cases_unchanged() || !are_tickets_unchanged()) return Outcome::again;
   changes_.clear();
@@ -323,7 +333,7 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
     Case& one = cases_[i];
     if (!one.content) continue;
     if (debits_[i].act == Act::charge && one.decision().allowed) {
-      one.outcome = one.content->cell.decide(now_, 0);
+      one.outcome = one.content->cell.decide(ruling_limit(debits_[i], *one.content), now_, 0);
       one.decision().allowed = true;
       one.decision().retry_after = Micros{0};
     }
@@ -382,14 +392,15 @@ bool Transaction::rebind(Case& one, const Debit& debit, Entry& entry, const Word
     return false;
   }
   auto content = reader_.read(seen);
-  if (!content || content->block || !content->cell.is_current(*debit.limit, now_)) return false;
+  if (!content || content->block || !content->cell.is_current(now_)) return false;
+  if (!(content->cell.limit() == *debit.limit)) return false;
   one.content = std::move(content);
   one.place.seen = seen;
   decide(one, debit);
   rebind_denied_ = !one.decision().allowed;
   if (rebind_denied_ || one.is_fresh()) return false;
   entry.old = seen;
-  entry.next = {seen.tag, one.changed ? next_in_slot(one) : seen.state};
+  entry.next = {seen.tag, one.changed ? next_in_slot(one, one.content->packing) : seen.state};
   return true;
 }
 

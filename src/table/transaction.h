@@ -1,12 +1,14 @@
 // One request on the table: it looks at all its keys, decides, and makes all changes as one event or none.
 //
 // It reads, computes what every word would become, and offers that to an operation; if a word has moved on meanwhile it
-// starts again. A denial is true at the reading it was made from and writes nothing but the corrections that stay
-// anyway. A block that is needed is taken before and filled; it becomes the key's in the same event.
+// starts again. A denial is true at the reading it was made from and writes nothing but the correction of a clock that
+// ran back. A slot names the version of the limit that last admitted; a request under another version decides on what
+// is there, and only if it is admitted does the slot become that version's. A block that is needed is taken before and
+// filled; it becomes the key's in the same event.
 //
 // `now` may be old: the thread was kept from running. Were it believed, a key would see time run backwards and give
-// permits back. So if a key is ahead of now, must be converted or is new, the clock is asked again first; only a clock
-// that really was set back makes a key go back.
+// permits back. So if a key is ahead of now, has another version of the limit or is new, the clock is asked again
+// first; only a clock that really was set back makes a key go back.
 //
 // One object a request, on the thread of its actor. Tested by tests/store_contract_test.cc, tests/full_table_test.cc
 // and all that stands there.
@@ -25,7 +27,7 @@ namespace weir::table {
 
 enum class Act : std::uint8_t {
   charge,
-  look,      // what a charge would be told; changes nothing, not even what another limit would convert
+  look,      // what a charge would be told; changes nothing
   overdraw,  // charges what it can, at most to full; never denied
   settle,    // a reservation whose ticket is taken: refunds what it cost less, or overdraws what it cost more
   refund,    // of a negative cost: takes back what was charged at an earlier time, as far as it still counts
@@ -79,8 +81,8 @@ class Transaction final : public Rebinder {
   struct Case {
     Place place;
     bool is_overflow = false;
-    std::optional<Content> content;  // what the key holds, brought to now and to the limit of the debit
-    std::uint32_t number = 0;        // of the limit, if the slot names it already
+    std::optional<Content> content;  // what the key holds, not ahead of now
+    std::uint32_t number = 0;        // of the content's limit, if the slot names it already
     std::int64_t cost = 0;
     std::int64_t shut_us = 0;  // no room, and the shared counter serves another limit for so long
     bool moved = false;        // content differs from what is stored, and that stays
@@ -102,9 +104,10 @@ class Transaction final : public Rebinder {
   Outcome catch_up(const Case& one);
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
-  void overdraw(Case& one);
-  void refund(Case& one, const Debit& debit);
-  void only_look(Case& one);
+  void overdraw(Case& one, const Limit& limit);
+  void refund(Case& one, const Debit& debit, const Limit& limit);
+  static const Limit& limit_of_next(const Case& one, const Debit& debit);
+  void only_look(Case& one, const Limit& limit);
   Outcome deny(unsigned tries);
   bool are_cases_unchanged();
   bool are_tickets_unchanged();
@@ -114,7 +117,7 @@ class Transaction final : public Rebinder {
   Outcome store(std::size_t i);
   Outcome store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number);
   bool take_block_or_reclaim(std::uint32_t place, unsigned block_class);
-  Outcome store_in_place(Case& one, const TableCell::State& state);
+  Outcome store_in_place(Case& one, const TableCell::State& state, const Packing& packing, std::uint32_t number);
   Outcome replace_slot(std::size_t i, const Word& next, const std::optional<Block>& fresh_block);
   Outcome insert_under_version(const Place& place);
   Outcome stay(const Case& one);
@@ -124,8 +127,8 @@ class Transaction final : public Rebinder {
   Outcome issue_reservations();
   Outcome set_pending(std::uint32_t place, const std::optional<Block>& before, const std::optional<Block>& after);
   Outcome store_next_in_block(std::size_t i, std::uint32_t number);
-  static std::uint64_t next_in_slot(const Case& one);
-  Outcome deny_growth(Case& one);
+  static std::uint64_t next_in_slot(const Case& one, const Packing& packing);
+  Outcome deny_growth(Case& one, const Limit& limit);
 
   bool rebind(Entry& entry, const Word& seen) override;
   bool rebind(Case& one, const Debit& debit, Entry& entry, const Word& seen);

@@ -53,17 +53,24 @@ bool is_reproducible(const Limit& limit) {
 
 }  // namespace
 
+// The limit that the state to be stored belongs to: the one that it had, or the version that admitted.
+const Limit& Transaction::limit_of_next(const Case& one, const Debit& debit) {
+  return one.changed && one.outcome.converts ? *debit.limit : one.content->cell.limit();
+}
+
 Transaction::Outcome Transaction::store(std::size_t i) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
   if (!one.content || (!one.changed && !one.moved)) return stay(one);
   if (one.is_fresh()) return one.place.present || one.is_overflow ? replace_slot(i, {}, {}) : stay(one);
-  std::uint32_t number = one.number;
-  if (number == 0) number = registry_.number_of(one.content->cell.limit(), actor_.who());
+  const Limit& limit = limit_of_next(one, debit);
+  std::uint32_t number = limit == one.content->cell.limit() ? one.number : 0;
+  if (number == 0) number = registry_.number_of(limit, actor_.who());
   if (number == 0) number = kInBlock;
-  if (number != kInBlock && one.content->packing.fits_slot) {
+  const Packing packing = packing_of(limit);
+  if (number != kInBlock && packing.fits_slot) {
     const std::uint64_t name = one.is_overflow ? 0 : debit.name.name;
-    return replace_slot(i, {tag_of(name, number), next_in_slot(one)}, {});
+    return replace_slot(i, {tag_of(name, number), next_in_slot(one, packing)}, {});
   }
   return store_next_in_block(i, number);
 }
@@ -87,32 +94,34 @@ Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32
   return store_in_block(i, log, number);
 }
 
-std::uint64_t Transaction::next_in_slot(const Case& one) {
-  const Packing& packing = one.content->packing;
+std::uint64_t Transaction::next_in_slot(const Case& one, const Packing& packing) {
   return one.changed ? pack_slot(one.outcome.next, packing) : pack_slot(one.content->cell.state(), packing);
 }
 
 Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
-  const Limit& limit = one.content->cell.limit();
+  const Limit& limit = limit_of_next(one, debit);
+  const Packing packing = packing_of(limit);
   if (one.is_overflow || (number == kInBlock && !is_reproducible(limit))) {
     return fail_with(ErrorCode::exhausted, "this table has met " + std::to_string(kLimitsMax) +
                                                " different limits and can number no more; start a new state file");
   }
   const auto* log = std::get_if<RingLog>(&state);
-  if (one.content->block && one.number == number && one.content->packing.kind != Kind::holds && (!log || log->fits())) {
-    return store_in_place(one, state);
+  const bool is_head_right = one.number == number || (one.number != kInBlock && number != kInBlock);
+  const bool is_in_place = !log || (log->fits() && log->format() == log_format(limit));
+  if (one.content->block && is_head_right && packing.kind != Kind::holds && is_in_place) {
+    return store_in_place(one, state, packing, number);
   }
   has_blocks_ = true;
   const unsigned block_class = class_of(state, limit);
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
-    if (log && one.content->block && debit.act == Act::charge) return deny_growth(one);
+    if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, limit);
     if (log && one.cost < 0) {  // a refund rewrites the log in another block; without one, the permits stay used
       one.changed = false;
       one.returned = 0;
-      one.outcome = one.content->cell.decide(now_, 0);
+      one.outcome = one.content->cell.decide(debit.limit != nullptr ? *debit.limit : limit, now_, 0);
       return store(i);
     }
     return fail_with(ErrorCode::exhausted,
@@ -128,7 +137,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
     write_holds(actor_, head, *holds);
     actor_.put(head.units[kState0], holds_word(*holds));
   } else {
-    actor_.put(head.units[kState0], block_word(state, one.content->packing));
+    actor_.put(head.units[kState0], block_word(state, packing));
   }
   const std::uint64_t change = next_change(actor_, one.place.seen, one.content->block.has_value());
   return replace_slot(i, {tag_of(debit.name.name, number), block_state(block.line, change)}, block);
@@ -143,22 +152,23 @@ bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_clas
   return false;
 }
 
-Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::State& state) {
+Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::State& state, const Packing& packing,
+                                                 std::uint32_t number) {
   const Region& region = actor_.region();
   const Word& seen = one.place.seen;
   const Block& block = *one.content->block;
   Line& head = region.line(block.line);
-  const Word next{seen.tag, block_state(block.line, next_change(actor_, seen, true))};
+  const Word next{tag_of(name_of(seen.tag), number), block_state(block.line, next_change(actor_, seen, true))};
   if (!changes_.set(region.number_of(*one.place.unit), seen, next)) return Outcome::again;
   const auto* log = std::get_if<RingLog>(&state);
-  const Word word = log ? log->state() : block_word(state, one.content->packing);
+  const Word word = log ? log->state() : block_word(state, packing);
   if (!changes_.set(region.number_of(head.units[kState0]), one.content->block_word, word)) return Outcome::again;
   if (!log) return Outcome::done;
   for (const Patch& patch : log->patches()) {
-    const std::uint64_t number = region.number_of(*patch.unit);
-    const Entry* entry = changes_.find(number);
+    const std::uint64_t unit = region.number_of(*patch.unit);
+    const Entry* entry = changes_.find(unit);
     const Word old = entry != nullptr ? entry->old : actor_.read(*patch.unit);
-    if (!changes_.set(number, old, patch(entry != nullptr ? entry->next : old))) return Outcome::again;
+    if (!changes_.set(unit, old, patch(entry != nullptr ? entry->next : old))) return Outcome::again;
   }
   return actor_.is_damaged() ? fail_damaged() : Outcome::done;
 }
@@ -290,10 +300,10 @@ Transaction::Outcome Transaction::issue_reservations() {
 }
 
 // The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves.
-Transaction::Outcome Transaction::deny_growth(Case& one) {
-  Limit crowded = one.content->cell.limit();
+Transaction::Outcome Transaction::deny_growth(Case& one, const Limit& limit) {
+  Limit crowded = limit;
   crowded.events_max = std::get<RingLog>(one.content->cell.state()).capacity();
-  one.outcome = TableCell(crowded, one.content->cell.state()).decide(now_, one.cost);
+  one.outcome = one.content->cell.decide(crowded, now_, one.cost);
   if (one.decision().allowed) return fail_with(ErrorCode::exhausted, "the arena for logs is full; raise its bytes");
   return Outcome::denied;
 }

@@ -21,7 +21,7 @@ start_fleet() {
   for ((n = 0; n < count; ++n)); do until_true 20 is_strict "$n" || is "server $n asks Redis" yes no; done
   until_true 20 all_know "$count" || is "the servers know each other" yes no
 }
-all_know() { [ "$(timeout 60 redis-cli -p "$redis_port" hlen 'weir:1!{0000}nodes')" == "$1" ] && sleep 1.2; }
+all_know() { [ "$(timeout 60 redis-cli -p "$redis_port" hlen 'weir:2!{0000}nodes')" == "$1" ] && sleep 1.2; }
 
 # ask SERVER BODY: the answer's body.
 ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
