@@ -191,6 +191,25 @@ TEST_P(Settlement, OfALateCommitForgivesNothingThatOthersSpent) {
   }
 }
 
+// The rule's period has changed since: the state of the old period gets the refund, and the new one stays as it is.
+TEST_P(Settlement, GoesToTheStateThatWasCharged) {
+  if (is_bucket(GetParam())) GTEST_SKIP() << "a bucket is one state under all its limits";
+  const Limit minute = limit_of("100/minute", GetParam()), hour = limit_of("100/hour", GetParam());
+  for (const Kept& kept : all_kept()) {
+    const auto key = kept.make();
+    ASSERT_TRUE(key->reserve(minute, "job", 60, kMidnight).allowed);
+    ASSERT_TRUE(key->charge(minute, 10, kMidnight).allowed);
+    const std::int64_t now = kMidnight + 10'000'000;
+    ASSERT_TRUE(key->charge(hour, 30, now).allowed);
+    ASSERT_TRUE(key->reserve(hour, "more", 5, now).allowed);
+    EXPECT_EQ(key->commit(hour, "job", 20, now).remaining, 65) << kept.name;
+    EXPECT_EQ(key->charge(hour, 0, now).remaining, 65) << kept.name;
+    EXPECT_EQ(key->charge(minute, 0, now).remaining, 70) << kept.name;
+    EXPECT_EQ(key->commit(minute, "more", 9, now).remaining, 66) << kept.name << ": what is missing is charged now";
+    EXPECT_EQ(key->charge(hour, 0, now).remaining, 65) << kept.name;
+  }
+}
+
 void play_on_all(Algorithm algorithm, std::uint64_t histories) {
   const std::uint64_t seed = base_seed();
   for (const Kept& kept : all_kept()) {

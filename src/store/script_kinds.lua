@@ -10,7 +10,8 @@ local reset_of = {} -- of what is to be written: when it is full again, -1 if th
 
 -- Each kind offers prepare(key, raw): takes up the state and settles it, or says no; step(key, cost): the five numbers
 -- of a decision, and what keep(key) makes the state; refund(key, cost, at, rate, weight): takes back a charge of that
--- time, as far as it still counts, and says whether that was anything; write(key, reset).
+-- time, as far as it still counts, and says whether that was anything; refund_other(key, cost, ticket): the same in the
+-- state of another period, for which the ticket was written; write(key, reset).
 local function make_numbers()
   local numbers = {}
   function numbers.prepare(key, raw)
@@ -39,6 +40,29 @@ local function make_numbers()
     local x, y, z = terms_of[key].refund(s[1], s[2], s[3], from_of[key], now, at, cost, rate, weight)
     state[key] = {x, y, z}
     return x ~= s[1] or y ~= s[2] or z ~= s[3]
+  end
+  function numbers.refund_other(key, cost, ticket)
+    local terms, others, kept, found = terms_of[key], others_of[key] or '', {}, false
+    local period = pack('<dd', ticket[4], ticket[5]):sub(1, terms.period_at - 10)
+    for i = 1, #others, 44 do
+      local record = others:sub(i, i + 43)
+      if record:sub(11, terms.period_at) == period then
+        local x, y, z, _, from, head = read_record(terms, record)
+        local a, b, c = x, y, z
+        if terms.is_wide then
+          a, b, c = terms.refund(x, y, z, from, now, ticket[2], cost)
+        elseif x == ticket[3] and x > now then -- the window that was charged, whatever calendar it is of
+          b = y > cost and y - cost or 0
+        end
+        found = b ~= y or c ~= z
+        record = terms.is_wide and pack(terms.layout, head, a, b, c, 0) or pack(terms.layout, head, a, b, 0)
+        if b == 0 and c == 0 then record = '' end
+      end
+      kept[#kept + 1] = record
+    end
+    local value = table.concat(kept)
+    if found then others_of[key] = value ~= '' and value or nil end
+    return found
   end
   return numbers
 end
@@ -127,9 +151,8 @@ local function make_log()
     log_edit(state[key], next_state[key])
     if next_state[key].converts then from_of[key] = limit_of[key] end
   end
-  function log.refund(key, cost, at)
-    local s = state[key]
-    local from, taken, drops = twin.refund(s, limit_of[key], now, at, cost)
+  local function take_back(s, limit, cost, at)
+    local from, taken, drops = twin.refund(s, limit, now, at, cost)
     if taken == 0 then return false end
     local fresh, gone = {}, drops and 1 or 0
     for k = from + gone, s.n do
@@ -141,6 +164,7 @@ local function make_log()
     end
     return true
   end
+  function log.refund(key, cost, at) return take_back(state[key], limit_of[key], cost, at) end
   local function log_head(s, limit)
     return version .. 'l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
   end
@@ -151,6 +175,20 @@ local function make_log()
     end
     s.first, s.base, s.fresh, s.memo = 0, 0, {}, nil
     return log_head(s, limit) .. table.concat(live)
+  end
+  function log.refund_other(key, cost, ticket)
+    local others = state[key].others or {}
+    for i, text in ipairs(others) do
+      local x, y, z, first, n, base = unpack_('<dddddd', text, 3)
+      local s = {text = text, n = n, base = base, first = first, fresh = {}}
+      s.time = function(k) log_entry(s, k) return s.memo_time end
+      s.total = function(k) log_entry(s, k) return s.memo_total end
+      if y == ticket[4] and take_back(s, {x, y, z}, cost, ticket[2]) then
+        if s.n > 0 then others[i] = compact(s, {x, y, z}) else table.remove(others, i) end
+        return true
+      end
+    end
+    return false
   end
   local function write_among(key, s, reset) -- the logs of all periods
     local all = s.n > 0 and {compact(s, from_of[key])} or {}
@@ -229,7 +267,8 @@ local function make_holds()
   return holds
 end
 
--- A ticket: '2s' and numbers: 0, or of a reservation {amount, when it was charged, the limit}. state[key] is a list of
+-- A ticket: '2s' and numbers: 0, or of a reservation {amount, when it was charged, the end of a
+-- fixed window, the limit's second and third number}. state[key] is a list of
 -- them, or nil; its reset is how long it lasts.
 local function make_ticket()
   local ticket = {}

@@ -111,7 +111,13 @@ local function make_others()
   end
   local function settle(key, actual, ticket) -- what was not used comes back; what is missing is charged now
     if actual >= ticket[1] then return overdraw(key, actual - ticket[1]) end
-    refund(key, ticket[1] - actual, ticket[2], ticket[4], ticket[5])
+    local terms, limit, rest = terms_of[key], limit_of[key], ticket[1] - actual
+    local has_windows = terms.mark == 'f' or terms.mark == 'w' or terms.mark == 'l'
+    if has_windows and (ticket[4] ~= limit[2] or (terms.mark == 'f' and ticket[5] ~= limit[3])) then
+      if terms.kind.refund_other(key, rest, ticket) then reset_of[key] = -1 end
+    else
+      refund(key, rest, ticket[2], ticket[4], ticket[5])
+    end
     return peek(key)
   end
 
@@ -181,7 +187,7 @@ local function make_others()
     for i = 1, taken and #list or 0 do
       local key, cost, t = list[i][1], list[i][2], list[i][3]
       local limit = limit_of[key]
-      state[t], reset_of[t] = {cost, now, limit[1], limit[2], limit[3]}, lasts
+      state[t], reset_of[t] = {cost, now, state[key][1] or 0, limit[2], limit[3]}, lasts
     end
     tell_all(taken and 1 or 0, list)
     return at
