@@ -15,7 +15,6 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kDoneMax = 128;     // are answered before others may use the queue again
 constexpr std::int64_t kDue = INT64_MIN;  // a timer that has fired
 
 // An error whose text may not fit into what memory is left.
@@ -57,6 +56,7 @@ struct WaitQueue::Try {
   std::optional<Result<Decision>> answer{};  // unless it must wait
   std::int64_t timer_us = 0;                 // charged: its turn; must wait: when to look again
   std::int64_t turn_us = 0;                  // must wait: when the permits can come
+  bool owes = false;                         // answered with a denial, but charged: to be given back without the lock
 };
 
 WaitQueue::WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow charge_now)
@@ -68,15 +68,17 @@ WaitQueue::WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow char
 WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callback) noexcept {
   std::optional<Result<Decision>> answer;
   WaitId id = 0;
+  bool owes = false;
   try {
     if (is_forked()) {
       answer = refusal(ErrorCode::unavailable, "this limiter was opened before a fork: open it anew to wait");
     } else {
+      const auto before = peek_before(charge, clock_.now().count());
       const Fibers::Pinned pinned;
-      const std::lock_guard lock(mutex_);
+      const auto lock = enter();
       id = ++last_id_;
       waiting_.store(waiters_.size() + 1);  // before the key is asked: who gives permits back meanwhile must see it
-      answer = join(id, charge, deadline.count(), callback);
+      answer = join(id, charge, deadline.count(), before, callback, owes);
       waiting_.store(waiters_.size(), std::memory_order_relaxed);
     }
   } catch (const std::bad_alloc&) {
@@ -84,24 +86,42 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   } catch (const std::system_error&) {
     answer = refusal(ErrorCode::unavailable, "no thread could be started to serve those who wait");
   }
+  if (owes) give_back(charge);
   if (!answer) return id;
   callback(*std::move(answer));
   return 0;
 }
 
+// Whoever waits for the lock gets it before one who comes later: the queue's thread, which takes it again and again,
+// must not overtake others.
+std::unique_lock<std::mutex> WaitQueue::enter() const {
+  const std::lock_guard turn(turn_);
+  return std::unique_lock(mutex_);
+}
+
+// A leaky bucket charges whoever may wait, so it is asked first how long that would be. Nothing for the others.
+std::optional<Result<Decision>> WaitQueue::peek_before(const Charge& charge, std::int64_t now) const {
+  const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;
+  if (!queues || charge.cost > charge.limit->capacity) return std::nullopt;
+  return charge_now_({charge.key, charge.limit, 0}, now);
+}
+
 // Nothing if the caller must wait: then the callback was taken over.
 std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge, std::int64_t deadline_us,
-                                                WaitCallback& callback) {
+                                                const std::optional<Result<Decision>>& before, WaitCallback& callback,
+                                                bool& owes) {
   if (closed_) return refusal(ErrorCode::unavailable, "the limiter is closing: nobody can wait for it any more");
   const std::int64_t now = clock_.now().count();
   deadline_us = std::max(deadline_us, now);  // what is there at once is given to the latest, too
   const auto line = lines_.find(LineName{charge.limit->algorithm, charge.key});
   const bool is_first = line == lines_.end() || charge.cost > charge.limit->capacity;  // which is denied for ever
-  Try tried = is_first ? attempt(charge, deadline_us, now) : stand_behind(line->second, charge, deadline_us, now);
+  Try tried =
+      is_first ? attempt(charge, deadline_us, now, before) : stand_behind(line->second, charge, deadline_us, now);
+  owes = tried.owes;
   if (tried.outcome == Try::Outcome::answered) return std::move(tried.answer);
   try {
     if (waiters_.size() >= waiters_max_) {
-      if (tried.outcome == Try::Outcome::charged) undo(charge);
+      owes = tried.outcome == Try::Outcome::charged;
       return fail(ErrorCode::exhausted, "as many as may wait at once are waiting: " + std::to_string(waiters_max_) +
                                             "; raise waiters_max, or try again later");
     }
@@ -111,7 +131,7 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
       Waiters dropped;
       finish(place, refusal(ErrorCode::exhausted, "out of memory"), dropped);
     }
-    if (tried.outcome == Try::Outcome::charged) undo(charge);
+    owes = tried.outcome == Try::Outcome::charged;
     throw;
   }
   waiters_.find(id)->second.callback = std::move(callback);
@@ -119,8 +139,10 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
   return std::nullopt;
 }
 
-// Tries to take the permits for somebody who is first in line.
-WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now) {
+// Tries to take the permits for somebody who is first in line: one call of the store. `before` is what peek_before()
+// said.
+WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now,
+                                  const std::optional<Result<Decision>>& before) {
   const Micros patience{std::max<std::int64_t>(deadline_us - now, 0)};
   const auto answered = [](Result<Decision> answer) {
     return Try{.outcome = Try::Outcome::answered, .answer = std::move(answer)};
@@ -132,17 +154,15 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
     return answered(decision);
   };
   const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;
-  if (queues && charge.cost <= charge.limit->capacity) {
-    const Result<Decision> before = charge_now_({charge.key, charge.limit, 0}, now);
-    if (before && before->delay > patience) return too_late(*before, before->delay);
-  }
+  if (before && *before && (*before)->delay > patience) return too_late(**before, (*before)->delay);
   Result<Decision> taken = charge_now_(charge, now);
   if (!taken) return answered(std::move(taken));
   if (taken->allowed) {
     const Micros delay = std::exchange(taken->delay, Micros{0});
     if (delay > patience) {  // others came in between
-      undo(charge);
-      return too_late(*taken, delay);
+      Try late = too_late(*taken, delay);
+      late.owes = true;
+      return late;
     }
     if (delay == Micros{0}) return answered(std::move(taken));
     return {.outcome = Try::Outcome::charged, .answer = std::move(taken), .timer_us = now + delay.count()};
@@ -229,9 +249,18 @@ void WaitQueue::set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us) {
   timers_.insert(std::move(node));
 }
 
-void WaitQueue::undo(const Charge& charge) {
+// Without the lock.
+void WaitQueue::give_back(const Charge& charge) {
   static_cast<void>(charge_now_({charge.key, charge.limit, -charge.cost}, clock_.now().count()));
+  const auto lock = enter();
   hurry_line({charge.limit->algorithm, charge.key});
+}
+
+void WaitQueue::answer_all(Waiters& done) {
+  for (auto& [id, waiter] : done) {
+    if (waiter.owes) give_back({waiter.key, &waiter.limit, waiter.cost});
+    waiter.callback(*std::move(waiter.answer));
+  }
 }
 
 void WaitQueue::hurry_line(const LineName& name) {
@@ -245,7 +274,7 @@ void WaitQueue::hurry_line(const LineName& name) {
 
 void WaitQueue::hurry(std::string_view key) noexcept {
   if (waiting_.load() == 0 || is_forked()) return;
-  const std::lock_guard lock(mutex_);
+  const auto lock = enter();
   for (const Algorithm algorithm : kAlgorithms) hurry_line({algorithm, key});
 }
 
@@ -254,19 +283,17 @@ bool WaitQueue::cancel(WaitId id) noexcept {
   Waiters done;
   {
     const Fibers::Pinned pinned;
-    const std::lock_guard lock(mutex_);
+    const auto lock = enter();
     const auto place = waiters_.find(id);
     if (place == waiters_.end()) return false;
-    const Waiter& waiter = place->second;
-    if (waiter.is_charged) undo({waiter.key, &waiter.limit, waiter.cost});
+    place->second.owes = place->second.is_charged;
     finish(place, refusal(ErrorCode::unavailable, "the wait was cancelled"), done);
   }
-  Waiter& waiter = done.begin()->second;
-  waiter.callback(*std::move(waiter.answer));
+  answer_all(done);
   return true;
 }
 
-// One waiter whose timer has fired.
+// One waiter whose timer has fired: at most one call of the store. What needs another is looked at again at once.
 void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
   const auto place = waiters_.find(id);
   Waiter& waiter = place->second;
@@ -274,7 +301,12 @@ void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
   const Charge charge{waiter.key, &waiter.limit, waiter.cost};
   Line& line = lines_.find(LineName{waiter.limit.algorithm, waiter.key})->second;
   if (*line.ids.begin() != id) return finish(place, denial(charge, line.first_turn, now), done);  // its deadline
-  Try tried = attempt(charge, waiter.deadline_us, now);
+  if (!waiter.before) {
+    waiter.before = peek_before(charge, now);
+    if (waiter.before) return;
+  }
+  Try tried = attempt(charge, waiter.deadline_us, now, std::exchange(waiter.before, std::nullopt));
+  waiter.owes = tried.owes;
   switch (tried.outcome) {
     case Try::Outcome::answered:
       return finish(place, *std::move(tried.answer), done);
@@ -290,12 +322,10 @@ void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
   set_timer(id, waiter, tried.timer_us);
 }
 
-// The time of the next timer.
-Micros WaitQueue::serve_due(Waiters& done) {
+// Looks at one whose time has come, if there is any; the time of the next timer. Others get the lock in between.
+Micros WaitQueue::serve_one(Waiters& done) {
   const std::int64_t now = clock_.now().count();
-  while (!timers_.empty() && timers_.begin()->first <= now && done.size() < kDoneMax) {
-    look_at(timers_.begin()->second, now, done);
-  }
+  if (!timers_.empty() && timers_.begin()->first <= now) look_at(timers_.begin()->second, now, done);
   return Micros{timers_.empty() ? INT64_MAX : timers_.begin()->first};
 }
 
@@ -304,12 +334,12 @@ void WaitQueue::serve() {
     Waiters done;
     Micros next{0};
     {
-      const std::lock_guard lock(mutex_);
+      const auto lock = enter();
       if (closed_) return;
-      next = serve_due(done);
+      next = serve_one(done);
     }
-    for (auto& [id, waiter] : done) waiter.callback(*std::move(waiter.answer));
-    if (done.empty()) clock_.sleep(sleeper_, next);
+    answer_all(done);
+    if (done.empty() && next > clock_.now()) clock_.sleep(sleeper_, next);
   }
 }
 
@@ -317,14 +347,14 @@ bool WaitQueue::is_forked() const { return getpid() != process_; }
 
 bool WaitQueue::is_own_thread() const noexcept {
   if (is_forked()) return false;
-  const std::lock_guard lock(mutex_);
+  const auto lock = enter();
   return thread_.get_id() == std::this_thread::get_id();
 }
 
 void WaitQueue::close() noexcept {
   Waiters left;
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = enter();
     closed_ = true;
     left.swap(waiters_);
     waiting_.store(0, std::memory_order_relaxed);
@@ -334,7 +364,7 @@ void WaitQueue::close() noexcept {
   sleeper_.wake();
   if (thread_.joinable()) thread_.join();
   for (auto& [id, waiter] : left) {
-    if (waiter.is_charged) undo({waiter.key, &waiter.limit, waiter.cost});
+    if (waiter.is_charged) give_back({waiter.key, &waiter.limit, waiter.cost});
     waiter.callback(refusal(ErrorCode::unavailable, "the limiter was closed before a permit came"));
   }
 }

@@ -6,10 +6,11 @@
 // cancelled meanwhile. Others who charge the key without waiting, here or in another process, may come in between:
 // then the first tries again later.
 //
-// The thread starts with the first who has to wait. Keys are charged with the lock held, so a fiber that waits or
-// cancels makes its thread wait for the store, as long as one call takes. Callbacks are made without a lock. All
-// members may be called from any thread. In a child after a fork, where the thread is missing, nobody can wait, and the
-// queue must not be destroyed. Tested by wait_test.cc.
+// The thread starts with the first who has to wait. Keys are charged with the lock held, one call of the store at a
+// time, and the lock goes to whoever waited longest: so a fiber that waits or cancels makes its thread wait for the
+// store as long as one call takes. Callbacks are made without a lock. All members may be called from any thread. In a
+// child after a fork, where the thread is missing, nobody can wait, and the queue must not be destroyed. Tested by
+// wait_test.cc.
 #pragma once
 
 #include <atomic>
@@ -75,8 +76,10 @@ class WaitQueue {
     Limit limit{};
     std::int64_t cost = 0;
     std::int64_t deadline_us = 0;
-    std::int64_t timer_us = 0;  // when it is looked at next
-    bool is_charged = false;    // leaky bucket: in no line any more, only waits out its delay
+    std::int64_t timer_us = 0;                 // when it is looked at next
+    bool is_charged = false;                   // leaky bucket: in no line any more, only waits out its delay
+    bool owes = false;                         // what it was charged is to be given back before it is answered
+    std::optional<Result<Decision>> before{};  // what peek_before() said, between two looks at it
     std::optional<Result<Decision>> answer{};
     WaitCallback callback{};
   };
@@ -100,19 +103,24 @@ class WaitQueue {
 
   bool is_forked() const;
   struct Try;  // what an attempt came to
-  Try attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now);
+  std::unique_lock<std::mutex> enter() const;
+  std::optional<Result<Decision>> peek_before(const Charge& charge, std::int64_t now) const;
+  Try attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now,
+              const std::optional<Result<Decision>>& before);
   Try stand_behind(const Line& line, const Charge& charge, std::int64_t deadline_us, std::int64_t now);
   std::optional<Result<Decision>> join(WaitId id, const Charge& charge, std::int64_t deadline_us,
-                                       WaitCallback& callback);
+                                       const std::optional<Result<Decision>>& before, WaitCallback& callback,
+                                       bool& owes);
   void add(WaitId id, const Charge& charge, std::int64_t deadline_us, const Try& tried);
   void leave_line(WaitId id, const Waiter& waiter);
   void finish(Waiters::iterator place, Result<Decision> answer, Waiters& done);
   void set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us);
-  void undo(const Charge& charge);
+  void give_back(const Charge& charge);
+  void answer_all(Waiters& done);
   void hurry_line(const LineName& name);
   Result<Decision> denial(const Charge& charge, std::int64_t turn_us, std::int64_t now);
   void look_at(WaitId id, std::int64_t now, Waiters& done);
-  Micros serve_due(Waiters& done);
+  Micros serve_one(Waiters& done);
   void serve();
 
   const std::size_t waiters_max_;
@@ -122,6 +130,7 @@ class WaitQueue {
   Sleeper sleeper_;
   std::atomic<std::size_t> waiting_{0};  // the size of waiters_
 
+  mutable std::mutex turn_;   // of whoever waits for the next: see enter()
   mutable std::mutex mutex_;  // guards all below
   bool closed_ = false;
   WaitId last_id_ = 0;

@@ -2,9 +2,12 @@
 // a test that waits for the limiter's thread waits for what it does, never for a time.
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "seed.h"
+#include "wait_queue.h"
 #include "weir/limiter.h"
 
 namespace weir {
@@ -429,6 +433,72 @@ TEST(Clock, WakesWhoSleepsUntilATime) {
   clock.advance(Micros{10});
   second.join();
   EXPECT_EQ(awake, 2);
+}
+
+// A store that is slow: each call stands still until it is let go on.
+class SlowStore {
+ public:
+  Result<Decision> operator()(const Charge& charge) {
+    std::unique_lock lock(mutex_);
+    ++begun_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return begun_ <= let_ || is_open_; });
+    return Decision{.allowed = false, .limit = charge.limit->capacity, .retry_after = kSecond, .reset_after = kSecond};
+  }
+  void wait_for_call(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return begun_ >= count; });
+  }
+  void let(int count) {
+    const std::lock_guard lock(mutex_);
+    let_ = count;
+    changed_.notify_all();
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  int begun_ = 0, let_ = 0;
+  bool is_open_ = false;
+};
+
+// Whoever comes gets the lock after the one call that is under way, however many others are due.
+TEST(WaitQueue, HoldsItsLockForOneCallOfTheStore) {
+  constexpr int kWaiting = 20;
+  const auto clock = std::make_shared<ManualClock>(kStart);
+  const Limit limit = compile("1/minute", Algorithm::token_bucket).value();
+  SlowStore store;
+  WaitQueue queue(1'000, *clock, [&](const Charge& charge, std::int64_t) { return store(charge); });
+  store.let(kWaiting);
+  std::vector<WaitId> ids;
+  for (int i = 0; i < kWaiting; ++i) {
+    const std::string key = "key " + std::to_string(i);
+    ids.push_back(queue.wait({key, &limit, 1}, kStart + 1'000 * kSecond, [](const Result<Decision>&) {}));
+  }
+  clock->advance(2 * kSecond);  // all are due
+  store.wait_for_call(kWaiting + 1);
+  std::atomic<pid_t> tid{0};
+  std::atomic<bool> is_cancelled{false};
+  std::thread other([&] {
+    tid = static_cast<pid_t>(::syscall(SYS_gettid));
+    is_cancelled = queue.cancel(ids.back());
+  });
+  const auto is_asleep = [&] {  // it waits for the lock
+    std::ifstream stat("/proc/self/task/" + std::to_string(tid.load()) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    return tid != 0 && text.find(") S ") != text.npos;
+  };
+  while (!is_asleep()) std::this_thread::yield();
+  store.let(kWaiting + 1);  // the call under way, and no other
+  other.join();
+  EXPECT_TRUE(is_cancelled);
+  store.open();
 }
 
 }  // namespace

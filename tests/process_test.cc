@@ -122,6 +122,39 @@ TEST(Processes, AdmitExactlyTheLimit) {
   });
 }
 
+// A process that rests keeps no record of the table that another needs, however many there are.
+TEST(Processes, AreServedHoweverManyAreIdle) {
+  constexpr int kProcesses = 270;
+  static_assert(kProcesses > table::kParticipants);
+  const TempFolder folder;
+  const std::string file = folder.file("state");
+  const auto own = open_store(file);
+  const Limit limit = make_window(Algorithm::fixed_window, 1'000'000, 3'600'000'000).value();
+  const Shared<Gate> gates(3);
+  std::vector<Process> processes;
+  processes.reserve(kProcesses);
+  for (int i = 0; i < kProcesses; ++i) {
+    processes.emplace_back([&, i] {
+      const auto store = open_store(file);
+      bool well = true;
+      for (int round = 0; round < 2; ++round) {  // all have been at work, and rest, when they come again
+        const std::string key = "key " + std::to_string(round * kProcesses + i);
+        const Charge charges[] = {{key, &limit, 1}, {"all", &limit, 1}};
+        const auto verdict = store->charge(charges, kNow);
+        well = well && verdict && verdict->allowed;
+        gates[static_cast<std::size_t>(round)].pass(kProcesses);
+      }
+      gates[2].pass(kProcesses);  // nobody ends before all have been served
+      return well;
+    });
+  }
+  bool well = true;
+  for (Process& process : processes) well = process.join() && well;
+  EXPECT_TRUE(well);
+  EXPECT_EQ(1'000'000 - charge(*own, "all", limit, 0).remaining, 2 * kProcesses);
+  EXPECT_EQ(faults_of(own->table().region(), Rest::somebody_may_have_died), "");
+}
+
 TEST(Processes, HoldExactlyThePermitsInFlight) {
   for_each_crew([&](const Crew& crew, const std::string& file, MemoryStore& own) {
     const Limit limit = compile("100 concurrent", Algorithm::concurrency).value();

@@ -10,6 +10,7 @@ namespace weir::test {
 namespace {
 
 constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr unsigned kLimitsAll = 4092;
 constexpr std::uint64_t kOperationMax = 400'000, kTestMax = 20'000'000;
 
 struct Killed {};
@@ -19,6 +20,7 @@ std::uint64_t now = 0;  // accesses in all
 std::uint64_t outside = 0;
 unsigned solo = 2;
 unsigned pauses = 0;
+unsigned limits_given = kLimitsAll;
 bool stuck = false;
 
 }  // namespace
@@ -75,6 +77,10 @@ void before_access() {
 
 unsigned solo_tries() { return solo; }
 unsigned patience() { return 0; }  // only time would be lost
+unsigned limits() { return limits_given; }
+
+FewLimits::FewLimits(unsigned count) { limits_given = count; }
+FewLimits::~FewLimits() { limits_given = kLimitsAll; }
 
 Schedule::Schedule() {
   for (auto& fiber : fibers_) fiber = std::make_unique<Fiber>();

@@ -14,6 +14,15 @@
 
 namespace weir::test {
 
+// How many numbers of limits the table gives out from now on, until it ends.
+class FewLimits {
+ public:
+  explicit FewLimits(unsigned count);
+  ~FewLimits();
+  FewLimits(const FewLimits&) = delete;
+  FewLimits& operator=(const FewLimits&) = delete;
+};
+
 // An operation that goes on and on, in a fiber or in the test itself.
 struct NeverEnds : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -9,9 +9,11 @@ namespace weir::test {
 void before_access();
 unsigned solo_tries();
 unsigned patience();
+unsigned limits();
 
 }  // namespace weir::test
 
 #define WEIR_TABLE_HOOK() ::weir::test::before_access()
 #define WEIR_TABLE_SOLO_TRIES ::weir::test::solo_tries()
 #define WEIR_TABLE_PATIENCE ::weir::test::patience()
+#define WEIR_TABLE_LIMITS ::weir::test::limits()

@@ -83,6 +83,9 @@ struct Charge {
   const Limit* limit = nullptr;  // never null when it is used; outlives the call
   std::int64_t cost = 1;         // 0 peeks, negative gives back
   Fallback fallback = Fallback::local;
+  // A rule's limit, not one that the request brought along: a table keeps half of its 4,092 numbers of limits for
+  // these.
+  bool by_rule = false;
 };
 
 struct Verdict {

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "algorithm/calendar_shift.h"
+#include "weir/clock.h"
+
 namespace weir {
 namespace {
 
@@ -61,25 +64,41 @@ std::int64_t begin_of(const Zone& zone, sys_days local_day) {
   }
 }
 
-}  // namespace
-
-Window Calendar::window_at(std::int64_t now_us) const {
+Window window_of(CalendarUnit unit, const Zone& zone, std::int64_t now_us) {
   const std::int64_t now = now_us / kSecond_us;
-  const std::int64_t local = now + zone_.offset_at(now);
-  sys_days first = first_day(unit_, std::chrono::floor<days>(std::chrono::sys_seconds{std::chrono::seconds{local}}));
-  sys_days next = next_first_day(unit_, first);
-  std::int64_t end = begin_of(zone_, next);
+  const std::int64_t local = now + zone.offset_at(now);
+  sys_days first = first_day(unit, std::chrono::floor<days>(std::chrono::sys_seconds{std::chrono::seconds{local}}));
+  sys_days next = next_first_day(unit, first);
+  std::int64_t end = begin_of(zone, next);
   while (end <= now) {  // the clock has been there already, and was set back; or a day was left out
     first = next;
-    next = next_first_day(unit_, next);
-    end = begin_of(zone_, next);
+    next = next_first_day(unit, next);
+    end = begin_of(zone, next);
   }
   std::int64_t next_end = end;
   while (next_end == end) {
-    next = next_first_day(unit_, next);
-    next_end = begin_of(zone_, next);
+    next = next_first_day(unit, next);
+    next_end = begin_of(zone, next);
   }
-  return {begin_of(zone_, first) * kSecond_us, end * kSecond_us, next_end * kSecond_us};
+  return {begin_of(zone, first) * kSecond_us, end * kSecond_us, next_end * kSecond_us};
+}
+
+}  // namespace
+
+// See calendar_shift.h for what a correction does.
+Window Calendar::window_at(std::int64_t now_us) const {
+  const CalendarShift& shift = ShiftedCalendar::here();
+  if (shift == CalendarShift{}) return window_of(unit_, zone_, now_us);
+  const auto by = [&](std::int64_t shift_us, std::int64_t at_us) {
+    const Window window = window_of(unit_, zone_, std::clamp<std::int64_t>(at_us + shift_us, 0, kTimeEnd - 1));
+    return Window{window.start_us - shift_us, window.end_us - shift_us, window.next_end_us - shift_us};
+  };
+  const Window is = by(shift.now_us, now_us);
+  if (shift.now_us >= shift.before_us) return is;
+  const Window was = by(shift.before_us, shift.since_us);
+  if (now_us < was.end_us) return {was.start_us, was.end_us, by(shift.now_us, was.end_us).next_end_us};
+  if (is.start_us >= was.end_us) return is;
+  return {was.end_us, is.next_end_us, by(shift.now_us, is.next_end_us).end_us};
 }
 
 std::int64_t Calendar::make_tag(CalendarUnit unit, std::string_view zone_name) {

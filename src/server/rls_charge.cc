@@ -113,7 +113,10 @@ void RlsService::collect_charges() {
     const auto same = std::ranges::find(also_, std::string_view(own->found.key), &Charge::key);
     own->charge = static_cast<std::size_t>(same - also_.begin());
     if (same == also_.end()) {
-      also_.push_back({own->found.key, own->answer.limit, part.cost});
+      also_.push_back({.key = own->found.key,
+                       .limit = own->answer.limit,
+                       .cost = part.cost,
+                       .by_rule = own->found.rule != nullptr});
     } else {
       same->cost += part.cost;
     }
@@ -187,7 +190,11 @@ Result<void> RlsService::charge_denied() {
   for (const Part& part : parts_) {
     const Own* const own = own_of(part);
     if (own == nullptr || own->found.rule == nullptr || part.is_question || part.cost < 0) continue;
-    if (is_denied_ || own->is_over) also_.push_back({own->found.key, own->answer.limit, part.cost});
+    if (is_denied_ || own->is_over)
+      also_.push_back({.key = own->found.key,
+                       .limit = own->answer.limit,
+                       .cost = part.cost,
+                       .by_rule = own->found.rule != nullptr});
   }
   if (also_.empty()) return {};
   auto verdict = limiter_.overdraw(also_);

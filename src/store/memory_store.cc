@@ -25,6 +25,8 @@ std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+table::Origin origin_of(const Charge& charge) { return charge.by_rule ? table::Origin::rule : table::Origin::request; }
+
 // Whether a request asks for what the one before it did. Many do when a key is hot: one exchange serves them all.
 bool is_same(const Charge& a, const Charge& b) {
   return a.limit == b.limit && a.key.size() == b.key.size() &&
@@ -57,7 +59,7 @@ class MemoryStore::Batch {
       places_[i] = same;
       if (same == debits_.size()) {
         first_[same] = i;
-        debits_.add(Debit{.name = name, .limit = charge.limit, .cost = charge.cost});
+        debits_.add(Debit{.name = name, .limit = charge.limit, .cost = charge.cost, .origin = origin_of(charge)});
         table.prefetch(name);
         continue;
       }
@@ -129,7 +131,7 @@ table::Name MemoryStore::find(const Charge& charge) const {
 }
 
 Result<Decision> MemoryStore::check(const table::Name& place, const Charge& charge, std::int64_t now) {
-  Debit debit{.name = place, .limit = charge.limit, .cost = charge.cost};
+  Debit debit{.name = place, .limit = charge.limit, .cost = charge.cost, .origin = origin_of(charge)};
   if (table_->charge_fast(debit, now)) return debit.decision;
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
@@ -155,6 +157,7 @@ inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits)
     debit.name = table::Table::named(table::Table::named(hashes[places[i]]), *charges[i].limit);
     debit.limit = charges[i].limit;
     debit.cost = charges[i].cost;
+    debit.origin = origin_of(charges[i]);
     table_->prefetch(debit.name);
   }
 }
@@ -308,7 +311,8 @@ Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id,
               .limit = charge.limit,
               .cost = charge.cost,
               .act = Act::acquire,
-              .id = {bytes.data(), bytes.size()}};
+              .id = {bytes.data(), bytes.size()},
+              .origin = origin_of(charge)};
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
 }

@@ -34,6 +34,7 @@ Contents::Contents(Mapping mapping, FindCalendar find_calendar, const ClockReadi
       registry_(mapping_.region(), std::move(find_calendar)),
       actor_(mapping_.region(), 0),
       reader_(actor_, registry_) {
+  const ShiftedCalendar shifted(calendar_shift(region().header()));
   const bool is_torn = !keeps_time(region().header(), reading) || load(region().header().clean) == kTorn;
   if (is_in_use_) {
     for (std::uint64_t who = 0; who < kParticipants; ++who) Actor(region(), who).recover();
@@ -73,6 +74,7 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
 
 Totals Contents::walk(const std::function<void(const Held&)>& visit) {
   const Region& table = region();
+  const ShiftedCalendar shifted(calendar_shift(table.header()));
   Totals totals{.swept = load(table.header().swept)};
   for (std::uint64_t who = 0; who < kParticipants; ++who) {
     const Word tally = actor_.read(table.participant(who).tally);

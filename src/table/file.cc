@@ -9,11 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <thread>
 
@@ -52,6 +54,15 @@ std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == path.npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// For people, in UTC; a damaged file may hold any number.
+std::string time_text(std::int64_t us) {
+  const std::time_t seconds = std::clamp<std::int64_t>(us, 0, kTimeEnd - 1) / 1'000'000;
+  std::tm parts{};
+  char text[64];
+  if (gmtime_r(&seconds, &parts) == nullptr) return std::to_string(us) + " us";
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 
 // Without it a name may be lost with the power; where a folder cannot be synchronised, so be it.
@@ -254,8 +265,12 @@ Result<void> Mapping::enter(Use use, const ClockReading& reading) {
   if (!is_sole_) {
     was_clean_ = is_new_ = is_torn_ = false;
     if (keeps_time(header, reading) || reading.boot_id == decltype(reading.boot_id){}) return {};
-    return fail(ErrorCode::unavailable, "is in use where another clock rules: on another machine, or in a container " +
-                                            std::string("with a clock of its own; give each a file of its own"));
+    return fail(ErrorCode::unavailable,
+                "is in use where another clock rules: its time was last seen at " + time_text(header.latest_us) +
+                    ", and by the boot clock of this process it is " +
+                    time_text(header.clock_offset_us + reading.boot_us) +
+                    "; it is used on another machine, or this container has a boot clock of its "
+                    "own; give each a file of its own");
   }
   const bool is_new_boot = !keeps_time(header, reading);
   is_torn_ = is_new_boot || load(header.clean) == kTorn;

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -412,10 +413,36 @@ TEST_F(StateFile, TakesAnotherBootClockForAnotherBoot) {  // a container with a 
   EXPECT_EQ(time_of(*mapping, reading), kNow + kHour);
 }
 
+std::string text_of(std::int64_t us) {
+  const std::time_t seconds = us / 1'000'000;
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", std::gmtime(&seconds))};
+}
+
+TEST_F(StateFile, ABootClockThatIsAheadDoesNotMoveTheTime) {  // nobody else is there: as after a boot
+  open_it()->region().header().time_namespace = 1;
+  const ClockReading ahead = later(30 * 24 * kHour, -30 * 24 * kHour);
+  const auto mapping = open_it(ahead);
+  EXPECT_EQ(time_of(*mapping, ahead), kNow);
+}
+
 TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
   auto first = open_it();
   first->share();
-  EXPECT_TRUE(open_it(later(kHour, -kHour)));
+  EXPECT_TRUE(open_it(later(kHour, 0))) << "nobody has looked at the clock for an hour";
+  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "nor at the wall clock, which was set back";
+  // Another time namespace, or a restored container: its boot clock is ahead, the wall clock is that of all.
+  first->region().header().time_namespace = 1;
+  const auto ahead = open_it(later(kHour, -kHour));
+  EXPECT_TRUE(has(message_of(ahead), "another clock rules")) << message_of(ahead);
+  EXPECT_TRUE(has(message_of(ahead), "last seen at " + text_of(kNow) + ", ")) << message_of(ahead);
+  EXPECT_TRUE(has(message_of(ahead), "it is " + text_of(kNow + kHour) + ";")) << message_of(ahead);
+  first->region().header().latest_us = kNow + kHour;
+  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "the wall clock was set back; the time of the table says so";
+  first->region().header().latest_us = kNow;
+  note_wall_clock(first->region().header(), later(kHour, -kHour));
+  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "and somebody has noted it";
+  note_wall_clock(first->region().header(), kReading);
   const auto stranger = open_it({{3, 4}, kNow, kReading.boot_us});
   EXPECT_TRUE(has(message_of(stranger), "another clock rules")) << message_of(stranger);
 }

@@ -2,9 +2,13 @@
 
 #include "table/format.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "table/arena.h"
 
@@ -15,6 +19,7 @@ constexpr std::uint64_t kArenaBytesMin = 64 * 1024;
 constexpr std::uint64_t kArenaBytesOfKey = 32;
 constexpr std::uint32_t kRegistryEntries = kLimitsMax + 4;
 constexpr std::int64_t kTenYears = 315'576'000'000'000;
+constexpr std::int64_t kShiftMin = 2'000'000;
 constexpr std::int64_t kSlack = 60'000'000;  // a reading may be this much older than the latest time of the table
 
 bool is_time(std::int64_t us) { return us > 0 && us < kTimeEnd; }
@@ -23,6 +28,18 @@ bool is_time(std::int64_t us) { return us > 0 && us < kTimeEnd; }
 std::int64_t time_of(const Header& header, const ClockReading& reading) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(reading.boot_us) +
                                    static_cast<std::uint64_t>(header.clock_offset_us));
+}
+
+// Processes of one boot share a boot clock if they share this. 0 where the system does not tell.
+std::uint64_t time_namespace() {
+  struct stat info {};
+  return stat("/proc/self/ns/time", &info) == 0 ? info.st_ino : 0;
+}
+
+// Within reason: a damaged file may hold anything.
+std::int64_t wall_ahead_of(const Header& header) {
+  const std::int64_t ahead = __atomic_load_n(&header.wall_ahead_us, __ATOMIC_RELAXED);
+  return std::clamp<std::int64_t>(ahead, -kTimeEnd, kTimeEnd);
 }
 
 auto refuse(std::string message) { return fail(ErrorCode::unavailable, std::move(message)); }
@@ -117,7 +134,38 @@ bool keeps_time(const Header& header, const ClockReading& reading) {
   if (reading.boot_id == std::array<std::uint64_t, 2>{}) return false;
   if (!std::equal(reading.boot_id.begin(), reading.boot_id.end(), header.boot_id)) return false;
   const std::int64_t time = time_of(header, reading);
-  return is_time(time) && (!is_time(header.latest_us) || time > header.latest_us - kSlack);
+  if (!is_time(time)) return false;
+  if (!is_time(header.latest_us)) return true;
+  // Nobody may have looked at the clock for long, so that it is no wonder to be ahead of the latest time; but in
+  // another time namespace the wall clock must have moved on, too.
+  const std::int64_t latest = header.latest_us, by_wall = reading.wall_us - wall_ahead_of(header);
+  const bool is_same = header.time_namespace != 0 && header.time_namespace == time_namespace();
+  return time > latest - kSlack && (is_same || time < latest + kSlack || time < by_wall + kSlack);
+}
+
+// Calendars follow the wall clock if it is off by more than what readings differ by; but not one that was never set
+// since the machine was started.
+void note_wall_clock(Header& header, const ClockReading& reading) {
+  constexpr std::int64_t kSecond = 1'000'000;
+  const std::int64_t time = time_of(header, reading), ahead = reading.wall_us - time;
+  __atomic_store_n(&header.wall_ahead_us, ahead, __ATOMIC_RELAXED);
+  const CalendarShift shift = calendar_shift(header);
+  const std::int64_t seconds = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
+  if (std::abs(seconds - shift.now_us) <= kShiftMin || reading.wall_us < header.created_us) return;
+  const std::uint64_t other = (load(header.calendar_shift) + 1) % 2;
+  const std::int64_t next[] = {shift.now_us, seconds, time};
+  for (std::size_t i = 0; i < std::size(next); ++i) {
+    __atomic_store_n(&header.calendar_shifts[other][i], next[i], __ATOMIC_RELAXED);
+  }
+  store(header.calendar_shift, other);
+}
+
+CalendarShift calendar_shift(const Header& header) {
+  const auto& shift = header.calendar_shifts[load(header.calendar_shift) % 2];
+  const auto get = [&](std::size_t i) {  // a damaged file may hold anything
+    return std::clamp<std::int64_t>(__atomic_load_n(&shift[i], __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
+  };
+  return {get(0), get(1), get(2)};
 }
 
 std::int64_t time_at(const Header& header, const ClockReading& reading) {
@@ -128,6 +176,8 @@ std::int64_t time_at(const Header& header, const ClockReading& reading) {
 void set_clock(Header& header, const ClockReading& reading) {
   header.clock_offset_us = clock_offset_us(reading, header.latest_us);
   header.latest_us = time_of(header, reading);
+  header.time_namespace = time_namespace();
+  note_wall_clock(header, reading);
   std::copy(reading.boot_id.begin(), reading.boot_id.end(), header.boot_id);
 }
 

@@ -1,7 +1,7 @@
 // What stands in a fresh table, and whether the header of an old one can be believed.
 //
 // A header comes from a file, so it may hold anything: check_header() accepts only what this build would lay out the
-// same way, and only after that is a byte of the rest looked at. Pure; any thread. Tested by file_test.cc and
+// same way, and only after that is a byte of the rest looked at. Any thread. Tested by file_test.cc and
 // fuzz/state_open.cc.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "algorithm/calendar_shift.h"
 #include "table/layout.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -66,8 +67,16 @@ std::int64_t clock_offset_us(const ClockReading& reading, std::int64_t latest_us
 // keeps_time()
 //
 // Whether the header's offset belongs to the boot clock of this reading. Not so after a boot, nor in a container whose
-// boot clock is another.
+// boot clock is another: one behind the latest time of the table, or one in another time namespace that is ahead of it
+// while the wall clock is not.
 bool keeps_time(const Header& header, const ClockReading& reading);
+
+// note_wall_clock()
+//
+// For whoever looks after the table: how far the wall clock is ahead of its time, so that keeps_time() can tell a boot
+// clock that is ahead from a table that nobody has used for long. Calendars follow it: see calendar_shift.h.
+void note_wall_clock(Header& header, const ClockReading& reading);
+CalendarShift calendar_shift(const Header& header);
 
 // time_at()
 //

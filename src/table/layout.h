@@ -35,6 +35,14 @@ inline constexpr std::uint32_t kReservation = 4093;  // amount and end of a rese
 inline constexpr std::uint32_t kRequest = 4094;      // end of an idempotency id
 inline constexpr std::uint32_t kInBlock = 4095;      // the limit stands in the slot's block
 
+// How many of the numbers are given out: all, but in tests that choose schedules. Half of them is for limits that no
+// rule names; the other half is kept for rules.
+#ifndef WEIR_TABLE_LIMITS
+#define WEIR_TABLE_LIMITS kLimitsMax
+#endif
+inline std::uint32_t limits_max() { return WEIR_TABLE_LIMITS; }
+inline std::uint32_t ad_hoc_max() { return limits_max() / 2; }
+
 inline constexpr std::uint32_t kLines = 63, kSlotsInLine = 4;
 inline constexpr std::uint32_t kSlots = kLines * kSlotsInLine;
 
@@ -71,12 +79,28 @@ struct alignas(64) Participant {
   std::uint64_t status;                      // number << 2 | Status
   std::uint64_t count;                       // of entries
   std::uint64_t keys;                        // that were added here, less those that were removed
+  std::uint64_t active;                      // see active_word()
+  std::uint64_t writing;                     // the entry of the registry that is being written; 0: none
   alignas(64) std::uint64_t install_number;  // the one conditional install that this participant makes at a time
   std::uint64_t install_unit, install_old, install_held;
   alignas(64) Unit tally;   // keys evicted while alive << 2; permits that this forgave
   Unit pending[kPendings];  // blocks that belong to nobody else: class << 2; line
   alignas(64) Entry entries[kEntriesMax];
 };
+
+// Who has a record, and since which epoch of the limits a thread is at work there. The claim changes with the process:
+// a thread that was about to sit down where its process has stood up notices.
+inline constexpr unsigned kClaimShift = 40;
+inline constexpr std::uint64_t kClaimMask = 0xffffff;
+constexpr std::uint64_t idle_word(std::uint64_t claim) { return claim << kClaimShift; }
+constexpr std::uint64_t active_word(std::uint64_t claim, std::uint64_t epoch) {
+  return claim << kClaimShift | (epoch << 1 & ((std::uint64_t{1} << kClaimShift) - 1)) | 1;
+}
+constexpr std::uint64_t claim_of(std::uint64_t active) { return active >> kClaimShift; }
+constexpr bool is_at_work(std::uint64_t active) { return (active & 1) != 0; }
+constexpr std::uint64_t epoch_of(std::uint64_t active) {
+  return (active & ((std::uint64_t{1} << kClaimShift) - 1)) >> 1;
+}
 
 // A block: 64-byte lines in the arena, 2^class of them, beginning at a multiple of that. The first line is its head.
 struct alignas(64) Line {
@@ -99,14 +123,42 @@ enum Windows : std::uint8_t {
   kByPhase = 2,     // multiples of the period, shifted by a phase: it stands in the first 8 bytes of the zone
 };
 
-// A limit that slots refer to by number. `guard` is free, being written, or ready.
+// A limit that slots refer to by number. The tag of `guard` is generation << 8 | GuardState << 2: the generation rises
+// when the number is given out again.
+enum GuardState : std::uint64_t {
+  kFree = 0,
+  kWriting = 1,  // guard.state: the participant
+  kReady = 2,    // guard.state: the hash of the limit
+  kClosing = 3,  // as ready, but given to no further key: whether any slot uses it is being found out
+  kResting = 4,  // no slot uses it; free once no transaction is left that may have met it
+};
+inline constexpr unsigned kGenerationShift = 8;
+inline constexpr std::uint64_t guard_tag(GuardState state, std::uint64_t generation) {
+  return generation << kGenerationShift | state << 2;
+}
+inline GuardState state_of(const Word& guard) { return static_cast<GuardState>(guard.tag >> 2 & 7); }
+inline std::uint64_t generation_of(const Word& guard) { return guard.tag >> kGenerationShift; }
+
+inline constexpr std::size_t kZoneMax = 60;  // bytes of the name of a zone
+
 struct alignas(64) RegistryEntry {
-  Unit guard;  // {1 << 2 | .., participant} being written, {2 << 2, hash} ready
+  Unit guard;
   std::int64_t permits, period_us, capacity, rate, weight, events_max;
   std::uint8_t algorithm, calendar_unit, windows, zone_bytes;
-  char zone[60];
+  char zone[kZoneMax];
 };
 static_assert(sizeof(RegistryEntry) == 128);
+
+// NumberSet, note_numbers()
+//
+// A bit for each number of a limit. The numbers that a word of a page refers to, with no operation in it: whatever
+// keeps a number anywhere in a page must be seen here, or the number is given out again while it is in use.
+struct NumberSet {
+  std::uint64_t bits[(kLimitBits + 1) / 64] = {};
+  void add(std::uint32_t number) { bits[number / 64] |= std::uint64_t{1} << number % 64; }
+  bool has(std::uint32_t number) const { return (bits[number / 64] >> number % 64 & 1) != 0; }
+};
+inline void note_numbers(const Word& word, NumberSet& numbers) { numbers.add(limit_of(word.tag)); }
 
 // How whoever used a table last has left it.
 enum Condition : std::uint64_t {
@@ -134,12 +186,21 @@ struct Header {
   std::int64_t clock_offset_us;  // wall clock - boot clock, for all processes
   std::int64_t latest_us;        // a time that was seen; about a second behind the latest
   std::uint64_t clean;           // a Condition
+  std::int64_t wall_ahead_us;    // wall clock - time of the table, when somebody last looked; 0 in older files
+  std::uint64_t time_namespace;  // of whoever set the clock; 0: not known
   alignas(64) std::uint64_t sweep_page, reclaim_page;
   std::uint64_t swept;                     // lapsed keys that the sweep removed
   std::uint64_t reclaim_at_us;             // nobody looks for lapsed blocks before; 0 in older files
   alignas(64) Unit free_counts[kClasses];  // {changes << 2, blocks that are free}
   std::uint64_t free_hints[kClasses];      // where in its map to look first
   std::uint64_t assemble_hint;             // where to look for pieces that lie beside each other
+  // Numbers of limits are given out again; see recycle.h. The epoch has a line of its own: every check reads it.
+  alignas(64) std::uint64_t limits_epoch;
+  alignas(64) std::uint64_t recycling;  // since which epoch << 3 | a Recycling
+  NumberSet limits_used;                // those that were met in a slot
+  // How far calendars are ahead of the time of the table: which of the two is in force, and the other for the next.
+  std::uint64_t calendar_shift;
+  std::int64_t calendar_shifts[2][3];  // before, now, since
 };
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) <= kHeaderBytes);

@@ -59,10 +59,14 @@ struct Packing {
   std::int64_t phase_us = 0;   // a fixed window ends so long after a multiple of the unit
 };
 
+inline std::int64_t window_us_of(const Limit& limit) {
+  return limit.period_us == 0 ? 1'000'000 : limit.period_us;  // calendars change at whole seconds
+}
+
 inline Packing packing_of(const Limit& limit) {
   Packing packing{.kind = kind_of(limit.algorithm)};
   if (packing.kind == Kind::bucket) return packing;
-  packing.window_us = limit.period_us == 0 ? 1'000'000 : limit.period_us;  // calendars change at whole seconds
+  packing.window_us = window_us_of(limit);
   packing.phase_us = limit.phase_us;
   packing.count_bits = static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(limit.permits)));
   // A window may end a little after the end of time.

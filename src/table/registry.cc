@@ -2,15 +2,19 @@
 
 #include "table/registry.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
-#include <vector>
 
 namespace weir::table {
 namespace {
 
-enum Guard : std::uint64_t { kFree = 0, kWriting = 1, kReady = 2 };
+// How far from its place a limit is looked for: a table of limits that is nearly full must not make each new key slow.
+constexpr std::uint32_t kProbesMax = 64;
+constexpr std::size_t kCardBytes = (kLimitBits + 1) * sizeof(Card);
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15;
@@ -61,21 +65,73 @@ void write(RegistryEntry& entry, const Limit& limit) {
 
 }  // namespace
 
-Registry::~Registry() {
-  for (auto& known : known_) delete known.load(std::memory_order_relaxed);
+void Card::fill(const Known& known) {
+  std::uint64_t empty = kEmpty;
+  if (!__atomic_compare_exchange_n(&life_, &empty, known.generation << 2 | kBeingWritten, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED)) {
+    return;
+  }
+  const auto set = [](auto& place, auto value) { __atomic_store_n(&place, value, __ATOMIC_RELAXED); };
+  const Limit& limit = known.limit;
+  const Packing& packing = known.packing;
+  set(permits_, limit.permits);
+  set(period_us_, limit.period_us);
+  set(phase_us_, limit.phase_us);
+  set(capacity_, limit.capacity);
+  set(rate_, limit.rate);
+  set(weight_, limit.weight);
+  set(events_max_, limit.events_max);
+  set(calendar_, limit.calendar.get());
+  set(bits_, static_cast<std::uint64_t>(limit.algorithm) | static_cast<std::uint64_t>(packing.kind) << 8 |
+                 std::uint64_t{packing.count_bits} << 16 | std::uint64_t{packing.window_bits} << 24 |
+                 std::uint64_t{packing.fits_slot} << 32);
+  __atomic_store_n(&life_, known.generation << 2 | kWritten, __ATOMIC_RELEASE);
 }
 
-const Known* Registry::keep(std::uint32_t number, const Limit& limit) {
-  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit)});
-  const Known* none = nullptr;
-  if (known_[number].compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
-  return none;  // another thread was first
+void Card::clear(std::uint64_t generation) {
+  std::uint64_t written = generation << 2 | kWritten;
+  __atomic_compare_exchange_n(&life_, &written, std::uint64_t{kEmpty}, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+// The cards come from the system as zeros, and take memory as they are used.
+Registry::Registry(const Region& region, FindCalendar find_calendar)
+    : region_(region), find_calendar_(std::move(find_calendar)), caught_up_(load(region.header().limits_epoch)) {
+  void* cards = ::mmap(nullptr, kCardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (cards == MAP_FAILED) throw std::bad_alloc();
+  cards_ = static_cast<Card*>(cards);
+}
+
+Registry::~Registry() {
+  ::munmap(cards_, kCardBytes);
+  for (auto& known : known_) delete known.load(std::memory_order_relaxed);
+  for (auto& known : before_) delete known.load(std::memory_order_relaxed);
+}
+
+const Known* Registry::keep(std::uint32_t number, std::uint64_t generation, const Limit& limit) {
+  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit), generation});
+  const Known* kept = nullptr;
+  if (known_[number].compare_exchange_strong(kept, fresh.get(), std::memory_order_acq_rel)) kept = fresh.release();
+  cards_[number].fill(*kept);
+  return kept;
+}
+
+void Registry::catch_up_with(std::uint64_t epoch) {
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) {
+    const Known* known = met(number);
+    if (known == nullptr || is_of(number, known->generation)) continue;
+    cards_[number].clear(known->generation);
+    if (known_[number].compare_exchange_strong(known, nullptr, std::memory_order_acq_rel)) {
+      delete before_[number].exchange(known, std::memory_order_acq_rel);
+    }
+  }
+  caught_up_.store(epoch, std::memory_order_release);
 }
 
 const Known* Registry::learn(std::uint32_t number) {
   if (number == 0 || number > kLimitsMax) return nullptr;
   const RegistryEntry& entry = region_.limit(number);
-  if (load(entry.guard).tag != kReady << 2) return nullptr;
+  const Word guard = load(entry.guard);
+  if (state_of(guard) != kReady && state_of(guard) != kClosing) return nullptr;
   Limit limit{.algorithm = static_cast<Algorithm>(entry.algorithm),
               .permits = entry.permits,
               .period_us = entry.period_us,
@@ -85,13 +141,25 @@ const Known* Registry::learn(std::uint32_t number) {
               .weight = entry.weight,
               .events_max = entry.events_max};
   if (entry.windows == kByCalendar && entry.calendar_unit <= static_cast<std::uint8_t>(CalendarUnit::year)) {
-    const auto unit = static_cast<CalendarUnit>(entry.calendar_unit);
-    if (find_calendar_) limit.calendar = find_calendar_(unit, zone_of(entry));
-    // Without the zone's rules its states can still be read: a window is known by its end.
-    if (!limit.calendar) limit.calendar = std::make_shared<const Calendar>(unit, zone_of(entry), Zone{});
+    limit.calendar = calendar_of(static_cast<CalendarUnit>(entry.calendar_unit), zone_of(entry));
   }
   if (entry.windows > kByPhase || !is_sound(limit)) return nullptr;  // the file is damaged
-  return keep(number, limit);
+  return keep(number, generation_of(guard), limit);
+}
+
+// The last one is remembered, since the zone comes from a file.
+std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const std::string& zone) const {
+  struct Last {
+    const Registry* of = nullptr;
+    std::shared_ptr<const Calendar> calendar{};
+  };
+  thread_local Last last;
+  if (last.of == this && last.calendar->unit() == unit && last.calendar->zone_name() == zone) return last.calendar;
+  auto found = find_calendar_ ? find_calendar_(unit, zone) : nullptr;
+  // Without the zone's rules its states can still be read: a window is known by its end.
+  if (!found) found = std::make_shared<const Calendar>(unit, zone, Zone{});
+  last = {this, found};
+  return found;
 }
 
 bool Registry::holds(const RegistryEntry& entry, const Limit& limit) const {
@@ -103,74 +171,113 @@ bool Registry::holds(const RegistryEntry& entry, const Limit& limit) const {
                                       zone_of(entry) == limit.calendar->zone_name()));
 }
 
-std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who) {
-  if (limit.calendar && limit.calendar->zone_name().size() > sizeof(RegistryEntry::zone)) return 0;
+std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who, Origin origin) {
+  if (limit.calendar && limit.calendar->zone_name().size() > kZoneMax) return 0;
   const std::uint64_t hash = hash_of(limit);
-  for (std::uint32_t probe = 0; probe < kLimitsMax; ++probe) {
-    const auto number = static_cast<std::uint32_t>((hash + probe) % kLimitsMax + 1);
+  std::uint32_t number = 0;
+  if (origin == Origin::rule) number = number_within(ad_hoc_max(), limits_max() - ad_hoc_max(), hash, limit, who);
+  return number != 0 ? number : number_within(0, ad_hoc_max(), hash, limit, who);
+}
+
+std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Limit& limit,
+                                      std::uint64_t who) {
+  for (std::uint32_t probe = 0; probe < std::min(kProbesMax, count); ++probe) {
+    const auto number = static_cast<std::uint32_t>(first + (hash + probe) % count + 1);
     RegistryEntry& entry = region_.limit(number);
-    Word guard = load(entry.guard);
-    if (guard == Word{} && exchange(entry.guard, guard, {kWriting << 2, who})) {
-      write(entry, limit);
-      replace(entry.guard, {kWriting << 2, who}, {kReady << 2, hash});
-      keep(number, limit);
-      return number;
-    }
-    if (guard == Word{kReady << 2, hash} && holds(entry, limit)) {
-      if (met(number) == nullptr) keep(number, limit);
+    const Word guard = load(entry.guard);
+    const std::uint64_t generation = generation_of(guard);
+    if (state_of(guard) == kFree) {
+      store(region_.participant(who).writing, number);
+      const Word writing{guard_tag(kWriting, generation), who};
+      const bool is_ours = replace(entry.guard, guard, writing);
+      if (is_ours) {
+        write(entry, limit);
+        replace(entry.guard, writing, {guard_tag(kReady, generation), hash});
+        keep(number, generation, limit);
+      }
+      store(region_.participant(who).writing, 0);
+      if (is_ours) return number;
+    } else if (state_of(guard) == kReady && guard.state == hash && holds(entry, limit)) {
+      if (met(number) == nullptr) keep(number, generation, limit);
       return number;
     }
   }
   return 0;
 }
 
-void Registry::recover(std::uint64_t who) {
-  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
-    RegistryEntry& entry = region_.limit(number);
-    if (load(entry.guard) == Word{kWriting << 2, who}) replace(entry.guard, {kWriting << 2, who}, {});
+namespace {
+
+void recover_entry(RegistryEntry& entry, std::uint64_t who) {
+  const Word guard = load(entry.guard);
+  if (state_of(guard) == kWriting && guard.state == who) {
+    replace(entry.guard, guard, {guard_tag(kFree, generation_of(guard)), 0});
   }
 }
 
+}  // namespace
+
+void Registry::recover(std::uint64_t who) {
+  const std::uint64_t number = load(region_.participant(who).writing);
+  if (number == 0) return;
+  if (number <= kLimitsMax) recover_entry(region_.limit(static_cast<std::uint32_t>(number)), who);
+  store(region_.participant(who).writing, 0);
+}
+
+void Registry::recover_everywhere(std::uint64_t who) {
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) recover_entry(region_.limit(number), who);
+}
+
 bool Registry::has_writers() const {
-  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
-    if (load(region_.limit(number).guard).tag == kWriting << 2) return true;
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) {
+    if (state_of(load(region_.limit(number).guard)) == kWriting) return true;
   }
   return false;
 }
 
 void Registry::forget_unused() {
-  if (size() <= kLimitsMax / 2) return;
-  std::vector<bool> is_used(kLimitBits + 1, false);
+  store(region_.header().recycling, 0);
+  if (!is_crowded()) return;
+  NumberSet used;
   for (std::uint64_t i = 0; i < region_.pages(); ++i) {
-    Page& page = region_.page(i);
-    for (const Unit& unit : page.overflow) is_used[limit_of(load(unit.tag))] = true;
+    const Page& page = region_.page(i);
+    for (const Unit& unit : page.overflow) note_numbers(load(unit), used);
     for (const auto& line : page.slots) {
-      for (const Unit& unit : line) is_used[limit_of(load(unit.tag))] = true;
+      for (const Unit& unit : line) note_numbers(load(unit), used);
     }
   }
-  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
-    if (is_used[number]) continue;
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) {
+    if (used.has(number)) continue;
     Unit& guard = region_.limit(number).guard;
-    replace(guard, load(guard), {});
-    delete known_[number].exchange(nullptr);
+    const Word word = load(guard);
+    if (state_of(word) != kFree) replace(guard, word, {guard_tag(kFree, generation_of(word) + 1), 0});
   }
+  store(region_.header().limits_epoch, load(region_.header().limits_epoch) + 1);
+  catch_up();
 }
 
 std::int64_t Registry::shortest_period_us() const {
   std::int64_t shortest = INT64_MAX;
-  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
-    const Known* known = met(number);
-    if (known != nullptr && known->limit.period_us > 0) shortest = std::min(shortest, known->limit.period_us);
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) {
+    if (met(number) == nullptr) continue;  // its card takes no memory
+    if (const std::int64_t period = cards_[number].period_us(); period > 0) shortest = std::min(shortest, period);
   }
   return shortest;
 }
 
 std::uint32_t Registry::size() const {
   std::uint32_t count = 0;
-  for (std::uint32_t number = 1; number <= kLimitsMax; ++number) {
-    if (load(region_.limit(number).guard).tag == kReady << 2) ++count;
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) {
+    if (state_of(load(region_.limit(number).guard)) != kFree) ++count;
   }
   return count;
+}
+
+bool Registry::is_crowded() const {
+  std::uint32_t ad_hoc = 0, rules = 0;
+  for (std::uint32_t number = 1; number <= limits_max(); ++number) {
+    if (state_of(load(region_.limit(number).guard)) != kFree) ++(number <= ad_hoc_max() ? ad_hoc : rules);
+  }
+  return ad_hoc > ad_hoc_max() / 2 || rules > (limits_max() - ad_hoc_max()) / 2;
 }
 
 }  // namespace weir::table

@@ -1,9 +1,18 @@
 // The limits that slots refer to by number, so that a slot can be read on its own.
 //
-// In the region: a hash table of limits, to which entries are added and from which none is taken while it is in use.
-// An entry is claimed, written, then made ready; one whose writer died stays unused until its record is recovered, and
-// nobody waits for it: the limit is then registered a second time, which does no harm. In the process: each limit as it
-// was first met, with its packing. Any thread. Tested by registry_test.cc.
+// In the region: a hash table of limits. An entry is claimed, written, then made ready; one whose writer died stays
+// unused until its record is recovered, and nobody waits for it: the limit is then registered a second time, which does
+// no harm. Numbers that no slot uses are given out again (recycle.h); each such number gets a new generation. Limits
+// that a request brings along may take half of the numbers, so that there is always one for a rule.
+//
+// In the process: each limit as it was first met, with its packing. The header's epoch changes before a number can mean
+// something new. What this process remembers is true of the epoch that it has `caught up` with:
+//   - A thread at a seat (seats.h) catches up when it sits down. No number that it can meet gets a new generation while
+//     it sits, so that a Known stays valid as long.
+//   - The fast way has no seat. It takes epoch() before it reads a slot, reads a Card, and its answer counts if
+//     is_current() holds after that. Cards are never freed and each field is read as an atomic: a card that is
+//     rewritten meanwhile is noticed by the epoch.
+// Any thread. Tested by registry_test.cc, recycle_test.cc and tests/schedule_test.cc.
 #pragma once
 
 #include <array>
@@ -21,62 +30,152 @@ namespace weir::table {
 struct Known {
   Limit limit;
   Packing packing;
+  std::uint64_t generation = 0;  // of the number
+};
+
+// What the fast way needs of a limit. All zero: unknown.
+class alignas(64) Card {
+ public:
+  // Whether it is of this very limit; a calendar must be the same object.
+  bool is_of(const Limit& limit) const {
+    return (__atomic_load_n(&life_, __ATOMIC_ACQUIRE) & 3) == kWritten && get(permits_) == limit.permits &&
+           get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us && get(capacity_) == limit.capacity &&
+           get(rate_) == limit.rate && get(weight_) == limit.weight && get(events_max_) == limit.events_max &&
+           get(calendar_) == limit.calendar.get() && (get(bits_) & 0xff) == static_cast<std::uint64_t>(limit.algorithm);
+  }
+  // The packing of the limit that it is of.
+  Packing packing(const Limit& limit) const {
+    const std::uint64_t bits = get(bits_);
+    return {.kind = static_cast<Kind>(bits >> 8 & 0xff),
+            .count_bits = static_cast<std::uint8_t>(bits >> 16),
+            .window_bits = static_cast<std::uint8_t>(bits >> 24),
+            .fits_slot = (bits >> 32 & 1) != 0,
+            .window_us = window_us_of(limit),
+            .phase_us = limit.phase_us};
+  }
+  // The limit itself, all of one life; false if there is none, or if it is one of a calendar.
+  bool copy(Limit& limit) const {
+    const std::uint64_t life = __atomic_load_n(&life_, __ATOMIC_ACQUIRE);
+    if ((life & 3) != kWritten || get(calendar_) != nullptr) return false;
+    limit.algorithm = static_cast<Algorithm>(get(bits_) & 0xff);
+    limit.permits = get(permits_);
+    limit.period_us = get(period_us_);
+    limit.phase_us = get(phase_us_);
+    limit.capacity = get(capacity_);
+    limit.rate = get(rate_);
+    limit.weight = get(weight_);
+    limit.events_max = get(events_max_);
+    fence_after_read();
+    return get(life_) == life;
+  }
+  std::int64_t period_us() const { return (get(life_) & 3) == kWritten ? get(period_us_) : 0; }
+
+  void fill(const Known& known);
+  void clear(std::uint64_t generation);
+
+ private:
+  enum Life : std::uint64_t { kEmpty = 0, kBeingWritten = 1, kWritten = 2 };
+  template <class T>
+  static T get(const T& place) {
+    return __atomic_load_n(&place, __ATOMIC_RELAXED);
+  }
+
+  std::uint64_t life_;  // generation << 2 | Life
+  std::int64_t permits_, period_us_, phase_us_, capacity_, rate_, weight_, events_max_;
+  const Calendar* calendar_;
+  std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot
 };
 
 // Finds the calendar of a limit that another process registered; may be null.
 using FindCalendar = std::function<std::shared_ptr<const Calendar>(CalendarUnit, const std::string& zone)>;
 
+// Who brings a limit: what a request names by itself must not use up what rules need.
+enum class Origin : std::uint8_t { request, rule };
+
 class Registry {
  public:
-  Registry(const Region& region, FindCalendar find_calendar)
-      : region_(region), find_calendar_(std::move(find_calendar)) {}
+  Registry(const Region& region, FindCalendar find_calendar);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
   // known()
   //
-  // The limit of a number that stands in a slot; null if there is none such.
+  // The limit of a number that stands in a slot; null if there is none such. For whoever sits.
   const Known* known(std::uint32_t number) {
     const Known* found = number == 0 || number > kLimitsMax ? nullptr : known_[number].load(std::memory_order_acquire);
     return found != nullptr ? found : learn(number);
   }
-  // Only what this process has met already: the fast way.
+  // Only what this process has met already.
   const Known* met(std::uint32_t number) const {
     return number > kLimitsMax ? nullptr : known_[number].load(std::memory_order_acquire);
   }
 
+  // card(), epoch(), is_current()
+  //
+  // For the fast way; any 12 bits are a number.
+  const Card& card(std::uint32_t number) const { return cards_[number]; }
+  std::uint64_t epoch() const { return caught_up_.load(std::memory_order_acquire); }
+  bool is_current(std::uint64_t epoch) const {
+    fence_after_read();
+    return load(region_.header().limits_epoch) == epoch;
+  }
+  // Whether the number has still this generation.
+  bool is_of(std::uint32_t number, std::uint64_t generation) const {
+    return generation_of(load(region_.limit(number).guard)) == generation;
+  }
+
+  // catch_up()
+  //
+  // Drops what is remembered of numbers that have a new generation. For whoever has just sat down.
+  void catch_up() {
+    const std::uint64_t epoch = load(region_.header().limits_epoch);
+    if (epoch != caught_up_.load(std::memory_order_acquire)) [[unlikely]]
+      catch_up_with(epoch);
+  }
+
   // number_of()
   //
-  // The number of a limit, registering it if it is new; 0 if the registry is full or cannot hold it.
-  std::uint32_t number_of(const Limit& limit, std::uint64_t who);
+  // The number of a limit, registering it if it is new; 0 if there is no room near its place, or if it cannot be held.
+  std::uint32_t number_of(const Limit& limit, std::uint64_t who, Origin origin = Origin::rule);
 
-  // Frees what a dead participant began to write.
+  // The calendar of a limit that another process wrote.
+  std::shared_ptr<const Calendar> calendar_of(CalendarUnit unit, const std::string& zone) const;
+
+  // Frees what a dead participant began to write: what its record says, or wherever it is.
   void recover(std::uint64_t who);
+  void recover_everywhere(std::uint64_t who);
 
   // Whether any entry is being written, by the living or the dead.
   bool has_writers() const;
 
   // forget_unused()
   //
-  // For a table that nobody else uses: frees the limits that no slot refers to, if most numbers are taken. Without it a
-  // table whose limits change often would run out of them for good.
+  // For a table that nobody else uses: frees the limits that no slot refers to, if many numbers are taken.
   void forget_unused();
 
   // The shortest period of those that this process has met; INT64_MAX if there is none.
   std::int64_t shortest_period_us() const;
 
-  // How many are registered.
+  // How many are registered; whether so many that numbers should be given out again.
   std::uint32_t size() const;
+  bool is_crowded() const;
 
  private:
   const Known* learn(std::uint32_t number);
-  const Known* keep(std::uint32_t number, const Limit& limit);
+  const Known* keep(std::uint32_t number, std::uint64_t generation, const Limit& limit);
   bool holds(const RegistryEntry& entry, const Limit& limit) const;
+  std::uint32_t number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Limit& limit,
+                              std::uint64_t who);
+  void catch_up_with(std::uint64_t epoch);
 
   const Region& region_;
   const FindCalendar find_calendar_;
+  std::atomic<std::uint64_t> caught_up_{0};
+  Card* cards_ = nullptr;  // one for each 12 bits
   std::array<std::atomic<const Known*>, kLimitsMax + 1> known_{};
+  // The one before, of each number: freed when the number changes its meaning once more. By then nobody can have it.
+  std::array<std::atomic<const Known*>, kLimitsMax + 1> before_{};
 };
 
 }  // namespace weir::table

@@ -37,14 +37,20 @@ TEST(Registry, KnowsALimitAgainInAnotherProcess) {
   EXPECT_EQ(one.known(kRequest), nullptr);
 }
 
-TEST(Registry, SaysWhenItIsFull) {
+TEST(Registry, KeepsHalfOfTheNumbersForRules) {
   const auto mapping = map_memory(100, 1 << 16);
   Registry registry(mapping->region(), {});
   std::set<std::uint32_t> numbers;
-  for (std::int64_t i = 1; i <= kLimitsMax; ++i) numbers.insert(registry.number_of(limit_of(i), 0));
-  EXPECT_EQ(numbers.size(), kLimitsMax);
-  EXPECT_EQ(registry.number_of(limit_of(1'000'000), 0), 0u);
-  EXPECT_NE(registry.number_of(limit_of(77), 0), 0u) << "those that are in stay known";
+  for (std::int64_t i = 1; i <= 2 * kLimitsMax; ++i) {
+    numbers.insert(registry.number_of(limit_of(i), 0, Origin::request));
+  }
+  EXPECT_TRUE(numbers.contains(0)) << "none is left for requests";
+  EXPECT_GT(numbers.size(), ad_hoc_max() * 3 / 4);
+  EXPECT_LE(*numbers.rbegin(), ad_hoc_max());
+  const std::uint32_t number = registry.number_of(limit_of(77), 0, Origin::request);
+  EXPECT_NE(number, 0u) << "those that are in stay known";
+  EXPECT_EQ(registry.known(number)->limit.permits, 77);
+  for (std::int64_t i = 1; i <= 1'000; ++i) EXPECT_GT(registry.number_of(limit_of(1'000'000 + i), 0), ad_hoc_max());
 }
 
 TEST(Registry, PassesByTheEntryOfADeadWriter) {
@@ -52,12 +58,18 @@ TEST(Registry, PassesByTheEntryOfADeadWriter) {
   const Region& region = mapping->region();
   Registry registry(region, {});
   const std::uint32_t number = registry.number_of(limit_of(5), 0);
-  region.limit(number).guard = {1 << 2, 9};  // participant 9 died while it wrote
+  region.limit(number).guard = {guard_tag(kWriting, 0), 9};  // participant 9 died while it wrote
   Registry another(region, {});
   EXPECT_EQ(another.known(number), nullptr);
   EXPECT_NE(another.number_of(limit_of(5), 0), number);
   another.recover(9);
+  EXPECT_EQ(state_of(load(region.limit(number).guard)), kWriting) << "its record says nothing of it";
+  region.participant(9).writing = number;
+  another.recover(9);
   EXPECT_EQ(load(region.limit(number).guard), Word{}) << "free for the next";
+  region.limit(number).guard = {guard_tag(kWriting, 3), 9};
+  another.recover_everywhere(9);
+  EXPECT_EQ(load(region.limit(number).guard), (Word{guard_tag(kFree, 3), 0}));
 }
 
 // An entry that is used again still holds what was written there before.

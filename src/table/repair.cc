@@ -29,7 +29,7 @@ class Repair {
     const bool has_writers = registry_.has_writers();
     for (std::uint64_t who = 0; who < kParticipants; ++who) {
       if (!is_torn) Actor(region_, who).recover();
-      if (has_writers) registry_.recover(who);
+      if (has_writers) registry_.recover_everywhere(who);
       settle(region_.participant(who));
     }
     // From here on a mark belongs to nobody, and a marked word must not be read by an actor.
@@ -68,6 +68,8 @@ class Repair {
     for (Unit& pending : participant.pending) write(pending, {});
     const std::uint64_t number = load(participant.status) >> 2;
     weir::table::store(participant.status, number << 2 | kFailed);
+    weir::table::store(participant.active, idle_word(claim_of(load(participant.active))));
+    weir::table::store(participant.writing, 0);
   }
 
   void settle(Page& page) {

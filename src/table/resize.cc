@@ -170,6 +170,10 @@ void copy_header(Contents& old, const Region& fresh) {
   std::copy(std::begin(from.boot_id), std::end(from.boot_id), to.boot_id);
   to.clock_offset_us = from.clock_offset_us;
   to.latest_us = from.latest_us;
+  to.wall_ahead_us = from.wall_ahead_us;
+  to.time_namespace = from.time_namespace;
+  to.calendar_shift = from.calendar_shift;
+  std::memcpy(to.calendar_shifts, from.calendar_shifts, sizeof to.calendar_shifts);
   to.swept = from.swept;
   Word tally{};
   for (std::uint64_t who = 0; who < kParticipants; ++who) {
@@ -179,7 +183,10 @@ void copy_header(Contents& old, const Region& fresh) {
   fresh.participant(0).tally = {tally.tag, tally.state};
   for (std::uint32_t i = 1; i <= kLimitsMax; ++i) {
     const RegistryEntry& entry = old.region().limit(i);
-    if (entry.guard.tag >> 2 == 2) fresh.limit(i) = entry;  // ready
+    const Word guard = load(entry.guard);
+    if (state_of(guard) != kReady && state_of(guard) != kClosing) continue;
+    fresh.limit(i) = entry;
+    fresh.limit(i).guard.tag = guard_tag(kReady, generation_of(guard));
   }
 }
 

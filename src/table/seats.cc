@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 
 #include "table/arena.h"
@@ -26,7 +27,7 @@ Seats::Seats(Mapping& mapping, Registry& registry) : mapping_(mapping), registry
 
 Seats::~Seats() {
   for (std::uint64_t who = 0; who < kParticipants && is_own(); ++who) {
-    if (flags_->state[who].load() != kForeign) unlock_participant(mapping_.fd(), who);
+    if (flags_->claims[who].load() != kForeign) unlock_participant(mapping_.fd(), who);
   }
   ::munmap(flags_, sizeof(Flags));
 }
@@ -36,7 +37,8 @@ void Seats::wipe_after_fork() {
   const pid_t wiping = -::getpid();
   for (pid_t seen = process_.load(); seen != ::getpid(); seen = process_.load()) {
     if (seen == wiping || !process_.compare_exchange_strong(seen, wiping)) continue;
-    for (auto& state : flags_->state) state.store(kForeign);
+    for (auto& claim : flags_->claims) claim.store(kForeign);
+    flags_->sweeping.store(0);
     flags_->life.store(kUnborn);
     process_.store(::getpid());
   }
@@ -59,47 +61,74 @@ Result<void> Seats::be_born() {
   return reopened;
 }
 
-bool Seats::claim(std::uint64_t who, bool has_writers) {
-  if (!try_lock_participant(mapping_.fd(), who)) return false;
+// For whoever holds the record's lock.
+void Seats::recover(std::uint64_t who) {
   Actor actor(mapping_.region(), who);
   actor.recover();
   give_all_blocks(actor);
   if (actor.has_met_damage()) mapping_.note_damage();
-  if (has_writers) registry_.recover(who);
-  return true;
+  registry_.recover(who);
 }
 
+// Marks the record as being claimed, and gets its lock. False if it is another's.
+bool Seats::try_claim(std::uint64_t who) {
+  std::uint32_t claim = kForeign;
+  if (!flags_->claims[who].compare_exchange_strong(claim, kBeingClaimed, std::memory_order_acquire)) return false;
+  if (try_lock_participant(mapping_.fd(), who)) return true;
+  flags_->claims[who].store(kForeign, std::memory_order_release);
+  return false;
+}
+
+// A record is had by exchanging the word in it: a thread that comes late, with a claim that its process has given up,
+// fails there.
 Result<Seats::Seat> Seats::sit_down() {
   if (!is_wiped_on_fork_) wipe_after_fork();
   if (flags_->life.load(std::memory_order_acquire) != kAlive) {
     if (auto born = be_born(); !born) return fail(born.error());
   }
+  const Region& region = mapping_.region();
   const std::uint64_t first = last_seat % kParticipants;
-  for (const std::uint8_t wanted : {kIdle, kForeign}) {
+  for (const bool is_foreign : {false, true}) {
     for (std::uint64_t i = 0; i < kParticipants; ++i) {
-      const std::uint64_t who = (first + i) % kParticipants;
-      std::uint8_t state = wanted;
-      if (!flags_->state[who].compare_exchange_strong(state, kTaken, std::memory_order_acquire)) continue;
-      if (wanted == kForeign && !claim(who, true)) {
-        flags_->state[who].store(kForeign, std::memory_order_release);
-        continue;
+      const std::uint64_t who = (first + i) % kParticipants, epoch = load(region.header().limits_epoch);
+      std::uint64_t& active = region.participant(who).active;
+      std::uint64_t claim = flags_->claims[who].load(std::memory_order_acquire);
+      if (!is_foreign) {
+        if (claim == kForeign || claim == kBeingClaimed) continue;
+        if (!exchange(active, idle_word(claim), active_word(claim, epoch))) continue;
+      } else {
+        if (!try_claim(who)) continue;
+        recover(who);
+        claim = std::max<std::uint64_t>(1, (claim_of(load(active)) + 1) & kClaimMask);
+        exchange(active, load(active), active_word(claim, epoch));
+        flags_->claims[who].store(static_cast<std::uint32_t>(claim), std::memory_order_release);
       }
       last_seat = who;
-      return Seat(*this, who);
+      registry_.catch_up();
+      return Seat(*this, who, claim);
     }
   }
   return fail(ErrorCode::exhausted, "more than " + std::to_string(kParticipants) +
                                         " threads are changing this table at once: use fewer threads or processes");
 }
 
+void Seats::stand_up(std::uint64_t who, std::uint64_t claim) {
+  std::uint64_t& active = mapping_.region().participant(who).active;
+  if (is_kept(who)) return store(active, idle_word(claim));
+  flags_->claims[who].store(kBeingClaimed, std::memory_order_release);
+  store(active, idle_word((claim + 1) & kClaimMask));
+  unlock_participant(mapping_.fd(), who);
+  flags_->claims[who].store(kForeign, std::memory_order_release);
+}
+
 void Seats::recover_dead() {
-  const bool has_writers = registry_.has_writers();
   for (std::uint64_t who = 0; who < kParticipants; ++who) {
-    std::uint8_t state = kForeign;
-    if (!flags_->state[who].compare_exchange_strong(state, kTaken, std::memory_order_acquire)) continue;
-    const bool claimed = claim(who, has_writers);
-    if (claimed) unlock_participant(mapping_.fd(), who);
-    flags_->state[who].store(kForeign, std::memory_order_release);
+    if (!try_claim(who)) continue;
+    recover(who);
+    std::uint64_t& active = mapping_.region().participant(who).active;
+    if (is_at_work(load(active))) store(active, idle_word((claim_of(load(active)) + 1) & kClaimMask));
+    unlock_participant(mapping_.fd(), who);
+    flags_->claims[who].store(kForeign, std::memory_order_release);
   }
 }
 

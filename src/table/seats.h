@@ -1,9 +1,12 @@
 // Participants' records, for the threads of this process: who changes several words at once sits down at one first.
 //
-// A record is claimed for the process by a lock on the file, once, and then handed from thread to thread by a flag. It
-// is never waited for: if all are taken, that is an error. Getting the lock of a record proves that whoever had it is
-// dead; what it left is brought to an end then. A child after fork() starts without records: the flags lie on a page
-// that the system wipes there. Any thread. Tested by seats_test.cc.
+// A record is claimed for the process by a lock on the file, and then handed from thread to thread by a word in it,
+// which also says since when its thread is at work (recycle.h). A process keeps the first half of the records that it
+// has claimed; one of the second half goes back when its thread stands up, so that any number of idle processes leave
+// half of the records to those at work. It is never waited for: if all are taken, that is an error. Getting the lock of
+// a record proves that whoever had it is dead, or has returned it; what it left is brought to an end then. A child
+// after fork() starts without records: what they are known by lies on a page that the system wipes there. Any thread.
+// Tested by seats_test.cc and process_test.cc.
 #pragma once
 
 #include <sys/types.h>
@@ -27,22 +30,26 @@ class Seats {
   // A thread's place while it lives.
   class Seat {
    public:
-    Seat(Seats& seats, std::uint64_t who) : seats_(&seats), who_(who), actor_(seats.mapping_.region(), who) {}
-    Seat(Seat&& other) noexcept : seats_(other.seats_), who_(other.who_), actor_(other.actor_) {
+    Seat(Seats& seats, std::uint64_t who, std::uint64_t claim)
+        : seats_(&seats), claim_(claim), actor_(seats.mapping_.region(), who) {}
+    Seat(Seat&& other) noexcept : seats_(other.seats_), claim_(other.claim_), actor_(other.actor_) {
       other.seats_ = nullptr;
     }
     Seat& operator=(Seat&&) = delete;
     ~Seat() {
-      if (seats_ != nullptr) seats_->stand_up(who_);
+      if (seats_ != nullptr) seats_->stand_up(who(), claim_);
     }
     Actor& actor() { return actor_; }
-    std::uint64_t who() const { return who_; }
+    std::uint64_t who() const { return actor_.who(); }
 
    private:
     Seats* seats_;
-    std::uint64_t who_;
+    std::uint64_t claim_;
     Actor actor_;
   };
+
+  // Records that a process keeps when nobody sits there; those above are returned.
+  static constexpr std::uint64_t kKept = kParticipants / 2;
 
   Result<Seat> sit_down();
 
@@ -52,18 +59,25 @@ class Seats {
   // Ends what the dead left; for the sweep.
   void recover_dead();
 
+  // Only one thread of the process sweeps at a time: the lock on the file does not tell threads apart.
+  bool try_sweep() { return flags_->sweeping.exchange(1, std::memory_order_acquire) == 0; }
+  void end_sweep() { flags_->sweeping.store(0, std::memory_order_release); }
+
  private:
-  enum State : std::uint8_t { kForeign = 0, kIdle = 1, kTaken = 2 };
+  static constexpr std::uint32_t kForeign = 0, kBeingClaimed = ~std::uint32_t{0};
   enum Life : std::uint32_t { kUnborn = 0, kBeingBorn = 1, kAlive = 2 };
   struct Flags {
     std::atomic<std::uint32_t> life;  // kUnborn on a wiped page
-    std::atomic<std::uint8_t> state[kParticipants];
+    std::atomic<std::uint32_t> sweeping;
+    std::atomic<std::uint32_t> claims[kParticipants];  // of this process; kForeign: it has none there
   };
 
-  bool claim(std::uint64_t who, bool has_writers);
+  bool try_claim(std::uint64_t who);
+  void recover(std::uint64_t who);
+  bool is_kept(std::uint64_t who) const { return who < kKept || mapping_.fd() < 0; }
   void wipe_after_fork();
   bool is_own() const;
-  void stand_up(std::uint64_t who) { flags_->state[who].store(kIdle, std::memory_order_release); }
+  void stand_up(std::uint64_t who, std::uint64_t claim);
   Result<void> be_born();
 
   Mapping& mapping_;

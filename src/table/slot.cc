@@ -10,6 +10,10 @@ namespace weir::table {
 namespace {
 
 constexpr unsigned kPermitBits = 41, kPeriodBits = 49, kExpiryBits = 53, kCountBits = 17, kAlgorithmBits = 3;
+constexpr unsigned kCalendarBits = 3, kZoneBits = 6;  // the unit + 1, and the bytes of the zone's name
+constexpr unsigned kPhaseAt = kPermitBits + kAlgorithmBits, kCalendarAt = kPhaseAt + kPeriodBits;
+constexpr std::size_t kZoneInUnit = 15;
+static_assert(kCalendarAt + kCalendarBits + kZoneBits <= kBitsInWord && kZoneMax <= 4 * kZoneInUnit);
 constexpr std::int64_t kTicketStep_us = 128'000'000;
 constexpr unsigned kTicketStepShift = 41, kTicketStepBits = 22;
 constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << kTicketStepBits) - 1;
@@ -137,24 +141,65 @@ Holds SlotReader::read_holds(const Block& block, const Word& word) {
   return holds;
 }
 
+namespace {
+
+// The name of a zone lies in the line behind the head, 15 bytes to a unit.
+void write_zone(Actor& actor, Line& line, const std::string& zone) {
+  for (std::size_t i = 0; i * kZoneInUnit < zone.size(); ++i) {
+    Bits bits = 0;
+    for (std::size_t j = 0; j < std::min(kZoneInUnit, zone.size() - i * kZoneInUnit); ++j) {
+      bits |= Bits{static_cast<unsigned char>(zone[i * kZoneInUnit + j])} << (8 * j);
+    }
+    actor.put(line.units[i], word_of(bits));
+  }
+}
+
+std::string read_zone(Actor& actor, Line& line, std::size_t bytes) {
+  std::string zone(std::min(bytes, kZoneMax), '\0');
+  Bits bits = 0;
+  for (std::size_t i = 0; i < zone.size(); ++i) {
+    if (i % kZoneInUnit == 0) bits = bits_of(actor.read(line.units[i / kZoneInUnit]));
+    zone[i] = static_cast<char>(field(bits, static_cast<unsigned>(8 * (i % kZoneInUnit)), 8));
+  }
+  return zone;
+}
+
+}  // namespace
+
 void write_limit(Actor& actor, Line& head, const Limit& limit) {
   const auto permits = static_cast<std::uint64_t>(limit.permits), period = static_cast<std::uint64_t>(limit.period_us);
   const auto capacity = static_cast<std::uint64_t>(limit.capacity);
   actor.put(head.units[kParameters0], word_of(Bits{permits} | Bits{period} << kPermitBits));
   const auto algorithm = static_cast<std::uint64_t>(limit.algorithm),
              phase = static_cast<std::uint64_t>(limit.phase_us);
+  const std::uint64_t calendar = limit.calendar ? static_cast<std::uint64_t>(limit.calendar->unit()) + 1 : 0;
+  const std::uint64_t zone_bytes = limit.calendar ? limit.calendar->zone_name().size() : 0;
   actor.put(head.units[kParameters1],
-            word_of(Bits{capacity} | Bits{algorithm} << kPermitBits | Bits{phase} << (kPermitBits + kAlgorithmBits)));
+            word_of(Bits{capacity} | Bits{algorithm} << kPermitBits | Bits{phase} << kPhaseAt |
+                    Bits{calendar} << kCalendarAt | Bits{zone_bytes} << (kCalendarAt + kCalendarBits)));
+  if (limit.calendar) write_zone(actor, *(&head + 1), limit.calendar->zone_name());
 }
 
-std::optional<Limit> SlotReader::limit_in_block(Line& head) {
+std::optional<Limit> SlotReader::limit_in_block(const Block& block) {
+  Line& head = actor_.region().line(block.line);
   const Bits first = bits_of(actor_.read(head.units[kParameters0]));
   const Bits second = bits_of(actor_.read(head.units[kParameters1]));
   const auto permits = static_cast<std::int64_t>(field(first, 0, kPermitBits));
   const auto period = static_cast<std::int64_t>(field(first, kPermitBits, kPeriodBits));
   const auto capacity = static_cast<std::int64_t>(field(second, 0, kPermitBits));
   const std::uint64_t algorithm = field(second, kPermitBits, kAlgorithmBits);
-  const auto phase = static_cast<std::int64_t>(field(second, kPermitBits + kAlgorithmBits, kPeriodBits));
+  const auto phase = static_cast<std::int64_t>(field(second, kPhaseAt, kPeriodBits));
+  if (const std::uint64_t calendar = field(second, kCalendarAt, kCalendarBits); calendar != 0) {
+    if (calendar > static_cast<std::uint64_t>(CalendarUnit::year) + 1 || block.block_class == 0) return {};
+    const std::size_t zone_bytes = field(second, kCalendarAt + kCalendarBits, kZoneBits);
+    const std::string zone = read_zone(actor_, *(&head + 1), zone_bytes);
+    Limit limit{.algorithm = Algorithm::fixed_window,
+                .permits = permits,
+                .capacity = permits,
+                .calendar = registry_.calendar_of(static_cast<CalendarUnit>(calendar - 1), zone)};
+    if (!is_sound(limit)) return {};
+    return limit;
+  }
   if (algorithm >= std::size(kAlgorithms) || period <= 0) return {};
   const auto named = static_cast<Algorithm>(algorithm);
   const auto limit =
@@ -208,7 +253,7 @@ std::optional<Content> SlotReader::read(const Word& slot) {
   Line& head = actor_.region().line(block->line);
   std::optional<Limit> limit;
   if (number == kInBlock) {
-    limit = limit_in_block(head);
+    limit = limit_in_block(*block);
   } else if (const Known* known = registry_.known(number)) {
     limit = known->limit;
   }

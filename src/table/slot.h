@@ -112,7 +112,7 @@ class SlotReader {
   std::optional<Block> block_of(const Word& slot);
 
  private:
-  std::optional<Limit> limit_in_block(Line& head);
+  std::optional<Limit> limit_in_block(const Block& block);
   std::optional<Block> block_at(std::uint64_t state);
   // The limit of a slot that holds its state itself.
   const Known* known_in_slot(const Word& slot) {
@@ -132,7 +132,7 @@ Word holds_word(const Holds& holds);
 void write_holds(Actor& actor, Line& block, const Holds& holds);
 unsigned holds_class(std::size_t count);
 
-// A limit that has no number, in the head of a block.
+// A limit that has no number, in the head of a block; that of a calendar takes the line behind it, too.
 void write_limit(Actor& actor, Line& head, const Limit& limit);
 
 }  // namespace weir::table

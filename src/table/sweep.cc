@@ -4,27 +4,34 @@
 
 #include <algorithm>
 
+#include "table/recycle.h"
 #include "table/table.h"
 
 namespace weir::table {
 namespace {
 
 constexpr std::uint64_t kReclaimRest = 5'000;  // some twenty times as long as it takes
+constexpr int kPageTriesMax = 16;
 
-// Only one process sweeps at a time; which one may change with every slice.
+// Only one thread of one process sweeps at a time; which one may change with every slice.
 class Ownership {
  public:
-  explicit Ownership(int fd) : fd_(fd), held_(try_lock_owner(fd)) {}
+  Ownership(Seats& seats, int fd) : seats_(seats), fd_(fd), sweeps_(seats.try_sweep()) {
+    held_ = sweeps_ && try_lock_owner(fd);
+  }
   ~Ownership() {
     if (held_) unlock_owner(fd_);
+    if (sweeps_) seats_.end_sweep();
   }
   Ownership(const Ownership&) = delete;
   Ownership& operator=(const Ownership&) = delete;
   explicit operator bool() const { return held_; }
 
  private:
+  Seats& seats_;
   const int fd_;
-  const bool held_;
+  const bool sweeps_;
+  bool held_ = false;
 };
 
 // Takes a lapsed slot away, and its block with it.
@@ -42,7 +49,25 @@ bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
 
 }  // namespace
 
-void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) {
+namespace {
+
+// The numbers in a page: a key may have been moved within it unless its version is the same after.
+bool note_page(Actor& actor, Page& page, NumberSet& used) {
+  for (int tries = 0; tries < kPageTriesMax; ++tries) {
+    const Word version = actor.read(page.version);
+    for (const auto& line : page.slots) {
+      for (const Unit& unit : line) note_numbers(actor.read(const_cast<Unit&>(unit)), used);
+    }
+    for (Unit& unit : page.overflow) note_numbers(actor.read(unit), used);
+    if (actor.take_note_of_damage()) return false;
+    if (actor.read(page.version) == version) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used) {
   const Word version = actor.read(page.version);
   std::uint64_t passed = 0, removed = 0;
   bool is_damaged = actor.take_note_of_damage(), is_full = true;
@@ -76,6 +101,7 @@ void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now) 
   if (is_full) passed |= kFull;
   // Fails if a key was inserted since: then the next round does it.
   if (!is_damaged && passed != version.state) replace(page.version, version, {version.tag + 4, passed});
+  return used == nullptr || note_page(actor, page, *used);
 }
 
 bool reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
@@ -97,22 +123,31 @@ void rest_from_reclaiming(const Region& region, std::int64_t now) {
 bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {
   auto seat = seats_.sit_down();  // first: in a child it opens the file anew
   if (!seat) return true;
-  const Ownership ownership(mapping_.fd());
+  const Ownership ownership(seats_, mapping_.fd());
   if (!ownership) return true;
   Actor& actor = seat->actor();
   SlotReader reader(actor, registry_);
   Header& header = region_.header();
+  const ShiftedCalendar shifted(calendar_shift(header));
+  Recycler recycler(region_, registry_);
+  NumberSet used;
+  const bool is_scanning = recycler.is_scanning();
+  bool is_whole = true;
   std::uint64_t at = load(header.sweep_page) % region_.pages();
   for (std::uint64_t i = 0; i < pages_max; ++i) {
-    sweep_page(actor, reader, region_.page(at), now);
+    is_whole = sweep_page(actor, reader, region_.page(at), now, is_scanning ? &used : nullptr) && is_whole;
     if (++at < region_.pages()) continue;
     at = 0;
     break;
   }
+  if (is_scanning && is_whole) recycler.note(used);
+  if (is_scanning && !is_whole) recycler.note_all();
   store(header.sweep_page, at);
   if (actor.has_met_damage()) mapping_.note_damage();
   if (at != 0) return false;
   seats_.recover_dead();
+  recycler.end_round(seat->who(), mapping_.fd());
+  if (has_own_clock_) note_wall_clock(header, read_clocks());
   return true;
 }
 

@@ -10,8 +10,11 @@
 
 namespace weir::table {
 
-// What makes no sense is left alone.
-void sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now);
+// sweep_page()
+//
+// What makes no sense is left alone. The numbers of limits that are left are added to `used`, if that is given; false
+// if the page was inserted into all the while, so that some may be missing.
+bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used = nullptr);
 
 // reclaim_blocks()
 //

@@ -11,13 +11,6 @@
 namespace weir::table {
 namespace {
 
-// As operator==, without a call: calendars that are not the same object take the slow way.
-bool is_same(const Limit& a, const Limit& b) {
-  return a.permits == b.permits && a.period_us == b.period_us && a.phase_us == b.phase_us && a.capacity == b.capacity &&
-         a.rate == b.rate && a.weight == b.weight && a.algorithm == b.algorithm && a.events_max == b.events_max &&
-         a.calendar == b.calendar;
-}
-
 // Field by field: a copy of the whole in vectors would wait for the single fields to arrive in the cache.
 inline void assign(Decision& to, const Decision& from) {
   to.allowed = from.allowed;
@@ -53,11 +46,13 @@ Table::Table(Mapping mapping, TableOptions options)
     : mapping_(std::move(mapping)),
       region_(mapping_.region()),
       hash_key_{region_.header().hash_key[0], region_.header().hash_key[1]},
+      has_own_clock_(options.clock == nullptr),
       clock_(options.clock ? std::move(options.clock)
                            : make_shared_clock(region_.header().clock_offset_us, region_.header().latest_us)),
       registry_(region_, std::move(options.find_calendar)),
       seats_(mapping_, registry_) {
   if (!mapping_.is_sole()) return;
+  const ShiftedCalendar shifted(calendar_shift(region_.header()));
   if (!mapping_.was_clean()) repair(region_, registry_, clock_->now().count(), mapping_.is_torn());
   registry_.forget_unused();
   mapping_.share();
@@ -86,21 +81,23 @@ Unit* Table::look(const Name& name) const {
 
 // The slot belongs to another version of the debit's limit. Denials and peeks, which change nothing, need no more than
 // the word; who is admitted makes the state its own, and that takes a transaction.
-bool Table::propose_nothing(Debit& debit, const Word& word, const Known& known, std::int64_t now) {
+bool Table::propose_nothing(Debit& debit, const Word& word, const Card& card, std::int64_t now) {
   const Limit& limit = *debit.limit;
-  const Packing& packing = known.packing;
-  if (!shares_state(known.limit, limit)) return false;
+  Limit own;  // of the slot
+  if (!card.copy(own)) return false;
+  const Packing packing = card.packing(own);
+  if (!packing.fits_slot || !shares_state(own, limit)) return false;
   if (packing.kind == Kind::bucket) {
     const Bucket state = unpack_bucket(word.state);
-    if (bucket_settle(state, known.limit, now).moved) return false;
-    assign(debit.decision, bucket_step(state, limit, now, debit.cost, known.limit).decision);
+    if (bucket_settle(state, own, now).moved) return false;
+    assign(debit.decision, bucket_step(state, limit, now, debit.cost, own).decision);
   } else if (packing.kind == Kind::fixed) {
     const FixedWindow state = unpack_fixed(word.state, packing);
     if (fixed_window_settle(state, limit, now).moved) return false;
     assign(debit.decision, fixed_window_step(state, limit, now, debit.cost).decision);
   } else {
     const SlidingWindow state = unpack_sliding(word.state, packing);
-    if (sliding_window_settle(state, known.limit, now).moved) return false;
+    if (sliding_window_settle(state, own, now).moved) return false;
     assign(debit.decision, sliding_window_step(state, limit, now, debit.cost).decision);
   }
   return !debit.decision.allowed || debit.cost == 0;
@@ -109,11 +106,11 @@ bool Table::propose_nothing(Debit& debit, const Word& word, const Known& known, 
 // What a word that was read from the key's slot becomes. False if that takes more than a look at the word.
 inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const {
   if (mark_of(word) != kPlain || name_of(word.tag) != debit.name.name) return false;
-  const Known* known = registry_.met(limit_of(word.tag));
-  if (known == nullptr || !known->packing.fits_slot) return false;
-  if (!is_same(known->limit, *debit.limit)) [[unlikely]]
-    return propose_nothing(debit, word, *known, now);
-  const Packing& packing = known->packing;
+  const Card& card = registry_.card(limit_of(word.tag));
+  if (!card.is_of(*debit.limit)) [[unlikely]]
+    return propose_nothing(debit, word, card, now);
+  const Packing packing = card.packing(*debit.limit);
+  if (!packing.fits_slot) return false;
   if (packing.kind == Kind::bucket) {
     const Bucket state = unpack_bucket(word.state);
     if (bucket_settle(state, *debit.limit, now).moved) return false;
@@ -121,11 +118,17 @@ inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std
     assign(debit.decision, stepped.decision);
     next = stepped.next.word;
   } else if (packing.kind == Kind::fixed) {
-    const FixedWindow state = unpack_fixed(word.state, packing);
-    if (fixed_window_settle(state, *debit.limit, now).moved) return false;
-    const auto stepped = fixed_window_step(state, *debit.limit, now, debit.cost);
-    assign(debit.decision, stepped.decision);
-    next = static_cast<std::uint64_t>(pack(stepped.next, packing));
+    const auto step = [&] {
+      const FixedWindow state = unpack_fixed(word.state, packing);
+      if (fixed_window_settle(state, *debit.limit, now).moved) return false;
+      const auto stepped = fixed_window_step(state, *debit.limit, now, debit.cost);
+      assign(debit.decision, stepped.decision);
+      next = static_cast<std::uint64_t>(pack(stepped.next, packing));
+      return true;
+    };
+    if (debit.limit->period_us != 0) return step();
+    const ShiftedCalendar shifted(calendar_shift(region_.header()));
+    return step();
   } else {
     const SlidingWindow state = unpack_sliding(word.state, packing);
     if (sliding_window_settle(state, *debit.limit, now).moved) return false;
@@ -136,16 +139,20 @@ inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std
   return true;
 }
 
+// The epoch of the limits is read before the word and after the exchange: see registry.h.
+//
 // A twin of charge_run() on purpose: one function for both cost a single check 15 ns.
 bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
   Unit* unit = spotted != nullptr ? spotted : look(debit.name);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
+  const std::uint64_t epoch = registry_.epoch();
   Word word = load(*unit);
   std::uint64_t next = 0;
   while (propose(debit, word, now, next)) {
-    if (!debit.decision.allowed || debit.cost == 0) return true;
+    if (!debit.decision.allowed || debit.cost == 0) return registry_.is_current(epoch);
     if (debit.decision.reset_after.count() == 0) return false;  // the key is to be forgotten
-    if (exchange(*unit, word, {word.tag, next})) return true;
+    const Word after{word.tag, next};
+    if (exchange(*unit, word, after)) return registry_.is_current(epoch) || stands(*unit, word, after, debit);
   }
   return false;
 }
@@ -153,6 +160,7 @@ bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
 bool Table::charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted) {
   Unit* unit = spotted != nullptr ? spotted : look(debits.front().name);
   if (unit == nullptr || now < 0 || now >= kTimeEnd) return false;
+  const std::uint64_t epoch = registry_.epoch();
   Word word = load(*unit);
   for (;;) {
     Word after = word;
@@ -165,8 +173,22 @@ bool Table::charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted)
       after.state = next;
       changed = true;
     }
-    if (!changed || exchange(*unit, word, after)) return true;
+    if (!changed) return registry_.is_current(epoch);
+    if (exchange(*unit, word, after)) {
+      return registry_.is_current(epoch) || stands(*unit, word, after, debits.front());
+    }
   }
+}
+
+// The thread was kept from running between its look at the slot and the exchange, for so long that numbers of limits
+// were given out again. If the slot's number is one of them, the word was the same by chance: what it meant is put
+// back.
+bool Table::stands(Unit& unit, const Word& before, const Word& after, const Debit& debit) {
+  const auto seat = seats_.sit_down();
+  if (!seat) return true;
+  const Known* known = registry_.known(limit_of(before.tag));
+  if (known != nullptr && known->limit == *debit.limit) return true;
+  return !replace(unit, after, before);
 }
 
 // All keys are there, in their slots, and all allow: the usual verdict.
@@ -199,6 +221,7 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
   auto seat = seats_.sit_down();
   if (!seat) return fail(seat.error());
   if (tickets.empty() && debits.size() > 1 && charge_all_fast(seat->actor(), debits, now)) return Ruling::allowed;
+  const ShiftedCalendar shifted(calendar_shift(region_.header()));
   auto ruling = Transaction(seat->actor(), registry_, *clock_, debits, tickets, now).run();
   if (seat->actor().has_met_damage()) mapping_.note_damage();
   return ruling;

@@ -119,7 +119,8 @@ class Table {
   // The slot that may hold the key, and what its word becomes, without a transaction.
   Unit* look(const Name& name) const;
   bool propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const;
-  static bool propose_nothing(Debit& debit, const Word& word, const Known& known, std::int64_t now);
+  static bool propose_nothing(Debit& debit, const Word& word, const Card& card, std::int64_t now);
+  [[gnu::noinline]] bool stands(Unit& unit, const Word& before, const Word& after, const Debit& debit);
   bool charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t now);
   Name hashed(std::uint64_t tweak, std::string_view key) const { return hashed(hash_key_, tweak, key); }
   Page& page(const Name& name) const { return region_.page(region_.page_of(name.place, name.name)); }
@@ -127,6 +128,7 @@ class Table {
   Mapping mapping_;
   const Region region_;
   const SipKey hash_key_;
+  const bool has_own_clock_;
   std::shared_ptr<const Clock> clock_;
   Registry registry_;
   Seats seats_;

@@ -42,8 +42,9 @@ struct Debit {
   const Limit* limit = nullptr;  // null: the one that the key has (refund, release, forget)
   std::int64_t cost = 0;
   Act act = Act::charge;
-  std::string_view id{};  // acquire, release: 8 bytes
-  Charged charged{};      // refund; of a settlement, it is the ticket's
+  std::string_view id{};            // acquire, release: 8 bytes
+  Charged charged{};                // refund; of a settlement, it is the ticket's
+  Origin origin = Origin::request;  // of the limit
   Decision decision{};
   bool found = false;         // release, forget: there was something
   std::int64_t returned = 0;  // settle, refund: the permits that came back

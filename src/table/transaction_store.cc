@@ -44,7 +44,10 @@ unsigned class_of(const TableCell::State& state, const Limit& limit) {
 
 // Whether the head of a block can hold this limit.
 bool is_reproducible(const Limit& limit) {
-  if (limit.calendar) return false;
+  if (limit.calendar) {
+    return limit.algorithm == Algorithm::fixed_window && limit.calendar->zone_name().size() <= kZoneMax &&
+           limit.capacity == limit.permits;
+  }
   auto made = is_bucket(limit.algorithm) ? make_bucket(limit.algorithm, limit.permits, limit.period_us, limit.capacity)
                                          : make_window(limit.algorithm, limit.permits, limit.period_us);
   if (made && limit.phase_us != 0) made = phased(*made, limit.phase_us);
@@ -65,7 +68,7 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   if (one.is_fresh()) return one.place.present || one.is_overflow ? replace_slot(i, {}, {}) : stay(one);
   const Limit& limit = limit_of_next(one, debit);
   std::uint32_t number = limit == one.content->cell.limit() ? one.number : 0;
-  if (number == 0) number = registry_.number_of(limit, actor_.who());
+  if (number == 0) number = registry_.number_of(limit, actor_.who(), debit.origin);
   if (number == 0) number = kInBlock;
   const Packing packing = packing_of(limit);
   if (number != kInBlock && packing.fits_slot) {
@@ -104,17 +107,20 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const Limit& limit = limit_of_next(one, debit);
   const Packing packing = packing_of(limit);
   if (one.is_overflow || (number == kInBlock && !is_reproducible(limit))) {
-    return fail_with(ErrorCode::exhausted, "this table has met " + std::to_string(kLimitsMax) +
-                                               " different limits and can number no more; start a new state file");
+    return fail_with(ErrorCode::exhausted,
+                     "as many different limits as a table can number are in use, and this one "
+                     "cannot be kept otherwise: use fewer limits");
   }
   const auto* log = std::get_if<RingLog>(&state);
-  const bool is_head_right = one.number == number || (one.number != kInBlock && number != kInBlock);
+  // The head of a block names the limit if the slot does not.
+  const bool is_head_right =
+      number == kInBlock ? one.number == kInBlock && limit == one.content->cell.limit() : one.number != kInBlock;
   const bool is_in_place = !log || (log->fits() && log->format() == log_format(limit));
   if (one.content->block && is_head_right && packing.kind != Kind::holds && is_in_place) {
     return store_in_place(one, state, packing, number);
   }
   has_blocks_ = true;
-  const unsigned block_class = class_of(state, limit);
+  const unsigned block_class = std::max(class_of(state, limit), number == kInBlock && limit.calendar ? 1u : 0u);
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, limit);
