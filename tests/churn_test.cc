@@ -38,7 +38,8 @@ class Twins {
     std::string name;
     Algorithm algorithm;
     std::unique_ptr<Engine> oracle;
-    Limit limit;               // the last one it was asked under
+    Limit limit;  // the last one it was asked under
+    Limit widest;
     std::int64_t full_us = 0;  // when it has recovered, if it was charged
   };
   struct Pair {
@@ -46,10 +47,11 @@ class Twins {
     bool has_room = true;
   };
 
-  std::size_t add(const std::string& name, const Limit& limit) {
-    const table::Name hashed = store_->table().key_name(limit.algorithm, name);
+  // `widest` is the version of the limit with the most permits: under it no key has used more than there is.
+  std::size_t add(const std::string& name, const Limit& limit, const Limit& widest) {
+    const table::Name hashed = store_->table().key_name(limit, name);
     places_[{store_->table().region().page_of(hashed.place, hashed.name), hashed.name}] = keys_.size();
-    keys_.push_back({name, limit.algorithm, oracle_engine(limit), limit, 0});
+    keys_.push_back({name, limit.algorithm, oracle_engine(limit), limit, widest, 0});
     return keys_.size() - 1;
   }
   std::size_t size() const { return keys_.size(); }
@@ -100,7 +102,7 @@ class Twins {
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       Key& key = keys_[i];
       if (there.count(i) > 0) continue;
-      key.oracle->change(key.limit);
+      key.oracle->change(key.widest);
       const Decision peek = key.oracle->check(now(), 0);
       const bool is_live = peek.reset_after.count() > 0 || key.full_us > now() - table::kRecent_us;
       if (!is_live) continue;  // it was never charged, or has recovered
@@ -124,12 +126,13 @@ void churn(std::uint64_t seed, std::size_t pages, int steps) {
   Twins twins(pages * table::kKeysInPage);
   std::map<Algorithm, std::vector<Limit>> limits;
   for (const Algorithm algorithm : kChecked) {
-    for (const char* quota : {"40/5min", "90/5min", "200/min", "1000000000/hour"}) {
+    for (const char* quota : {"40/5min", "90/5min", "200/5min", "1000000000/5min"}) {
       limits[algorithm].push_back(compile(quota, algorithm).value());
     }
     // Logs stay until they lapse: not so many that they fill the pages.
     const std::size_t count = (algorithm == Algorithm::sliding_log ? 15 : 120) * pages;
-    for (std::size_t i = 0; i < count; ++i) twins.add("key" + std::to_string(i), limits[algorithm][0]);
+    for (std::size_t i = 0; i < count; ++i)
+      twins.add("key" + std::to_string(i), limits[algorithm][0], limits[algorithm][3]);
   }
   std::uint64_t lenient = 0;
   table::Counters before = twins.store().counters();
@@ -181,10 +184,10 @@ TEST(Churn, IsOnlyEverStricterWhereKeysShareACounter) {
     const Limit hour = compile("10/hour", algorithm).value();
     const std::size_t slots = twins.store().capacity();
     for (std::size_t i = 0; i < slots; ++i) {
-      const std::size_t key = twins.add("spent" + std::to_string(i), hour);
+      const std::size_t key = twins.add("spent" + std::to_string(i), hour, hour);
       twins.check(key, hour, 10);
     }
-    for (int i = 0; i < 30; ++i) twins.add("new" + std::to_string(i), hour);
+    for (int i = 0; i < 30; ++i) twins.add("new" + std::to_string(i), hour, hour);
     std::uint64_t stricter = 0, admitted = 0;
     std::set<std::size_t> before = twins.present();
     for (int step = 0; step < (kIsSanitized ? 1'300 : 4'000); ++step) {
@@ -262,6 +265,14 @@ TEST(Churn, AgreesWithTheOracleOnAnyLimit) {
       if (op.kind == Op::Kind::change) limit = &trace.limits[op.limit];
       if (op.kind == Op::Kind::check) {
         ASSERT_EQ(*store->check({"k", limit, op.cost}, op.now), op.answer) << number;
+      } else if (op.kind == Op::Kind::refund) {
+        table::Debit debit{.name = store->table().key_name(*limit, "k"),
+                           .limit = limit,
+                           .cost = -op.cost,
+                           .act = table::Act::refund,
+                           .charged = charged_at(*limit, op.at)};
+        ASSERT_TRUE(store->table().charge({&debit, 1}, {}, op.now));
+        ASSERT_EQ(debit.decision, op.answer) << number;
       } else if (op.kind == Op::Kind::acquire) {
         ASSERT_EQ(*store->acquire({"k", limit, op.cost}, op.id, op.now), op.answer) << number;
       } else if (op.kind == Op::Kind::release) {
