@@ -20,5 +20,6 @@ void measure_memory(Report& report, const Scale& scale);
 void measure_hot(Report& report, const Scale& scale);
 void measure_one_key(Report& report, const Scale& scale);
 void measure_cold(Report& report, const Scale& scale);
+void measure_new_limits(Report& report, const Scale& scale);
 
 }  // namespace weir::bench

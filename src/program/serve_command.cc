@@ -16,6 +16,7 @@
 #include "program/announce.h"
 #include "program/fleet_desk.h"
 #include "program/fleet_end.h"
+#include "program/state_watch.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -145,6 +146,7 @@ int ServeCommand::run() {
   }
   auto limiter = open_limiter(*std::move(limiter_options));
   if (!limiter) return complain(limiter.error().message, kCouldNot);
+  const StateWatch state_watch(store_.state);
   Gate gate(*limiter, usage_.gate_options());
   options.counting = &gate;
   UsageKeeper usage(*limiter, gate, usage_.keeper_options(store_.state));

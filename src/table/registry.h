@@ -36,12 +36,14 @@ struct Known {
 // What the fast way needs of a limit. All zero: unknown.
 class alignas(64) Card {
  public:
-  // Whether it is of this very limit; a calendar must be the same object.
+  // Whether it is of this very limit; a calendar must be the same object. A log is never decided the fast way, so its
+  // bound on events is not compared: what a limit without a calendar needs lies in one line.
   bool is_of(const Limit& limit) const {
     return (__atomic_load_n(&life_, __ATOMIC_ACQUIRE) & 3) == kWritten && get(permits_) == limit.permits &&
-           get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us && get(capacity_) == limit.capacity &&
-           get(rate_) == limit.rate && get(weight_) == limit.weight && get(events_max_) == limit.events_max &&
-           get(calendar_) == limit.calendar.get() && (get(bits_) & 0xff) == static_cast<std::uint64_t>(limit.algorithm);
+           get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us &&
+           get(capacity_) == limit.capacity && get(rate_) == limit.rate && get(weight_) == limit.weight &&
+           (get(bits_) & 0xff) == static_cast<std::uint64_t>(limit.algorithm) &&
+           (limit.period_us != 0 || get(calendar_) == limit.calendar.get());
   }
   // The packing of the limit that it is of.
   Packing packing(const Limit& limit) const {
@@ -81,9 +83,10 @@ class alignas(64) Card {
   }
 
   std::uint64_t life_;  // generation << 2 | Life
-  std::int64_t permits_, period_us_, phase_us_, capacity_, rate_, weight_, events_max_;
-  const Calendar* calendar_;
+  std::int64_t permits_, period_us_, phase_us_, capacity_, rate_, weight_;
   std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot
+  std::int64_t events_max_;
+  const Calendar* calendar_;
 };
 
 // Finds the calendar of a limit that another process registered; may be null.
