@@ -9,9 +9,11 @@ namespace {
 
 using namespace weir::bench;
 
-constexpr Part<Scale> kParts[] = {
-    {"memory", measure_memory}, {"hot", measure_hot}, {"one", measure_one_key}, {"cold", measure_cold},
-    {"new_limits", measure_new_limits}};
+constexpr Part<Scale> kParts[] = {{"memory", measure_memory},
+                                  {"hot", measure_hot},
+                                  {"one", measure_one_key},
+                                  {"cold", measure_cold},
+                                  {"new_limits", measure_new_limits}};
 constexpr Scale kQuick{.keys = 1'000'000, .cold_checks = 200'000, .hot_checks = 500'000, .rounds = 5};
 
 }  // namespace

@@ -40,8 +40,8 @@ class alignas(64) Card {
   // bound on events is not compared: what a limit without a calendar needs lies in one line.
   bool is_of(const Limit& limit) const {
     return (__atomic_load_n(&life_, __ATOMIC_ACQUIRE) & 3) == kWritten && get(permits_) == limit.permits &&
-           get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us &&
-           get(capacity_) == limit.capacity && get(rate_) == limit.rate && get(weight_) == limit.weight &&
+           get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us && get(capacity_) == limit.capacity &&
+           get(rate_) == limit.rate && get(weight_) == limit.weight &&
            (get(bits_) & 0xff) == static_cast<std::uint64_t>(limit.algorithm) &&
            (limit.period_us != 0 || get(calendar_) == limit.calendar.get());
   }
