@@ -210,11 +210,15 @@ Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit)
       // Were it converted, what was spent under a slow limit could drain at the pace of a fast one.
       shared->cell.prepare(now_);
       one.shut_us = shared->cell.decide(now_, 0).decision.reset_after.count();
-    } else if (shares_state(shared->cell.limit(), *debit.limit)) {
+    } else if (shared->cell.limit() == *debit.limit) {
       one.content->cell = shared->cell;
       if (const Outcome outcome = bring_to_now(one, debit); outcome != Outcome::done) return outcome;
       one.moved = false;
-      one.content->packing = shared->packing;
+    } else {  // as much of its own limit is used, whatever period that has
+      shared->cell.prepare(now_);
+      const Decision peek = shared->cell.decide(now_, 0).decision;
+      TableCell& cell = one.content->cell;
+      cell.commit(*debit.limit, cell.decide(now_, std::min(peek.limit - peek.remaining, debit.limit->capacity)));
     }
   }
   if (!is_full) return Outcome::done;
