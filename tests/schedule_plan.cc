@@ -139,6 +139,9 @@ Plan random_plan(Scenario scenario, std::mt19937_64& random) {
   plan.solo_tries = static_cast<unsigned>(below(random, 3));
   setting.neighbours = one_in(random, 2) ? static_cast<unsigned>(below(random, 7)) : 0;
   setting.are_limits_new = scenario == Scenario::new_limits;
+  // A settlement takes from the event that the reservation made. A plain refund or a reset may have taken that event,
+  // and then nothing comes back, which the model does not know. In one microsecond a log has one event.
+  setting.is_time_still = scenario == Scenario::tickets;
   if (scenario == Scenario::full || scenario == Scenario::crowded) {
     setting.beginning = scenario == Scenario::full ? Beginning::full : Beginning::crowded;
     setting.neighbours = 0;

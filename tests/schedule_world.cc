@@ -150,7 +150,7 @@ void World::begin(const Setting& setting) {
   setting_ = setting;
   clock_->now_us = kStart_us;
   epoch_ = 0;
-  ticks_ = true;
+  ticks_ = !setting.is_time_still;
   trouble_.clear();
   tester_ = Actor(region(), kTester);
   if (setting.arena_lines < 64) hog_arena(setting.arena_lines);

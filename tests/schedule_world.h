@@ -36,6 +36,7 @@ struct Setting {
   unsigned neighbours = 0;                   // strangers in the first key's home line
   std::uint64_t arena_lines = 64;            // free ones: at most 64
   bool are_limits_new = false;               // nobody has met a limit yet
+  bool is_time_still = false;                // all happens in one microsecond
   Rules rules;
 };
 
