@@ -213,7 +213,10 @@ class Writer {
   // Only what this thread has taken: then no key is given more than was spent.
   void give_back() {
     const auto k = static_cast<std::size_t>(pick(dice_, 0, 9));
-    if (plan_.is_tiny || own_[k] < 1) return;
+    // Of a log it would take the newest event, perhaps a reservation's, which then gets nothing back when it is
+    // settled.
+    const bool is_log = subjects()[k].limit.algorithm == Algorithm::sliding_log;
+    if (plan_.is_tiny || own_[k] < 1 || is_log) return;
     const std::int64_t permits = pick(dice_, 1, std::min<std::int64_t>(own_[k], 40));
     Op op{.deed = Deed::give_back};
     op.change[k] = -permits;
@@ -255,7 +258,9 @@ class Writer {
     std::vector<Charge> charges;
     for (std::size_t k = 0; k < kKeys; ++k) {
       if (reserved_.change[k] == 0) continue;
-      const std::int64_t actual = plan_.is_tiny ? reserved_.change[k] : pick(dice_, 0, reserved_.change[k]);
+      // A bucket keeps what may have drained since, a fraction of a permit: several of them could show as one.
+      const bool is_exact = !plan_.is_tiny && !is_bucket(subjects()[k].limit.algorithm);
+      const std::int64_t actual = is_exact ? pick(dice_, 0, reserved_.change[k]) : reserved_.change[k];
       op.change[k] = actual - reserved_.change[k];
       names_[charges.size()] = key(plan_, k);
       charges.push_back({names_[charges.size()], &subjects()[k].limit, actual});

@@ -10,6 +10,7 @@
 #include "core/parts.h"
 #include "core/subject.h"
 #include "kit/machine.h"
+#include "kit/rounds.h"
 
 namespace weir::bench {
 namespace {
