@@ -24,11 +24,17 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The sources of one test binary: tests/LABEL_test.cc, or all *_test.cc beside the folder's code.
+// The sources of one test binary: tests/LABEL_test.cc and what stands beside it under that name, or all *_test.cc
+// beside the folder's code.
 std::string sources_of(const std::string& label) {
-  if (const auto one = source_path("tests/" + label + "_test.cc"); std::filesystem::exists(one)) return text_of(one);
-  const auto folder = source_path(label == "limiter" ? "src" : "src/" + label);
   std::string text;
+  if (std::filesystem::exists(source_path("tests/" + label + "_test.cc"))) {
+    for (const auto& entry : std::filesystem::directory_iterator(source_path("tests"))) {
+      if (entry.path().filename().string().starts_with(label + "_")) text += text_of(entry.path());
+    }
+    return text;
+  }
+  const auto folder = source_path(label == "limiter" ? "src" : "src/" + label);
   if (!std::filesystem::is_directory(folder)) return text;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().string().ends_with("_test.cc")) text += text_of(entry.path());
