@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -114,7 +115,7 @@ TEST_F(PowerLoss, GivesNoKeyMoreThanItsLimitOnceMore) {
     for (std::size_t at = 0; at < second.size(); at += kPageBytes) {
       if (pick(random, 0, 1) == 0) std::memcpy(&second[at], &first[at], std::min(kPageBytes, second.size() - at));
     }
-    reinterpret_cast<table::Header*>(second.data())->boot_id[0] ^= 1;
+    second[offsetof(table::Header, boot_id)] ^= 1;
     write(second);
     const auto store = open();
     ASSERT_NE(store, nullptr);
