@@ -48,6 +48,17 @@ std::string text_of(const Result<Verdict>& answer) {
   return text;
 }
 
+// Permits of a charge that was made at an earlier time come back, as when a reservation is settled.
+std::string refund(MemoryStore& store, const Charge& charge, std::int64_t now, std::int64_t at) {
+  table::Debit debit{.name = store.table().key_name(*charge.limit, charge.key),
+                     .limit = charge.limit,
+                     .cost = -charge.cost,
+                     .act = table::Act::refund,
+                     .charged = charged_at(*charge.limit, at)};
+  if (const auto ruling = store.table().charge({&debit, 1}, {}, now); !ruling) return ruling.error().message;
+  return to_string(debit.decision);
+}
+
 struct Opened {
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{kNow});
   std::unique_ptr<MemoryStore> store;
@@ -116,6 +127,7 @@ std::vector<Step> steps_of(const Trace& trace, const std::string& key, std::vect
     }
     const auto ask = [&op, limit, key](MemoryStore& store) -> std::string {
       if (op.kind == Op::Kind::check) return text_of(store.check({key, limit, op.cost}, op.now));
+      if (op.kind == Op::Kind::refund) return refund(store, {key, limit, op.cost}, op.now, op.at);
       if (op.kind == Op::Kind::acquire) return text_of(store.acquire({key, limit, op.cost}, op.id, op.now));
       return text_of(store.release(key, op.id, op.now));
     };
