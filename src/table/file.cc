@@ -187,6 +187,12 @@ bool still_named(const std::string& path, int fd) {
          named.st_ino == opened.st_ino;
 }
 
+bool has_older_layout(int fd) {
+  Header header{};
+  if (!read_header(fd, header)) return false;
+  return header.magic == kMagic && header.version >= kVersionOldest && header.version < kVersion;
+}
+
 // Sole, or why not: shared if somebody uses the file, none if somebody has had it alone for too long.
 Use lock_alone(const std::string& path, int fd) {
   int shared = 0;
@@ -329,9 +335,7 @@ Result<Mapping> open_file(const FileOptions& options, const ClockReading& readin
 
 bool is_of_older_layout(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  Header header{};
-  if (fd.get() < 0 || !read_header(fd.get(), header)) return false;
-  return header.magic == kMagic && header.version >= kVersionOldest && header.version < kVersion;
+  return fd.get() >= 0 && has_older_layout(fd.get());
 }
 
 Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
@@ -345,9 +349,10 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
     if (purpose == CopyTo::replace && !(try_sole_users(fd.get()) && still_named(path, fd.get()))) {
       return refuse(path, "is in use; stop whoever uses it first");
     }
-    if (purpose == CopyTo::take_over) {
+    // After another process was first, the file at this path is a new one, and others may use it.
+    if (purpose == CopyTo::take_over && has_older_layout(fd.get())) {
       const Use use = lock_alone(path, fd.get());
-      if (!still_named(path, fd.get())) continue;  // another process was first
+      if (!still_named(path, fd.get())) continue;
       if (use == Use::none) return refuse(path, "is being taken over by another process; try again later");
       if (use == Use::shared) {
         return refuse(path, "is in use by an older Weir, which cannot share it with this one; stop that one first");
