@@ -1,10 +1,12 @@
 // A vector of at most so many elements, in place: a request needs some, and must not ask the heap for them.
 //
-// Nothing is made before it is added. One thread. Tested through tests/store_contract_test.cc.
+// Nothing is made before it is added; one that is added without arguments has the values that its type gives its
+// members, and is not cleared first. One thread. Tested through tests/store_contract_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -22,6 +24,7 @@ class Few {
   T& add(Args&&... args) {  // the caller knows that there is room
     return *std::construct_at(data() + size_++, std::forward<Args>(args)...);
   }
+  T& add() { return *::new (static_cast<void*>(data() + size_++)) T; }
   void clear() {
     std::destroy_n(data(), size_);
     size_ = 0;

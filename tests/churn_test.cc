@@ -266,11 +266,12 @@ TEST(Churn, AgreesWithTheOracleOnAnyLimit) {
       if (op.kind == Op::Kind::check) {
         ASSERT_EQ(*store->check({"k", limit, op.cost}, op.now), op.answer) << number;
       } else if (op.kind == Op::Kind::refund) {
+        const Charged charged = charged_at(*limit, op.at);
         table::Debit debit{.name = store->table().key_name(*limit, "k"),
                            .limit = limit,
                            .cost = -op.cost,
                            .act = table::Act::refund,
-                           .charged = charged_at(*limit, op.at)};
+                           .charged = &charged};
         ASSERT_TRUE(store->table().charge({&debit, 1}, {}, op.now));
         ASSERT_EQ(debit.decision, op.answer) << number;
       } else if (op.kind == Op::Kind::acquire) {

@@ -50,11 +50,12 @@ std::string text_of(const Result<Verdict>& answer) {
 
 // Permits of a charge that was made at an earlier time come back, as when a reservation is settled.
 std::string refund(MemoryStore& store, const Charge& charge, std::int64_t now, std::int64_t at) {
+  const Charged charged = charged_at(*charge.limit, at);
   table::Debit debit{.name = store.table().key_name(*charge.limit, charge.key),
                      .limit = charge.limit,
                      .cost = -charge.cost,
                      .act = table::Act::refund,
-                     .charged = charged_at(*charge.limit, at)};
+                     .charged = &charged};
   if (const auto ruling = store.table().charge({&debit, 1}, {}, now); !ruling) return ruling.error().message;
   return to_string(debit.decision);
 }

@@ -318,7 +318,7 @@ Findings check_clock(const File& file) {
 
 Findings check_twins(const File& lua, const File& header) {
   static const std::regex lua_function(R"(^\s*local\s+function\s+(\w+))");
-  static const std::regex cpp_function(R"(^[A-Za-z_][\w:<>,&* ]*[&* ](\w+)\()");
+  static const std::regex cpp_function(R"(^(?:\[\[[\w:]+\]\] )?[A-Za-z_][\w:<>,&* ]*[&* ](\w+)\()");
   static const std::regex impure(R"(\b(redis|os|io)\.\w+|\bmath\.random\w*|\bstruct\.\w+)");
   const auto in_lua = functions_of(strip(lua.path, lua.text, Strings::blank), lua_function);
   const auto in_cpp = functions_of(strip(header.path, header.text, Strings::blank), cpp_function);

@@ -38,11 +38,12 @@ class TableEngine final : public Engine {
   }
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
     clock_->set(Micros{now});
+    const Charged charged = charged_at(limit_, at);
     table::Debit debit{.name = store_->table().key_name(limit_, "k"),
                        .limit = &limit_,
                        .cost = -cost,
                        .act = table::Act::refund,
-                       .charged = charged_at(limit_, at)};
+                       .charged = &charged};
     if (!store_->table().charge({&debit, 1}, {}, now)) return Decision{.limit = -1};
     return debit.decision;
   }

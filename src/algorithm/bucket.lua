@@ -20,6 +20,7 @@ end
 -- The state is one of `from` and drains at its rate; the room is that of `limit`.
 local function bucket_step(at, debt, _, limit, now, cost, from)
   local capacity, rate, weight = limit[1], from[2], from[3]
+  local is_other = rate ~= limit[2] or weight ~= limit[3]
   debt = bucket_debt(at, debt, rate, now)
   local allowed, retry, delay = 1, 0, 0
   if cost < 0 then
@@ -33,7 +34,7 @@ local function bucket_step(at, debt, _, limit, now, cost, from)
     if over > 0 then
       allowed, retry = 0, div_ceil(over, rate)
     else
-      if from ~= limit and cost > 0 then
+      if is_other and cost > 0 then
         debt = bucket_convert(debt, from, limit)
         rate, weight = limit[2], limit[3]
       end

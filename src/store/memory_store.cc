@@ -59,7 +59,11 @@ class MemoryStore::Batch {
       places_[i] = same;
       if (same == debits_.size()) {
         first_[same] = i;
-        debits_.add(Debit{.name = name, .limit = charge.limit, .cost = charge.cost, .origin = origin_of(charge)});
+        Debit& debit = debits_.add();  // field by field: a copy of the whole would wait for the single fields
+        debit.name = name;
+        debit.limit = charge.limit;
+        debit.cost = charge.cost;
+        debit.origin = origin_of(charge);
         table.prefetch(name);
         continue;
       }
@@ -289,7 +293,7 @@ void MemoryStore::refund_elsewhere(const Debit& settled, const Ticket& ticket, s
   const std::int64_t unused = reserved.amount - settled.cost;
   if (reserved.name == 0 || reserved.name == settled.name.name || unused <= 0) return;
   Debit refund{
-      .name = {settled.name.place, reserved.name}, .cost = -unused, .act = Act::refund, .charged = reserved.charged};
+      .name = {settled.name.place, reserved.name}, .cost = -unused, .act = Act::refund, .charged = &reserved.charged};
   static_cast<void>(table_->charge({&refund, 1}, {}, now));
 }
 

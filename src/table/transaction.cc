@@ -148,12 +148,12 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
     const Reserved& reserved = tickets_[i].read.reserved;
     one.cost -= reserved.amount;
     if (one.cost < 0 && reserved.name != debit.name.name) one.cost = 0;  // another state was charged: not this one's
-    debit.charged = reserved.charged;
+    debit.charged = &reserved.charged;
   }
   Newcomer who;
   if (debit.limit != nullptr) {
     who.enough = part_spent(*debit.limit, one.cost);
-    const Kind kind = packing_of(*debit.limit).kind;
+    const Kind kind = kind_of(debit.limit->algorithm);
     if (can_overflow(kind)) who.counter = overflow_of(kind);
   }
   one.place = finder_.find(debit.name, now_, changes_, names_.all(), who);
@@ -233,7 +233,8 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   Content& content = *one.content;
   const Limit& limit = ruling_limit(debit, content);
   const bool is_ahead = !content.cell.is_current(now_);
-  if (is_ahead || !(limit == content.cell.limit())) {
+  const bool is_other = !(limit == content.cell.limit());
+  if (is_ahead || is_other) {
     // Read after the slot was: what is ahead of this was written by a clock that was set back since.
     const std::int64_t latest = in_range(clock_.now().count());
     const bool explains = is_ahead && content.cell.is_current(latest);
@@ -247,7 +248,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   const bool is_peek =
       debit.act == Act::look || (one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire));
   one.moved = moved && !is_peek;
-  if (!packing_of(limit).fits_block)
+  if (is_other && !packing_of(limit).fits_block)
     return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
   return Outcome::done;
 }
@@ -310,7 +311,7 @@ void Transaction::overdraw(Case& one, const Limit& limit) {
 }
 
 void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
-  const TableCell::Refund refund = one.content->cell.refund(limit, now_, debit.charged, -one.cost);
+  const TableCell::Refund refund = one.content->cell.refund(limit, now_, *debit.charged, -one.cost);
   one.outcome = refund.outcome;
   one.changed = refund.changed && one.shut_us == 0;
   one.returned = one.changed ? refund.permits : 0;

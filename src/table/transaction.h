@@ -42,12 +42,12 @@ struct Debit {
   const Limit* limit = nullptr;  // null: the one that the key has (refund, release, forget)
   std::int64_t cost = 0;
   Act act = Act::charge;
-  std::string_view id{};            // acquire, release: 8 bytes
-  Charged charged{};                // refund; of a settlement, it is the ticket's
-  Origin origin = Origin::request;  // of the limit
+  std::string_view id{};             // acquire, release: 8 bytes
+  const Charged* charged = nullptr;  // refund; of a settlement, it is the ticket's
+  Origin origin = Origin::request;   // of the limit
+  bool found = false;                // release, forget: there was something
+  std::int64_t returned = 0;         // settle, refund: the permits that came back
   Decision decision{};
-  bool found = false;         // release, forget: there was something
-  std::int64_t returned = 0;  // settle, refund: the permits that came back
 };
 
 // An idempotency id, which is a slot that says until when; or a reservation of the debit at the same place, which also

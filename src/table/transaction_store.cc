@@ -58,7 +58,8 @@ bool is_reproducible(const Limit& limit) {
 
 // The limit that the state to be stored belongs to: the one that it had, or the version that admitted.
 const Limit& Transaction::limit_of_next(const Case& one, const Debit& debit) {
-  return one.changed && one.outcome.converts ? *debit.limit : one.content->cell.limit();
+  const Limit& own = one.content->cell.limit();
+  return one.changed && one.outcome.converts && !(*debit.limit == own) ? *debit.limit : own;
 }
 
 Transaction::Outcome Transaction::store(std::size_t i) {
@@ -67,10 +68,11 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   if (!one.content || (!one.changed && !one.moved)) return stay(one);
   if (one.is_fresh()) return one.place.present || one.is_overflow ? replace_slot(i, {}, {}) : stay(one);
   const Limit& limit = limit_of_next(one, debit);
-  std::uint32_t number = limit == one.content->cell.limit() ? one.number : 0;
+  const bool is_own = &limit == &one.content->cell.limit();
+  std::uint32_t number = is_own ? one.number : 0;
   if (number == 0) number = registry_.number_of(limit, actor_.who(), debit.origin);
   if (number == 0) number = kInBlock;
-  const Packing packing = packing_of(limit);
+  const Packing packing = is_own ? one.content->packing : packing_of(limit);
   if (number != kInBlock && packing.fits_slot) {
     const std::uint64_t name = one.is_overflow ? 0 : debit.name.name;
     return replace_slot(i, {tag_of(name, number), next_in_slot(one, packing)}, {});
@@ -105,7 +107,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
   const Limit& limit = limit_of_next(one, debit);
-  const Packing packing = packing_of(limit);
+  const Packing packing = &limit == &one.content->cell.limit() ? one.content->packing : packing_of(limit);
   if (one.is_overflow || (number == kInBlock && !is_reproducible(limit))) {
     return fail_with(ErrorCode::exhausted,
                      "as many different limits as a table can number are in use, and this one "
@@ -114,7 +116,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const auto* log = std::get_if<RingLog>(&state);
   // The head of a block names the limit if the slot does not.
   const bool is_head_right =
-      number == kInBlock ? one.number == kInBlock && limit == one.content->cell.limit() : one.number != kInBlock;
+      number == kInBlock ? one.number == kInBlock && &limit == &one.content->cell.limit() : one.number != kInBlock;
   const bool is_in_place = !log || (log->fits() && log->format() == log_format(limit));
   if (one.content->block && is_head_right && packing.kind != Kind::holds && is_in_place) {
     return store_in_place(one, state, packing, number);
