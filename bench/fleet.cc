@@ -186,6 +186,28 @@ void no_redis(Report& report, const Scale& scale) {
   report.add({"99 % of the answers within", ours.p99_us, "us", Rival{"the memory store", theirs.p99_us}, at_most(1.2)});
 }
 
+// One node made charges of many keys while Redis was paused: how long it takes to write them back, from the moment that
+// Redis runs again, and how much of that time Redis spends on it.
+void write_back(Report& report, const Scale&) {
+  constexpr std::size_t kWritten = 100'000;
+  OwnRedis redis;
+  const Limit limit = bucket(kEnough);
+  KeyOrder keys = KeyOrder::each(kWritten);
+  Weir weir(redis.target(), 2 * kWritten);
+  weir.wait_until_strict(limit);
+  redis.pause();
+  weir.wait_until_fallen(limit);
+  const Load load{keys, limit};
+  weir.on_fiber([&] { time_each(weir.limiter(), load, kWritten - 1'000); });  // a few more are owed of waiting
+  redis.resume();
+  const double before = redis.cpu_us();
+  const double took = weir.wait_until_synced();
+  const double busy = (redis.cpu_us() - before) / 1e6;
+  report.begin("Write-back of 100,000 keys of one node");
+  report.add({"all are in Redis after", took, "s", {}, at_most(2)});
+  report.add({"of that, Redis is busy", 100 * busy / took, "%"});
+}
+
 template <void (*kMeasure)(Report&, const Scale&)>
 void if_possible(Report& report, const Scale& scale) {
   try {
@@ -198,7 +220,8 @@ void if_possible(Report& report, const Scale& scale) {
 constexpr Part<Scale> kParts[] = {{"uniform", if_possible<uniform>},
                                   {"zipf", if_possible<zipf>},
                                   {"half", if_possible<half_load>},
-                                  {"away", if_possible<no_redis>}};
+                                  {"away", if_possible<no_redis>},
+                                  {"write_back", if_possible<write_back>}};
 
 }  // namespace
 

@@ -113,7 +113,7 @@ class Tally {
   }
 
  private:
-  static constexpr std::size_t kWays = 6;
+  static constexpr std::size_t kWays = 7;
   using Counts = std::array<std::atomic<int>, kWays>;
   static int sum(const Counts& counts) {
     int all = 0;

@@ -44,6 +44,8 @@ class Weir {
   Figures run_at(const Load& load, double rate);
   // Until there is another node.
   void wait_until_two();
+  // Until Redis has every charge that was made without it; in seconds.
+  double wait_until_synced();
   // Until Redis decides; until nobody asks it.
   void wait_until_strict(const Limit& limit);
   void wait_until_fallen(const Limit& limit);

@@ -30,7 +30,7 @@ class Weir::Counting {
     times_.add(read_stopwatch() - from);
     if (!decision) return false;
     ++made_[static_cast<std::size_t>(decision->made)];
-    return decision->made != MadeBy::local;
+    return decision->made != MadeBy::local && decision->made != MadeBy::overloaded;
   }
   bool is_over() const {
     if (load_.checks > 0) return times_.count() >= load_.checks;
@@ -42,7 +42,7 @@ class Weir::Counting {
     const double took = static_cast<double>((read_stopwatch() - begun_).count()) / 1e9;
     const auto all = static_cast<double>(std::max<std::size_t>(1, times_.count()));
     const auto part = [&](MadeBy made) { return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all; };
-    return {.checks_per_second = all / took * (1 - part(MadeBy::local)),
+    return {.checks_per_second = all / took * (1 - part(MadeBy::local) - part(MadeBy::overloaded)),
             .p50_us = times_.quantile_ns(0.5) / 1e3,
             .p99_us = times_.quantile_ns(0.99) / 1e3,
             .per_call = per_call(),
@@ -142,6 +142,13 @@ void Weir::wait_until(MadeBy made, const Limit& limit) {
 void Weir::wait_until_two() {
   for (int i = 0; i < kTriesMax && store_->nodes() < 2; ++i) turn(kWaitMs / 10);
   if (store_->nodes() < 2) throw Missing{"the nodes do not find each other"};
+}
+
+double Weir::wait_until_synced() {
+  const auto begun = read_stopwatch();
+  for (int i = 0; i < 60'000 && !store_->owed().is_synced(); ++i) turn(1);
+  if (!store_->owed().is_synced()) throw Missing{"charges are not written back"};
+  return static_cast<double>((read_stopwatch() - begun).count()) / 1e9;
 }
 
 void Weir::wait_until_strict(const Limit& limit) { wait_until(MadeBy::strict, limit); }

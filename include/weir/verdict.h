@@ -19,12 +19,13 @@ inline constexpr Micros kNever = Micros::max();
 
 // How a decision was made.
 enum class MadeBy : std::uint8_t {
-  here,    // by the limiter's own state, which is all there is
-  strict,  // by Redis, for the whole fleet
-  cached,  // a denial by what Redis said before, which cannot have changed since
-  local,   // Redis could not be asked: by this node's share of the limit
-  open,    // the same, by the whole limit
-  closed,  // the same: denied
+  here,        // by the limiter's own state, which is all there is
+  strict,      // by Redis, for the whole fleet
+  cached,      // a denial by what Redis said before, which cannot have changed since
+  local,       // Redis could not be asked: by this node's share of the limit
+  open,        // the same, by the whole limit
+  closed,      // the same: denied
+  overloaded,  // denied: Redis has more to do than it can, and nothing is known of the key
 };
 
 // The word that answers say it by.
@@ -41,14 +42,16 @@ constexpr std::string_view to_string(MadeBy made) {
     case MadeBy::open:
       return "open";
     case MadeBy::closed:
+      return "closed";
+    case MadeBy::overloaded:
       break;
   }
-  return "closed";
+  return "overloaded";
 }
 
 // Whether it was made without Redis, which could not be asked.
 constexpr bool is_fallback(MadeBy made) {
-  return made == MadeBy::local || made == MadeBy::open || made == MadeBy::closed;
+  return made == MadeBy::local || made == MadeBy::open || made == MadeBy::closed || made == MadeBy::overloaded;
 }
 
 // What holds while Redis cannot be asked: this node's share of the limit, the whole limit on every node, or nothing.

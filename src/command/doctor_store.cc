@@ -80,6 +80,14 @@ void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
       std::string(advice) + "; in such moments each rule's on_backend_error holds");
 }
 
+void look_at_joining(const JsonValue& nodes, std::vector<Finding>& out) {
+  const bool has_said = nodes.at("joined").kind == JsonValue::Kind::boolean;
+  if (!has_said || nodes.at("joined").is_true || nodes.at("share_of").number() > 1) return;
+  say(out, Level::warning,
+      "this server has not reached Redis since its start, so it knows of no other server and admits whole limits",
+      "with --state FILE a server remembers how many there were; without it, start servers while Redis answers");
+}
+
 void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& error = nodes.at("channel_error").text;
   if (error.empty()) return;
@@ -244,6 +252,7 @@ std::string_view known_hole(std::string_view software, std::string_view version)
 void look_at_store(const Patient& patient, std::vector<Finding>& out) {
   if (patient.nodes.at("nodes").kind != JsonValue::Kind::array) return;  // it counts in memory
   look_at_reach(patient.nodes, out);
+  look_at_joining(patient.nodes, out);
   look_at_channel(patient.nodes, out);
   look_at_nodes(patient.nodes, out);
   for (const JsonValue& redis : patient.nodes.at("redis").items) look_at_redis(redis, out);

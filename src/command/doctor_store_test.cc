@@ -81,6 +81,14 @@ TEST_F(DoctorStoreTest, SendsNobodyToTheNetworkForAMistakeInTheAddress) {
   }
 }
 
+TEST_F(DoctorStoreTest, WarnsOfAServerThatTakesWholeLimits) {
+  const std::string whole = "admits whole limits";
+  EXPECT_EQ(found(findings(R"("up":false,"joined":false,"share_of":1)"), whole), warning);
+  EXPECT_FALSE(found(findings(R"("up":false,"joined":false,"share_of":3)"), whole)) << "it remembers two others";
+  EXPECT_FALSE(found(findings(R"("up":true,"joined":true,"share_of":1)"), whole));
+  EXPECT_FALSE(found(findings(R"("up":true)"), whole)) << "an older server does not say";
+}
+
 TEST_F(DoctorStoreTest, RemembersForAMinute) {
   const std::string error = R"("up":true,"last_error":"OOM","last_error_age_seconds":)";
   EXPECT_EQ(found(findings(error + "7"), "failed 7.0 s ago: it may use no more memory"), warning);

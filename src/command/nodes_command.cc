@@ -21,6 +21,12 @@ bool is_out_of_date(const JsonValue& fleet) {
   return fleet.at("heard_seconds").number() > kBeatsMissed;
 }
 
+// It decides without Redis, and does not know that others do, too.
+bool takes_whole_limits(const JsonValue& fleet) {
+  return fleet.at("joined").kind == JsonValue::Kind::boolean && !fleet.at("joined").is_true &&
+         fleet.at("share_of").number() <= 1;
+}
+
 std::string own_changes(const JsonValue& fleet) {
   std::string out;
   for (const JsonValue& node : fleet.at("nodes").items) {
@@ -47,6 +53,9 @@ std::string fleet_words(const JsonValue& fleet) {
                     " on " + printable(store) + ", which " + is_asked + " for " + fleet.at("since_seconds").text +
                     " s\n";
   if (!fleet.at("up").is_true) out += "the last error: " + printable(fleet.at("last_error").text) + "\n";
+  if (takes_whole_limits(fleet)) {
+    out += "this server has not reached Redis since its start and knows of no other: its share is the whole limit\n";
+  }
   if (is_out_of_date(fleet)) {
     out += "Redis told who is there " + fleet.at("heard_seconds").text + " s ago: this is what was known then\n";
   }

@@ -48,7 +48,8 @@ struct Ask {
   std::uint64_t server = 0;     // who has it, as the lane counts them
   Micros deadline{0};           // monotonic
   bool is_retried = false;      // after a refusal that taught the server's time
-  bool is_alone = false;        // shares its call with nobody: one of those it was with is not understood
+  bool is_alone = false;        // shares its call with no other: the server refused the call that they shared
+  bool is_tied = false;         // goes in the same call as the next one
   std::int64_t decided_us = 0;  // by the server's clock
 
   State state = State::failed;
@@ -81,7 +82,7 @@ struct Ask {
                .charged_us = charged_us,
                .decisions = decisions,
                .reserved = reserved};
-    is_retried = is_alone = false;
+    is_retried = is_alone = is_tied = false;
     state = State::failed;
     error.clear();
   }

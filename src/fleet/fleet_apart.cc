@@ -42,15 +42,23 @@ void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::
 
 void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
   std::vector<Question> questions;
-  for (std::size_t i = from; i < to; ++i) questions.push_back(parts_[i].question);
-  const KeyMemory::Asked asked = store_.memory_.ask(redis::steady_now());
+  std::vector<KeyMemory::Asked> asked;
+  for (std::size_t i = from; i < to; ++i) {
+    questions.push_back(parts_[i].question);
+    const bool is_counted = is_taken(parts_[i].question.what) || parts_[i].question.what == What::overdraw;
+    asked.push_back(is_counted ? store_.count(parts_[i].charges) : store_.memory_.begin(redis::steady_now()));
+  }
   store_.run(questions);
   const Micros now = redis::steady_now();
   for (std::size_t i = from; i < to; ++i) {
     Part& part = parts_[i];
     part.question = std::move(questions[i - from]);
     part.is_left = part.question.state == Ask::State::failed;
-    if (!part.is_left) part.verdict = store_.take(part.question, asked, now);
+    if (part.is_left) {
+      store_.miss(part.charges, asked[i - from]);
+    } else {
+      part.verdict = store_.take(part.question, asked[i - from], now);
+    }
   }
 }
 
@@ -68,7 +76,7 @@ void FleetStore::Apart::ask_whether_repeated(Part& part) {
                          .charges = std::span(part.charges).subspan(i, 1),
                          .decisions = std::span(part.decisions).subspan(i, 1)});
   }
-  const KeyMemory::Asked asked = store_.memory_.ask(redis::steady_now());
+  const KeyMemory::Asked asked = store_.memory_.begin(redis::steady_now());
   store_.run(questions);
   part.is_left = std::ranges::any_of(questions, [](const Question& one) { return one.state == Ask::State::failed; });
   if (part.is_left) return;

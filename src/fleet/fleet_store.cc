@@ -32,6 +32,9 @@ table::SipKey secret() {
   return {hash.low, hash.high};
 }
 
+bool is_charged(What what) {
+  return what == What::charge || what == What::once || what == What::reserve || what == What::overdraw;
+}
 bool may_refund(What what) { return what == What::commit; }
 
 // The charges of a request, each key once.
@@ -100,7 +103,9 @@ FleetStore::FleetStore(FleetStoreOptions options)
       owed_(options_.owed_keys, [this] { thread_->wake(); }),
       lent_(options_.lent_permits),
       local_(memory_, owed_, lent_, options_.kept.seat),
-      keeper_(options_.keeper, {memory_, owed_, lent_, local_}, [this] { thread_->wake(); }),
+      handover_(memory_),
+      backs_(owed_, memory_),
+      keeper_(options_.keeper, {memory_, backs_, owed_, lent_, local_, handover_}, [this] { thread_->wake(); }),
       thread_(std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {
   const Micros since = redis::steady_now() - wall_->now();
   for (const Debt& debt : options_.kept.debts) {
@@ -114,19 +119,21 @@ FleetStore::~FleetStore() {
 
 Keepsake FleetStore::close() {
   thread_->end();
+  backs_.give_up();
   Keepsake kept{.seat = seat(), .debts = owed_.take(options_.owed_keys)};
   const Micros since = wall_->now() - redis::steady_now();
   for (Debt& debt : kept.debts) debt.until += since;
   return kept;
 }
 
-LaneOptions FleetStore::lane_options() const {
+LaneOptions FleetStore::lane_options() {
   LaneOptions options = options_.lane;
+  options.handover = &handover_;
   options.client.spread = [this](Micros drawn) { return own_turn(drawn, seat(), wall_->now()); };
   return options;
 }
 
-std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) const {
+std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) {
   return std::make_unique<LoopWay>(options_.target, lane_options(), fibers);
 }
 
@@ -155,122 +162,6 @@ bool FleetStore::is_away() const {
   return thread_->is_away();
 }
 
-std::optional<Decision> FleetStore::known_denial(const Charge& charge, KeyMark mark, Micros now) {
-  if (!options_.remembers_denials || local_.is_child()) return {};
-  auto denial = memory_.denial(mark, *charge.limit, charge.cost, now);
-  if (denial) denial->made = MadeBy::cached;
-  return denial;
-}
-
-// One of its limits denies it for sure; what the others have left is told as it was last heard, since a denied request
-// is charged nothing.
-std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges, Micros now) {
-  Verdict verdict;
-  bool is_denied = false;
-  for (const Charge& charge : charges) {
-    if (charge.limit->algorithm == Algorithm::concurrency || charge.cost < 0) return {};
-    const KeyMark mark = memory_.mark_of(KeyName(charge));
-    auto decision = known_denial(charge, mark, now);
-    is_denied = is_denied || decision;
-    if (!decision) decision = memory_.guess(mark, *charge.limit, charge.cost, now);
-    if (!decision) return {};
-    decision->made = MadeBy::cached;
-    verdict.decisions.push_back(*decision);
-  }
-  return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
-}
-
-// Without Redis. What is looked at comes into the cache while the clocks are read.
-Result<Decision> FleetStore::check_here(const Charge& charge) {
-  const table::Name place = local_.find(charge);
-  const KeyMark mark = KeyMemory::mark_of(place);
-  memory_.prefetch(mark);
-  const KeyName name(charge);
-  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  return local_.check(charge, place, {name, mark}, redis::steady_now());
-}
-
-// Of one question that came back.
-Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
-  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
-  if (question.state == Ask::State::failed) {
-    counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-    return local_.answer(question.what, question.charges, question.id, question.lasts, now);
-  }
-  counts_.strict.fetch_add(1, std::memory_order_relaxed);
-  Verdict verdict{.allowed = question.ruling == Ruling::allowed || question.ruling == Ruling::repeated,
-                  .decisions = {question.decisions.begin(), question.decisions.end()},
-                  .repeated = question.ruling == Ruling::repeated,
-                  .reserved = {question.reserved.begin(), question.reserved.end()}};
-  for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
-    verdict.decisions[i].made = MadeBy::strict;
-    const Charge& charge = question.charges[i];
-    if (question.what == What::look || charge.limit == nullptr) continue;
-    const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // one may come back at any time
-    const KeyMark mark = memory_.mark_of(KeyName(charge));
-    memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], asked, now);
-  }
-  return verdict;
-}
-
-// The same, of one charge.
-Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked,
-                                      Micros now) {
-  const Charge& charge = question.charges[0];
-  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
-  if (question.state == Ask::State::failed) return check_here(charge);
-  counts_.strict.fetch_add(1, std::memory_order_relaxed);
-  Decision decision = question.decisions[0];
-  decision.made = MadeBy::strict;
-  memory_.note(mark, *charge.limit, charge.cost, decision, asked, now);
-  return decision;
-}
-
-Result<Decision> FleetStore::check(const Charge& charge) {
-  const auto ask = [&]() -> Result<Decision> {
-    if (is_away()) return check_here(charge);  // a known denial is where its share begins
-    const Micros now = redis::steady_now();
-    const KeyMark mark = memory_.mark_of(KeyName(charge));
-    if (auto denial = known_denial(charge, mark, now)) {
-      counts_.cached.fetch_add(1, std::memory_order_relaxed);
-      return *denial;
-    }
-    Decision decision;
-    Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
-    const KeyMemory::Asked asked = memory_.ask(now);
-    run({&question, 1});
-    return take_one(question, mark, asked, redis::steady_now());
-  };
-  auto answer = ask();
-  if (charge.cost < 0) drop(charge);
-  return answer;
-}
-
-void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) {
-  const Micros now = redis::steady_now();
-  std::vector<Question> questions;
-  std::vector<Decision> decisions(charges.size());
-  std::vector<std::size_t> places;
-  questions.reserve(charges.size());
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (auto denial = known_denial(charges[i], memory_.mark_of(KeyName(charges[i])), now)) {
-      counts_.cached.fetch_add(1, std::memory_order_relaxed);
-      answers[i] = *denial;
-      continue;
-    }
-    questions.push_back({.charges = charges.subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)});
-    places.push_back(i);
-  }
-  if (questions.empty()) return;
-  const KeyMemory::Asked asked = memory_.ask(now);
-  run(questions);
-  const Micros after = redis::steady_now();
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    answers[places[i]] = take_one(questions[i], memory_.mark_of(KeyName(charges[places[i]])), asked, after);
-    if (charges[places[i]].cost < 0) drop(charges[places[i]]);
-  }
-}
-
 // Permits have come back: what was denied for want of them may pass, on every node.
 void FleetStore::drop(const Charge& charge) {
   if (local_.is_child()) return;
@@ -291,6 +182,7 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
       return *std::move(denial);
     }
   }
+  if (auto answer = ask_here_first(what, charges)) return *std::move(answer);
   if (is_apart(charges)) return Apart(*this).ask(what, charges, id, lasts);
   return ask_one(what, charges, id, lasts);
 }
@@ -305,8 +197,8 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
                     .lasts = lasts,
                     .decisions = std::span(decisions).first(charges.size()),
                     .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
-  const KeyMemory::Asked asked = memory_.ask(redis::steady_now());
-  run({&question, 1});
+  const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(redis::steady_now());
+  run_carrying(question, asked);
   auto verdict = settled(question, take(question, asked, redis::steady_now()));
   if (!verdict) return verdict;
   if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {

@@ -1,9 +1,10 @@
 // The store on Redis: every question is decided there, by the script and on its clock, so that all nodes of a fleet
 // hold one limit; or, when Redis cannot be asked in time, by what the limit's fallback says.
 //
-// A denial that cannot have changed is not asked for again. In a cluster, what a request is charged to may lie on
-// several servers: each part is charged, and if one denies, the others are taken back; nobody is let through too much,
-// and who came in that moment may have been denied for nothing, which is counted. Any thread. Tested by
+// Denials are cached until they can change. While a breaker is open, and until all nodes have written their charges
+// back (handover.h), this node's share decides, too. In a cluster, what a request is charged to may lie on several
+// servers: each part is charged, and if one denies, the others are taken back; nobody is let through too much, and who
+// came in that moment may have been denied for nothing, which is counted. Any thread. Tested by
 // tests/fleet_nodes_test.cc and tests/server/fleet*.sh; docs/fleet.md is the guide.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fleet/handover.h"
 #include "fleet/keeper.h"
 #include "fleet/keepsake.h"
 #include "fleet/key_memory.h"
@@ -26,6 +28,7 @@
 #include "fleet/owed.h"
 #include "fleet/redis_health.h"
 #include "fleet/way.h"
+#include "fleet/write_back.h"
 #include "redis/url.h"
 #include "store/shared_store.h"
 
@@ -48,6 +51,7 @@ struct FleetCounts {
   std::atomic<std::uint64_t> strict{0};    // verdicts by Redis
   std::atomic<std::uint64_t> cached{0};    // denials without asking
   std::atomic<std::uint64_t> fallen{0};    // verdicts by the fallback
+  std::atomic<std::uint64_t> shed{0};      // of those, denials of keys that nothing was known of, in overload
   std::atomic<std::uint64_t> released{0};  // parts of denied requests that were taken back
   std::atomic<std::uint64_t> stuck{0};     // of those, that could not be: they lapse
 };
@@ -58,7 +62,7 @@ class FleetStore final : public SharedStore {
   ~FleetStore() override;
 
   // For a loop, which drives it; the store outlives it.
-  std::unique_ptr<LoopWay> make_way(Fibers& fibers) const;
+  std::unique_ptr<LoopWay> make_way(Fibers& fibers);
 
   void use(MemoryStore& here) override { local_.use(here); }
   Result<Decision> check(const Charge& charge) override;
@@ -84,21 +88,33 @@ class FleetStore final : public SharedStore {
   const LaneTotals& lanes() const { return *options_.lane.totals; }
   Keeper& keeper() { return keeper_; }
   Owed& owed() { return owed_; }
+  const Handover& handover() const { return handover_; }
   const FleetStoreOptions& options() const { return options_; }
   Seat seat() const { return local_.seat(); }
 
  private:
   class Apart;  // fleet_apart.cc
 
-  LaneOptions lane_options() const;
+  LaneOptions lane_options();
   void run(std::span<Question> questions);
-  std::optional<Decision> known_denial(const Charge& charge, KeyMark mark, Micros now);
+  bool may_cache() const { return options_.remembers_denials; }
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
+  int slot_of(const Charge& charge) const;
+  bool is_shared(const Charge& charge) const;
+  bool is_shared(std::span<const Charge> charges) const;
+  KeyMemory::Asked count(std::span<const Charge> charges);
+  void miss(std::span<const Charge> charges, const KeyMemory::Asked& asked);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  std::optional<Result<Verdict>> ask_here_first(ScriptRequest::What what, std::span<const Charge> charges);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   Result<Verdict> settled(const Question& question, Result<Verdict> verdict);
   bool is_away() const;
-  Result<Decision> check_here(const Charge& charge);
+  Result<Decision> check_one(const Charge& charge);
+  Result<Decision> check_here(const Charge& charge, Booking booking = Booking::owe);
+  Result<Decision> check_both(const Charge& charge);
+  Result<Decision> fall_back(const Charge& charge, Micros now, Booking booking);
+  Result<Verdict> fall_back(const Question& question, Micros now);
+  void run_carrying(Question& question, const KeyMemory::Asked& asked);
   Result<Decision> take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked, Micros now);
   Result<Verdict> take(const Question& question, const KeyMemory::Asked& asked, Micros now);
   void drop(const Charge& charge);
@@ -111,6 +127,8 @@ class FleetStore final : public SharedStore {
   Owed owed_;
   Lent lent_;
   Local local_;
+  Handover handover_;
+  WriteBacks backs_;
   Keeper keeper_;
   FleetCounts counts_;
   std::unique_ptr<ThreadWay> thread_;  // the last: it uses all of the above

@@ -45,9 +45,12 @@ constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials 
 constexpr Micros kNewsRest{100'000};           // after some could not be told
 constexpr Micros kMuteRest{1'000'000};         // after Redis has refused to tell them
 constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
-constexpr std::size_t kPaymentsMax = 32;       // under way: nobody else shall wait long for them
-constexpr Micros kPayRest{3'000};              // between two rounds
-constexpr Micros kPayFirst{300'000};           // at most so long after Redis is back the first one waits
+constexpr std::size_t kPaymentsMax = 32;       // in flight: no check shall wait long for them
+constexpr std::size_t kBatchMax = 100;         // keys of a write-back
+constexpr Micros kPayRest{100};                // at least, between two batches
+constexpr Micros kPayAgain{20'000};            // after one was not answered
+constexpr Micros kBeatSoon{100'000};           // between heartbeats while other nodes wait for this one's report
+constexpr std::string_view kSynced = "sync=1 ", kUnsynced = "sync=0 ";
 constexpr std::string_view kEverything = "*";
 
 // Of what was asked, not of a server that is away or not well: that is told elsewhere.
@@ -61,9 +64,11 @@ bool is_refusal(redis::FaultKind kind) {
 Keeper::Keeper(KeeperOptions options, House house, std::function<void()> wake)
     : options_(std::move(options)),
       memory_(house.memory),
+      backs_(house.backs),
       owed_(house.owed),
       lent_(house.lent),
       local_(house.local),
+      handover_(house.handover),
       log_(commands_, std::move(wake)) {
   says_ = options_.says;
 }
@@ -121,9 +126,12 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   commands_.turn(lane, now);
   if (lane.is_any_open()) owed_.tidy();
   pay_back(lane, now);
-  is_strict_.store(is_heard_ && !lane.is_any_open(), std::memory_order_relaxed);
-  const bool is_paid = owed_.is_empty() && lent_.is_empty();
-  return is_paid || was_away_ ? beat_at_ : std::min(beat_at_, pay_at_);
+  hand_over(lane, now);
+  is_strict_.store(is_heard_ && !lane.is_any_open() && !handover_.is_on(), std::memory_order_relaxed);
+  if (handover_.is_on()) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
+  const bool is_paid = backs_.is_empty() && lent_.is_empty();
+  const bool can_write = !is_paid && writes_ == 0 && !lane.is_any_open();
+  return can_write ? std::min(beat_at_, std::max(pay_at_, now + kPayRest)) : beat_at_;
 }
 
 void Keeper::end(Lane& lane, Micros now) {
@@ -133,11 +141,13 @@ void Keeper::end(Lane& lane, Micros now) {
 
 void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
   beat_at_ = now + options_.beat;
+  beat_sent_at_ = now;
   beat_sent_ = wall_->now();
   std::string says;
   if (!is_leaving) {
     const std::lock_guard lock(says_mutex_);
-    says = says_ ? says_() : "-";
+    says = handover_.reports_synced(is_synced(), now) ? kSynced : kUnsynced;
+    says += says_ ? says_() : "-";
   }
   const std::string believed = std::to_string(options_.believed.count() / 1'000);
   const std::array<std::string_view, 5> words = {"1", hash_, options_.id, says, believed};
@@ -183,12 +193,24 @@ void Keeper::take_nodes(const std::vector<resp::Value>& items) {
     std::from_chars(items[i + 1].text.data(), items[i + 1].text.data() + items[i + 1].text.size(), age);
     node.age = Micros{age * 1'000};
     node.is_self = node.id == options_.id;
+    node.is_synced = !node.says.starts_with(kUnsynced);
+    if (node.says.starts_with(kSynced) || !node.is_synced) node.says.erase(0, kSynced.size());
   }
   if (!items.empty()) {
     const Micros middle = (beat_sent_ + wall_->now()) / 2;
     skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
+    redis_ms_ = items[0].integer;
+    ++beats_;
+    has_joined_.store(true, std::memory_order_relaxed);
   }
   hold(nodes, redis::steady_now());
+  others_.clear();
+  unsynced_nodes_ = 0;
+  for (const FleetNode& node : nodes) {
+    if (node.is_self) continue;
+    others_.push_back({redis_ms_ - node.age.count() / 1'000, node.is_synced});
+    unsynced_nodes_ += node.is_synced ? 0 : 1;
+  }
   std::ranges::sort(nodes, {}, &FleetNode::id);
   const auto self = std::ranges::find(nodes, true, &FleetNode::is_self);
   if (self == nodes.end()) return;
@@ -283,21 +305,11 @@ void Keeper::take_news(std::string_view payload) {
   }
 }
 
-// As much as there is room for, a little at a time, and not in the moment that Redis is back.
+// As much as there is room for, a little at a time.
 void Keeper::pay_back(Lane& lane, Micros now) {
-  if (lane.is_any_open()) {
-    was_away_ = true;
-    return;
-  }
-  if (std::exchange(was_away_, false)) {
-    std::uint64_t dice = 0;
-    for (const char c : options_.id) dice = dice * 131 + static_cast<unsigned char>(c);
-    pay_at_ = now + Micros{static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(kPayFirst.count()))};
-  }
-  if (now < pay_at_ || (owed_.is_empty() && lent_.is_empty())) return;
-  pay_at_ = now + kPayRest;
+  if (lane.is_any_open() || now < pay_at_) return;
   tell_of_permits(lane, now);
-  pay_debts(lane, now);
+  write_back(lane, now);
 }
 
 void Keeper::tell_of_permits(Lane& lane, Micros now) {
@@ -328,28 +340,57 @@ void Keeper::Teller::on_done(Ask& ask) {
   if (!lane.submit(again, *this, redis::steady_now())) on_done(again);
 }
 
-void Keeper::pay_debts(Lane& lane, Micros now) {
-  if (owed_.is_empty() || payments_ >= kPaymentsMax) return;
-  for (Debt& debt : owed_.take(kPaymentsMax - payments_)) {
-    if (debt.until <= now) continue;  // it would have recovered
+// write_back()
+//
+// One batch at a time on one server, and then a rest as long as it took: Redis spends at most half of its time on it,
+// also if other nodes write back at the same time. In a cluster a batch is one key, and many are in flight.
+void Keeper::write_back(Lane& lane, Micros now) {
+  const bool is_cluster = lane.slot_of({}) >= 0;
+  const std::size_t most = is_cluster ? kPaymentsMax : 1;
+  while (writes_ < most) {
+    auto batch = backs_.take(is_cluster ? 1 : kBatchMax, now);
+    if (!batch) return;
     Ask& ask = lane.make();
-    const Charge charge{.key = debt.key(), .limit = &debt.limit, .cost = debt.cost};
-    ask.fill(ScriptRequest::What::overdraw, {&charge, 1});
-    ask.mark = new Debt(std::move(debt));
-    ++payments_;
-    if (!lane.submit(ask, *this, now)) on_done(ask);
+    ask.fill(ScriptRequest::What::write_back, batch->charges, batch->id, kWriteBackLasts);
+    ask.mark = new WriteBack(*std::move(batch));
+    if (writes_++ == 0) wrote_at_ = now;
+    if (!lane.submit(ask, *this, now)) {
+      on_done(ask);
+      return;
+    }
   }
 }
 
 void Keeper::on_done(Ask& ask) {
-  const std::unique_ptr<Debt> debt(static_cast<Debt*>(ask.mark));
-  --payments_;
-  if (ask.state == Ask::State::answered) {
-    paid_back_.fetch_add(static_cast<std::uint64_t>(debt->cost), std::memory_order_relaxed);
-  } else if (ask.state == Ask::State::failed) {
-    owed_.add({debt->name, memory_.mark_of(debt->name)}, debt->limit, debt->cost, debt->until);
+  const std::unique_ptr<WriteBack> batch(static_cast<WriteBack*>(ask.mark));
+  const Micros now = redis::steady_now();
+  --writes_;
+  backs_.finish(std::move(*batch), ask.state, ask.decisions, ask.decided_us, now);
+  if (ask.state == Ask::State::failed) {
+    pay_at_ = now + kPayAgain;
+  } else if (writes_ == 0) {
+    const auto nodes = static_cast<std::int64_t>(1 + unsynced_nodes_);
+    pay_at_ = now + (now - wrote_at_) * (2 * nodes - 1);
   }
   lane_->give(ask);
+}
+
+// hand_over()
+//
+// Whether Redis can decide alone again.
+void Keeper::hand_over(Lane& lane, Micros now) {
+  if (!handover_.is_on()) return;
+  handover_.turn({.is_any_open = lane.is_any_open() || (lane.options().totals && lane.options().totals->is_away()),
+                  .is_synced = is_synced(),
+                  .beats = beats_,
+                  .redis_ms = redis_ms_,
+                  .others = others_,
+                  .patience = options_.believed + options_.beat},
+                 now);
+}
+
+bool Keeper::is_synced() const {
+  return handover_.is_none_pending() && owed_.is_synced() && backs_.is_empty() && lent_.is_empty();
 }
 
 }  // namespace weir

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fleet/handover.h"
 #include "fleet/key_memory.h"
 #include "fleet/lane.h"
 #include "fleet/lent.h"
@@ -23,6 +24,7 @@
 #include "fleet/shared_log.h"
 #include "fleet/store_commands.h"
 #include "fleet/way.h"
+#include "fleet/write_back.h"
 #include "redis/client.h"
 #include "weir/clock.h"
 #include "weir/result.h"
@@ -35,6 +37,7 @@ struct FleetNode {
   std::string says{};  // of itself
   Micros age{0};       // since then
   bool is_self = false;
+  bool is_synced = true;  // it reports no charges to write back after an outage
 };
 
 struct KeeperOptions {
@@ -56,9 +59,11 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   // What it keeps in order.
   struct House {
     KeyMemory& memory;
+    WriteBacks& backs;
     Owed& owed;
     Lent& lent;
     Local& local;
+    Handover& handover;
   };
   Keeper(KeeperOptions options, House house, std::function<void()> wake);
   ~Keeper();
@@ -94,7 +99,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::string deaf_why() const;
   // Why Redis refuses the heartbeat; empty if it does not.
   std::string unheard_why() const;
-  std::uint64_t paid_back() const { return paid_back_.load(std::memory_order_relaxed); }
+  std::uint64_t paid_back() const { return backs_.written(); }
+  // Whether it has ever heard from Redis how many nodes there are. Until then its share is the whole limit.
+  bool has_joined() const { return has_joined_.load(std::memory_order_relaxed); }
 
  private:
   // Hears what became of permits that Redis was told of.
@@ -113,38 +120,48 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void send_news(Lane& lane, Micros now);
   void take_news(std::string_view payload);
   void pay_back(Lane& lane, Micros now);
-  void pay_debts(Lane& lane, Micros now);
+  void write_back(Lane& lane, Micros now);
+  void hand_over(Lane& lane, Micros now);
+  bool is_synced() const;
   void tell_of_permits(Lane& lane, Micros now);
   void hold(std::vector<FleetNode>& nodes, Micros now) const;
 
   const KeeperOptions options_;
   KeyMemory& memory_;
+  WriteBacks& backs_;
   Owed& owed_;
   Lent& lent_;
   Local& local_;
+  Handover& handover_;
   StoreCommands commands_;
   SharedLog log_;
   Lane* lane_ = nullptr;
   std::string prefix_, hash_, channel_;
   int script_ = 0;
   Micros beat_at_{0};
-  Micros pay_at_{0};
+  Micros beat_sent_at_{0};
+  Micros pay_at_{0};    // not earlier
+  Micros wrote_at_{0};  // when the first of the write-backs in flight was sent
+  std::size_t writes_ = 0;
   std::vector<FleetNode> held_;  // who was known when Redis was away
   Micros held_at_{0};            // their ages are of then
   Micros held_until_{0};         // so long they count
-  bool was_away_ = false;
   bool has_missed_ = false;
-  bool is_heard_ = false;     // the last heartbeat was
-  bool is_hearing_ = false;   // what others publish
-  bool can_tell_ = false;     // others would hear what this one publishes
-  Micros news_at_{0};         // not earlier; a refusal is not answered at once
-  std::string mute_why_;      // why Redis refuses what this one publishes
-  std::size_t payments_ = 0;  // under way
+  bool is_heard_ = false;           // the last heartbeat was
+  bool is_hearing_ = false;         // what others publish
+  bool can_tell_ = false;           // others would hear what this one publishes
+  Micros news_at_{0};               // not earlier; a refusal is not answered at once
+  std::string mute_why_;            // why Redis refuses what this one publishes
+  std::size_t payments_ = 0;        // permits that Redis is being told of
+  std::size_t unsynced_nodes_ = 0;  // of the others
+  std::uint64_t beats_ = 0;         // answered
+  std::int64_t redis_ms_ = 0;       // of the last one
+  std::vector<Handover::Other> others_;
   Teller teller_{*this};
 
   std::atomic<bool> has_news_{false};
   std::atomic<bool> is_strict_{false};
-  std::atomic<std::uint64_t> paid_back_{0};
+  std::atomic<bool> has_joined_{false};
   std::atomic<std::int64_t> skew_us_{0};
   const Micros began_ = redis::steady_now();
   const std::shared_ptr<const Clock> wall_ = make_system_clock();

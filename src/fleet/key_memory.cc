@@ -15,6 +15,7 @@ constexpr std::uint64_t kNoAlgorithm = 0xff;  // of a name that is none
 
 // A denial that ends this soon is not worth a place.
 constexpr Micros kDenialMin{1'000};
+constexpr std::int64_t kOvertakenMax_us = 1'000'000;
 
 }  // namespace
 
@@ -33,7 +34,7 @@ KeyMark KeyMemory::mark_of(std::string_view name) const {
   return mark_of(table::Table::hashed(secret, static_cast<std::uint64_t>(*algorithm), name.substr(1)));
 }
 
-// Of what a decision depends on; two limits with one print are told apart by Redis at the next question.
+// A print of what a decision depends on. Two limits with one print are told apart by Redis at the next question.
 std::uint32_t KeyMemory::print_of(const Limit& limit) {
   std::uint64_t print = static_cast<std::uint64_t>(limit.algorithm);
   for (const std::int64_t part : {limit.permits, limit.period_us, limit.phase_us, limit.capacity, limit.rate,
@@ -49,12 +50,20 @@ KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark) {
   return found == set.marks.end() ? nullptr : &set.entries[static_cast<std::size_t>(found - set.marks.begin())];
 }
 
-// Whoever is full again first goes first.
-KeyMemory::Entry& KeyMemory::make_room(Set& set, KeyMark mark) {
-  const auto place = std::ranges::min_element(set.entries, {}, &Entry::reset_at);
+// Evicts the record that recovers first; null if calls about all of them are in flight.
+KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark) {
+  const auto place = std::ranges::min_element(
+      set.entries, {}, [](const Entry& entry) { return entry.calls > 0 ? Micros::max() : entry.reset_at; });
+  if (place->calls > 0) return nullptr;
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
   *place = {};
-  return *place;
+  return place;
+}
+
+// Also if it was said under another version of the limit: what is used stays used.
+std::int64_t KeyMemory::remaining_of(const Entry& entry, const Limit& limit, Micros now) {
+  if (entry.reset_at <= now) return limit.capacity;
+  return std::max<std::int64_t>(0, limit.capacity - entry.used);
 }
 
 std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
@@ -70,18 +79,44 @@ std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std:
                   .reset_after = std::max(Micros{0}, entry->reset_at - now)};
 }
 
+std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked,
+                                       std::size_t place, bool is_any_owed, bool may_cache) {
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  Entry* entry = find(sets_[set], mark);
+  const std::uint32_t bit = std::uint32_t{1} << place;
+  if (entry == nullptr) {
+    if (is_any_owed) asked.owing |= bit;
+    entry = make_room(sets_[set], mark);
+    if (entry == nullptr) return {};
+    entry->may_owe = is_any_owed;
+  } else if (may_cache && entry->denied_until > asked.at && cost == 1 && is_believed_.load(std::memory_order_relaxed) &&
+             entry->limit == print_of(limit)) {
+    return Decision{.allowed = false,
+                    .limit = limit.capacity,
+                    .remaining = 0,
+                    .retry_after = entry->denied_until - asked.at,
+                    .reset_after = std::max(Micros{0}, entry->reset_at - asked.at)};
+  }
+  if (entry->may_owe) asked.owing |= bit;
+  if (entry->calls == UINT16_MAX) return {};
+  asked.counted |= bit;
+  ++entry->calls;
+  if (cost > 0) entry->in_flight += cost;
+  return {};
+}
+
 std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark);
-  if (entry == nullptr || entry->limit != print_of(limit)) return {};
-  const bool is_full = entry->reset_at <= now;
-  const std::int64_t remaining = is_full ? limit.capacity : entry->remaining;
+  if (entry == nullptr || !entry->is_known || entry->limit != print_of(limit)) return {};
+  const std::int64_t remaining = remaining_of(*entry, limit, now);
   if (cost > remaining) return {};
   return Decision{.allowed = true,
                   .limit = limit.capacity,
                   .remaining = remaining,
-                  .reset_after = is_full ? Micros{0} : entry->reset_at - now};
+                  .reset_after = std::max(Micros{0}, entry->reset_at - now)};
 }
 
 std::optional<Said> KeyMemory::said(KeyMark mark, const Limit& limit, Micros now) {
@@ -89,21 +124,36 @@ std::optional<Said> KeyMemory::said(KeyMark mark, const Limit& limit, Micros now
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark);
   if (entry == nullptr || entry->limit != print_of(limit) || entry->reset_at <= now) return {};
-  return Said{entry->remaining, entry->reset_at};
+  return Said{remaining_of(*entry, limit, now), entry->reset_at};
 }
 
-void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
-                     Micros now) {
+void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
+                     std::int64_t decided_us, const Asked& asked, std::size_t place, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark);
-  if (entry == nullptr) entry = &make_room(sets_[set], mark);
+  if (entry == nullptr) entry = make_room(sets_[set], mark);
+  if (entry == nullptr) return;
+  if ((asked.counted >> place & 1) != 0) end_call(*entry, cost);
+  // A reply that was overtaken by a later one says nothing new. A clock that is behind by more is another server's.
+  // Of two replies of one call, which have the same time, the one counts that leaves less.
+  const std::int64_t used = limit.capacity - decision.remaining;
+  const bool is_overtaken =
+      entry->is_known && decided_us < entry->said_us && entry->said_us - decided_us < kOvertakenMax_us;
+  const bool is_beside = entry->is_known && decided_us == entry->said_us && used < entry->used;
+  if (is_overtaken || is_beside) return;
   const std::uint32_t print = print_of(limit);
   const bool is_same = entry->limit == print;
   entry->limit = print;
-  entry->is_seeded = false;
-  entry->remaining = decision.remaining;
+  if (!is_sharing_.load(std::memory_order_relaxed)) {
+    entry->seeded = 0;
+  } else if (!entry->is_known) {
+    entry->seeded = round_.load(std::memory_order_relaxed);  // its share began whole
+  }
+  entry->is_known = true;
+  entry->used = used;
   entry->reset_at = now + decision.reset_after;
+  entry->said_us = decided_us;
   const bool is_void = dropped_[set % kLocks] > asked.voids || all_dropped_.load() > asked.voids;
   const bool is_kept = !decision.allowed && cost == 1 && decision.remaining == 0 && decision.retry_after != kNever &&
                        decision.retry_after >= kDenialMin && !is_void;
@@ -115,15 +165,30 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   }
 }
 
+void KeyMemory::end_call(Entry& entry, std::int64_t cost) {
+  if (entry.calls > 0) --entry.calls;
+  if (cost > 0) entry.in_flight = std::max<std::int64_t>(0, entry.in_flight - cost);
+  if (entry.calls == 0) entry.in_flight = 0;
+}
+
+void KeyMemory::miss(KeyMark mark, std::int64_t cost, const Asked& asked, std::size_t place) {
+  if ((asked.counted >> place & 1) == 0) return;
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  if (Entry* const entry = find(sets_[set], mark)) end_call(*entry, cost);
+}
+
+void KeyMemory::share(bool is_sharing) {
+  if (is_sharing_.exchange(is_sharing) == is_sharing) return;
+  std::uint16_t next = static_cast<std::uint16_t>(round_.load() + 1);
+  round_.store(next == 0 ? std::uint16_t{1} : next);
+}
+
 void KeyMemory::drop(KeyMark mark) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   dropped_[set % kLocks] = voids_.fetch_add(1) + 1;
-  Set& places = sets_[set];
-  Entry* const entry = find(places, mark);
-  if (entry == nullptr) return;
-  *entry = {};
-  places.marks[static_cast<std::size_t>(entry - places.entries.data())] = {};
+  if (Entry* const entry = find(sets_[set], mark)) entry->denied_until = Micros{0};
 }
 
 void KeyMemory::believe(bool is_heard) {

@@ -1,16 +1,20 @@
-// What Redis last said of keys: those that are over their limit need not be asked about until that can change, and when
-// Redis cannot be asked, a node goes on from here.
+// What this node knows of keys: one record for each of the last 65,536 keys that it asked Redis about.
 //
-//   const KeyMark mark = memory.mark_of(name);
-//   if (auto denied = memory.denial(mark, limit, cost, now)) return *denied;    // nobody could have got permits since
-//   const auto asked = memory.ask(now);                                         // before Redis is
-//   memory.note(mark, limit, cost, decision, asked, now);                       // what a strict decision said
+//   KeyMemory::Asked asked{now};
+//   if (auto denied = memory.ask(mark, limit, cost, asked)) return *denied;   // else it is counted as in flight
+//   memory.note(mark, limit, cost, decision, decided_us, asked, now);         // Redis answered, or
+//   memory.miss(mark, cost, asked);                                           // it did not
+//   memory.spare(mark, limit, cost, terms, grant);                            // may this node admit it by itself?
 //
-// Kept are denials of one permit, which stay true until their wait is over unless permits are given back, the key is
-// reset or its limit changed: drop() is for those. Bounded: sets of four, where the one goes that matters least long.
-// Names are those of key_name.h; 64 bits of a hash under a secret stand for them, so that nobody can choose two that
-// are one. Time is the monotonic clock's. Any thread; a lock is held for some tens of nanoseconds, or as long as
-// begin() of seed() takes. Tested by key_memory_test.cc.
+// A record has what Redis last said was used (ordered by Redis's clock, since replies overtake each other), the permits
+// of calls in flight, and whether charges of this key may be unsynced (owed.h knows how many). Denials of one permit
+// are cached until their wait is over; drop() invalidates one early, and keeps what is known to be used. When this node
+// decides by its share of a limit (local.h), seed() starts that share once from what is known.
+//
+// Bounded: sets of four records, where the one that recovers first is evicted, but never one with a call in flight. 64
+// bits of a keyed hash stand for the names of key_name.h, so that nobody can choose two that collide. Time is the
+// monotonic clock's. Any thread; a lock is held for some tens of nanoseconds, or for as long as the caller's function
+// takes. Tested by key_memory_test.cc.
 #pragma once
 
 #include <array>
@@ -24,6 +28,7 @@
 #include <vector>
 
 #include "fleet/key_name.h"
+#include "fleet/share.h"
 #include "table/finder.h"
 #include "table/siphash.h"
 #include "weir/verdict.h"
@@ -33,7 +38,7 @@ namespace weir {
 // What is known of a key.
 struct Said {
   std::int64_t remaining = 0;
-  Micros reset_at{0};  // from when on it is full, if nobody has spent since
+  Micros reset_at{0};  // from then on it is full, if nobody else was admitted since
 };
 
 class KeyMemory {
@@ -44,58 +49,112 @@ class KeyMemory {
 
   // denial()
   //
-  // What a request of this cost is told if it is denied for sure.
+  // The cached answer to a request of this cost, if Redis would deny it for sure.
   std::optional<Decision> denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
   // guess()
   //
-  // What was last said of a key, for a request that others deny: it is not charged to it. Nothing if it is not known,
-  // or would deny, too, for a time that is not known.
+  // What was last said of a key, for a request that another limit denies: it is not charged to it. Nothing if that is
+  // not known, or if this limit would deny it, too, for a wait that is not known.
   std::optional<Decision> guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
-  // What was last said of a key; nothing if it is full again, or under another limit.
+  // What was last said of a key; nothing if it is full again, or was said under another limit.
   std::optional<Said> said(KeyMark mark, const Limit& limit, Micros now);
 
-  // Taken before Redis is asked. What it answers may be void when it comes: permits may have been given back meanwhile.
+  // A question to Redis, from before it is sent: an answer may be void when it comes, if permits were refunded
+  // meanwhile.
   struct Asked {
     Micros at{0};
     std::uint64_t voids = 0;
+    std::uint32_t counted = 0;  // bit i: charge i is counted as in flight
+    std::uint32_t owing = 0;    // bit i: its key may have unsynced charges
   };
-  Asked ask(Micros now) const { return {now, voids_.load()}; }
+  Asked begin(Micros now) const { return {now, voids_.load(), 0, 0}; }
+
+  // ask()
+  //
+  // A cached denial; or nothing, and charge number `place` is counted as in flight. `is_any_owed`: a key that is not
+  // known may have unsynced charges.
+  std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
+                              bool is_any_owed, bool may_cache = true);
 
   // note()
   //
-  // What a strict decision said. Another node may have heard more, or less, since.
-  void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, const Asked& asked,
-            Micros now);
+  // Redis's answer; `decided_us` is Redis's clock. Another node may have asked since.
+  void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, std::int64_t decided_us,
+            const Asked& asked, std::size_t place, Micros now);
+  // There is no answer, or none that says something of the key: only the call is over.
+  void miss(KeyMark mark, std::int64_t cost, const Asked& asked, std::size_t place);
+
+  enum class Spare : std::uint8_t {
+    granted,
+    denied,   // not enough is left for this node
+    busy,     // nothing is known, and a call about the key is in flight
+    unknown,  // there is no room for a record
+  };
+  // spare()
+  //
+  // Whether a request that Redis did not decide can be admitted by this node: if its cost fits this node's part of what
+  // Redis last said was left, less what is in flight and what is unsynced. A key that this node never asked about
+  // counts as full. unsynced() is called only if there may be some; grant(left, reset_at) must add the charge to it.
+  template <class Unsynced, class Grant>
+  Spare spare(KeyMark mark, const Limit& limit, std::int64_t cost, Seat seat, Micros now, Unsynced unsynced,
+              Grant grant) {
+    const std::size_t set = set_of(mark);
+    const std::lock_guard lock(lock_of(set));
+    Entry* entry = find(sets_[set], mark);
+    if (entry == nullptr) {
+      entry = make_room(sets_[set], mark);
+      if (entry == nullptr) return Spare::unknown;
+      entry->may_owe = true;
+    }
+    if (!entry->is_known && entry->calls > 0) return Spare::busy;
+    std::int64_t left = part_of(remaining_of(*entry, limit, now), seat) - entry->in_flight;
+    if (entry->may_owe) {
+      const std::int64_t owed = unsynced();
+      left -= owed;
+      entry->may_owe = owed > 0;
+    }
+    if (left < cost) return Spare::denied;
+    if (cost > 0) entry->may_owe = true;
+    grant(left - cost, std::max(now, entry->reset_at));
+    return Spare::granted;
+  }
 
   // seed()
   //
-  // begin(said), for whoever asks first since something was said: the others wait, and go on from there. Not called if
-  // nothing is known, or was said under another limit.
+  // begin(said), for the first request that is decided by this node's share since Redis last said something, or since
+  // share(true). Not called if nothing is known: then the share is whole.
   template <class Begin>
-  void seed(KeyMark mark, const Limit& limit, Begin begin) {
+  void seed(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark);
-    if (entry == nullptr || entry->is_seeded || entry->limit != print_of(limit)) return;
-    entry->is_seeded = true;
-    begin(Said{entry->remaining, entry->reset_at});
+    if (entry != nullptr) entry->may_owe = true;
+    const std::uint16_t round = round_.load(std::memory_order_relaxed);
+    if (entry == nullptr || !entry->is_known || entry->seeded == round) return;
+    entry->seeded = round;
+    begin(Said{remaining_of(*entry, limit, now), entry->reset_at});
   }
+
+  // share()
+  //
+  // From true to false, shares that have begun go on, whatever Redis says: it does not have the charges of all nodes.
+  void share(bool is_sharing);
 
   // drop()
   //
-  // Denials of this key are not believed any more. By its mark, as other nodes tell it.
+  // A denial of this key is void. What is known to be used stays: it errs against the client until Redis is asked.
   void drop(KeyMark mark);
   void drop_all();
-  // No denial is believed while nobody would say that it is void. When it can be heard again, all are forgotten.
+  // Caches no denial while nobody would say that it is void. When that is heard again, all are dropped.
   void believe(bool is_heard);
-  // Takes the secret of a table, where keys have the same hashes: then those who have looked for a key there have its
-  // mark. Before anything is known.
+  // Uses the secret of a table, where keys have the same hashes: a key that was looked up there has its mark. Before
+  // anything is known.
   void share_secret(table::SipKey secret);
   KeyMark mark_of(std::string_view name) const;
   static KeyMark mark_of(const table::Name& name) { return KeyMark{name.place == 0 ? 1 : name.place}; }
-  // Brings what is known into the cache. Inlined by force: a function that only prefetches may be dropped.
+  // Brings the record into the cache. Inlined by force: a function that only prefetches may be dropped.
   [[gnu::always_inline]] void prefetch(KeyMark mark) const {
     const Set& set = sets_[set_of(mark)];
     __builtin_prefetch(&set, 1, 3);
@@ -104,11 +163,16 @@ class KeyMemory {
 
  private:
   struct Entry {
-    std::uint32_t limit = 0;
-    bool is_seeded = false;
-    std::int64_t remaining = 0;
+    std::uint32_t limit = 0;   // a print of it, which denials depend on
+    std::uint16_t seeded = 0;  // in this round
+    std::uint16_t calls = 0;   // in flight
+    std::int64_t used = 0;     // by Redis's last word
     Micros reset_at{0};
     Micros denied_until{0};
+    std::int64_t said_us = 0;    // Redis's clock when it said so
+    std::int64_t in_flight = 0;  // permits
+    bool is_known = false;
+    bool may_owe = false;
   };
   static constexpr std::size_t kWays = 4;
   static constexpr std::size_t kLocks = 256;
@@ -118,13 +182,17 @@ class KeyMemory {
   };
 
   static std::uint32_t print_of(const Limit& limit);
+  static void end_call(Entry& entry, std::int64_t cost);
+  static std::int64_t remaining_of(const Entry& entry, const Limit& limit, Micros now);
   std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }
   std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
   static Entry* find(Set& set, KeyMark mark);
-  static Entry& make_room(Set& set, KeyMark mark);
+  static Entry* make_room(Set& set, KeyMark mark);
 
   std::array<std::atomic<std::uint64_t>, 2> secret_;
   std::atomic<bool> is_believed_{true};
+  std::atomic<bool> is_sharing_{false};
+  std::atomic<std::uint16_t> round_{1};  // of shares; 0 is none
   std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
   mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets, and one of the next
   std::array<std::uint64_t, kLocks> dropped_{};   // of voids_, when one was last dropped there

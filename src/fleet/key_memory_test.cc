@@ -18,15 +18,28 @@ class Memory : public ::testing::Test {
   }
   KeyMark mark(std::string_view name) const { return memory_.mark_of(name); }
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
-    memory_.note(mark(name), limit, cost, decision, memory_.ask(now), now);
+    memory_.note(mark(name), limit, cost, decision, ++said_us_, memory_.begin(now), 0, now);
   }
   std::optional<Said> seed(std::string_view name, const Limit& limit) {
     std::optional<Said> found;
-    memory_.seed(mark(name), limit, [&](const Said& said) { found = said; });
+    memory_.seed(mark(name), limit, Micros{0}, [&](const Said& said) { found = said; });
     return found;
   }
   const Limit limit_ = compile("5/minute").value();
   const Limit other_ = compile("6/minute").value();
+  // Asks about a key that nothing is owed of.
+  KeyMemory::Asked ask(std::string_view name, std::int64_t cost = 1) {
+    KeyMemory::Asked asked = memory_.begin(10 * kSecond);
+    EXPECT_FALSE(memory_.ask(mark(name), limit_, cost, asked, 0, false));
+    return asked;
+  }
+  KeyMemory::Spare spare(std::string_view name, std::int64_t cost, Seat seat = {}) {
+    return memory_.spare(
+        mark(name), limit_, cost, seat, 10 * kSecond, [this] { return unsynced_; },
+        [&](std::int64_t, Micros) { unsynced_ += cost; });
+  }
+  std::int64_t said_us_ = 0;
+  std::int64_t unsynced_ = 0;
   KeyMemory memory_{1'000, {1, 2}};
 };
 
@@ -70,20 +83,20 @@ TEST_F(Memory, KeepsNoDenialThatNeverEndsOrEndsAtOnce) {
 
 // The answer was on its way when permits came back.
 TEST_F(Memory, KeepsNoDenialThatWasVoidBeforeItCame) {
-  const auto asked = memory_.ask(10 * kSecond);
+  const auto asked = memory_.begin(10 * kSecond);
   memory_.drop(mark("k"));
-  memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), asked, 10 * kSecond);
+  memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), ++said_us_, asked, 0, 10 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
-  const auto again = memory_.ask(10 * kSecond);
+  const auto again = memory_.begin(10 * kSecond);
   memory_.drop_all();
-  memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), again, 10 * kSecond);
+  memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), ++said_us_, again, 0, 10 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
 }
 
 TEST_F(Memory, BelievesNoDenialWhileNobodyWouldSayThatItIsVoid) {
-  const auto asked_before = memory_.ask(10 * kSecond);
+  const auto asked_before = memory_.begin(10 * kSecond);
   note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.believe(true);
   EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "it was believed already";
@@ -93,14 +106,15 @@ TEST_F(Memory, BelievesNoDenialWhileNobodyWouldSayThatItIsVoid) {
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
   memory_.believe(true);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "what was said meanwhile is not known";
-  memory_.note(mark("k"), limit_, 1, denied(9 * kSecond, 9 * kSecond), asked_before, 10 * kSecond);
+  memory_.note(mark("k"), limit_, 1, denied(9 * kSecond, 9 * kSecond), ++said_us_, asked_before, 0, 10 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "nor what was said before this came";
   note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 11 * kSecond);
   EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 12 * kSecond));
 }
 
 TEST_F(Memory, CountsTheWaitFromTheQuestion) {
-  memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), memory_.ask(10 * kSecond), 12 * kSecond);
+  memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), ++said_us_, memory_.begin(10 * kSecond), 0,
+               12 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 13 * kSecond));
 }
 
@@ -108,6 +122,81 @@ TEST_F(Memory, KnowsWhatWasLeftThoughDenialsAreVoid) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop_all();
   EXPECT_EQ(seed("k", limit_)->remaining, 0);
+}
+
+// A refund, or a reset, does not make an outage start with a full share.
+TEST_F(Memory, KnowsWhatWasLeftThoughADenialIsVoid) {
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  memory_.drop(mark("k"));
+  ASSERT_TRUE(seed("k", limit_));
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2, .reset_after = 9 * kSecond}, 10 * kSecond);
+  memory_.drop(mark("k"));
+  ASSERT_TRUE(seed("k", limit_));
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_EQ(seed("k", other_)->remaining, 3) << "under another version, what is used stays used";
+}
+
+TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
+  using enum KeyMemory::Spare;
+  EXPECT_EQ(spare("new", 4, {.rank = 0, .nodes = 2}), denied);
+  EXPECT_EQ(spare("new", 3, {.rank = 0, .nodes = 2}), granted) << "a key that was never asked about has its share";
+  EXPECT_EQ(spare("new", 1, {.rank = 0, .nodes = 2}), denied);
+  unsynced_ = 0;
+  const auto first = ask("k");
+  EXPECT_EQ(spare("k", 1), busy) << "the answer may be that nothing is left";
+  memory_.note(mark("k"), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4, .reset_after = 9 * kSecond}, 1,
+               first, 0, 10 * kSecond);
+  const auto second = ask("k", 2);
+  EXPECT_EQ(spare("k", 3), denied);
+  EXPECT_EQ(spare("k", 1), granted);
+  EXPECT_EQ(spare("k", 1), granted);
+  EXPECT_EQ(spare("k", 1), denied) << "two are in flight, two are unsynced";
+  memory_.miss(mark("k"), 2, second, 0);
+  EXPECT_EQ(spare("k", 1), granted) << "nothing is in flight any more";
+  KeyMemory::Asked asked = memory_.begin(10 * kSecond);
+  EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, asked, 3, false));
+  EXPECT_EQ(asked.owing, 8u) << "the unsynced ones go with the next call";
+  EXPECT_EQ(asked.counted, 8u);
+}
+
+TEST_F(Memory, GrantsOnlyThisNodesPart) {
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Spare::granted);
+  EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Spare::denied);
+}
+
+// Calls of several connections: the reply that comes last need not be the newest.
+TEST_F(Memory, IsNotMisledByAReplyThatWasOvertaken) {
+  const auto early = ask("k"), late = ask("k");
+  memory_.note(mark("k"), limit_, 1, {.allowed = true, .limit = 5, .remaining = 0, .reset_after = 9 * kSecond}, 2'000,
+               late, 0, 10 * kSecond);
+  memory_.note(mark("k"), limit_, 1, {.allowed = true, .limit = 5, .remaining = 1, .reset_after = 9 * kSecond}, 1'000,
+               early, 0, 10 * kSecond);
+  EXPECT_EQ(spare("k", 1), KeyMemory::Spare::denied);
+  EXPECT_EQ(spare("k", 0), KeyMemory::Spare::granted) << "nothing is in flight";
+}
+
+// Between the return of Redis and the moment that all nodes have written their charges back, a share goes on.
+TEST_F(Memory, AShareGoesOnWhileNodesShare) {
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
+  memory_.share(true);
+  EXPECT_TRUE(seed("k", limit_));
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 5, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_FALSE(seed("k", limit_)) << "Redis does not have the charges of all";
+  note("new", limit_, 1, {.allowed = true, .limit = 5, .remaining = 5, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_FALSE(seed("new", limit_)) << "its share began before anything was known of it";
+  memory_.share(false);
+  EXPECT_EQ(seed("k", limit_)->remaining, 5);
+}
+
+TEST_F(Memory, EvictsNoRecordWithACallInFlight) {
+  const auto asked = ask("busy");
+  for (int i = 0; i < 100'000; ++i) {
+    note("k" + std::to_string(i), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4}, kSecond);
+  }
+  EXPECT_EQ(spare("busy", 1), KeyMemory::Spare::busy);
+  memory_.miss(mark("busy"), 1, asked, 0);
+  EXPECT_EQ(spare("busy", 1), KeyMemory::Spare::granted);
 }
 
 TEST_F(Memory, KeepsADenialWhenMoreIsDenied) {
@@ -133,7 +222,6 @@ TEST_F(Memory, GuessesWhatIsLeft) {
 
 TEST_F(Memory, TellsWhatWasLeftOnce) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
-  EXPECT_FALSE(seed("k", other_));
   const auto said = seed("k", limit_);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->remaining, 3);

@@ -34,7 +34,13 @@ redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connect
 
 // Of those that speak of the server, not of the question.
 bool is_of_server(redis::FaultKind kind) {
-  return kind != redis::FaultKind::error && kind != redis::FaultKind::wrong_type && kind != redis::FaultKind::crowded;
+  using enum redis::FaultKind;
+  return kind != error && kind != wrong_type && kind != crowded && kind != try_again;
+}
+
+// Whether a question may stand in the same call, after this one.
+bool can_join(const Ask& before, const Ask& ask) {
+  return !before.is_alone && !ask.is_alone && before.is_retried == ask.is_retried;
 }
 
 std::uint64_t some_seed() {
@@ -122,14 +128,25 @@ void Lane::blame(std::string_view why) {
 }
 
 template <class Change>
-void Lane::change(Server& server, Change change, std::string_view why) {
+void Lane::change(std::uint64_t number, Change change, std::string_view why) {
+  Server& server = this->server(number);
   const bool was_open = server.breaker.is_open();
   change(server.breaker);
   const bool is_open = server.breaker.is_open();
   if (was_open == is_open) return;
+  if (is_open) hand_over(number);
   is_away_.store(is_open && !is_cluster_, std::memory_order_relaxed);
   counts_.openings += is_open ? 1 : 0;
   if (options_.totals && !has_left_) options_.totals->open(is_open ? 1 : -1, why, now_);
+}
+
+// From now on this node's share has a say in the keys of this server.
+void Lane::hand_over(std::uint64_t number) {
+  if (options_.handover == nullptr || is_closed_) return;
+  if (!is_cluster_) return options_.handover->begin();
+  for (int slot = 0; slot < redis::kSlots; ++slot) {
+    if (client_.owner_of(slot) == number) options_.handover->begin(slot);
+  }
 }
 
 bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
@@ -212,14 +229,16 @@ void Lane::send_from(Place& place, int slot, bool more_comes) {
     Micros first = Micros::max(), last{0};
     const bool is_halved = !more_comes && place.calls == 0 && place.waiting.size() >= kHalvedMin;
     const std::size_t most = is_halved ? place.waiting.size() / 2 : place.waiting.size();
-    while (call.asks.size() < most) {
+    while (call.asks.size() < most || (!place.waiting.empty() && call.asks.back()->is_tied)) {
       Ask& ask = *place.waiting.front();
-      if ((ask.is_alone && !call.asks.empty()) || !call.script.add(ask.request)) break;
+      if (!call.asks.empty() && !can_join(*call.asks.back(), ask)) break;
+      // Two that are tied need room for both; if they do not even fit an empty call, the first goes before the second.
+      const bool needs_room = ask.is_tied && call.script.keys() > kScriptKeysMax / 2;
+      if (needs_room || !call.script.add(ask.request)) break;
       place.waiting.pop_front();
       call.asks.push_back(&ask);
       first = std::min(first, ask.deadline);
       last = std::max(last, ask.deadline);
-      if (ask.is_alone) break;
     }
     ++place.calls;
     ++counts_.calls;
@@ -231,7 +250,8 @@ void Lane::send_from(Place& place, int slot, bool more_comes) {
                   .script = script_,
                   .slot = is_cluster_ ? slot : redis::kAnySlot,
                   .deadline = std::min(last, first + kPatienceMax),
-                  .reading = redis::Reading::integers},
+                  .reading = redis::Reading::integers,
+                  .is_retried = call.asks.size() == 1},
                  {this, number});
   }
 }
@@ -244,7 +264,7 @@ void Lane::turn(Micros now) {
   for (const std::uint64_t node : std::exchange(lost_, {})) {
     if (is_cluster_ && !servers_.contains(node)) continue;  // it was never asked, so there is no key to probe it by
     change(
-        server(is_cluster_ ? node : 0), [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
+        is_cluster_ ? node : 0, [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
   }
   lost_why_.clear();
   for (const int slot : ready_) expire(places_[slot], now_);
@@ -296,7 +316,7 @@ void Lane::on_reply(std::uint64_t tag, const redis::Reply& reply) {
 
 void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
   if (!reply.is_ok()) blame(reply.fault->text);
-  change(server(number), [&](Breaker& breaker) {
+  change(number, [&](Breaker& breaker) {
     if (reply.is_ok()) {
       breaker.succeed(now_);
     } else {
@@ -336,13 +356,12 @@ void Lane::read(Call& call, const redis::Reply& reply) {
     return;
   }
   learn(from, call);
-  change(from, [&](Breaker& breaker) { breaker.succeed(now_); });
+  change(server_of(call.slot), [&](Breaker& breaker) { breaker.succeed(now_); });
   const bool is_late = *read == ScriptCall::Read::late;
   if (is_late) ++counts_.late;
+  if (is_late) return retry(std::exchange(call.asks, {}));
   for (Ask* const ask : std::exchange(call.asks, {})) {
-    if (is_late) {
-      retry(*ask);
-    } else if (ask->request.ruling == ScriptRequest::Ruling::no_state) {
+    if (ask->request.ruling == ScriptRequest::Ruling::no_state) {
       ask->error = "what lies at this key is no state of this version; delete it";
       finish(*ask, Ask::State::refused);
     } else {
@@ -353,21 +372,34 @@ void Lane::read(Call& call, const redis::Reply& reply) {
 }
 
 // Once, if there is time: the refusal has taught the server's time.
-void Lane::retry(Ask& ask) {
-  if (std::exchange(ask.is_retried, true) || ask.deadline - now_ < kRetryMin || is_closed_) {
-    ++counts_.timeouts;
-    return finish(ask, Ask::State::failed);
-  }
-  enqueue(ask);
+bool Lane::may_retry(Ask& ask) {
+  return !std::exchange(ask.is_retried, true) && ask.deadline - now_ >= kRetryMin && !is_closed_;
 }
 
+// Before those that came later: they have less time. Since a call is as urgent as the first of its questions, they
+// share none with others.
+void Lane::retry(std::span<Ask* const> asks) {
+  Place& place = places_[asks[0]->slot];
+  for (std::size_t i = asks.size(); i-- > 0;) {
+    if (may_retry(*asks[i])) {
+      place.waiting.push_front(asks[i]);
+      if (!std::exchange(place.is_ready, true)) ready_.push_back(asks[i]->slot);
+    } else {
+      ++counts_.timeouts;
+      finish(*asks[i], Ask::State::failed);
+    }
+  }
+}
+
+// While a slot migrates, the server refuses calls with several of its keys (TRYAGAIN), but not those with one.
 void Lane::fail(Call& call, const redis::Fault& fault) {
-  if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded) return part(call, fault);
+  const bool is_between = fault.kind == redis::FaultKind::try_again && call.asks.size() == 1;
+  if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded && !is_between) return part(call, fault);
   if (is_of_server(fault.kind)) {
     blame(fault.text);
     const bool is_cut_off = fault.kind == redis::FaultKind::disconnected && !fault.was_sent;
     change(
-        server(server_of(call.slot)), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); },
+        server_of(call.slot), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); },
         fault.text);
   }
   for (Ask* const ask : std::exchange(call.asks, {})) {

@@ -23,6 +23,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -30,6 +31,7 @@
 
 #include "fleet/ask.h"
 #include "fleet/breaker.h"
+#include "fleet/handover.h"
 #include "fleet/lane_totals.h"
 #include "redis/client.h"
 #include "store/script_call.h"
@@ -45,6 +47,7 @@ struct LaneOptions {
   // What is lost is dialled so often that a server that is back is asked within a second.
   redis::ClientOptions client{.connect_timeout = Micros{500'000}, .backoff_most = Micros{400'000}};
   std::shared_ptr<LaneTotals> totals{};  // that it adds to; null: none
+  Handover* handover = nullptr;          // begins when a breaker opens; null: none
 };
 
 inline constexpr std::size_t kHalvedMin = 16;  // questions at once: more go in two calls
@@ -116,7 +119,8 @@ class Lane final : private redis::Receiver {
   void fail(Call& call, const redis::Fault& fault);
   void part(Call& call, const redis::Fault& fault);
   void enqueue(Ask& ask);
-  void retry(Ask& ask);
+  bool may_retry(Ask& ask);
+  void retry(std::span<Ask* const> asks);
   void send_from(Place& place, int slot, bool more_comes);
   void finish(Ask& ask, Ask::State state);
   void expire(Place& place, Micros until);
@@ -128,7 +132,8 @@ class Lane final : private redis::Receiver {
   void learn(Server& server, const Call& call);
   bool is_crowded(const Server& server) const;
   template <class Change>
-  void change(Server& server, Change change, std::string_view why = {});
+  void change(std::uint64_t number, Change change, std::string_view why = {});
+  void hand_over(std::uint64_t number);
 
   const LaneOptions options_;
   const bool is_cluster_;

@@ -59,6 +59,7 @@ class LaneTotals {
     const std::lock_guard lock(mutex_);
     const bool was_away = open_ > 0;
     open_ += more;
+    is_away_.store(open_ > 0, std::memory_order_relaxed);
     if (!why.empty()) note(why, now);
     if (was_away == (open_ > 0)) return;
     since_ = now;
@@ -68,6 +69,7 @@ class LaneTotals {
   void leave(int fewer) {
     const std::lock_guard lock(mutex_);
     open_ -= fewer;
+    is_away_.store(open_ > 0, std::memory_order_relaxed);
   }
   // Why something has failed just now.
   void blame(std::string_view why, Micros now) {
@@ -82,6 +84,9 @@ class LaneTotals {
     }
     return out;
   }
+
+  // Whether any breaker is open.
+  bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
 
   struct State {
     bool is_away = false;
@@ -102,6 +107,7 @@ class LaneTotals {
 
   std::array<std::atomic<std::uint64_t>, LaneCounts::kMembers.size()> sums_{};
   const OnChange on_change_;
+  std::atomic<bool> is_away_{false};
   mutable std::mutex mutex_;  // guards what follows
   int open_ = 0;
   Micros since_{0};

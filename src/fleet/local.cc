@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "algorithm/binding.h"
+#include "algorithm/limit.h"
 #include "few.h"
 #include "fleet/key_name.h"
 
@@ -27,6 +28,15 @@ std::uint64_t count_forks() {
 
 // After so long it is worth asking again.
 constexpr Micros kClosedRetry{1'000'000};
+constexpr Micros kShedRetry{50'000};
+
+// A charge has been recovered from after this time at the latest.
+Micros recovery_of(const Limit& limit) {
+  constexpr Micros kLongest{std::int64_t{366} * 86'400 * 1'000'000};
+  if (limit.period_us <= 0) return kLongest;  // of a calendar
+  if (!is_bucket(limit.algorithm)) return 2 * Micros{limit.period_us};
+  return Micros{limit.capacity * limit.weight / limit.rate + 1};
+}
 
 bool takes(What what) { return what == What::charge || what == What::once || what == What::reserve; }
 
@@ -54,14 +64,11 @@ bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != f
 // The limits that hold here instead of those that were asked for.
 class Local::Shares {
  public:
-  Result<void> add(std::span<const Charge> charges, Seat seat) {
+  void add(std::span<const Charge> charges, Seat seat) {
     for (const Charge& charge : charges) {
-      auto part = charge.fallback == Fallback::local ? share_of(*charge.limit, seat) : Result<Limit>(*charge.limit);
-      if (!part) return fail(std::move(part.error()));
       Charge& own = charges_.add(charge);
-      own.limit = &limits_.add(*std::move(part));
+      own.limit = &limits_.add(charge.fallback == Fallback::local ? share_of(*charge.limit, seat) : *charge.limit);
     }
-    return {};
   }
   std::span<const Charge> charges() const { return charges_.all(); }
 
@@ -70,11 +77,11 @@ class Local::Shares {
   Few<Charge, kChargesMax> charges_;
 };
 
-// What was spent everywhere, as far as this node has heard, is spent here in proportion; and what it let through itself
-// in an earlier absence and has not paid back yet, which Redis could not know of.
+// What is used everywhere, as far as this node has heard, is used here in proportion; and so are this node's own
+// unsynced charges, which Redis did not know of.
 void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now) {
   if (is_child()) return;
-  memory_.seed(key.mark, *whole.limit, [&](const Said& said) {
+  memory_.seed(key.mark, *whole.limit, now.steady, [&](const Said& said) {
     const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
     const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, now.steady));
     static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
@@ -86,8 +93,8 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
 
 // share()
 //
-// A node's part of a limit. Whoever asks mostly asks for the same few, and to part one takes longer than to count.
-Result<const Limit*> Local::share(const Limit& limit, Fallback fallback) const {
+// This node's share of `limit`. Splitting a limit costs more than charging it, so each thread caches the last eight.
+const Limit* Local::share(const Limit& limit, Fallback fallback) const {
   const Seat seat = this->seat();
   if (seat.nodes <= 1 || fallback != Fallback::local) return &limit;
   struct Known {
@@ -99,32 +106,32 @@ Result<const Limit*> Local::share(const Limit& limit, Fallback fallback) const {
   for (const Known& one : known) {
     if (one.seat == seat && one.whole == limit) return &one.part;
   }
-  auto part = share_of(limit, seat);
-  if (!part) return fail(std::move(part.error()));
   Known& one = known[next++ % known.size()];
-  one = {.whole = limit, .part = *std::move(part), .seat = seat};
+  one = {.whole = limit, .part = share_of(limit, seat), .seat = seat};
   return &one.part;
 }
 
-// As the one who asked knows the limit; and what is owed for it.
+// Names the whole limit in the decision, and notes the charge.
 void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
-                 Micros now) {
+                 Micros now, Booking booking) {
   decision.made = made_by(charge.fallback);
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
+  if (booking == Booking::none) return;
+  if (booking == Booking::doubt && cost > 0) return owed_.doubt(key, cost);
   owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
 }
 
-Result<Decision> Local::check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now) {
+Result<Decision> Local::check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
+                              Booking booking) {
   if (charge.fallback == Fallback::closed && charge.cost > 0) return closed(*charge.limit);
-  const auto part = share(*charge.limit, charge.fallback);
-  if (!part) return fail(part.error());
+  const Limit* const part = share(*charge.limit, charge.fallback);
   Charge own = charge;
-  own.limit = *part;
+  own.limit = part;
   const std::int64_t time = here_->clock().now().count();
-  if (charge.fallback == Fallback::local) begin_key(key, charge, **part, {now, time});
+  if (charge.fallback == Fallback::local) begin_key(key, charge, *part, {now, time});
   auto decision = here_->check(place, own, time);
-  if (decision) book(charge, key, **part, *decision, decision->allowed ? charge.cost : 0, now);
+  if (decision) book(charge, key, *part, *decision, decision->allowed ? charge.cost : 0, now, booking);
   return decision;
 }
 
@@ -152,6 +159,7 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
     case What::release:
     case What::undo:
     case What::forget:
+    case What::write_back:
       break;
   }
   return Verdict{.allowed = true, .decisions = std::vector<Decision>(charges.size())};
@@ -165,14 +173,13 @@ Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros
     return Verdict{.allowed = decision.allowed, .decisions = {decision}};
   };
   if (charge.fallback == Fallback::closed && charge.cost > 0) return tell(closed(*charge.limit));
-  const auto part = share(*charge.limit, charge.fallback);
-  if (!part) return fail(part.error());
-  Limit own = **part;
+  const Limit* const part = share(*charge.limit, charge.fallback);
+  Limit own = *part;
   if (charge.fallback == Fallback::local && !is_child()) {
     const auto said = memory_.said(memory_.mark_of(KeyName(charge)), *charge.limit, now);
     if (said) own.permits = own.capacity = std::min(own.permits, part_of(said->remaining, seat()));
   }
-  if (charge.cost > own.permits && charge.cost <= (*part)->permits) {
+  if (charge.cost > own.permits && charge.cost <= part->permits) {
     return tell({.allowed = false, .retry_after = kClosedRetry, .reset_after = kClosedRetry});
   }
   Charge here = charge;
@@ -189,15 +196,15 @@ Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros
   return tell(*decision);
 }
 
-Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                              Micros now) {
+Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, Micros now,
+                              Booking booking) {
   if (what == What::acquire) return acquire(charges[0], id, now);
   const bool is_closed = std::ranges::any_of(charges, [&](const Charge& charge) {
     return charge.fallback == Fallback::closed && charge.cost > 0 && takes(what);
   });
   const std::int64_t time = here_->clock().now().count();
   Shares shares;
-  if (auto added = shares.add(charges, seat()); !added) return fail(std::move(added.error()));
+  shares.add(charges, seat());
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (charge.fallback != Fallback::local || charge.limit->algorithm == Algorithm::concurrency) continue;
@@ -228,9 +235,81 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     const bool has_rest = what == What::commit && charges[i].cost < reserved;
     const std::int64_t cost = !is_charged ? 0 : has_rest ? -returned[i] : charges[i].cost - reserved;
     const KeyName name(charges[i]);
-    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i], cost, now);
+    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i], cost, now,
+         booking);
   }
   return verdict;
+}
+
+// The wait is short: Redis is well, and will have time.
+std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, Booking booking) {
+  if (is_child()) return {};
+  const Seat seat = this->seat();
+  Verdict verdict{.allowed = true};
+  std::size_t granted = 0;
+  for (const Charge& charge : charges) {
+    if (charge.fallback != Fallback::local || charge.cost < 0 || charge.limit->algorithm == Algorithm::concurrency) {
+      return {};
+    }
+  }
+  const auto take_back = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) unbook(charges[i], now, booking);
+  };
+  for (const Charge& charge : charges) {
+    const KeyName name(charge);
+    const KnownKey key{name, memory_.mark_of(name)};
+    Decision decision{.limit = charge.limit->capacity, .retry_after = kShedRetry, .reset_after = kShedRetry};
+    const KeyMemory::Spare spare = memory_.spare(
+        key.mark, *charge.limit, charge.cost, seat, now, [&] { return owed_.cost_of(name, now); },
+        [&](std::int64_t left, Micros reset_at) {
+          decision = {.allowed = true, .limit = charge.limit->capacity, .remaining = left};
+          decision.reset_after = reset_at - now;
+          if (charge.cost == 0) return;
+          if (booking == Booking::doubt) return owed_.doubt(key, charge.cost);
+          owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit));
+        });
+    if (spare == KeyMemory::Spare::unknown) {
+      take_back(granted);
+      return {};
+    }
+    decision.made = spare == KeyMemory::Spare::busy ? MadeBy::overloaded : MadeBy::local;
+    verdict.allowed = verdict.allowed && decision.allowed;
+    verdict.decisions.push_back(decision);
+    if (!decision.allowed) break;
+    ++granted;
+  }
+  if (!verdict.allowed) {
+    take_back(granted);
+    while (verdict.decisions.size() < charges.size()) {
+      const Limit& limit = *charges[verdict.decisions.size()].limit;
+      verdict.decisions.push_back({.allowed = true, .limit = limit.capacity, .made = MadeBy::local});
+    }
+  }
+  verdict.binding = binding_of(verdict.decisions, verdict.allowed);
+  return verdict;
+}
+
+void Local::unbook(const Charge& charge, Micros now, Booking booking) {
+  if (charge.cost == 0) return;
+  const KeyName name(charge);
+  if (booking == Booking::doubt) {
+    return owed_.settle({.name = std::string(name), .limit = *charge.limit, .cost = charge.cost}, true);
+  }
+  owed_.add({name, memory_.mark_of(name)}, *charge.limit, -charge.cost, now + Micros{1});
+}
+
+void Local::book_all(std::span<const Charge> charges, Micros now, Booking booking) {
+  if (is_child()) return;
+  for (const Charge& charge : charges) {
+    if (charge.cost == 0 || charge.limit->algorithm == Algorithm::concurrency) continue;
+    const KeyName name(charge);
+    const KnownKey key{name, memory_.mark_of(name)};
+    if (booking == Booking::doubt && charge.cost > 0) {
+      owed_.doubt(key, charge.cost);
+    } else {
+      owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit));
+    }
+  }
 }
 
 Result<bool> Local::release(std::string_view key, std::string_view id) {

@@ -1,12 +1,14 @@
-// What holds while Redis cannot be asked: this node's share of every limit, counted in its own memory.
+// Decisions by this node's share of every limit, counted in its own memory, while Redis does not decide alone.
 //
-// A key begins with this node's part of what Redis last said was left of it. Limits with Fallback::open hold whole on
-// every node, and those with Fallback::closed deny. What is let through is owed to Redis (owed.h), which is also told
-// of permits in flight (lent.h). All is decided as one event, as ever. Any thread. Tested by local_test.cc.
+// A key starts with this node's part of what Redis last said was left of it. Limits with Fallback::open are whole on
+// every node, and those with Fallback::closed deny. What is admitted is unsynced (owed.h), unless the caller asks Redis
+// next; Redis is also told of permits in flight (lent.h). A request is one event, as in any store. Any thread. Tested
+// by local_test.cc.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,6 +22,13 @@
 #include "weir/verdict.h"
 
 namespace weir {
+
+// What becomes of an admitted charge.
+enum class Booking : std::uint8_t {
+  owe,    // it is unsynced
+  doubt,  // Redis may have it: settle() of owed.h tells
+  none,   // Redis is asked, too
+};
 
 class Local {
  public:
@@ -40,10 +49,18 @@ class Local {
 
   // A charge to one limit, which most are. Its place comes into the cache while others are looked at.
   table::Name find(const Charge& charge) const { return here_->find(charge); }
-  Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now);
+  Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
+                         Booking booking = Booking::owe);
   // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                         Micros now);
+                         Micros now, Booking booking = Booking::owe);
+  // shed()
+  //
+  // Charges that Redis did not decide though it answers others, by what is known of their keys (KeyMemory::spare()):
+  // all or none. Nothing if that is not known of all, or one has another fallback than `local`: then the share decides.
+  std::optional<Verdict> shed(std::span<const Charge> charges, Micros now, Booking booking);
+  // Admitted charges that were not booked.
+  void book_all(std::span<const Charge> charges, Micros now, Booking booking);
   // In a child locks may be held by threads that are not there, and nobody pays debts.
   bool is_child() const;
   Result<bool> release(std::string_view key, std::string_view id);
@@ -60,9 +77,10 @@ class Local {
   };
   void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now);
   Result<Verdict> acquire(const Charge& charge, std::string_view id, Micros now);
-  Result<const Limit*> share(const Limit& limit, Fallback fallback) const;
+  void unbook(const Charge& charge, Micros now, Booking booking);
+  const Limit* share(const Limit& limit, Fallback fallback) const;
   void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
-            Micros now);
+            Micros now, Booking booking);
 
   KeyMemory& memory_;
   Owed& owed_;

@@ -32,12 +32,13 @@ class LocalTest : public ::testing::Test {
     return count;
   }
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
-    memory_.note(memory_.mark_of(name), limit, cost, decision, memory_.ask(now), now);
+    memory_.note(memory_.mark_of(name), limit, cost, decision, ++said_us_, memory_.begin(now), 0, now);
   }
   static std::string name_of(const Charge& one) { return std::string(std::string_view(KeyName(one))); }
 
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953});
   std::unique_ptr<MemoryStore> here_ = MemoryStore::open({.keys = 1'000}, clock_).value();
+  std::int64_t said_us_ = 0;
   KeyMemory memory_{1'000, {1, 2}};
   Owed owed_{100};
   Lent lent_{100};
@@ -101,7 +102,7 @@ TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
   note(name_of(one), limit_, 1, {.allowed = true, .limit = 10, .remaining = 8, .reset_after = Micros{60'000'000}},
        kThen);
   EXPECT_EQ(admitted(one, 20), 0) << "Redis was back for a moment, and did not hear of the five";
-  owed_.take(10);
+  for (const Debt& debt : owed_.take(10)) owed_.settle(debt, true);
   note(name_of(one), limit_, 1, {.allowed = true, .limit = 10, .remaining = 4, .reset_after = Micros{60'000'000}},
        kThen);
   EXPECT_EQ(admitted(one, 20), 2);

@@ -162,14 +162,34 @@ void Owed::forget(std::string_view name) {
   const std::lock_guard lock(mutex_);
   enter_all();
   if (const auto known = book_.find(name); known != book_.end()) book_.erase(known);
+  if (const auto known = in_flight_.find(name); known != in_flight_.end()) in_flight_.erase(known);
   keys_.store(book_.size());
+  in_flight_keys_.store(in_flight_.size());
+}
+
+void Owed::doubt(const KnownKey& key, std::int64_t cost) {
+  const std::lock_guard lock(mutex_);
+  send(key.name, cost, Micros::max());
+}
+
+// The book's lock is held.
+void Owed::send(std::string_view name, std::int64_t cost, Micros until) {
+  auto known = in_flight_.find(name);
+  if (known == in_flight_.end()) known = in_flight_.try_emplace(std::string(name)).first;
+  known->second.cost += cost;
+  known->second.until = std::max(known->second.until, until);
+  in_flight_keys_.store(in_flight_.size());
 }
 
 std::int64_t Owed::cost_of(std::string_view name, Micros now) {
   const std::lock_guard lock(mutex_);
   enter_all();
-  const auto known = book_.find(name);
-  return known == book_.end() || known->second.until <= now ? 0 : known->second.cost;
+  std::int64_t cost = 0;
+  if (const auto known = book_.find(name); known != book_.end() && known->second.until > now) cost = known->second.cost;
+  if (const auto known = in_flight_.find(name); known != in_flight_.end() && known->second.until > now) {
+    cost += known->second.cost;
+  }
+  return cost;
 }
 
 std::vector<Debt> Owed::take(std::size_t most) {
@@ -179,9 +199,41 @@ std::vector<Debt> Owed::take(std::size_t most) {
   while (!book_.empty() && out.size() < most) {
     out.push_back(std::move(book_.begin()->second));
     book_.erase(book_.begin());
+    send(out.back().name, out.back().cost, out.back().until);
   }
   keys_.store(book_.size());
   return out;
+}
+
+std::optional<Debt> Owed::take_one(std::string_view name, bool& is_elsewhere) {
+  const std::lock_guard lock(mutex_);
+  enter_all();
+  if (in_flight_.contains(name)) {
+    is_elsewhere = true;
+    return {};
+  }
+  const auto known = book_.find(name);
+  if (known == book_.end()) return {};
+  std::optional<Debt> out = std::move(known->second);
+  book_.erase(known);
+  send(out->name, out->cost, out->until);
+  keys_.store(book_.size());
+  return out;
+}
+
+void Owed::settle(const Debt& debt, bool is_written) {
+  const std::lock_guard lock(mutex_);
+  const auto known = in_flight_.find(debt.name);
+  if (known == in_flight_.end()) return;
+  known->second.cost -= debt.cost;
+  if (known->second.cost <= 0) in_flight_.erase(known);
+  if (!is_written) {
+    Debt& again = book_.try_emplace(debt.name, Debt{.name = debt.name, .limit = debt.limit}).first->second;
+    again.cost += debt.cost;
+    again.until = std::max(again.until, debt.until);
+  }
+  keys_.store(book_.size());
+  in_flight_keys_.store(in_flight_.size());
 }
 
 std::uint64_t Owed::lost() {

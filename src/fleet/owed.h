@@ -1,8 +1,13 @@
-// What a node let through while Redis could not be asked, until it has been written back there.
+// Unsynced charges: what a node admitted without Redis, until it has been written back there.
 //
-// Bounded: beyond so many keys, what is let through is only counted. Names are those of key_name.h. To add is to write
-// a line into one of several short lists, each behind a lock that hardly anybody else wants; whoever looks enters the
-// lines into the book, and tidy() is for those who have the time. Any thread. Tested by owed_test.cc.
+//   owed.add(key, limit, cost, until);
+//   for (Debt& debt : owed.take(100)) ...      // in flight from now on
+//   owed.settle(debt, is_written);             // gone, or to be taken again
+//
+// cost_of() has both what waits and what is in flight: until Redis has confirmed a charge, this node counts it.
+// Bounded: beyond so many keys, charges are only counted. Names are those of key_name.h. add() writes a line into one
+// of several short lists, each behind a lock with little contention; readers enter the lines into the book, and tidy()
+// does so in time that nobody waits for. Any thread. Tested by owed_test.cc.
 #pragma once
 
 #include <array>
@@ -11,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,14 +57,24 @@ class Owed {
   void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {});
   void forget(std::string_view name);
 
-  // Of one key, unless it has been recovered from.
+  // A charge of which it is not known yet whether Redis has it: it counts as in flight until settle().
+  void doubt(const KnownKey& key, std::int64_t cost);
+
+  // Of one key, waiting and in flight, unless it has been recovered from.
   std::int64_t cost_of(std::string_view name, Micros now);
-  // Some of them, taken out.
+  // Some that wait, or that of one key: they are in flight until settle().
   std::vector<Debt> take(std::size_t most);
+  // What is_elsewhere says: some are in flight already, or in doubt, and nothing was taken.
+  std::optional<Debt> take_one(std::string_view name, bool& is_elsewhere);
+  // The debt, or as much of its cost, is written in Redis; or it is not, and waits again. A key that was reset
+  // meanwhile owes nothing.
+  void settle(const Debt& debt, bool is_written);
 
   std::size_t size();  // keys
-  // False if there may be any, but for those that were taken. Costs nothing.
+  // False if there may be any that wait. Costs nothing.
   bool is_empty() const { return !has_lines_.load() && keys_.load() == 0; }
+  // The same, of those in flight, too: Redis has all charges of this node.
+  bool is_synced() const { return is_empty() && in_flight_keys_.load() == 0; }
   // Enters full lists.
   void tidy();
   std::uint64_t lost();
@@ -101,6 +117,7 @@ class Owed {
   void enter_all();
   void enter(const List& list);
   void enter(std::string_view name, const Line& line, const Limit& limit);
+  void send(std::string_view name, std::int64_t cost, Micros until);
 
   const std::size_t keys_max_;
   const std::function<void()> on_full_;
@@ -109,10 +126,16 @@ class Owed {
   std::vector<List> full_, spare_;
   std::atomic<bool> has_lines_{false};  // may have
   std::atomic<std::size_t> keys_{0};    // in the book
-  std::mutex mutex_;                    // guards what follows
+  std::atomic<std::size_t> in_flight_keys_{0};
+  std::mutex mutex_;  // guards what follows
   std::uint64_t lost_ = 0;
   std::vector<std::string> given_back_;  // names that were entered by a cost below 0: what it is of may come yet
   std::unordered_map<std::string, Debt, Hash, std::equal_to<>> book_;
+  struct InFlight {
+    std::int64_t cost = 0;
+    Micros until{0};
+  };
+  std::unordered_map<std::string, InFlight, Hash, std::equal_to<>> in_flight_;
 };
 
 }  // namespace weir

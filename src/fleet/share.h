@@ -1,8 +1,9 @@
-// A node's part of a limit, for the time that Redis cannot be asked: what all nodes hold together is the limit.
+// A node's share of a limit while Redis is unavailable: the shares of all nodes together are the limit.
 //
-// Permits that do not divide go to the nodes of the lowest ranks, and every node has at least one: so a fleet of N lets
-// max(limit, N) through. A part keeps the algorithm and the period; a bucket's burst is parted, too. Pure; any thread.
-// Tested by share_test.cc.
+// Permits that do not divide evenly go to the nodes with the lowest ranks, and every node gets at least one. So a fleet
+// of N nodes admits max(limit, N) per window. A bucket's share refills at rate / N, and its burst is a part of the
+// burst, at least 1: a fleet of N admits max(burst, N) at once and never refills faster than the limit. Pure; any
+// thread. Tested by share_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -27,15 +28,23 @@ constexpr std::int64_t part_of(std::int64_t whole, Seat seat) {
 
 // share_of()
 //
-// Of a ban, a ban. An error where the part cannot be counted: its rate is too slow for the arithmetic.
-inline Result<Limit> share_of(const Limit& limit, Seat seat) {
+// The share of a ban is a ban. A rate that is too slow to represent exactly becomes the next slower one.
+inline Limit share_of(const Limit& limit, Seat seat) {
   if (seat.nodes <= 1 || limit.permits == 0) return limit;
   const auto least_one = [&](std::int64_t whole) { return std::max<std::int64_t>(1, part_of(whole, seat)); };
-  if (is_bucket(limit.algorithm)) {
-    return make_bucket(limit.algorithm, least_one(limit.permits), limit.period_us, least_one(limit.capacity));
-  }
   Limit part = limit;
-  part.permits = part.capacity = least_one(limit.permits);
+  if (!is_bucket(limit.algorithm)) {
+    part.permits = part.capacity = least_one(limit.permits);
+    return part;
+  }
+  constexpr std::int64_t kNodesMax = 2'047;  // keeps weight * nodes below 2^63
+  const std::int64_t nodes = std::min<std::int64_t>(seat.nodes, kNodesMax);
+  part.capacity = least_one(limit.capacity);
+  const std::int64_t weight_max = std::min(kUnitsMax / (part.capacity + 1), kFillMax_us / part.capacity);
+  const Fraction f = largest_fraction(limit.rate, limit.weight * nodes, {kRateMax, weight_max});
+  part.rate = std::max<std::int64_t>(1, f.rate);
+  part.weight = f.rate > 0 ? f.weight : weight_max;
+  part.period_us = std::min(limit.period_us, kPeriodMax.count() / nodes) * nodes;
   return part;
 }
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "algorithm/division.h"
+
 namespace weir {
 namespace {
 
@@ -19,22 +21,48 @@ TEST(Share, AllTogetherAreTheLimit) {
       for (const std::uint32_t nodes : {1u, 2u, 3u, 20u}) {
         std::int64_t sum = 0, bursts = 0;
         for (std::uint32_t rank = 0; rank < nodes; ++rank) {
-          const Limit part = share_of(limit, {rank, nodes}).value();
+          const Limit part = share_of(limit, {rank, nodes});
           EXPECT_EQ(part.algorithm, limit.algorithm);
+          EXPECT_TRUE(is_sound(part)) << quota << " of " << nodes;
           EXPECT_GE(part.permits, 1);
           sum += part.permits;
           bursts += part.capacity;
         }
-        EXPECT_EQ(sum, std::max<std::int64_t>(permits, nodes)) << quota << " of " << nodes;
+        if (!is_bucket(algorithm)) {
+          EXPECT_EQ(sum, std::max<std::int64_t>(permits, nodes)) << quota << " of " << nodes;
+        }
         EXPECT_EQ(bursts, std::max<std::int64_t>(limit.capacity, nodes));
       }
     }
   }
 }
 
+// Whatever the number of nodes, the shares of a bucket refill together at most as fast as the bucket: 1/hour on twenty
+// nodes is one permit in 20 hours on each of them.
+TEST(Share, ABucketRefillsNoFasterOnManyNodes) {
+  for (const char* const quota :
+       {"1/hour", "3/day", "1/year", "7/s", "100/minute", "99999/hour burst 5", "1000000/s"}) {
+    const Limit limit = compile(quota, Algorithm::token_bucket).value();
+    for (const std::uint32_t nodes : {2u, 3u, 20u, 1'000u, 100'000u}) {
+      const Limit part = share_of(limit, {1, nodes});
+      EXPECT_TRUE(is_sound(part)) << quota << " of " << nodes;
+      EXPECT_EQ(part.capacity, std::max<std::int64_t>(1, part_of(limit.capacity, {1, nodes})));
+      if (std::string_view(quota) == "1/year" && nodes > 20) continue;  // one permit in 142 years is the slowest
+      // part.rate / part.weight <= limit.rate / limit.weight / nodes, and close to it
+      const Wide share = Wide{part.rate} * limit.weight * std::min(nodes, 2'047u),
+                 whole = Wide{limit.rate} * part.weight;
+      EXPECT_LE(share, whole) << quota << " of " << nodes;
+      EXPECT_GE(share * 1'001, whole * 1'000) << quota << " of " << nodes;
+    }
+  }
+  const Limit part = share_of(compile("1/hour", Algorithm::token_bucket).value(), {0, 20});
+  EXPECT_EQ(part.capacity, 1);
+  EXPECT_EQ(part.weight / part.rate, std::int64_t{20} * 3'600'000'000);
+}
+
 TEST(Share, OfABanIsABan) {
   const Limit ban = compile("0/minute", Algorithm::fixed_window).value();
-  EXPECT_EQ(share_of(ban, {1, 3}).value().permits, 0);
+  EXPECT_EQ(share_of(ban, {1, 3}).permits, 0);
 }
 
 TEST(Share, PartsWhatIsLeftToo) {

@@ -17,6 +17,7 @@ constexpr Micros kTurnMax{100'000};
 
 void put(const Question& question, Ask& ask) {
   ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
+  ask.is_tied = question.is_tied;
 }
 
 void take(const Ask& ask, Question& question) {

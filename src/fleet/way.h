@@ -36,9 +36,11 @@ struct Question {
   std::int64_t charged_us = 0;
   std::span<Decision> decisions{};
   std::span<std::int64_t> reserved{};
+  bool is_tied = false;  // in the same call as the next one, right before it
 
   Ask::State state = Ask::State::failed;
   ScriptRequest::Ruling ruling = ScriptRequest::Ruling::denied;
+  bool is_in_doubt = false;  // it failed, but the server may have executed it
   std::int64_t decided_us = 0;
   std::string error{};
 };

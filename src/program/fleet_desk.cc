@@ -89,6 +89,8 @@ FleetView FleetDesk::view() {
   FleetView out{.store = redis::to_string(store_.options().target),
                 .prefix = store_.options().lane.prefix,
                 .is_up = !state.is_away && lanes.connects > 0,
+                .has_joined = keeper.has_joined(),
+                .share_of = store_.nodes(),
                 .since = redis::steady_now() - std::max(state.since, keeper.began()),
                 .why = state.why,
                 .why_age = redis::steady_now() - state.why_at,
@@ -110,7 +112,8 @@ FleetView FleetDesk::view() {
                 .stuck = counts.stuck,
                 .owed_keys = store_.owed().size(),
                 .paid_back = keeper.paid_back(),
-                .unpaid = store_.owed().lost()};
+                .unpaid = store_.owed().lost(),
+                .shed = counts.shed};
   for (FleetNode& node : keeper.nodes()) {
     FleetNodeView& one = out.nodes.emplace_back();
     one.id = std::move(node.id);

@@ -30,6 +30,8 @@ bool may_be_crowded(const Limit& limit, const Decision& decision) {
 
 std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision& decision) {
   if (decision.made == MadeBy::closed) return "The limit cannot be checked now, and until it can, it denies.";
+  if (decision.made == MadeBy::overloaded)
+    return "The limit cannot be checked now: the store is overloaded. Retry soon.";
   if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
   std::string detail = "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) +
                        " of " + std::to_string(decision.limit) + " remain.";
@@ -42,7 +44,8 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
 
 // Nobody knows whether a limit that cannot be checked is used up; what programs tell a denial by stays as it is.
 std::string_view denied_title(const Decision& decision) {
-  return decision.made == MadeBy::closed ? "Limit cannot be checked" : "Quota exceeded";
+  return decision.made == MadeBy::closed || decision.made == MadeBy::overloaded ? "Limit cannot be checked"
+                                                                                : "Quota exceeded";
 }
 
 // A problem document, open at its end for what else there is to say.

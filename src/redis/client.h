@@ -73,6 +73,7 @@ struct Order {
   int node = kAnyNode;     // or this one, by its index in masters(); it is not sent elsewhere
   Micros deadline = kNever;
   Reading reading = Reading::value;
+  bool is_retried = true;  // in a cluster, after TRYAGAIN; else it is answered with that, and the caller splits it
 };
 
 // Answered: the receiver has been called already, with a fault.

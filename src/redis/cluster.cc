@@ -177,6 +177,7 @@ bool Core::redirect(Node& node, const Pending& entry, std::string_view command, 
 bool Core::retry(const Pending& entry, std::string_view command, FaultKind kind) {
   const bool passes = kind == FaultKind::try_again || kind == FaultKind::cluster_down || kind == FaultKind::loading ||
                       kind == FaultKind::master_down || kind == FaultKind::readonly;
+  if (kind == FaultKind::try_again && !entry.is_retried) return false;
   if (!passes || parked_.size() >= shared_.options.commands_max) return false;
   if (kind != FaultKind::try_again) ask_for_refresh();
   ++shared_.counters.retries;

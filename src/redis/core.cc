@@ -131,7 +131,8 @@ Sent Core::send(const Order& order, Callback done) {
                 .slot = static_cast<std::int16_t>(order.slot),
                 .script = static_cast<std::int16_t>(order.script),
                 .reading = order.reading,
-                .is_pinned = order.node != kAnyNode};
+                .is_pinned = order.node != kAnyNode,
+                .is_retried = order.is_retried};
   Node* node = nullptr;
   if (!entry.is_pinned) {
     node = route(order.slot);

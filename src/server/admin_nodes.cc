@@ -67,6 +67,8 @@ HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
     json.text("store", view.store);
     json.text("prefix", view.prefix);
     json.flag("up", view.is_up);
+    json.flag("joined", view.has_joined);
+    json.number("share_of", view.share_of);
     json.raw("since_seconds", seconds(view.since));
     json.text("last_error", view.why);
     view.why.empty() ? json.null("last_error_age_seconds") : json.raw("last_error_age_seconds", seconds(view.why_age));

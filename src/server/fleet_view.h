@@ -34,6 +34,8 @@ struct RedisView {
 struct FleetView {
   std::string store{}, prefix{};
   bool is_up = false;                                // Redis is asked
+  bool has_joined = true;                            // it has heard from Redis, since its start, who else lives
+  std::uint32_t share_of = 1;                        // nodes that a limit is shared among while Redis is unavailable
   Micros since{0};                                   // for so long
   std::string why{};                                 // the last fault; empty: there was none
   Micros why_age{0};                                 // so long ago
@@ -45,7 +47,7 @@ struct FleetView {
   std::uint64_t strict = 0, cached = 0, fallen = 0;  // decisions
   std::uint64_t calls = 0, timeouts = 0, late = 0, crowded = 0, openings = 0, connects = 0;
   std::uint64_t released = 0, stuck = 0;
-  std::uint64_t owed_keys = 0, paid_back = 0, unpaid = 0;
+  std::uint64_t owed_keys = 0, paid_back = 0, unpaid = 0, shed = 0;
   std::vector<FleetNodeView> nodes{};
 
   // How many different ones there are among those that say so: more than one is a rollout, or a mistake.

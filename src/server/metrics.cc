@@ -227,6 +227,8 @@ class Page {
     add("weir_store_stuck_total", kCounter, "Those of them that could not be, and lapse.", view.stuck);
     add("weir_store_owed_keys", kGauge, "Keys with permits that Redis has not heard of yet.", view.owed_keys);
     add("weir_store_paid_back_total", kCounter, "Permits that Redis was told of afterwards.", view.paid_back);
+    add("weir_store_shed_total", kCounter, "Checks denied in overload because nothing was known of the key.",
+        view.shed);
     add("weir_store_unpaid_total", kCounter, "Permits that it never hears of, for lack of room.", view.unpaid);
     out_.family("weir_store_skew_seconds", kGauge, "This machine's clock, before that of Redis.");
     if (fleet) out_.add_seconds({}, view.skew);

@@ -56,6 +56,7 @@ Terms terms_of(const Limit& limit) {
 // Those are not read with all others.
 bool is_behind(char mark) { return mark == redis_mark(Algorithm::sliding_log) || mark == kForgetMark; }
 bool has_id(What what) { return what == What::acquire || what == What::release; }
+bool has_one_ticket(What what) { return what == What::once || what == What::write_back; }
 bool has_tickets(What what) { return what == What::reserve || what == What::commit; }
 bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
 char mark_of(const Charge& charge) {
@@ -120,7 +121,7 @@ std::size_t ScriptCall::place_of(char mark, std::string_view subject, std::strin
 bool ScriptCall::fits(const ScriptRequest& request) {
   if (is_empty()) return true;
   if (request.what == What::forget || items_.front().first->what == What::forget) return false;
-  const std::size_t tickets = has_tickets(request.what) ? request.charges.size() : request.what == What::once ? 1 : 0;
+  const std::size_t tickets = has_tickets(request.what) ? request.charges.size() : has_one_ticket(request.what) ? 1 : 0;
   const std::size_t charges = request.charges.size();
   if (decisions_ + charges > kScriptDecisionsMax || keys_.size() + charges + tickets > kScriptKeysMax) return false;
   for (const Charge& charge : request.charges) {
@@ -177,8 +178,8 @@ bool ScriptCall::add(ScriptRequest& request) {
       name_ticket(request.id, charge);
       use(place_of(kTicketMark, subject_of(charge.key), ticket_, nullptr));
     }
-  } else if (request.what == What::once) {
-    ticket_.assign("#").append(request.id);
+  } else if (has_one_ticket(request.what)) {
+    ticket_.assign(request.what == What::once ? "#" : "^").append(request.id);
     const std::string_view subject = subject_of(request.charges[0].key);
     use(place_of(kTicketMark, subject, ticket_, nullptr));
   }
@@ -247,7 +248,8 @@ void ScriptCall::append_item(const Item& item) {
       asked_.push_back('o');
       return list(false);
     case What::once:
-      asked_.push_back('i');
+    case What::write_back:
+      asked_.push_back(request.what == What::once ? 'i' : 'b');
       key(charges.size());
       append_number(asked_, milliseconds(request.lasts));
       return list(false);

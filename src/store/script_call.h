@@ -31,16 +31,17 @@ inline constexpr std::size_t kScriptDecisionsMax = 512;
 // One request and its answer. What it points to stays where it is until it is answered.
 struct ScriptRequest {
   enum class What : std::uint8_t {
-    charge,    // all or none
-    look,      // one: what a charge would be told
-    overdraw,  // as much of each as there is room for
-    once,      // a charge, unless one of this id was allowed before
-    reserve,   // a charge that commit settles
-    commit,    // with the actual costs; `reserved` is told
-    acquire,   // one: permits in flight
-    release,   // one, of which the limit may be null
-    undo,      // one: takes back a charge of `charged_us`
-    forget,    // one, under every algorithm; alone in its call
+    charge,      // all or none
+    look,        // one: what a charge would be told
+    overdraw,    // as much of each as there is room for
+    once,        // a charge, unless one of this id was allowed before
+    reserve,     // a charge that commit settles
+    commit,      // with the actual costs; `reserved` is told
+    acquire,     // one: permits in flight
+    release,     // one, of which the limit may be null
+    undo,        // one: takes back a charge of `charged_us`
+    forget,      // one, under every algorithm; alone in its call
+    write_back,  // overdraw, unless a write-back of this id was done before
   };
   enum class Ruling : std::uint8_t {
     denied,
@@ -53,7 +54,7 @@ struct ScriptRequest {
   What what = What::charge;
   std::span<const Charge> charges{};   // each key once
   std::string_view id{};               // of the request, the reservation or the permits
-  Micros lasts{0};                     // once, reserve
+  Micros lasts{0};                     // once, reserve, write_back
   std::int64_t charged_us = 0;         // undo, by the server's clock
   std::span<Decision> decisions{};     // room for one a charge
   std::span<std::int64_t> reserved{};  // commit: the same

@@ -172,6 +172,18 @@ local function make_others()
     end
     return at
   end
+  function ops.b(at)
+    local key, lasts, list
+    key, lasts, at = unpack_('<Hd', asked, at)
+    list, at = read_charges(at)
+    local repeated = state[key]
+    for i = 1, #list do
+      list[i][4] = repeated and peek(list[i][1]) or overdraw(list[i][1], list[i][2])
+    end
+    state[key], reset_of[key] = 0, lasts
+    tell_all(repeated and 2 or 1, list)
+    return at
+  end
   function ops.v(at)
     local lasts, list
     lasts, at = unpack_('<d', asked, at)

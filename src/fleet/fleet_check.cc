@@ -1,0 +1,328 @@
+// Who decides: Redis, what is known of a key, or this node's share. Part of FleetStore, see fleet_store.h.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "algorithm/binding.h"
+#include "fleet/fleet_store.h"
+#include "fleet/key_name.h"
+#include "store/redis_key.h"
+
+namespace weir {
+
+using What = ScriptRequest::What;
+using Ruling = ScriptRequest::Ruling;
+
+// The slot of a cluster that a charge lies in; Handover::kAll without one.
+int FleetStore::slot_of(const Charge& charge) const {
+  if (options_.target.layout != redis::Layout::cluster) return Handover::kAll;
+  std::string head;
+  append_redis_head(head, kTicketMark, redis_tag(subject_of(charge.key)));
+  return redis::slot_of(head);
+}
+
+// Whether this node's share must admit the charge, too.
+bool FleetStore::is_shared(const Charge& charge) const {
+  return handover_.is_on() && charge.cost >= 0 && charge.fallback == Fallback::local &&
+         charge.limit->algorithm != Algorithm::concurrency && handover_.concerns(slot_of(charge));
+}
+
+bool FleetStore::is_shared(std::span<const Charge> charges) const {
+  return handover_.is_on() && std::ranges::any_of(charges, [this](const Charge& one) { return is_shared(one); });
+}
+
+// They are in flight from now on.
+KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
+  KeyMemory::Asked asked = memory_.begin(redis::steady_now());
+  const bool is_any_owed = !owed_.is_synced();
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const Charge& charge = charges[i];
+    if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) continue;
+    static_cast<void>(
+        memory_.ask(memory_.mark_of(KeyName(charge)), *charge.limit, charge.cost, asked, i, is_any_owed, false));
+  }
+  return asked;
+}
+
+void FleetStore::miss(std::span<const Charge> charges, const KeyMemory::Asked& asked) {
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if ((asked.counted >> i & 1) == 0) continue;
+    memory_.miss(memory_.mark_of(KeyName(charges[i])), charges[i].cost, asked, i);
+  }
+}
+
+// One of its limits denies it for sure; what the others have left is what was last heard, since a denied request is
+// charged nothing.
+std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges, Micros now) {
+  if (!may_cache() || local_.is_child()) return {};
+  Verdict verdict;
+  bool is_denied = false;
+  for (const Charge& charge : charges) {
+    if (charge.limit->algorithm == Algorithm::concurrency || charge.cost < 0) return {};
+    const KeyMark mark = memory_.mark_of(KeyName(charge));
+    auto decision = memory_.denial(mark, *charge.limit, charge.cost, now);
+    is_denied = is_denied || decision;
+    if (!decision) decision = memory_.guess(mark, *charge.limit, charge.cost, now);
+    if (!decision) return {};
+    decision->made = MadeBy::cached;
+    verdict.decisions.push_back(*decision);
+  }
+  return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
+}
+
+// By this node's share. What is looked at comes into the cache while the clocks are read.
+Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
+  const table::Name place = local_.find(charge);
+  const KeyMark mark = KeyMemory::mark_of(place);
+  memory_.prefetch(mark);
+  const KeyName name(charge);
+  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  return local_.check(charge, place, {name, mark}, redis::steady_now(), booking);
+}
+
+// Redis did not decide, though it may be well: by what is known of the key, else by this node's share.
+Result<Decision> FleetStore::fall_back(const Charge& charge, Micros now, Booking booking) {
+  if (!is_shared(charge)) {
+    if (auto verdict = local_.shed({&charge, 1}, now, booking)) {
+      counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+      if (verdict->decisions[0].made == MadeBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
+      return verdict->decisions[0];
+    }
+  }
+  return check_here(charge, booking);
+}
+
+// The same, of several charges, or with an id.
+Result<Verdict> FleetStore::fall_back(const Question& question, Micros now) {
+  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  Booking booking = question.is_in_doubt ? Booking::doubt : Booking::owe;
+  const bool takes = question.what == What::charge || question.what == What::once || question.what == What::reserve;
+  if (takes && !is_shared(question.charges)) {
+    auto verdict = local_.shed(question.charges, now, booking);
+    if (verdict && verdict->binding_decision().made == MadeBy::overloaded) {
+      counts_.shed.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (verdict && (question.what == What::charge || !verdict->allowed)) return *std::move(verdict);
+    if (verdict) booking = Booking::none;  // it is booked; only its id is to be remembered
+  }
+  return local_.answer(question.what, question.charges, question.id, question.lasts, now, booking);
+}
+
+// Runs a question. If its keys have unsynced charges, the same call writes them back first; if those are in flight in
+// another call, the question has failed.
+void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked) {
+  auto [batch, are_elsewhere] = backs_.take_for(question.charges, asked.owing, asked.at);
+  // Redis would decide without them; this node knows of them. After an outage its share has admitted the request.
+  if (are_elsewhere && !is_shared(question.charges)) {
+    if (batch) backs_.finish(*std::move(batch), Ask::State::failed, {}, 0, asked.at);
+    return;
+  }
+  if (!batch) return run({&question, 1});
+  std::vector<Decision> decisions(batch->charges.size());
+  std::array<Question, 2> questions{Question{.what = What::write_back,
+                                             .charges = batch->charges,
+                                             .id = batch->id,
+                                             .lasts = kWriteBackLasts,
+                                             .decisions = decisions,
+                                             .is_tied = true},
+                                    std::move(question)};
+  run(questions);
+  question = std::move(questions[1]);
+  backs_.finish(*std::move(batch), questions[0].state, decisions, questions[0].decided_us, redis::steady_now());
+  if (questions[0].state == Ask::State::failed) thread_->wake();
+}
+
+// Of one question that came back.
+Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
+  if (question.state != Ask::State::answered) miss(question.charges, asked);
+  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::failed) return fall_back(question, now);
+  counts_.strict.fetch_add(1, std::memory_order_relaxed);
+  Verdict verdict{.allowed = question.ruling == Ruling::allowed || question.ruling == Ruling::repeated,
+                  .decisions = {question.decisions.begin(), question.decisions.end()},
+                  .repeated = question.ruling == Ruling::repeated,
+                  .reserved = {question.reserved.begin(), question.reserved.end()}};
+  for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
+    verdict.decisions[i].made = MadeBy::strict;
+    const Charge& charge = question.charges[i];
+    if (question.what == What::look || charge.limit == nullptr) continue;
+    const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // one may come back at any time
+    const KeyMark mark = memory_.mark_of(KeyName(charge));
+    memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], question.decided_us, asked,
+                 i, now);
+  }
+  return verdict;
+}
+
+// The same, of one charge.
+Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked,
+                                      Micros now) {
+  const Charge& charge = question.charges[0];
+  if (question.state != Ask::State::answered) memory_.miss(mark, charge.cost, asked, 0);
+  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::failed) {
+    return fall_back(charge, now, question.is_in_doubt ? Booking::doubt : Booking::owe);
+  }
+  counts_.strict.fetch_add(1, std::memory_order_relaxed);
+  Decision decision = question.decisions[0];
+  decision.made = MadeBy::strict;
+  memory_.note(mark, *charge.limit, charge.cost, decision, question.decided_us, asked, 0, now);
+  return decision;
+}
+
+// After an outage, until all nodes have written their charges back: this node's share first, then Redis, where the
+// charge is written.
+Result<Decision> FleetStore::check_both(const Charge& charge) {
+  const Handover::Pending pending(handover_);
+  auto here = check_here(charge, Booking::none);
+  if (!here || !here->allowed || charge.cost == 0) return here;
+  Decision decision;
+  Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
+  const KeyMemory::Asked asked = count({&charge, 1});
+  run_carrying(question, asked);
+  if (question.state != Ask::State::failed) {
+    return take_one(question, memory_.mark_of(KeyName(charge)), asked, redis::steady_now());
+  }
+  miss({&charge, 1}, asked);
+  local_.book_all({&charge, 1}, redis::steady_now(), question.is_in_doubt ? Booking::doubt : Booking::owe);
+  return here;
+}
+
+Result<Decision> FleetStore::check_one(const Charge& charge) {
+  if (is_away() || local_.is_child()) return check_here(charge);  // a known denial is where its share begins
+  if (is_shared(charge)) return check_both(charge);
+  const Micros now = redis::steady_now();
+  const KeyMark mark = memory_.mark_of(KeyName(charge));
+  KeyMemory::Asked asked = memory_.begin(now);
+  if (auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, !owed_.is_synced(), may_cache())) {
+    counts_.cached.fetch_add(1, std::memory_order_relaxed);
+    denial->made = MadeBy::cached;
+    return *denial;
+  }
+  Decision decision;
+  Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
+  asked.owing == 0 ? run({&question, 1}) : run_carrying(question, asked);
+  return take_one(question, mark, asked, redis::steady_now());
+}
+
+Result<Decision> FleetStore::check(const Charge& charge) {
+  auto answer = check_one(charge);
+  if (charge.cost < 0) drop(charge);
+  return answer;
+}
+
+// Those that this node's share must admit, too, are checked one by one; all others go together, each after the unsynced
+// charges of its key.
+void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) {
+  struct One {
+    std::size_t place;     // of its charge
+    std::size_t question;  // npos: Redis would decide without some of its charges, so it has failed
+    KeyMark mark;
+    KeyMemory::Asked asked;
+  };
+  struct Carried {
+    WriteBack batch;
+    std::size_t question;
+    std::vector<Decision> decisions;
+  };
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  const Micros now = redis::steady_now();
+  const bool is_child = local_.is_child();
+  std::vector<Decision> decisions(charges.size());
+  std::vector<Question> questions;
+  std::vector<One> asked;
+  std::deque<Carried> carried;
+  questions.reserve(charges.size());
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const Charge& charge = charges[i];
+    if (is_child || is_shared(charge)) {
+      answers[i] = check(charge);
+      continue;
+    }
+    One one{.place = i, .question = kNone, .mark = memory_.mark_of(KeyName(charge)), .asked = memory_.begin(now)};
+    const bool is_any_owed = !owed_.is_synced();
+    if (auto denial = memory_.ask(one.mark, *charge.limit, charge.cost, one.asked, 0, is_any_owed, may_cache())) {
+      counts_.cached.fetch_add(1, std::memory_order_relaxed);
+      denial->made = MadeBy::cached;
+      answers[i] = *denial;
+      continue;
+    }
+    auto [batch, are_elsewhere] = backs_.take_for({&charge, 1}, one.asked.owing, now);
+    if (batch) {
+      Carried& its = carried.emplace_back(Carried{*std::move(batch), questions.size(), {}});
+      its.decisions.resize(its.batch.charges.size());
+      questions.push_back({.what = What::write_back,
+                           .charges = its.batch.charges,
+                           .id = its.batch.id,
+                           .lasts = kWriteBackLasts,
+                           .decisions = its.decisions,
+                           .is_tied = true});
+    }
+    if (!are_elsewhere) {
+      one.question = questions.size();
+      questions.push_back({.charges = charges.subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)});
+    }
+    asked.push_back(one);
+  }
+  if (!questions.empty()) run(questions);
+  const Micros after = redis::steady_now();
+  for (Carried& its : carried) {
+    const Question& question = questions[its.question];
+    backs_.finish(std::move(its.batch), question.state, its.decisions, question.decided_us, after);
+  }
+  for (const One& one : asked) {
+    const Charge& charge = charges[one.place];
+    const Question failed{.charges = {&charge, 1}};
+    answers[one.place] = take_one(one.question == kNone ? failed : questions[one.question], one.mark, one.asked, after);
+    if (charge.cost < 0) drop(charge);
+  }
+}
+
+// ask_here_first()
+//
+// After an outage, until all nodes have written their charges back, this node's share must admit a request, too. The
+// answer if it does not; or if that is all there is to say. While breakers are open Redis is not asked, and the share
+// is charged when that has failed.
+std::optional<Result<Verdict>> FleetStore::ask_here_first(What what, std::span<const Charge> charges) {
+  const bool takes = what == What::charge || what == What::once || what == What::reserve;
+  if (!handover_.is_on() || (what != What::look && !takes)) return {};
+  std::vector<Charge> shared;
+  for (const Charge& charge : charges) {
+    if (is_shared(charge)) shared.push_back(charge);
+  }
+  const bool is_cluster = options_.target.layout == redis::Layout::cluster;
+  if (shared.empty() || (takes && (is_cluster ? lanes().is_away() : is_away()))) return {};
+  const Micros now = redis::steady_now();
+  if (!takes) return local_.answer(what, charges, {}, {}, now);
+  const Handover::Pending pending(handover_);
+  auto here = local_.answer(What::charge, shared, {}, {}, now, Booking::none);
+  if (!here) return here;
+  if (!here->allowed) {
+    counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+    Verdict verdict;
+    std::size_t at = 0;
+    for (const Charge& charge : charges) {
+      if (is_shared(charge) && at < here->decisions.size()) {
+        verdict.decisions.push_back(here->decisions[at++]);
+      } else {
+        verdict.decisions.push_back({.allowed = true, .limit = charge.limit->capacity, .made = MadeBy::local});
+      }
+    }
+    verdict.binding = binding_of(verdict.decisions, false);
+    return verdict;
+  }
+  if (what != What::charge || shared.size() != charges.size() || is_apart(charges)) return {};
+  std::array<Decision, kChargesMax> decisions;
+  Question question{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
+  const KeyMemory::Asked asked = count(charges);
+  run_carrying(question, asked);
+  if (question.state != Ask::State::failed) return take(question, asked, redis::steady_now());
+  miss(charges, asked);
+  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  local_.book_all(charges, redis::steady_now(), question.is_in_doubt ? Booking::doubt : Booking::owe);
+  return here;
+}
+
+}  // namespace weir

@@ -1,0 +1,76 @@
+// Write-backs: unsynced charges on their way to Redis, in batches that are each applied once.
+//
+//   if (auto batch = backs.take(100, now)) ... send its charges with its id ...
+//   backs.finish(*std::move(batch), state, decisions, decided_us, now);
+//
+// A batch that was not answered is sent again with the same id and the same charges, and the script applies an id only
+// once; so it does not matter whether the first call was executed. The answer says what is left of each key, which this
+// node remembers: another outage starts from there. Any thread. Tested by write_back_test.cc and
+// tests/fleet_seam_test.cc.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fleet/ask.h"
+#include "fleet/key_memory.h"
+#include "fleet/owed.h"
+
+namespace weir {
+
+// How long Redis remembers that a batch was applied.
+inline constexpr Micros kWriteBackLasts{600'000'000};
+
+struct WriteBack {
+  std::string id{};
+  std::vector<Debt> debts{};
+  std::vector<Charge> charges{};  // of them
+};
+
+class WriteBacks {
+ public:
+  WriteBacks(Owed& owed, KeyMemory& memory);
+  WriteBacks(const WriteBacks&) = delete;
+  WriteBacks& operator=(const WriteBacks&) = delete;
+
+  // The next batch, of so many keys at most; one that was not answered comes first.
+  std::optional<WriteBack> take(std::size_t most, Micros now);
+  // take_for()
+  //
+  // The unsynced charges of the keys of a request that is about to be sent, to go in the same call; `owing` says of
+  // which charges there may be some. `are_elsewhere`: some are in flight in another call, so Redis may decide without
+  // them.
+  struct ForRequest {
+    std::optional<WriteBack> batch{};
+    bool are_elsewhere = false;
+  };
+  ForRequest take_for(std::span<const Charge> charges, std::uint32_t owing, Micros now);
+
+  void finish(WriteBack batch, Ask::State state, std::span<const Decision> decisions, std::int64_t decided_us,
+              Micros now);
+  // Gives up all batches that were not answered: their charges wait again. At the end only.
+  void give_up();
+
+  bool is_empty() const { return owed_.is_empty() && waiting_.load() == 0; }
+  std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }  // permits
+
+ private:
+  std::optional<WriteBack> batch_of(std::vector<Debt> debts, Micros now);
+
+  Owed& owed_;
+  KeyMemory& memory_;
+  const std::string node_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> written_{0};
+  std::atomic<std::size_t> waiting_{0};
+  std::mutex mutex_;  // guards what follows
+  std::vector<WriteBack> again_;
+};
+
+}  // namespace weir

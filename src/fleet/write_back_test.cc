@@ -1,0 +1,106 @@
+// Batches of unsynced charges: each comes until it is answered, and what the answer says is remembered.
+
+#include "fleet/write_back.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fleet/key_name.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kNow{1'000'000};
+
+class WriteBacksTest : public ::testing::Test {
+ protected:
+  void owe(const std::string& key, std::int64_t cost) {
+    const Charge charge{.key = key, .limit = &limit_};
+    const KeyName name(charge);
+    owed_.add({name, memory_.mark_of(name)}, limit_, cost, kNow + Micros{1'000'000});
+  }
+  std::vector<Decision> left(std::int64_t remaining, std::size_t count = 1) const {
+    return std::vector<Decision>(
+        count, {.allowed = true, .limit = 10, .remaining = remaining, .reset_after = Micros{60'000'000}});
+  }
+  std::int64_t owed(const std::string& key) {
+    return owed_.cost_of(KeyName(Charge{.key = key, .limit = &limit_}), kNow);
+  }
+
+  const Limit limit_ = compile("10/hour", Algorithm::fixed_window).value();
+  KeyMemory memory_{100, {1, 2}};
+  Owed owed_{100};
+  WriteBacks backs_{owed_, memory_};
+};
+
+TEST_F(WriteBacksTest, ABatchThatWasNotAnsweredComesAgainWithItsId) {
+  owe("a", 3);
+  auto batch = backs_.take(10, kNow);
+  ASSERT_TRUE(batch);
+  const std::string id = batch->id;
+  EXPECT_EQ(owed("a"), 3) << "Redis has not confirmed it";
+  backs_.finish(*std::move(batch), Ask::State::failed, {}, 0, kNow);
+  EXPECT_FALSE(backs_.is_empty());
+  owe("a", 2);
+  batch = backs_.take(10, kNow);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->id, id);
+  EXPECT_EQ(batch->charges[0].cost, 3) << "the same charges";
+  EXPECT_EQ(owed("a"), 5);
+  backs_.finish(*std::move(batch), Ask::State::answered, left(7), 1, kNow);
+  EXPECT_EQ(owed("a"), 2);
+  EXPECT_EQ(backs_.written(), 3u);
+  batch = backs_.take(10, kNow);
+  ASSERT_TRUE(batch);
+  EXPECT_NE(batch->id, id);
+  backs_.finish(*std::move(batch), Ask::State::answered, left(5), 2, kNow);
+  EXPECT_TRUE(owed_.is_synced() && backs_.is_empty());
+}
+
+TEST_F(WriteBacksTest, RemembersWhatTheAnswerSaid) {
+  owe("a", 3);
+  auto batch = backs_.take(10, kNow);
+  backs_.finish(*std::move(batch), Ask::State::answered, left(4), 1, kNow);
+  const KeyMark mark = memory_.mark_of(KeyName(Charge{.key = "a", .limit = &limit_}));
+  EXPECT_EQ(memory_.said(mark, limit_, kNow)->remaining, 4);
+}
+
+TEST_F(WriteBacksTest, ARequestTakesTheChargesOfItsKeysUnlessTheyAreInFlight) {
+  owe("a", 3);
+  owe("b", 1);
+  const Charge one{.key = "a", .limit = &limit_};
+  EXPECT_FALSE(backs_.take_for({&one, 1}, 0, kNow).batch);
+  auto mine = backs_.take_for({&one, 1}, 1, kNow);
+  ASSERT_TRUE(mine.batch);
+  EXPECT_EQ(mine.batch->charges.size(), 1u);
+  owe("a", 1);
+  const auto none = backs_.take_for({&one, 1}, 1, kNow);
+  EXPECT_TRUE(!none.batch && none.are_elsewhere);
+  backs_.finish(*std::move(mine.batch), Ask::State::answered, left(7), 1, kNow);
+  EXPECT_TRUE(backs_.take_for({&one, 1}, 1, kNow).batch);
+}
+
+TEST_F(WriteBacksTest, ABatchThatIsRefusedComesKeyByKey) {
+  for (const char* const key : {"a", "b", "c"}) owe(key, 1);
+  auto batch = backs_.take(10, kNow);
+  ASSERT_EQ(batch->debts.size(), 3u);
+  backs_.finish(*std::move(batch), Ask::State::refused, {}, 0, kNow);
+  for (int i = 0; i < 3; ++i) {
+    auto one = backs_.take(10, kNow);
+    ASSERT_TRUE(one && one->debts.size() == 1);
+    backs_.finish(*std::move(one), i == 0 ? Ask::State::refused : Ask::State::answered, left(9), 1, kNow);
+  }
+  EXPECT_TRUE(backs_.is_empty() && owed_.is_synced());
+  EXPECT_EQ(backs_.written(), 2u);
+}
+
+TEST_F(WriteBacksTest, WritesNothingThatHasBeenRecoveredFrom) {
+  owe("a", 3);
+  EXPECT_FALSE(backs_.take(10, kNow + Micros{2'000'000}));
+  EXPECT_TRUE(owed_.is_synced());
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,139 @@
+// The seams between "Redis decides" and "this node decides", with a real Redis: what all nodes admit together stays
+// within the bounds of docs/fleet.md, "What can be let through".
+//
+// Each test is one way in which a fleet has admitted too much: an outage after a refund, the return of Redis, a crowded
+// pipeline, two outages in a row. fleet_seam_model_test.cc mixes all of them at random, in virtual time.
+
+#include <chrono>
+
+#include "fleet_faults.h"
+
+namespace weir::test {
+namespace {
+
+class FleetSeam : public FleetFaults {
+ protected:
+  void cut_off() {
+    proxy_->set({.is_refusing = true});
+    proxy_->cut();
+  }
+  int admitted(Node& node, std::string_view key, int offered, std::int64_t cost = 1) {
+    int count = 0;
+    for (int i = 0; i < offered; ++i) {
+      const Charge charge{.key = key, .limit = &hundred_, .cost = cost};
+      const auto verdict = node.limiter->check_all({&charge, 1});
+      EXPECT_TRUE(verdict) << verdict.error().message;
+      count += verdict && verdict->allowed ? 1 : 0;
+    }
+    return count;
+  }
+  static bool waits_for(std::vector<std::unique_ptr<Node>>& nodes, bool is_strict_wanted) {
+    for (auto& node : nodes) {
+      if (!until([&] { return is_strict(*node) == is_strict_wanted; })) return false;
+    }
+    return true;
+  }
+
+  const Limit hundred_ = limit_of("100/year", Algorithm::fixed_window);
+};
+
+TEST_F(FleetSeam, AnOutageAfterACommitStartsWithWhatWasLeft) {
+  auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  EXPECT_EQ(admitted(*nodes[0], "k", 1, 80), 1);
+  const Charge twenty{.key = "k", .limit = &hundred_, .cost = 20}, ten{.key = "k", .limit = &hundred_, .cost = 10};
+  ASSERT_TRUE(limiter.reserve({&twenty, 1}, {.id = "one"}));
+  ASSERT_TRUE(limiter.commit("one", {&ten, 1}));
+  EXPECT_EQ(admitted(*nodes[0], "refunded", 1, 95), 1);
+  ASSERT_TRUE(limiter.check("refunded", hundred_, -5));
+  cut_off();
+  ASSERT_TRUE(waits_for(nodes, false));
+  EXPECT_EQ(admitted(*nodes[0], "k", 200), 10);
+  EXPECT_EQ(admitted(*nodes[0], "refunded", 200), 10);
+}
+
+// The share, then Redis: it must have the charges of the outage before it decides alone.
+TEST_F(FleetSeam, SharesAndRedisTogetherAdmitTheLimit) {
+  auto nodes = make_nodes(3, proxied(), with_deadline(kLong));
+  for (int round = 0; round < 3; ++round) {
+    const std::string key = "k" + std::to_string(round);
+    Tally tally;
+    cut_off();
+    ASSERT_TRUE(waits_for(nodes, false));
+    {
+      for (auto& node : nodes) {
+        for (int i = 0; i < 1'500; ++i) {  // so that there is much to write back
+          ask(*node, key + std::to_string(i), hundred_, tally);
+        }
+      }
+      Tally hot;
+      Asking asking(nodes, [&](Node& node) { ask(node, key, hundred_, hot); });
+      ASSERT_TRUE(until([&] { return hot.asked(MadeBy::local) > 150; })) << hot.text();
+      proxy_->set({});
+      ASSERT_TRUE(waits_for(nodes, true));
+      ASSERT_TRUE(until([&] { return hot.asked(MadeBy::strict) + hot.asked(MadeBy::cached) > 100; })) << hot.text();
+      EXPECT_EQ(hot.admitted(), 100) << hot.text();
+      EXPECT_EQ(hot.errors(), 0) << hot.error();
+    }
+    for (auto& node : nodes) EXPECT_TRUE(node->store->owed().is_synced());
+    EXPECT_EQ(nodes[0]->limiter->peek(key, hundred_)->remaining, 0);
+    EXPECT_EQ(nodes[1]->limiter->peek(key + "7", hundred_)->remaining, 97) << "each node has charged one";
+  }
+}
+
+TEST_F(FleetSeam, TwoOutagesInARowAdmitTheLimitOnce) {
+  auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
+  int all = 0;
+  for (int round = 0; round < 3; ++round) {
+    cut_off();
+    ASSERT_TRUE(waits_for(nodes, false));
+    all += admitted(*nodes[0], "k", 40);
+    proxy_->set({});
+    ASSERT_TRUE(waits_for(nodes, true));
+    all += admitted(*nodes[0], "k", 5);
+  }
+  all += admitted(*nodes[0], "k", 100);
+  EXPECT_EQ(all, 100);
+}
+
+// A pipeline with room for few: most checks cannot be sent, and Redis is well.
+TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
+  FleetStoreOptions options = with_deadline(kLong);
+  options.lane.asks_max = 2;
+  auto nodes = make_nodes(1, url(), options);
+  for (int round = 0; round < 4; ++round) {
+    const std::string key = "k" + std::to_string(round);
+    Tally tally;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 12; ++i) {
+      threads.emplace_back([&] {
+        for (int k = 0; k < 100; ++k) ask(*nodes[0], key, hundred_, tally);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(tally.admitted(), 100) << tally.text();
+    EXPECT_GT(tally.asked(MadeBy::local) + tally.asked(MadeBy::overloaded), 0) << tally.text();
+    EXPECT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); }));
+    EXPECT_EQ(nodes[0]->limiter->peek(key, hundred_)->remaining, 100 - tally.admitted());
+    while (ask(*nodes[0], key, hundred_, tally)) {
+    }
+    EXPECT_EQ(tally.admitted(), 100) << "and nobody is denied for good";
+  }
+}
+
+TEST_F(FleetSeam, WhatIsShedIsDeniedOrPassesAsTheRuleSays) {
+  FleetStoreOptions options = with_deadline(kLong);
+  options.lane.asks_max = 0;
+  Node node(url(), options);
+  Tally closed, open;
+  for (int i = 0; i < 10; ++i) {
+    ask(node, "closed", hundred_, closed, Fallback::closed);
+    ask(node, "open", hundred_, open, Fallback::open);
+  }
+  EXPECT_EQ(closed.asked(MadeBy::closed), 10) << closed.text();
+  EXPECT_EQ(closed.admitted(), 0);
+  EXPECT_EQ(open.admitted(MadeBy::open), 10) << open.text();
+}
+
+}  // namespace
+}  // namespace weir::test
