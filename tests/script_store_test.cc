@@ -106,6 +106,7 @@ class ScriptStore : public StoreTest<MemoryStore> {
         case What::release:
         case What::undo:
         case What::forget:
+        case What::write_back:
           break;
       }
       const auto found = store.release(asked.charges[0].key, asked.id, now);

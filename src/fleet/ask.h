@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fleet/doubt.h"
 #include "store/script_call.h"
 #include "weir/verdict.h"
 
@@ -44,13 +46,15 @@ struct Ask {
   std::vector<std::int64_t> reserved{};
   ScriptRequest request{};
 
-  int slot = -1;                // of a cluster
-  std::uint64_t server = 0;     // who has it, as the lane counts them
-  Micros deadline{0};           // monotonic
-  bool is_retried = false;      // after a refusal that taught the server's time
-  bool is_alone = false;        // shares its call with no other: the server refused the call that they shared
-  bool is_tied = false;         // goes in the same call as the next one
-  std::int64_t decided_us = 0;  // by the server's clock
+  int slot = -1;                   // of a cluster
+  std::uint64_t server = 0;        // who has it, as the lane counts them
+  Micros deadline{0};              // monotonic
+  bool is_retried = false;         // after a refusal that taught the server's time
+  bool is_alone = false;           // shares its call with no other: the server refused the call that they shared
+  bool is_tied = false;            // goes in the same call as the next one
+  std::int64_t decided_us = 0;     // by the server's clock
+  bool is_in_doubt = false;        // it failed, but the server may have executed it
+  std::shared_ptr<Doubt> doubt{};  // of that, if more will be known
 
   State state = State::failed;
   std::string error{};
@@ -82,7 +86,8 @@ struct Ask {
                .charged_us = charged_us,
                .decisions = decisions,
                .reserved = reserved};
-    is_retried = is_alone = is_tied = false;
+    is_retried = is_alone = is_tied = is_in_doubt = false;
+    doubt.reset();
     state = State::failed;
     error.clear();
   }

@@ -46,16 +46,18 @@ void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
   for (std::size_t i = from; i < to; ++i) {
     questions.push_back(parts_[i].question);
     const bool is_counted = is_taken(parts_[i].question.what) || parts_[i].question.what == What::overdraw;
-    asked.push_back(is_counted ? store_.count(parts_[i].charges) : store_.memory_.begin(redis::steady_now()));
+    asked.push_back(is_counted ? store_.count(parts_[i].charges) : store_.memory_.begin(store_.now()));
   }
   store_.run(questions);
-  const Micros now = redis::steady_now();
+  const Micros now = store_.now();
   for (std::size_t i = from; i < to; ++i) {
     Part& part = parts_[i];
     part.question = std::move(questions[i - from]);
     part.is_left = part.question.state == Ask::State::failed;
     if (part.is_left) {
       store_.miss(part.charges, asked[i - from]);
+      // What this node decides instead is unsynced by itself: if the server has charged the part, that is undone.
+      if (part.question.doubt) part.question.doubt->decide(false);
     } else {
       part.verdict = store_.take(part.question, asked[i - from], now);
     }
@@ -76,14 +78,14 @@ void FleetStore::Apart::ask_whether_repeated(Part& part) {
                          .charges = std::span(part.charges).subspan(i, 1),
                          .decisions = std::span(part.decisions).subspan(i, 1)});
   }
-  const KeyMemory::Asked asked = store_.memory_.begin(redis::steady_now());
+  const KeyMemory::Asked asked = store_.memory_.begin(store_.now());
   store_.run(questions);
   part.is_left = std::ranges::any_of(questions, [](const Question& one) { return one.state == Ask::State::failed; });
   if (part.is_left) return;
   part.question.state = questions[0].state;
   part.question.error = questions[0].error;
   part.question.ruling = questions[0].ruling;
-  part.verdict = store_.take(part.question, asked, redis::steady_now());
+  part.verdict = store_.take(part.question, asked, store_.now());
 }
 
 std::vector<Charge> FleetStore::Apart::left_to_us() const {
@@ -99,7 +101,7 @@ Result<Verdict> FleetStore::Apart::look_here() const {
   Verdict seen{.allowed = true};
   const std::vector<Charge> charges = left_to_us();
   for (const Charge& charge : charges) {
-    auto one = store_.local_.answer(What::look, {&charge, 1}, {}, {}, redis::steady_now());
+    auto one = store_.local_.answer(What::look, {&charge, 1}, {}, {}, store_.now());
     if (!one) return one;
     seen.allowed = seen.allowed && one->allowed;
     seen.decisions.push_back(one->decisions[0]);
@@ -110,7 +112,7 @@ Result<Verdict> FleetStore::Apart::look_here() const {
 // The part with the id: if others deny, it is asked as ask_whether_repeated() does.
 Result<Verdict> FleetStore::Apart::once_here(std::string_view id, Micros lasts) {
   std::vector<Charge> charges = left_to_us();
-  const Micros now = redis::steady_now();
+  const Micros now = store_.now();
   if (!is_denied()) return store_.local_.answer(What::once, charges, id, lasts, now);
   for (Charge& charge : charges) charge.cost = charge.limit->capacity + 1;
   auto verdict = store_.local_.answer(What::once, charges, id, lasts, now);
@@ -123,7 +125,7 @@ void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts
   const bool is_over = is_taken(what) && (is_denied() || is_repeated());
   const auto all = what == What::once ? once_here(id, lasts)
                    : is_over          ? look_here()
-                                      : store_.local_.answer(what, charges, id, lasts, redis::steady_now());
+                                      : store_.local_.answer(what, charges, id, lasts, store_.now());
   std::size_t at = 0;
   for (Part& part : parts_) {
     if (!part.is_left || std::exchange(part.is_here, true)) continue;
@@ -170,7 +172,7 @@ void FleetStore::Apart::release() {
     if (part.is_charged_here) {
       std::vector<Charge> back = part.charges;
       for (Charge& charge : back) charge.cost = -charge.cost;
-      static_cast<void>(store_.local_.answer(What::overdraw, back, {}, {}, redis::steady_now()));
+      static_cast<void>(store_.local_.answer(What::overdraw, back, {}, {}, store_.now()));
     }
     if (taken.state != Ask::State::answered || taken.ruling != Ruling::allowed) continue;
     for (std::size_t i = 0; i < part.charges.size(); ++i) {
@@ -200,7 +202,15 @@ void FleetStore::Apart::release() {
   store_.counts_.released.fetch_add(questions.size(), std::memory_order_relaxed);
   store_.run(questions);
   for (const Question& question : questions) {
-    if (question.state != Ask::State::answered) store_.counts_.stuck.fetch_add(1, std::memory_order_relaxed);
+    if (question.state == Ask::State::failed && !question.is_in_doubt && question.what == What::undo) {
+      const Charge& charge = question.charges[0];
+      store_.keeper_.undo({.key = std::string(charge.key),
+                           .limit = *charge.limit,
+                           .cost = charge.cost,
+                           .charged_us = question.charged_us});
+    } else if (question.state != Ask::State::answered) {
+      store_.counts_.stuck.fetch_add(1, std::memory_order_relaxed);
+    }
     store_.drop(question.charges[0]);
   }
 }

@@ -1,4 +1,8 @@
 // Who decides: Redis, what is known of a key, or this node's share. Part of FleetStore, see fleet_store.h.
+//
+// A check goes to Redis and carries the unsynced charges of its keys. If Redis does not decide it, the record of the
+// key does (KeyMemory::spare()); after an outage the share must admit it, too (handover.h). Tested by
+// tests/fleet_seam_test.cc and tests/fleet_seam_model_test.cc.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -14,6 +18,16 @@ namespace weir {
 
 using What = ScriptRequest::What;
 using Ruling = ScriptRequest::Ruling;
+
+namespace {
+
+Booking booking_of(const Question& question) { return question.doubt ? Booking::doubt : Booking::owe; }
+
+void decide(const Question& question, bool is_granted) {
+  if (question.doubt) question.doubt->decide(is_granted);
+}
+
+}  // namespace
 
 // The slot of a cluster that a charge lies in; Handover::kAll without one.
 int FleetStore::slot_of(const Charge& charge) const {
@@ -35,7 +49,7 @@ bool FleetStore::is_shared(std::span<const Charge> charges) const {
 
 // They are in flight from now on.
 KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
-  KeyMemory::Asked asked = memory_.begin(redis::steady_now());
+  KeyMemory::Asked asked = memory_.begin(this->now());
   const bool is_any_owed = !owed_.is_synced();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
@@ -79,7 +93,7 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
   memory_.prefetch(mark);
   const KeyName name(charge);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  return local_.check(charge, place, {name, mark}, redis::steady_now(), booking);
+  return local_.check(charge, place, {name, mark}, this->now(), booking);
 }
 
 // Redis did not decide, though it may be well: by what is known of the key, else by this node's share.
@@ -97,7 +111,7 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, Micros now, Booking
 // The same, of several charges, or with an id.
 Result<Verdict> FleetStore::fall_back(const Question& question, Micros now) {
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  Booking booking = question.is_in_doubt ? Booking::doubt : Booking::owe;
+  Booking booking = booking_of(question);
   const bool takes = question.what == What::charge || question.what == What::once || question.what == What::reserve;
   if (takes && !is_shared(question.charges)) {
     auto verdict = local_.shed(question.charges, now, booking);
@@ -130,15 +144,19 @@ void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked)
                                     std::move(question)};
   run(questions);
   question = std::move(questions[1]);
-  backs_.finish(*std::move(batch), questions[0].state, decisions, questions[0].decided_us, redis::steady_now());
-  if (questions[0].state == Ask::State::failed) thread_->wake();
+  backs_.finish(*std::move(batch), questions[0].state, decisions, questions[0].decided_us, this->now());
+  if (questions[0].state == Ask::State::failed) wake();
 }
 
 // Of one question that came back.
 Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
   if (question.state != Ask::State::answered) miss(question.charges, asked);
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
-  if (question.state == Ask::State::failed) return fall_back(question, now);
+  if (question.state == Ask::State::failed) {
+    auto verdict = fall_back(question, now);
+    decide(question, verdict && verdict->allowed && !verdict->repeated);
+    return verdict;
+  }
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
   Verdict verdict{.allowed = question.ruling == Ruling::allowed || question.ruling == Ruling::repeated,
                   .decisions = {question.decisions.begin(), question.decisions.end()},
@@ -163,7 +181,9 @@ Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, co
   if (question.state != Ask::State::answered) memory_.miss(mark, charge.cost, asked, 0);
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
   if (question.state == Ask::State::failed) {
-    return fall_back(charge, now, question.is_in_doubt ? Booking::doubt : Booking::owe);
+    auto decision = fall_back(charge, now, booking_of(question));
+    decide(question, decision && decision->allowed);
+    return decision;
   }
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
   Decision decision = question.decisions[0];
@@ -183,17 +203,18 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
   const KeyMemory::Asked asked = count({&charge, 1});
   run_carrying(question, asked);
   if (question.state != Ask::State::failed) {
-    return take_one(question, memory_.mark_of(KeyName(charge)), asked, redis::steady_now());
+    return take_one(question, memory_.mark_of(KeyName(charge)), asked, this->now());
   }
   miss({&charge, 1}, asked);
-  local_.book_all({&charge, 1}, redis::steady_now(), question.is_in_doubt ? Booking::doubt : Booking::owe);
+  local_.book_all({&charge, 1}, this->now(), booking_of(question));
+  decide(question, true);
   return here;
 }
 
 Result<Decision> FleetStore::check_one(const Charge& charge) {
   if (is_away() || local_.is_child()) return check_here(charge);  // a known denial is where its share begins
   if (is_shared(charge)) return check_both(charge);
-  const Micros now = redis::steady_now();
+  const Micros now = this->now();
   const KeyMark mark = memory_.mark_of(KeyName(charge));
   KeyMemory::Asked asked = memory_.begin(now);
   if (auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, !owed_.is_synced(), may_cache())) {
@@ -204,7 +225,7 @@ Result<Decision> FleetStore::check_one(const Charge& charge) {
   Decision decision;
   Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
   asked.owing == 0 ? run({&question, 1}) : run_carrying(question, asked);
-  return take_one(question, mark, asked, redis::steady_now());
+  return take_one(question, mark, asked, this->now());
 }
 
 Result<Decision> FleetStore::check(const Charge& charge) {
@@ -228,7 +249,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
     std::vector<Decision> decisions;
   };
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  const Micros now = redis::steady_now();
+  const Micros now = this->now();
   const bool is_child = local_.is_child();
   std::vector<Decision> decisions(charges.size());
   std::vector<Question> questions;
@@ -267,7 +288,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
     asked.push_back(one);
   }
   if (!questions.empty()) run(questions);
-  const Micros after = redis::steady_now();
+  const Micros after = this->now();
   for (Carried& its : carried) {
     const Question& question = questions[its.question];
     backs_.finish(std::move(its.batch), question.state, its.decisions, question.decided_us, after);
@@ -294,7 +315,7 @@ std::optional<Result<Verdict>> FleetStore::ask_here_first(What what, std::span<c
   }
   const bool is_cluster = options_.target.layout == redis::Layout::cluster;
   if (shared.empty() || (takes && (is_cluster ? lanes().is_away() : is_away()))) return {};
-  const Micros now = redis::steady_now();
+  const Micros now = this->now();
   if (!takes) return local_.answer(what, charges, {}, {}, now);
   const Handover::Pending pending(handover_);
   auto here = local_.answer(What::charge, shared, {}, {}, now, Booking::none);
@@ -318,10 +339,11 @@ std::optional<Result<Verdict>> FleetStore::ask_here_first(What what, std::span<c
   Question question{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
   const KeyMemory::Asked asked = count(charges);
   run_carrying(question, asked);
-  if (question.state != Ask::State::failed) return take(question, asked, redis::steady_now());
+  if (question.state != Ask::State::failed) return take(question, asked, this->now());
   miss(charges, asked);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  local_.book_all(charges, redis::steady_now(), question.is_in_doubt ? Booking::doubt : Booking::owe);
+  local_.book_all(charges, this->now(), booking_of(question));
+  decide(question, true);
   return here;
 }
 

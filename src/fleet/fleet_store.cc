@@ -100,14 +100,16 @@ FleetStore::FleetStore(FleetStoreOptions options)
     : options_(complete(std::move(options))),
       process_(getpid()),
       memory_(options_.memory_keys, secret()),
-      owed_(options_.owed_keys, [this] { thread_->wake(); }),
+      owed_(options_.owed_keys, [this] { wake(); }),
       lent_(options_.lent_permits),
       local_(memory_, owed_, lent_, options_.kept.seat),
       handover_(memory_),
       backs_(owed_, memory_),
-      keeper_(options_.keeper, {memory_, backs_, owed_, lent_, local_, handover_}, [this] { thread_->wake(); }),
-      thread_(std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {
-  const Micros since = redis::steady_now() - wall_->now();
+      keeper_(options_.keeper, {memory_, backs_, owed_, lent_, local_, handover_}, [this] { wake(); }),
+      thread_(options_.transport
+                  ? nullptr
+                  : std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {
+  const Micros since = this->now() - wall_->now();
   for (const Debt& debt : options_.kept.debts) {
     owed_.add({debt.name, memory_.mark_of(debt.name)}, debt.limit, debt.cost, debt.until + since);
   }
@@ -117,11 +119,17 @@ FleetStore::~FleetStore() {
   if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: it is not here to be waited for
 }
 
+// Names have their marks from here on.
+void FleetStore::use(MemoryStore& here) {
+  local_.use(here);
+  for (const Debt& debt : options_.kept.debts) memory_.owe(memory_.mark_of(debt.name));
+}
+
 Keepsake FleetStore::close() {
-  thread_->end();
+  if (thread_) thread_->end();
   backs_.give_up();
   Keepsake kept{.seat = seat(), .debts = owed_.take(options_.owed_keys)};
-  const Micros since = wall_->now() - redis::steady_now();
+  const Micros since = wall_->now() - this->now();
   for (Debt& debt : kept.debts) debt.until += since;
   return kept;
 }
@@ -129,6 +137,7 @@ Keepsake FleetStore::close() {
 LaneOptions FleetStore::lane_options() {
   LaneOptions options = options_.lane;
   options.handover = &handover_;
+  options.on_doubt = [this](const Doubt& doubt, const Doubt::Outcome& outcome) { settle(doubt, outcome); };
   options.client.spread = [this](Micros drawn) { return own_turn(drawn, seat(), wall_->now()); };
   return options;
 }
@@ -139,8 +148,7 @@ std::unique_ptr<LoopWay> FleetStore::make_way(Fibers& fibers) {
 
 std::vector<RedisHealth> FleetStore::inspect() {
   std::vector<RedisHealth> out;
-  for (StoreAnswer& answer :
-       keeper_.commands().run({.words = {"INFO"}, .is_for_all = true}, [this] { thread_->wake(); })) {
+  for (StoreAnswer& answer : keeper_.commands().run({.words = {"INFO"}, .is_for_all = true}, [this] { wake(); })) {
     RedisHealth& one = out.emplace_back();
     if (answer.value) {
       one = read_info(answer.value->text);
@@ -153,11 +161,35 @@ std::vector<RedisHealth> FleetStore::inspect() {
 }
 
 void FleetStore::run(std::span<Question> questions) {
+  if (options_.transport) return options_.transport->run(questions);
   if (LoopWay* const way = LoopWay::here()) return way->run(questions);
   if (getpid() == process_) thread_->run(questions);  // after a fork nobody would answer: they have failed
 }
 
+// settle()
+//
+// Of a call that was given up. What Redis charged for it is this node's charge, if it granted the request; else it is
+// undone. The id of a request stays: its retry is let through and charged nothing.
+void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
+  for (const Doubt::Part& part : doubt.parts()) {
+    if (part.cost <= 0) continue;
+    if (outcome.is_granted) {
+      const Micros until = this->now() + recovery_of(part.limit);
+      owed_.settle({.name = part.name, .limit = part.limit, .cost = part.cost, .until = until}, outcome.is_charged);
+    } else if (outcome.is_charged && doubt.what() != What::once) {
+      keeper_.undo({.what = doubt.what(),
+                    .key = std::string(part.key()),
+                    .limit = part.limit,
+                    .cost = part.cost,
+                    .id = doubt.id(),
+                    .charged_us = outcome.charged_us});
+    }
+  }
+  wake();
+}
+
 bool FleetStore::is_away() const {
+  if (options_.transport) return options_.transport->is_away();
   if (const LoopWay* const way = LoopWay::here()) return way->is_away();
   return thread_->is_away();
 }
@@ -166,7 +198,7 @@ bool FleetStore::is_away() const {
 void FleetStore::drop(const Charge& charge) {
   if (local_.is_child()) return;
   keeper_.publish(KeyName(charge));
-  thread_->wake();
+  wake();
 }
 
 bool FleetStore::is_apart(std::span<const Charge> charges) const {
@@ -177,7 +209,7 @@ bool FleetStore::is_apart(std::span<const Charge> charges) const {
 
 Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
   if (what == What::charge) {
-    if (auto denial = known_denial(charges, redis::steady_now())) {
+    if (auto denial = known_denial(charges, this->now())) {
       counts_.cached.fetch_add(1, std::memory_order_relaxed);
       return *std::move(denial);
     }
@@ -197,9 +229,9 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
                     .lasts = lasts,
                     .decisions = std::span(decisions).first(charges.size()),
                     .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
-  const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(redis::steady_now());
+  const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(this->now());
   run_carrying(question, asked);
-  auto verdict = settled(question, take(question, asked, redis::steady_now()));
+  auto verdict = settled(question, take(question, asked, this->now()));
   if (!verdict) return verdict;
   if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {
     return fail(reserved_already());
@@ -217,7 +249,7 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
 Result<Verdict> FleetStore::settled(const Question& question, Result<Verdict> verdict) {
   if (question.what != What::commit) return verdict;
   if (question.state == Ask::State::answered && question.ruling == Ruling::missing) {
-    return local_.answer(What::commit, question.charges, question.id, {}, redis::steady_now());
+    return local_.answer(What::commit, question.charges, question.id, {}, this->now());
   }
   if (question.state == Ask::State::failed && !verdict && verdict.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the reservation is not settled; try again");
@@ -320,7 +352,7 @@ Result<bool> FleetStore::reset(std::string_view key) {
     keeper_.publish(name);
     owed_.forget(name);
   }
-  thread_->wake();
+  wake();
   const auto here = local_.forget(key);
   return question.ruling == Ruling::allowed || (here && *here);
 }

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fleet/doubt.h"
 #include "fleet/handover.h"
 #include "fleet/keeper.h"
 #include "fleet/keepsake.h"
@@ -37,13 +38,14 @@ namespace weir {
 struct FleetStoreOptions {
   redis::Target target{};
   LaneOptions lane{};
-  std::size_t memory_keys = 65'536;   // of which is remembered what Redis said
-  bool remembers_denials = true;      // until they can change
-  std::size_t owed_keys = 100'000;    // that can be owed to it
-  std::size_t lent_permits = 10'000;  // in flight, that it can be told of
-  KeeperOptions keeper{};             // an empty id: a random one
-  Keepsake kept{};                    // of the one before
-  LaneTotals::OnChange on_change{};   // told when Redis cannot be asked, and when it can again
+  std::size_t memory_keys = 65'536;        // of which is remembered what Redis said
+  bool remembers_denials = true;           // until they can change
+  std::size_t owed_keys = 100'000;         // that can be owed to it
+  std::size_t lent_permits = 10'000;       // in flight, that it can be told of
+  KeeperOptions keeper{};                  // an empty id: a random one
+  Keepsake kept{};                         // of the one before
+  std::shared_ptr<Transport> transport{};  // null: Redis, at the target
+  LaneTotals::OnChange on_change{};        // told when Redis cannot be asked, and when it can again
 };
 
 // What happened, in all.
@@ -64,7 +66,7 @@ class FleetStore final : public SharedStore {
   // For a loop, which drives it; the store outlives it.
   std::unique_ptr<LoopWay> make_way(Fibers& fibers);
 
-  void use(MemoryStore& here) override { local_.use(here); }
+  void use(MemoryStore& here) override;
   Result<Decision> check(const Charge& charge) override;
   void check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) override;
   Result<Verdict> charge(std::span<const Charge> charges, RequestId id = {}) override;
@@ -88,7 +90,11 @@ class FleetStore final : public SharedStore {
   const LaneTotals& lanes() const { return *options_.lane.totals; }
   Keeper& keeper() { return keeper_; }
   Owed& owed() { return owed_; }
-  const Handover& handover() const { return handover_; }
+  WriteBacks& write_backs() { return backs_; }
+  Local& local() { return local_; }
+  Handover& handover() { return handover_; }
+  // Of a call that was given up: it is known now what came of it.
+  void settle(const Doubt& doubt, const Doubt::Outcome& outcome);
   const FleetStoreOptions& options() const { return options_; }
   Seat seat() const { return local_.seat(); }
 
@@ -107,6 +113,10 @@ class FleetStore final : public SharedStore {
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   std::optional<Result<Verdict>> ask_here_first(ScriptRequest::What what, std::span<const Charge> charges);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Micros now() const { return options_.transport ? options_.transport->now() : redis::steady_now(); }
+  void wake() const {
+    if (thread_) thread_->wake();
+  }
   Result<Verdict> settled(const Question& question, Result<Verdict> verdict);
   bool is_away() const;
   Result<Decision> check_one(const Charge& charge);

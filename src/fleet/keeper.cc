@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "fleet/key_name.h"
 #include "fleet/own_key.h"
 #include "store/redis_key.h"
 
@@ -48,6 +49,7 @@ constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
 constexpr std::size_t kPaymentsMax = 32;       // in flight: no check shall wait long for them
 constexpr std::size_t kBatchMax = 100;         // keys of a write-back
 constexpr Micros kPayRest{100};                // at least, between two batches
+constexpr std::size_t kUndosMax = 10'000;      // beyond it, they stay charged
 constexpr Micros kPayAgain{20'000};            // after one was not answered
 constexpr Micros kBeatSoon{100'000};           // between heartbeats while other nodes wait for this one's report
 constexpr std::string_view kSynced = "sync=1 ", kUnsynced = "sync=0 ";
@@ -129,7 +131,7 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   hand_over(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open() && !handover_.is_on(), std::memory_order_relaxed);
   if (handover_.is_on()) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
-  const bool is_paid = backs_.is_empty() && lent_.is_empty();
+  const bool is_paid = backs_.is_empty() && lent_.is_empty() && !has_undos_.load();
   const bool can_write = !is_paid && writes_ == 0 && !lane.is_any_open();
   return can_write ? std::min(beat_at_, std::max(pay_at_, now + kPayRest)) : beat_at_;
 }
@@ -309,6 +311,7 @@ void Keeper::take_news(std::string_view payload) {
 void Keeper::pay_back(Lane& lane, Micros now) {
   if (lane.is_any_open() || now < pay_at_) return;
   tell_of_permits(lane, now);
+  send_undos(lane, now);
   write_back(lane, now);
 }
 
@@ -338,6 +341,45 @@ void Keeper::Teller::on_done(Ask& ask) {
   again.mark = nullptr;
   ++keeper.payments_;
   if (!lane.submit(again, *this, redis::steady_now())) on_done(again);
+}
+
+void Keeper::undo(Undo undo) {
+  const std::lock_guard lock(mutex_);
+  if (undos_.size() >= kUndosMax) return;
+  undos_.push_back(std::move(undo));
+  has_undos_.store(true);
+}
+
+std::vector<Keeper::Undo> Keeper::take_undos() {
+  const std::lock_guard lock(mutex_);
+  has_undos_.store(false);
+  return std::exchange(undos_, {});
+}
+
+void Keeper::send_undos(Lane& lane, Micros now) {
+  if (!has_undos_.load()) return;
+  for (Undo& undo : take_undos()) {
+    Ask& ask = lane.make();
+    const bool is_reserved = undo.what == ScriptRequest::What::reserve;
+    const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = is_reserved ? 0 : undo.cost};
+    ask.fill(is_reserved ? ScriptRequest::What::commit : ScriptRequest::What::undo, {&charge, 1}, undo.id, {},
+             undo.charged_us);
+    ask.mark = new Undo(std::move(undo));
+    if (!lane.submit(ask, undoer_, now)) undoer_.on_done(ask);
+  }
+}
+
+// If it may have been executed, it is not sent again: twice would give permits away.
+void Keeper::Undoer::on_done(Ask& ask) {
+  const std::unique_ptr<Undo> undo(static_cast<Undo*>(std::exchange(ask.mark, nullptr)));
+  if (ask.state == Ask::State::answered) keeper.undone_.fetch_add(1, std::memory_order_relaxed);
+  if (ask.state == Ask::State::failed && !ask.is_in_doubt) {
+    keeper.undo(std::move(*undo));
+    keeper.pay_at_ = std::max(keeper.pay_at_, redis::steady_now() + kPayAgain);
+  } else if (ask.state == Ask::State::answered) {
+    keeper.publish(KeyName(undo->limit.algorithm, undo->key));
+  }
+  keeper.lane_->give(ask);
 }
 
 // write_back()

@@ -82,6 +82,19 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   using Says = std::function<std::string()>;
   void set_says(Says says);
 
+  // A charge that Redis made for a request that this node denied: taken back as soon as its server answers.
+  struct Undo {
+    ScriptRequest::What what = ScriptRequest::What::charge;  // by which it was charged
+    std::string key{};
+    Limit limit{};
+    std::int64_t cost = 0;
+    std::string id{};
+    std::int64_t charged_us = 0;
+  };
+  void undo(Undo undo);
+  std::vector<Undo> take_undos();  // that wait to be sent
+  std::uint64_t undone() const { return undone_.load(std::memory_order_relaxed); }
+
   // Denials of this key are void for every node.
   void publish(std::string_view name);
 
@@ -110,6 +123,13 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
     void on_done(Ask& ask) override;
     Keeper& keeper;
   };
+  // Hears what became of charges that are taken back.
+  struct Undoer final : Asker {
+    explicit Undoer(Keeper& its) : keeper(its) {}
+    void on_done(Ask& ask) override;
+    Keeper& keeper;
+  };
+  void send_undos(Lane& lane, Micros now);
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
   void on_done(Ask& ask) override;
   void beat(Lane& lane, Micros now, bool is_leaving);
@@ -158,6 +178,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::int64_t redis_ms_ = 0;       // of the last one
   std::vector<Handover::Other> others_;
   Teller teller_{*this};
+  Undoer undoer_{*this};
+  std::atomic<bool> has_undos_{false};
+  std::atomic<std::uint64_t> undone_{0};
 
   std::atomic<bool> has_news_{false};
   std::atomic<bool> is_strict_{false};
@@ -170,6 +193,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Says says_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
+  std::vector<Undo> undos_;
   std::vector<FleetNode> nodes_;
   Micros heard_at_ = began_;
   std::string deaf_why_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "algorithm/calendar.h"
 #include "store/redis_key.h"
@@ -50,10 +51,11 @@ KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark) {
   return found == set.marks.end() ? nullptr : &set.entries[static_cast<std::size_t>(found - set.marks.begin())];
 }
 
-// Evicts the record that recovers first; null if calls about all of them are in flight.
+// Evicts the record that recovers first, and one with unsynced charges only if all have; null if calls about all of
+// them are in flight.
 KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark) {
   const auto place = std::ranges::min_element(
-      set.entries, {}, [](const Entry& entry) { return entry.calls > 0 ? Micros::max() : entry.reset_at; });
+      set.entries, {}, [](const Entry& entry) { return std::tuple(entry.calls > 0, entry.may_owe, entry.reset_at); });
   if (place->calls > 0) return nullptr;
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
   *place = {};
@@ -169,6 +171,14 @@ void KeyMemory::end_call(Entry& entry, std::int64_t cost) {
   if (entry.calls > 0) --entry.calls;
   if (cost > 0) entry.in_flight = std::max<std::int64_t>(0, entry.in_flight - cost);
   if (entry.calls == 0) entry.in_flight = 0;
+}
+
+void KeyMemory::owe(KeyMark mark) {
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  Entry* entry = find(sets_[set], mark);
+  if (entry == nullptr) entry = make_room(sets_[set], mark);
+  if (entry != nullptr) entry->may_owe = true;
 }
 
 void KeyMemory::miss(KeyMark mark, std::int64_t cost, const Asked& asked, std::size_t place) {

@@ -83,6 +83,8 @@ class KeyMemory {
   // Redis's answer; `decided_us` is Redis's clock. Another node may have asked since.
   void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, std::int64_t decided_us,
             const Asked& asked, std::size_t place, Micros now);
+  // This key has unsynced charges from before this node's start.
+  void owe(KeyMark mark);
   // There is no answer, or none that says something of the key: only the call is over.
   void miss(KeyMark mark, std::int64_t cost, const Asked& asked, std::size_t place);
 
@@ -124,17 +126,17 @@ class KeyMemory {
   // seed()
   //
   // begin(said), for the first request that is decided by this node's share since Redis last said something, or since
-  // share(true). Not called if nothing is known: then the share is whole.
+  // share(true). Not called if nothing is known, nor unsynced: then the share is whole.
   template <class Begin>
   void seed(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark);
-    if (entry != nullptr) entry->may_owe = true;
     const std::uint16_t round = round_.load(std::memory_order_relaxed);
-    if (entry == nullptr || !entry->is_known || entry->seeded == round) return;
+    if (entry == nullptr || entry->seeded == round) return;
     entry->seeded = round;
-    begin(Said{remaining_of(*entry, limit, now), entry->reset_at});
+    const bool may_owe = std::exchange(entry->may_owe, true);
+    if (entry->is_known || may_owe) begin(Said{remaining_of(*entry, limit, now), entry->reset_at});
   }
 
   // share()

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fleet/key_name.h"
 #include "random_id.h"
 #include "store/redis_key.h"
 #include "store/redis_script.h"
@@ -83,6 +84,7 @@ void Lane::close() {
     }
   }
   for (const std::unique_ptr<Call>& call : calls_) {
+    if (call->is_given_up) continue;
     for (Ask* const ask : std::exchange(call->asks, {})) finish(*ask, Ask::State::failed);
   }
 }
@@ -97,7 +99,10 @@ Ask& Lane::make() {
   return ask;
 }
 
-void Lane::give(Ask& ask) { free_asks_.push_back(&ask); }
+void Lane::give(Ask& ask) {
+  ask.doubt.reset();
+  free_asks_.push_back(&ask);
+}
 
 int Lane::slot_of(std::string_view subject) const {
   if (!is_cluster_) return -1;
@@ -224,6 +229,7 @@ void Lane::send_from(Place& place, int slot, bool more_comes) {
     Call& call = *calls_[number];
     call.script.clear();
     call.asks.clear();
+    call.is_given_up = false;
     call.slot = slot;
     call.sent = now_;
     Micros first = Micros::max(), last{0};
@@ -251,6 +257,7 @@ void Lane::send_from(Place& place, int slot, bool more_comes) {
                   .slot = is_cluster_ ? slot : redis::kAnySlot,
                   .deadline = std::min(last, first + kPatienceMax),
                   .reading = redis::Reading::integers,
+                  .wants_late = true,
                   .is_retried = call.asks.size() == 1},
                  {this, number});
   }
@@ -311,7 +318,48 @@ void Lane::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   } else {
     fail(call, *reply.fault);
   }
+  if (!call.is_given_up) free_calls_.push_back(tag);
+}
+
+// A reply that came too late for those who waited, or the end of its connection.
+void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
+  Call& call = *calls_[tag];
+  bool is_done = false;
+  if (reply.is_ok() && reply.value == nullptr) {
+    const auto read = call.script.read(reply.integers);
+    is_done = read && *read == ScriptCall::Read::answered;
+  }
+  for (Ask* const ask : std::exchange(call.asks, {})) {
+    const bool is_charged = is_done && ask->request.ruling == ScriptRequest::Ruling::allowed;
+    if (ask->doubt) ask->doubt->resolve(is_charged, call.script.now_us());
+    give(*ask);
+  }
+  call.is_given_up = false;
   free_calls_.push_back(tag);
+}
+
+// The asker goes on, with another ask that has failed; this one waits for what comes of its call.
+void Lane::give_up(Ask& ask) {
+  using What = ScriptRequest::What;
+  const What what = ask.request.what;
+  if (what == What::charge || what == What::once || what == What::reserve || what == What::overdraw) {
+    std::vector<Doubt::Part> parts;
+    for (const Charge& charge : ask.charges) {
+      parts.push_back({std::string(std::string_view(KeyName(charge))), *charge.limit, charge.cost});
+    }
+    ask.doubt = std::make_shared<Doubt>(what, std::move(parts), std::string(ask.request.id), options_.on_doubt);
+  }
+  Ask& told = make();
+  told.fill(what, {});
+  told.decisions.assign(ask.decisions.size(), {});
+  told.reserved.assign(ask.reserved.size(), 0);
+  told.slot = ask.slot;
+  told.server = ask.server;
+  told.asker = ask.asker;
+  told.mark = ask.mark;
+  told.is_in_doubt = true;
+  told.doubt = ask.doubt;
+  finish(told, Ask::State::failed);
 }
 
 void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
@@ -402,8 +450,15 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
         server_of(call.slot), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); },
         fault.text);
   }
-  for (Ask* const ask : std::exchange(call.asks, {})) {
+  call.is_given_up = fault.kind == redis::FaultKind::timeout && fault.was_sent;
+  const std::vector<Ask*> asks = call.is_given_up ? call.asks : std::exchange(call.asks, {});
+  for (Ask* const ask : asks) {
     ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);
+    if (call.is_given_up) {
+      give_up(*ask);
+      continue;
+    }
+    ask->is_in_doubt = fault.was_sent;
     finish(*ask, Ask::State::failed);
   }
 }

@@ -47,6 +47,7 @@ struct LaneOptions {
   // What is lost is dialled so often that a server that is back is asked within a second.
   redis::ClientOptions client{.connect_timeout = Micros{500'000}, .backoff_most = Micros{400'000}};
   std::shared_ptr<LaneTotals> totals{};  // that it adds to; null: none
+  Doubt::Settle on_doubt{};              // a call that was given up: it is known now what came of it
   Handover* handover = nullptr;          // begins when a breaker opens; null: none
 };
 
@@ -93,6 +94,7 @@ class Lane final : private redis::Receiver {
     std::vector<Ask*> asks;
     int slot = -1;
     Micros sent{0};
+    bool is_given_up = false;  // but what came of it will be known
   };
   // Questions that one call can hold: of a slot, or all.
   struct Place {
@@ -114,6 +116,8 @@ class Lane final : private redis::Receiver {
   };
 
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
+  void on_late(std::uint64_t tag, const redis::Reply& reply) override;
+  void give_up(Ask& ask);
   void on_probe(std::uint64_t server, const redis::Reply& reply);
   void read(Call& call, const redis::Reply& reply);
   void fail(Call& call, const redis::Fault& fault);

@@ -30,14 +30,6 @@ std::uint64_t count_forks() {
 constexpr Micros kClosedRetry{1'000'000};
 constexpr Micros kShedRetry{50'000};
 
-// A charge has been recovered from after this time at the latest.
-Micros recovery_of(const Limit& limit) {
-  constexpr Micros kLongest{std::int64_t{366} * 86'400 * 1'000'000};
-  if (limit.period_us <= 0) return kLongest;  // of a calendar
-  if (!is_bucket(limit.algorithm)) return 2 * Micros{limit.period_us};
-  return Micros{limit.capacity * limit.weight / limit.rate + 1};
-}
-
 bool takes(What what) { return what == What::charge || what == What::once || what == What::reserve; }
 
 MadeBy made_by(Fallback fallback) {

@@ -22,7 +22,7 @@ bool Owed::List::add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spe
   const std::size_t place = recent[static_cast<std::uint64_t>(mark) % kRecent];
   if (cost <= 0 || place >= lines.size() || lines[place].mark != mark) return false;
   Line& line = lines[place];
-  if (line.cost <= 0 || !(limits[line.limit] == limit)) return false;
+  if (line.cost <= 0 || !(limits[line.limit] == limit) || line.spent.is_known() != spent.is_known()) return false;
   line.cost += cost;
   line.until = std::max(line.until, until);
   if (spent.at >= line.spent.at) line.spent = spent;
@@ -153,7 +153,11 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   }
   Debt& debt = known->second;
   debt.limit = limit;
-  if (line.spent.at >= debt.spent.at) debt.spent = line.spent;
+  if (line.spent.is_known()) {
+    if (line.spent.at >= debt.spent.at) debt.spent = line.spent;
+  } else if (debt.spent.is_known() && line.cost > 0) {
+    debt.spent.most += line.cost;  // the share does not count it
+  }
   debt.cost = std::clamp<std::int64_t>(debt.cost + line.cost, 0, std::max<std::int64_t>(0, debt.spent.most));
   debt.until = std::max(debt.until, line.until);
 }

@@ -32,6 +32,8 @@ namespace weir {
 struct Spent {
   std::int64_t most = INT64_MAX;
   Micros at{0};
+
+  bool is_known() const { return most != INT64_MAX; }
 };
 
 struct Debt {

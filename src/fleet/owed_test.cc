@@ -70,7 +70,7 @@ TEST(Owed, BelievesTheLatest) {
   owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{20}});
   EXPECT_EQ(owed.cost_of("a", Micros{11}), 2);
   owed.add(key("a"), limit, 3, Micros{50});
-  EXPECT_EQ(owed.cost_of("a", Micros{11}), 2) << "what could not be paid has been recovered from since";
+  EXPECT_EQ(owed.cost_of("a", Micros{11}), 5) << "charges that no share counts come on top";
 }
 
 // What is given back counts, whoever is entered first, also if the list was full in between.

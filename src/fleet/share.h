@@ -48,4 +48,12 @@ inline Limit share_of(const Limit& limit, Seat seat) {
   return part;
 }
 
+// A charge of this limit has been recovered from after this time at the latest.
+inline Micros recovery_of(const Limit& limit) {
+  constexpr Micros kLongest{std::int64_t{366} * 86'400 * 1'000'000};
+  if (limit.period_us <= 0) return kLongest;  // of a calendar
+  if (!is_bucket(limit.algorithm)) return 2 * Micros{limit.period_us};
+  return Micros{limit.capacity * limit.weight / limit.rate + 1};
+}
+
 }  // namespace weir

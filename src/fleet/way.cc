@@ -25,6 +25,8 @@ void take(const Ask& ask, Question& question) {
   question.ruling = ask.request.ruling;
   question.decided_us = ask.decided_us;
   question.error = ask.error;
+  question.is_in_doubt = ask.is_in_doubt;
+  question.doubt = ask.doubt;
   std::ranges::copy(ask.decisions, question.decisions.begin());
   std::ranges::copy(ask.reserved, question.reserved.begin());
 }

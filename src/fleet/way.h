@@ -40,9 +40,20 @@ struct Question {
 
   Ask::State state = Ask::State::failed;
   ScriptRequest::Ruling ruling = ScriptRequest::Ruling::denied;
-  bool is_in_doubt = false;  // it failed, but the server may have executed it
+  bool is_in_doubt = false;        // it failed, but the server may have executed it
+  std::shared_ptr<Doubt> doubt{};  // of that, if more will be known: whoever asked says what was decided instead
   std::int64_t decided_us = 0;
   std::string error{};
+};
+
+// Something else that answers questions, on a clock of its own: a scripted Redis of a test. The store has no thread
+// then; the test does what its keeper would.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual void run(std::span<Question> questions) = 0;
+  virtual bool is_away() const = 0;
+  virtual Micros now() const = 0;
 };
 
 // Of a loop and its thread.

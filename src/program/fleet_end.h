@@ -12,7 +12,7 @@ namespace weir {
 
 class FleetEnd final : public FarEnd {
  public:
-  FleetEnd(const FleetStore& store, Fibers& fibers) : way_(store.make_way(fibers)) {}
+  FleetEnd(FleetStore& store, Fibers& fibers) : way_(store.make_way(fibers)) {}
 
   int descriptor() const override { return way_->descriptor(); }
   void on_readable() override { way_->turn(); }

@@ -53,6 +53,9 @@ struct Reply {
 class Receiver {
  public:
   virtual void on_reply(std::uint64_t tag, const Reply& reply) = 0;
+  // What came of a command with Order::wants_late whose deadline passed after it was sent (Fault::was_sent): its reply,
+  // or a fault if the connection broke before that. Once, after on_reply().
+  virtual void on_late(std::uint64_t /*tag*/, const Reply& /*reply*/) {}
 
  protected:
   ~Receiver() = default;
@@ -73,6 +76,7 @@ struct Order {
   int node = kAnyNode;     // or this one, by its index in masters(); it is not sent elsewhere
   Micros deadline = kNever;
   Reading reading = Reading::value;
+  bool wants_late = false;
   bool is_retried = true;  // in a cluster, after TRYAGAIN; else it is answered with that, and the caller splits it
 };
 

@@ -132,6 +132,7 @@ Sent Core::send(const Order& order, Callback done) {
                 .script = static_cast<std::int16_t>(order.script),
                 .reading = order.reading,
                 .is_pinned = order.node != kAnyNode,
+                .wants_late = order.wants_late,
                 .is_retried = order.is_retried};
   Node* node = nullptr;
   if (!entry.is_pinned) {

@@ -239,8 +239,8 @@ void Node::take_back_unsent() {
   std::vector<Farewell> farewells;
   queue_.for_each([&](const Pending& entry, std::string_view command, bool was_sent) {
     if (!was_sent) return keep(entry, command);
-    if (!entry.is_answered && entry.purpose == Purpose::command)
-      farewells.push_back({entry.done, true, FaultKind::disconnected});
+    if (entry.purpose != Purpose::command || (entry.is_answered && !entry.wants_late)) return;
+    farewells.push_back({entry.done, true, FaultKind::disconnected, entry.is_answered});
   });
   waiting.for_each([&](const Pending& entry, std::string_view command, bool) { keep(entry, command); });
   queue_.clear();
@@ -278,8 +278,8 @@ void Node::end() {
   std::vector<Farewell> farewells;
   for (Queue* queue : {&queue_, &backlog_}) {
     queue->for_each([&](const Pending& entry, std::string_view, bool was_sent) {
-      if (entry.is_answered || entry.purpose != Purpose::command) return;
-      farewells.push_back({entry.done, was_sent, FaultKind::disconnected});
+      if (entry.purpose != Purpose::command || (entry.is_answered && !entry.wants_late)) return;
+      farewells.push_back({entry.done, was_sent, FaultKind::disconnected, entry.is_answered});
     });
     queue->clear();
   }

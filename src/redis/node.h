@@ -121,6 +121,7 @@ class Node {
     Callback done;
     bool was_sent;
     FaultKind kind;
+    bool is_late = false;  // its deadline had passed before
   };
   struct Failure {
     FaultKind kind = FaultKind::disconnected;
@@ -166,6 +167,7 @@ class Node {
   void take_integers();
   void note_heard(const Pending& entry);
   void expire();
+  static void tell_late(const Pending& entry, const Reply& reply);
   void bid(std::vector<Farewell>& farewells, std::string_view text);
   bool is_subscribed_by(const resp::Value& push) const;
   Micros silent_at() const;

@@ -41,6 +41,7 @@ struct Pending {
   Reading reading = Reading::value;
   std::uint8_t redirects = 0;
   bool is_pinned = false;    // to its node
+  bool wants_late = false;   // what comes of it after its deadline
   bool is_retried = true;    // after TRYAGAIN
   bool is_answered = false;  // its deadline has passed; the reply is dropped
   bool is_reloaded = false;  // its script was loaded for it

@@ -20,10 +20,20 @@ void tell(const Callback& done, const Reply& reply) {
 
 }  // namespace
 
+void Node::tell_late(const Pending& entry, const Reply& reply) {
+  if (entry.is_answered && entry.wants_late && entry.done.receiver != nullptr) {
+    entry.done.receiver->on_late(entry.done.tag, reply);
+  }
+}
+
 void Node::bid(std::vector<Farewell>& farewells, std::string_view text) {
   for (const Farewell& farewell : farewells) {
     const Fault fault{farewell.kind, text, farewell.was_sent};
-    tell(farewell.done, {.fault = &fault});
+    if (!farewell.is_late) {
+      tell(farewell.done, {.fault = &fault});
+    } else if (farewell.done.receiver != nullptr) {
+      farewell.done.receiver->on_late(farewell.done.tag, {.fault = &fault});
+    }
   }
   farewells.clear();
 }
@@ -209,6 +219,8 @@ void Node::take_value(const Pending& entry, const resp::Value& value) {
     on_greeting(entry, value);
   } else if (entry.purpose == Purpose::command && !entry.is_answered) {
     tell(entry.done, {.value = &value});
+  } else if (entry.purpose == Purpose::command) {
+    tell_late(entry, {.value = &value});
   }
 }
 
@@ -216,7 +228,7 @@ void Node::take_integers() {
   const Pending entry = queue_.front();
   queue_.pop();
   note_heard(entry);
-  if (!entry.is_answered) tell(entry.done, {.integers = integers_});
+  entry.is_answered ? tell_late(entry, {.integers = integers_}) : tell(entry.done, {.integers = integers_});
 }
 
 // expire()

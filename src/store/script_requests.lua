@@ -180,7 +180,7 @@ local function make_others()
     for i = 1, #list do
       list[i][4] = repeated and peek(list[i][1]) or overdraw(list[i][1], list[i][2])
     end
-    state[key], reset_of[key] = 0, lasts
+    state[key], reset_of[key] = {0}, lasts
     tell_all(repeated and 2 or 1, list)
     return at
   end

@@ -1,0 +1,82 @@
+// A call that was given up after it was sent: Redis may have executed it, and its reply may still come.
+//
+// Two things become known of it, in any order and on different threads: what this node decided instead, and what Redis
+// did. When both are, the store settles it: a charge that both made counts once, one that only Redis made is undone. If
+// the connection breaks first, what Redis did stays unknown, and the charge counts as not made: this errs against the
+// client. Any thread. Tested by tests/fleet_seam_test.cc and tests/fleet_seam_model_test.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/script_call.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+class Doubt {
+ public:
+  struct Part {
+    std::string name{};  // of key_name.h
+    Limit limit{};
+    std::int64_t cost = 0;
+
+    std::string_view key() const { return std::string_view(name).substr(1); }
+  };
+  struct Outcome {
+    bool is_granted = false;  // by this node
+    bool is_charged = false;  // by Redis
+    std::int64_t charged_us = 0;
+  };
+  using Settle = std::function<void(const Doubt&, const Outcome&)>;
+
+  Doubt(ScriptRequest::What what, std::vector<Part> parts, std::string id, Settle settle)
+      : what_(what), parts_(std::move(parts)), id_(std::move(id)), settle_(std::move(settle)) {}
+  Doubt(const Doubt&) = delete;
+  Doubt& operator=(const Doubt&) = delete;
+
+  ScriptRequest::What what() const { return what_; }
+  const std::vector<Part>& parts() const { return parts_; }
+  const std::string& id() const { return id_; }
+
+  // What this node decided instead.
+  void decide(bool is_granted) {
+    settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
+  }
+  // What Redis did, as far as that can be known.
+  void resolve(bool is_charged, std::int64_t charged_us) {
+    settle_with(
+        [&](Outcome& outcome) {
+          outcome.is_charged = is_charged;
+          outcome.charged_us = charged_us;
+        },
+        is_resolved_);
+  }
+
+ private:
+  template <class Change>
+  void settle_with(Change change, bool& is_known) {
+    Outcome outcome;
+    {
+      const std::lock_guard lock(mutex_);
+      change(outcome_);
+      if (std::exchange(is_known, true) || !(is_decided_ && is_resolved_)) return;
+      outcome = outcome_;
+    }
+    if (settle_) settle_(*this, outcome);
+  }
+
+  const ScriptRequest::What what_;
+  const std::vector<Part> parts_;
+  const std::string id_;
+  const Settle settle_;
+  std::mutex mutex_;  // guards what follows
+  bool is_decided_ = false, is_resolved_ = false;
+  Outcome outcome_;
+};
+
+}  // namespace weir
