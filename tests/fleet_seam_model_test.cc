@@ -75,11 +75,10 @@ struct Line final : Transport {
     const bool is_executed = what != Fate::lost && what != Fate::broken_first && redis.run(questions);
     for (Question& question : questions) {
       if (what == Fate::answered && is_executed) question.state = Ask::State::answered;
-      if (what == Fate::broken || what == Fate::broken_first) question.is_in_doubt = true;
+      if (what != Fate::answered) question.is_in_doubt = true;
       const bool has_doubt = question.what == What::charge || question.what == What::once ||
                              question.what == What::reserve || question.what == What::overdraw;
       if ((what != Fate::lost && what != Fate::late) || !has_doubt) continue;
-      question.is_in_doubt = true;
       std::vector<Doubt::Part> parts;
       for (const Charge& charge : question.charges) {
         parts.push_back({std::string(std::string_view(KeyName(charge))), *charge.limit, charge.cost});
@@ -324,7 +323,8 @@ class World {
                         .lasts = kWriteBackLasts,
                         .decisions = decisions};
       node.line->run({&question, 1});
-      node.store->write_backs().finish(*std::move(batch), question.state, decisions, question.decided_us, redis_.now);
+      node.store->write_backs().finish(
+          *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);
     }
     turn(node);
   }

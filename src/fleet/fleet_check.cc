@@ -47,9 +47,10 @@ bool FleetStore::is_shared(std::span<const Charge> charges) const {
   return handover_.is_on() && std::ranges::any_of(charges, [this](const Charge& one) { return is_shared(one); });
 }
 
-// They are in flight from now on.
+// They are in flight from now on; but not in a child, where the locks of the memory may be held forever.
 KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
   KeyMemory::Asked asked = memory_.begin(this->now());
+  if (local_.is_child()) return asked;
   const bool is_any_owed = !owed_.is_synced();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
@@ -63,7 +64,7 @@ KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
 void FleetStore::miss(std::span<const Charge> charges, const KeyMemory::Asked& asked) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if ((asked.counted >> i & 1) == 0) continue;
-    memory_.miss(memory_.mark_of(KeyName(charges[i])), charges[i].cost, asked, i);
+    memory_.miss(memory_.mark_of(KeyName(charges[i])), *charges[i].limit, charges[i].cost, asked, i);
   }
 }
 
@@ -125,12 +126,13 @@ Result<Verdict> FleetStore::fall_back(const Question& question, Micros now) {
 }
 
 // Runs a question. If its keys have unsynced charges, the same call writes them back first; if those are in flight in
-// another call, the question has failed.
+// another call, a question that takes permits has failed.
 void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked) {
   auto [batch, are_elsewhere] = backs_.take_for(question.charges, asked.owing, asked.at);
   // Redis would decide without them; this node knows of them. After an outage its share has admitted the request.
-  if (are_elsewhere && !is_shared(question.charges)) {
-    if (batch) backs_.finish(*std::move(batch), Ask::State::failed, {}, 0, asked.at);
+  const bool takes = std::ranges::any_of(question.charges, [](const Charge& one) { return one.cost > 0; });
+  if (are_elsewhere && takes && !is_shared(question.charges)) {
+    if (batch) backs_.finish(*std::move(batch), {}, asked.at);
     return;
   }
   if (!batch) return run({&question, 1});
@@ -144,8 +146,9 @@ void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked)
                                     std::move(question)};
   run(questions);
   question = std::move(questions[1]);
-  backs_.finish(*std::move(batch), questions[0].state, decisions, questions[0].decided_us, this->now());
-  if (questions[0].state == Ask::State::failed) wake();
+  const Question& written = questions[0];
+  backs_.finish(*std::move(batch), {written.state, written.is_in_doubt, decisions, written.decided_us}, this->now());
+  if (written.state == Ask::State::failed) wake();
 }
 
 // Of one question that came back.
@@ -178,7 +181,7 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
 Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked,
                                       Micros now) {
   const Charge& charge = question.charges[0];
-  if (question.state != Ask::State::answered) memory_.miss(mark, charge.cost, asked, 0);
+  if (question.state != Ask::State::answered) memory_.miss(mark, *charge.limit, charge.cost, asked, 0);
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
   if (question.state == Ask::State::failed) {
     auto decision = fall_back(charge, now, booking_of(question));
@@ -281,7 +284,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
                            .decisions = its.decisions,
                            .is_tied = true});
     }
-    if (!are_elsewhere) {
+    if (!are_elsewhere || charge.cost <= 0) {
       one.question = questions.size();
       questions.push_back({.charges = charges.subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)});
     }
@@ -291,7 +294,8 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
   const Micros after = this->now();
   for (Carried& its : carried) {
     const Question& question = questions[its.question];
-    backs_.finish(std::move(its.batch), question.state, its.decisions, question.decided_us, after);
+    backs_.finish(std::move(its.batch), {question.state, question.is_in_doubt, its.decisions, question.decided_us},
+                  after);
   }
   for (const One& one : asked) {
     const Charge& charge = charges[one.place];

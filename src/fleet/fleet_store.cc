@@ -122,7 +122,7 @@ FleetStore::~FleetStore() {
 // Names have their marks from here on.
 void FleetStore::use(MemoryStore& here) {
   local_.use(here);
-  for (const Debt& debt : options_.kept.debts) memory_.owe(memory_.mark_of(debt.name));
+  for (const Debt& debt : options_.kept.debts) memory_.owe(memory_.mark_of(debt.name), debt.limit);
 }
 
 Keepsake FleetStore::close() {

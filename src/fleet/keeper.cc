@@ -407,7 +407,7 @@ void Keeper::on_done(Ask& ask) {
   const std::unique_ptr<WriteBack> batch(static_cast<WriteBack*>(ask.mark));
   const Micros now = redis::steady_now();
   --writes_;
-  backs_.finish(std::move(*batch), ask.state, ask.decisions, ask.decided_us, now);
+  backs_.finish(std::move(*batch), {ask.state, ask.is_in_doubt, ask.decisions, ask.decided_us}, now);
   if (ask.state == Ask::State::failed) {
     pay_at_ = now + kPayAgain;
   } else if (writes_ == 0) {

@@ -46,19 +46,22 @@ std::uint32_t KeyMemory::print_of(const Limit& limit) {
   return static_cast<std::uint32_t>(print);
 }
 
-KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark) {
-  const auto found = std::ranges::find(set.marks, mark);
-  return found == set.marks.end() ? nullptr : &set.entries[static_cast<std::size_t>(found - set.marks.begin())];
+KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark, const Limit& limit) {
+  for (std::size_t i = 0; i < kWays; ++i) {
+    if (set.marks[i] == mark && set.entries[i].period == period_of(limit)) return &set.entries[i];
+  }
+  return nullptr;
 }
 
 // Evicts the record that recovers first, and one with unsynced charges only if all have; null if calls about all of
 // them are in flight.
-KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark) {
+KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limit) {
   const auto place = std::ranges::min_element(
       set.entries, {}, [](const Entry& entry) { return std::tuple(entry.calls > 0, entry.may_owe, entry.reset_at); });
   if (place->calls > 0) return nullptr;
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
   *place = {};
+  place->period = period_of(limit);
   return place;
 }
 
@@ -72,7 +75,7 @@ std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std:
   if (cost != 1 || !is_believed_.load(std::memory_order_relaxed)) return {};
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  const Entry* const entry = find(sets_[set], mark);
+  const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || entry->denied_until <= now || entry->limit != print_of(limit)) return {};
   return Decision{.allowed = false,
                   .limit = limit.capacity,
@@ -85,11 +88,11 @@ std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::in
                                        std::size_t place, bool is_any_owed, bool may_cache) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  Entry* entry = find(sets_[set], mark);
+  Entry* entry = find(sets_[set], mark, limit);
   const std::uint32_t bit = std::uint32_t{1} << place;
   if (entry == nullptr) {
     if (is_any_owed) asked.owing |= bit;
-    entry = make_room(sets_[set], mark);
+    entry = make_room(sets_[set], mark, limit);
     if (entry == nullptr) return {};
     entry->may_owe = is_any_owed;
   } else if (may_cache && entry->denied_until > asked.at && cost == 1 && is_believed_.load(std::memory_order_relaxed) &&
@@ -111,7 +114,7 @@ std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::in
 std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  const Entry* const entry = find(sets_[set], mark);
+  const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || !entry->is_known || entry->limit != print_of(limit)) return {};
   const std::int64_t remaining = remaining_of(*entry, limit, now);
   if (cost > remaining) return {};
@@ -124,7 +127,7 @@ std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::
 std::optional<Said> KeyMemory::said(KeyMark mark, const Limit& limit, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  const Entry* const entry = find(sets_[set], mark);
+  const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || entry->limit != print_of(limit) || entry->reset_at <= now) return {};
   return Said{remaining_of(*entry, limit, now), entry->reset_at};
 }
@@ -133,8 +136,8 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
                      std::int64_t decided_us, const Asked& asked, std::size_t place, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  Entry* entry = find(sets_[set], mark);
-  if (entry == nullptr) entry = make_room(sets_[set], mark);
+  Entry* entry = find(sets_[set], mark, limit);
+  if (entry == nullptr) entry = make_room(sets_[set], mark, limit);
   if (entry == nullptr) return;
   if ((asked.counted >> place & 1) != 0) end_call(*entry, cost);
   // A reply that was overtaken by a later one says nothing new. A clock that is behind by more is another server's.
@@ -173,19 +176,19 @@ void KeyMemory::end_call(Entry& entry, std::int64_t cost) {
   if (entry.calls == 0) entry.in_flight = 0;
 }
 
-void KeyMemory::owe(KeyMark mark) {
+void KeyMemory::owe(KeyMark mark, const Limit& limit) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  Entry* entry = find(sets_[set], mark);
-  if (entry == nullptr) entry = make_room(sets_[set], mark);
+  Entry* entry = find(sets_[set], mark, limit);
+  if (entry == nullptr) entry = make_room(sets_[set], mark, limit);
   if (entry != nullptr) entry->may_owe = true;
 }
 
-void KeyMemory::miss(KeyMark mark, std::int64_t cost, const Asked& asked, std::size_t place) {
+void KeyMemory::miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place) {
   if ((asked.counted >> place & 1) == 0) return;
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  if (Entry* const entry = find(sets_[set], mark)) end_call(*entry, cost);
+  if (Entry* const entry = find(sets_[set], mark, limit)) end_call(*entry, cost);
 }
 
 void KeyMemory::share(bool is_sharing) {
@@ -198,7 +201,9 @@ void KeyMemory::drop(KeyMark mark) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   dropped_[set % kLocks] = voids_.fetch_add(1) + 1;
-  if (Entry* const entry = find(sets_[set], mark)) entry->denied_until = Micros{0};
+  for (std::size_t i = 0; i < kWays; ++i) {
+    if (sets_[set].marks[i] == mark) sets_[set].entries[i].denied_until = Micros{0};
+  }
 }
 
 void KeyMemory::believe(bool is_heard) {

@@ -3,13 +3,14 @@
 //   KeyMemory::Asked asked{now};
 //   if (auto denied = memory.ask(mark, limit, cost, asked)) return *denied;   // else it is counted as in flight
 //   memory.note(mark, limit, cost, decision, decided_us, asked, now);         // Redis answered, or
-//   memory.miss(mark, cost, asked);                                           // it did not
+//   memory.miss(mark, limit, cost, asked);                                    // it did not
 //   memory.spare(mark, limit, cost, terms, grant);                            // may this node admit it by itself?
 //
-// A record has what Redis last said was used (ordered by Redis's clock, since replies overtake each other), the permits
-// of calls in flight, and whether charges of this key may be unsynced (owed.h knows how many). Denials of one permit
-// are cached until their wait is over; drop() invalidates one early, and keeps what is known to be used. When this node
-// decides by its share of a limit (local.h), seed() starts that share once from what is known.
+// A record is of a name and a period: versions of a limit share it. It has what Redis last said was used (ordered by
+// Redis's clock, since replies overtake each other), the permits of calls in flight, and whether charges of this key
+// may be unsynced (owed.h knows how many). Denials of one permit are cached until their wait is over; drop()
+// invalidates one early, and keeps what is known to be used. When this node decides by its share of a limit (local.h),
+// seed() starts that share once from what is known.
 //
 // Bounded: sets of four records, where the one that recovers first is evicted, but never one with a call in flight. 64
 // bits of a keyed hash stand for the names of key_name.h, so that nobody can choose two that collide. Time is the
@@ -27,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/limit.h"
 #include "fleet/key_name.h"
 #include "fleet/share.h"
 #include "table/finder.h"
@@ -84,9 +86,9 @@ class KeyMemory {
   void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, std::int64_t decided_us,
             const Asked& asked, std::size_t place, Micros now);
   // This key has unsynced charges from before this node's start.
-  void owe(KeyMark mark);
+  void owe(KeyMark mark, const Limit& limit);
   // There is no answer, or none that says something of the key: only the call is over.
-  void miss(KeyMark mark, std::int64_t cost, const Asked& asked, std::size_t place);
+  void miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place);
 
   enum class Spare : std::uint8_t {
     granted,
@@ -104,9 +106,9 @@ class KeyMemory {
               Grant grant) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
-    Entry* entry = find(sets_[set], mark);
+    Entry* entry = find(sets_[set], mark, limit);
     if (entry == nullptr) {
-      entry = make_room(sets_[set], mark);
+      entry = make_room(sets_[set], mark, limit);
       if (entry == nullptr) return Spare::unknown;
       entry->may_owe = true;
     }
@@ -131,7 +133,7 @@ class KeyMemory {
   void seed(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
-    Entry* const entry = find(sets_[set], mark);
+    Entry* const entry = find(sets_[set], mark, limit);
     const std::uint16_t round = round_.load(std::memory_order_relaxed);
     if (entry == nullptr || entry->seeded == round) return;
     entry->seeded = round;
@@ -146,7 +148,8 @@ class KeyMemory {
 
   // drop()
   //
-  // A denial of this key is void. What is known to be used stays: it errs against the client until Redis is asked.
+  // Denials of this key are void, under every period. What is known to be used stays: it errs against the client until
+  // Redis is asked.
   void drop(KeyMark mark);
   void drop_all();
   // Caches no denial while nobody would say that it is void. When that is heard again, all are dropped.
@@ -166,15 +169,16 @@ class KeyMemory {
  private:
   struct Entry {
     std::uint32_t limit = 0;   // a print of it, which denials depend on
+    std::uint32_t period = 0;  // the same of its period
     std::uint16_t seeded = 0;  // in this round
     std::uint16_t calls = 0;   // in flight
-    std::int64_t used = 0;     // by Redis's last word
+    bool is_known = false;
+    bool may_owe = false;
+    std::int64_t used = 0;  // by Redis's last word
     Micros reset_at{0};
     Micros denied_until{0};
     std::int64_t said_us = 0;    // Redis's clock when it said so
     std::int64_t in_flight = 0;  // permits
-    bool is_known = false;
-    bool may_owe = false;
   };
   static constexpr std::size_t kWays = 4;
   static constexpr std::size_t kLocks = 256;
@@ -188,8 +192,9 @@ class KeyMemory {
   static std::int64_t remaining_of(const Entry& entry, const Limit& limit, Micros now);
   std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }
   std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
-  static Entry* find(Set& set, KeyMark mark);
-  static Entry* make_room(Set& set, KeyMark mark);
+  static std::uint32_t period_of(const Limit& limit) { return static_cast<std::uint32_t>(period_print(limit) >> 32); }
+  static Entry* find(Set& set, KeyMark mark, const Limit& limit);
+  static Entry* make_room(Set& set, KeyMark mark, const Limit& limit);
 
   std::array<std::atomic<std::uint64_t>, 2> secret_;
   std::atomic<bool> is_believed_{true};

@@ -151,7 +151,7 @@ TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
   EXPECT_EQ(spare("k", 1), granted);
   EXPECT_EQ(spare("k", 1), granted);
   EXPECT_EQ(spare("k", 1), denied) << "two are in flight, two are unsynced";
-  memory_.miss(mark("k"), 2, second, 0);
+  memory_.miss(mark("k"), limit_, 2, second, 0);
   EXPECT_EQ(spare("k", 1), granted) << "nothing is in flight any more";
   KeyMemory::Asked asked = memory_.begin(10 * kSecond);
   EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, asked, 3, false));
@@ -189,13 +189,28 @@ TEST_F(Memory, AShareGoesOnWhileNodesShare) {
   EXPECT_EQ(seed("k", limit_)->remaining, 5);
 }
 
+// Two limits with one name, such as 5/minute and 50/day: what is used of one says nothing of the other.
+TEST_F(Memory, KeepsPeriodsApart) {
+  const Limit day = compile("50/day", Algorithm::sliding_window).value();
+  const Limit minute = compile("5/minute", Algorithm::sliding_window).value();
+  note("wk", minute, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
+  note("wk", day, 1, {.allowed = true, .limit = 50, .remaining = 20, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_EQ(memory_.said(mark("wk"), minute, 10 * kSecond)->remaining, 0);
+  EXPECT_EQ(memory_.said(mark("wk"), day, 10 * kSecond)->remaining, 20);
+  EXPECT_EQ(seed("wk", day)->remaining, 20);
+  EXPECT_EQ(seed("wk", minute)->remaining, 0);
+  EXPECT_TRUE(memory_.denial(mark("wk"), minute, 1, 11 * kSecond));
+  memory_.drop(mark("wk"));
+  EXPECT_FALSE(memory_.denial(mark("wk"), minute, 1, 11 * kSecond));
+}
+
 TEST_F(Memory, EvictsNoRecordWithACallInFlight) {
   const auto asked = ask("busy");
   for (int i = 0; i < 100'000; ++i) {
     note("k" + std::to_string(i), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4}, kSecond);
   }
   EXPECT_EQ(spare("busy", 1), KeyMemory::Spare::busy);
-  memory_.miss(mark("busy"), 1, asked, 0);
+  memory_.miss(mark("busy"), limit_, 1, asked, 0);
   EXPECT_EQ(spare("busy", 1), KeyMemory::Spare::granted);
 }
 

@@ -75,7 +75,7 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
   if (is_child()) return;
   memory_.seed(key.mark, *whole.limit, now.steady, [&](const Said& said) {
     const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
-    const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, now.steady));
+    const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, *whole.limit, now.steady));
     static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
     if (left >= part.capacity) return;
     const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
@@ -110,7 +110,7 @@ void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, D
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
   if (booking == Booking::none) return;
-  if (booking == Booking::doubt && cost > 0) return owed_.doubt(key, cost);
+  if (booking == Booking::doubt && cost > 0) return owed_.doubt(key, *charge.limit, cost);
   owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
 }
 
@@ -252,12 +252,12 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, 
     const KnownKey key{name, memory_.mark_of(name)};
     Decision decision{.limit = charge.limit->capacity, .retry_after = kShedRetry, .reset_after = kShedRetry};
     const KeyMemory::Spare spare = memory_.spare(
-        key.mark, *charge.limit, charge.cost, seat, now, [&] { return owed_.cost_of(name, now); },
+        key.mark, *charge.limit, charge.cost, seat, now, [&] { return owed_.cost_of(name, *charge.limit, now); },
         [&](std::int64_t left, Micros reset_at) {
           decision = {.allowed = true, .limit = charge.limit->capacity, .remaining = left};
           decision.reset_after = reset_at - now;
           if (charge.cost == 0) return;
-          if (booking == Booking::doubt) return owed_.doubt(key, charge.cost);
+          if (booking == Booking::doubt) return owed_.doubt(key, *charge.limit, charge.cost);
           owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit));
         });
     if (spare == KeyMemory::Spare::unknown) {
@@ -297,7 +297,7 @@ void Local::book_all(std::span<const Charge> charges, Micros now, Booking bookin
     const KeyName name(charge);
     const KnownKey key{name, memory_.mark_of(name)};
     if (booking == Booking::doubt && charge.cost > 0) {
-      owed_.doubt(key, charge.cost);
+      owed_.doubt(key, *charge.limit, charge.cost);
     } else {
       owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit));
     }

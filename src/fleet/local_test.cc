@@ -89,10 +89,10 @@ TEST_F(LocalTest, OwesWhatASettlementDidNotBringBack) {
   ASSERT_TRUE(ask(What::charge, "", later));
   one.cost = 0;
   ASSERT_TRUE(ask(What::commit, "old", later));
-  EXPECT_EQ(owed_.cost_of(name_of(one), later), 8);
+  EXPECT_EQ(owed_.cost_of(name_of(one), limit, later), 8);
   one.cost = 1;
   ASSERT_TRUE(ask(What::commit, "new", later));
-  EXPECT_EQ(owed_.cost_of(name_of(one), later), 5) << "three of four came back";
+  EXPECT_EQ(owed_.cost_of(name_of(one), limit, later), 5) << "three of four came back";
 }
 
 TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
@@ -176,7 +176,7 @@ TEST_F(LocalTest, SettlesWhatItReserved) {
 
 TEST_F(LocalTest, OwesWhatWasUsedNotWhatWasReserved) {
   const auto costs = [&](std::int64_t cost) { return Charge{.key = "k", .limit = &limit_, .cost = cost}; };
-  const auto owes = [&] { return owed_.cost_of(name_of(costs(1)), kThen); };
+  const auto owes = [&] { return owed_.cost_of(name_of(costs(1)), limit_, kThen); };
   charge({costs(1)});
   charge({costs(5)}, What::reserve);
   EXPECT_EQ(owes(), 6);

@@ -123,8 +123,8 @@ void Owed::enter_all() {
         use_again(list);
       }
     }
-    for (const std::string& name : given_back_) {
-      if (const auto known = book_.find(name); known != book_.end() && known->second.cost == 0) book_.erase(known);
+    for (const State& state : given_back_) {
+      if (const auto known = book_.find(state); known != book_.end() && known->second.cost == 0) book_.erase(known);
     }
     given_back_.clear();
   }
@@ -141,14 +141,15 @@ void Owed::enter(const List& list) {
 }
 
 void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
-  auto known = book_.find(name);
+  const StateView state = state_of(name, limit);
+  auto known = book_.find(state);
   if (known == book_.end()) {
     if (book_.size() >= keys_max_) {
       if (line.cost > 0) lost_ += static_cast<std::uint64_t>(line.cost);
       return;
     }
-    if (line.cost <= 0) given_back_.emplace_back(name);
-    known = book_.try_emplace(std::string(name)).first;
+    if (line.cost <= 0) given_back_.push_back({std::string(name), state.period});
+    known = book_.try_emplace({std::string(name), state.period}).first;
     known->second.name = name;
   }
   Debt& debt = known->second;
@@ -158,39 +159,49 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   } else if (debt.spent.is_known() && line.cost > 0) {
     debt.spent.most += line.cost;  // the share does not count it
   }
-  debt.cost = std::clamp<std::int64_t>(debt.cost + line.cost, 0, std::max<std::int64_t>(0, debt.spent.most));
+  debt.cost =
+      std::clamp<std::int64_t>(debt.cost + line.cost, -in_flight_of(state), std::max<std::int64_t>(0, debt.spent.most));
   debt.until = std::max(debt.until, line.until);
 }
 
+// Under every period.
 void Owed::forget(std::string_view name) {
   const std::lock_guard lock(mutex_);
   enter_all();
-  if (const auto known = book_.find(name); known != book_.end()) book_.erase(known);
-  if (const auto known = in_flight_.find(name); known != in_flight_.end()) in_flight_.erase(known);
+  std::erase_if(book_, [&](const auto& one) { return one.first.name == name; });
+  std::erase_if(in_flight_, [&](const auto& one) { return one.first.name == name; });
   keys_.store(book_.size());
   in_flight_keys_.store(in_flight_.size());
 }
 
-void Owed::doubt(const KnownKey& key, std::int64_t cost) {
+void Owed::doubt(const KnownKey& key, const Limit& limit, std::int64_t cost) {
   const std::lock_guard lock(mutex_);
-  send(key.name, cost, Micros::max());
+  send(state_of(key.name, limit), cost, Micros::max());
 }
 
 // The book's lock is held.
-void Owed::send(std::string_view name, std::int64_t cost, Micros until) {
-  auto known = in_flight_.find(name);
-  if (known == in_flight_.end()) known = in_flight_.try_emplace(std::string(name)).first;
+void Owed::send(StateView state, std::int64_t cost, Micros until) {
+  auto known = in_flight_.find(state);
+  if (known == in_flight_.end()) known = in_flight_.try_emplace({std::string(state.name), state.period}).first;
   known->second.cost += cost;
   known->second.until = std::max(known->second.until, until);
   in_flight_keys_.store(in_flight_.size());
 }
 
-std::int64_t Owed::cost_of(std::string_view name, Micros now) {
+std::int64_t Owed::in_flight_of(StateView state) const {
+  const auto known = in_flight_.find(state);
+  return known == in_flight_.end() ? 0 : known->second.cost;
+}
+
+std::int64_t Owed::cost_of(std::string_view name, const Limit& limit, Micros now) {
   const std::lock_guard lock(mutex_);
   enter_all();
+  const StateView state = state_of(name, limit);
   std::int64_t cost = 0;
-  if (const auto known = book_.find(name); known != book_.end() && known->second.until > now) cost = known->second.cost;
-  if (const auto known = in_flight_.find(name); known != in_flight_.end() && known->second.until > now) {
+  if (const auto known = book_.find(state); known != book_.end() && known->second.until > now) {
+    cost = std::max<std::int64_t>(0, known->second.cost);  // what is in flight may not come back
+  }
+  if (const auto known = in_flight_.find(state); known != in_flight_.end() && known->second.until > now) {
     cost += known->second.cost;
   }
   return cost;
@@ -200,42 +211,54 @@ std::vector<Debt> Owed::take(std::size_t most) {
   std::vector<Debt> out;
   const std::lock_guard lock(mutex_);
   enter_all();
-  while (!book_.empty() && out.size() < most) {
-    out.push_back(std::move(book_.begin()->second));
-    book_.erase(book_.begin());
-    send(out.back().name, out.back().cost, out.back().until);
+  for (auto one = book_.begin(); one != book_.end() && out.size() < most;) {
+    if (one->second.cost <= 0 && in_flight_.contains(one->first)) {
+      ++one;
+      continue;
+    }
+    out.push_back(std::move(one->second));
+    send(one->first, out.back().cost, out.back().until);
+    one = book_.erase(one);
   }
   keys_.store(book_.size());
   return out;
 }
 
-std::optional<Debt> Owed::take_one(std::string_view name, bool& is_elsewhere) {
+std::optional<Debt> Owed::take_one(std::string_view name, const Limit& limit, bool& is_elsewhere) {
   const std::lock_guard lock(mutex_);
   enter_all();
-  if (in_flight_.contains(name)) {
+  const StateView state = state_of(name, limit);
+  if (in_flight_.contains(state)) {
     is_elsewhere = true;
     return {};
   }
-  const auto known = book_.find(name);
+  const auto known = book_.find(state);
   if (known == book_.end()) return {};
   std::optional<Debt> out = std::move(known->second);
   book_.erase(known);
-  send(out->name, out->cost, out->until);
+  send(state, out->cost, out->until);
   keys_.store(book_.size());
   return out;
 }
 
 void Owed::settle(const Debt& debt, bool is_written) {
   const std::lock_guard lock(mutex_);
-  const auto known = in_flight_.find(debt.name);
-  if (known == in_flight_.end()) return;
-  known->second.cost -= debt.cost;
-  if (known->second.cost <= 0) in_flight_.erase(known);
+  const StateView state = state_of(debt.name, debt.limit);
+  const auto sent = in_flight_.find(state);
+  if (sent == in_flight_.end()) return;
+  sent->second.cost -= debt.cost;
+  const bool is_last = sent->second.cost <= 0;
+  if (is_last) in_flight_.erase(sent);
+  auto known = book_.find(state);
   if (!is_written) {
-    Debt& again = book_.try_emplace(debt.name, Debt{.name = debt.name, .limit = debt.limit}).first->second;
-    again.cost += debt.cost;
-    again.until = std::max(again.until, debt.until);
+    if (known == book_.end()) {
+      known = book_.try_emplace({debt.name, state.period}, Debt{.name = debt.name, .limit = debt.limit}).first;
+      known->second.spent = debt.spent;
+    }
+    known->second.cost += debt.cost;
+    known->second.until = std::max(known->second.until, debt.until);
   }
+  if (is_last && known != book_.end() && known->second.cost <= 0) book_.erase(known);
   keys_.store(book_.size());
   in_flight_keys_.store(in_flight_.size());
 }

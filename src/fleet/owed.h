@@ -4,10 +4,11 @@
 //   for (Debt& debt : owed.take(100)) ...      // in flight from now on
 //   owed.settle(debt, is_written);             // gone, or to be taken again
 //
-// cost_of() has both what waits and what is in flight: until Redis has confirmed a charge, this node counts it.
-// Bounded: beyond so many keys, charges are only counted. Names are those of key_name.h. add() writes a line into one
-// of several short lists, each behind a lock with little contention; readers enter the lines into the book, and tidy()
-// does so in time that nobody waits for. Any thread. Tested by owed_test.cc.
+// cost_of() has both what waits and what is in flight: until Redis has confirmed a charge, this node counts it. Charges
+// add up by name and period: versions of a limit share a state, limits with another period have their own. Bounded:
+// beyond so many keys, charges are only counted. Names are those of key_name.h. add() writes a line into one of several
+// short lists, each behind a lock with little contention; readers enter the lines into the book, and tidy() does so in
+// time that nobody waits for. Any thread. Tested by owed_test.cc.
 #pragma once
 
 #include <array>
@@ -23,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/limit.h"
 #include "fleet/key_name.h"
 #include "weir/verdict.h"
 
@@ -60,14 +62,14 @@ class Owed {
   void forget(std::string_view name);
 
   // A charge of which it is not known yet whether Redis has it: it counts as in flight until settle().
-  void doubt(const KnownKey& key, std::int64_t cost);
+  void doubt(const KnownKey& key, const Limit& limit, std::int64_t cost);
 
   // Of one key, waiting and in flight, unless it has been recovered from.
-  std::int64_t cost_of(std::string_view name, Micros now);
+  std::int64_t cost_of(std::string_view name, const Limit& limit, Micros now);
   // Some that wait, or that of one key: they are in flight until settle().
   std::vector<Debt> take(std::size_t most);
   // What is_elsewhere says: some are in flight already, or in doubt, and nothing was taken.
-  std::optional<Debt> take_one(std::string_view name, bool& is_elsewhere);
+  std::optional<Debt> take_one(std::string_view name, const Limit& limit, bool& is_elsewhere);
   // The debt, or as much of its cost, is written in Redis; or it is not, and waits again. A key that was reset
   // meanwhile owes nothing.
   void settle(const Debt& debt, bool is_written);
@@ -108,10 +110,25 @@ class Owed {
     std::mutex mutex;
     List list;
   };
+  // A state: a name under a period.
+  struct StateView {
+    std::string_view name;
+    std::uint64_t period;
+  };
+  struct State {
+    std::string name;
+    std::uint64_t period;
+    operator StateView() const { return {name, period}; }  // NOLINT(google-explicit-constructor): it is one
+  };
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+    std::size_t operator()(StateView one) const { return std::hash<std::string_view>{}(one.name) ^ one.period; }
   };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(StateView a, StateView b) const { return a.period == b.period && a.name == b.name; }
+  };
+  static StateView state_of(std::string_view name, const Limit& limit) { return {name, period_print(limit)}; }
 
   bool put_aside(List& list);
   void swap_for_empty(List& list);
@@ -119,7 +136,8 @@ class Owed {
   void enter_all();
   void enter(const List& list);
   void enter(std::string_view name, const Line& line, const Limit& limit);
-  void send(std::string_view name, std::int64_t cost, Micros until);
+  void send(StateView state, std::int64_t cost, Micros until);
+  std::int64_t in_flight_of(StateView state) const;
 
   const std::size_t keys_max_;
   const std::function<void()> on_full_;
@@ -131,13 +149,14 @@ class Owed {
   std::atomic<std::size_t> in_flight_keys_{0};
   std::mutex mutex_;  // guards what follows
   std::uint64_t lost_ = 0;
-  std::vector<std::string> given_back_;  // names that were entered by a cost below 0: what it is of may come yet
-  std::unordered_map<std::string, Debt, Hash, std::equal_to<>> book_;
+  std::vector<State> given_back_;  // that were entered by a cost below 0: what it is of may come yet
+  // Costs below 0 are refunds of what is in flight: if that comes back, it is less by them.
+  std::unordered_map<State, Debt, Hash, Equal> book_;
   struct InFlight {
     std::int64_t cost = 0;
     Micros until{0};
   };
-  std::unordered_map<std::string, InFlight, Hash, std::equal_to<>> in_flight_;
+  std::unordered_map<State, InFlight, Hash, Equal> in_flight_;
 };
 
 }  // namespace weir

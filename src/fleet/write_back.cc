@@ -52,21 +52,26 @@ WriteBacks::ForRequest WriteBacks::take_for(std::span<const Charge> charges, std
   std::vector<Debt> debts;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if ((owing >> i & 1) == 0) continue;
-    if (auto debt = owed_.take_one(KeyName(charges[i]), out.are_elsewhere)) debts.push_back(*std::move(debt));
+    if (auto debt = owed_.take_one(KeyName(charges[i]), *charges[i].limit, out.are_elsewhere))
+      debts.push_back(*std::move(debt));
   }
   if (!debts.empty()) out.batch = batch_of(std::move(debts), now);
   return out;
 }
 
-void WriteBacks::finish(WriteBack batch, Ask::State state, std::span<const Decision> decisions, std::int64_t decided_us,
-                        Micros now) {
-  if (state == Ask::State::failed) {
-    const std::lock_guard lock(mutex_);
-    again_.push_back(std::move(batch));
-    waiting_.store(again_.size());
+void WriteBacks::send_again(WriteBack batch) {
+  const std::lock_guard lock(mutex_);
+  again_.push_back(std::move(batch));
+  waiting_.store(again_.size());
+}
+
+void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
+  if (reply.state == Ask::State::failed) {
+    if (reply.is_in_doubt) return send_again(std::move(batch));
+    for (const Debt& debt : batch.debts) owed_.settle(debt, false);
     return;
   }
-  if (state == Ask::State::refused) {
+  if (reply.state == Ask::State::refused) {
     // Redis cannot read the value of one of the keys: the others are written one by one.
     const bool is_one = batch.debts.size() == 1;
     for (Debt& debt : batch.debts) {
@@ -76,15 +81,14 @@ void WriteBacks::finish(WriteBack batch, Ask::State state, std::span<const Decis
       }
       std::vector<Debt> alone;
       alone.push_back(std::move(debt));
-      auto again = batch_of(std::move(alone), now);
-      if (again) finish(*std::move(again), Ask::State::failed, {}, 0, now);
+      if (auto again = batch_of(std::move(alone), now)) send_again(*std::move(again));
     }
     return;
   }
   const KeyMemory::Asked asked = memory_.begin(now);
   for (std::size_t i = 0; i < batch.debts.size(); ++i) {
     const Debt& debt = batch.debts[i];
-    memory_.note(memory_.mark_of(debt.name), debt.limit, 0, decisions[i], decided_us, asked, 0, now);
+    memory_.note(memory_.mark_of(debt.name), debt.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now);
     owed_.settle(debt, true);
     written_.fetch_add(static_cast<std::uint64_t>(debt.cost), std::memory_order_relaxed);
   }

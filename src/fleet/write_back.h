@@ -1,10 +1,11 @@
 // Write-backs: unsynced charges on their way to Redis, in batches that are each applied once.
 //
 //   if (auto batch = backs.take(100, now)) ... send its charges with its id ...
-//   backs.finish(*std::move(batch), state, decisions, decided_us, now);
+//   backs.finish(*std::move(batch), {state, is_in_doubt, decisions, decided_us}, now);
 //
-// A batch that was not answered is sent again with the same id and the same charges, and the script applies an id only
-// once; so it does not matter whether the first call was executed. The answer says what is left of each key, which this
+// A batch that was sent and not answered is sent again with the same id and the same charges, and the script applies an
+// id only once; so it does not matter whether the first call was executed. The charges of a batch that was not sent
+// wait as before: a refund still lowers them. The answer says what is left of each key, which this
 // node remembers: another outage starts from there. Any thread. Tested by write_back_test.cc and
 // tests/fleet_seam_test.cc.
 #pragma once
@@ -52,8 +53,13 @@ class WriteBacks {
   };
   ForRequest take_for(std::span<const Charge> charges, std::uint32_t owing, Micros now);
 
-  void finish(WriteBack batch, Ask::State state, std::span<const Decision> decisions, std::int64_t decided_us,
-              Micros now);
+  struct Reply {
+    Ask::State state = Ask::State::failed;
+    bool is_in_doubt = false;  // it failed, but Redis may have executed it
+    std::span<const Decision> decisions{};
+    std::int64_t decided_us = 0;
+  };
+  void finish(WriteBack batch, const Reply& reply, Micros now);
   // Gives up all batches that were not answered: their charges wait again. At the end only.
   void give_up();
 
@@ -62,6 +68,7 @@ class WriteBacks {
 
  private:
   std::optional<WriteBack> batch_of(std::vector<Debt> debts, Micros now);
+  void send_again(WriteBack batch);
 
   Owed& owed_;
   KeyMemory& memory_;

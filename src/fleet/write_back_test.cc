@@ -26,7 +26,7 @@ class WriteBacksTest : public ::testing::Test {
         count, {.allowed = true, .limit = 10, .remaining = remaining, .reset_after = Micros{60'000'000}});
   }
   std::int64_t owed(const std::string& key) {
-    return owed_.cost_of(KeyName(Charge{.key = key, .limit = &limit_}), kNow);
+    return owed_.cost_of(KeyName(Charge{.key = key, .limit = &limit_}), limit_, kNow);
   }
 
   const Limit limit_ = compile("10/hour", Algorithm::fixed_window).value();
@@ -41,7 +41,7 @@ TEST_F(WriteBacksTest, ABatchThatWasNotAnsweredComesAgainWithItsId) {
   ASSERT_TRUE(batch);
   const std::string id = batch->id;
   EXPECT_EQ(owed("a"), 3) << "Redis has not confirmed it";
-  backs_.finish(*std::move(batch), Ask::State::failed, {}, 0, kNow);
+  backs_.finish(*std::move(batch), {.is_in_doubt = true}, kNow);
   EXPECT_FALSE(backs_.is_empty());
   owe("a", 2);
   batch = backs_.take(10, kNow);
@@ -49,20 +49,40 @@ TEST_F(WriteBacksTest, ABatchThatWasNotAnsweredComesAgainWithItsId) {
   EXPECT_EQ(batch->id, id);
   EXPECT_EQ(batch->charges[0].cost, 3) << "the same charges";
   EXPECT_EQ(owed("a"), 5);
-  backs_.finish(*std::move(batch), Ask::State::answered, left(7), 1, kNow);
+  backs_.finish(*std::move(batch), {Ask::State::answered, false, left(7), 1}, kNow);
   EXPECT_EQ(owed("a"), 2);
   EXPECT_EQ(backs_.written(), 3u);
   batch = backs_.take(10, kNow);
   ASSERT_TRUE(batch);
   EXPECT_NE(batch->id, id);
-  backs_.finish(*std::move(batch), Ask::State::answered, left(5), 2, kNow);
+  backs_.finish(*std::move(batch), {Ask::State::answered, false, left(5), 2}, kNow);
+  EXPECT_TRUE(owed_.is_synced() && backs_.is_empty());
+}
+
+// A batch that was not sent is no batch: what is refunded meanwhile lowers what is sent next.
+TEST_F(WriteBacksTest, ABatchThatWasNotSentWaitsAsBefore) {
+  owe("a", 5);
+  auto batch = backs_.take(10, kNow);
+  ASSERT_TRUE(batch);
+  owe("a", -3);
+  EXPECT_EQ(owed("a"), 5) << "Redis may have all of it";
+  backs_.finish(*std::move(batch), {}, kNow);
+  owe("a", -1);
+  owe("a", 2);
+  batch = backs_.take(10, kNow);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->charges[0].cost, 3);
+  owe("a", -1);
+  EXPECT_FALSE(backs_.take(10, kNow)) << "nobody is owed to";
+  backs_.finish(*std::move(batch), {Ask::State::answered, false, left(7), 1}, kNow);
+  EXPECT_EQ(owed("a"), 0) << "what was refunded after it was sent stays charged";
   EXPECT_TRUE(owed_.is_synced() && backs_.is_empty());
 }
 
 TEST_F(WriteBacksTest, RemembersWhatTheAnswerSaid) {
   owe("a", 3);
   auto batch = backs_.take(10, kNow);
-  backs_.finish(*std::move(batch), Ask::State::answered, left(4), 1, kNow);
+  backs_.finish(*std::move(batch), {Ask::State::answered, false, left(4), 1}, kNow);
   const KeyMark mark = memory_.mark_of(KeyName(Charge{.key = "a", .limit = &limit_}));
   EXPECT_EQ(memory_.said(mark, limit_, kNow)->remaining, 4);
 }
@@ -78,7 +98,7 @@ TEST_F(WriteBacksTest, ARequestTakesTheChargesOfItsKeysUnlessTheyAreInFlight) {
   owe("a", 1);
   const auto none = backs_.take_for({&one, 1}, 1, kNow);
   EXPECT_TRUE(!none.batch && none.are_elsewhere);
-  backs_.finish(*std::move(mine.batch), Ask::State::answered, left(7), 1, kNow);
+  backs_.finish(*std::move(mine.batch), {Ask::State::answered, false, left(7), 1}, kNow);
   EXPECT_TRUE(backs_.take_for({&one, 1}, 1, kNow).batch);
 }
 
@@ -86,11 +106,11 @@ TEST_F(WriteBacksTest, ABatchThatIsRefusedComesKeyByKey) {
   for (const char* const key : {"a", "b", "c"}) owe(key, 1);
   auto batch = backs_.take(10, kNow);
   ASSERT_EQ(batch->debts.size(), 3u);
-  backs_.finish(*std::move(batch), Ask::State::refused, {}, 0, kNow);
+  backs_.finish(*std::move(batch), {Ask::State::refused, false, {}, 0}, kNow);
   for (int i = 0; i < 3; ++i) {
     auto one = backs_.take(10, kNow);
     ASSERT_TRUE(one && one->debts.size() == 1);
-    backs_.finish(*std::move(one), i == 0 ? Ask::State::refused : Ask::State::answered, left(9), 1, kNow);
+    backs_.finish(*std::move(one), {i == 0 ? Ask::State::refused : Ask::State::answered, false, left(9), 1}, kNow);
   }
   EXPECT_TRUE(backs_.is_empty() && owed_.is_synced());
   EXPECT_EQ(backs_.written(), 2u);
