@@ -62,6 +62,18 @@ std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
   return {"", "can this machine reach it? redis-cli -u URL ping"};
 }
 
+// True if it says why Redis is not asked.
+bool look_at_strangers(const JsonValue& nodes, std::vector<Finding>& out) {
+  const std::string& others = nodes.at("other_version").text;
+  if (others.empty()) return false;
+  const bool is_barred = nodes.at("barred").is_true;
+  say(out, Level::failure,
+      is_barred ? "this server does not join the fleet, and each rule's on_backend_error holds: " + others
+                : "two fleets count apart, so limits are admitted twice: " + others,
+      "stop all servers of one version, or give them another --store-prefix");
+  return is_barred;
+}
+
 void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& store = nodes.at("store").text;
   const std::string& error = nodes.at("last_error").text;
@@ -251,8 +263,10 @@ std::string_view known_hole(std::string_view software, std::string_view version)
 
 void look_at_store(const Patient& patient, std::vector<Finding>& out) {
   if (patient.nodes.at("nodes").kind != JsonValue::Kind::array) return;  // it counts in memory
-  look_at_reach(patient.nodes, out);
-  look_at_joining(patient.nodes, out);
+  if (!look_at_strangers(patient.nodes, out)) {
+    look_at_reach(patient.nodes, out);
+    look_at_joining(patient.nodes, out);
+  }
   look_at_channel(patient.nodes, out);
   look_at_nodes(patient.nodes, out);
   for (const JsonValue& redis : patient.nodes.at("redis").items) look_at_redis(redis, out);

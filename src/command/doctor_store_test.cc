@@ -89,6 +89,14 @@ TEST_F(DoctorStoreTest, WarnsOfAServerThatTakesWholeLimits) {
   EXPECT_FALSE(found(findings(R"("up":true)"), whole)) << "an older server does not say";
 }
 
+TEST_F(DoctorStoreTest, NamesServersOfAnotherKeyFormat) {
+  const std::string others = R"(,"other_version":"1 server uses version 1")";
+  EXPECT_EQ(found(findings(R"("up":false,"barred":true,"last_error":"refused")" + others), "does not join the fleet"),
+            failure);
+  EXPECT_FALSE(found(findings(R"("up":false,"barred":true,"last_error":"refused")" + others), "has not been asked"));
+  EXPECT_EQ(found(findings(R"("up":true,"barred":false)" + others), "admitted twice: 1 server uses"), failure);
+}
+
 TEST_F(DoctorStoreTest, RemembersForAMinute) {
   const std::string error = R"("up":true,"last_error":"OOM","last_error_age_seconds":)";
   EXPECT_EQ(found(findings(error + "7"), "failed 7.0 s ago: it may use no more memory"), warning);

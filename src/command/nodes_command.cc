@@ -21,6 +21,9 @@ bool is_out_of_date(const JsonValue& fleet) {
   return fleet.at("heard_seconds").number() > kBeatsMissed;
 }
 
+// It has found servers of another key format, and does not join them.
+bool is_barred(const JsonValue& fleet) { return fleet.at("barred").is_true; }
+
 // It decides without Redis, and does not know that others do, too.
 bool takes_whole_limits(const JsonValue& fleet) {
   return fleet.at("joined").kind == JsonValue::Kind::boolean && !fleet.at("joined").is_true &&
@@ -52,11 +55,16 @@ std::string fleet_words(const JsonValue& fleet) {
   std::string out = table.text() + "\n" + std::to_string(table.rows()) + (table.rows() == 1 ? " node" : " nodes") +
                     " on " + printable(store) + ", which " + is_asked + " for " + fleet.at("since_seconds").text +
                     " s\n";
-  if (!fleet.at("up").is_true) out += "the last error: " + printable(fleet.at("last_error").text) + "\n";
-  if (takes_whole_limits(fleet)) {
+  if (!fleet.at("up").is_true && !is_barred(fleet))
+    out += "the last error: " + printable(fleet.at("last_error").text) + "\n";
+  if (const std::string& others = fleet.at("other_version").text; !others.empty()) {
+    out += (is_barred(fleet) ? "this server does not join the fleet: " : "limits are admitted twice: ") +
+           printable(others) + "\n";
+  }
+  if (!is_barred(fleet) && takes_whole_limits(fleet)) {
     out += "this server has not reached Redis since its start and knows of no other: its share is the whole limit\n";
   }
-  if (is_out_of_date(fleet)) {
+  if (!is_barred(fleet) && is_out_of_date(fleet)) {
     out += "Redis told who is there " + fleet.at("heard_seconds").text + " s ago: this is what was known then\n";
   }
   if (const std::string& why = fleet.at("heartbeat_error").text; !why.empty()) {
@@ -76,7 +84,7 @@ std::string fleet_words(const JsonValue& fleet) {
 int code_of(const JsonValue& fleet) {
   const bool is_fleet = fleet.at("nodes").kind == JsonValue::Kind::array;
   const bool is_well = fleet.at("up").is_true && !is_out_of_date(fleet) && fleet.at("heartbeat_error").text.empty() &&
-                       fleet.at("changes_error").text.empty();
+                       fleet.at("other_version").text.empty() && fleet.at("changes_error").text.empty();
   return is_fleet && !is_well ? kCouldNot : 0;
 }
 

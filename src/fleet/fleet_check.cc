@@ -318,7 +318,7 @@ std::optional<Result<Verdict>> FleetStore::ask_here_first(What what, std::span<c
     if (is_shared(charge)) shared.push_back(charge);
   }
   const bool is_cluster = options_.target.layout == redis::Layout::cluster;
-  if (shared.empty() || (takes && (is_cluster ? lanes().is_away() : is_away()))) return {};
+  if (shared.empty() || (takes && (is_away() || (is_cluster && lanes().is_away())))) return {};
   const Micros now = this->now();
   if (!takes) return local_.answer(what, charges, {}, {}, now);
   const Handover::Pending pending(handover_);

@@ -162,6 +162,7 @@ std::vector<RedisHealth> FleetStore::inspect() {
 
 void FleetStore::run(std::span<Question> questions) {
   if (options_.transport) return options_.transport->run(questions);
+  if (keeper_.is_barred()) return;  // they have failed
   if (LoopWay* const way = LoopWay::here()) return way->run(questions);
   if (getpid() == process_) thread_->run(questions);  // after a fork nobody would answer: they have failed
 }
@@ -190,6 +191,7 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
 
 bool FleetStore::is_away() const {
   if (options_.transport) return options_.transport->is_away();
+  if (keeper_.is_barred()) return true;
   if (const LoopWay* const way = LoopWay::here()) return way->is_away();
   return thread_->is_away();
 }

@@ -40,7 +40,9 @@ end
 return answer
 )lua";
 
-constexpr std::uint64_t kBeatTag = 1, kNewsTag = 2;
+constexpr std::uint64_t kBeatTag = 1, kNewsTag = 2, kLookTag = 3;  // kLookTag + place in kOtherVersions
+// Of the key format. A server of an older version cannot know of this one, so this one looks for both neighbours.
+constexpr std::array<char, 2> kOtherVersions = {kRedisVersion - 1, kRedisVersion + 1};
 constexpr Micros kPatience{500'000};           // for what is not a decision
 constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials are void
 constexpr Micros kNewsRest{100'000};           // after some could not be told
@@ -62,6 +64,14 @@ bool is_refusal(redis::FaultKind kind) {
 }
 
 }  // namespace
+
+std::string to_string(const Strangers& strangers, std::string_view prefix) {
+  if (strangers.version == 0) return {};
+  const bool is_one = strangers.nodes == 1;
+  return std::to_string(strangers.nodes) + (is_one ? " server" : " servers") + " with the prefix " +
+         std::string(prefix) + (is_one ? " uses" : " use") + " version " + strangers.version +
+         " of the key format, and this server uses version " + kRedisVersion;
+}
 
 Keeper::Keeper(KeeperOptions options, House house, std::function<void()> wake)
     : options_(std::move(options)),
@@ -122,7 +132,10 @@ Micros Keeper::turn(Lane& lane, Micros now) {
     held_at_ = now;
     held_until_ = now + options_.believed;
   }
-  if (now >= beat_at_) beat(lane, now, false);
+  if (now >= beat_at_) {
+    look_for_strangers(lane, now);
+    if (has_joined()) beat(lane, now, false);
+  }
   listen(lane);
   if (has_news_ && now >= news_at_) send_news(lane, now);
   commands_.turn(lane, now);
@@ -130,9 +143,10 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   pay_back(lane, now);
   hand_over(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open() && !handover_.is_on(), std::memory_order_relaxed);
-  if (handover_.is_on()) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
+  const bool is_joining = !has_joined() && !is_barred() && !is_beat_refused_;
+  if (is_joining || (handover_.is_on() && !is_barred())) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
   const bool is_paid = backs_.is_empty() && lent_.is_empty() && !has_undos_.load();
-  const bool can_write = !is_paid && writes_ == 0 && !lane.is_any_open();
+  const bool can_write = !is_paid && writes_ == 0 && !lane.is_any_open() && !is_barred();
   return can_write ? std::min(beat_at_, std::max(pay_at_, now + kPayRest)) : beat_at_;
 }
 
@@ -157,6 +171,67 @@ void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
                      is_leaving ? redis::Callback{} : redis::Callback{this, kBeatTag});
 }
 
+// look_for_strangers()
+//
+// The heartbeats of other versions have another name. A hash of heartbeats expires when no server has renewed it for as
+// long as a heartbeat is believed, so whoever stands in it lives, or has lived until a few seconds ago. A node that has
+// not joined sends its first heartbeat when there are none.
+void Keeper::look_for_strangers(Lane& lane, Micros now) {
+  beat_at_ = now + options_.beat;
+  beat_sent_at_ = now;
+  if (looks_ > 0) return;
+  looks_ = kOtherVersions.size();
+  has_look_failed_ = false;
+  for (std::size_t place = 0; place < kOtherVersions.size(); ++place) {
+    const std::string hash = own_key(prefix_, "nodes", kOtherVersions[place]);
+    const std::array<std::string_view, 2> words = {"HGETALL", hash};
+    lane.client().send({.words = words, .slot = redis::slot_of(hash), .deadline = now + kPatience},
+                       {this, kLookTag + place});
+  }
+}
+
+void Keeper::on_look(std::size_t place, const redis::Reply& reply) {
+  --looks_;
+  if (!reply.is_ok() && !is_refusal(reply.fault->kind)) has_look_failed_ = true;
+  found_[place] =
+      reply.is_ok() && reply.value != nullptr ? static_cast<std::uint32_t>(reply.value->items.size() / 2) : 0;
+  if (looks_ > 0 || has_look_failed_) return;
+  Strangers strangers;
+  for (std::size_t i = 0; i < found_.size(); ++i) {
+    if (found_[i] > 0) strangers = {.version = kOtherVersions[i], .nodes = found_[i]};
+  }
+  meet(strangers);
+  if (!has_joined() && !is_barred()) beat(*lane_, redis::steady_now(), false);
+}
+
+// A node that is barred has its part of each limit, as if it was one more of them.
+void Keeper::meet(const Strangers& strangers) {
+  const bool is_barred = strangers.version != 0 && !has_joined();
+  if (is_barred) {
+    if (!is_barred_.exchange(true)) handover_.begin();
+    sit({.rank = strangers.nodes, .nodes = strangers.nodes + 1});
+  } else {
+    is_barred_.store(false);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (strangers == strangers_) return;
+    strangers_ = strangers;
+  }
+  if (options_.on_strangers) options_.on_strangers(strangers, is_barred);
+}
+
+Strangers Keeper::strangers() const {
+  const std::lock_guard lock(mutex_);
+  return strangers_;
+}
+
+void Keeper::sit(Seat seat) {
+  if (seat == local_.seat()) return;
+  local_.sit(seat);
+  if (options_.on_seat) options_.on_seat(seat);
+}
+
 void Keeper::on_news_sent(const redis::Reply& reply) {
   const bool is_refused = !reply.is_ok() && reply.fault->kind == redis::FaultKind::noperm;
   if (reply.is_ok() || is_refused) can_tell_ = !is_refused;
@@ -171,12 +246,14 @@ void Keeper::on_news_sent(const redis::Reply& reply) {
 void Keeper::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   if (tag == kNewsTag) on_news_sent(reply);
   if (tag == kBeatTag) on_beat(reply);
+  if (tag >= kLookTag) on_look(tag - kLookTag, reply);
 }
 
 void Keeper::on_beat(const redis::Reply& reply) {
   is_heard_ = reply.is_ok();
   if (is_heard_ && reply.value != nullptr) take_nodes(reply.value->items);
   if (!is_heard_ && !is_refusal(reply.fault->kind)) return;
+  is_beat_refused_ = !is_heard_;
   const std::string why = is_heard_ ? "" : std::string(reply.fault->text);
   {
     const std::lock_guard lock(mutex_);
@@ -223,9 +300,7 @@ void Keeper::take_nodes(const std::vector<resp::Value>& items) {
     nodes_ = std::move(nodes);
     heard_at_ = redis::steady_now();
   }
-  if (seat == local_.seat()) return;
-  local_.sit(seat);
-  if (options_.on_seat) options_.on_seat(seat);
+  sit(seat);
 }
 
 void Keeper::set_says(Says says) {
@@ -309,7 +384,7 @@ void Keeper::take_news(std::string_view payload) {
 
 // As much as there is room for, a little at a time.
 void Keeper::pay_back(Lane& lane, Micros now) {
-  if (lane.is_any_open() || now < pay_at_) return;
+  if (lane.is_any_open() || is_barred() || now < pay_at_) return;
   tell_of_permits(lane, now);
   send_undos(lane, now);
   write_back(lane, now);
@@ -422,7 +497,8 @@ void Keeper::on_done(Ask& ask) {
 // Whether Redis can decide alone again.
 void Keeper::hand_over(Lane& lane, Micros now) {
   if (!handover_.is_on()) return;
-  handover_.turn({.is_any_open = lane.is_any_open() || (lane.options().totals && lane.options().totals->is_away()),
+  const bool is_away = lane.options().totals && lane.options().totals->is_away();
+  handover_.turn({.is_any_open = lane.is_any_open() || is_away || is_barred(),
                   .is_synced = is_synced(),
                   .beats = beats_,
                   .redis_ms = redis_ms_,

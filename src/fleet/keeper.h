@@ -6,6 +6,7 @@
 // Tested by tests/fleet_nodes_test.cc.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,16 @@ struct FleetNode {
   bool is_synced = true;  // it reports no charges to write back after an outage
 };
 
+// Live servers with the same prefix whose keys in Redis have another version than kRedisVersion. They and this node do
+// not see each other's keys, so they cannot share a limit.
+struct Strangers {
+  char version = 0;  // 0: there are none
+  std::uint32_t nodes = 0;
+  bool operator==(const Strangers&) const = default;
+};
+// "3 servers with the prefix weir: use version 1 of the key format, and this server uses version 2"; empty if none do.
+std::string to_string(const Strangers& strangers, std::string_view prefix);
+
 struct KeeperOptions {
   std::string id{};                     // no other node's
   std::function<std::string()> says{};  // see Keeper::set_says()
@@ -50,6 +61,8 @@ struct KeeperOptions {
   std::function<void(std::string_view why)> on_deaf{};
   // The same of the heartbeat: then the others do not know of this node, nor it of them.
   std::function<void(std::string_view why)> on_unheard{};
+  // Receives strangers, when they have changed, and whether this node refuses to join because of them.
+  std::function<void(const Strangers& strangers, bool is_barred)> on_strangers{};
   // Told which of how many nodes it is, when that has changed. On the same thread.
   std::function<void(Seat)> on_seat{};
 };
@@ -115,6 +128,10 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::uint64_t paid_back() const { return backs_.written(); }
   // Whether it has ever heard from Redis how many nodes there are. Until then its share is the whole limit.
   bool has_joined() const { return has_joined_.load(std::memory_order_relaxed); }
+  Strangers strangers() const;
+  // Whether it refuses to join because of strangers. It then decides as while Redis is unavailable, looks every
+  // heartbeat whether they are gone, and joins when they are. A node that has joined stays.
+  bool is_barred() const { return is_barred_.load(std::memory_order_relaxed); }
 
  private:
   // Hears what became of permits that Redis was told of.
@@ -133,6 +150,10 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
   void on_done(Ask& ask) override;
   void beat(Lane& lane, Micros now, bool is_leaving);
+  void look_for_strangers(Lane& lane, Micros now);
+  void on_look(std::size_t place, const redis::Reply& reply);
+  void meet(const Strangers& strangers);
+  void sit(Seat seat);
   void listen(Lane& lane);
   void on_news_sent(const redis::Reply& reply);
   void on_beat(const redis::Reply& reply);
@@ -167,15 +188,19 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros held_at_{0};            // their ages are of then
   Micros held_until_{0};         // so long they count
   bool has_missed_ = false;
-  bool is_heard_ = false;           // the last heartbeat was
-  bool is_hearing_ = false;         // what others publish
-  bool can_tell_ = false;           // others would hear what this one publishes
-  Micros news_at_{0};               // not earlier; a refusal is not answered at once
-  std::string mute_why_;            // why Redis refuses what this one publishes
-  std::size_t payments_ = 0;        // permits that Redis is being told of
-  std::size_t unsynced_nodes_ = 0;  // of the others
-  std::uint64_t beats_ = 0;         // answered
-  std::int64_t redis_ms_ = 0;       // of the last one
+  bool is_heard_ = false;                 // the last heartbeat was
+  bool is_hearing_ = false;               // what others publish
+  bool can_tell_ = false;                 // others would hear what this one publishes
+  Micros news_at_{0};                     // not earlier; a refusal is not answered at once
+  std::string mute_why_;                  // why Redis refuses what this one publishes
+  std::size_t payments_ = 0;              // permits that Redis is being told of
+  std::size_t unsynced_nodes_ = 0;        // of the others
+  std::uint64_t beats_ = 0;               // answered
+  bool is_beat_refused_ = false;          // by the last answer
+  std::size_t looks_ = 0;                 // for strangers, in flight
+  bool has_look_failed_ = false;          // one of them: nothing is known
+  std::array<std::uint32_t, 2> found_{};  // strangers, by kOtherVersions
+  std::int64_t redis_ms_ = 0;             // of the last one
   std::vector<Handover::Other> others_;
   Teller teller_{*this};
   Undoer undoer_{*this};
@@ -185,6 +210,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::atomic<bool> has_news_{false};
   std::atomic<bool> is_strict_{false};
   std::atomic<bool> has_joined_{false};
+  std::atomic<bool> is_barred_{false};
   std::atomic<std::int64_t> skew_us_{0};
   const Micros began_ = redis::steady_now();
   const std::shared_ptr<const Clock> wall_ = make_system_clock();
@@ -198,6 +224,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros heard_at_ = began_;
   std::string deaf_why_;
   std::string unheard_why_;
+  Strangers strangers_;
 };
 
 }  // namespace weir

@@ -72,6 +72,12 @@ FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
                       : "Redis refuses this node's heartbeat, so the others do not know of it: " + std::string(why) +
                             "; its user needs +time +hset +hdel +hgetall +pexpire");
     };
+    out.keeper.on_strangers = [log = options.log, prefix = out.lane.prefix](const Strangers& strangers,
+                                                                            bool is_barred) {
+      if (strangers.version == 0) return log("no server uses another version of the key format any more");
+      log(to_string(strangers, prefix) + (is_barred ? ": this node does not join them, and decides without Redis"
+                                                    : ": the two count apart, so a limit is admitted twice"));
+    };
     out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }
   return out;

@@ -12,9 +12,10 @@ namespace weir {
 inline constexpr char kOwnMark = '!';
 
 // weir:2!{0000}nodes
-inline std::string own_key(std::string_view prefix, std::string_view name) {
+inline std::string own_key(std::string_view prefix, std::string_view name, char version = kRedisVersion) {
   std::string key(prefix);
   append_redis_head(key, kOwnMark, 0);
+  key[prefix.size()] = version;
   return key.append(name);
 }
 

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "log.h"
@@ -27,6 +29,8 @@ constexpr Micros kLately{5'000'000};  // what was refused is tried again every s
 
 // What docs/fleet.md gives the user that is for it.
 constexpr std::string_view kListRights = "+zrevrange +zrangebyscore +zadd +zremrangebyscore";
+constexpr std::string_view kStrangersFix =
+    "stop those servers first, or give this one another --store-prefix; servers that were killed count for 5 s";
 constexpr std::string_view kBeatRights = "+time +hset +hdel +hgetall +pexpire";
 
 std::string rights(std::string_view what, std::string_view prefix) {
@@ -88,7 +92,7 @@ FleetView FleetDesk::view() {
   Keeper& keeper = store_.keeper();
   FleetView out{.store = redis::to_string(store_.options().target),
                 .prefix = store_.options().lane.prefix,
-                .is_up = !state.is_away && lanes.connects > 0,
+                .is_up = !state.is_away && lanes.connects > 0 && !keeper.is_barred(),
                 .has_joined = keeper.has_joined(),
                 .share_of = store_.nodes(),
                 .since = redis::steady_now() - std::max(state.since, keeper.began()),
@@ -96,6 +100,8 @@ FleetView FleetDesk::view() {
                 .why_age = redis::steady_now() - state.why_at,
                 .deaf_why = keeper.deaf_why(),
                 .beat_why = keeper.unheard_why(),
+                .strangers = to_string(keeper.strangers(), store_.options().lane.prefix),
+                .is_barred = keeper.is_barred(),
                 .heard = keeper.heard(),
                 .changes_why = changes_why(),
                 .skew = keeper.skew(),
@@ -234,6 +240,34 @@ void log_unheard(std::string_view prefix, std::string_view why) {
   const std::string fix = redis::is_forbidden(why) ? rights(kBeatRights, prefix) : "see what lies under its key there";
   log(LogLevel::error, "Redis refuses this server's heartbeat; the others do not count it, nor does it know of them",
       {{"error", std::string(why)}, {"fix", fix}});
+}
+
+void log_strangers(std::string_view prefix, const Strangers& strangers, bool is_barred) {
+  if (strangers.version == 0) {
+    log(LogLevel::info, "no server uses another version of the key format any more");
+    return;
+  }
+  const std::string reason = to_string(strangers, prefix);
+  if (is_barred) {
+    log(LogLevel::error, "this server does not join the fleet; each rule's on_backend_error holds until it can",
+        {{"reason", reason}, {"fix", std::string(kStrangersFix)}});
+  } else {
+    log(LogLevel::error, "servers count apart from this one, so a limit is admitted twice",
+        {{"reason", reason}, {"fix", std::string(kStrangersFix)}});
+  }
+}
+
+std::optional<std::string> refuse_to_join(FleetStore& store) {
+  constexpr Micros kPatience{500'000};
+  const Keeper& keeper = store.keeper();
+  const Micros until = redis::steady_now() + kPatience;
+  const auto is_known = [&] {
+    return keeper.has_joined() || keeper.is_barred() || !keeper.unheard_why().empty() || store.lanes().is_away();
+  };
+  while (!is_known() && redis::steady_now() < until) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  if (!keeper.is_barred()) return {};
+  return "this server does not join the fleet on " + redis::to_string(store.options().target) + ": " +
+         to_string(keeper.strangers(), store.options().lane.prefix) + "; " + std::string(kStrangersFix);
 }
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,5 +59,11 @@ void log_fleet_change(bool is_away, std::string_view why);
 void log_deaf_fleet(std::string_view prefix, std::string_view why);
 // The same of the heartbeat.
 void log_unheard(std::string_view prefix, std::string_view why);
+// The same of servers with another version of the key format.
+void log_strangers(std::string_view prefix, const Strangers& strangers, bool is_barred);
+
+// Why this server must not start: servers with another version of the key format use the same Redis and prefix. Waits
+// until Redis has said who is there, half a second at most; nothing if Redis cannot be asked.
+std::optional<std::string> refuse_to_join(FleetStore& store);
 
 }  // namespace weir

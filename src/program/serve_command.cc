@@ -140,6 +140,7 @@ int ServeCommand::run() {
   if (!fleet) return complain(settings_.with_place(fleet.error().message), kCouldNot);
   const Keeping keeping(*fleet, store_.kept());
   if (*fleet != nullptr) {
+    if (const auto why = refuse_to_join(**fleet)) return complain(*why, kCouldNot);
     limiter_options->shared = *fleet;
     options.fibers.emplace();
     options.make_far_end = [store = *fleet](Fibers& fibers) { return std::make_unique<FleetEnd>(*store, fibers); };

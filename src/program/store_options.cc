@@ -97,6 +97,9 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   options.on_change = log_fleet_change;
   options.keeper.on_deaf = [prefix = prefix](std::string_view why) { log_deaf_fleet(prefix, why); };
   options.keeper.on_unheard = [prefix = prefix](std::string_view why) { log_unheard(prefix, why); };
+  options.keeper.on_strangers = [prefix = prefix](const Strangers& strangers, bool is_barred) {
+    log_strangers(prefix, strangers, is_barred);
+  };
   take_kept(kept(), options);
   return std::make_shared<FleetStore>(std::move(options));
 }

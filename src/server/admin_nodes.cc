@@ -74,6 +74,8 @@ HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
     view.why.empty() ? json.null("last_error_age_seconds") : json.raw("last_error_age_seconds", seconds(view.why_age));
     json.text("channel_error", view.deaf_why);
     json.text("heartbeat_error", view.beat_why);
+    json.text("other_version", view.strangers);
+    json.flag("barred", view.is_barred);
     json.raw("heard_seconds", seconds(view.heard));
     json.text("changes_error", view.changes_why);
     json.raw("skew_seconds", seconds(view.skew));

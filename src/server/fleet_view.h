@@ -41,6 +41,8 @@ struct FleetView {
   Micros why_age{0};                                 // so long ago
   std::string deaf_why{};                            // denials are not remembered; empty: they are
   std::string beat_why{};                            // Redis refuses the heartbeat; empty: it does not
+  std::string strangers{};                           // servers with another version of the key format; empty: none
+  bool is_barred = false;                            // it does not join the fleet because of them
   Micros heard{0};                                   // so long ago Redis told who lives
   std::string changes_why{};                         // Redis refuses the list of changes; empty: it does not
   Micros skew{0};                                    // of this machine's clock to that of Redis
