@@ -96,6 +96,69 @@ TEST_F(FleetSeam, TwoOutagesInARowAdmitTheLimitOnce) {
   EXPECT_EQ(all, 100);
 }
 
+// A denial under the lower version says only that its whole capacity is used, and the lower version must not be the one
+// that an outage or a write-back counts by.
+TEST_F(FleetSeam, ALowerVersionOfALimitForgetsNothing) {
+  const Limit forty = limit_of("40/year", Algorithm::fixed_window);
+  auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  EXPECT_EQ(admitted(*nodes[0], "k", 1, 70), 1);
+  EXPECT_FALSE(limiter.check("k", forty)->allowed);
+  cut_off();
+  ASSERT_TRUE(waits_for(nodes, false));
+  EXPECT_FALSE(limiter.check("k", forty)->allowed);
+  EXPECT_EQ(admitted(*nodes[0], "k", 10), 10);
+  proxy_->set({});
+  ASSERT_TRUE(waits_for(nodes, true));
+  EXPECT_EQ(limiter.peek("k", hundred_)->remaining, 20);
+  EXPECT_EQ(admitted(*nodes[0], "k", 100), 20);
+}
+
+TEST_F(FleetSeam, AWriteBackHasTheRoomOfTheHighestVersion) {
+  const Limit forty = limit_of("40/year", Algorithm::fixed_window);
+  Node other(url(), with_deadline(kLong)), node(proxied(), with_deadline(kLong));
+  for (Node* one : {&other, &node}) {
+    ASSERT_TRUE(until([&] { return is_strict(*one) && one->store->seat().nodes == 2; }));
+  }
+  cut_off();
+  ASSERT_TRUE(until([&] { return !is_strict(node); }));
+  EXPECT_EQ(admitted(node, "k", 1, 10), 1);
+  EXPECT_TRUE(node.limiter->check("k", forty, 5)->allowed);
+  EXPECT_EQ(admitted(other, "k", 1, 60), 1);
+  proxy_->set({});
+  ASSERT_TRUE(until([&] { return is_strict(node); }));
+  EXPECT_EQ(other.limiter->peek("k", hundred_)->remaining, 25);
+}
+
+// Redis has stopped in the middle of calls, and so may have charged them or not. A server that stops then keeps them.
+TEST_F(FleetSeam, AServerThatStopsKeepsChargesInDoubt) {
+  auto nodes = make_nodes(1, url(), with_deadline(Micros{40'000}));
+  EXPECT_TRUE(until([&] { return admitted(*nodes[0], "k", 1) == 1; }));
+  server_->pause();
+  Tally tally;
+  for (int i = 0; i < 10; ++i) ask(*nodes[0], "k", hundred_, tally);
+  EXPECT_EQ(tally.admitted(), 10) << tally.text();
+  const Keepsake kept = nodes[0]->store->close();
+  std::int64_t all = 0;
+  for (const Debt& debt : kept.debts) all += debt.cost;
+  EXPECT_EQ(all, 10);
+  server_->resume();
+}
+
+// Redis charges, but answers too late: then its charge is not unsynced any more, but used.
+TEST_F(FleetSeam, ALateReplyIsRemembered) {
+  auto nodes = make_nodes(1, proxied(), with_deadline(Micros{100'000}));
+  ASSERT_TRUE(until([&] { return admitted(*nodes[0], "k", 1, 10) == 1; }));
+  proxy_->set({.replies = {.delay = Micros{150'000}}});
+  Tally tally;
+  EXPECT_TRUE(ask(*nodes[0], "k", hundred_, tally));
+  EXPECT_EQ(tally.admitted(MadeBy::local), 1) << tally.text();
+  EXPECT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); })) << "the reply has come";
+  cut_off();
+  ASSERT_TRUE(waits_for(nodes, false));
+  EXPECT_EQ(admitted(*nodes[0], "k", 200), 89);
+}
+
 // A pipeline with room for few: most checks cannot be sent, and Redis is well.
 TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
   FleetStoreOptions options = with_deadline(kLong);

@@ -31,6 +31,7 @@ class Doubt {
     bool is_granted = false;  // by this node
     bool is_charged = false;  // by Redis
     std::int64_t charged_us = 0;
+    std::vector<Decision> decisions{};  // what Redis said of each part; none if that is not known
   };
   using Settle = std::function<void(const Doubt&, const Outcome&)>;
 
@@ -48,11 +49,12 @@ class Doubt {
     settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
   }
   // What Redis did, as far as that can be known.
-  void resolve(bool is_charged, std::int64_t charged_us) {
+  void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {}) {
     settle_with(
         [&](Outcome& outcome) {
           outcome.is_charged = is_charged;
           outcome.charged_us = charged_us;
+          outcome.decisions = std::move(decisions);
         },
         is_resolved_);
   }

@@ -125,8 +125,10 @@ void FleetStore::use(MemoryStore& here) {
   for (const Debt& debt : options_.kept.debts) memory_.owe(memory_.mark_of(debt.name), debt.limit);
 }
 
+// With its thread end the connections: what came of calls in doubt will not be known, so this node's own grants among
+// them are unsynced.
 Keepsake FleetStore::close() {
-  if (thread_) thread_->end();
+  thread_.reset();
   backs_.give_up();
   Keepsake kept{.seat = seat(), .debts = owed_.take(options_.owed_keys)};
   const Micros since = wall_->now() - this->now();
@@ -171,9 +173,17 @@ void FleetStore::run(std::span<Question> questions) {
 //
 // Of a call that was given up. What Redis charged for it is this node's charge, if it granted the request; else it is
 // undone. The id of a request stays: its retry is let through and charged nothing.
+//
+// What Redis said is noted first: from then on this charge is among what is used, and not unsynced any more.
 void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
-  for (const Doubt::Part& part : doubt.parts()) {
+  const KeyMemory::Asked asked = memory_.begin(this->now());
+  for (std::size_t i = 0; i < doubt.parts().size(); ++i) {
+    const Doubt::Part& part = doubt.parts()[i];
     if (part.cost <= 0) continue;
+    if (i < outcome.decisions.size()) {
+      memory_.note(memory_.mark_of(part.name), part.limit, 0, outcome.decisions[i], outcome.charged_us, asked, i,
+                   asked.at);
+    }
     if (outcome.is_granted) {
       const Micros until = this->now() + recovery_of(part.limit);
       owed_.settle({.name = part.name, .limit = part.limit, .cost = part.cost, .until = until}, outcome.is_charged);

@@ -129,7 +129,7 @@ std::optional<Said> KeyMemory::said(KeyMark mark, const Limit& limit, Micros now
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || entry->limit != print_of(limit) || entry->reset_at <= now) return {};
-  return Said{remaining_of(*entry, limit, now), entry->reset_at};
+  return Said{remaining_of(*entry, limit, now), entry->reset_at, entry->used};
 }
 
 void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
@@ -155,8 +155,10 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   } else if (!entry->is_known) {
     entry->seeded = round_.load(std::memory_order_relaxed);  // its share began whole
   }
+  // If nothing is left under this version of the limit, more than its capacity may be used under a higher one.
+  const bool is_more_known = entry->is_known && decision.remaining <= 0 && entry->reset_at > now;
+  entry->used = is_more_known ? std::max(used, entry->used) : used;
   entry->is_known = true;
-  entry->used = used;
   entry->reset_at = now + decision.reset_after;
   entry->said_us = decided_us;
   const bool is_void = dropped_[set % kLocks] > asked.voids || all_dropped_.load() > asked.voids;

@@ -40,7 +40,8 @@ namespace weir {
 // What is known of a key.
 struct Said {
   std::int64_t remaining = 0;
-  Micros reset_at{0};  // from then on it is full, if nobody else was admitted since
+  Micros reset_at{0};     // from then on it is full, if nobody else was admitted since
+  std::int64_t used = 0;  // more than the limit, if a higher version of it admitted more
 };
 
 class KeyMemory {
@@ -138,7 +139,7 @@ class KeyMemory {
     if (entry == nullptr || entry->seeded == round) return;
     entry->seeded = round;
     const bool may_owe = std::exchange(entry->may_owe, true);
-    if (entry->is_known || may_owe) begin(Said{remaining_of(*entry, limit, now), entry->reset_at});
+    if (entry->is_known || may_owe) begin(Said{remaining_of(*entry, limit, now), entry->reset_at, entry->used});
   }
 
   // share()

@@ -254,5 +254,16 @@ TEST_F(Memory, IsBoundedAndKeepsWhatMattersLongest) {
   EXPECT_TRUE(memory_.denial(mark("spent"), limit_, 1, 2 * kSecond));
 }
 
+TEST_F(Memory, ADenialUnderALowerVersionDoesNotLowerWhatIsUsed) {
+  note("k", other_, 1, {.allowed = true, .limit = 6, .remaining = 0, .reset_after = 9 * kSecond}, Micros{0});
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), Micros{0});
+  const auto said = seed("k", other_);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->remaining, 0);
+  EXPECT_EQ(said->used, 6);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2, .reset_after = 9 * kSecond}, Micros{0});
+  EXPECT_EQ(memory_.guess(mark("k"), limit_, 1, Micros{0})->remaining, 2) << "what is left is exact";
+}
+
 }  // namespace
 }  // namespace weir

@@ -331,7 +331,9 @@ void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
   }
   for (Ask* const ask : std::exchange(call.asks, {})) {
     const bool is_charged = is_done && ask->request.ruling == ScriptRequest::Ruling::allowed;
-    if (ask->doubt) ask->doubt->resolve(is_charged, call.script.now_us());
+    if (ask->doubt) {
+      ask->doubt->resolve(is_charged, call.script.now_us(), is_done ? ask->decisions : std::vector<Decision>{});
+    }
     give(*ask);
   }
   call.is_given_up = false;
@@ -463,17 +465,24 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
   }
 }
 
-// The server has refused a call: which of its questions is to blame is found by asking each alone.
+// The server has refused a call: which of its questions is to blame is found by asking each alone. A question that is
+// tied to the write-back before it must not be decided without that: a write-back has two keys, so it cannot be
+// executed while its slot migrates, and both have failed.
 void Lane::part(Call& call, const redis::Fault& fault) {
   const bool is_one = call.asks.size() == 1;
+  bool was_tied = false;
   for (Ask* const ask : std::exchange(call.asks, {})) {
+    const bool is_bound = std::exchange(was_tied, ask->is_tied) || ask->is_tied;
     if (is_one || is_closed_) {
       ask->error = fault.text;
       finish(*ask, Ask::State::refused);
-      continue;
+    } else if (is_bound && fault.kind == redis::FaultKind::try_again) {
+      ++counts_.timeouts;
+      finish(*ask, Ask::State::failed);
+    } else {
+      ask->is_alone = true;
+      enqueue(*ask);
     }
-    ask->is_alone = true;
-    enqueue(*ask);
   }
 }
 

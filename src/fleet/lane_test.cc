@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/write_back.h"
 #include "redis_fleet.h"
 #include "redis_server.h"
 #include "store/redis_key.h"
@@ -248,6 +249,25 @@ TEST_F(LaneTest, HearsOfALossOnceHoweverOftenItDials) {
   EXPECT_EQ(losses, 2) << "the connection, and that none can be made";
 }
 
+// A call is as urgent as the most urgent of its questions, so the new one would be refused with the old one. The first
+// call is always refused: it teaches the server's time.
+TEST_F(LaneTest, ARetriedQuestionSharesNoCallWithANewOne) {
+  ask({.key = "old", .limit = &limit_});
+  for (int i = 0; i < 5'000 && lane_->counts().late == 0; ++i) {
+    lane_->flush(redis::steady_now());
+    pollfd watched{lane_->descriptor(), POLLIN, 0};
+    poll(&watched, 1, 1);
+    lane_->turn(redis::steady_now());
+  }
+  ASSERT_EQ(lane_->counts().late, 1u);
+  ASSERT_EQ(lane_->counts().calls, 1u) << "the old one waits to be sent again";
+  for (int i = 0; i < 3; ++i) ask({.key = "new", .limit = &limit_});
+  lane_->flush(redis::steady_now());
+  EXPECT_EQ(lane_->counts().calls, 3u) << "one for the old question, one for all new ones";
+  drive(4);
+  for (const Ask::State state : states_) EXPECT_EQ(state, Ask::State::answered);
+}
+
 class LaneOnClusterTest : public LaneTest {
  protected:
   void SetUp() override {
@@ -272,6 +292,111 @@ class LaneOnClusterTest : public LaneTest {
   }
   std::unique_ptr<test::RedisCluster> cluster_;
 };
+
+// While a slot migrates, Redis refuses calls whose keys lie on both servers (TRYAGAIN).
+class LaneOnMigratingSlotTest : public LaneOnClusterTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(LaneOnClusterTest::SetUp());
+    ASSERT_EQ(keys_of_masters().size(), 3u) << "all are asked";
+    for (int i = 0; subject_.empty(); ++i) {
+      const std::string subject = "u" + std::to_string(i);
+      if (lane_->slot_of(subject) < 5'000) subject_ = subject;  // the first master's
+    }
+    from_ = cluster_->master(0).port();
+    to_ = cluster_->master(1).port();
+    slot_ = std::to_string(lane_->slot_of(subject_));
+    charge_all({"a"});
+    ASSERT_EQ(states_, std::vector{Ask::State::answered});
+    clear();
+    const std::string from_id = test::call_redis(from_, {"CLUSTER", "MYID"}).text;
+    const std::string to_id = test::call_redis(to_, {"CLUSTER", "MYID"}).text;
+    test::call_redis(to_, {"CLUSTER", "SETSLOT", slot_, "IMPORTING", from_id});
+    test::call_redis(from_, {"CLUSTER", "SETSLOT", slot_, "MIGRATING", to_id});
+  }
+  // One question for each; all are in the same slot, so they go in one call.
+  void charge_all(const std::vector<std::string>& names) {
+    std::deque<std::string> keys;
+    for (const std::string& name : names) {
+      keys.push_back("{" + subject_ + "}" + name);
+      ask({.key = keys.back(), .limit = &limit_});
+    }
+    drive(states_.size() + names.size());
+  }
+  std::int64_t keys_on(std::uint16_t port) const {
+    return test::call_redis(port, {"CLUSTER", "COUNTKEYSINSLOT", slot_}).integer;
+  }
+
+  std::string subject_, slot_;
+  std::uint16_t from_ = 0, to_ = 0;
+};
+
+TEST_F(LaneOnMigratingSlotTest, ACallIsSplitIntoSingleKeysThatFollowAsk) {
+  const auto before = lane_->counts();
+  for (int round = 0; round < 5; ++round) charge_all({"a", "b", "c"});
+  ASSERT_EQ(states_.size(), 15u);
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    EXPECT_EQ(states_[i], Ask::State::answered) << i << ": " << errors_[i];
+    EXPECT_EQ(decisions_[i].remaining, 99 - static_cast<std::int64_t>(i / 3) - (i % 3 == 0 ? 1 : 0)) << i;
+  }
+  EXPECT_EQ(keys_on(from_), 1) << "what was there is charged there";
+  EXPECT_EQ(keys_on(to_), 2) << "what was not is charged where the slot goes";
+  EXPECT_EQ(lane_->counts().timeouts, before.timeouts);
+  EXPECT_EQ(lane_->counts().openings, before.openings);
+}
+
+// A check must not be decided without the unsynced charges that it carries.
+TEST_F(LaneOnMigratingSlotTest, AWriteBackAndItsCheckFailTogether) {
+  const std::string key = "{" + subject_ + "}a";
+  const Charge unsynced{.key = key, .limit = &limit_, .cost = 5}, one{.key = key, .limit = &limit_};
+  const auto submit_both = [&] {
+    Ask& back = lane_->make();
+    back.fill(What::write_back, {&unsynced, 1}, "some id", kWriteBackLasts);
+    back.is_tied = true;
+    ASSERT_TRUE(lane_->submit(back, *this, redis::steady_now()));
+    Ask& check = lane_->make();
+    check.fill(What::charge, {&one, 1});
+    ASSERT_TRUE(lane_->submit(check, *this, redis::steady_now()));
+    drive(2);
+  };
+  submit_both();
+  EXPECT_EQ(states_, (std::vector{Ask::State::failed, Ask::State::failed}));
+  clear();
+  test::call_redis(from_, {"CLUSTER", "SETSLOT", slot_, "STABLE"});
+  test::call_redis(to_, {"CLUSTER", "SETSLOT", slot_, "STABLE"});
+  submit_both();
+  ASSERT_EQ(states_, (std::vector{Ask::State::answered, Ask::State::answered}));
+  EXPECT_EQ(decisions_[1].remaining, 93) << "the first charge, the five and this one";
+}
+
+// One question with keys on both servers cannot be split. That says nothing of the server.
+TEST_F(LaneOnMigratingSlotTest, ATornQuestionFailsAndItsServerIsStillAsked) {
+  charge_all({"b"});
+  clear();
+  const auto target = redis::parse_url("redis+cluster://" + cluster_->addresses());
+  lane_ = std::make_unique<Lane>(target.value(), LaneOptions{.deadline = Micros{300'000}});
+  const std::string a = "{" + subject_ + "}a", b = "{" + subject_ + "}b";
+  ask({.key = a, .limit = &limit_, .cost = 0});  // so that the server's time is known
+  drive(1);
+  clear();
+  const Charge both[] = {{.key = a, .limit = &limit_}, {.key = b, .limit = &limit_}};
+  for (int i = 0; i < 5; ++i) {
+    Ask& torn = lane_->make();
+    torn.fill(What::charge, both);
+    ASSERT_TRUE(lane_->submit(torn, *this, redis::steady_now()));
+    drive(states_.size() + 1);
+  }
+  for (const Ask::State state : states_) EXPECT_EQ(state, Ask::State::failed);
+  EXPECT_FALSE(lane_->is_any_open()) << "five failures in a row of the server would open its breaker";
+  clear();
+  test::call_redis(from_, {"MIGRATE", "127.0.0.1", std::to_string(to_), redis_name("weir:", both[0]), "0", "1000"});
+  EXPECT_EQ(keys_on(to_), 2);
+  Ask& whole = lane_->make();
+  whole.fill(What::charge, both);
+  ASSERT_TRUE(lane_->submit(whole, *this, redis::steady_now()));
+  drive(1);
+  EXPECT_EQ(states_[0], Ask::State::answered) << "when both are in one place";
+}
 
 TEST_F(LaneOnClusterTest, ALostServerIsNotAskedAndTheOthersAre) {
   const auto keys = keys_of_masters();

@@ -74,11 +74,18 @@ class Local::Shares {
 void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now) {
   if (is_child()) return;
   memory_.seed(key.mark, *whole.limit, now.steady, [&](const Said& said) {
-    const std::int64_t said_left = said.reset_at <= now.steady ? part.capacity : part_of(said.remaining, seat());
-    const std::int64_t left = std::max<std::int64_t>(0, said_left - owed_.cost_of(key.name, *whole.limit, now.steady));
+    std::int64_t used = 0;
+    if (said.reset_at > now.steady) {
+      used = said.remaining > 0 ? part.capacity - part_of(said.remaining, seat())
+                                : std::max(part.capacity, part_of(said.used, seat()));
+    }
+    used += owed_.cost_of(key.name, *whole.limit, now.steady);
     static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
-    if (left >= part.capacity) return;
-    const Charge spent{.key = whole.key, .limit = &part, .cost = part.capacity - left};
+    if (used <= 0) return;
+    // A request under a higher version of the limit may come next: it must find all that is used.
+    Limit wide = part;
+    if (!is_bucket(part.algorithm)) wide.permits = wide.capacity = std::max(part.capacity, used);
+    const Charge spent{.key = whole.key, .limit = &wide, .cost = std::min(used, wide.capacity)};
     static_cast<void>(here_->overdraw({&spent, 1}, now.here));
   });
 }

@@ -143,7 +143,8 @@ void Owed::enter(const List& list) {
 void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   const StateView state = state_of(name, limit);
   auto known = book_.find(state);
-  if (known == book_.end()) {
+  const bool is_new = known == book_.end();
+  if (is_new) {
     if (book_.size() >= keys_max_) {
       if (line.cost > 0) lost_ += static_cast<std::uint64_t>(line.cost);
       return;
@@ -153,7 +154,8 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
     known->second.name = name;
   }
   Debt& debt = known->second;
-  debt.limit = limit;
+  // Under a lower version of the limit Redis would have less room than was admitted under the higher one.
+  if (is_new || limit.capacity > debt.limit.capacity) debt.limit = limit;
   if (line.spent.is_known()) {
     if (line.spent.at >= debt.spent.at) debt.spent = line.spent;
   } else if (debt.spent.is_known() && line.cost > 0) {

@@ -148,5 +148,15 @@ TEST(Owed, CountsWhatItHasNoRoomFor) {
   EXPECT_EQ(owed.lost(), 4u);
 }
 
+TEST(Owed, IsWrittenUnderTheHighestVersionOfALimit) {
+  const Limit low = compile("5/minute").value(), high = compile("9/minute").value();
+  Owed owed(10);
+  for (const Limit* const limit : {&low, &high, &low}) owed.add(key("a"), *limit, 1, Micros{5});
+  const std::vector<Debt> all = owed.take(10);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].cost, 3);
+  EXPECT_EQ(all[0].limit, high);
+}
+
 }  // namespace
 }  // namespace weir
