@@ -50,6 +50,7 @@ constexpr Micros kMuteRest{1'000'000};         // after Redis has refused to tel
 constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
 constexpr std::size_t kPaymentsMax = 32;       // in flight: no check shall wait long for them
 constexpr std::size_t kBatchMax = 100;         // keys of a write-back
+constexpr std::size_t kBatchesMax = 4;         // of them, before a rest
 constexpr Micros kPayRest{100};                // at least, between two batches
 constexpr std::size_t kUndosMax = 10'000;      // beyond it, they stay charged
 constexpr Micros kPayAgain{20'000};            // after one was not answered
@@ -459,23 +460,30 @@ void Keeper::Undoer::on_done(Ask& ask) {
 
 // write_back()
 //
-// One batch at a time on one server, and then a rest as long as it took: Redis spends at most half of its time on it,
-// also if other nodes write back at the same time. In a cluster a batch is one key, and many are in flight.
+// A few batches, and when all are answered a rest as long as they took: Redis spends at most half of its time on it,
+// also if other nodes write back at the same time. Calls of other connections are executed between two batches. In a
+// cluster a batch is one key, and many are in flight. To make batches takes this thread some time, which is a part of
+// the rest.
 void Keeper::write_back(Lane& lane, Micros now) {
+  if (writes_ > 0) return;
   const bool is_cluster = lane.slot_of({}) >= 0;
-  const std::size_t most = is_cluster ? kPaymentsMax : 1;
-  while (writes_ < most) {
+  const Micros begun = redis::steady_now();
+  while (writes_ < (is_cluster ? kPaymentsMax : kBatchesMax)) {
     auto batch = backs_.take(is_cluster ? 1 : kBatchMax, now);
-    if (!batch) return;
+    if (!batch) break;
     Ask& ask = lane.make();
     ask.fill(ScriptRequest::What::write_back, batch->charges, batch->id, kWriteBackLasts);
     ask.mark = new WriteBack(*std::move(batch));
-    if (writes_++ == 0) wrote_at_ = now;
+    ++writes_;
     if (!lane.submit(ask, *this, now)) {
       on_done(ask);
-      return;
+      break;
     }
   }
+  if (writes_ == 0) return;
+  lane.flush(now);
+  wrote_at_ = redis::steady_now();
+  making_ = wrote_at_ - begun;
 }
 
 void Keeper::on_done(Ask& ask) {
@@ -487,7 +495,7 @@ void Keeper::on_done(Ask& ask) {
     pay_at_ = now + kPayAgain;
   } else if (writes_ == 0) {
     const auto nodes = static_cast<std::int64_t>(1 + unsynced_nodes_);
-    pay_at_ = now + (now - wrote_at_) * (2 * nodes - 1);
+    pay_at_ = std::max(pay_at_, now + (now - wrote_at_) * (2 * nodes - 1) - making_);
   }
   lane_->give(ask);
 }

@@ -182,7 +182,8 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros beat_at_{0};
   Micros beat_sent_at_{0};
   Micros pay_at_{0};    // not earlier
-  Micros wrote_at_{0};  // when the first of the write-backs in flight was sent
+  Micros wrote_at_{0};  // when the write-backs in flight were sent
+  Micros making_{0};    // how long it took to make them
   std::size_t writes_ = 0;
   std::vector<FleetNode> held_;  // who was known when Redis was away
   Micros held_at_{0};            // their ages are of then
