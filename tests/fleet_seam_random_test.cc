@@ -56,7 +56,12 @@ struct SeamNode {
 class World {
  public:
   World(RedisServer& redis, std::uint64_t seed)
-      : redis_(redis), dice_(seed), name_("s" + std::to_string(seed) + "/"), is_common_only_(seed % 2 == 1) {
+      : limit_(limit_of("60/year", algorithm_of(seed))),
+        lower_(limit_of("40/year", algorithm_of(seed))),
+        redis_(redis),
+        dice_(seed),
+        name_("s" + std::to_string(seed) + "/"),
+        is_common_only_(seed % 2 == 1) {
     const auto count = static_cast<std::uint32_t>(1 + seed / 2 % 3);
     for (std::uint32_t i = 0; i < count; ++i) {
       nodes_.push_back(std::make_unique<SeamNode>(redis_.port(), !is_common_only_ && draw(4) == 0));
@@ -79,7 +84,8 @@ class World {
     return drain();
   }
   std::string text() const {
-    std::string out = std::to_string(nodes_.size()) + " nodes, " + tally_.text();
+    std::string out =
+        std::string(to_string(limit_.algorithm)) + ", " + std::to_string(nodes_.size()) + " nodes, " + tally_.text();
     if (std::getenv("WEIR_TRACE") != nullptr) out += trace_;
     for (std::size_t key = 0; key < kKeys; ++key) {
       out += ", key " + std::to_string(key) + ": " + std::to_string(net_[key]) + " of " + std::to_string(bound(key));
@@ -367,8 +373,13 @@ class World {
     std::int64_t cost;
   };
 
-  const Limit limit_ = limit_of("60/year", Algorithm::fixed_window),
-              lower_ = limit_of("40/year", Algorithm::fixed_window);
+  static Algorithm algorithm_of(std::uint64_t seed) {
+    constexpr std::array kSome = {Algorithm::fixed_window, Algorithm::token_bucket, Algorithm::sliding_log,
+                                  Algorithm::sliding_window};
+    return kSome[(seed + seed / 6) % kSome.size()];
+  }
+
+  const Limit limit_, lower_;  // two versions of one limit
   RedisServer& redis_;
   std::mt19937_64 dice_;
   const std::string name_;

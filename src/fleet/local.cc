@@ -84,7 +84,8 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
     if (used <= 0) return;
     // A request under a higher version of the limit may come next: it must find all that is used.
     Limit wide = part;
-    if (!is_bucket(part.algorithm)) wide.permits = wide.capacity = std::max(part.capacity, used);
+    if (!is_bucket(part.algorithm)) wide.permits = std::max(part.permits, used);
+    if (used < kFillMax_us / wide.weight) wide.capacity = std::max(part.capacity, used);
     const Charge spent{.key = whole.key, .limit = &wide, .cost = std::min(used, wide.capacity)};
     static_cast<void>(here_->overdraw({&spent, 1}, now.here));
   });

@@ -25,7 +25,7 @@ bool Owed::List::add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spe
   if (line.cost <= 0 || !(limits[line.limit] == limit) || line.spent.is_known() != spent.is_known()) return false;
   line.cost += cost;
   line.until = std::max(line.until, until);
-  if (spent.at >= line.spent.at) line.spent = spent;
+  if (spent.is_known()) line.spent.take(spent);
   return true;
 }
 
@@ -47,7 +47,7 @@ void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micro
                           .limit = static_cast<std::uint32_t>(list.limits.size() - 1),
                           .cost = cost,
                           .until = until,
-                          .spent = spent});
+                          .spent = {spent.most, spent.at, cost < 0}});
     list.names.append(key.name);  // without memory a line has no name, and is lost
     list.lines.back().name_size = static_cast<std::uint32_t>(key.name.size());
     list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size() - 1);
@@ -157,7 +157,7 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   // Under a lower version of the limit Redis would have less room than was admitted under the higher one.
   if (is_new || limit.capacity > debt.limit.capacity) debt.limit = limit;
   if (line.spent.is_known()) {
-    if (line.spent.at >= debt.spent.at) debt.spent = line.spent;
+    debt.spent.take(line.spent);
   } else if (debt.spent.is_known() && line.cost > 0) {
     debt.spent.most += line.cost;  // the share does not count it
   }

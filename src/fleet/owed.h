@@ -11,6 +11,7 @@
 // time that nobody waits for. Any thread. Tested by owed_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -34,8 +35,20 @@ namespace weir {
 struct Spent {
   std::int64_t most = INT64_MAX;
   Micros at{0};
+  bool is_refunded = false;  // less than before, then
 
   bool is_known() const { return most != INT64_MAX; }
+  // The later of both counts. Of two charges at nearly the same time it is not known which came first, so the larger
+  // does.
+  void take(const Spent& other) {
+    constexpr Micros kNearly{100'000};
+    const Micros tolerated = is_refunded || other.is_refunded ? Micros{0} : kNearly;
+    if (!is_known() || other.at - at >= tolerated) {
+      *this = other;
+    } else if (at - other.at < tolerated) {
+      *this = {.most = std::max(most, other.most), .at = std::max(at, other.at)};
+    }
+  }
 };
 
 struct Debt {
@@ -57,7 +70,7 @@ class Owed {
   Owed& operator=(const Owed&) = delete;
 
   // No more is owed than is still spent, whatever was let through: the rest has been recovered from, as it would have
-  // in Redis. Of what several threads say the latest counts.
+  // in Redis. Of what several threads say the latest counts (Spent::take).
   void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {});
   void forget(std::string_view name);
 

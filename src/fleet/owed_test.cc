@@ -84,6 +84,17 @@ TEST(Owed, IsNoMoreThanIsStillSpent) {
 }
 
 // Two threads say how much is spent, and what one says is entered after what the other said later.
+// A thread reads the clock, another one is faster, and the first one's charge is the last: it must not be lost.
+TEST(Owed, LosesNothingOfThreadsThatOvertakeEachOther) {
+  const Limit limit = compile("100/minute").value();
+  Owed owed(10);
+  owed.add(key("a"), limit, 1, Micros{50}, {.most = 1, .at = Micros{7}});
+  owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{5}});
+  EXPECT_EQ(owed.cost_of("a", limit, Micros{8}), 2);
+  std::thread([&] { owed.add(key("a"), limit, 1, Micros{50}, {.most = 3, .at = Micros{3}}); }).join();
+  EXPECT_EQ(owed.cost_of("a", limit, Micros{8}), 3);
+}
+
 TEST(Owed, BelievesTheLatest) {
   const Limit limit = compile("100/minute").value();
   Owed owed(10);
@@ -92,7 +103,7 @@ TEST(Owed, BelievesTheLatest) {
   }).join();
   for (int i = 2; i <= 10; i += 2) owed.add(key("a"), limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
   EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 10);
-  owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{20}});
+  owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{1'000'000}});
   EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 2);
   owed.add(key("a"), limit, 3, Micros{50});
   EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 5) << "charges that no share counts come on top";
