@@ -159,6 +159,36 @@ TEST_F(FleetSeam, ALateReplyIsRemembered) {
   EXPECT_EQ(admitted(*nodes[0], "k", 200), 89);
 }
 
+// Redis keeps nothing on disk here.
+TEST_F(FleetSeam, ARedisThatLostItsDataAdmitsTheLimitOnceMore) {
+  auto nodes = make_nodes(2, url(), with_deadline(kLong));
+  int all = admitted(*nodes[0], "k", 60) + admitted(*nodes[1], "k", 60);
+  EXPECT_EQ(all, 100);
+  server_->kill();
+  ASSERT_TRUE(waits_for(nodes, false));
+  for (auto& node : nodes) all += admitted(*node, "k", 60);
+  const int away = all - 100;
+  EXPECT_LE(away, 20) << "node 0 last heard that 40 are left";
+  ASSERT_TRUE(server_->restart());
+  ASSERT_TRUE(waits_for(nodes, true));
+  for (auto& node : nodes) all += admitted(*node, "k", 120);
+  EXPECT_EQ(all, 200) << "what was admitted meanwhile is written back";
+}
+
+// It has no time to write its unsynced charges back, or to keep them.
+TEST_F(FleetSeam, TheUnsyncedChargesOfAKilledServerAreAdmittedOnceMore) {
+  auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
+  EXPECT_EQ(admitted(*nodes[0], "k", 50), 50);
+  cut_off();
+  ASSERT_TRUE(waits_for(nodes, false));
+  EXPECT_EQ(admitted(*nodes[0], "k", 10), 10);
+  nodes.clear();
+  proxy_->set({});
+  Node next(proxied(), with_deadline(kLong));
+  ASSERT_TRUE(until([&] { return is_strict(next); }));
+  EXPECT_EQ(admitted(next, "k", 100), 50);
+}
+
 // A pipeline with room for few: most checks cannot be sent, and Redis is well.
 TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
   FleetStoreOptions options = with_deadline(kLong);
