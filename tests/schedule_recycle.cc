@@ -5,6 +5,7 @@
 // what its key has used: a state that is read by a wrong limit, or a charge that is lost or doubled, shows at once. A
 // failure prints the seed of its history; it needs those before it.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <random>
@@ -27,7 +28,7 @@ constexpr std::size_t kCheckers = 3, kLimits = 12, kChecks = 4;
 
 class RecyclingSchedules : public ::testing::Test {
  protected:
-  RecyclingSchedules() : path_(::testing::TempDir() + "weir_schedule_recycle") {
+  RecyclingSchedules() : path_(::testing::TempDir() + "weir_schedule_recycle" + std::to_string(::getpid())) {
     std::remove(path_.c_str());
     for (auto& process : processes_) {
       process = Table::open({.file = path_, .keys = 1, .arena_bytes = 1 << 16, .clock = clock_}).value();

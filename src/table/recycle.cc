@@ -72,6 +72,12 @@ void Recycler::end_round(std::uint64_t who, int fd) {
       // After a crash of the machine each page of the file is as old as the system last wrote it: none must show a slot
       // that is older than what its number means then.
       if (fd >= 0) fdatasync(fd);
+      renew_resting();
+      raise_epoch();
+      go_on(Recycling::renewing);
+      [[fallthrough]];
+    case Recycling::renewing:
+      if (!have_all_passed(who)) return;
       free_resting();
       return go_on(Recycling::idle);
   }
@@ -97,13 +103,14 @@ void Recycler::check_closing() {
   });
 }
 
-// The generation first, then the epoch, then they can be had: whoever catches up with this epoch drops what it
-// remembers of them, and no slot has them before.
-void Recycler::free_resting() {
+// The generation first, then the epoch: whoever catches up with this epoch drops what it remembers of them.
+void Recycler::renew_resting() {
   for_each(region_, kResting, [&](std::uint32_t, Unit& unit, const Word& guard) {
     replace(unit, guard, {guard_tag(kResting, generation_of(guard) + 1), 0});
   });
-  raise_epoch();
+}
+
+void Recycler::free_resting() {
   for_each(region_, kResting, [&](std::uint32_t, Unit& unit, const Word& guard) {
     replace(unit, guard, {guard_tag(kFree, generation_of(guard)), 0});
   });

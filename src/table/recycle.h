@@ -8,8 +8,10 @@
 //   3. checking   Another round. Now a number that a page does not have cannot come into it: keys move neither between
 //                 pages nor numbers. A page that was inserted into while it was read is read again. What was met is
 //                 ready again, the rest is *resting*. The epoch rises.
-//   4. resting    Waits for all transactions that began before: they may have read a slot with such a number. Then the
-//                 numbers are free, each with a new generation, and the epoch rises.
+//   4. resting    Waits for all transactions that began before: they may have read a slot with such a number. Then each
+//                 number gets a new generation, and the epoch rises.
+//   5. renewing   Waits for all transactions that began before: their processes may remember what the numbers meant, and
+//                 they would read a slot of the new limit as one of the old. Then the numbers are free.
 //
 // "Waits" means that the sweep asks again a round later; no request ever waits. A participant that was stopped in the
 // middle of a transaction holds this up, one that was killed does until the sweep recovers its record; meanwhile limits
@@ -24,7 +26,7 @@
 
 namespace weir::table {
 
-enum class Recycling : std::uint8_t { idle, looking, closing, checking, resting };
+enum class Recycling : std::uint8_t { idle, looking, closing, checking, resting, renewing };
 
 class Recycler {
  public:
@@ -48,6 +50,7 @@ class Recycler {
   bool have_all_passed(std::uint64_t who) const;
   bool close_unused();
   void check_closing();
+  void renew_resting();
   void free_resting();
 
   const Region& region_;

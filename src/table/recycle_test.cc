@@ -2,6 +2,7 @@
 #include "table/recycle.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -148,7 +149,7 @@ TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
 
 // Two openings of a file are to each other as two processes: each remembers what the numbers mean.
 TEST(Recycle, AProcessDropsWhatItRemembersOfANumber) {
-  const std::string name = ::testing::TempDir() + "weir_recycle";
+  const std::string name = ::testing::TempDir() + "weir_recycle" + std::to_string(::getpid());
   std::remove(name.c_str());
   {
     Fixture one(name), other(name);

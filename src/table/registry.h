@@ -9,9 +9,10 @@
 // something new. What this process remembers is true of the epoch that it has `caught up` with:
 //   - A thread at a seat (seats.h) catches up when it sits down. No number that it can meet gets a new generation while
 //     it sits, so that a Known stays valid as long.
-//   - The fast way has no seat. It takes epoch() before it reads a slot, reads a Card, and its answer counts if
-//     is_current() holds after that. Cards are never freed and each field is read as an atomic: a card that is
-//     rewritten meanwhile is noticed by the epoch.
+//   - The fast way has no seat. It takes epoch() before it reads a slot and a Card, and changes the slot only if
+//     is_current() holds after that: else its process may not know yet what the number means. Then it asks once more,
+//     in case that it was kept from running just before the change. Cards are never freed and each field is read as
+//     an atomic: a card that is rewritten meanwhile is noticed by the epoch.
 // Any thread. Tested by registry_test.cc, recycle_test.cc and tests/schedule_test.cc.
 #pragma once
 

@@ -2,6 +2,7 @@
 #include "table/seats.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -66,7 +67,7 @@ TEST(Seats, HoldOneThreadEach) {
 
 // Two openings of a file are to each other as two processes.
 TEST(Seats, OfADeadProcessAreTakenOver) {
-  const std::string name = ::testing::TempDir() + "weir_seats";
+  const std::string name = ::testing::TempDir() + "weir_seats" + std::to_string(::getpid());
   std::remove(name.c_str());
   auto one = std::make_unique<Place>(*open_file({name, 100, 1 << 16}));
   one->mapping.share();

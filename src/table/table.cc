@@ -139,7 +139,7 @@ inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std
   return true;
 }
 
-// The epoch of the limits is read before the word and after the exchange: see registry.h.
+// The epoch of the limits is read before the word, before the exchange and after it: see registry.h.
 //
 // A twin of charge_run() on purpose: one function for both cost a single check 15 ns.
 bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
@@ -151,6 +151,7 @@ bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
   while (propose(debit, word, now, next)) {
     if (!debit.decision.allowed || debit.cost == 0) return registry_.is_current(epoch);
     if (debit.decision.reset_after.count() == 0) return false;  // the key is to be forgotten
+    if (!registry_.is_current(epoch)) return false;  // the word may be one of a limit that this process does not know
     const Word after{word.tag, next};
     if (exchange(*unit, word, after)) return registry_.is_current(epoch) || stands(*unit, word, after, debit);
   }
@@ -173,7 +174,8 @@ bool Table::charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted)
       after.state = next;
       changed = true;
     }
-    if (!changed) return registry_.is_current(epoch);
+    if (!registry_.is_current(epoch)) return false;
+    if (!changed) return true;
     if (exchange(*unit, word, after)) {
       return registry_.is_current(epoch) || stands(*unit, word, after, debits.front());
     }
