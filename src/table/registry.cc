@@ -95,7 +95,10 @@ void Card::clear(std::uint64_t generation) {
 
 // The cards come from the system as zeros, and take memory as they are used.
 Registry::Registry(const Region& region, FindCalendar find_calendar)
-    : region_(region), find_calendar_(std::move(find_calendar)), caught_up_(load(region.header().limits_epoch)) {
+    : region_(region),
+      epoch_(region.header().limits_epoch),
+      find_calendar_(std::move(find_calendar)),
+      caught_up_(load(epoch_)) {
   void* cards = ::mmap(nullptr, kCardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (cards == MAP_FAILED) throw std::bad_alloc();
   cards_ = static_cast<Card*>(cards);

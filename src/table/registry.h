@@ -122,7 +122,7 @@ class Registry {
   std::uint64_t epoch() const { return caught_up_.load(std::memory_order_acquire); }
   bool is_current(std::uint64_t epoch) const {
     fence_after_read();
-    return load(region_.header().limits_epoch) == epoch;
+    return load(epoch_) == epoch;
   }
   // Whether the number has still this generation.
   bool is_of(std::uint32_t number, std::uint64_t generation) const {
@@ -133,7 +133,7 @@ class Registry {
   //
   // Drops what is remembered of numbers that have a new generation. For whoever has just sat down.
   void catch_up() {
-    const std::uint64_t epoch = load(region_.header().limits_epoch);
+    const std::uint64_t epoch = load(epoch_);
     if (epoch != caught_up_.load(std::memory_order_acquire)) [[unlikely]]
       catch_up_with(epoch);
   }
@@ -174,6 +174,7 @@ class Registry {
   void catch_up_with(std::uint64_t epoch);
 
   const Region& region_;
+  const std::uint64_t& epoch_;  // the header's
   const FindCalendar find_calendar_;
   std::atomic<std::uint64_t> caught_up_{0};
   Card* cards_ = nullptr;  // one for each 12 bits
