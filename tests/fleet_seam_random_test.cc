@@ -187,14 +187,17 @@ class World {
     const Charge charge{.key = text, .limit = &limit_, .cost = used};
     SeamNode& node = *nodes_[made.node];
     const auto verdict = node.node->limiter->commit(made.id, {&charge, 1});
-    if (!verdict) return;
     may_lack_[made.key] = true;
     begin_again(made.key);
     node.heard[made.key] = 0;  // it knows more, but the test does not
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
+    if (!verdict) {  // Redis may have refunded it, and the answer was late
+      once_more_[made.key] += made.cost - used;
+      return;
+    }
     net_[made.key] -= made.cost - used;
     trace_ += "\n  commit " + std::to_string(used) + " of " + std::to_string(made.cost) + " by " +
               std::string(to_string(verdict->decisions[0].made)) + " net " + std::to_string(net_[made.key]);
-    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
     check(node, made.key, 0, limit_);
   }
 
@@ -325,7 +328,13 @@ class World {
     clear_up();
     for (const auto& node : nodes_) {
       if (!until([&] { return is_strict(*node->node) && node->is_synced() && !node->is_sharing(); })) {
-        return "a node does not come to rest: " + text();
+        FleetStore& store = *node->node->store;
+        return std::string("a node does not come to rest:") + (is_strict(*node->node) ? "" : " it is not strict,") +
+               (node->is_sharing() ? " it is sharing," : "") +
+               (store.handover().is_none_pending() ? "" : " a check is pending,") +
+               (store.owed().is_empty() ? "" : " charges wait,") +
+               (store.owed().is_synced() ? "" : " charges are in flight or in doubt,") +
+               (store.write_backs().is_empty() ? "" : " batches wait,") + " " + text();
       }
     }
     is_outage_ = false;

@@ -214,6 +214,23 @@ TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
   }
 }
 
+// A retry, or a reservation of an id that is taken, is charged nothing, though nothing can be sent.
+TEST_F(FleetSeam, WhatIsShedAndNotAdmittedIsNotOwed) {
+  FleetStoreOptions options = with_deadline(kLong);
+  options.lane.asks_max = 0;
+  Node node(url(), options);
+  const Charge five{.key = "k", .limit = &hundred_, .cost = 5};
+  for (int i = 0; i < 3; ++i) {
+    const auto once = node.limiter->check_once("id", {&five, 1});
+    ASSERT_TRUE(once) << once.error().message;
+    EXPECT_EQ(once->repeated, i > 0);
+    EXPECT_EQ(node.limiter->reserve({&five, 1}, {.id = "one"}).has_value(), i == 0);
+  }
+  std::int64_t all = 0;
+  for (const Debt& debt : node.store->close().debts) all += debt.cost;
+  EXPECT_EQ(all, 10);
+}
+
 TEST_F(FleetSeam, WhatIsShedIsDeniedOrPassesAsTheRuleSays) {
   FleetStoreOptions options = with_deadline(kLong);
   options.lane.asks_max = 0;

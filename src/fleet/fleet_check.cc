@@ -112,7 +112,8 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, Micros now, Booking
 // The same, of several charges, or with an id.
 Result<Verdict> FleetStore::fall_back(const Question& question, Micros now) {
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  Booking booking = booking_of(question);
+  const Booking booking = booking_of(question);
+  bool is_booked = false;
   const bool takes = question.what == What::charge || question.what == What::once || question.what == What::reserve;
   if (takes && !is_shared(question.charges)) {
     auto verdict = local_.shed(question.charges, now, booking);
@@ -120,9 +121,12 @@ Result<Verdict> FleetStore::fall_back(const Question& question, Micros now) {
       counts_.shed.fetch_add(1, std::memory_order_relaxed);
     }
     if (verdict && (question.what == What::charge || !verdict->allowed)) return *std::move(verdict);
-    if (verdict) booking = Booking::none;  // it is booked; only its id is to be remembered
+    is_booked = verdict.has_value();  // only its id is to be remembered
   }
-  return local_.answer(question.what, question.charges, question.id, question.lasts, now, booking);
+  auto verdict = local_.answer(question.what, question.charges, question.id, question.lasts, now,
+                               is_booked ? Booking::none : booking);
+  if (is_booked && !(verdict && verdict->allowed && !verdict->repeated)) local_.unbook(question.charges, now, booking);
+  return verdict;
 }
 
 // Runs a question. If its keys have unsynced charges, the same call writes them back first; if those are in flight in

@@ -252,9 +252,7 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, 
       return {};
     }
   }
-  const auto take_back = [&](std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) unbook(charges[i], now, booking);
-  };
+  const auto take_back = [&](std::size_t count) { unbook(charges.first(count), now, booking); };
   for (const Charge& charge : charges) {
     const KeyName name(charge);
     const KnownKey key{name, memory_.mark_of(name)};
@@ -289,13 +287,16 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, 
   return verdict;
 }
 
-void Local::unbook(const Charge& charge, Micros now, Booking booking) {
-  if (charge.cost == 0) return;
-  const KeyName name(charge);
-  if (booking == Booking::doubt) {
-    return owed_.settle({.name = std::string(name), .limit = *charge.limit, .cost = charge.cost}, true);
+void Local::unbook(std::span<const Charge> charges, Micros now, Booking booking) {
+  for (const Charge& charge : charges) {
+    if (charge.cost == 0) continue;
+    const KeyName name(charge);
+    if (booking == Booking::doubt) {
+      owed_.settle({.name = std::string(name), .limit = *charge.limit, .cost = charge.cost}, true);
+    } else {
+      owed_.add({name, memory_.mark_of(name)}, *charge.limit, -charge.cost, now + Micros{1});
+    }
   }
-  owed_.add({name, memory_.mark_of(name)}, *charge.limit, -charge.cost, now + Micros{1});
 }
 
 void Local::book_all(std::span<const Charge> charges, Micros now, Booking booking) {

@@ -61,6 +61,8 @@ class Local {
   std::optional<Verdict> shed(std::span<const Charge> charges, Micros now, Booking booking);
   // Admitted charges that were not booked.
   void book_all(std::span<const Charge> charges, Micros now, Booking booking);
+  // Charges that shed() has booked, and that are not admitted after all.
+  void unbook(std::span<const Charge> charges, Micros now, Booking booking);
   // In a child locks may be held by threads that are not there, and nobody pays debts.
   bool is_child() const;
   Result<bool> release(std::string_view key, std::string_view id);
@@ -77,7 +79,6 @@ class Local {
   };
   void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now);
   Result<Verdict> acquire(const Charge& charge, std::string_view id, Micros now);
-  void unbook(const Charge& charge, Micros now, Booking booking);
   const Limit* share(const Limit& limit, Fallback fallback) const;
   void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
             Micros now, Booking booking);
