@@ -8,10 +8,11 @@
 #include "store/redis_key.h"
 
 namespace weir {
-namespace {
 
 using What = ScriptRequest::What;
 using Ruling = ScriptRequest::Ruling;
+
+namespace {
 
 bool is_taken(What what) { return what == What::charge || what == What::once || what == What::reserve; }
 

@@ -10,6 +10,9 @@
 #include "store/redis_script.h"
 
 namespace weir {
+
+using What = ScriptRequest::What;
+
 namespace {
 
 constexpr char kProbeMark = '!';
@@ -342,7 +345,6 @@ void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
 
 // The asker goes on, with another ask that has failed; this one waits for what comes of its call.
 void Lane::give_up(Ask& ask) {
-  using What = ScriptRequest::What;
   const What what = ask.request.what;
   if (what == What::charge || what == What::once || what == What::reserve || what == What::overdraw) {
     std::vector<Doubt::Part> parts;
