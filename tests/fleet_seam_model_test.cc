@@ -1,227 +1,166 @@
 // The seams of a fleet, mixed at random: a scripted Redis in virtual time, nodes with the store of the program, and
 // after every step the bound of docs/fleet.md, "What can be let through".
 //
-// A seed is a history: checks of several keys, reservations and refunds; calls that are lost,
-// answered late, cut off or not sent; calls in flight while others are decided; outages of all nodes and of one, flaps,
-// failovers and restarts. Redis is the script itself, in Lua. WEIR_SEED=n runs one history.
+// A seed is a history: checks of one key and of several, reservations and refunds, under two versions of a limit; calls
+// that are lost, answered late, cut off or not sent; calls in flight while others are decided; outages of all nodes and
+// of one, flaps, failovers and restarts. The seed also draws the algorithm, whether Redis is one server or a cluster of
+// two, and whether nodes have a table or a memory that is too small. Redis is the script itself, in Lua. WEIR_SEED=n
+// runs one history.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <functional>
-#include <iostream>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "fleet/fleet_store.h"
-#include "fleet/key_name.h"
-#include "lua_redis.h"
-#include "store/redis_script.h"
-#include "store_fixture.h"
+#include "fleet_seam_model.h"
 
 namespace weir::test {
 namespace {
 
-using What = ScriptRequest::What;
-
-constexpr std::int64_t kEpoch_us = 1'794'701'843'991'953;
-constexpr std::size_t kKeys = 3;
-
-// What happens to a call.
-enum class Fate { answered, unsent, lost, late, broken, broken_first };
-
-struct Redis {
-  std::shared_ptr<LuaRedis> lua = std::make_shared<LuaRedis>(redis_script());
-  LuaDatabase database;
-  Micros now{1'000'000'000};
-  std::int64_t now_us() const { return kEpoch_us + now.count(); }
-
-  // Whether it was understood.
-  bool run(std::span<Question> questions) {
-    ScriptCall call("weir:");
-    std::vector<std::unique_ptr<Ask>> asks;
-    for (Question& question : questions) {
-      Ask& ask = *asks.emplace_back(std::make_unique<Ask>());
-      ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
-      if (!call.add(ask.request)) return false;
-    }
-    now += Micros{50};  // no two calls have the same time
-    const auto read = lua->call(database, now_us(), call);
-    EXPECT_TRUE(read) << read.error().message;
-    for (std::size_t i = 0; i < questions.size(); ++i) {
-      questions[i].ruling = asks[i]->request.ruling;
-      questions[i].decided_us = call.now_us();
-      std::ranges::copy(asks[i]->decisions, questions[i].decisions.begin());
-      std::ranges::copy(asks[i]->reserved, questions[i].reserved.begin());
-    }
-    return read.has_value();
-  }
-};
-
-// A node's connection.
-struct Line final : Transport {
-  explicit Line(Redis& its) : redis(its) {}
-
-  void run(std::span<Question> questions) override {
-    for (Question& question : questions) question.state = Ask::State::failed;
-    if (is_cut || fate == Fate::unsent) return;
-    if (const auto other = std::exchange(meanwhile, {})) other();
-    const Fate what = std::exchange(fate, Fate::answered);
-    const bool is_executed = what != Fate::lost && what != Fate::broken_first && redis.run(questions);
-    for (Question& question : questions) {
-      if (what == Fate::answered && is_executed) question.state = Ask::State::answered;
-      if (what != Fate::answered) question.is_in_doubt = true;
-      const bool has_doubt = question.what == What::charge || question.what == What::once ||
-                             question.what == What::reserve || question.what == What::overdraw;
-      if ((what != Fate::lost && what != Fate::late) || !has_doubt) continue;
-      std::vector<Doubt::Part> parts;
-      for (const Charge& charge : question.charges) {
-        parts.push_back({std::string(std::string_view(KeyName(charge))), *charge.limit, charge.cost});
-      }
-      question.doubt = std::make_shared<Doubt>(question.what, parts, std::string(question.id), settle);
-      const bool is_charged = is_executed && question.ruling == ScriptRequest::Ruling::allowed;
-      late.push_back(
-          [doubt = question.doubt, is_charged, at = question.decided_us] { doubt->resolve(is_charged, at); });
-    }
-  }
-  bool is_away() const override { return is_cut; }
-  Micros now() const override { return redis.now; }
-
-  Redis& redis;
-  bool is_cut = false;
-  Fate fate = Fate::answered;       // of the next call
-  std::function<void()> meanwhile;  // while the next call is in flight
-  Doubt::Settle settle;
-  std::vector<std::function<void()>> late;  // what will be known of calls that were given up
-};
-
-struct SeamNode {
-  SeamNode(Redis& redis, std::uint32_t rank, std::uint32_t nodes)
-      : line(std::make_shared<Line>(redis)), seat{rank, nodes} {
-    start({});
-  }
-  void start(Keepsake kept) {
-    here = MemoryStore::open({.keys = 1'000}, clock).value();
-    FleetStoreOptions options{.kept = std::move(kept), .transport = line};
-    options.remembers_denials = true;
-    store = std::make_unique<FleetStore>(options);
-    store->use(*here);
-    store->local().sit(seat);
-    line->settle = [this](const Doubt& doubt, const Doubt::Outcome& outcome) { store->settle(doubt, outcome); };
-    if (line->is_cut) store->handover().begin();
-  }
-  void hear_late() {
-    for (const auto& one : std::exchange(line->late, {})) one();
-  }
-  bool is_synced() const {
-    return store->handover().is_none_pending() && store->owed().is_synced() && store->write_backs().is_empty();
-  }
-
-  std::shared_ptr<Line> line;
-  Seat seat;
-  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{kEpoch_us});
-  std::unique_ptr<MemoryStore> here;
-  std::unique_ptr<FleetStore> store;
-  std::array<std::optional<std::int64_t>, kKeys> heard{};  // used, by Redis's last answer to a check
-  Handover::Other report{};
-};
-
 struct Reservation {
-  std::size_t node = 0, key = 0;
+  std::size_t node = 0;
+  std::vector<std::size_t> keys{};
   std::string id{};
   std::int64_t cost = 0;
 };
 
 class World {
  public:
-  World(std::uint64_t seed, std::uint32_t nodes) : dice_(seed), nodes_count_(nodes) {
-    for (std::uint32_t i = 0; i < nodes; ++i) nodes_.push_back(std::make_unique<SeamNode>(redis_, i, nodes));
-    ceiling_.fill(std::max<std::int64_t>(limit_.capacity, 0));
+  explicit World(std::uint64_t seed) : dice_(seed), nodes_count_(static_cast<std::uint32_t>(1 + seed % 3)) {
+    constexpr std::array kAlgorithms{Algorithm::fixed_window, Algorithm::sliding_window, Algorithm::sliding_log,
+                                     Algorithm::token_bucket};
+    setting_.algorithm = kAlgorithms[static_cast<std::size_t>(draw(4))];
+    setting_.is_fast = setting_.algorithm == Algorithm::token_bucket && draw(2) == 0;
+    setting_.is_cluster = draw(2) == 9;
+    const std::int64_t size = draw(6);
+    setting_.is_small = size == 0;
+    setting_.is_forgetful = size == 1;
+    limit_ = limit_of(setting_.is_fast ? "600/minute burst 60" : "60/year", setting_.algorithm);
+    low_ = limit_of(setting_.is_fast ? "300/minute burst 30" : "30/year", setting_.algorithm);
+    redis_.is_cluster = setting_.is_cluster;
+    for (std::uint32_t i = 0; i < nodes_count_; ++i) {
+      nodes_.push_back(std::make_unique<SeamNode>(redis_, i, nodes_count_, setting_));
+    }
+    ceiling_.fill(static_cast<double>(limit_.capacity));
+    is_exact_.fill(!setting_.is_fast);
   }
 
   std::string run(int steps) {
     for (int i = 0; i < steps; ++i) {
       step();
-      if (std::string why = broken_bound(); !why.empty()) return "step " + std::to_string(i) + ": " + why;
+      if (std::string why = broken_bound(); !why.empty()) return "step " + std::to_string(i) + ": " + why + told();
     }
-    return quiet();
+    std::string why = quiet();
+    return why.empty() ? why : why + told();
   }
 
  private:
+  std::string told() const { return " (" + std::to_string(nodes_count_) + " nodes, " + setting_.text() + ")"; }
   std::int64_t draw(std::int64_t below) {
     return static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(below));
   }
+  std::size_t some_key() { return static_cast<std::size_t>(draw(kKeys)); }
   SeamNode& some_node() { return *nodes_[static_cast<std::size_t>(draw(nodes_count_))]; }
-  static std::string name(std::size_t key) { return "k" + std::to_string(key); }
+  std::size_t server_of(std::size_t key) const { return redis_.server_of(name_of(key)); }
+  // One request in four is of the lower version.
+  const Limit& some_limit() { return draw(4) == 0 ? low_ : limit_; }
 
   std::string broken_bound() const {
     for (std::size_t key = 0; key < kKeys; ++key) {
-      if (net_[key] <= ceiling_[key]) continue;
+      if (net_[key] <= ceiling_[key] + 1e-6) continue;
       return "key " + std::to_string(key) + ": " + std::to_string(net_[key]) + " admitted, at most " +
              std::to_string(ceiling_[key]) + "; " + last_;
     }
     return {};
   }
 
+  double most() const { return static_cast<double>(limit_.capacity); }
+  double whole_part(const SeamNode& node) const {
+    return static_cast<double>(std::max<std::int64_t>(1, part_of(limit_.capacity, node.seat)));
+  }
   // This node's part of what it last heard was left.
-  std::int64_t part(const SeamNode& node, std::size_t key) const {
-    const std::int64_t left = limit_.capacity - std::min(limit_.capacity, node.heard[key].value_or(0));
-    return node.heard[key] ? part_of(left, node.seat) : std::max<std::int64_t>(1, part_of(left, node.seat));
+  double part(const SeamNode& node, std::size_t key) const {
+    const std::optional<Heard>& heard = node.line->heard[key];
+    if (!heard || heard->until <= redis_.now) return whole_part(node);
+    return static_cast<double>(part_of(limit_.capacity - std::min(limit_.capacity, heard->used), node.seat));
   }
   // A node may decide by itself for a moment: others have not heard of what it does, nor it of theirs.
   void one_decides(const SeamNode& node) {
-    // While all shares have a say, nothing that a node does by itself is more than its share.
-    // It has told the others that it is synced, though: those that hear it let Redis decide alone.
-    const bool are_on = std::ranges::all_of(nodes_, [](const auto& one) { return one->store->handover().is_on(); });
-    if (are_on && (nodes_count_ == 1 || node.line->is_cut || !node.report.is_synced)) return;
-    const bool is_sharing = node.store->handover().is_on();  // by a share that began earlier
     for (std::size_t key = 0; key < kKeys; ++key) {
-      if (is_sharing && nodes_count_ > 1) {
-        ceiling_[key] =
-            std::max(ceiling_[key], std::max(limit_.capacity, net_[key]) + part_of(limit_.capacity, node.seat));
+      // While all shares have a say, nothing that a node does by itself is more than its share.
+      // It has told the others that it is synced, though: those that hear it let Redis decide alone.
+      const bool are_on = std::ranges::all_of(nodes_, [&](const auto& one) { return one->is_sharing(key); });
+      if (are_on && (nodes_count_ == 1 || node.line->is_any_cut() || !node.report.is_synced)) continue;
+      if (node.is_sharing(key) && nodes_count_ > 1) {  // by a share that began earlier
+        ceiling_[key] = std::max(
+            ceiling_[key], std::max(most(), net_[key]) + static_cast<double>(part_of(limit_.capacity, node.seat)));
       }
-      if (nodes_count_ == 1 && node.heard[key]) continue;  // the limit, exactly
-      if (nodes_count_ == 1 && !node.heard[key] && !was_restarted_) continue;
-      ceiling_[key] = std::max(ceiling_[key], std::max(limit_.capacity, net_[key]) + part(node, key));
+      const bool can_be_unknown = was_restarted_ || setting_.is_forgetful;
+      if (nodes_count_ == 1 && (node.line->heard[key] || !can_be_unknown)) continue;  // the limit, exactly
+      ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part(node, key));
     }
   }
 
-  void note(SeamNode& node, std::size_t key, const Decision& decision, std::int64_t admitted) {
-    net_[key] += admitted;
-    if (decision.made == MadeBy::strict && decision.limit == limit_.capacity) {
-      node.heard[key] = limit_.capacity - decision.remaining;
-    }
+  // A bucket drains.
+  void pass_time() {
+    const double since = static_cast<double>((redis_.now - drained_at_).count());
+    drained_at_ = redis_.now;
+    if (!setting_.is_fast) return;
+    const double drained = since * static_cast<double>(limit_.rate) / static_cast<double>(limit_.weight);
+    for (double& net : net_) net = std::max(0.0, net - drained);
   }
+  void note(std::size_t key, std::int64_t admitted) { net_[key] += static_cast<double>(admitted); }
 
   void check(SeamNode& node, std::size_t key, std::int64_t cost, const Limit& limit) {
-    const std::string text = name(key);
+    const std::string text = name_of(key);
     const auto decision = node.store->check({.key = text, .limit = &limit, .cost = cost});
+    if (!decision && setting_.is_small) return;  // its table has no room for a log
     ASSERT_TRUE(decision) << decision.error().message;
-    note(node, key, *decision, decision->allowed ? cost : 0);
+    pass_time();
+    note(key, decision->allowed ? cost : 0);
   }
-  void check_two(SeamNode& node) {
-    const std::array<std::string, 2> names{name(0), name(1)};
-    const std::array<Charge, 2> charges{Charge{.key = names[0], .limit = &limit_, .cost = 1 + draw(2)},
-                                        Charge{.key = names[1], .limit = &limit_, .cost = 1}};
-    const auto verdict = node.store->charge(charges);
-    ASSERT_TRUE(verdict) << verdict.error().message;
-    for (std::size_t i = 0; i < 2; ++i) {
-      note(node, i, verdict->decisions[i], verdict->allowed ? charges[i].cost : 0);
+  // Two keys or three; in a cluster each is a part.
+  std::vector<std::size_t> some_keys() {
+    std::vector<std::size_t> keys{0, 1, 2, 3};
+    std::ranges::shuffle(keys, dice_);
+    keys.resize(static_cast<std::size_t>(2 + draw(2)));
+    return keys;
+  }
+  std::vector<Charge> charges_of(const std::vector<std::size_t>& keys, std::vector<std::string>& names,
+                                 const Limit& limit, std::int64_t cost) {
+    std::vector<Charge> charges;
+    names.reserve(keys.size());
+    for (const std::size_t key : keys) {
+      charges.push_back({.key = names.emplace_back(name_of(key)), .limit = &limit, .cost = cost});
     }
+    return charges;
+  }
+  void check_several(SeamNode& node) {
+    const std::vector<std::size_t> keys = some_keys();
+    const std::int64_t cost = 1 + draw(3);
+    std::vector<std::string> names;
+    const auto verdict = node.store->charge(charges_of(keys, names, some_limit(), cost));
+    if (!verdict && setting_.is_small) return;
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    pass_time();
+    for (const std::size_t key : keys) note(key, verdict->allowed ? cost : 0);
   }
   void reserve(std::size_t place) {
+    if (setting_.is_fast) return;  // what a bucket refunds depends on when
     SeamNode& node = *nodes_[place];
-    const Reservation made{place, static_cast<std::size_t>(draw(kKeys)), "r" + std::to_string(next_id_++), 1 + draw(5)};
-    const std::string text = name(made.key);
-    const Charge charge{.key = text, .limit = &limit_, .cost = made.cost};
-    const auto verdict = node.store->reserve({&charge, 1}, made.id, Micros{3'600'000'000});
+    const Reservation made{place, draw(2) == 0 ? some_keys() : std::vector{some_key()},
+                           "r" + std::to_string(next_id_++), 1 + draw(5)};
+    std::vector<std::string> names;
+    const auto verdict = node.store->reserve(charges_of(made.keys, names, some_limit(), made.cost), made.id, kLasts);
+    // What was not used of one that the node made stays charged.
+    for (const std::size_t key : made.keys) is_exact_[key] = false;
     if (!verdict || !verdict->allowed) return;
-    note(node, made.key, verdict->decisions[0], made.cost);
+    for (const std::size_t key : made.keys) note(key, made.cost);
     open_.push_back(made);
   }
   void commit() {
@@ -229,80 +168,98 @@ class World {
     const std::size_t which = static_cast<std::size_t>(draw(static_cast<std::int64_t>(open_.size())));
     const Reservation made = open_[which];
     const std::int64_t used = draw(made.cost + 1);
-    const std::string text = name(made.key);
-    const Charge charge{.key = text, .limit = &limit_, .cost = used};
+    std::vector<std::string> names;
     SeamNode& node = *nodes_[made.node];
-    const auto verdict = node.store->commit({&charge, 1}, made.id);
+    const auto verdict = node.store->commit(charges_of(made.keys, names, limit_, used), made.id);
     if (!verdict) return;
-    node.heard[made.key] = std::nullopt;  // it has heard more than this test knows
-    if (was_restarted_ || nodes_count_ > 1) node.heard[made.key] = 0;
-    net_[made.key] -= made.cost - used;
-    has_refund_[made.key] = true;
+    for (const std::size_t key : made.keys) note(key, used - made.cost);
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
-  void begin_outage() {
+  void begin_outage(std::size_t server) {
     for (std::size_t key = 0; key < kKeys; ++key) {
-      std::int64_t parts = 0;
+      if (server_of(key) != server) continue;
+      double parts = 0;
       bool is_mixed = false;
       for (const auto& node : nodes_) {
-        if (node->store->handover().is_on()) is_mixed = true;
-        if (!node->store->handover().is_on()) parts += part(*node, key);
+        if (node->is_sharing(key)) is_mixed = true;
+        if (!node->is_sharing(key)) parts += part(*node, key);
       }
       // Shares that go on after a flap are within the bound of the outage that they began in.
-      const std::int64_t known_left = std::max<std::int64_t>(0, limit_.capacity - net_[key]);
+      const double known_left = std::max(0.0, most() - net_[key]);
       const bool are_all_told = !is_mixed && parts <= known_left;
       if (are_all_told) continue;
       ceiling_[key] = is_mixed ? ceiling_[key] + parts : std::max(ceiling_[key], net_[key] + parts);
     }
     is_outage_ = true;
-    for (const auto& node : nodes_) {
-      node->line->is_cut = true;
-      node->store->handover().begin();
-    }
+    for (const auto& node : nodes_) node->cut(server);
   }
-  void cut_one(SeamNode& node) {
+  void cut_one(SeamNode& node, std::size_t server) {
     one_decides(node);
     for (std::size_t key = 0; key < kKeys; ++key) {  // also its whole share, if its handover has not ended
-      ceiling_[key] = std::max(ceiling_[key], std::max(limit_.capacity, net_[key]) + part(node, key));
+      if (server_of(key) != server) continue;
+      ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part(node, key));
     }
-    node.line->is_cut = true;
-    node.store->handover().begin();
+    node.cut(server);
   }
   void fail_over() {
     for (std::size_t key = 0; key < kKeys; ++key) {
       const std::int64_t before = used(key, redis_.database), after = used(key, snapshot_);
-      if (after < before) ceiling_[key] += before - after;
+      if (after < before) ceiling_[key] += static_cast<double>(before - after);
     }
     redis_.database = snapshot_;
     has_failed_over_ = true;
   }
+  // What is in doubt when a node stops is written again.
   void restart(SeamNode& node) {
     node.hear_late();
     was_restarted_ = true;
+    if (!node.is_synced()) is_exact_.fill(false);
     Keepsake kept = node.store->close();
-    node.heard = {};
     node.start(std::move(kept));
     one_decides(node);
-    if (is_outage_ || node.line->is_cut) {
+    if (is_outage_ || node.line->is_any_cut()) {
       for (std::size_t key = 0; key < kKeys; ++key) ceiling_[key] += part(node, key);
     }
   }
+  // A node with little room is asked about other keys.
+  void make_noise(SeamNode& node) {
+    if (setting_.is_small) {
+      for (int i = 0; i < 300; ++i) {
+        const std::string other = "noise" + std::to_string(next_id_++);
+        static_cast<void>(node.here->check({.key = other, .limit = &limit_, .cost = 1}, node.clock->now().count()));
+      }
+    }
+    if (!setting_.is_forgetful) return;
+    for (int i = 0; i < 8; ++i) {
+      const std::string other = "noise" + std::to_string(next_id_++) + "/" + std::to_string(i);
+      ASSERT_TRUE(node.store->check({.key = other, .limit = &limit_, .cost = 1}));
+    }
+    node.line->heard = {};
+    for (std::size_t key = 0; key < kKeys; ++key) {  // its share may begin again
+      if (node.is_sharing(key) && !node.has_forgotten) ceiling_[key] += whole_part(node);
+    }
+    node.has_forgotten = true;
+  }
 
+  // Also above the limit.
   std::int64_t used(std::size_t key, LuaDatabase& database) {
-    const std::string text = name(key);
-    const Charge charge{.key = text, .limit = &limit_, .cost = 0};
+    Limit wide = limit_;
+    wide.capacity = 1'000;
+    if (setting_.algorithm != Algorithm::token_bucket) wide.permits = 1'000;
+    const std::string text = name_of(key);
+    const Charge charge{.key = text, .limit = &wide, .cost = 0};
     Decision decision;
     Question question{.what = What::look, .charges = {&charge, 1}, .decisions = {&decision, 1}};
     std::swap(redis_.database, database);
     redis_.run({&question, 1});
     std::swap(redis_.database, database);
-    return limit_.capacity - decision.remaining;
+    return wide.capacity - decision.remaining;
   }
 
   // What its keeper does: undoes, writes back, beats.
   void keep(SeamNode& node) {
-    if (node.line->is_cut) return turn(node);
+    if (node.line->is_any_cut()) return turn(node);
     for (Keeper::Undo& undo : node.store->keeper().take_undos()) {
       const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = undo.what == What::reserve ? 0 : undo.cost};
       Decision decision;
@@ -315,7 +272,7 @@ class World {
       if (undo.what == What::reserve) question.reserved = {&reserved, 1};
       redis_.run({&question, 1});
     }
-    if (auto batch = node.store->write_backs().take(100, redis_.now)) {
+    if (auto batch = node.store->write_backs().take(setting_.is_cluster ? 1 : 100, redis_.now)) {
       std::vector<Decision> decisions(batch->charges.size());
       Question question{.what = What::write_back,
                         .charges = batch->charges,
@@ -331,66 +288,84 @@ class World {
   void turn(SeamNode& node) {
     ++beats_;
     Handover& handover = node.store->handover();
-    if (!node.line->is_cut) {
+    const bool is_cut = node.line->is_any_cut();
+    if (!is_cut) {
       node.report = {redis_.now.count() / 1'000, handover.reports_synced(node.is_synced(), redis_.now)};
     }
     std::vector<Handover::Other> others;
     for (const auto& other : nodes_) {
       if (other.get() != &node) others.push_back(other->report);
     }
-    handover.turn({.is_any_open = node.line->is_cut,
+    handover.turn({.is_any_open = is_cut,
                    .is_synced = node.is_synced(),
                    .beats = beats_,
                    .redis_ms = redis_.now.count() / 1'000,
                    .others = others,
                    .patience = Micros::max()},
                   redis_.now);
+    if (!handover.is_on()) node.has_forgotten = false;
+  }
+
+  // The next call goes wrong. A connection that breaks leaves a charge in doubt.
+  void draw_fate(Line& line, std::size_t server) {
+    constexpr std::array kFates{Fate::unsent, Fate::lost, Fate::late, Fate::broken, Fate::broken_first};
+    line.fate = kFates[static_cast<std::size_t>(draw(5))];
+    line.fate_server = server;
+    if (line.fate == Fate::broken || line.fate == Fate::broken_first) is_exact_.fill(false);
   }
 
   void step() {
     redis_.now += Micros{1'000 + draw(30'000)};
+    pass_time();
     for (const auto& node : nodes_) node->clock->set(Micros{kEpoch_us} + redis_.now);
     const std::size_t place = static_cast<std::size_t>(draw(nodes_count_));
     SeamNode& node = *nodes_[place];
-    const std::size_t key = static_cast<std::size_t>(draw(kKeys));
+    const std::size_t key = some_key();
     const std::int64_t what = draw(100);
     last_ = "the last step was " + std::to_string(what) + " of node " + std::to_string(place) + ", key " +
             std::to_string(key);
-    if (what < 40) {
-      check(node, key, 1 + draw(3), limit_);
-    } else if (what < 44) {
-      check_two(node);
+    if (what < 34) {
+      check(node, key, 1 + draw(3), some_limit());
+    } else if (what < 42) {
+      check_several(node);
     } else if (what < 54) {  // something goes wrong with one call
       one_decides(node);
-      constexpr std::array kFates{Fate::unsent, Fate::lost, Fate::broken, Fate::broken_first};
-      node.line->fate = kFates[static_cast<std::size_t>(draw(4))];
-      check(node, key, 1 + draw(3), limit_);
+      draw_fate(*node.line, server_of(key));
+      what < 49 ? check(node, key, 1 + draw(3), some_limit()) : check_several(node);
       node.line->fate = Fate::answered;
     } else if (what < 60) {  // others are decided while it is in flight, and cannot be sent
       one_decides(node);
+      node.line->fate_server = server_of(key);
       node.line->meanwhile = [&] {
         for (int i = 0; i < 3; ++i) {
           node.line->fate = Fate::unsent;
-          check(node, key, 1 + draw(4), limit_);
+          draw(3) > 0 ? check(node, key, 1 + draw(4), some_limit()) : check_several(node);
         }
         node.line->fate = Fate::answered;
       };
-      check(node, key, 1, limit_);
+      draw(2) == 0 ? check(node, key, 1, some_limit()) : check_several(node);
       node.line->meanwhile = {};
     } else if (what < 64) {
+      if (draw(4) == 0) {
+        one_decides(node);
+        draw_fate(*node.line, server_of(key));
+      }
       reserve(place);
+      node.line->fate = Fate::answered;
     } else if (what < 68) {
       commit();
+    } else if (what < 69) {
+      check(node, key, 0, some_limit());
     } else if (what < 70) {
-      check(node, key, 0, limit_);
+      make_noise(node);
     } else if (what < 72) {
       node.hear_late();
     } else if (what < 74 && !is_outage_) {
-      begin_outage();
+      begin_outage(server_of(key));
     } else if (what < 75 && !is_outage_) {
-      cut_one(node);
+      cut_one(node, server_of(key));
     } else if (what < 80) {
-      for (const auto& one : nodes_) one->line->is_cut = false;
+      for (const auto& one : nodes_) one->line->is_cut = {};
       for (const auto& one : nodes_) one->hear_late();
     } else if (what < 81) {
       snapshot_ = redis_.database;
@@ -398,6 +373,12 @@ class World {
       fail_over();
     } else if (what < 83 && draw(4) == 0) {
       restart(node);
+    } else if (what < 86) {  // a write-back that is not answered
+      SeamNode& other = some_node();
+      one_decides(other);
+      draw_fate(*other.line, server_of(key));
+      keep(other);
+      other.line->fate = Fate::answered;
     } else {
       keep(some_node());
     }
@@ -408,40 +389,44 @@ class World {
   // All is well again: Redis has every charge, and decides alone.
   std::string quiet() {
     for (const auto& node : nodes_) {
-      node->line->is_cut = false;
+      node->line->is_cut = {};
       node->hear_late();
     }
     for (int i = 0; i < 60; ++i) {
       redis_.now += Micros{20'000};
       for (const auto& node : nodes_) keep(*node);
     }
+    pass_time();
     for (const auto& node : nodes_) {
       if (!node->is_synced()) return "a node has unsynced charges at the end";
       if (node->store->handover().is_on()) return "a node's share still has a say at the end";
     }
-    for (std::size_t key = 0; key < kKeys && !has_failed_over_; ++key) {
-      if (has_refund_[key]) continue;  // a write-back to a full key has less room than it had before the refund
-      const std::int64_t in_redis = used(key, redis_.database), wanted = std::min(net_[key], limit_.capacity);
-      if (in_redis < wanted) {
+    for (std::size_t key = 0; key < kKeys && !has_failed_over_ && !setting_.is_fast; ++key) {
+      const auto in_redis = static_cast<double>(used(key, redis_.database));
+      const double wanted = net_[key];
+      if (in_redis < wanted || (is_exact_[key] && in_redis > wanted)) {
         return "key " + std::to_string(key) + ": Redis has " + std::to_string(in_redis) + " of " +
                std::to_string(wanted) + " that were admitted";
       }
     }
     for (std::size_t key = 0; key < kKeys; ++key) {
       for (int i = 0; i < 100; ++i) check(some_node(), key, 1, limit_);
-      ceiling_[key] = std::max(ceiling_[key], limit_.capacity);
+      ceiling_[key] = std::max(ceiling_[key], most());
     }
     return broken_bound();
   }
 
-  const Limit limit_ = limit_of("60/year", Algorithm::fixed_window);
+  static constexpr Micros kLasts{3'600'000'000};
   std::mt19937_64 dice_;
   const std::uint32_t nodes_count_;
+  Setting setting_;
+  Limit limit_, low_;
   Redis redis_;
   LuaDatabase snapshot_;
   std::vector<std::unique_ptr<SeamNode>> nodes_;
-  std::array<std::int64_t, kKeys> net_{}, ceiling_{};
-  std::array<bool, kKeys> has_refund_{};
+  std::array<double, kKeys> net_{}, ceiling_{};
+  std::array<bool, kKeys> is_exact_{};  // no charge is in doubt for good, and nothing that was reserved stays charged
+  Micros drained_at_{0};
   std::vector<Reservation> open_;
   std::uint64_t next_id_ = 0, beats_ = 0;
   bool is_outage_ = false, was_restarted_ = false, has_failed_over_ = false;
@@ -455,7 +440,7 @@ void run_seeds(std::uint64_t from, std::uint64_t count, int steps) {
   }
   int failures = 0;
   for (std::uint64_t seed = from; seed < from + count && failures < 5; ++seed) {
-    const std::string why = World(seed, static_cast<std::uint32_t>(1 + seed % 3)).run(steps);
+    const std::string why = World(seed).run(steps);
     if (why.empty()) continue;
     ++failures;
     ADD_FAILURE() << "WEIR_SEED=" << seed << ": " << why;
@@ -497,9 +482,40 @@ TEST(FleetSeamModel, ALateReplyIsChargedOnce) {
   }
 }
 
-TEST(FleetSeamModel, AdmitsNoMoreThanTheBoundOfThePresentCondition) { run_seeds(1, 100, 150); }
+// Also beyond the version of the limit that it is written under: what was admitted is used.
+TEST(FleetSeamModel, AWriteBackCountsBeyondTheLimit) {
+  for (const Algorithm algorithm : kChecked) {
+    Redis redis;
+    const Limit low = limit_of("30/year", algorithm), high = limit_of("60/year", algorithm);
+    Limit wide = high;
+    wide.capacity = 1'000;
+    if (!is_bucket(algorithm)) wide.permits = 1'000;
+    const auto ask = [&](What what, const Limit& limit, std::int64_t cost, std::string_view id = {}) {
+      const Charge charge{.key = "k", .limit = &limit, .cost = cost};
+      Decision decision;
+      Question question{
+          .what = what, .charges = {&charge, 1}, .id = id, .lasts = kWriteBackLasts, .decisions = {&decision, 1}};
+      EXPECT_TRUE(redis.run({&question, 1}));
+      return decision;
+    };
+    EXPECT_TRUE(ask(What::charge, low, 20).allowed);
+    EXPECT_EQ(ask(What::write_back, low, 25, "a").remaining, 0) << "beyond the lower version";
+    EXPECT_EQ(ask(What::look, wide, 0).remaining, 955);
+    EXPECT_FALSE(ask(What::charge, low, 1).allowed);
+    EXPECT_TRUE(ask(What::charge, high, 10).allowed) << "the highest version alone bounds";
+    EXPECT_EQ(ask(What::write_back, low, 4, "b").remaining, 0);
+    EXPECT_EQ(ask(What::write_back, high, 7, "c").remaining, 0) << "beyond the higher version";
+    EXPECT_EQ(ask(What::write_back, high, 7, "c").remaining, 0) << "once";
+    EXPECT_EQ(ask(What::look, wide, 0).remaining, 1'000 - 66);
+    EXPECT_FALSE(ask(What::charge, high, 1).allowed);
+    ask(What::overdraw, high, -10);
+    EXPECT_EQ(ask(What::look, high, 0).remaining, 4) << "of what comes back, what was admitted too much is missing";
+  }
+}
 
-TEST(FleetSeamModelLong, AdmitsNoMoreThanTheBoundOfThePresentCondition) { run_seeds(1, 2'000, 150); }
+TEST(FleetSeamModel, AdmitsNoMoreThanTheBoundOfThePresentCondition) { run_seeds(1, 1'000, 150); }
+
+TEST(FleetSeamModelLong, AdmitsNoMoreThanTheBoundOfThePresentCondition) { run_seeds(1'001, 20'000, 150); }
 
 }  // namespace
 }  // namespace weir::test

@@ -130,6 +130,23 @@ TEST_F(FleetSeam, AWriteBackHasTheRoomOfTheHighestVersion) {
   EXPECT_EQ(other.limiter->peek("k", hundred_)->remaining, 25);
 }
 
+// What was admitted during an outage is used, though Redis has no room for it: a refund does not free it.
+TEST_F(FleetSeam, AWriteBackCountsAboveAFullLimit) {
+  Node other(url(), with_deadline(kLong)), node(proxied(), with_deadline(kLong));
+  for (Node* one : {&other, &node}) {
+    ASSERT_TRUE(until([&] { return is_strict(*one) && one->store->seat().nodes == 2; }));
+  }
+  cut_off();
+  ASSERT_TRUE(until([&] { return !is_strict(node); }));
+  EXPECT_EQ(admitted(node, "k", 20), 20);
+  const Charge all{.key = "k", .limit = &hundred_, .cost = 100}, none{.key = "k", .limit = &hundred_, .cost = 0};
+  ASSERT_TRUE(other.limiter->reserve({&all, 1}, {.id = "all"}));
+  proxy_->set({});
+  ASSERT_TRUE(until([&] { return is_strict(node); }));
+  ASSERT_TRUE(other.limiter->commit("all", {&none, 1}));
+  EXPECT_EQ(admitted(other, "k", 200), 80);
+}
+
 // Redis has stopped in the middle of calls, and so may have charged them or not. A server that stops then keeps them.
 TEST_F(FleetSeam, AServerThatStopsKeepsChargesInDoubt) {
   auto nodes = make_nodes(1, url(), with_deadline(Micros{40'000}));

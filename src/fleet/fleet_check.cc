@@ -55,8 +55,8 @@ KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) continue;
-    static_cast<void>(
-        memory_.ask(memory_.mark_of(KeyName(charge)), *charge.limit, charge.cost, asked, i, is_any_owed, false));
+    static_cast<void>(memory_.ask(memory_.mark_of(KeyName(charge)), *charge.limit, charge.cost, asked, i, is_any_owed,
+                                  false, is_shared(charge)));
   }
   return asked;
 }

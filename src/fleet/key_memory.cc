@@ -85,7 +85,7 @@ std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std:
 }
 
 std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked,
-                                       std::size_t place, bool is_any_owed, bool may_cache) {
+                                       std::size_t place, bool is_any_owed, bool may_cache, bool is_shared) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
@@ -95,6 +95,7 @@ std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::in
     entry = make_room(sets_[set], mark, limit);
     if (entry == nullptr) return {};
     entry->may_owe = is_any_owed;
+    if (is_shared) entry->seeded = round_.load(std::memory_order_relaxed);
   } else if (may_cache && entry->denied_until > asked.at && cost == 1 && is_believed_.load(std::memory_order_relaxed) &&
              entry->limit == print_of(limit)) {
     return Decision{.allowed = false,
@@ -137,7 +138,8 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
-  if (entry == nullptr) entry = make_room(sets_[set], mark, limit);
+  const bool is_new = entry == nullptr;
+  if (is_new) entry = make_room(sets_[set], mark, limit);
   if (entry == nullptr) return;
   if ((asked.counted >> place & 1) != 0) end_call(*entry, cost);
   // A reply that was overtaken by a later one says nothing new. A clock that is behind by more is another server's.
@@ -152,8 +154,8 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   entry->limit = print;
   if (!is_sharing_.load(std::memory_order_relaxed)) {
     entry->seeded = 0;
-  } else if (!entry->is_known) {
-    entry->seeded = round_.load(std::memory_order_relaxed);  // its share began whole
+  } else if (is_new) {
+    entry->seeded = round_.load(std::memory_order_relaxed);  // its share may have begun whole
   }
   // If nothing is left under this version of the limit, more than its capacity may be used under a higher one.
   const bool is_more_known = entry->is_known && decision.remaining <= 0 && entry->reset_at > now;

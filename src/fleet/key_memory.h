@@ -77,9 +77,9 @@ class KeyMemory {
   // ask()
   //
   // A cached denial; or nothing, and charge number `place` is counted as in flight. `is_any_owed`: a key that is not
-  // known may have unsynced charges.
+  // known may have unsynced charges. `is_shared`: this node's share has admitted it, so it has begun.
   std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
-                              bool is_any_owed, bool may_cache = true);
+                              bool is_any_owed, bool may_cache = true, bool is_shared = false);
 
   // note()
   //

@@ -189,6 +189,18 @@ TEST_F(Memory, AShareGoesOnWhileNodesShare) {
   EXPECT_EQ(seed("k", limit_)->remaining, 5);
 }
 
+// Unsynced charges are known of it, and a late reply is the first that Redis says: its share begins from both.
+TEST_F(Memory, AShareThatHasNotBegunStartsFromWhatIsHeardLater) {
+  memory_.owe(mark("k"), limit_);
+  memory_.share(true);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
+  ASSERT_TRUE(seed("k", limit_));
+  KeyMemory::Asked asked = memory_.begin(10 * kSecond);
+  EXPECT_FALSE(memory_.ask(mark("begun"), limit_, 1, asked, 0, false, false, true));
+  note("begun", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_FALSE(seed("begun", limit_)) << "its share admitted it before Redis was asked";
+}
+
 // Two limits with one name, such as 5/minute and 50/day: what is used of one says nothing of the other.
 TEST_F(Memory, KeepsPeriodsApart) {
   const Limit day = compile("50/day", Algorithm::sliding_window).value();

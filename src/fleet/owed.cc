@@ -158,11 +158,12 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   if (is_new || limit.capacity > debt.limit.capacity) debt.limit = limit;
   if (line.spent.is_known()) {
     debt.spent.take(line.spent);
-  } else if (debt.spent.is_known() && line.cost > 0) {
-    debt.spent.most += line.cost;  // the share does not count it
+  } else {
+    debt.outside = std::max<std::int64_t>(0, debt.outside + line.cost);
   }
-  debt.cost =
-      std::clamp<std::int64_t>(debt.cost + line.cost, -in_flight_of(state), std::max<std::int64_t>(0, debt.spent.most));
+  const std::int64_t spent = std::max<std::int64_t>(0, debt.spent.most);
+  const std::int64_t most = debt.spent.is_known() ? spent + debt.outside : spent;
+  debt.cost = std::clamp<std::int64_t>(debt.cost + line.cost, -in_flight_of(state), most);
   debt.until = std::max(debt.until, line.until);
 }
 
@@ -255,9 +256,11 @@ void Owed::settle(const Debt& debt, bool is_written) {
   if (!is_written) {
     if (known == book_.end()) {
       known = book_.try_emplace({debt.name, state.period}, Debt{.name = debt.name, .limit = debt.limit}).first;
-      known->second.spent = debt.spent;
     }
+    if (debt.spent.is_known()) known->second.spent.take(debt.spent);
+    if (debt.limit.capacity > known->second.limit.capacity) known->second.limit = debt.limit;
     known->second.cost += debt.cost;
+    known->second.outside += debt.spent.is_known() ? debt.outside : debt.cost;
     known->second.until = std::max(known->second.until, debt.until);
   }
   if (is_last && known != book_.end() && known->second.cost <= 0) book_.erase(known);

@@ -57,6 +57,7 @@ struct Debt {
   std::int64_t cost = 0;
   Micros until{0};  // monotonic: from then on it has been recovered from
   Spent spent{};
+  std::int64_t outside = 0;  // of its cost, what `spent` does not know of: it was not charged to this node's share
 
   std::string_view key() const { return std::string_view(name).substr(1); }
 };
@@ -70,7 +71,8 @@ class Owed {
   Owed& operator=(const Owed&) = delete;
 
   // No more is owed than is still spent, whatever was let through: the rest has been recovered from, as it would have
-  // in Redis. Of what several threads say the latest counts (Spent::take).
+  // in Redis. Of what several threads say the latest counts (Spent::take). A charge that says nothing of that is owed
+  // besides.
   void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {});
   void forget(std::string_view name);
 

@@ -150,6 +150,23 @@ TEST(Owed, LosesNothingAmongManyThreads) {
   EXPECT_EQ(owed.lost(), 0u);
 }
 
+// Charges that the share did not count, before those that it did: what the share has spent says nothing of them.
+TEST(Owed, OwesWhatTheShareDidNotCountBesides) {
+  const Limit limit = compile("50/minute").value();
+  Owed owed(10);
+  owed.add(key("a"), limit, 12, Micros{5});
+  bool is_elsewhere = false;
+  auto sent = owed.take_one("a", limit, is_elsewhere);
+  ASSERT_TRUE(sent);
+  owed.add(key("a"), limit, 3, Micros{5}, {3, Micros{1}});
+  EXPECT_EQ(owed.cost_of("a", limit, Micros{2}), 15);
+  owed.settle(*sent, false);
+  owed.add(key("a"), limit, 5, Micros{5}, {8, Micros{2}});
+  EXPECT_EQ(owed.cost_of("a", limit, Micros{3}), 20);
+  owed.add(key("a"), limit, -4, Micros{5});
+  EXPECT_EQ(owed.cost_of("a", limit, Micros{3}), 16);
+}
+
 TEST(Owed, CountsWhatItHasNoRoomFor) {
   const Limit limit = compile("5/minute").value();
   Owed owed(1);

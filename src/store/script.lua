@@ -18,7 +18,7 @@
 --   p key cost                 a look              o n {key cost}            as much of each as there is room for
 --   i ticket lasts n {key cost}     a charge, once     u key cost at             takes back a charge of that time
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
---   b ticket lasts n {key cost}     as o, once
+--   b ticket lasts n {key cost}     as o, once, and also beyond the limit
 --   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
 -- Answer: {now, -1} if it is late, or in no calendar window that was sent. Else now, 0, and for each run and every time

@@ -59,6 +59,34 @@ local function make_others()
     return d
   end
 
+  -- What was admitted elsewhere is used, also beyond the limit: a bucket then belongs to a version with so much room.
+  local function write_back(key, cost)
+    local d = step(key, cost)
+    if d[1] == 1 or cost <= 0 then return overdraw(key, cost) end
+    local mark, limit, from, head = terms_of[key].mark, limit_of[key], from_of[key], head_of[key]
+    local wide = {1099511627776, limit[2], limit[3], limit[4], limit[5], limit[6], limit[7]}
+    if mark == 'l' then
+      wide[3] = 1099511627776
+    elseif mark ~= 'f' and mark ~= 'w' then
+      local left = from[1] < limit[1] and step(key, 0)[2] or 0
+      if left > 0 then -- as much as the higher version has room for, which makes the state its own
+        overdraw(key, left)
+        cost, from, head = cost - left, from_of[key], head_of[key]
+      end
+      local used, most = div_ceil(state[key][2], from[3]) + cost, div_floor(4503599627370496, from[3])
+      if used > most then used = most end
+      if used < from[1] then used = from[1] end
+      wide = {used, from[2], from[3], from[4]}
+      from, head = wide, head:sub(1, 2) .. pack('<d', used) .. head:sub(11)
+    end
+    from_of[key], limit_of[key] = from, wide
+    overdraw(key, cost)
+    from_of[key], head_of[key], limit_of[key] = from, head, limit
+    d = step(key, 0)
+    d[1], d[3] = 1, 0
+    return d
+  end
+
   local function read_charges(at, has_tickets)
     local list, n = {}
     n, at = unpack_('B', asked, at)
@@ -178,7 +206,7 @@ local function make_others()
     list, at = read_charges(at)
     local repeated = state[key]
     for i = 1, #list do
-      list[i][4] = repeated and peek(list[i][1]) or overdraw(list[i][1], list[i][2])
+      list[i][4] = repeated and peek(list[i][1]) or write_back(list[i][1], list[i][2])
     end
     state[key], reset_of[key] = {0}, lasts
     tell_all(repeated and 2 or 1, list)
