@@ -10,7 +10,8 @@
 //                 ready again, the rest is *resting*. The epoch rises.
 //   4. resting    Waits for all transactions that began before: they may have read a slot with such a number. Then each
 //                 number gets a new generation, and the epoch rises.
-//   5. renewing   Waits for all transactions that began before: their processes may remember what the numbers meant, and
+//   5. renewing   Waits for all transactions that began before: their processes may remember what the numbers meant,
+//   and
 //                 they would read a slot of the new limit as one of the old. Then the numbers are free.
 //
 // "Waits" means that the sweep asks again a round later; no request ever waits. A participant that was stopped in the
