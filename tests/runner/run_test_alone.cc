@@ -5,6 +5,9 @@
 // lost, whether it made a session of its own, dropped its environment or renamed itself. A process that is about to end
 // gets some seconds for it, since a busy machine is slow; what is still there after them is named and killed.
 //
+// ctest kills with SIGKILL what takes too long, and a terminal interrupts it. So there are two processes: the one that
+// ctest started only waits, and the one below it, which does all else, ends everything when the first is gone.
+//
 // Its exit code is that of the test. With WEIR_TEST_TIMES, a line is added to that file: seconds that passed, seconds
 // of processor time of the test and of all that it waited for, and the command. One thread.
 #include <fcntl.h>
@@ -62,9 +65,10 @@ bool reap() {
   }
 }
 
-// How many processes did not end by themselves. They are named on stderr and killed, and what they started with them.
-int end_leftovers() {
-  const Clock::time_point end = Clock::now() + kGrace;
+// How many processes did not end by themselves within `grace`. They are named on stderr and killed, and what they
+// started with them.
+int end_leftovers(std::chrono::seconds grace) {
+  const Clock::time_point end = Clock::now() + grace;
   while (reap()) {
     if (Clock::now() >= end) break;
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
@@ -102,31 +106,52 @@ void write_times(Clock::time_point began, char** command) {
   if (out >= 0) ::close(out);
 }
 
-}  // namespace
+// What asks the runner to stop, and what tells it that a child has ended. They stay blocked: it waits for them.
+sigset_t awaited() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::sigaddset(&set, signal);
+  return set;
+}
 
-int main(int count, char** words) {
-  if (count < 2) return std::fprintf(stderr, "usage: run_test_alone COMMAND...\n"), 2;
+// In the child of a fork: is sent `signal` when its parent ends.
+void end_with_parent(pid_t parent, int signal) {
+  ::prctl(PR_SET_PDEATHSIG, signal);
+  if (::getppid() != parent) ::_exit(2);
+}
+
+// The status of the test, as waitpid() gives it; -1 if the runner was asked to stop before, or cannot wait.
+int await(pid_t test) {
+  const sigset_t set = awaited();
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended == test) return status;
+    if (ended > 0) continue;
+    if (ended < 0 && errno != EINTR) return std::perror("waitpid"), -1;
+    const int signal = ::sigwaitinfo(&set, nullptr);
+    if (signal > 0 && signal != SIGCHLD) return -1;
+  }
+}
+
+int run(char** command) {
   const Clock::time_point began = Clock::now();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const sigset_t set = awaited();
   const pid_t runner = ::getpid();
   const pid_t test = ::fork();
   if (test < 0) return std::perror("fork"), 2;
   if (test == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ctest kills the runner when its time is over
-    if (::getppid() != runner) ::_exit(2);
-    ::execvp(words[1], words + 1);
-    std::perror(words[1]);
+    end_with_parent(runner, SIGKILL);
+    ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    ::execvp(command[0], command);
+    std::perror(command[0]);
     ::_exit(127);
   }
-  int status = 0;
-  for (pid_t ended = 0; ended != test;) {
-    int state = 0;
-    ended = ::waitpid(-1, &state, 0);
-    if (ended == test) status = state;
-    if (ended < 0 && errno != EINTR) return std::perror("waitpid"), 2;
-  }
-  const int left = end_leftovers();
-  write_times(began, words + 1);
+  const int status = await(test);
+  if (status < 0) return end_leftovers(std::chrono::seconds{0}), 2;
+  const int left = end_leftovers(kGrace);
+  write_times(began, command);
   if (WIFSIGNALED(status)) {
     std::fprintf(stderr, "FAIL  the test was ended by signal %d (%s)\n", WTERMSIG(status),
                  ::strsignal(WTERMSIG(status)));
@@ -134,4 +159,26 @@ int main(int count, char** words) {
   }
   const int code = WEXITSTATUS(status);
   return code == 0 && left > 0 ? 1 : code;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 2) return std::fprintf(stderr, "usage: run_test_alone COMMAND...\n"), 2;
+  const pid_t first = ::getpid();
+  const sigset_t set = awaited();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &set, &before);
+  const pid_t second = ::fork();
+  if (second < 0) return std::perror("fork"), 2;
+  if (second == 0) {
+    end_with_parent(first, SIGTERM);
+    return run(words + 1);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (::waitpid(second, &status, 0) < 0) {
+    if (errno != EINTR) return std::perror("waitpid"), 2;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
