@@ -24,9 +24,9 @@ namespace {
 
 struct Reservation {
   std::size_t node = 0;
-  std::vector<std::size_t> keys{};
+  std::vector<std::size_t> keys{}, settled{};
   std::string id{};
-  std::int64_t cost = 0;
+  std::int64_t cost = 0, used = 0;
 };
 
 class World {
@@ -36,7 +36,7 @@ class World {
                                      Algorithm::token_bucket};
     setting_.algorithm = kAlgorithms[static_cast<std::size_t>(draw(4))];
     setting_.is_fast = setting_.algorithm == Algorithm::token_bucket && draw(2) == 0;
-    setting_.is_cluster = draw(2) == 9;
+    setting_.is_cluster = draw(2) == 0;
     const std::int64_t size = draw(6);
     setting_.is_small = size == 0;
     setting_.is_forgetful = size == 1;
@@ -153,8 +153,9 @@ class World {
   void reserve(std::size_t place) {
     if (setting_.is_fast) return;  // what a bucket refunds depends on when
     SeamNode& node = *nodes_[place];
-    const Reservation made{place, draw(2) == 0 ? some_keys() : std::vector{some_key()},
-                           "r" + std::to_string(next_id_++), 1 + draw(5)};
+    Reservation made{.node = place, .id = "r" + std::to_string(next_id_++), .cost = 1 + draw(5)};
+    made.keys = draw(2) == 0 ? some_keys() : std::vector{some_key()};
+    made.used = draw(made.cost + 1);
     std::vector<std::string> names;
     const auto verdict = node.store->reserve(charges_of(made.keys, names, some_limit(), made.cost), made.id, kLasts);
     // What was not used of one that the node made stays charged.
@@ -166,14 +167,18 @@ class World {
   void commit() {
     if (open_.empty()) return;
     const std::size_t which = static_cast<std::size_t>(draw(static_cast<std::int64_t>(open_.size())));
-    const Reservation made = open_[which];
-    const std::int64_t used = draw(made.cost + 1);
+    Reservation& made = open_[which];
     std::vector<std::string> names;
     SeamNode& node = *nodes_[made.node];
-    const auto verdict = node.store->commit(charges_of(made.keys, names, limit_, used), made.id);
-    if (!verdict) return;
-    for (const std::size_t key : made.keys) note(key, used - made.cost);
-    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
+    const auto verdict = node.store->commit(charges_of(made.keys, names, limit_, made.used), made.id);
+    const bool is_settled = verdict.has_value();
+    for (const std::size_t key : made.keys) {  // parts may be settled though others are not
+      const bool is_apart = setting_.is_cluster && !node.line->is_cut[server_of(key)];
+      if (!is_settled && !is_apart) continue;
+      if (std::ranges::find(made.settled, key) == made.settled.end()) note(key, made.used - made.cost);
+      made.settled.push_back(key);
+    }
+    if (is_settled) open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
   void begin_outage(std::size_t server) {
@@ -480,6 +485,62 @@ TEST(FleetSeamModel, ALateReplyIsChargedOnce) {
     EXPECT_EQ(seen->remaining, permits - granted) << "of " << permits;
     EXPECT_TRUE(node.store->owed().is_synced());
   }
+}
+
+// A part on a server of a cluster was charged, but its reply comes too late, and another part denies the request. The
+// next turn of the keeper after the reply undoes it.
+TEST(FleetSeamModel, APartThatTimedOutIsUndone) {
+  Redis redis;
+  redis.is_cluster = true;
+  SeamNode node(redis, 0, 1, {.is_cluster = true});
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
+  ASSERT_TRUE(node.store->check({.key = "k1", .limit = &limit, .cost = 10})->allowed);
+  ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 4})->allowed);
+  node.line->fate = Fate::late;
+  node.line->fate_server = redis.server_of("k0");
+  const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit, .cost = 3},
+                                      Charge{.key = "k1", .limit = &limit, .cost = 2}};
+  const auto verdict = node.store->charge(charges);
+  ASSERT_TRUE(verdict && !verdict->allowed);
+  const auto left = [&] { return node.store->check({.key = "k0", .limit = &limit, .cost = 0})->remaining; };
+  EXPECT_EQ(left(), 3) << "the server has charged it";
+  EXPECT_TRUE(node.store->keeper().take_undos().empty()) << "nothing is known of it yet";
+  node.hear_late();
+  const std::vector<Keeper::Undo> undos = node.store->keeper().take_undos();
+  ASSERT_EQ(undos.size(), 1u);
+  const Charge charge{.key = undos[0].key, .limit = &undos[0].limit, .cost = undos[0].cost};
+  Decision decision;
+  Question undo{
+      .what = What::undo, .charges = {&charge, 1}, .charged_us = undos[0].charged_us, .decisions = {&decision, 1}};
+  ASSERT_TRUE(redis.run({&undo, 1}));
+  EXPECT_EQ(left(), 6);
+  EXPECT_TRUE(node.store->owed().is_synced());
+}
+
+// A part that cannot be sent has this node's part of what Redis last said was left, and no more; the part on the server
+// that answers is decided there.
+TEST(FleetSeamModel, APartThatCannotBeSentHasWhatWasLeft) {
+  Redis redis;
+  redis.is_cluster = true;
+  SeamNode node(redis, 0, 2, {.is_cluster = true});
+  const Limit limit = limit_of("20/year", Algorithm::fixed_window);
+  ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 8})->allowed);
+  const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit}, Charge{.key = "k1", .limit = &limit}};
+  int admitted = 0;
+  for (int i = 0; i < 20; ++i) {
+    node.line->fate = Fate::unsent;
+    node.line->fate_server = redis.server_of("k0");
+    const auto verdict = node.store->charge(charges);
+    ASSERT_TRUE(verdict);
+    admitted += verdict->allowed ? 1 : 0;
+    EXPECT_EQ(verdict->decisions[0].made, MadeBy::local);
+  }
+  EXPECT_EQ(admitted, 6) << "half of what was left";
+  node.line->fate = Fate::answered;
+  EXPECT_EQ(node.store->check({.key = "k1", .limit = &limit, .cost = 0})->remaining, 14) << "charged in Redis";
+  ASSERT_TRUE(node.store->charge(charges)->allowed);
+  EXPECT_EQ(node.store->check({.key = "k0", .limit = &limit, .cost = 0})->remaining, 5)
+      << "the part carries what the node admitted by itself";
 }
 
 // Also beyond the version of the limit that it is written under: what was admitted is used.

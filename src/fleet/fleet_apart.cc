@@ -41,26 +41,60 @@ void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::
   }
 }
 
+// A part on its way.
+struct FleetStore::Apart::Sent {
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  KeyMemory::Asked asked{};
+  std::optional<WriteBack> batch{};  // the unsynced charges of its keys
+  std::vector<Decision> decisions{};
+  std::size_t written = kNone, question = kNone;  // their questions; none: Redis would decide without some of them
+};
+
+FleetStore::Apart::Sent FleetStore::Apart::send(Part& part, std::vector<Question>& questions) {
+  const bool takes = is_taken(part.question.what);
+  const bool is_counted = takes || part.question.what == What::overdraw;
+  Sent sent{.asked = is_counted ? store_.count(part.charges) : store_.memory_.begin(store_.now())};
+  auto [batch, are_elsewhere] = store_.backs_.take_for(part.charges, sent.asked.owing, sent.asked.at);
+  sent.batch = std::move(batch);
+  if (are_elsewhere && takes && !store_.is_shared(part.charges)) return sent;
+  if (sent.batch) {
+    sent.decisions.resize(sent.batch->charges.size());
+    sent.written = questions.size();
+    questions.push_back({.what = What::write_back,
+                         .charges = sent.batch->charges,
+                         .id = sent.batch->id,
+                         .lasts = kWriteBackLasts,
+                         .decisions = sent.decisions,
+                         .is_tied = true});
+  }
+  sent.question = questions.size();
+  questions.push_back(part.question);
+  return sent;
+}
+
 void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
   std::vector<Question> questions;
-  std::vector<KeyMemory::Asked> asked;
-  for (std::size_t i = from; i < to; ++i) {
-    questions.push_back(parts_[i].question);
-    const bool is_counted = is_taken(parts_[i].question.what) || parts_[i].question.what == What::overdraw;
-    asked.push_back(is_counted ? store_.count(parts_[i].charges) : store_.memory_.begin(store_.now()));
-  }
-  store_.run(questions);
+  std::vector<Sent> all;
+  for (std::size_t i = from; i < to; ++i) all.push_back(send(parts_[i], questions));
+  if (!questions.empty()) store_.run(questions);
   const Micros now = store_.now();
   for (std::size_t i = from; i < to; ++i) {
     Part& part = parts_[i];
-    part.question = std::move(questions[i - from]);
+    Sent& sent = all[i - from];
+    if (sent.batch) {
+      const Question none, &written = sent.written == Sent::kNone ? none : questions[sent.written];
+      store_.backs_.finish(*std::move(sent.batch),
+                           {written.state, written.is_in_doubt, sent.decisions, written.decided_us}, now);
+      if (written.state == Ask::State::failed) store_.wake();
+    }
+    if (sent.question != Sent::kNone) part.question = std::move(questions[sent.question]);
     part.is_left = part.question.state == Ask::State::failed;
     if (part.is_left) {
-      store_.miss(part.charges, asked[i - from]);
+      store_.miss(part.charges, sent.asked);
       // What this node decides instead is unsynced by itself: if the server has charged the part, that is undone.
       if (part.question.doubt) part.question.doubt->decide(false);
     } else {
-      part.verdict = store_.take(part.question, asked[i - from], now);
+      part.verdict = store_.take(part.question, sent.asked, now);
     }
   }
 }
@@ -97,6 +131,18 @@ std::vector<Charge> FleetStore::Apart::left_to_us() const {
   return charges;
 }
 
+// Of those that are decided in one of both ways, the charges that this node's share was charged for before, or not.
+std::vector<Charge> FleetStore::Apart::left_to_us(bool is_spared, bool was_charged) const {
+  std::vector<Charge> charges;
+  for (const Part& part : parts_) {
+    if (!part.is_left || part.is_here || part.is_spared != is_spared) continue;
+    for (std::size_t i = 0; i < part.charges.size(); ++i) {
+      if ((charged_ >> part.places[i] & 1) == (was_charged ? 1u : 0u)) charges.push_back(part.charges[i]);
+    }
+  }
+  return charges;
+}
+
 // What this node would say, each charge for itself.
 Result<Verdict> FleetStore::Apart::look_here() const {
   Verdict seen{.allowed = true};
@@ -110,23 +156,91 @@ Result<Verdict> FleetStore::Apart::look_here() const {
   return seen;
 }
 
-// The part with the id: if others deny, it is asked as ask_whether_repeated() does.
+// The part with the id, if others deny: it is asked as ask_whether_repeated() does.
 Result<Verdict> FleetStore::Apart::once_here(std::string_view id, Micros lasts) {
   std::vector<Charge> charges = left_to_us();
   const Micros now = store_.now();
-  if (!is_denied()) return store_.local_.answer(What::once, charges, id, lasts, now);
   for (Charge& charge : charges) charge.cost = charge.limit->capacity + 1;
   auto verdict = store_.local_.answer(What::once, charges, id, lasts, now);
   return verdict && !verdict->repeated ? look_here() : verdict;
+}
+
+// From what was last said to be left. Nothing if no part is decided so, or this does not decide it: then the share
+// does.
+std::optional<Verdict> FleetStore::Apart::spare() {
+  for (Part& part : parts_) {
+    part.is_spared = part.is_left && (part.is_spared || (!part.is_here && !store_.is_shared(part.charges)));
+  }
+  const std::vector<Charge> charges = left_to_us(true, false);
+  if (charges.empty()) return {};
+  auto verdict = store_.local_.shed(charges, store_.now(), Booking::owe);
+  if (verdict && verdict->binding_decision().made == MadeBy::overloaded) {
+    store_.counts_.shed.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (verdict) return verdict;
+  for (Part& part : parts_) {
+    if (!part.is_here) part.is_spared = false;
+  }
+  return {};
+}
+
+// The charges that the share has admitted before are only booked. With an id they are charged again, together with it.
+Result<Verdict> FleetStore::Apart::share(What what, std::string_view id, Micros lasts) {
+  const Micros now = store_.now();
+  const std::vector<Charge> before = left_to_us(false, true), others = left_to_us(false, false);
+  if (what == What::charge) {
+    Result<Verdict> verdict = Verdict{.allowed = true};
+    if (!others.empty()) verdict = store_.local_.answer(what, others, {}, {}, now);
+    if (verdict && verdict->allowed) store_.local_.book_all(before, now, Booking::owe);
+    return verdict;
+  }
+  store_.give_back(before, ~std::uint32_t{0});
+  auto verdict = store_.local_.answer(what, left_to_us(), id, lasts, now, Booking::none);
+  if (!verdict || !verdict->allowed || verdict->repeated) return verdict;
+  store_.local_.book_all(before, now, Booking::owe);
+  store_.local_.book_all(others, now, Booking::owe);
+  return verdict;
+}
+
+// All that is left to this node or nothing: what each charge is told, in the order of the parts.
+Result<Verdict> FleetStore::Apart::admit_here(What what, std::string_view id, Micros lasts) {
+  const auto spared = spare();
+  const bool is_denied = spared && !spared->allowed;
+  Result<Verdict> shared = Verdict{};
+  if (!is_denied) shared = share(what, id, lasts);
+  const bool is_admitted = shared && shared->allowed && !shared->repeated;
+  if (!is_denied && !is_admitted && spared) store_.local_.unbook(left_to_us(true, false), store_.now(), Booking::owe);
+  if (!shared || (!is_denied && what != What::charge)) return shared;
+  Verdict verdict{.allowed = is_admitted};
+  std::size_t of_spared = 0, of_shared = 0;
+  for (const Part& part : parts_) {
+    if (!part.is_left || part.is_here) continue;
+    for (std::size_t i = 0; i < part.charges.size(); ++i) {
+      const bool was_charged = (charged_ >> part.places[i] & 1) != 0;
+      if (part.is_spared) {
+        verdict.decisions.push_back(spared->decisions[of_spared++]);
+      } else if (!is_denied && !was_charged) {
+        verdict.decisions.push_back(shared->decisions[of_shared++]);
+      } else {
+        Charge peek = part.charges[i];
+        peek.cost = 0;
+        const auto seen = store_.local_.answer(What::look, {&peek, 1}, {}, {}, store_.now());
+        if (!seen) return seen;
+        verdict.decisions.push_back(seen->decisions[0]);
+      }
+    }
+  }
+  return verdict;
 }
 
 void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts) {
   const std::vector<Charge> charges = left_to_us();
   if (charges.empty()) return;
   const bool is_over = is_taken(what) && (is_denied() || is_repeated());
-  const auto all = what == What::once ? once_here(id, lasts)
-                   : is_over          ? look_here()
-                                      : store_.local_.answer(what, charges, id, lasts, store_.now());
+  const auto all = is_over && what == What::once ? once_here(id, lasts)
+                   : is_over                     ? look_here()
+                   : is_taken(what)              ? admit_here(what, id, lasts)
+                                                 : store_.local_.answer(what, charges, id, lasts, store_.now());
   std::size_t at = 0;
   for (Part& part : parts_) {
     if (!part.is_left || std::exchange(part.is_here, true)) continue;
@@ -170,7 +284,9 @@ void FleetStore::Apart::release() {
   nothing.reserve(kChargesMax);
   for (Part& part : parts_) {
     const Question& taken = part.question;
-    if (part.is_charged_here) {
+    if (part.is_charged_here && part.is_spared) {
+      store_.local_.unbook(part.charges, store_.now(), Booking::owe);
+    } else if (part.is_charged_here) {
       std::vector<Charge> back = part.charges;
       for (Charge& charge : back) charge.cost = -charge.cost;
       static_cast<void>(store_.local_.answer(What::overdraw, back, {}, {}, store_.now()));
@@ -268,6 +384,16 @@ Result<Verdict> FleetStore::Apart::ask(What what, std::span<const Charge> charge
     if (charge.cost < 0 || what == What::commit) store_.drop(charge);
   }
   return verdict;
+}
+
+Result<Verdict> FleetStore::Apart::ask_whether_repeated(std::span<const Charge> charges, std::string_view id,
+                                                        Micros lasts, Verdict denial) {
+  divide(What::once, charges, id, lasts);
+  Part& part = parts_.back();
+  ask_whether_repeated(part);
+  const auto known = part.is_left ? once_here(id, lasts) : part.verdict;
+  if (known && known->repeated) denial.allowed = denial.repeated = true;
+  return denial;
 }
 
 }  // namespace weir

@@ -2,14 +2,17 @@
 // taken back.
 //
 // Nobody is let through too much: a part counts from the moment it is charged. Who comes between charge and release may
-// be denied for what is then taken back. Who crashes there leaves it charged, until it lapses. What servers do not
-// answer, the node decides as one event, after the others: it charges nothing if one of them has denied. The id of a
+// be denied for what is then taken back. Who crashes there leaves it charged, until it lapses. Each part carries the
+// unsynced charges of its keys. What servers do not answer, the node decides after the others, all or none, and charges
+// nothing if one of them has denied: from its part of what Redis last said was left of each key; or by its share, while
+// that has a say. A part that was sent and not answered in time is undone when its late reply comes. The id of a
 // request is written last of all, so that only one that passes is remembered. Part of FleetStore; any thread. Tested by
-// tests/fleet_nodes_test.cc and tests/fleet_faults_failover_test.cc.
+// tests/fleet_nodes_test.cc, tests/fleet_faults_failover_test.cc and tests/fleet_seam_model_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,9 +23,13 @@ namespace weir {
 
 class FleetStore::Apart {
  public:
-  explicit Apart(FleetStore& store) : store_(store) {}
+  // Bit i of `charged`: charge i was charged to this node's share.
+  Apart(FleetStore& store, std::uint32_t charged) : store_(store), charged_(charged) {}
 
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  // A request that this node's share denies, unless one of its id has passed before. Of one part or several.
+  Result<Verdict> ask_whether_repeated(std::span<const Charge> charges, std::string_view id, Micros lasts,
+                                       Verdict denial);
 
  private:
   struct Part {
@@ -35,14 +42,21 @@ class FleetStore::Apart {
     bool is_left = false;  // to this node: its server did not answer
     bool is_here = false;  // and it has decided
     bool is_charged_here = false;
+    bool is_spared = false;  // from what was left, not by the share
   };
+  struct Sent;
 
   void divide(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Sent send(Part& part, std::vector<Question>& questions);
   void ask_parts(std::size_t from, std::size_t to);
   void ask_whether_repeated(Part& part);
   std::vector<Charge> left_to_us() const;
+  std::vector<Charge> left_to_us(bool is_spared, bool was_charged) const;
   Result<Verdict> look_here() const;
   Result<Verdict> once_here(std::string_view id, Micros lasts);
+  Result<Verdict> admit_here(ScriptRequest::What what, std::string_view id, Micros lasts);
+  std::optional<Verdict> spare();
+  Result<Verdict> share(ScriptRequest::What what, std::string_view id, Micros lasts);
   void decide_here(ScriptRequest::What what, std::string_view id, Micros lasts);
   bool is_denied() const;
   bool is_repeated() const;
@@ -52,6 +66,7 @@ class FleetStore::Apart {
   Result<Verdict> put_together(std::size_t charges) const;
 
   FleetStore& store_;
+  const std::uint32_t charged_;
   std::vector<Part> parts_;
 };
 

@@ -312,47 +312,59 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
 // ask_here_first()
 //
 // After an outage, until all nodes have written their charges back, this node's share must admit a request, too. The
-// answer if it does not; or if that is all there is to say. While breakers are open Redis is not asked, and the share
-// is charged when that has failed.
-std::optional<Result<Verdict>> FleetStore::ask_here_first(What what, std::span<const Charge> charges) {
+// answer if it does not; or if that is all there is to say. While Redis is away it is not asked, and the share is
+// charged when that has failed. Of a cluster it is not known here which servers are away.
+FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Charge> charges) {
   const bool takes = what == What::charge || what == What::once || what == What::reserve;
   if (!handover_.is_on() || (what != What::look && !takes)) return {};
   std::vector<Charge> shared;
-  for (const Charge& charge : charges) {
-    if (is_shared(charge)) shared.push_back(charge);
+  std::uint32_t charged = 0;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (!is_shared(charges[i])) continue;
+    shared.push_back(charges[i]);
+    charged |= std::uint32_t{1} << i;
   }
-  const bool is_cluster = options_.target.layout == redis::Layout::cluster;
-  if (shared.empty() || (takes && (is_away() || (is_cluster && lanes().is_away())))) return {};
+  if (shared.empty() || (takes && is_away())) return {};
   const Micros now = this->now();
-  if (!takes) return local_.answer(what, charges, {}, {}, now);
-  const Handover::Pending pending(handover_);
+  if (!takes) return {local_.answer(what, charges, {}, {}, now)};
   auto here = local_.answer(What::charge, shared, {}, {}, now, Booking::none);
-  if (!here) return here;
+  if (!here) return {here};
   if (!here->allowed) {
     counts_.fallen.fetch_add(1, std::memory_order_relaxed);
     Verdict verdict;
     std::size_t at = 0;
-    for (const Charge& charge : charges) {
-      if (is_shared(charge) && at < here->decisions.size()) {
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      if ((charged >> i & 1) != 0) {
         verdict.decisions.push_back(here->decisions[at++]);
       } else {
-        verdict.decisions.push_back({.allowed = true, .limit = charge.limit->capacity, .made = MadeBy::local});
+        verdict.decisions.push_back({.allowed = true, .limit = charges[i].limit->capacity, .made = MadeBy::local});
       }
     }
     verdict.binding = binding_of(verdict.decisions, false);
-    return verdict;
+    return {std::move(verdict)};
   }
-  if (what != What::charge || shared.size() != charges.size() || is_apart(charges)) return {};
+  if (what != What::charge || shared.size() != charges.size() || is_apart(charges)) return {.charged = charged};
   std::array<Decision, kChargesMax> decisions;
   Question question{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
   const KeyMemory::Asked asked = count(charges);
   run_carrying(question, asked);
-  if (question.state != Ask::State::failed) return take(question, asked, this->now());
+  if (question.state != Ask::State::failed) return {take(question, asked, this->now())};
   miss(charges, asked);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
   local_.book_all(charges, this->now(), booking_of(question));
   decide(question, true);
-  return here;
+  return {std::move(here)};
+}
+
+// What ask_here_first() has charged to this node's share. It was not booked.
+void FleetStore::give_back(std::span<const Charge> charges, std::uint32_t charged) {
+  std::vector<Charge> back;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if ((charged >> i & 1) == 0 || charges[i].cost == 0) continue;
+    back.push_back(charges[i]);
+    back.back().cost = -back.back().cost;
+  }
+  if (!back.empty()) static_cast<void>(local_.answer(What::overdraw, back, {}, {}, this->now(), Booking::none));
 }
 
 }  // namespace weir

@@ -226,13 +226,20 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
       return *std::move(denial);
     }
   }
-  if (auto answer = ask_here_first(what, charges)) return *std::move(answer);
-  if (is_apart(charges)) return Apart(*this).ask(what, charges, id, lasts);
-  return ask_one(what, charges, id, lasts);
+  std::optional<Handover::Pending> pending;
+  if (handover_.is_on()) pending.emplace(handover_);
+  FirstHere here = ask_here_first(what, charges);
+  if (here.answer && what == What::once && *here.answer && !(*here.answer)->allowed) {
+    return Apart(*this, 0).ask_whether_repeated(charges, id, lasts, **std::move(here.answer));
+  }
+  if (here.answer) return *std::move(here.answer);
+  if (is_apart(charges)) return Apart(*this, here.charged).ask(what, charges, id, lasts);
+  return ask_one(what, charges, id, lasts, here.charged);
 }
 
 // A request as one event: of one subject, or on a server that has all keys.
-Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
+Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                                    std::uint32_t charged) {
   std::array<Decision, kChargesMax> decisions;
   std::array<std::int64_t, kChargesMax> reserved;
   Question question{.what = what,
@@ -243,6 +250,7 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
                     .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
   const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(this->now());
   run_carrying(question, asked);
+  if (question.state == Ask::State::failed) give_back(charges, charged);  // it is charged there together with its id
   auto verdict = settled(question, take(question, asked, this->now()));
   if (!verdict) return verdict;
   if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {

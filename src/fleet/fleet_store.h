@@ -111,8 +111,15 @@ class FleetStore final : public SharedStore {
   KeyMemory::Asked count(std::span<const Charge> charges);
   void miss(std::span<const Charge> charges, const KeyMemory::Asked& asked);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
-  std::optional<Result<Verdict>> ask_here_first(ScriptRequest::What what, std::span<const Charge> charges);
-  Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  // What this node's share said, where it must admit a request, too.
+  struct FirstHere {
+    std::optional<Result<Verdict>> answer{};  // all that there is to say
+    std::uint32_t charged = 0;                // bit i: charge i was charged to the share, and Redis is asked next
+  };
+  FirstHere ask_here_first(ScriptRequest::What what, std::span<const Charge> charges);
+  void give_back(std::span<const Charge> charges, std::uint32_t charged);
+  Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                          std::uint32_t charged);
   Micros now() const { return options_.transport ? options_.transport->now() : redis::steady_now(); }
   void wake() const {
     if (thread_) thread_->wake();
