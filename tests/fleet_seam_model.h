@@ -53,6 +53,7 @@ struct Redis {
   LuaDatabase database;
   bool is_cluster = false;
   Micros now{1'000'000'000};
+  int calls = 0;
   std::int64_t now_us() const { return kEpoch_us + now.count(); }
   std::size_t server_of(std::string_view name) const {
     return is_cluster ? static_cast<std::size_t>(name.back()) % kServers : 0;
@@ -67,6 +68,7 @@ struct Redis {
       ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
       if (!call.add(ask.request)) return false;
     }
+    ++calls;
     now += Micros{50};  // no two calls have the same time
     const auto read = lua->call(database, now_us(), call);
     EXPECT_TRUE(read) << read.error().message;

@@ -5,6 +5,8 @@
 // pipeline, two outages in a row. fleet_seam_model_test.cc mixes all of them at random, in virtual time.
 
 #include <chrono>
+#include <cstdlib>
+#include <thread>
 
 #include "fleet_faults.h"
 
@@ -204,6 +206,53 @@ TEST_F(FleetSeam, TheUnsyncedChargesOfAKilledServerAreAdmittedOnceMore) {
   Node next(proxied(), with_deadline(kLong));
   ASSERT_TRUE(until([&] { return is_strict(next); }));
   EXPECT_EQ(admitted(next, "k", 100), 50);
+}
+
+// A ratio, not a speed: after each few batches the node rests for as long as they took.
+TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  server_->pause();
+  Tally tally;
+  ASSERT_TRUE(until([&] {
+    ask(*nodes[0], "k", hundred_, tally);
+    return !is_strict(*nodes[0]) && tally.asked(MadeBy::local) > 3;
+  }));
+  for (int i = 0; i < 30'000; ++i) ask(*nodes[0], "k" + std::to_string(i), hundred_, tally);
+  const auto busy_us = [&] {
+    const std::string stats = redis({"INFO", "commandstats"}).text;
+    const std::size_t at = stats.find("usec=", stats.find("cmdstat_evalsha:"));
+    return at == std::string::npos ? 0 : std::strtoll(stats.c_str() + at + 5, nullptr, 10);
+  };
+  server_->resume();
+  Keeper& keeper = nodes[0]->store->keeper();
+  while (keeper.paid_back() == 0) std::this_thread::yield();
+  const Micros began = redis::steady_now();
+  const std::int64_t before = busy_us();
+  ASSERT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); }));
+  const std::int64_t busy = busy_us() - before, took = (redis::steady_now() - began).count();
+  EXPECT_GT(busy, 0);
+  EXPECT_LE(busy, took * 11 / 20) << "us of " << took;
+}
+
+// The bound is 100,000 keys; here it is ten.
+TEST_F(FleetSeam, BeyondTheBoundOfUnsyncedKeysChargesAreOnlyCounted) {
+  EXPECT_EQ(FleetStoreOptions{}.owed_keys, 100'000u);
+  FleetStoreOptions options = with_deadline(kLong);
+  options.owed_keys = 10;
+  auto nodes = make_nodes(1, proxied(), options);
+  cut_off();
+  ASSERT_TRUE(waits_for(nodes, false));
+  for (int i = 0; i < 25; ++i) EXPECT_EQ(admitted(*nodes[0], "k" + std::to_string(i), 1, 60), 1);
+  EXPECT_EQ(nodes[0]->store->owed().lost(), 15u * 60);
+  proxy_->set({});
+  ASSERT_TRUE(waits_for(nodes, true));
+  int whole = 0;
+  for (int i = 0; i < 25; ++i) {
+    const std::int64_t left = nodes[0]->limiter->peek("k" + std::to_string(i), hundred_)->remaining;
+    EXPECT_TRUE(left == 40 || left == 100) << left;
+    whole += left == 100 ? 1 : 0;
+  }
+  EXPECT_EQ(whole, 15) << "they can be admitted once more";
 }
 
 // A pipeline with room for few: most checks cannot be sent, and Redis is well.

@@ -55,6 +55,8 @@ echo secret >"$work/pass"
 start_on "redis://default@127.0.0.1:$redis_port?password_file=$work/pass"
 until_true 20 finds 0 "if it speaks no TLS, write redis://"
 is "TLS to a plain port" 0 $?
+is "doctor warns of a server that never reached Redis" 0 "$(finds 0 "admits whole limits"; echo $?)"
+has "so does weir nodes" "its share is the whole limit" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
 at=127.0.0.1:$redis_port
 until_true 20 finds 1 "Redis at $at: Redis: the map of the cluster: $at: ERR This instance has cluster support disabled"
 is "a cluster that is none" 0 $?

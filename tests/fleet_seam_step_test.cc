@@ -1,0 +1,212 @@
+// The seams of a fleet, one by one: each test is a sentence of docs/fleet.md, with a scripted Redis in virtual time.
+//
+// fleet_seam_model_test.cc mixes them at random, fleet_seam_test.cc has those that need a real Redis.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "fleet_seam_model.h"
+
+namespace weir::test {
+namespace {
+
+class FleetSeamStep : public ::testing::Test {
+ protected:
+  Decision check(SeamNode& node, std::int64_t cost = 1, std::string_view key = "k0") {
+    const auto decision = node.store->check({.key = key, .limit = &hundred_, .cost = cost});
+    EXPECT_TRUE(decision) << decision.error().message;
+    return decision.value_or(Decision{});
+  }
+  int admitted(SeamNode& node, int offered, std::string_view key = "k0") {
+    int count = 0;
+    for (int i = 0; i < offered; ++i) count += check(node, 1, key).allowed ? 1 : 0;
+    return count;
+  }
+  // As the keeper does.
+  void undo(SeamNode& node) {
+    for (Keeper::Undo& undo : node.store->keeper().take_undos()) {
+      const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = undo.cost};
+      Decision decision;
+      Question question{
+          .what = What::undo, .charges = {&charge, 1}, .charged_us = undo.charged_us, .decisions = {&decision, 1}};
+      EXPECT_TRUE(redis_.run({&question, 1}));
+    }
+  }
+
+  const Limit hundred_ = limit_of("100/year", Algorithm::fixed_window);
+  Redis redis_;
+};
+
+// A key that it never asked about, or not among the last that it remembers.
+TEST_F(FleetSeamStep, WhatANodeCannotKnowStartsWithItsShare) {
+  SeamNode other(redis_, 0, 2), node(redis_, 1, 2, {.is_forgetful = true});
+  ASSERT_TRUE(check(other, 100, "k0").allowed);
+  ASSERT_TRUE(check(node, 90, "k1").allowed);
+  ASSERT_TRUE(check(node, 90, "k2").allowed);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(check(node, 90, "a" + std::to_string(i)).allowed);
+    EXPECT_FALSE(check(node, 90, "k2").allowed) << "it is asked about all the time";
+  }
+  node.cut(0);
+  EXPECT_EQ(admitted(node, 200, "k0"), 50) << "never asked about: 100, and its part of 100";
+  EXPECT_EQ(admitted(node, 200, "k1"), 50) << "forgotten";
+  EXPECT_EQ(admitted(node, 200, "k2"), 5) << "known";
+}
+
+TEST_F(FleetSeamStep, ACheckCarriesTheUnsyncedChargesOfItsKey) {
+  SeamNode node(redis_, 0, 1);
+  ASSERT_TRUE(check(node, 10).allowed);
+  node.line->fate = Fate::unsent;
+  EXPECT_EQ(check(node, 30).made, MadeBy::local);
+  EXPECT_EQ(node.store->owed().cost_of(KeyName(Algorithm::fixed_window, "k0"), hundred_, redis_.now), 30);
+  node.line->fate = Fate::answered;
+  const int calls = redis_.calls;
+  const Decision decision = check(node, 1);
+  EXPECT_EQ(decision.made, MadeBy::strict);
+  EXPECT_EQ(decision.remaining, 59);
+  EXPECT_EQ(redis_.calls - calls, 1) << "in the same call";
+  EXPECT_TRUE(node.store->owed().is_synced());
+}
+
+// Nothing is known of the key, and a call about it is in flight: it may use all that there is.
+TEST_F(FleetSeamStep, AnUnknownKeyInOverloadIsDeniedForAMoment) {
+  SeamNode node(redis_, 0, 1);
+  Decision shed;
+  node.line->meanwhile = [&] {
+    node.line->fate = Fate::unsent;
+    shed = check(node);
+    node.line->fate = Fate::answered;
+  };
+  EXPECT_TRUE(check(node, 100).allowed);
+  EXPECT_FALSE(shed.allowed);
+  EXPECT_EQ(shed.made, MadeBy::overloaded);
+  EXPECT_GT(shed.retry_after, Micros{0});
+  EXPECT_LE(shed.retry_after, Micros{100'000}) << "Redis is well";
+  EXPECT_EQ(node.store->counts().shed.load(), 1u);
+}
+
+// What is in flight may be admitted: a check that cannot be sent has what is left without it, and what was granted
+// meanwhile.
+TEST_F(FleetSeamStep, WhatCannotBeSentHasWhatIsLeftWithoutWhatIsInFlight) {
+  SeamNode node(redis_, 0, 1);
+  ASSERT_TRUE(check(node, 20).allowed);
+  int granted = 0;
+  node.line->meanwhile = [&] {
+    node.line->fate = Fate::unsent;
+    granted = admitted(node, 200);
+    node.line->fate = Fate::answered;
+  };
+  EXPECT_TRUE(check(node, 50).allowed);
+  EXPECT_EQ(granted, 30);
+  EXPECT_EQ(check(node, 0).remaining, 0);
+}
+
+// A part on a server of a cluster was charged, but its reply comes too late, and another part denies the request. The
+// next turn of the keeper after the reply undoes it.
+TEST_F(FleetSeamStep, APartThatTimedOutIsUndone) {
+  redis_.is_cluster = true;
+  SeamNode node(redis_, 0, 1, {.is_cluster = true});
+  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
+  ASSERT_TRUE(node.store->check({.key = "k1", .limit = &limit, .cost = 10})->allowed);
+  ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 4})->allowed);
+  node.line->fate = Fate::late;
+  node.line->fate_server = redis_.server_of("k0");
+  const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit, .cost = 3},
+                                      Charge{.key = "k1", .limit = &limit, .cost = 2}};
+  const auto verdict = node.store->charge(charges);
+  ASSERT_TRUE(verdict && !verdict->allowed);
+  const auto left = [&] { return node.store->check({.key = "k0", .limit = &limit, .cost = 0})->remaining; };
+  EXPECT_EQ(left(), 3) << "the server has charged it";
+  EXPECT_TRUE(node.store->keeper().take_undos().empty()) << "nothing is known of it yet";
+  node.hear_late();
+  undo(node);
+  EXPECT_EQ(left(), 6);
+  EXPECT_TRUE(node.store->owed().is_synced());
+}
+
+// A part that cannot be sent has this node's part of what Redis last said was left, and no more; the part on the server
+// that answers is decided there.
+TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
+  redis_.is_cluster = true;
+  SeamNode node(redis_, 0, 2, {.is_cluster = true});
+  const Limit limit = limit_of("20/year", Algorithm::fixed_window);
+  ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 8})->allowed);
+  const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit}, Charge{.key = "k1", .limit = &limit}};
+  int admitted = 0;
+  for (int i = 0; i < 20; ++i) {
+    node.line->fate = Fate::unsent;
+    node.line->fate_server = redis_.server_of("k0");
+    const auto verdict = node.store->charge(charges);
+    ASSERT_TRUE(verdict);
+    admitted += verdict->allowed ? 1 : 0;
+    EXPECT_EQ(verdict->decisions[0].made, MadeBy::local);
+  }
+  EXPECT_EQ(admitted, 6) << "half of what was left";
+  node.line->fate = Fate::answered;
+  EXPECT_EQ(node.store->check({.key = "k1", .limit = &limit, .cost = 0})->remaining, 14) << "charged in Redis";
+  ASSERT_TRUE(node.store->charge(charges)->allowed);
+  EXPECT_EQ(node.store->check({.key = "k0", .limit = &limit, .cost = 0})->remaining, 5)
+      << "the part carries what the node admitted by itself";
+}
+
+// Also beyond the version of the limit that it is written under: what was admitted is used.
+TEST_F(FleetSeamStep, AWriteBackCountsBeyondTheLimit) {
+  for (const Algorithm algorithm : kChecked) {
+    Redis redis;
+    const Limit low = limit_of("30/year", algorithm), high = limit_of("60/year", algorithm);
+    Limit wide = high;
+    wide.capacity = 1'000;
+    if (!is_bucket(algorithm)) wide.permits = 1'000;
+    const auto ask = [&](What what, const Limit& limit, std::int64_t cost, std::string_view id = {}) {
+      const Charge charge{.key = "k", .limit = &limit, .cost = cost};
+      Decision decision;
+      Question question{
+          .what = what, .charges = {&charge, 1}, .id = id, .lasts = kWriteBackLasts, .decisions = {&decision, 1}};
+      EXPECT_TRUE(redis.run({&question, 1}));
+      return decision;
+    };
+    EXPECT_TRUE(ask(What::charge, low, 20).allowed);
+    EXPECT_EQ(ask(What::write_back, low, 25, "a").remaining, 0) << "beyond the lower version";
+    EXPECT_EQ(ask(What::look, wide, 0).remaining, 955);
+    EXPECT_FALSE(ask(What::charge, low, 1).allowed);
+    EXPECT_TRUE(ask(What::charge, high, 10).allowed) << "the highest version alone bounds";
+    EXPECT_EQ(ask(What::write_back, low, 4, "b").remaining, 0);
+    EXPECT_EQ(ask(What::write_back, high, 7, "c").remaining, 0) << "beyond the higher version";
+    EXPECT_EQ(ask(What::write_back, high, 7, "c").remaining, 0) << "once";
+    EXPECT_EQ(ask(What::look, wide, 0).remaining, 1'000 - 66);
+    EXPECT_FALSE(ask(What::charge, high, 1).allowed);
+    ask(What::overdraw, high, -10);
+    EXPECT_EQ(ask(What::look, high, 0).remaining, 4) << "of what comes back, what was admitted too much is missing";
+  }
+}
+
+// A write-back that was executed, but not answered, is sent again, and applied once.
+TEST_F(FleetSeamStep, AWriteBackThatIsAnsweredTooLateIsAppliedOnce) {
+  SeamNode node(redis_, 0, 1);
+  node.cut(0);
+  EXPECT_EQ(admitted(node, 40), 40);
+  node.line->is_cut = {};
+  for (const Fate fate : {Fate::late, Fate::broken, Fate::answered}) {
+    auto batch = node.store->write_backs().take(100, redis_.now);
+    ASSERT_TRUE(batch);
+    std::vector<Decision> decisions(batch->charges.size());
+    Question question{.what = What::write_back,
+                      .charges = batch->charges,
+                      .id = batch->id,
+                      .lasts = kWriteBackLasts,
+                      .decisions = decisions};
+    node.line->fate = fate;
+    node.line->run({&question, 1});
+    node.store->write_backs().finish(
+        *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);
+  }
+  EXPECT_TRUE(node.store->owed().is_synced());
+  SeamNode next(redis_, 0, 1);
+  EXPECT_EQ(check(next, 0).remaining, 60);
+}
+
+}  // namespace
+}  // namespace weir::test
