@@ -59,14 +59,17 @@ struct Redis {
     return is_cluster ? static_cast<std::size_t>(name.back()) % kServers : 0;
   }
 
-  // Whether it was understood.
+  // As few calls as can be: a key under another version of its limit goes into the next. Whether they were understood.
   bool run(std::span<Question> questions) {
     ScriptCall call("weir:");
     std::vector<std::unique_ptr<Ask>> asks;
     for (Question& question : questions) {
       Ask& ask = *asks.emplace_back(std::make_unique<Ask>());
       ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
-      if (!call.add(ask.request)) return false;
+      if (call.add(ask.request)) continue;
+      if (asks.size() == 1) return false;
+      const std::size_t first = asks.size() - 1;
+      return run(questions.first(first)) && run(questions.subspan(first));
     }
     ++calls;
     now += Micros{50};  // no two calls have the same time
@@ -176,10 +179,11 @@ struct Setting {
   bool is_cluster = false;    // of Redis
   bool is_small = false;      // the nodes' tables: shares are evicted
   bool is_forgetful = false;  // the nodes' memories of what Redis said
+  bool is_calm = false;       // only outages of all nodes: nearly nothing may be admitted beside the limit
 
   std::string text() const {
     return std::string(name_of_algorithm(algorithm)) + (is_fast ? ", fast" : "") + (is_cluster ? ", cluster" : "") +
-           (is_small ? ", small tables" : "") + (is_forgetful ? ", forgetful" : "");
+           (is_small ? ", small tables" : "") + (is_forgetful ? ", forgetful" : "") + (is_calm ? ", calm" : "");
   }
   static std::string_view name_of_algorithm(Algorithm algorithm) {
     return algorithm == Algorithm::fixed_window     ? "fixed_window"
@@ -230,7 +234,6 @@ struct SeamNode {
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{kEpoch_us});
   std::unique_ptr<MemoryStore> here;
   std::unique_ptr<FleetStore> store;
-  bool has_forgotten = false;  // since its share began
   Handover::Other report{};
 };
 

@@ -40,6 +40,7 @@ class World {
     const std::int64_t size = draw(6);
     setting_.is_small = size == 0;
     setting_.is_forgetful = size == 1;
+    setting_.is_calm = draw(3) == 0;
     limit_ = limit_of(setting_.is_fast ? "600/minute burst 60" : "60/year", setting_.algorithm);
     low_ = limit_of(setting_.is_fast ? "300/minute burst 30" : "30/year", setting_.algorithm);
     redis_.is_cluster = setting_.is_cluster;
@@ -86,8 +87,8 @@ class World {
   // This node's part of what it last heard was left.
   double part(const SeamNode& node, std::size_t key) const {
     const std::optional<Heard>& heard = node.line->heard[key];
-    if (!heard || heard->until <= redis_.now) return whole_part(node);
-    return static_cast<double>(part_of(limit_.capacity - std::min(limit_.capacity, heard->used), node.seat));
+    if (!heard || heard->until <= redis_.now || setting_.is_forgetful) return whole_part(node);
+    return static_cast<double>(left_of(limit_.capacity, heard->used, node.seat));
   }
   // A node may decide by itself for a moment: others have not heard of what it does, nor it of theirs.
   void one_decides(const SeamNode& node) {
@@ -184,6 +185,7 @@ class World {
   void begin_outage(std::size_t server) {
     for (std::size_t key = 0; key < kKeys; ++key) {
       if (server_of(key) != server) continue;
+      if (setting_.is_forgetful) ceiling_[key] += most();  // shares may begin again
       double parts = 0;
       bool is_mixed = false;
       for (const auto& node : nodes_) {
@@ -203,6 +205,7 @@ class World {
     one_decides(node);
     for (std::size_t key = 0; key < kKeys; ++key) {  // also its whole share, if its handover has not ended
       if (server_of(key) != server) continue;
+      if (setting_.is_forgetful) ceiling_[key] += most();
       ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part(node, key));
     }
     node.cut(server);
@@ -240,11 +243,6 @@ class World {
       const std::string other = "noise" + std::to_string(next_id_++) + "/" + std::to_string(i);
       ASSERT_TRUE(node.store->check({.key = other, .limit = &limit_, .cost = 1}));
     }
-    node.line->heard = {};
-    for (std::size_t key = 0; key < kKeys; ++key) {  // its share may begin again
-      if (node.is_sharing(key) && !node.has_forgotten) ceiling_[key] += whole_part(node);
-    }
-    node.has_forgotten = true;
   }
 
   // Also above the limit.
@@ -308,7 +306,6 @@ class World {
                    .others = others,
                    .patience = Micros::max()},
                   redis_.now);
-    if (!handover.is_on()) node.has_forgotten = false;
   }
 
   // The next call goes wrong. A connection that breaks leaves a charge in doubt.
@@ -326,11 +323,15 @@ class World {
     const std::size_t place = static_cast<std::size_t>(draw(nodes_count_));
     SeamNode& node = *nodes_[place];
     const std::size_t key = some_key();
-    const std::int64_t what = draw(100);
+    std::int64_t what = draw(100);
+    const bool is_calm = setting_.is_calm;
+    if (is_calm && (what == 74 || (what >= 81 && what < 83))) what = 99;
     last_ = "the last step was " + std::to_string(what) + " of node " + std::to_string(place) + ", key " +
             std::to_string(key);
     if (what < 34) {
       check(node, key, 1 + draw(3), some_limit());
+    } else if (is_calm && what >= 42 && what < 60) {  // as much as there is
+      for (int i = 0; i < 20; ++i) check(node, key, 1 + draw(3), some_limit());
     } else if (what < 42) {
       check_several(node);
     } else if (what < 54) {  // something goes wrong with one call
@@ -351,7 +352,7 @@ class World {
       draw(2) == 0 ? check(node, key, 1, some_limit()) : check_several(node);
       node.line->meanwhile = {};
     } else if (what < 64) {
-      if (draw(4) == 0) {
+      if (draw(4) == 0 && !is_calm) {
         one_decides(node);
         draw_fate(*node.line, server_of(key));
       }
@@ -378,7 +379,7 @@ class World {
       fail_over();
     } else if (what < 83 && draw(4) == 0) {
       restart(node);
-    } else if (what < 86) {  // a write-back that is not answered
+    } else if (what < 86 && !is_calm) {  // a write-back that is not answered
       SeamNode& other = some_node();
       one_decides(other);
       draw_fate(*other.line, server_of(key));

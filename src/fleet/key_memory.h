@@ -114,7 +114,8 @@ class KeyMemory {
       entry->may_owe = true;
     }
     if (!entry->is_known && entry->calls > 0) return Spare::busy;
-    std::int64_t left = part_of(remaining_of(*entry, limit, now), seat) - entry->in_flight;
+    const std::int64_t used = limit.capacity - remaining_of(*entry, limit, now);
+    std::int64_t left = left_of(limit.capacity, used, seat) - entry->in_flight;
     if (entry->may_owe) {
       const std::int64_t owed = unsynced();
       left -= owed;

@@ -76,8 +76,8 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
   memory_.seed(key.mark, *whole.limit, now.steady, [&](const Said& said) {
     std::int64_t used = 0;
     if (said.reset_at > now.steady) {
-      used = said.remaining > 0 ? part.capacity - part_of(said.remaining, seat())
-                                : std::max(part.capacity, part_of(said.used, seat()));
+      const Seat seat = this->seat();
+      used = std::max(part.capacity - left_of(whole.limit->capacity, said.used, seat), part_of(said.used, seat));
     }
     used += owed_.cost_of(key.name, *whole.limit, now.steady);
     static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));

@@ -26,6 +26,14 @@ constexpr std::int64_t part_of(std::int64_t whole, Seat seat) {
   return whole / seat.nodes + (seat.rank < whole % seat.nodes ? 1 : 0);
 }
 
+// left_of()
+//
+// A node's part of what is left of a limit, of which so much is used. All parts together are what is left, also if some
+// nodes ask under another version of the limit.
+constexpr std::int64_t left_of(std::int64_t capacity, std::int64_t used, Seat seat) {
+  return std::max<std::int64_t>(0, part_of(capacity, seat) - part_of(used, seat));
+}
+
 // share_of()
 //
 // The share of a ban is a ban. A rate that is too slow to represent exactly becomes the next slower one.

@@ -65,6 +65,19 @@ TEST(Share, OfABanIsABan) {
   EXPECT_EQ(share_of(ban, {1, 3}).permits, 0);
 }
 
+// Whichever versions of the limit the nodes go by.
+TEST(Share, TogetherLeaveWhatIsLeftOfTheHighestVersion) {
+  for (std::uint32_t nodes = 1; nodes <= 5; ++nodes) {
+    for (std::int64_t capacity = 1; capacity <= 20; ++capacity) {
+      for (std::int64_t used = 0; used <= 25; ++used) {
+        std::int64_t all = 0;
+        for (std::uint32_t rank = 0; rank < nodes; ++rank) all += left_of(capacity, used, {rank, nodes});
+        EXPECT_EQ(all, std::max<std::int64_t>(0, capacity - used)) << nodes << " " << capacity << " " << used;
+      }
+    }
+  }
+}
+
 TEST(Share, PartsWhatIsLeftToo) {
   std::int64_t sum = 0;
   for (std::uint32_t rank = 0; rank < 3; ++rank) sum += part_of(10, {rank, 3});
