@@ -62,7 +62,11 @@ local function make_others()
   -- What was admitted elsewhere is used, also beyond the limit: a bucket then belongs to a version with so much room.
   local function write_back(key, cost)
     local d = step(key, cost)
-    if d[1] == 1 or cost <= 0 then return overdraw(key, cost) end
+    if d[1] == 1 then
+      touched[key] = true
+      if cost ~= 0 then keep(key, d) end
+      return d
+    end
     local mark, limit, from, head = terms_of[key].mark, limit_of[key], from_of[key], head_of[key]
     local wide = {1099511627776, limit[2], limit[3], limit[4], limit[5], limit[6], limit[7]}
     if mark == 'l' then
