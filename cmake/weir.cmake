@@ -35,6 +35,9 @@ endif()
 
 # What is tested is optimised, the tests are not: so they are compiled in half of the time.
 set(WEIR_TEST_FLAGS -O0 -U_FORTIFY_SOURCE)
+if(WEIR_SANITIZE MATCHES "fuzzer-no-link")
+  list(APPEND WEIR_TEST_FLAGS -fno-sanitize=fuzzer-no-link)  # a fuzzer is to reach what is tested, not the test
+endif()
 
 # What nearly every file includes is read once for all of them: by itself it takes a second of each. The tests have
 # GoogleTest beside it. That a public header brings along what it needs is seen by weir_headers, which does without.
@@ -84,13 +87,16 @@ function(weir_library name folder)
   if(WEIR_SANITIZE AND NOT arg_APART)
     weir_together(${name})
   endif()
+  if(WEIR_TEST_ONLY)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # but for what these tests link
+  endif()
 endfunction()
 
 # weir_test(NAME SOURCES file... LINKS target...)
 #
 # One GoogleTest binary, optimised if the test itself has much to compute. Its tests are NAME/Suite.Name for ctest, or
 # NAME/Suite (see discover.cmake), so that they run in parallel and `./dev test REGEX` finds them. Suites with Long in
-# their name run only with --long.
+# their name run only with --long. The tests of the larger folders are compiled together.
 function(weir_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES OR (WEIR_TEST_ONLY AND NOT name MATCHES "${WEIR_TEST_ONLY}"))
@@ -106,6 +112,9 @@ function(weir_test name)
   else()
     target_compile_options(${name} PRIVATE ${WEIR_TEST_FLAGS})
     target_precompile_headers(${name} REUSE_FROM weir_common_test)
+  endif()
+  if(name MATCHES "^(admin|envoy|load|on_fibers|plans|policy|protocol|redis|server)_test$")
+    weir_together(${name})
   endif()
   string(REGEX REPLACE "_test$" "" label "${name}")
   set(apart ${computes})

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Micros kNow{1'800'000'000'000'000};
 
-Change mode(const std::string& rule, const std::string& value) {
+Change mode_change(const std::string& rule, const std::string& value) {
   return {.at = kNow, .kind = ChangeKind::mode, .what = rule + ": " + value, .rule = rule, .value = value};
 }
 
@@ -26,7 +26,7 @@ struct JournalTest : testing::Test {
   std::string filled(int n) {
     Journal journal;
     EXPECT_TRUE(journal.open(folder.at("j")));
-    for (int i = 0; i < n; ++i) EXPECT_TRUE(journal.append(mode("rule-" + std::to_string(i), "off")));
+    for (int i = 0; i < n; ++i) EXPECT_TRUE(journal.append(mode_change("rule-" + std::to_string(i), "off")));
     return folder.read("j");
   }
 
@@ -46,7 +46,7 @@ TEST_F(JournalTest, KeepsWhatIsAppended) {
 TEST_F(JournalTest, WithoutAFileIsInMemory) {
   Journal journal;
   ASSERT_TRUE(journal.open(""));
-  ASSERT_TRUE(journal.append(mode("a", "off")));
+  ASSERT_TRUE(journal.append(mode_change("a", "off")));
   EXPECT_EQ(journal.changes().size(), 1U);
 }
 
@@ -61,7 +61,7 @@ TEST_F(JournalTest, CutAnywhereHasTheLinesThatAreWholeAndGoesOn) {
     const bool is_cut = size > 0 && text[size - 1] != '\n';
     EXPECT_EQ(journal.dropped().empty(), !is_cut) << size;
     if (size % 16 != 0) continue;  // to write takes long
-    ASSERT_TRUE(journal.append(mode("next", "off")));
+    ASSERT_TRUE(journal.append(mode_change("next", "off")));
     Journal again;
     ASSERT_TRUE(again.open(folder.at("j"))) << size;
     EXPECT_EQ(again.changes().size(), whole + 1) << size;
@@ -94,8 +94,8 @@ TEST_F(JournalTest, IsReadAgainWhenAnotherProcessHasWritten) {
   Journal one, other;
   ASSERT_TRUE(one.open(folder.at("j")));
   ASSERT_TRUE(other.open(folder.at("j")));
-  ASSERT_TRUE(one.append(mode("a", "off")));
-  ASSERT_TRUE(other.append(mode("b", "off")));
+  ASSERT_TRUE(one.append(mode_change("a", "off")));
+  ASSERT_TRUE(other.append(mode_change("b", "off")));
   EXPECT_EQ(other.changes().size(), 2U);
   EXPECT_EQ(other.changes()[1].id, 2U);
   EXPECT_FALSE(*other.catch_up());
@@ -106,9 +106,9 @@ TEST_F(JournalTest, IsReadAgainWhenAnotherProcessHasWritten) {
 TEST_F(JournalTest, IsMadeAnewWhenSomebodyRemovesIt) {
   Journal journal;
   ASSERT_TRUE(journal.open(folder.at("j")));
-  ASSERT_TRUE(journal.append(mode("a", "off")));
+  ASSERT_TRUE(journal.append(mode_change("a", "off")));
   std::filesystem::remove(folder.at("j"));
-  ASSERT_TRUE(journal.append(mode("b", "off")));
+  ASSERT_TRUE(journal.append(mode_change("b", "off")));
   Journal again;
   ASSERT_TRUE(again.open(folder.at("j")));
   EXPECT_EQ(again.changes().size(), 2U);
@@ -118,7 +118,7 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
   // By hand: ten thousand fsyncs take a while.
   std::string text;
   for (std::uint64_t id = 1; id <= Journal::kLinesMax; ++id) {
-    Change change = mode(id == 5 ? "early" : "login", "off");
+    Change change = mode_change(id == 5 ? "early" : "login", "off");
     change.id = id;
     text += to_line(change);
   }
@@ -126,23 +126,23 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
   Journal journal, other;
   ASSERT_TRUE(journal.open(folder.at("j")));
   ASSERT_TRUE(other.open(folder.at("j")));
-  ASSERT_TRUE(journal.append(mode("login", "shadow")));
+  ASSERT_TRUE(journal.append(mode_change("login", "shadow")));
   EXPECT_EQ(journal.changes().size(), Journal::kLinesKept + 1);
   EXPECT_EQ(journal.changes().front().rule, "early");
   EXPECT_EQ(journal.changes().back().id, Journal::kLinesMax + 1);
   EXPECT_TRUE(*other.catch_up());
   EXPECT_EQ(other.changes(), journal.changes());
-  ASSERT_TRUE(other.append(mode("b", "off")));
+  ASSERT_TRUE(other.append(mode_change("b", "off")));
   EXPECT_TRUE(*journal.catch_up());
   EXPECT_EQ(journal.changes().back().rule, "b");
 }
 
 TEST_F(JournalTest, IsShortenedAndKeepsWhatLiesBelowAndWhatUndoingBringsBack) {
   constexpr std::uint64_t kLast = Journal::kLinesMax + 1;
-  std::vector<Change> first = {mode("login", "shadow"), mode("login", "off"), mode("api", "shadow"),
-                               mode("api", "off")};
+  std::vector<Change> first = {mode_change("login", "shadow"), mode_change("login", "off"),
+                               mode_change("api", "shadow"), mode_change("api", "off")};
   first[1].until = kNow + Micros{60'000'000};
-  for (int i = 0; i < 100; ++i) first.push_back(mode("often", i % 2 == 0 ? "off" : "shadow"));
+  for (int i = 0; i < 100; ++i) first.push_back(mode_change("often", i % 2 == 0 ? "off" : "shadow"));
   std::string text;
   for (std::uint64_t id = 1; id < kLast; ++id) {
     Change change = id <= first.size() ? first[id - 1] : Change{.at = kNow, .kind = ChangeKind::reset};
@@ -180,7 +180,7 @@ TEST_F(JournalTest, WithoutAFileHasTheSameBoundOnItsBytes) {
 TEST_F(JournalTest, RefusesALineThatIsTooLong) {
   Journal journal;
   ASSERT_TRUE(journal.open(folder.at("j")));
-  ASSERT_TRUE(journal.append(mode("a", "off")));
+  ASSERT_TRUE(journal.append(mode_change("a", "off")));
   const auto with_text = [](std::size_t size) {
     return Change{.at = kNow, .kind = ChangeKind::policy, .text = std::string(size, '\n')};
   };
@@ -191,7 +191,7 @@ TEST_F(JournalTest, RefusesALineThatIsTooLong) {
   EXPECT_EQ(appended.error().code, ErrorCode::out_of_range);
   EXPECT_NE(appended.error().message.find("too long to be kept"), std::string::npos) << appended.error().message;
   EXPECT_EQ(folder.read("j"), before);
-  EXPECT_EQ(journal.append(mode("b", "off")).value(), 3U);
+  EXPECT_EQ(journal.append(mode_change("b", "off")).value(), 3U);
 }
 
 TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
@@ -201,23 +201,23 @@ TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
   {
     const auto held = other.lock();
     ASSERT_TRUE(held);
-    const auto appended = one.append(mode("a", "off"));
+    const auto appended = one.append(mode_change("a", "off"));
     ASSERT_FALSE(appended);
     EXPECT_EQ(appended.error().code, ErrorCode::unavailable);
     EXPECT_NE(appended.error().message.find("has it locked"), std::string::npos) << appended.error().message;
   }
-  EXPECT_TRUE(one.append(mode("a", "off")));
+  EXPECT_TRUE(one.append(mode_change("a", "off")));
 }
 
 TEST_F(JournalTest, RemovedIsMadeAnewByOneOfTwo) {
   Journal one, other;
   ASSERT_TRUE(one.open(folder.at("j")));
-  ASSERT_TRUE(one.append(mode("a", "off")));
+  ASSERT_TRUE(one.append(mode_change("a", "off")));
   ASSERT_TRUE(other.open(folder.at("j")));
-  ASSERT_TRUE(one.append(mode("b", "off")));
+  ASSERT_TRUE(one.append(mode_change("b", "off")));
   std::filesystem::remove(folder.at("j"));
-  ASSERT_TRUE(other.append(mode("c", "off"))) << "with what it had not read yet";
-  ASSERT_TRUE(one.append(mode("d", "off")));
+  ASSERT_TRUE(other.append(mode_change("c", "off"))) << "with what it had not read yet";
+  ASSERT_TRUE(one.append(mode_change("d", "off")));
   ASSERT_EQ(one.changes().size(), 4U);
   EXPECT_EQ(one.changes()[1].rule, "b");
   EXPECT_FALSE(std::filesystem::exists(folder.at("j.new")));
@@ -233,13 +233,13 @@ TEST_F(JournalTest, WithoutRoomChangesNothing) {
   std::signal(SIGXFSZ, SIG_IGN);
   const rlimit tight{text.size() + 20, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &tight);
-  const auto appended = journal.append(mode("c", "off"));
+  const auto appended = journal.append(mode_change("c", "off"));
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_FALSE(appended);
   EXPECT_NE(appended.error().message.find("so it is not made"), std::string::npos) << appended.error().message;
   EXPECT_EQ(journal.changes().size(), 2U);
   EXPECT_EQ(folder.read("j"), text);
-  EXPECT_TRUE(journal.append(mode("c", "off")));
+  EXPECT_TRUE(journal.append(mode_change("c", "off")));
   EXPECT_EQ(journal.changes().back().id, 3U);
 }
 

@@ -6,7 +6,7 @@
 namespace weir {
 namespace {
 
-constexpr Micros kNow{1'800'000'000'000'000};
+constexpr Micros kStart{1'800'000'000'000'000};
 
 Change mode(std::uint64_t id, std::string rule, std::string value, std::optional<Micros> until = {}) {
   return {.id = id, .kind = ChangeKind::mode, .until = until, .rule = std::move(rule), .value = std::move(value)};
@@ -15,7 +15,7 @@ Change undo(std::uint64_t id, std::uint64_t undoes) { return {.id = id, .kind = 
 
 std::string active(const std::vector<Change>& changes) {
   std::string out;
-  const auto all = standings(changes, kNow);
+  const auto all = standings(changes, kStart);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].active) out += std::to_string(changes[i].id) + ' ';
   }
@@ -32,34 +32,35 @@ TEST(Overlay, UndoesAndUndoesTheUndoing) {
   EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 3)}), "4 ");
   EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 3), undo(5, 4)}), "3 5 ");
   EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 2)}), "3 4 ") << "what it undoes is not known any more";
-  EXPECT_EQ(standings(std::vector<Change>{mode(3, "a", "off"), undo(4, 3)}, kNow)[0].undone_by, 4U);
+  EXPECT_EQ(standings(std::vector<Change>{mode(3, "a", "off"), undo(4, 3)}, kStart)[0].undone_by, 4U);
 }
 
 TEST(Overlay, EndsByItself) {
-  EXPECT_EQ(active({mode(1, "a", "off", kNow), mode(2, "a", "off", kNow + Micros{1})}), "2 ");
-  const std::vector<Change> changes = {mode(1, "a", "off", kNow + Micros{9}), mode(2, "b", "off", kNow + Micros{5})};
-  EXPECT_EQ(overlay_of(changes, kNow).next_end, kNow + Micros{5});
+  EXPECT_EQ(active({mode(1, "a", "off", kStart), mode(2, "a", "off", kStart + Micros{1})}), "2 ");
+  const std::vector<Change> changes = {mode(1, "a", "off", kStart + Micros{9}),
+                                       mode(2, "b", "off", kStart + Micros{5})};
+  EXPECT_EQ(overlay_of(changes, kStart).next_end, kStart + Micros{5});
 }
 
 TEST(Overlay, LetsTheLastOneRule) {
   const Policy base = policy_of("rules: [{name: a, per: ip, limit: 1/s, mode: 30%}, {name: b, per: ip, limit: 1/s}]");
   std::vector<Change> changes = {mode(1, "a", "off"), mode(2, "a", "enforce"), mode(3, "gone", "off")};
-  Policy made = *compose(base, overlay_of(changes, kNow));
+  Policy made = *compose(base, overlay_of(changes, kStart));
   EXPECT_EQ(made.rules[0].mode, Mode::enforce);
   EXPECT_EQ(made.rules[0].percent, 100);
   EXPECT_EQ(made.rules[1], base.rules[1]);
   changes.push_back(undo(4, 2));
-  EXPECT_EQ(compose(base, overlay_of(changes, kNow))->rules[0].mode, Mode::off) << "the one before it is back";
+  EXPECT_EQ(compose(base, overlay_of(changes, kStart))->rules[0].mode, Mode::off) << "the one before it is back";
   changes.push_back({.id = 5, .kind = ChangeKind::kill_switch, .value = "on"});
-  made = *compose(base, overlay_of(changes, kNow));
+  made = *compose(base, overlay_of(changes, kStart));
   EXPECT_EQ(made.rules[0].mode, Mode::off);
   EXPECT_EQ(made.rules[1].mode, Mode::off);
   changes.push_back({.id = 6, .kind = ChangeKind::kill_switch, .value = "off"});
-  EXPECT_EQ(compose(base, overlay_of(changes, kNow))->rules[1].mode, Mode::enforce);
+  EXPECT_EQ(compose(base, overlay_of(changes, kStart))->rules[1].mode, Mode::enforce);
 }
 
 Result<Match> banned(const Request& request) {
-  const auto text = ban_text("ban-1", request, {.who = "alice", .reason = "\"quoted\"\n# no comment"}, kNow);
+  const auto text = ban_text("ban-1", request, {.who = "alice", .reason = "\"quoted\"\n# no comment"}, kStart);
   if (!text) return fail(text.error());
   return policy_of(*text).rules.front().match;
 }

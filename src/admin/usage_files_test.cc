@@ -20,7 +20,7 @@ namespace weir {
 namespace {
 
 constexpr Micros kNoon{1'789'992'000'000'000};  // 2026-09-21
-constexpr const char* kRules = "rules: [{name: r, per: user, limit: 1000/day}]";
+constexpr const char* kUsageRules = "rules: [{name: r, per: user, limit: 1000/day}]";
 
 TEST(UsageFiles, EachHasASeatOfItsOwn) {
   const TestFolder folder;
@@ -80,7 +80,7 @@ struct Process {
   explicit Process(const TestFolder& folder, std::shared_ptr<ManualClock> of,
                    std::chrono::milliseconds every = std::chrono::hours(1))
       : limiter({.clock = std::move(of), .keys = 1'000, .sweeping = Sweeping::by_hand}) {
-    EXPECT_TRUE(gate.apply(*parse_policy(kRules, "t")));
+    EXPECT_TRUE(gate.apply(*parse_policy(kUsageRules, "t")));
     keeper.emplace(limiter, gate, UsageKeeperOptions{.folder = folder.at("u"), .days = 3, .every = every});
   }
   void spend(std::string_view user, std::int64_t cost) {

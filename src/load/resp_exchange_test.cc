@@ -14,7 +14,7 @@ const Template& ping() {
 }
 
 // All replies, given in pieces of so many bytes.
-Answers read(std::string_view bytes, std::size_t piece) {
+Answers replies(std::string_view bytes, std::size_t piece) {
   const auto exchange = make_resp_exchange(ping());
   Answers answers;
   std::string out;
@@ -30,27 +30,28 @@ class RespReplies : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(InPieces, RespReplies, testing::Values(1, 2, 3, 7, 1'000));
 
 TEST_P(RespReplies, AreCountedWhateverTheirKind) {
-  EXPECT_EQ(read("+OK\r\n:7\r\n$3\r\na\r\n\r\n$-1\r\n*-1\r\n*0\r\n", GetParam()).answered, (Numbers{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(read("*2\r\n*2\r\n:1\r\n$2\r\n:9\r\n+x\r\n_\r\n%1\r\n+k\r\n,1.5\r\n", GetParam()).answered,
+  EXPECT_EQ(replies("+OK\r\n:7\r\n$3\r\na\r\n\r\n$-1\r\n*-1\r\n*0\r\n", GetParam()).answered,
+            (Numbers{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(replies("*2\r\n*2\r\n:1\r\n$2\r\n:9\r\n+x\r\n_\r\n%1\r\n+k\r\n,1.5\r\n", GetParam()).answered,
             (Numbers{0, 1, 2}));
 }
 
 TEST_P(RespReplies, AreCountedOnlyWhenWhole) {
-  EXPECT_EQ(read("*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2", GetParam()).answered, Numbers{});
-  EXPECT_EQ(read("$5\r\nabcde", GetParam()).answered, Numbers{});
-  EXPECT_EQ(read("*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", GetParam()).answered, Numbers{0});
+  EXPECT_EQ(replies("*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2", GetParam()).answered, Numbers{});
+  EXPECT_EQ(replies("$5\r\nabcde", GetParam()).answered, Numbers{});
+  EXPECT_EQ(replies("*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", GetParam()).answered, Numbers{0});
 }
 
 TEST_P(RespReplies, DenyWhenTheirFirstIntegerIsOne) {
   const Answers answers =
-      read("*5\r\n:1\r\n:16\r\n:0\r\n:4\r\n:2\r\n*5\r\n:0\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n*2\r\n:-1\r\n:1\r\n",
-           GetParam());
+      replies("*5\r\n:1\r\n:16\r\n:0\r\n:4\r\n:2\r\n*5\r\n:0\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n*2\r\n:-1\r\n:1\r\n",
+              GetParam());
   EXPECT_EQ(answers.answered.size(), 4U);
   EXPECT_EQ(answers.denied, 1U);
 }
 
 TEST_P(RespReplies, ThatAreErrorsAreCountedAndTheFirstIsKept) {
-  const Answers answers = read("-ERR no such\r\n-ERR other\r\n+OK\r\n", GetParam());
+  const Answers answers = replies("-ERR no such\r\n-ERR other\r\n+OK\r\n", GetParam());
   EXPECT_EQ(answers.answered.size(), 3U);
   EXPECT_EQ(answers.errors, 2U);
   EXPECT_EQ(answers.first_error, "ERR no such");

@@ -20,7 +20,7 @@ namespace {
 const char kPeer[] = "10.0.0.1";       // a trusted proxy
 const char kStranger[] = "192.0.2.7";  // not one
 
-IpAddress ip(std::string_view text) {
+IpAddress address_of(std::string_view text) {
   const auto address = parse_ip(text);
   EXPECT_TRUE(address) << text;
   return address.value_or(IpAddress{});
@@ -34,7 +34,7 @@ ProxyTrust trust(ForwardedBy by, unsigned hops = 0, std::string header = "") {
 using Headers = std::vector<Attribute>;
 
 std::string client(const ProxyTrust& trusted, const Headers& headers, const char* peer = kPeer) {
-  return to_string(client_ip(ip(peer), headers, trusted));
+  return to_string(client_ip(address_of(peer), headers, trusted));
 }
 
 // Behind the trusted peer, with these lines of the header.
@@ -408,9 +408,10 @@ TEST(ClientIp, AgreesWithAWalkOverTheWholeChain) {
     for (const std::string& line : lines) headers.push_back({"X-Forwarded-For", line});
     const ProxyTrust trusted = trust(ForwardedBy::x_forwarded_for,
                                      static_cast<unsigned>(std::max<std::int64_t>(0, test::pick(random, -4, 4))));
-    const IpAddress found = client_ip(ip(kPeer), headers, trusted);
-    ASSERT_EQ(found, walk(ip(kPeer), headers, trusted)) << testing::PrintToString(lines) << " hops " << trusted.hops;
-    others += found == ip(kPeer) ? 0 : 1;
+    const IpAddress found = client_ip(address_of(kPeer), headers, trusted);
+    ASSERT_EQ(found, walk(address_of(kPeer), headers, trusted))
+        << testing::PrintToString(lines) << " hops " << trusted.hops;
+    others += found == address_of(kPeer) ? 0 : 1;
   }
   EXPECT_GT(others, 2000);
 }

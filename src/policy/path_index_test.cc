@@ -16,7 +16,7 @@ namespace {
 
 using Hits = std::vector<PathHit>;
 
-PathPattern pattern(std::string_view text) {
+PathPattern indexed(std::string_view text) {
   auto parsed = PathPattern::parse(text, PathCase::folded);
   EXPECT_TRUE(parsed) << text << ": " << parsed.error().message;
   return parsed ? *parsed : *PathPattern::parse("/did-not-parse", PathCase::folded);
@@ -24,7 +24,7 @@ PathPattern pattern(std::string_view text) {
 
 PathIndex index_of(const std::vector<std::string>& texts) {  // each under ten times its number
   PathIndex index;
-  for (std::uint32_t i = 0; i < texts.size(); ++i) index.add(pattern(texts[i]), 10 * i);
+  for (std::uint32_t i = 0; i < texts.size(); ++i) index.add(indexed(texts[i]), 10 * i);
   index.finish();
   return index;
 }
@@ -55,8 +55,8 @@ TEST(PathIndex, FindsNothingForAPathThatIsNotKnown) { EXPECT_EQ(found(index_of({
 
 TEST(PathIndex, KeepsEveryIdOfOnePatternAndEveryPatternOfOneId) {
   PathIndex index;
-  for (const std::string_view text : {"/a", "/a", "/*", "/{x}", "/**/a/**", "/**/a/**"}) index.add(pattern(text), 7);
-  index.add(pattern("/a"), 8);
+  for (const std::string_view text : {"/a", "/a", "/*", "/{x}", "/**/a/**", "/**/a/**"}) index.add(indexed(text), 7);
+  index.add(indexed("/a"), 8);
   index.finish();
   EXPECT_EQ(found(index, "/a"), (Hits{{7, 0}, {7, 1}, {7, 2}, {7, 3}, {7, 4}, {7, 5}, {8, 6}}));
 }
@@ -149,7 +149,7 @@ TEST(PathIndex, IsNotTakenInByAPathOfTheSameHash) {
     const auto [other, is_new] = seen.try_emplace((hash & 0xffffffff'00000001), path);
     if (is_new) continue;
     PathIndex index;
-    index.add(pattern(path), 7);
+    index.add(indexed(path), 7);
     index.finish(1);
     EXPECT_EQ(found(index, path), (Hits{{7, 0}}));
     EXPECT_EQ(found(index, other->second), Hits{}) << path;

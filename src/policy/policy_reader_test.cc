@@ -13,7 +13,7 @@
 namespace weir {
 namespace {
 
-Policy read(const std::string& text, std::string* told = nullptr) {
+Policy read_policy_of(const std::string& text, std::string* told = nullptr) {
   std::vector<TextProblem> problems;
   Policy policy = read_policy(text, problems, [](const Quota& quota) { return compile_limit(quota, nullptr); });
   const std::string lines = problem_lines("w", std::move(problems));
@@ -26,7 +26,7 @@ Policy read(const std::string& text, std::string* told = nullptr) {
 }
 
 TEST(PolicyReader, HasSafeDefaults) {
-  const Policy policy = read("rules: [{name: a, per: ip, limit: 1/s}]");
+  const Policy policy = read_policy_of("rules: [{name: a, per: ip, limit: 1/s}]");
   EXPECT_TRUE(policy.trusted_proxies.empty());
   EXPECT_TRUE(policy.skip_preflights);
   EXPECT_FALSE(policy.path_case_matters);
@@ -42,21 +42,21 @@ TEST(PolicyReader, HasSafeDefaults) {
 
 TEST(PolicyReader, ReadsWhereCountsAreKept) {
   const std::string rules = "\nrules: [{name: a, per: ip, limit: 1/s}]";
-  EXPECT_EQ(read("store: redis+cluster://a,b:7000" + rules).store, "redis+cluster://a,b:7000");
-  EXPECT_EQ(read("store: memory" + rules).store, "memory");
+  EXPECT_EQ(read_policy_of("store: redis+cluster://a,b:7000" + rules).store, "redis+cluster://a,b:7000");
+  EXPECT_EQ(read_policy_of("store: memory" + rules).store, "memory");
   for (const char* wrong : {"disk", "redis", "http://a", "[redis://a]", "redis://weir:secret@a", "redis://a:63o79",
                             "redys://a", "redis://a?pasword_file=/b"}) {
     std::string told;
-    EXPECT_EQ(read("store: " + std::string(wrong) + rules, &told).store, "") << wrong;
+    EXPECT_EQ(read_policy_of("store: " + std::string(wrong) + rules, &told).store, "") << wrong;
     EXPECT_NE(told.find("`store`"), told.npos) << told;
   }
   std::string told;
-  read("store: redis://127.0.0.1:22o99" + rules, &told);
+  read_policy_of("store: redis://127.0.0.1:22o99" + rules, &told);
   EXPECT_NE(told.find(":1:8: `store`: the address of Redis: '22o99' is no port"), told.npos) << told;
 }
 
 TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {
-  const Policy policy = read(
+  const Policy policy = read_policy_of(
       "rules:\n- {name: a, per: [ip/24, 'header:X-Org'], limits: [10/hour, 1/s], match: {path: //API/x/, method: "
       "post,\n"
       "   host: API.example.COM., ip: '::ffff:10.0.0.0/104', header: {X-B: 1, X-A: 2}}}");
@@ -69,19 +69,19 @@ TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {
 }
 
 TEST(PolicyReader, ReadsTheNamesOfEntries) {
-  EXPECT_EQ(read("rules: [{name: a, match: {entries: [domain, b, b]}, limit: 0/s}]").rules[0].match.entries,
+  EXPECT_EQ(read_policy_of("rules: [{name: a, match: {entries: [domain, b, b]}, limit: 0/s}]").rules[0].match.entries,
             (std::vector<std::string>{"domain", "b", "b"}));
   std::string told;
-  read("rules: [{name: a, match: {not: {entries: a}}, limit: 0/s}]", &told);
+  read_policy_of("rules: [{name: a, match: {not: {entries: a}}, limit: 0/s}]", &told);
   EXPECT_EQ(told, "w:1:32: `not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it");
-  read("rules: [{name: a, match: {entries: [a, 'b c']}, limit: 0/s}]", &told);
+  read_policy_of("rules: [{name: a, match: {entries: [a, 'b c']}, limit: 0/s}]", &told);
   EXPECT_EQ(told, "w:1:40: 'entry:b c' names no entry: a name is 1 to 128 letters, digits, '-', '_' and '.'");
 }
 
 TEST(PolicyReader, TellsAllErrorsInTheOrderOfTheText) {
   std::string told;
-  read("rules:\n- {name: b, limit: 5/s}\n- {name: a, per: usr, limit: x, foo: 1}\ntrusted_proxies: 10.0.0.1/8\n",
-       &told);
+  read_policy_of(
+      "rules:\n- {name: b, limit: 5/s}\n- {name: a, per: usr, limit: x, foo: 1}\ntrusted_proxies: 10.0.0.1/8\n", &told);
   std::vector<int> lines;
   for (std::size_t at = 0; at < told.size(); at = told.find('\n', at) + 1) {
     lines.push_back(std::stoi(told.substr(at + 2)));
@@ -93,7 +93,7 @@ TEST(PolicyReader, TellsAllErrorsInTheOrderOfTheText) {
 TEST(PolicyReader, StopsListingErrorsWhenThereAreTooMany) {
   std::string text = "rules:\n", told;
   for (int i = 0; i < 80; ++i) text += "- {nme: a" + std::to_string(i) + "}\n";
-  read(text, &told);
+  read_policy_of(text, &told);
   EXPECT_NE(told.find("\nw: and "), std::string::npos);
   EXPECT_LT(told.size(), 10'000U);
 }

@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-using State = ProxyRead::State;
+using ReadState = ProxyRead::State;
 
 std::string from_hex(std::string_view hex) {
   std::string bytes;
@@ -30,7 +30,7 @@ const std::string kV4 = from_hex("c0a80001c0a8000bdc0401bb");
 
 std::string source(std::string_view bytes) {
   const ProxyRead read = read_proxy_header(bytes);
-  if (read.state != State::done) return read.state == State::bad ? "bad" : "more";
+  if (read.state != ReadState::done) return read.state == ReadState::bad ? "bad" : "more";
   return read.source ? to_string(*read.source) : "none";
 }
 
@@ -75,7 +75,7 @@ TEST(ProxyHeader, WantsMoreOfEveryBeginningAndNeverMoreThanThereIs) {
   for (const Golden& golden : kGolden) {
     for (std::size_t size = 0; size < golden.bytes.size(); ++size) {
       const ProxyRead read = read_proxy_header(std::string_view(golden.bytes).substr(0, size));
-      ASSERT_EQ(read.state, State::more) << size << " of " << testing::PrintToString(golden.bytes);
+      ASSERT_EQ(read.state, ReadState::more) << size << " of " << testing::PrintToString(golden.bytes);
       EXPECT_GE(read.more, 1U);
       EXPECT_LE(size + read.more, golden.bytes.size());
     }
@@ -85,7 +85,7 @@ TEST(ProxyHeader, WantsMoreOfEveryBeginningAndNeverMoreThanThereIs) {
 TEST(ProxyHeader, IsReadInAsManyStepsAsItAsksFor) {
   for (const Golden& golden : kGolden) {
     std::string read;
-    while (read_proxy_header(read).state == State::more) {
+    while (read_proxy_header(read).state == ReadState::more) {
       read += golden.bytes.substr(read.size(), read_proxy_header(read).more);
     }
     EXPECT_EQ(read, golden.bytes);

@@ -6,7 +6,7 @@
 namespace weir {
 namespace {
 
-std::string from_hex(std::string_view hex) {
+std::string bytes_of(std::string_view hex) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
     bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
@@ -33,7 +33,7 @@ std::string response_hex(const RlsResponse& response) {
 class RlsRequests : public testing::Test {
  protected:
   void read(std::string_view hex) {
-    bytes = from_hex(hex);
+    bytes = bytes_of(hex);
     const auto done = read_rls_request(bytes, request);
     ASSERT_TRUE(done) << done.error().message;
   }
@@ -136,7 +136,7 @@ TEST_F(RlsRequests, BearWhatProtobufBears) {
 }
 
 TEST_F(RlsRequests, AreRefusedWhenTheyAreCutShort) {
-  const std::string whole = from_hex(kTwo);
+  const std::string whole = bytes_of(kTwo);
   std::size_t refused = 0;
   for (std::size_t bytes_left = 0; bytes_left < whole.size(); ++bytes_left) {
     const auto read = read_rls_request(whole.substr(0, bytes_left), request);
@@ -149,21 +149,21 @@ TEST_F(RlsRequests, AreRefusedWhenTheyAreCutShort) {
 
 TEST_F(RlsRequests, AreRefusedWhenTheyAreNonsense) {
   for (const char* wrong : {"07", "00", "0b", "0aff", "18ffffffffffffffffffff01", "1203 0a0501"}) {
-    EXPECT_FALSE(read_rls_request(from_hex(wrong), request)) << wrong;
+    EXPECT_FALSE(read_rls_request(bytes_of(wrong), request)) << wrong;
   }
 }
 
 TEST_F(RlsRequests, HaveBounds) {
-  const std::string descriptor = from_hex("12080a060a016b120176");
+  const std::string descriptor = bytes_of("12080a060a016b120176");
   std::string many;
   for (std::size_t i = 0; i < kRlsDescriptorsMax; ++i) many += descriptor;
   EXPECT_TRUE(read_rls_request(many, request));
   EXPECT_EQ(read_rls_request(many + descriptor, request).error().code, ErrorCode::out_of_range);
 
   std::string entries;
-  for (std::size_t i = 0; i < kRlsEntriesMax; ++i) entries += from_hex("0a00");
-  EXPECT_TRUE(read_rls_request(from_hex("128001") + entries, request));
-  EXPECT_EQ(read_rls_request(from_hex("128201") + entries + from_hex("0a00"), request).error().code,
+  for (std::size_t i = 0; i < kRlsEntriesMax; ++i) entries += bytes_of("0a00");
+  EXPECT_TRUE(read_rls_request(bytes_of("128001") + entries, request));
+  EXPECT_EQ(read_rls_request(bytes_of("128201") + entries + bytes_of("0a00"), request).error().code,
             ErrorCode::out_of_range);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Args = std::vector<std::string_view>;
 
-std::string error_of(const Args& args) {
+std::string throttle_error(const Args& args) {
   const auto throttle = parse_cell_throttle(args);
   return throttle ? "no error" : throttle.error().message;
 }
@@ -42,40 +42,40 @@ TEST(Throttle, TakesAQuantityOfAnySign) {
 }
 
 TEST(Throttle, WordsItsErrorsAsRedisCellDoes) {
-  EXPECT_EQ(error_of({}), kUsage);
-  EXPECT_EQ(error_of({"k", "1", "1"}), kUsage);
-  EXPECT_EQ(error_of({"k", "1", "1", "1", "1", "1"}), kUsage);
+  EXPECT_EQ(throttle_error({}), kUsage);
+  EXPECT_EQ(throttle_error({"k", "1", "1"}), kUsage);
+  EXPECT_EQ(throttle_error({"k", "1", "1", "1", "1", "1"}), kUsage);
   for (const char* bad : {"x", "", "1.5", "1 ", "-", "+", "+-1", "9223372036854775808"}) {
-    EXPECT_EQ(error_of({"k", bad, "1", "1"}), std::string("Cell error: Couldn't parse as integer: ") + bad);
-    EXPECT_EQ(error_of({"k", "1", "1", "1", bad}), std::string("Cell error: Couldn't parse as integer: ") + bad);
+    EXPECT_EQ(throttle_error({"k", bad, "1", "1"}), std::string("Cell error: Couldn't parse as integer: ") + bad);
+    EXPECT_EQ(throttle_error({"k", "1", "1", "1", bad}), std::string("Cell error: Couldn't parse as integer: ") + bad);
   }
-  EXPECT_EQ(error_of({"k", "1", "0", "1"}), "Cell error: Zero rates are not supported");
-  EXPECT_EQ(error_of({"k", "1", "1", "0"}), "Cell error: Zero rates are not supported");
+  EXPECT_EQ(throttle_error({"k", "1", "0", "1"}), "Cell error: Zero rates are not supported");
+  EXPECT_EQ(throttle_error({"k", "1", "1", "0"}), "Cell error: Zero rates are not supported");
 }
 
 TEST(Throttle, RefusesWhatNoBucketCanBe) {
-  EXPECT_EQ(error_of({"k", "-1", "1", "1"}), "max_burst is -1, but must be between 0 and 1099511627775");
-  EXPECT_EQ(error_of({"k", "9223372036854775807", "1", "1"}),
+  EXPECT_EQ(throttle_error({"k", "-1", "1", "1"}), "max_burst is -1, but must be between 0 and 1099511627775");
+  EXPECT_EQ(throttle_error({"k", "9223372036854775807", "1", "1"}),
             "max_burst is 9223372036854775807, but must be between 0 and 1099511627775");
-  EXPECT_EQ(error_of({"k", "1", "-1", "1"}), "count per period is -1, but must be between 1 and 1099511627776");
-  EXPECT_EQ(error_of({"k", "1", "1", "-1"}), "period is -1, but must be between 1 and 315576000");
-  EXPECT_EQ(error_of({"k", "1", "1", "9223372036854775807"}),
+  EXPECT_EQ(throttle_error({"k", "1", "-1", "1"}), "count per period is -1, but must be between 1 and 1099511627776");
+  EXPECT_EQ(throttle_error({"k", "1", "1", "-1"}), "period is -1, but must be between 1 and 315576000");
+  EXPECT_EQ(throttle_error({"k", "1", "1", "9223372036854775807"}),
             "period is 9223372036854775807, but must be between 1 and 315576000");
 }
 
 TEST(Throttle, BoundsKeyAndQuantity) {
-  EXPECT_EQ(error_of({"", "1", "1", "1"}), "the key is empty; name what is to be limited, such as user:42");
+  EXPECT_EQ(throttle_error({"", "1", "1", "1"}), "the key is empty; name what is to be limited, such as user:42");
   const std::string longest(4096, 'k');
-  EXPECT_EQ(error_of({longest, "1", "1", "1"}), "no error");
-  EXPECT_EQ(error_of({longest + "k", "1", "1", "1"}),
+  EXPECT_EQ(throttle_error({longest, "1", "1", "1"}), "no error");
+  EXPECT_EQ(throttle_error({longest + "k", "1", "1", "1"}),
             "the key has 4097 bytes, at most 4096 are accepted; send a hash of it instead");
   for (const char* beyond : {"9007199254740993", "-9007199254740993", "9223372036854775807"}) {
-    EXPECT_NE(error_of({"k", "1", "1", "1", beyond}).find("beyond 2^53"), std::string::npos) << beyond;
+    EXPECT_NE(throttle_error({"k", "1", "1", "1", beyond}).find("beyond 2^53"), std::string::npos) << beyond;
   }
 }
 
 TEST(Throttle, RepeatsOnlyABitOfALongArgument) {
-  EXPECT_LT(error_of({"k", std::string(100'000, 'x'), "1", "1"}).size(), 120u);
+  EXPECT_LT(throttle_error({"k", std::string(100'000, 'x'), "1", "1"}).size(), 120u);
 }
 
 TEST(Throttle, RoundsSecondsUp) {

@@ -18,12 +18,12 @@ namespace {
 using test::GrpcClient;
 using test::kShouldRateLimit;
 
-constexpr std::string_view kRules = "rules:\n  - {name: each, per: ip, limit: 3/minute, algorithm: fixed_window}\n";
+constexpr std::string_view kGrpcRules = "rules:\n  - {name: each, per: ip, limit: 3/minute, algorithm: fixed_window}\n";
 
 class GrpcFibers : public test::GrpcTest, protected SessionOwner {
  protected:
   GrpcFibers() {
-    use(kRules);
+    use(kGrpcRules);
     begin({});
   }
   void begin(const FiberOptions& options) {

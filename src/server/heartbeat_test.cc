@@ -11,9 +11,9 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000;
 
 // Looks whenever it is due, for so many seconds. `moves`: the loops that count.
-int beats(Heartbeat& heart, std::array<std::uint64_t, 2>& ticks, Micros& now, int seconds, std::array<bool, 2> moves) {
+int beats(Heartbeat& heart, std::array<std::uint64_t, 2>& ticks, Micros& now, int many, std::array<bool, 2> moves) {
   int told = 0;
-  for (const Micros end = now + Micros{seconds * kSecond}; now < end;) {
+  for (const Micros end = now + Micros{many * kSecond}; now < end;) {
     const Micros next = std::min(std::max(heart.due(), now + Micros{1}), end);
     for (std::size_t i = 0; i < ticks.size(); ++i) {
       if (moves[i]) ticks[i] += static_cast<std::uint64_t>(next.count() / kSecond - now.count() / kSecond);

@@ -14,7 +14,7 @@ class HttpCheck : public HttpClient {
 };
 
 constexpr std::string_view kTwice = R"({"key":"u","limit":"2/minute","algorithm":"sliding_log"})";
-constexpr std::string_view kRules = R"(
+constexpr std::string_view kCheckRules = R"(
 rules:
   - {name: steps, per: user, limits: [2/minute, 10/hour], algorithm: sliding_log}
   - {name: mallory, match: {user: mallory}, limit: 0/second}
@@ -96,7 +96,7 @@ TEST_F(HttpCheck, RemembersALimitByItsAlgorithmToo) {
 }
 
 TEST_F(HttpCheck, DecidesByTheRules) {
-  use_rules(kRules);
+  use_rules(kCheckRules);
   const std::string first = check(R"({"user":"42"})");
   EXPECT_EQ(status(first), 200);
   EXPECT_EQ(field(first, "RateLimit"), "\"steps: 2/minute\";r=1;t=60");
@@ -112,7 +112,7 @@ TEST_F(HttpCheck, DecidesByTheRules) {
 }
 
 TEST_F(HttpCheck, PeeksAndRepeatsByTheRules) {
-  use_rules(kRules);
+  use_rules(kCheckRules);
   EXPECT_EQ(status(check(R"({"user":"42"})", "?peek")), 200);
   EXPECT_EQ(limiter.size(), 0u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status(check(R"({"user":"42","id":"7"})")), 200);

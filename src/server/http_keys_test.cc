@@ -11,7 +11,7 @@ class HttpKeys : public HttpClient {
   std::string remove(std::string_view target) { return send(request("DELETE", target)); }
 };
 
-constexpr std::string_view kRules = R"(
+constexpr std::string_view kKeyRules = R"(
 rules:
   - {name: login, per: ip, limit: 1/hour}
   - {name: two/words, match: {header: {x-org: '*'}}, per: [header:x-org, entry:job], limit: 1/hour}
@@ -26,7 +26,7 @@ TEST_F(HttpKeys, ForgetsAKeyUnderEveryAlgorithm) {
 }
 
 TEST_F(HttpKeys, ForgetsWhatARuleHasCounted) {
-  use_rules(kRules);
+  use_rules(kKeyRules);
   for (const char* ip : {"192.0.2.1", "192.0.2.2"}) post("/v1/check", R"({"ip":")" + std::string(ip) + "\"}");
   EXPECT_EQ(body(remove("/v1/keys/login?ip=192.0.2.1")), "{\"reset\":true}\n");
   EXPECT_EQ(body(remove("/v1/keys/login?ip=192.0.2.1")), "{\"reset\":false}\n");
@@ -35,7 +35,7 @@ TEST_F(HttpKeys, ForgetsWhatARuleHasCounted) {
 }
 
 TEST_F(HttpKeys, TakesNamedAttributes) {
-  use_rules(kRules);
+  use_rules(kKeyRules);
   const std::string check = R"({"headers":{"x-org":"a&b"},"entries":{"job":"7"}})";
   EXPECT_EQ(status(post("/v1/check", check)), 200);
   EXPECT_EQ(status(post("/v1/check", check)), 429);
@@ -46,7 +46,7 @@ TEST_F(HttpKeys, TakesNamedAttributes) {
 
 TEST_F(HttpKeys, TellsWhatIsWrong) {
   EXPECT_EQ(status(remove("/v1/keys/login?ip=192.0.2.1")), 404) << "there are no rules";
-  use_rules(kRules);
+  use_rules(kKeyRules);
   const std::string unknown = remove("/v1/keys/logn?ip=192.0.2.1");
   EXPECT_EQ(status(unknown), 404);
   EXPECT_TRUE(has(unknown, "did you mean") && has(unknown, "login")) << unknown;

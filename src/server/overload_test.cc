@@ -11,8 +11,8 @@ using std::chrono::milliseconds;
 constexpr Micros kMost = milliseconds{20};
 
 // A loop that lives through turns; each shows whether a request at its end would have been shed.
-struct Turns {
-  explicit Turns(Micros most = kMost) : overload(most) {}
+struct LoopTurns {
+  explicit LoopTurns(Micros most = kMost) : overload(most) {}
 
   bool turn(Micros takes, Micros rests = Micros{0}) {
     now += rests;
@@ -33,12 +33,12 @@ struct Turns {
 };
 
 TEST(Overload, ShortTurnsShedNothingHoweverMany) {
-  Turns turns;
+  LoopTurns turns;
   EXPECT_FALSE(turns.many(1'000, milliseconds{20}));
 }
 
 TEST(Overload, OneLongTurnIsAStallAndNoOverload) {
-  Turns turns;
+  LoopTurns turns;
   EXPECT_FALSE(turns.turn(milliseconds{5'000}));
   EXPECT_FALSE(turns.turn(milliseconds{5'000}));
   EXPECT_FALSE(turns.turn(milliseconds{1}));
@@ -46,14 +46,14 @@ TEST(Overload, OneLongTurnIsAStallAndNoOverload) {
 }
 
 TEST(Overload, LongTurnsForATenthOfASecondAreAnOverload) {
-  Turns turns;
+  LoopTurns turns;
   EXPECT_FALSE(turns.many(4, milliseconds{25}));
   EXPECT_TRUE(turns.overload.is_on());
   EXPECT_TRUE(turns.turn(milliseconds{25}));
 }
 
 TEST(Overload, AShortTurnBetweenShowsThatNobodyWaits) {
-  Turns turns;
+  LoopTurns turns;
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(turns.many(3, milliseconds{25}));
     EXPECT_FALSE(turns.turn(milliseconds{1}));
@@ -61,13 +61,13 @@ TEST(Overload, AShortTurnBetweenShowsThatNobodyWaits) {
 }
 
 TEST(Overload, ARestBetweenLongTurnsShowsTheSame) {
-  Turns turns;
+  LoopTurns turns;
   EXPECT_FALSE(turns.many(100, milliseconds{100}, milliseconds{21}));
   EXPECT_TRUE(turns.many(100, milliseconds{100}, milliseconds{19}));
 }
 
 TEST(Overload, HalfTheTimeOfATurnIsForDecidingTheRestForShedding) {
-  Turns turns;
+  LoopTurns turns;
   turns.many(5, milliseconds{25});
   ASSERT_TRUE(turns.overload.is_on());
   turns.overload.begin_turn(turns.now);
@@ -77,7 +77,7 @@ TEST(Overload, HalfTheTimeOfATurnIsForDecidingTheRestForShedding) {
 }
 
 TEST(Overload, ItLastsWhileSomethingIsShedAndEndsASecondAfterTheLast) {
-  Turns turns;
+  LoopTurns turns;
   turns.many(5, milliseconds{25});
   for (int i = 0; i < 1'000; ++i) EXPECT_TRUE(turns.turn(milliseconds{15})) << "shorter turns are due to shedding";
   EXPECT_FALSE(turns.many(90, milliseconds{10}));
@@ -88,7 +88,7 @@ TEST(Overload, ItLastsWhileSomethingIsShedAndEndsASecondAfterTheLast) {
 }
 
 TEST(Overload, WithoutABoundNothingIsEverShed) {
-  Turns turns(Micros{0});
+  LoopTurns turns(Micros{0});
   EXPECT_FALSE(turns.many(1'000, milliseconds{500}));
 }
 
