@@ -102,7 +102,8 @@ class World {
             ceiling_[key], std::max(most(), net_[key]) + static_cast<double>(part_of(limit_.capacity, node.seat)));
       }
       const bool can_be_unknown = was_restarted_ || setting_.is_forgetful;
-      if (nodes_count_ == 1 && (node.line->heard[key] || !can_be_unknown)) continue;  // the limit, exactly
+      const bool is_known = node.line->heard[key] && !setting_.is_forgetful;
+      if (nodes_count_ == 1 && (is_known || !can_be_unknown)) continue;  // the limit, exactly
       ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part(node, key));
     }
   }
@@ -113,7 +114,17 @@ class World {
     drained_at_ = redis_.now;
     if (!setting_.is_fast) return;
     const double drained = since * static_cast<double>(limit_.rate) / static_cast<double>(limit_.weight);
-    for (double& net : net_) net = std::max(0.0, net - drained);
+    for (std::size_t key = 0; key < kKeys; ++key) {
+      net_[key] = std::max(0.0, net_[key] - drained);
+      if (is_written_back(key)) ceiling_[key] += drained;
+    }
+  }
+  // Unsynced charges drain on a share, while Redis is asked and drains, too.
+  bool is_written_back(std::size_t key) const {
+    const KeyName name(setting_.algorithm, name_of(key));
+    return std::ranges::any_of(
+               nodes_, [&](const auto& one) { return one->store->owed().cost_of(name, limit_, redis_.now) > 0; }) &&
+           std::ranges::any_of(nodes_, [&](const auto& one) { return !one->line->is_cut[server_of(key)]; });
   }
   void note(std::size_t key, std::int64_t admitted) { net_[key] += static_cast<double>(admitted); }
 
