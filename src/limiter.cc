@@ -439,7 +439,8 @@ LimiterStats Limiter::stats() const noexcept {
   return {.keys = table.size(),
           .capacity = table::keys_of(table.pages()),
           .evicted = counters.evicted,
-          .forgiven = counters.forgiven,
+          .early = counters.early,
+          .no_room = counters.no_room,
           .bytes = table.region().bytes()};
 }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }

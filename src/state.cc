@@ -131,11 +131,10 @@ std::string totals_text(const table::Totals& totals, const table::Region& region
       row("keys", grouped(totals.live) + " live, " + grouped(totals.lapsed) + " lapsed; room for " + grouped(room));
   if (totals.tickets > 0) text += row("tickets", grouped(totals.tickets) + " reservations and idempotency ids");
   text += row("fullest", std::to_string(totals.fullest) + " of " + std::to_string(table::kSlots) + " slots in a page");
-  if (totals.overflowing > 0) text += row("overflowing", grouped(totals.overflowing) + " counters; raise --keys");
   text += row("logs", mebibytes(totals.arena_lines * sizeof(table::Line)) + " of " +
                           mebibytes(region.arena_lines() * sizeof(table::Line)));
-  text +=
-      row("evicted", grouped(totals.evicted) + " live keys, which forgave " + grouped(totals.forgiven) + " permits");
+  text += row("evicted", grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " new keys denied early");
+  if (totals.no_room > 0) text += row("no room", grouped(totals.no_room) + " requests denied; raise --keys");
   text += row("swept", grouped(totals.swept) + " keys that had recovered");
   if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " slots that make no sense");
   return text;

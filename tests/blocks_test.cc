@@ -82,7 +82,7 @@ TEST(Blocks, DecideAsTheOracleWhateverTheLimitBecomes) {
 // More limits than the registry numbers: the rest stand in the blocks of their keys.
 TEST(Blocks, HoldLimitsThatHaveNoNumber) {
   const auto clock = std::make_shared<ManualClock>();
-  const auto store = make(clock, {.keys = 20'000, .log_bytes = 8 << 20});
+  const auto store = make(clock, {.keys = 60'000, .log_bytes = 8 << 20});
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::sliding_window, Algorithm::sliding_log}) {
     for (std::int64_t i = 1; i <= 6'000; ++i) {
       const Limit limit = compile(std::to_string(i) + "/hour", algorithm).value();
@@ -97,7 +97,7 @@ TEST(Blocks, HoldLimitsThatHaveNoNumber) {
 // A key of fixed windows, each limit with a phase of its own: those without a number keep it too.
 TEST(Blocks, HoldPhasesThatHaveNoNumber) {
   const auto clock = std::make_shared<ManualClock>();
-  const auto store = make(clock, {.keys = 20'000, .log_bytes = 8 << 20});
+  const auto store = make(clock, {.keys = 60'000, .log_bytes = 8 << 20});
   const Limit hour = compile("9/hour", Algorithm::fixed_window).value();
   for (std::int64_t i = 0; i < 5'000; ++i) {
     const Limit limit = phased(hour, i * 700'000).value();

@@ -163,7 +163,7 @@ class Inspection {
   void look_at(table::Page& page, std::uint64_t number) {
     const std::string name = "page " + std::to_string(number);
     expect_plain(page.version, "the version of " + name);
-    for (Unit& unit : page.overflow) expect_plain(unit, "an overflow of " + name);
+    for (Unit& unit : page.floors) expect_plain(unit, "a floor of " + name);
     std::map<std::uint64_t, int> names;
     const std::uint64_t passed = table::load(page.version).state;
     for (std::uint32_t line = 0; line < table::kLines; ++line) {
@@ -171,7 +171,11 @@ class Inspection {
         expect_plain(unit, "a slot of " + name);
         const Word word = table::load(unit);
         if (word.tag == 0 || table::mark_of(word) != table::kPlain) continue;
-        if (++names[table::name_of(word.tag)] == 2) fault("a key stands twice in " + name);
+        const table::Known* const known = reader_.known(table::limit_of(word.tag));
+        const bool is_floor = known != nullptr && table::is_floor(word, *known);  // a family has one for each number
+        if (++names[is_floor ? word.tag : table::name_of(word.tag)] == 2) fault("a key stands twice in " + name);
+        const bool is_told = (table::load(page.version).tag & table::kFloorInSlot) != 0;
+        if (is_floor && !is_told) fault("a floor cannot be found in " + name);
         const std::uint64_t between = table::lines_between(table::home_line(table::name_of(word.tag)), line);
         if ((between & ~passed) != 0) fault("a key cannot be found in " + name);
         if (const auto block = reader_.block_of(word)) own(*block, "a slot of " + name);

@@ -142,7 +142,7 @@ std::string World::find_harmed_strangers() {
       if (used_in(table::load(unit)) == 1) ++there;
     }
   }
-  if (setting_.beginning == Beginning::full) return "";  // the model knows how many there are
+  if (setting_.rules.is_page_full) return "";  // the model knows how many there are
   const std::uint64_t all = setting_.neighbours + (setting_.beginning == Beginning::crowded ? table::kSlots : 0);
   return there + evicted() == all ? "" : "a stranger was harmed";
 }

@@ -49,33 +49,15 @@ void put(State& s, std::size_t key, int used, std::int8_t epoch) {
   s.epoch[key] = used > 0 ? epoch : std::int8_t{0};
 }
 
-// A new key on its part of the shared counter, which serves one limit at a time.
-void debit_counter(const Rules& rules, const State& s, std::size_t key, int cost, std::vector<State>& out,
-                   bool& denied) {
-  const std::int8_t capacity = rules.capacity[key];
-  const bool is_shut = s.shared > 0 && s.shared_capacity != capacity;
-  if (cost > 0 && (is_shut || s.shared + cost > capacity)) {
-    denied = true;
-    return;
-  }
-  State next = s;
-  if (!is_shut && cost != 0) {
-    next.shared = static_cast<std::int8_t>(std::max(0, s.shared + cost));
-    next.shared_capacity = next.shared > 0 ? capacity : std::int8_t{0};
-  }
-  out.push_back(next);
-}
-
-// A debit in a page with little room. A new key takes free room, the place of another, or its part of the counter: any
-// of them, because where there was none there may be room by now. `own` are the keys of the request, which do not push
-// each other out.
+// A debit in a page with little room. A new key takes free room or the place of another: either, because where there
+// was none there may be room by now. Where strangers are of the same family, it starts from what was evicted, and any
+// key that has used no more may go, but for `own`, the keys of the request.
 std::vector<State> debit_in_full_page(const Rules& rules, const State& s, std::size_t key, int cost, std::uint8_t own,
                                       int& freed, bool& denied) {
   const std::int8_t capacity = rules.capacity[key];
-  const bool is_present = has(s.present, key);
-  const int used = std::max(0, (is_present ? s.used[key] : std::min(s.shared, capacity)) + cost);
-  const bool has_room = cost <= 0 || used <= capacity;
-  if (is_present) {
+  if (has(s.present, key)) {
+    const int used = std::max(0, s.used[key] + cost);
+    const bool has_room = cost <= 0 || used <= capacity;
     denied = denied || !has_room;
     if (!has_room) return {};
     State next = s;
@@ -85,27 +67,40 @@ std::vector<State> debit_in_full_page(const Rules& rules, const State& s, std::s
     return {next};
   }
   std::vector<State> all;
-  debit_counter(rules, s, key, cost, all, denied);
-  State inserted = s;
-  if (used > 0 && cost != 0) {
-    put(inserted, key, used, 0);
-    inserted.present |= bit(key);
-  }
-  const auto insert = [&](State next) {
-    denied = denied || !has_room;
-    if (has_room) all.push_back(next);
+  const auto start = [&](State from) {  // its floor is what it was, or has just been raised
+    const int used = std::max(0, from.floor + cost);
+    if (cost > 0 && used > capacity) {
+      denied = true;
+      return;
+    }
+    if (used == 0 || cost == 0) return all.push_back(from);
+    put(from, key, used, 0);
+    from.present |= bit(key);
+    if (from.room > 0) {
+      State next = from;
+      --next.room;
+      all.push_back(next);
+    }
+    if (rules.are_strangers_kin && from.floor == 0) return;  // nobody is evicted before that
+    all.push_back(from);
+    for (std::size_t i = 0; i < kStrangers; ++i) {
+      State next = from;
+      next.evacuated |= bit(i);
+      all.push_back(next);
+    }
+    for (std::size_t k = 0; rules.are_strangers_kin && k < kKeys; ++k) {
+      if (!has(s.present, k) || has(own, k) || s.used[k] > from.floor) continue;
+      State next = from;
+      forget(next, k);
+      next.present &= static_cast<std::uint8_t>(~bit(k));
+      all.push_back(next);
+    }
   };
-  if (s.room > 0) {
-    State next = inserted;
-    if (has(next.present, key)) --next.room;
-    insert(next);
-  }
-  for (std::size_t k = 0; k < kKeys; ++k) {
-    if (!has(s.present, k) || has(own, k) || s.used[k] >= rules.capacity[k]) continue;
-    State next = inserted;
-    if (has(next.present, key)) forget(next, k);
-    if (has(next.present, key)) next.present &= static_cast<std::uint8_t>(~bit(k));
-    insert(next);
+  start(s);
+  if (rules.are_strangers_kin && s.floor == 0) {
+    State raised = s;
+    raised.floor = 1;
+    start(raised);
   }
   return all;
 }
@@ -161,10 +156,10 @@ void charge(const Rules& rules, const State& s, const Action& action, std::int8_
     }
     out.push_back({Answer::allowed, one});
   }
-  if (denied) out.push_back({Answer::denied, s});
-  if (rules.is_arena_tight) {
-    out.push_back({Answer::exhausted, s});
-    if ((action.asked & rules.logs) != 0) out.push_back({Answer::denied, s});
+  if (denied || rules.is_arena_tight) out.push_back({Answer::denied, s});
+  if (denied && rules.are_strangers_kin && s.floor == 0) {  // room was being made when another came first
+    out.push_back({Answer::denied, s});
+    out.back().second.floor = 1;
   }
 }
 
@@ -193,7 +188,7 @@ void hold(const Rules& rules, State s, const Action& action, std::int8_t epoch, 
     put(s, k, std::popcount(static_cast<unsigned>(s.held[k])), epoch);
   }
   out.push_back({may ? Answer::allowed : Answer::denied, may ? s : before});
-  if (rules.is_arena_tight) out.push_back({Answer::exhausted, before});
+  if (rules.is_arena_tight) out.push_back({acquires ? Answer::denied : Answer::exhausted, before});
 }
 
 void forget_key(const Rules& rules, State s, const Action& action, std::int8_t epoch, std::vector<Outcome>& out) {
@@ -290,8 +285,8 @@ std::string describe(const State& s) {
   for (const auto& id : s.reserved) {
     for (const std::int8_t amount : id) text << ' ' << int{amount};
   }
-  text << " present " << int{s.present} << " room " << int{s.room} << " shared " << int{s.shared} << " of "
-       << int{s.shared_capacity} << " evacuated " << int{s.evacuated};
+  text << " present " << int{s.present} << " room " << int{s.room} << " floor " << int{s.floor} << " evacuated "
+       << int{s.evacuated};
   return text.str();
 }
 

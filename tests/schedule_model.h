@@ -44,10 +44,11 @@ struct Action {
 
 struct Rules {
   std::array<std::int8_t, kKeys> capacity{};
-  std::uint8_t holds = 0;       // which keys count permits in flight
-  std::uint8_t logs = 0;        // which are logs
-  bool is_page_full = false;    // but for State::room
-  bool is_arena_tight = false;  // a log may be denied for lack of room, others refused
+  std::uint8_t holds = 0;          // which keys count permits in flight
+  std::uint8_t logs = 0;           // which are logs
+  bool is_page_full = false;       // but for State::room
+  bool are_strangers_kin = false;  // those that fill the page have the limit of all keys, and have used 1
+  bool is_arena_tight = false;     // what needs a block may be denied for lack of room
   std::int8_t last_epoch = 0;
 };
 
@@ -58,7 +59,7 @@ struct State {
   std::array<std::array<std::int8_t, kKeys>, kIds> reserved{};  // amount + 1
   // In a full page:
   std::uint8_t present = 0, evacuated = 0;
-  std::int8_t room = 0, shared = 0, shared_capacity = 0;
+  std::int8_t room = 0, floor = 0;  // what evicted keys had used
   auto operator<=>(const State&) const = default;
 };
 

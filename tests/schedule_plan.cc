@@ -102,10 +102,6 @@ Action random_action(Scenario scenario, const Rules& rules, std::mt19937_64& ran
   }
   if (one_in(random, 8)) return one_key(Doing::forget, below(random, kKeys), random);
   Action action = random_charge(rules, random);
-  // A gift to the shared counter may come too late for another key of its own request: that denial is no harm.
-  for (std::int8_t& cost : action.costs) {
-    if (scenario == Scenario::full && std::popcount(unsigned{action.asked}) > 1) cost = std::max(cost, std::int8_t{0});
-  }
   return action;
 }
 
@@ -146,6 +142,12 @@ Plan random_plan(Scenario scenario, std::mt19937_64& random) {
     setting.beginning = scenario == Scenario::full ? Beginning::full : Beginning::crowded;
     setting.neighbours = 0;
     setting.rules.is_page_full = scenario == Scenario::full;
+    if (scenario == Scenario::full && one_in(random, 2)) {
+      setting.beginning = Beginning::kin;
+      setting.rules.are_strangers_kin = true;
+      setting.algorithms.fill(Algorithm::token_bucket);
+      setting.rules.capacity.fill(World::kCapacityMax);
+    }
     if (scenario == Scenario::full && one_in(random, 2)) plan.before.push_back({.doing = Doing::evacuate});
   }
   if (scenario == Scenario::holds && one_in(random, 2)) {

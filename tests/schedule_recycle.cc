@@ -20,7 +20,6 @@ namespace weir::test {
 namespace {
 
 using table::Debit;
-using table::Origin;
 using table::Table;
 
 constexpr std::int64_t kPeriod_us = 3'600'000'000, kStart_us = 400'000 * kPeriod_us + 1'000'000;
@@ -51,7 +50,7 @@ class RecyclingSchedules : public ::testing::Test {
     Debit debit{.name = table.key_name(limit, "key " + std::to_string(who)),
                 .limit = &limit,
                 .cost = random() % 4 == 0 ? 0 : 1,
-                .origin = random() % 2 == 0 ? Origin::rule : Origin::request};
+                .family = random() % 2};
     const std::int64_t now = clock_->now().count(), before = used;
     if (!table.charge_fast(debit, now)) {
       if (const auto ruling = table.charge({&debit, 1}, {}, now); !ruling) {

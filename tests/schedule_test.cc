@@ -269,8 +269,8 @@ TEST_F(LongThreeSchedules, WithAnInstallForTheDeadAreExplained) {
   run_all(&ThreeSchedules::run_for_the_dead, 120, 60, 60);
 }
 
-// New keys of a full page share a counter; nobody is pushed out for that.
-TEST_F(Schedules, OfOneInAFullPageCountNoEviction) {
+// New keys of a full page take the places of others, one each.
+TEST_F(Schedules, OfOneInAFullPageCountEachEviction) {
   Setting setting{.beginning = Beginning::full};
   setting.algorithms = {kBucket, kBucket, kBucket};
   setting.rules = {.capacity = {2, 2, 2}, .is_page_full = true};
@@ -280,8 +280,8 @@ TEST_F(Schedules, OfOneInAFullPageCountNoEviction) {
     world_.perform(actor, action);
     tally_.denied += action.answer == Answer::denied ? 1 : 0;
   }
-  EXPECT_EQ(tally_.denied, 1u);
-  EXPECT_EQ(world_.evicted(), 0u);
+  EXPECT_EQ(tally_.denied, 0u);
+  EXPECT_EQ(world_.evicted(), 3u);
 }
 
 }  // namespace

@@ -68,7 +68,11 @@ World::World()
                 .emplace_back(
                     std::make_unique<const Limit>(make_bucket(Algorithm::token_bucket, 1'000, kLong_us, 1'000).value()))
                 .get();
-  spent_ = limits_.front().get();
+  kin_ = limit_for(Algorithm::token_bucket, kCapacityMax);
+  spent_ =
+      limits_
+          .emplace_back(std::make_unique<const Limit>(make_bucket(Algorithm::token_bucket, 1, 2 * kLong_us, 1).value()))
+          .get();
   hog_arena(region().arena_lines() - kHogged);
   for (const auto& limit : limits_) {  // met by the table, so that it has its fast way; numbers are the same for all
     Debit debit{.name = name_at(0, 1), .limit = limit.get(), .cost = 1};
@@ -77,13 +81,16 @@ World::World()
     static_cast<void>(table_->charge({&debit, 1}, {}, kStart_us));
     restore(before);
   }
-  for (const auto& limit : limits_) registry_->number_of(*limit, kTester);
+  for (const auto& limit : limits_) registry_->number_of(*limit, kTester, 0);
   beginnings_[0] = snapshot();
   fill_page(*spent_);
   beginnings_[1] = snapshot();
   restore(beginnings_[0]);
   fill_page(*slight_);
   beginnings_[2] = snapshot();
+  restore(beginnings_[0]);
+  fill_page(*kin_);
+  beginnings_[3] = snapshot();
   const char* limits = reinterpret_cast<const char*>(&region().limit(0));
   limits_met_.assign(limits, limits + sizeof(table::RegistryEntry) * table::kLimitsMax);
 }
@@ -155,8 +162,7 @@ void World::begin(const Setting& setting) {
   tester_ = Actor(region(), kTester);
   if (setting.arena_lines < 64) hog_arena(setting.arena_lines);
   for (std::size_t k = 0; k < kKeys; ++k) {
-    // The last is one of those who insist on a place where others share a counter.
-    names_[k] = name_at(setting.lines[k], k + 1 < kKeys ? k + 1 : 32);
+    names_[k] = name_at(setting.lines[k], k + 1);
     key_limits_[k] = limit_for(setting.algorithms[k], setting.rules.capacity[k]);
     if (setting.algorithms[k] == Algorithm::token_bucket) ticks_ = false;
   }
@@ -307,7 +313,11 @@ table::Unit* World::find(const Name& name) {
 // What a slot has spent now.
 std::int8_t World::used_in(const table::Word& slot) {
   table::SlotReader reader(tester_, *registry_);
-  return static_cast<std::int8_t>(reader.spent(slot, clock_->now_us));
+  auto content = reader.read(slot);
+  if (!content || content->packing.kind == table::Kind::holds) return 0;
+  content->cell.prepare(clock_->now_us);
+  const Decision peek = content->cell.decide(clock_->now_us, 0).decision;
+  return static_cast<std::int8_t>(peek.limit - peek.remaining);
 }
 
 State World::look() {
@@ -344,12 +354,9 @@ State World::look() {
   for (std::size_t i = 0; i < kStrangers; ++i) {
     if (find(stranger(i)) == nullptr) state.evacuated |= static_cast<std::uint8_t>(1u << i);
   }
-  for (table::Unit& unit : region().page(0).overflow) {
+  for (table::Unit& unit : region().page(0).floors) {
     const table::Word word = tester_.read(unit);
-    const auto content = word.tag != 0 ? reader.read(word) : std::nullopt;
-    if (!content) continue;
-    state.shared = used_in(word);
-    state.shared_capacity = static_cast<std::int8_t>(content->cell.limit().permits);
+    if (word.tag != 0 && setting_.rules.are_strangers_kin) state.floor = used_in(word);
   }
   return state;
 }

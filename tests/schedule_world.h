@@ -26,6 +26,7 @@ enum class Beginning : std::uint8_t {
   empty,
   full,     // of keys that have nothing left to spend
   crowded,  // of keys that have spent little
+  kin,      // of keys under the limit of those that come
 };
 
 // How the keys of a history lie and what their limits are.
@@ -98,8 +99,8 @@ class World {
   std::unique_ptr<table::Registry> registry_;
   table::Actor tester_;
   std::vector<std::unique_ptr<const Limit>> limits_;
-  const Limit *slight_ = nullptr, *spent_ = nullptr;  // of strangers
-  Snapshot beginnings_[3];
+  const Limit *slight_ = nullptr, *spent_ = nullptr, *kin_ = nullptr;  // of strangers
+  Snapshot beginnings_[4];
   std::vector<char> limits_met_;
   Setting setting_;
   std::array<table::Name, kKeys> names_{};

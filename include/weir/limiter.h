@@ -74,8 +74,9 @@ struct Reservation {
 struct LimiterStats {
   std::uint64_t keys = 0;      // live ones, as size()
   std::uint64_t capacity = 0;  // keys that there are places for; beyond some 90 % the next ones push others out
-  std::uint64_t evicted = 0;   // keys that were forgotten before they had recovered
-  std::uint64_t forgiven = 0;  // permits that this gave away
+  std::uint64_t evicted = 0;   // keys that gave their place to others before they had recovered
+  std::uint64_t early = 0;     // requests of new keys that were denied for what evicted ones had used
+  std::uint64_t no_room = 0;   // requests that were denied for want of room for a ticket, a log or permits in flight
   std::uint64_t bytes = 0;     // of the whole table
 };
 

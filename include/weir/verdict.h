@@ -26,6 +26,7 @@ enum class MadeBy : std::uint8_t {
   open,        // the same, by the whole limit
   closed,      // the same: denied
   overloaded,  // denied: Redis has more to do than it can, and nothing is known of the key
+  no_room,     // denied: the table has no room for what the request would have to leave there
 };
 
 // The word that answers say it by.
@@ -44,9 +45,11 @@ constexpr std::string_view to_string(MadeBy made) {
     case MadeBy::closed:
       return "closed";
     case MadeBy::overloaded:
+      return "overloaded";
+    case MadeBy::no_room:
       break;
   }
-  return "overloaded";
+  return "no_room";
 }
 
 // Whether it was made without Redis, which could not be asked.
@@ -86,9 +89,10 @@ struct Charge {
   const Limit* limit = nullptr;  // never null when it is used; outlives the call
   std::int64_t cost = 1;         // 0 peeks, negative gives back
   Fallback fallback = Fallback::local;
-  // A rule's limit, not one that the request brought along: a table keeps half of its 4,092 numbers of limits for
-  // these.
-  bool by_rule = false;
+  // Of a rule's limit, the same for all its versions: what a full table evicts of one of them counts for the others. 0:
+  // the request brought the limit along; it has no other versions then. A table keeps half of its 4,092 numbers of
+  // limits for those of rules.
+  std::uint64_t family = 0;
 };
 
 struct Verdict {

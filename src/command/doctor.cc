@@ -96,10 +96,19 @@ void look_at_table(const Patient& patient, Findings& out) {
   } else {
     warn(out, figures, "more room with --keys or --memory; a state file: weir state resize");
   }
-  const double forgiven = metric(patient.metrics, "weir_evictions_total", 0);
-  if (forgiven > 0) {
-    warn(out, std::to_string(static_cast<long long>(forgiven)) + " live keys had to go for others",
-         "the table is too small for what comes, or it is a flood of keys: weir top");
+  const auto count = [&](std::string_view name) {
+    return static_cast<long long>(metric(patient.metrics, std::string(name), 0));
+  };
+  const std::string fix = "raise --keys, or find the flood of keys: weir top";
+  if (const long long evicted = count("weir_evictions_total"); evicted > 0) {
+    warn(out, std::to_string(evicted) + " live keys gave their place to others", fix);
+  }
+  if (const long long early = count("weir_early_denials_total"); early > 0) {
+    warn(out, std::to_string(early) + " requests of new clients were denied early, for what evicted keys had used",
+         fix);
+  }
+  if (const long long no_room = count("weir_no_room_total"); no_room > 0) {
+    warn(out, std::to_string(no_room) + " requests were denied because the table had no room (no_room)", fix);
   }
 }
 

@@ -96,9 +96,14 @@ TEST_F(DoctorTest, WarnsOfATableThatIsNearlyFull) {
   EXPECT_EQ(found("the table is"), fine);
   patient.status = status(R"("table":{"keys":800,"fill":0.8})");
   EXPECT_EQ(found("the table is 80.0 % full"), warning);
-  EXPECT_FALSE(found("had to go"));
+  EXPECT_FALSE(found("gave their place"));
   patient.metrics += "weir_evictions_total 3\n";
-  EXPECT_EQ(found("3 live keys had to go"), warning);
+  EXPECT_EQ(found("3 live keys gave their place"), warning);
+  EXPECT_FALSE(found("denied early"));
+  EXPECT_FALSE(found("no_room"));
+  patient.metrics += "weir_early_denials_total 4\nweir_no_room_total 5\n";
+  EXPECT_EQ(found("4 requests of new clients were denied early"), warning);
+  EXPECT_EQ(found("5 requests were denied because the table had no room (no_room)"), warning);
 }
 
 TEST_F(DoctorTest, KnowsWhatAStateFileMayBeOn) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "algorithm/limit.h"
+#include "family.h"
 #include "few.h"
 #include "sha256.h"
 #include "sized.h"
@@ -62,6 +63,7 @@ Result<std::unique_ptr<EnvoyRules::Level>> EnvoyRules::level_of(const EnvoyDomai
                                                       .shadow_mode = one.shadow_mode,
                                                       .quota_mode = one.quota_mode,
                                                       .detailed_metric = one.detailed_metric});
+      rule.family = family_of("envoy/" + rule.domain, stat);
       rule.label = as_label(rule.said.name.empty() ? stat : rule.said.name);
       if (!one.limit->unlimited) {
         auto limit = limit_of(*one.limit, algorithm);

@@ -33,7 +33,8 @@ struct EnvoyRule {
   std::string domain{};
   std::string stat{};  // what metrics call it, without the domain: `user_alice.path`
   EnvoyLimit said{};
-  Limit limit{};  // not of an unlimited one
+  Limit limit{};             // not of an unlimited one
+  std::uint64_t family = 0;  // of the limit; see weir::Charge
   bool shadow_mode = false;
   bool quota_mode = false;
   bool detailed_metric = false;

@@ -80,7 +80,8 @@ Result<std::int64_t> settle_free(Limiter& limiter, std::string_view id, const Ru
     for (std::uint32_t i = 0; i < tier.limits; ++i) {
       const BookLimit& limit = book.limit(tier.first_limit + i);
       const std::string key = std::string(free.key).append(limit.suffix);
-      const Charge charge{.key = key, .limit = limit_of_key(limit, free.key), .cost = free.cost, .by_rule = true};
+      const Charge charge{
+          .key = key, .limit = limit_of_key(limit, free.key), .cost = free.cost, .family = limit.family};
       const auto settled = limiter.commit(id, {&charge, 1});
       if (!settled && settled.error().code != ErrorCode::not_found) return fail(settled.error());
       if (settled && !reserved) reserved = settled->reserved[0];

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "characters.h"
+#include "family.h"
 #include "nearest.h"
 #include "policy/fields.h"
 #include "policy/rulebook.h"
@@ -94,6 +95,7 @@ std::unique_ptr<const Overrides::Set> Overrides::make(const Rule& rule, std::uin
                          .suffix = suffix,
                          .name = set->texts.back(),
                          .written = &one.quota,
+                         .family = family_of(rule.name, suffix),
                          .rule = number,
                          .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
   }

@@ -253,8 +253,11 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
     if (&limit != limits.data() || rule.tiers > 0) out.keys.begin(key);
     out.keys.raw(limit.suffix);
     const std::string_view limit_key = out.keys.end();
-    const Charge charge{
-        .key = limit_key, .limit = limit_of_key(limit, key), .cost = cost, .fallback = rule.fallback, .by_rule = true};
+    const Charge charge{.key = limit_key,
+                        .limit = limit_of_key(limit, key),
+                        .cost = cost,
+                        .fallback = rule.fallback,
+                        .family = limit.family};
     if (is_enforced) {
       out.charges.add(charge);
       out.limits.add(&limit);

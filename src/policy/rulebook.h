@@ -44,6 +44,7 @@ struct BookLimit {
   std::string_view suffix;        // of its keys
   std::string_view name;          // `steps: 100/minute`
   const Quota* written = nullptr;
+  std::uint64_t family = 0;  // see weir::Charge
   std::uint32_t rule = 0;
   std::uint16_t rule_name_bytes = 0;  // of `name`
 

@@ -2,6 +2,7 @@
 // rulebook.h.
 #include <algorithm>
 
+#include "family.h"
 #include "nearest.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
@@ -157,6 +158,7 @@ Result<void> Rulebook::compile_limits(std::uint32_t number, std::span<const Rule
                        .suffix = texts_.keep(suffix),
                        .name = texts_.keep(name),
                        .written = &one.quota,
+                       .family = family_of(rule.name, suffix),
                        .rule = number,
                        .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
   }

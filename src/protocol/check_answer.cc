@@ -32,6 +32,9 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
   if (decision.made == MadeBy::closed) return "The limit cannot be checked now, and until it can, it denies.";
   if (decision.made == MadeBy::overloaded)
     return "The limit cannot be checked now: the store is overloaded. Retry soon.";
+  if (decision.made == MadeBy::no_room)
+    return "The limiter has no room for what this request would leave there (a reservation, an id, a log or permits in "
+           "flight). Nothing was charged. Retry later.";
   if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
   std::string detail = "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) +
                        " of " + std::to_string(decision.limit) + " remain.";
@@ -44,8 +47,8 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
 
 // Nobody knows whether a limit that cannot be checked is used up; what programs tell a denial by stays as it is.
 std::string_view denied_title(const Decision& decision) {
-  return decision.made == MadeBy::closed || decision.made == MadeBy::overloaded ? "Limit cannot be checked"
-                                                                                : "Quota exceeded";
+  if (decision.made == MadeBy::closed || decision.made == MadeBy::overloaded) return "Limit cannot be checked";
+  return decision.made == MadeBy::no_room ? "No room" : "Quota exceeded";
 }
 
 // A problem document, open at its end for what else there is to say.

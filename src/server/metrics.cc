@@ -171,9 +171,12 @@ class Page {
     const LimiterStats stats = from_.limiter == nullptr ? LimiterStats{} : from_.limiter->stats();
     gauge("weir_keys", "Live keys in the table.", stats.keys);
     gauge("weir_keys_capacity", "Live keys that the table was made for.", stats.capacity);
-    counter("weir_evictions_total", "Keys that were forgotten before they had recovered, for lack of room.",
-            stats.evicted);
-    counter("weir_forgiven_permits_total", "Permits that evictions gave away.", stats.forgiven);
+    counter("weir_evictions_total", "Keys that gave their place to others before they had recovered.", stats.evicted);
+    counter("weir_early_denials_total",
+            "Requests of keys new to a full table that were denied for what evicted keys had used.", stats.early);
+    counter("weir_no_room_total",
+            "Requests denied because the table had no room for a reservation, an id, a log or permits in flight.",
+            stats.no_room);
     gauge("weir_table_bytes", "Size of the table.", stats.bytes);
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
   }

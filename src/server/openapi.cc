@@ -375,8 +375,8 @@ constexpr std::string_view kDocument = R"json({
      "retry_after": {
       "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
      "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
-     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed"],
-              "description": "of a fleet: by Redis, by what it said before, or without it"}}},
+     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
+              "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"}}},
    "Decision": {
     "type": "object", "required": ["allowed"],
     "description": "Numbers are those of the limit that binds, if one does; `rule` to `limits` are told by the rules.",
@@ -390,8 +390,8 @@ constexpr std::string_view kDocument = R"json({
      "retry_after": {
       "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
      "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
-     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed"],
-              "description": "of a fleet: by Redis, by what it said before, or without it"},
+     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
+              "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"},
      "rule": {"type": "string"},
      "window": {"type": "string", "description": "the limit that binds, as it was written"},
      "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing"]},
@@ -458,8 +458,8 @@ constexpr std::string_view kDocument = R"json({
     "description": "what was decided, whatever the status of a denial",
     "schema": {"type": "integer", "enum": [200, 429]}},
    "X-Weir-Made": {
-    "description": "of a fleet: by Redis, by what it said before, or without it",
-    "schema": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed"]}}},
+    "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table",
+    "schema": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"]}}},
   "responses": {
    "Allowed": {
     "description": "It passes, and is charged.",

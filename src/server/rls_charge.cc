@@ -116,7 +116,7 @@ void RlsService::collect_charges() {
       also_.push_back({.key = own->found.key,
                        .limit = own->answer.limit,
                        .cost = part.cost,
-                       .by_rule = own->found.rule != nullptr});
+                       .family = own->found.rule != nullptr ? own->found.rule->family : 0});
     } else {
       same->cost += part.cost;
     }
@@ -194,7 +194,7 @@ Result<void> RlsService::charge_denied() {
       also_.push_back({.key = own->found.key,
                        .limit = own->answer.limit,
                        .cost = part.cost,
-                       .by_rule = own->found.rule != nullptr});
+                       .family = own->found.rule != nullptr ? own->found.rule->family : 0});
   }
   if (also_.empty()) return {};
   auto verdict = limiter_.overdraw(also_);

@@ -25,8 +25,6 @@ std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
-table::Origin origin_of(const Charge& charge) { return charge.by_rule ? table::Origin::rule : table::Origin::request; }
-
 // Whether a request asks for what the one before it did. Many do when a key is hot: one exchange serves them all.
 bool is_same(const Charge& a, const Charge& b) {
   return a.limit == b.limit && a.key.size() == b.key.size() &&
@@ -63,7 +61,7 @@ class MemoryStore::Batch {
         debit.name = name;
         debit.limit = charge.limit;
         debit.cost = charge.cost;
-        debit.origin = origin_of(charge);
+        debit.family = charge.family;
         table.prefetch(name);
         continue;
       }
@@ -135,7 +133,7 @@ table::Name MemoryStore::find(const Charge& charge) const {
 }
 
 Result<Decision> MemoryStore::check(const table::Name& place, const Charge& charge, std::int64_t now) {
-  Debit debit{.name = place, .limit = charge.limit, .cost = charge.cost, .origin = origin_of(charge)};
+  Debit debit{.name = place, .limit = charge.limit, .cost = charge.cost, .family = charge.family};
   if (table_->charge_fast(debit, now)) return debit.decision;
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
@@ -161,7 +159,7 @@ inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits)
     debit.name = table::Table::named(table::Table::named(hashes[places[i]]), *charges[i].limit);
     debit.limit = charges[i].limit;
     debit.cost = charges[i].cost;
-    debit.origin = origin_of(charges[i]);
+    debit.family = charges[i].family;
     table_->prefetch(debit.name);
   }
 }
@@ -223,7 +221,8 @@ Result<Decision> MemoryStore::preview(const Charge& charge, std::int64_t now) {
   Debit debit{.name = table_->key_name(*charge.limit, charge.key),
               .limit = charge.limit,
               .cost = charge.cost,
-              .act = Act::look};
+              .act = Act::look,
+              .family = charge.family};
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
 }
@@ -316,7 +315,7 @@ Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id,
               .cost = charge.cost,
               .act = Act::acquire,
               .id = {bytes.data(), bytes.size()},
-              .origin = origin_of(charge)};
+              .family = charge.family};
   if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
   return debit.decision;
 }

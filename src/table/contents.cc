@@ -51,6 +51,10 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
     ++(is_ticket_over(limit_of(word.tag), word.state, now_) ? totals.lapsed : totals.tickets);
     return;
   }
+  if (const Known* known = reader_.known(limit_of(word.tag)); known != nullptr && is_floor(word, *known)) {
+    ++totals.floors;
+    return;
+  }
   auto content = reader_.read(word);
   if (!content) {
     ++totals.unreadable;
@@ -79,7 +83,8 @@ Totals Contents::walk(const std::function<void(const Held&)>& visit) {
   for (std::uint64_t who = 0; who < kParticipants; ++who) {
     const Word tally = actor_.read(table.participant(who).tally);
     totals.evicted += tally.tag >> 2;
-    totals.forgiven += tally.state;
+    totals.early += load(table.participant(who).early);
+    totals.no_room += load(table.participant(who).no_room);
   }
   for (std::uint64_t i = 0; i < table.pages(); ++i) {
     std::uint64_t used = 0;
@@ -93,7 +98,7 @@ Totals Contents::walk(const std::function<void(const Held&)>& visit) {
       }
     }
     totals.fullest = std::max(totals.fullest, used);
-    for (Unit& unit : table.page(i).overflow) totals.overflowing += actor_.read(unit).tag != 0;
+    for (Unit& unit : table.page(i).floors) totals.floors += actor_.read(unit).tag != 0;
   }
   return totals;
 }

@@ -24,10 +24,10 @@ struct Held {
 struct Totals {
   std::uint64_t live = 0, lapsed = 0, tickets = 0;
   std::uint64_t unreadable = 0;   // slots that make no sense: the file is damaged
-  std::uint64_t overflowing = 0;  // counters that keys without a slot share
+  std::uint64_t floors = 0;       // what pages remember of keys that they evicted
   std::uint64_t fullest = 0;      // slots in use in one page
   std::uint64_t arena_lines = 0;  // in use
-  std::uint64_t evicted = 0, forgiven = 0, swept = 0;
+  std::uint64_t evicted = 0, early = 0, no_room = 0, swept = 0;
 };
 
 class Contents {

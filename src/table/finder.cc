@@ -2,9 +2,6 @@
 
 #include "table/finder.h"
 
-#include <algorithm>
-#include <bit>
-
 namespace weir::table {
 namespace {
 
@@ -23,7 +20,7 @@ bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
 }  // namespace
 
 Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                   const Newcomer& who) {
+                   std::uint64_t family) {
   Page& page = page_of(name);
   if (Unit* unit = match(page.slots[home_line(name.name)], name.name)) {
     const Word word = actor_.read(*unit);
@@ -34,32 +31,61 @@ Place Finder::find(const Name& name, std::int64_t now, Changes& changes, std::sp
   while (!actor_.is_damaged()) {
     const Word version = actor_.read(page.version);
     Place place{.page = &page, .version = version};
-    if (look_for(page, name, now, changes, own, who, place)) return place;
+    if (look_for(page, name, now, changes, own, family, place)) return place;
     if (actor_.read(page.version) == version) return place;
   }
   return {.page = &page};
 }
 
+std::span<Floor> Finder::floors_of(Page& page, const Word& version, std::uint64_t family) {
+  floors_.clear();
+  if (family == 0) return {};
+  const auto add = [&](Unit& unit) {
+    if (name_of(load(unit.tag)) != family) return;
+    const Word word = actor_.read(unit);
+    const Known* const known = reader_.known(limit_of(word.tag));
+    if (known != nullptr && name_of(word.tag) == family && is_floor(word, *known)) floors_.add() = {&unit, word, known};
+  };
+  for (Unit& unit : page.floors) add(unit);
+  if ((version.tag & kFloorInSlot) == 0) return floors_.all();
+  std::uint32_t line = home_line(family);
+  for (std::uint32_t i = 0; i < kLines; ++i) {
+    for (Unit& unit : page.slots[line]) add(unit);
+    if ((version.state >> line & 1) == 0) break;
+    line = next_line(line);
+  }
+  return floors_.all();
+}
+
 // True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
 // newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
-// remembered goes stale, so some look at all of it: each 32nd insertion; whoever would be refused, or the first to use
-// the counter that they share; of the others who would share it only each 32nd.
+// remembered goes stale, so each 32nd insertion looks at all of it, and whoever would find no room otherwise.
 bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                      const Newcomer& who, Place& place) {
-  const std::uint64_t state = place.version.state, chance = static_cast<std::uint64_t>(now) + (name.name >> kNameShift);
-  const bool is_shared = who.counter && load(page.overflow[*who.counter].tag) != 0;
-  const bool is_turn = (place.version.tag >> 2) % 32 == 0, insists = !is_shared || chance % 32 == 0;
-  bool is_thorough = (is_turn && insists) || (state & kFull) == 0;
-  for (;;) {
-    if (walk(page, name, is_thorough, changes, place)) return true;
-    place.lines = state & ~kFull;
-    if (place.unit != nullptr) return false;
-    choose(page, name, now, changes, own, who, is_thorough ? kSlots : is_shared ? kLooksShared : kLooksMax, place);
-    place.lines = state | kFull;
-    place.is_turn = is_turn;
-    if (place.unit != nullptr || is_thorough || !insists) return false;
-    is_thorough = true;
+                      std::uint64_t family, Place& place) {
+  const std::uint64_t state = place.version.state;
+  const bool is_turn = (place.version.tag >> 2) % 32 == 0, is_thorough = is_turn || insists_ || (state & kFull) == 0;
+  if (walk(page, name, is_thorough, changes, place)) return true;
+  floors_of(page, place.version, family);
+  place.lines = state & ~kFull;
+  if (place.unit != nullptr) return false;
+  if (!take_offer(page, name, changes, place)) choose(page, name, now, changes, own, is_thorough, place);
+  place.lines = state | kFull;
+  place.is_turn = is_turn;
+  return false;
+}
+
+bool Finder::take_offer(Page& page, const Name& name, Changes& changes, Place& place) {
+  for (const Offer& offer : offers_.all()) {
+    if (offer.page != &page || changes.find(region_.number_of(*offer.unit)) != nullptr) continue;
+    if (!(actor_.read(*offer.unit) == offer.seen)) continue;
+    const auto line = static_cast<std::uint32_t>((offer.unit - page.slots[0]) / kSlotsInLine);
+    place.unit = offer.unit;
+    place.seen = offer.seen;
+    place.passed = lines_between(home_line(name.name), line);
+    place.alive = true;
+    return true;
   }
+  return false;
 }
 
 // From the home line on, as far as keys of this line may have gone, and if it is thorough on to the first empty slot.
@@ -102,16 +128,17 @@ std::uint64_t Finder::lines_passed(Page& page) const {
   return passed;
 }
 
-// No empty slot was seen: one that has lapsed, or whose key has spent least. Of several that have spent about the same
-// it is the nearest, and in the home line one that strayed there, so that in time few lines are walked past; where it
-// begins in a line, the name decides. If nobody is found, it gives up after `looks_max`.
+// No empty slot was seen: one that has lapsed, or whose key a floor covers. Of several of these it is the nearest, and
+// in the home line one that strayed there, so that in time few lines are walked past; where it begins in a line, the
+// name decides.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                    const Newcomer& who, std::uint32_t looks_max, Place& place) {
+                    bool is_thorough, Place& place) {
+  const bool has_log = !floors().empty() && !floors().front().known->packing.fits_slot;
   Candidate best{.home = home_line(name.name),
-                 .step_bits = static_cast<int>(std::bit_width(std::clamp(who.enough, kStepMin, kStepMax))) - 1,
-                 .enough = who.enough,
-                 .looks_max = looks_max,
-                 .blocks = who.counter ? 1 : kBlocksMax};
+                 .looks_max = is_thorough ? kSlots : kLooksMax,
+                 .blocks = insists_  ? static_cast<int>(kSlots)
+                           : has_log ? kBlocksMax
+                                     : 1};
   std::uint64_t passed = 0;
   std::uint32_t line = best.home;
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {
@@ -131,15 +158,15 @@ void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& cha
 void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
                       Candidate& best) {
   const Word word = actor_.read(unit);
-  SlotReader::Pulse pulse{.lapsed = true};
+  bool is_alive = false;
   const bool is_stray = home_line(name_of(word.tag)) != best.home && passed == 0;
   if (word.tag != 0) {
     ++best.looks;
-    if (!reader_.pulse_in_slot(word, now, pulse)) {
-      if (--best.blocks < 0) return;
-      pulse = reader_.pulse_in_block(word, now);
-    }
-    if (!pulse.lapsed && (pulse.protected_ || !best.yields_to(pulse.fraction, is_stray))) return;
+    const std::optional<bool> lapsed = reader_.has_lapsed_in_slot(word, now);
+    if (!lapsed && --best.blocks < 0) return;
+    is_alive = lapsed ? !*lapsed : !reader_.has_lapsed_in_block(word, now);
+    if (is_alive && best.unit != nullptr && (best.is_stray || !is_stray)) return;  // no better than what was found
+    if (is_alive && !is_covered(word, now, best.blocks)) return;
     for (const Name& name : own) {
       if (name.name == name_of(word.tag)) return;
     }
@@ -148,9 +175,19 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
   best.unit = &unit;
   best.seen = word;
   best.passed = passed;
-  best.fraction = pulse.fraction;
   best.is_stray = is_stray;
-  best.alive = !pulse.lapsed;
+  best.alive = is_alive;
+}
+
+bool Finder::is_covered(const Word& word, std::int64_t now, int& blocks) {
+  for (const Floor& floor : floors()) {
+    if (limit_of(floor.word.tag) != limit_of(word.tag)) continue;
+    if (is_floor(word, *floor.known)) return false;
+    if (!floor.known->packing.fits_slot && --blocks < 0) return false;
+    const auto state = floor_over(reader_, *floor.known, word, now);
+    return state && covers(*floor.known, floor.word.state, *state);
+  }
+  return false;
 }
 
 }  // namespace weir::table

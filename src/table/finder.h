@@ -5,20 +5,22 @@
 // marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the version
 // in its own operation, so of two who insert one key, one fails and looks again.
 //
-// Room is an empty slot; in a page that is remembered as full it is one that has lapsed or, of those that it looks
-// into, one with the smallest part spent. To look into a slot costs far more than to see that it is empty, and a flood
-// of new keys must not be dear: so it looks into some, into fewer if one is found that has spent no more than the
-// newcomer is about to; what has lapsed elsewhere the sweep makes empty. Until somebody looks at all of a page again,
-// or the sweep does, an empty slot in it may be overlooked. If all that it looks into are spent, there is no room. For
-// the one thread of an actor. Tested by tests/full_table_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
+// Room is an empty slot; in a page that is remembered as full it is one that has lapsed, or one of a key of the same
+// family that a floor covers (floor.h), so that nothing is lost with it. To look into a slot costs far more than to see
+// that it is empty, and a flood of new keys must not be dear: so it looks into some only; what has lapsed elsewhere the
+// sweep makes empty. If it finds none, there is no room until somebody makes it (eviction.h). For the one thread of an
+// actor. Tested by tests/eviction_test.cc, tests/full_table_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <optional>
+#include <iterator>
 #include <span>
 
+#include "few.h"
 #include "table/changes.h"
-#include "table/slot.h"
+#include "table/floor.h"
 
 namespace weir::table {
 
@@ -42,10 +44,19 @@ struct Place {
   bool is_turn = false;     // whoever inserts finds `lines` anew: lines_passed()
 };
 
-// Who may need room.
-struct Newcomer {
-  std::uint32_t enough = 0;              // what it will spend, of 2^20: whoever has spent no more may go
-  std::optional<std::uint32_t> counter;  // which of its page it shares if there is no room; without one it is refused
+// A floor of the family that was looked for.
+struct Floor {
+  Unit* unit = nullptr;
+  Word word{};
+  const Known* known = nullptr;
+};
+inline constexpr std::size_t kFloorsMax = kSlots + std::size(Page{}.floors);
+
+// A slot that was made free for whoever needs room in its page.
+struct Offer {
+  Page* page = nullptr;
+  Unit* unit = nullptr;
+  Word seen{};
 };
 
 class Finder {
@@ -57,56 +68,66 @@ class Finder {
   // find()
   //
   // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
-  // for one of its keys at the cost of another.
-  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, const Newcomer& who = {});
+  // for one of its keys at the cost of another. `family` is the floor_name() of a key, 0 of a ticket.
+  Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint64_t family);
+
+  // Of the family, in the page where the key was looked for last and not found. True while the version stays.
+  std::span<Floor> floors() { return floors_.all(); }
+  // All floors of a family in a page whose version was read.
+  std::span<Floor> floors_of(Page& page, const Word& version, std::uint64_t family);
+
+  // offer()
+  //
+  // A slot whose key is covered by a floor: it is taken before any other, unless it changes.
+  void offer(const Offer& offer) {
+    if (offers_.size() == kOffersMax) offers_.clear();  // most of them have been taken by others
+    offers_.add() = offer;
+  }
+  bool is_offered(const Unit& unit) const {
+    return std::ranges::any_of(offers_.all(), [&](const Offer& one) { return one.unit == &unit; });
+  }
+  // There is room somewhere in its pages: they are looked through from now on.
+  void insist() { insists_ = true; }
 
   // A bit for each line that some key of the page lies behind, seen from its home. True while the version stays.
   std::uint64_t lines_passed(Page& page) const;
 
  private:
-  // Whoever has spent no more than the newcomer will is taken after some looks, and whoever spent least after
-  // kLooksMax. Where a counter is shared already, it is given up sooner. Blocks are far away, and their keys go only if
-  // they have lapsed.
-  static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 64, kLooksShared = 16;
-  static constexpr int kBlocksMax = 32;
-  // What makes a difference, of 2^20: about as much as the newcomer will spend, within these.
-  static constexpr std::uint32_t kStepMin = 1 << 10, kStepMax = 1 << 15;
+  // Whoever can go is taken after some looks, so that one that has lapsed is found more often.
+  static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 64;
+  static constexpr int kBlocksMax = 16;  // blocks are far away
+  static constexpr std::size_t kOffersMax = 2 * kChargesMax;
 
   struct Candidate {
     std::uint32_t home = 0;  // the newcomer's line
-    int step_bits = 0;
-    std::uint32_t enough = 0;
     std::uint32_t looks_max = kLooksMax, looks = 0;
     int blocks = 0;
     Unit* unit = nullptr;
     Word seen{};
     std::uint64_t passed = 0;
-    std::uint32_t fraction = 0;  // spent
     bool alive = true;
     bool is_stray = false;  // the slot is in that line, its key has another home
 
-    bool yields_to(std::uint32_t other, bool stray) const {
-      const std::uint32_t theirs = other >> step_bits, ours = fraction >> step_bits;
-      return unit == nullptr || theirs < ours || (theirs == ours && stray && !is_stray);
-    }
     // It need not be looked any further.
-    bool is_found() const {
-      if (unit == nullptr) return looks >= looks_max;
-      return !alive || looks >= (fraction >> step_bits <= enough >> step_bits ? kLooksMin : kLooksMax);
-    }
+    bool is_found() const { return unit == nullptr ? looks >= looks_max : !alive || looks >= kLooksMin; }
   };
 
   bool look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                const Newcomer& who, Place& place);
+                std::uint64_t family, Place& place);
   bool walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place);
+  bool take_offer(Page& page, const Name& name, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-              const Newcomer& who, std::uint32_t looks_max, Place& place);
+              bool is_thorough, Place& place);
   void consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
                 Candidate& best);
+  bool is_covered(const Word& word, std::int64_t now, int& blocks);
 
   Actor& actor_;
   const Region& region_;
   SlotReader& reader_;
+  Few<Floor, kFloorsMax> floors_;
+  Few<Offer, kOffersMax> offers_;
+  bool insists_ = false;
 };
 
 // The slot in a line whose tag has this name, or null. A hint: whoever uses it reads the word again.

@@ -47,17 +47,33 @@ inline constexpr std::uint32_t kLines = 63, kSlotsInLine = 4;
 inline constexpr std::uint32_t kSlots = kLines * kSlotsInLine;
 
 // 4 KiB. The version changes with every insertion; its state holds a bit for each line that a key had to walk past,
-// and kFull if an insertion or the sweep saw no empty slot.
-// When there is no room, new keys of the page share a counter for each kind of state.
+// and kFull if an insertion or the sweep saw no empty slot. Floors say how much the keys that the page has evicted had
+// used (floor.h): the first are beside the version, others in slots.
 struct alignas(64) Page {
   Unit version;
-  Unit overflow[3];  // buckets, fixed windows, sliding windows
+  Unit floors[3];
   Unit slots[kLines][kSlotsInLine];
 };
 static_assert(sizeof(Page) == 4096);
 
 inline constexpr std::uint64_t kFull = std::uint64_t{1} << kLines;
 static_assert(kLines < 64);
+
+// The tag of a page's version: a number that every insertion changes; whether a slot may hold a floor; at most how many
+// slots hold permits in flight or limits without a number, and how many hold tickets. None of these is ever evicted.
+inline constexpr unsigned kFloorInSlotShift = 47, kHeldShift = 48, kTicketsShift = 56;
+inline constexpr std::uint64_t kFloorInSlot = std::uint64_t{1} << kFloorInSlotShift;
+inline constexpr std::uint64_t kVersionMask = kFloorInSlot - 4;  // of the number
+inline constexpr std::uint64_t kHeldMax = kSlots / 2, kTicketsMax = kSlots / 4;
+
+inline std::uint64_t next_version(std::uint64_t tag) { return (tag & ~kVersionMask) | ((tag + 4) & kVersionMask); }
+inline std::uint64_t held_in(std::uint64_t version_tag) { return version_tag >> kHeldShift & 0xff; }
+inline std::uint64_t tickets_in(std::uint64_t version_tag) { return version_tag >> kTicketsShift; }
+inline std::uint64_t with_counts(std::uint64_t version_tag, std::uint64_t held, std::uint64_t tickets) {
+  constexpr std::uint64_t kMost = 0xff;
+  const std::uint64_t rest = version_tag & ((std::uint64_t{1} << kHeldShift) - 1);
+  return rest | (held < kMost ? held : kMost) << kHeldShift | (tickets < kMost ? tickets : kMost) << kTicketsShift;
+}
 
 // One change of an operation.
 struct Entry {
@@ -81,9 +97,11 @@ struct alignas(64) Participant {
   std::uint64_t keys;                        // that were added here, less those that were removed
   std::uint64_t active;                      // see active_word()
   std::uint64_t writing;                     // the entry of the registry that is being written; 0: none
+  std::uint64_t early;                       // new keys that were denied for what evicted ones had used
+  std::uint64_t no_room;                     // requests that were denied for want of room
   alignas(64) std::uint64_t install_number;  // the one conditional install that this participant makes at a time
   std::uint64_t install_unit, install_old, install_held;
-  alignas(64) Unit tally;   // keys evicted while alive << 2; permits that this forgave
+  alignas(64) Unit tally;   // keys evicted while alive << 2
   Unit pending[kPendings];  // blocks that belong to nobody else: class << 2; line
   alignas(64) Entry entries[kEntriesMax];
 };
@@ -139,13 +157,14 @@ inline constexpr std::uint64_t guard_tag(GuardState state, std::uint64_t generat
 inline GuardState state_of(const Word& guard) { return static_cast<GuardState>(guard.tag >> 2 & 7); }
 inline std::uint64_t generation_of(const Word& guard) { return guard.tag >> kGenerationShift; }
 
-inline constexpr std::size_t kZoneMax = 60;  // bytes of the name of a zone
+inline constexpr std::size_t kZoneMax = 52;  // bytes of the name of a zone
 
 struct alignas(64) RegistryEntry {
   Unit guard;
   std::int64_t permits, period_us, capacity, rate, weight, events_max;
   std::uint8_t algorithm, calendar_unit, windows, zone_bytes;
   char zone[kZoneMax];
+  std::uint64_t family;  // see weir::Charge
 };
 static_assert(sizeof(RegistryEntry) == 128);
 

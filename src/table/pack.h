@@ -109,4 +109,11 @@ inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
           static_cast<std::int64_t>(field(bits, 0, count_bits))};
 }
 
+// What a sliding window has used now; of one that is ahead, all that stands there.
+inline std::int64_t used_of(SlidingWindow s, std::int64_t period, std::int64_t now) {
+  s = sliding_window_roll(s, period, now);
+  const std::int64_t elapsed = std::max<std::int64_t>(0, now - s.window * period);
+  return (s.previous == 0 ? 0 : mul_div_floor(s.previous, period - elapsed, period)) + s.current;
+}
+
 }  // namespace weir::table

@@ -27,9 +27,8 @@ struct Fixture {
 
   std::int64_t now() const { return clock->now().count(); }
 
-  Result<Decision> check(const std::string& key, const Limit& limit, std::int64_t cost = 1,
-                         Origin origin = Origin::request) {
-    Debit debit{.name = table->key_name(limit, key), .limit = &limit, .cost = cost, .origin = origin};
+  Result<Decision> check(const std::string& key, const Limit& limit, std::int64_t cost = 1, std::uint64_t family = 0) {
+    Debit debit{.name = table->key_name(limit, key), .limit = &limit, .cost = cost, .family = family};
     if (table->charge_fast(debit, now())) return debit.decision;
     if (const auto ruling = table->charge({&debit, 1}, {}, now()); !ruling) return fail(ruling.error());
     return debit.decision;
@@ -63,7 +62,7 @@ TEST(Recycle, ATableNeverRunsOutOfNumbers) {
   for (int era = 0; era < 20; ++era) {
     for (int i = 0; i < 1'500; ++i) {
       const Limit limit = window_of(++permits);
-      const auto decision = fixture.check("key " + std::to_string(i % 10), limit, 1, Origin::rule);
+      const auto decision = fixture.check("key " + std::to_string(i % 10), limit, 1, 1);
       ASSERT_TRUE(decision) << decision.error().message;
       EXPECT_EQ(decision->limit, permits);
     }
@@ -88,7 +87,7 @@ TEST(Recycle, LimitsWithoutANumberAreKeptInBlocks) {
     const std::string key = std::to_string(static_cast<int>(limit.algorithm)) + std::to_string(limit.phase_us) +
                             (limit.calendar ? limit.calendar->zone_name() : "");
     for (int i = 1; i <= 20; ++i) {
-      const auto decision = fixture.check(key, limit, 2, Origin::rule);
+      const auto decision = fixture.check(key, limit, 2, 1);
       ASSERT_TRUE(decision) << decision.error().message;
       EXPECT_EQ(decision->remaining, 50 - 2 * i) << key;
     }

@@ -45,7 +45,8 @@ std::int64_t phase_of(const RegistryEntry& entry) {
   return phase_us;
 }
 
-void write(RegistryEntry& entry, const Limit& limit) {
+void write(RegistryEntry& entry, const Limit& limit, std::uint64_t family) {
+  entry.family = family;
   entry.permits = limit.permits;
   entry.period_us = limit.period_us;
   entry.capacity = limit.capacity;
@@ -64,6 +65,19 @@ void write(RegistryEntry& entry, const Limit& limit) {
 }
 
 }  // namespace
+
+std::uint64_t floor_name(std::uint64_t family, const Limit& limit) {
+  std::uint64_t hash = family;
+  if (family == 0) {
+    hash = hash_of(limit);
+  } else {
+    hash = mix(hash, static_cast<std::uint64_t>(limit.algorithm));
+    if (!is_bucket(limit.algorithm)) hash = mix(hash, static_cast<std::uint64_t>(limit.period_us));
+    if (limit.calendar) hash = mix(hash, static_cast<std::uint64_t>(limit.calendar->tag()));
+  }
+  const std::uint64_t name = mix(hash, 0x666c6f6f72) & kNameMask;
+  return name != 0 ? name : std::uint64_t{1} << kNameShift;
+}
 
 void Card::fill(const Known& known) {
   std::uint64_t empty = kEmpty;
@@ -110,8 +124,8 @@ Registry::~Registry() {
   for (auto& known : before_) delete known.load(std::memory_order_relaxed);
 }
 
-const Known* Registry::keep(std::uint32_t number, std::uint64_t generation, const Limit& limit) {
-  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit), generation});
+const Known* Registry::keep(std::uint32_t number, std::uint64_t generation, const Limit& limit, std::uint64_t family) {
+  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit), generation, floor_name(family, limit)});
   const Known* kept = nullptr;
   if (known_[number].compare_exchange_strong(kept, fresh.get(), std::memory_order_acq_rel)) kept = fresh.release();
   cards_[number].fill(*kept);
@@ -147,7 +161,8 @@ const Known* Registry::learn(std::uint32_t number) {
     limit.calendar = calendar_of(static_cast<CalendarUnit>(entry.calendar_unit), zone_of(entry));
   }
   if (entry.windows > kByPhase || !is_sound(limit)) return nullptr;  // the file is damaged
-  return keep(number, generation_of(guard), limit);
+  const bool has_families = region_.header().version > 1;
+  return keep(number, generation_of(guard), limit, has_families ? entry.family : 0);
 }
 
 // The last one is remembered, since the zone comes from a file.
@@ -165,25 +180,26 @@ std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const s
   return found;
 }
 
-bool Registry::holds(const RegistryEntry& entry, const Limit& limit) const {
-  const bool same = entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) && entry.permits == limit.permits &&
-                    entry.period_us == limit.period_us && phase_of(entry) == limit.phase_us &&
-                    entry.capacity == limit.capacity && entry.rate == limit.rate && entry.weight == limit.weight &&
-                    entry.events_max == limit.events_max && entry.windows == windows_of(limit);
+bool Registry::holds(const RegistryEntry& entry, const Limit& limit, std::uint64_t family) const {
+  const bool same = entry.family == family && entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) &&
+                    entry.permits == limit.permits && entry.period_us == limit.period_us &&
+                    phase_of(entry) == limit.phase_us && entry.capacity == limit.capacity && entry.rate == limit.rate &&
+                    entry.weight == limit.weight && entry.events_max == limit.events_max &&
+                    entry.windows == windows_of(limit);
   return same && (!limit.calendar || (entry.calendar_unit == static_cast<std::uint8_t>(limit.calendar->unit()) &&
                                       zone_of(entry) == limit.calendar->zone_name()));
 }
 
-std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who, Origin origin) {
+std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who, std::uint64_t family) {
   if (limit.calendar && limit.calendar->zone_name().size() > kZoneMax) return 0;
-  const std::uint64_t hash = hash_of(limit);
+  const std::uint64_t hash = family == 0 ? hash_of(limit) : mix(hash_of(limit), family);
   std::uint32_t number = 0;
-  if (origin == Origin::rule) number = number_within(ad_hoc_max(), limits_max() - ad_hoc_max(), hash, limit, who);
-  return number != 0 ? number : number_within(0, ad_hoc_max(), hash, limit, who);
+  if (family != 0) number = number_within(ad_hoc_max(), limits_max() - ad_hoc_max(), hash, limit, family, who);
+  return number != 0 ? number : number_within(0, ad_hoc_max(), hash, limit, family, who);
 }
 
 std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Limit& limit,
-                                      std::uint64_t who) {
+                                      std::uint64_t family, std::uint64_t who) {
   for (std::uint32_t probe = 0; probe < std::min(kProbesMax, count); ++probe) {
     const auto number = static_cast<std::uint32_t>(first + (hash + probe) % count + 1);
     RegistryEntry& entry = region_.limit(number);
@@ -194,14 +210,14 @@ std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, 
       const Word writing{guard_tag(kWriting, generation), who};
       const bool is_ours = replace(entry.guard, guard, writing);
       if (is_ours) {
-        write(entry, limit);
+        write(entry, limit, family);
         replace(entry.guard, writing, {guard_tag(kReady, generation), hash});
-        keep(number, generation, limit);
+        keep(number, generation, limit, family);
       }
       store(region_.participant(who).writing, 0);
       if (is_ours) return number;
-    } else if (state_of(guard) == kReady && guard.state == hash && holds(entry, limit)) {
-      if (met(number) == nullptr) keep(number, generation, limit);
+    } else if (state_of(guard) == kReady && guard.state == hash && holds(entry, limit, family)) {
+      if (met(number) == nullptr) keep(number, generation, limit, family);
       return number;
     }
   }
@@ -243,7 +259,7 @@ void Registry::forget_unused() {
   NumberSet used;
   for (std::uint64_t i = 0; i < region_.pages(); ++i) {
     const Page& page = region_.page(i);
-    for (const Unit& unit : page.overflow) note_numbers(load(unit), used);
+    for (const Unit& unit : page.floors) note_numbers(load(unit), used);
     for (const auto& line : page.slots) {
       for (const Unit& unit : line) note_numbers(load(unit), used);
     }

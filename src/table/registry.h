@@ -27,11 +27,18 @@
 
 namespace weir::table {
 
+// floor_name()
+//
+// What the floors of a family are found by (floor.h): all versions of a limit have one. Without a family a limit is
+// alone.
+std::uint64_t floor_name(std::uint64_t family, const Limit& limit);
+
 // A limit by its number.
 struct Known {
   Limit limit;
   Packing packing;
   std::uint64_t generation = 0;  // of the number
+  std::uint64_t floor_name = 0;
 };
 
 // What the fast way needs of a limit. All zero: unknown.
@@ -93,9 +100,6 @@ class alignas(64) Card {
 // Finds the calendar of a limit that another process registered; may be null.
 using FindCalendar = std::function<std::shared_ptr<const Calendar>(CalendarUnit, const std::string& zone)>;
 
-// Who brings a limit: what a request names by itself must not use up what rules need.
-enum class Origin : std::uint8_t { request, rule };
-
 class Registry {
  public:
   Registry(const Region& region, FindCalendar find_calendar);
@@ -140,8 +144,9 @@ class Registry {
 
   // number_of()
   //
-  // The number of a limit, registering it if it is new; 0 if there is no room near its place, or if it cannot be held.
-  std::uint32_t number_of(const Limit& limit, std::uint64_t who, Origin origin = Origin::rule);
+  // The number of a limit of a family, registering it if it is new; 0 if there is no room near its place, or if it
+  // cannot be held. What a request names by itself, without a family, must not use up what rules need.
+  std::uint32_t number_of(const Limit& limit, std::uint64_t who, std::uint64_t family);
 
   // The calendar of a limit that another process wrote.
   std::shared_ptr<const Calendar> calendar_of(CalendarUnit unit, const std::string& zone) const;
@@ -167,10 +172,10 @@ class Registry {
 
  private:
   const Known* learn(std::uint32_t number);
-  const Known* keep(std::uint32_t number, std::uint64_t generation, const Limit& limit);
-  bool holds(const RegistryEntry& entry, const Limit& limit) const;
+  const Known* keep(std::uint32_t number, std::uint64_t generation, const Limit& limit, std::uint64_t family);
+  bool holds(const RegistryEntry& entry, const Limit& limit, std::uint64_t family) const;
   std::uint32_t number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Limit& limit,
-                              std::uint64_t who);
+                              std::uint64_t family, std::uint64_t who);
   void catch_up_with(std::uint64_t epoch);
 
   const Region& region_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "table/floor.h"
 #include "table/table.h"
 
 namespace weir::table {
@@ -73,26 +74,35 @@ class Repair {
   }
 
   void settle(Page& page) {
-    std::uint64_t passed = 0;
+    std::uint64_t passed = 0, held = 0, tickets = 0;
     for (std::uint32_t line = 0; line < kLines; ++line) {
       for (Unit& unit : page.slots[line]) {
         settle(unit);
         const Word word = load(unit);
         if (word.tag == 0) continue;
         passed |= lines_between(home_line(name_of(word.tag)), line);
+        if (is_ticket(limit_of(word.tag))) {
+          ++tickets;
+        } else if (const Known* known = registry_.known(limit_of(word.tag));
+                   known == nullptr || known->packing.kind == Kind::holds) {
+          ++held;
+        }
       }
     }
-    for (std::size_t kind = 0; kind < std::size(page.overflow); ++kind) {
-      Unit& unit = page.overflow[kind];
-      const Known* known = registry_.known(limit_of(load(unit.tag)));
-      const bool is_fitting = known && known->packing.fits_slot && known->packing.kind == static_cast<Kind>(kind);
-      if (is_fitting) {
+    const bool is_first_layout = region_.header().version < 2;  // take_over() makes floors of what it had there
+    for (Unit& unit : page.floors) {
+      const std::uint64_t tag = load(unit.tag) & ~kMarkBits;
+      const Known* const known = registry_.known(limit_of(tag));
+      if (known != nullptr && (is_first_layout || name_of(tag) == known->floor_name)) {
         settle(unit);
       } else {
         write(unit, {});
       }
     }
-    write(page.version, {(load(page.version.tag) & ~kMarkBits) + 4, passed});
+    // The sweep will find out whether a slot really holds a floor.
+    const std::uint64_t version = is_first_layout ? 0 : load(page.version.tag) & ~kMarkBits;
+    const std::uint64_t tag = with_counts(version, held, tickets) | kFloorInSlot;
+    write(page.version, {next_version(tag), passed});
   }
 
   void settle(Unit& unit) {
@@ -108,7 +118,7 @@ class Repair {
 
   bool is_whole(const Word& word) {
     const Known* known = registry_.known(limit_of(word.tag));
-    const bool is_in_slot = known != nullptr && known->packing.fits_slot;
+    const bool is_in_slot = known != nullptr && (known->packing.fits_slot || is_floor(word, *known));
     const std::uint64_t line = line_of(word.state);
     if (!is_in_slot && (line >= torn_.size() || torn_[line])) return false;
     const auto block = reader_.block_of(word);
@@ -177,6 +187,7 @@ class Repair {
     if (known == nullptr || is_ticket(limit_of(tag))) return {};
     const Limit& limit = known->limit;
     if (known->packing.fits_slot) return {tag, spent_slot(limit, known->packing)};
+    if (name_of(tag) == known->floor_name) return {tag, spent_summary(limit, known->packing)};
     const unsigned block_class = known->packing.kind == Kind::log || known->packing.kind == Kind::holds ? 1 : 0;
     if (!take_block(actor_, 0, block_class)) return {};
     const Block block = *pending_block(actor_, 0);
@@ -189,6 +200,10 @@ class Repair {
 
   std::uint64_t spent_slot(const Limit& limit, const Packing& packing) const {
     return static_cast<std::uint64_t>(spent_bits(limit, packing));
+  }
+
+  std::uint64_t spent_summary(const Limit& limit, const Packing& packing) const {
+    return pack_summary({now_, limit.permits}, packing.kind == Kind::fixed);
   }
 
   Bits spent_bits(const Limit& limit, const Packing& packing) const {

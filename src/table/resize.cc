@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "table/contents.h"
+#include "table/floor.h"
 
 namespace weir::table {
 namespace {
@@ -32,7 +33,10 @@ class Builder {
           if (!copy_slot(page, old_.read(unit))) return false;
         }
       }
-      copy_overflow(page);
+      for (Unit& unit : old_.region().page(page).floors) {
+        const Word word = old_.read(unit);
+        if (word.tag != 0 && !copy_floor(page, word)) return false;
+      }
     }
     return true;
   }
@@ -75,12 +79,15 @@ class Builder {
 
   bool copy_slot(std::uint64_t from, const Word& word) {
     if (word.tag == 0) return true;
+    if (const Known* known = old_.reader().known(limit_of(word.tag)); known != nullptr && is_floor(word, *known)) {
+      return copy_floor(from, word);
+    }
     const std::uint64_t name = name_of(word.tag);
     const auto page = page_for(from, name);
     const bool is_readable = is_in_block(word)               ? old_.reader().read_reservation(word).has_value()
                              : is_ticket(limit_of(word.tag)) ? true
                                                              : old_.reader().read(word).has_value();
-    if (!page || !is_readable || old_.reader().pulse(word, now_).lapsed) {
+    if (!page || !is_readable || old_.reader().has_lapsed(word, now_)) {
       ++dropped_;
       return true;
     }
@@ -105,23 +112,39 @@ class Builder {
     return nullptr;
   }
 
-  // Whoever shared a counter may now look in any page that took over a part of this one. Where counters meet, the one
-  // that is spent most stays.
-  void copy_overflow(std::uint64_t from) {
+  // A key that was evicted may now be looked for in any page that took over a part of this one.
+  bool copy_floor(std::uint64_t from, const Word& word) {
+    const Known* const known = old_.reader().known(limit_of(word.tag));
+    if (known == nullptr || !is_floor(word, *known) || old_.reader().has_lapsed(word, now_)) return true;
     const std::uint64_t pages = fresh_.pages(), old_pages = old_.region().pages();
     const std::uint64_t first = from * pages / old_pages;
     const std::uint64_t end = std::min(pages, ((from + 1) * pages + old_pages - 1) / old_pages);
-    for (std::size_t kind = 0; kind < std::size(Page{}.overflow); ++kind) {
-      const Word word = old_.read(old_.region().page(from).overflow[kind]);
-      if (word.tag == 0 || !old_.reader().read(word)) continue;
-      const auto pulse = old_.reader().pulse(word, now_);
-      if (pulse.lapsed) continue;
-      for (std::uint64_t to = first; to < end; ++to) {
-        Unit& unit = fresh_.page(to).overflow[kind];
-        const Word there{unit.tag, unit.state};
-        if (there.tag == 0 || old_.reader().pulse(there, now_).fraction < pulse.fraction) unit = {word.tag, word.state};
+    for (std::uint64_t to = first; to < end; ++to) {
+      if (!add_floor(fresh_.page(to), *known, word)) return false;
+    }
+    return true;
+  }
+
+  static bool add_floor(Page& page, const Known& known, const Word& word) {
+    Unit* place_for = nullptr;
+    const auto look = [&](Unit& unit) {
+      if (unit.tag == word.tag || (unit.tag == 0 && place_for == nullptr)) place_for = &unit;
+      return unit.tag == word.tag;
+    };
+    if (!std::ranges::any_of(page.floors, look)) {
+      for (auto& line : page.slots) {
+        for (Unit& unit : line) {
+          if (unit.tag == word.tag) place_for = &unit;
+        }
       }
     }
+    if (place_for == nullptr) {
+      place_for = place(page, name_of(word.tag));
+      if (place_for == nullptr) return false;
+      page.version.tag |= kFloorInSlot;
+    }
+    *place_for = {word.tag, join(known, place_for->state, word.state)};
+    return true;
   }
 
   void copy_line(std::uint64_t from, std::uint64_t to) {

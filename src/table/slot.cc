@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "table/floor.h"
+
 namespace weir::table {
 namespace {
 
@@ -21,32 +23,9 @@ constexpr std::uint64_t kTimeless = std::uint64_t{1} << 63;  // of a reservation
 constexpr std::int64_t kTicketStepsMax = kPeriodMax.count() / kTicketStep_us + 2;  // of one that was just made
 constexpr unsigned kChargedBits = 52, kRateBits = 12, kNameBits = 50;
 static_assert(kTicketStepsMax < std::int64_t{1} << kTicketStepBits);
-constexpr std::uint32_t kWhole = 1u << 20;
-
 Unit& hold_unit(Line& block, std::size_t i) { return (&block + 1 + i / 4)->units[i % 4]; }
 
-std::uint32_t fraction_of(std::uint64_t part, std::uint64_t whole) {
-  if (part >= whole) return kWhole;
-  if (whole < std::uint64_t{1} << 43) return static_cast<std::uint32_t>((part << 20) / whole);
-  return static_cast<std::uint32_t>(part / (whole >> 20));
-}
-
-// In place: a small struct that is returned goes through the stack, which costs more than all of this.
-void set(SlotReader::Pulse& pulse, bool lapsed, std::uint64_t used, std::uint64_t whole, bool is_spent) {
-  pulse.lapsed = lapsed;
-  pulse.protected_ = is_spent;
-  pulse.fraction = is_spent ? kWhole : fraction_of(used, whole);
-}
-
 std::int64_t recently(std::int64_t now) { return std::max<std::int64_t>(0, now - kRecent_us); }
-
-std::int64_t sliding_used(SlidingWindow s, const Limit& limit, std::int64_t now) {
-  s = sliding_window_roll(s, limit.period_us, now);
-  const std::int64_t elapsed = std::max<std::int64_t>(0, now - s.window * limit.period_us);
-  const std::int64_t faded =
-      s.previous == 0 ? 0 : mul_div_floor(s.previous, limit.period_us - elapsed, limit.period_us);
-  return faded + s.current;
-}
 
 }  // namespace
 
@@ -66,6 +45,13 @@ bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now) {
   const auto step = static_cast<std::uint64_t>(now / kTicketStep_us);
   const std::uint64_t left = ((state >> kTicketStepShift) - step) & kTicketStepMask;  // in a circle of 17 years
   return left == 0 || left > static_cast<std::uint64_t>(kTicketStepsMax);
+}
+
+std::int64_t ticket_left_us(std::uint32_t kind, std::uint64_t state, std::int64_t now) {
+  if (kind == kRequest) return std::max<std::int64_t>(0, static_cast<std::int64_t>(state) - now);
+  const auto step = static_cast<std::uint64_t>(now / kTicketStep_us);
+  const auto left = static_cast<std::int64_t>(((state >> kTicketStepShift) - step) & kTicketStepMask);
+  return left * kTicketStep_us - now % kTicketStep_us;
 }
 
 // The state unit holds the amount and the time. The others tell whose it is and what was charged: a block that a crash
@@ -248,13 +234,15 @@ std::optional<Content> SlotReader::read(const Word& slot) {
     if (known->packing.kind == Kind::sliding) state = unpack_sliding(slot.state, known->packing);
     return Content{known->packing, {}, {}, TableCell(known->limit, std::move(state))};
   }
+  const Known* const known = number == kInBlock ? nullptr : registry_.known(number);
+  if (known != nullptr && is_floor(slot, *known)) return read_summary(*known, slot.state);
   const auto block = block_at(slot.state);
   if (!block) return {};
   Line& head = actor_.region().line(block->line);
   std::optional<Limit> limit;
   if (number == kInBlock) {
     limit = limit_in_block(*block);
-  } else if (const Known* known = registry_.known(number)) {
+  } else if (known != nullptr) {
     limit = known->limit;
   }
   if (!limit) return {};
@@ -272,62 +260,43 @@ std::optional<Block> SlotReader::block_of(const Word& slot) {
     return block && block->block_class == 0 ? block : std::nullopt;
   }
   if (slot.tag == 0 || is_ticket(number) || known_in_slot(slot) != nullptr) return {};
-  if (number != kInBlock && registry_.known(number) == nullptr) return {};
+  const Known* const known = number == kInBlock ? nullptr : registry_.known(number);
+  if (number != kInBlock && (known == nullptr || is_floor(slot, *known))) return {};
   return block_at(slot.state);
 }
 
-std::uint32_t part_spent(const Limit& limit, std::int64_t cost) {
-  if (cost <= 0 || limit.capacity <= 0) return 0;
-  return fraction_of(static_cast<std::uint64_t>(cost), static_cast<std::uint64_t>(limit.capacity));
+// All of it at once, as late as any of it was charged.
+Content SlotReader::read_summary(const Known& known, std::uint64_t summary) {
+  const Summary floor = unpack_summary(summary);
+  TableCell cell(known.limit);
+  const std::int64_t count = std::min(floor.count, known.limit.capacity);
+  if (count > 0) cell.commit(known.limit, cell.decide(floor.at_us, count));
+  return Content{known.packing, {}, {}, std::move(cell)};
 }
 
-// What lies in a block is kept until it lapses.
-SlotReader::Pulse SlotReader::pulse_in_block(const Word& slot, std::int64_t now) {
+bool SlotReader::has_lapsed_in_block(const Word& slot, std::int64_t now) {
   now = recently(now);
   auto content = read(slot);
-  if (!content) return {};
+  if (!content) return false;
   if (content->packing.kind == Kind::holds) {
-    return {.lapsed = static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now};
+    return static_cast<std::int64_t>(field(bits_of(content->block_word), 0, kExpiryBits)) <= now;
   }
   content->cell.prepare(now);
-  const bool is_full = content->cell.decide(now, 0).decision.reset_after.count() == 0;
-  return {.lapsed = is_full && !actor_.is_damaged()};
+  return content->cell.decide(now, 0).decision.reset_after.count() == 0 && !actor_.is_damaged();
 }
 
-bool SlotReader::pulse_in_slot(const Word& slot, std::int64_t now, Pulse& pulse) {
+std::optional<bool> SlotReader::has_lapsed_in_slot(const Word& slot, std::int64_t now) {
   now = recently(now);
   const std::uint32_t number = limit_of(slot.tag);
-  if (is_ticket(number)) {
-    pulse = {.lapsed = is_ticket_over(number, slot.state, now), .protected_ = false};
-    return true;
-  }
+  if (is_ticket(number)) return is_ticket_over(number, slot.state, now);
   const Known* known = known_in_slot(slot);
-  if (known == nullptr) return false;
-  const Limit& limit = known->limit;
-  if (known->packing.kind == Kind::bucket) {
-    const std::uint64_t debt = bucket_debt(unpack_bucket(slot.state), limit.rate, now);
-    const auto weight = static_cast<std::uint64_t>(limit.weight),
-               full = static_cast<std::uint64_t>(limit.capacity) * weight;
-    set(pulse, debt == 0, debt, full, debt + weight > full);
-  } else if (known->packing.kind == Kind::fixed) {
+  if (known == nullptr) return {};
+  if (known->packing.kind == Kind::bucket) return bucket_debt(unpack_bucket(slot.state), known->limit.rate, now) == 0;
+  if (known->packing.kind == Kind::fixed) {
     const FixedWindow window = unpack_fixed(slot.state, known->packing);
-    set(pulse, window.end_us <= now || window.count == 0, static_cast<std::uint64_t>(window.count),
-        static_cast<std::uint64_t>(limit.permits), window.count >= limit.permits);
-  } else {
-    const std::int64_t used = sliding_used(unpack_sliding(slot.state, known->packing), limit, now);
-    set(pulse, used == 0, static_cast<std::uint64_t>(used), static_cast<std::uint64_t>(limit.permits),
-        used >= limit.permits);
+    return window.end_us <= now || window.count == 0;
   }
-  return true;
-}
-
-std::int64_t SlotReader::spent(const Word& slot, std::int64_t now) {
-  if (slot.tag == 0 || is_ticket(limit_of(slot.tag))) return 0;
-  auto content = read(slot);
-  if (!content || content->packing.kind == Kind::holds) return 0;
-  content->cell.prepare(now);
-  const Decision peek = content->cell.decide(now, 0).decision;
-  return peek.limit - peek.remaining;
+  return used_of(unpack_sliding(slot.state, known->packing), known->limit.period_us, now) == 0;
 }
 
 }  // namespace weir::table

@@ -35,6 +35,8 @@ struct Reserved {
 std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::int64_t expires_us);
 std::uint64_t reservation_without_time(std::uint64_t version_1_state);
 bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now);
+// How long it takes until it is over, from some time before that.
+std::int64_t ticket_left_us(std::uint32_t kind, std::uint64_t state, std::int64_t now);
 // Whether a ticket is one that has a block.
 bool is_in_block(const Word& ticket);
 // Into a block of the actor's own; `ticket` is the reservation's own name.
@@ -67,8 +69,8 @@ struct Content {
 // then.
 inline constexpr std::int64_t kRecent_us = 1'000;
 
-// The part of a limit that a cost is, of 2^20; 0 for what gives back.
-std::uint32_t part_spent(const Limit& limit, std::int64_t cost);
+// Whether a word of this number is a floor, not a key's: see floor.h.
+inline bool is_floor(const Word& word, const Known& known) { return name_of(word.tag) == known.floor_name; }
 
 class SlotReader {
  public:
@@ -80,24 +82,16 @@ class SlotReader {
   // table is damaged.
   std::optional<Content> read(const Word& slot);
 
-  // pulse()
+  // has_lapsed()
   //
-  // How much life is in a slot, as seen by whoever read the clock kRecent_us ago: enough to choose one to take.
-  struct Pulse {
-    bool lapsed = false;         // decides like a key never seen
-    bool protected_ = true;      // nothing is left to spend, or it must not be forgotten before it lapses
-    std::uint32_t fraction = 0;  // spent, of 2^20
-  };
-  Pulse pulse(const Word& slot, std::int64_t now) {
-    Pulse pulse;
-    return pulse_in_slot(slot, now, pulse) ? pulse : pulse_in_block(slot, now);
+  // Whether a slot decides like a key never seen, as seen by whoever read the clock kRecent_us ago.
+  bool has_lapsed(const Word& slot, std::int64_t now) {
+    const std::optional<bool> lapsed = has_lapsed_in_slot(slot, now);
+    return lapsed ? *lapsed : has_lapsed_in_block(slot, now);
   }
-  // The same if the slot itself tells it, which costs little; else false, and its block must be read.
-  bool pulse_in_slot(const Word& slot, std::int64_t now, Pulse& pulse);
-  Pulse pulse_in_block(const Word& slot, std::int64_t now);
-
-  // The permits that are forgotten with this slot.
-  std::int64_t spent(const Word& slot, std::int64_t now);
+  // The same if the slot itself tells it, which costs little; else nothing, and its block must be read.
+  std::optional<bool> has_lapsed_in_slot(const Word& slot, std::int64_t now);
+  bool has_lapsed_in_block(const Word& slot, std::int64_t now);
 
   // What a reservation's slot and block say. Nothing if they do not belong together: the table is damaged, or the
   // reservation was settled meanwhile.
@@ -108,12 +102,16 @@ class SlotReader {
   };
   std::optional<ReservationRead> read_reservation(const Word& slot);
 
+  // The limit of a number; null if there is none such.
+  const Known* known(std::uint32_t number) { return registry_.known(number); }
+
   // The block that a slot refers to; none if it has none.
   std::optional<Block> block_of(const Word& slot);
 
  private:
   std::optional<Limit> limit_in_block(const Block& block);
   std::optional<Block> block_at(std::uint64_t state);
+  Content read_summary(const Known& known, std::uint64_t summary);
   // The limit of a slot that holds its state itself.
   const Known* known_in_slot(const Word& slot) {
     const Known* known = registry_.known(limit_of(slot.tag));

@@ -8,6 +8,8 @@
 namespace weir::table {
 namespace {
 
+constexpr std::uint64_t kFamily = 1;
+
 constexpr std::uint64_t kName = std::uint64_t{77} << kNameShift;
 constexpr std::int64_t kNow = 1'794'701'843'991'953, kMinute = 60'000'000;
 
@@ -20,7 +22,7 @@ class Slot : public ::testing::Test {
 
   // A slot whose key has spent so many permits at `kNow`.
   Word slot_of(const Limit& limit, std::int64_t spent) {
-    const std::uint32_t number = registry_.number_of(limit, 0);
+    const std::uint32_t number = registry_.number_of(limit, 0, kFamily);
     TableCell cell(limit);
     cell.commit(cell.limit(), cell.decide(kNow, spent));
     const Packing packing = packing_of(limit);
@@ -38,19 +40,14 @@ class Slot : public ::testing::Test {
   }
 };
 
-TEST_F(Slot, TellsWhatIsSpentAndWhenItLapses) {
+TEST_F(Slot, TellsWhenItLapses) {
   const Limit limits[] = {*make_window(Algorithm::fixed_window, 10, kMinute),
                           *make_window(Algorithm::sliding_window, 10, kMinute),
                           *make_bucket(Algorithm::token_bucket, 10, kMinute, 10)};
   for (const Limit& limit : limits) {
     const Word slot = slot_of(limit, 4);
-    EXPECT_EQ(reader_.spent(slot, kNow), 4) << to_string(limit.algorithm);
-    const auto half = reader_.pulse(slot, kNow + kRecent_us);
-    EXPECT_FALSE(half.lapsed);
-    EXPECT_FALSE(half.protected_);
-    EXPECT_NEAR(half.fraction, 4 * (1 << 20) / 10, 2);
-    EXPECT_TRUE(reader_.pulse(slot_of(limit, 10), kNow).protected_) << "spent: must not be forgotten";
-    EXPECT_TRUE(reader_.pulse(slot, kNow + 2 * kMinute).lapsed) << to_string(limit.algorithm);
+    EXPECT_FALSE(reader_.has_lapsed(slot, kNow + kRecent_us)) << to_string(limit.algorithm);
+    EXPECT_TRUE(reader_.has_lapsed(slot, kNow + 2 * kMinute)) << to_string(limit.algorithm);
     ASSERT_TRUE(reader_.read(slot));
     EXPECT_TRUE(reader_.read(slot)->cell.limit() == limit);
     EXPECT_FALSE(reader_.block_of(slot));
@@ -59,7 +56,7 @@ TEST_F(Slot, TellsWhatIsSpentAndWhenItLapses) {
 
 TEST_F(Slot, MakesNothingOfWhatMakesNoSense) {
   const Limit log = *make_window(Algorithm::sliding_log, 10, kMinute);
-  const std::uint32_t number = registry_.number_of(log, 0);
+  const std::uint32_t number = registry_.number_of(log, 0, kFamily);
   const std::uint64_t lines = mapping_.region().arena_lines();
   for (const Word& word : {
            Word{tag_of(kName, 4'000), 0},                            // a limit that nobody gave a number
@@ -68,8 +65,7 @@ TEST_F(Slot, MakesNothingOfWhatMakesNoSense) {
            Word{tag_of(kName, kInBlock), block_state(lines - 1, 0)}  // a block without a limit
        }) {
     EXPECT_FALSE(reader_.read(word)) << word.tag;
-    EXPECT_EQ(reader_.spent(word, kNow), 0);
-    EXPECT_FALSE(reader_.pulse(word, kNow).lapsed) << "not to be taken by the next key";
+    EXPECT_FALSE(reader_.has_lapsed(word, kNow)) << "not to be taken by the next key";
   }
 }
 
@@ -120,7 +116,8 @@ TEST_F(Slot, TakesOverAReservationWithoutATime) {
 }
 
 TEST_F(Slot, CountsNoTicketAsAKey) {
-  EXPECT_TRUE(is_key(tag_of(kName, registry_.number_of(*make_window(Algorithm::fixed_window, 1, kMinute), 0))));
+  EXPECT_TRUE(
+      is_key(tag_of(kName, registry_.number_of(*make_window(Algorithm::fixed_window, 1, kMinute), 0, kFamily))));
   EXPECT_FALSE(is_key(tag_of(kName, kReservation)));
   EXPECT_FALSE(is_key(tag_of(kName, kRequest)));
   EXPECT_FALSE(is_key(0));

@@ -34,8 +34,9 @@ class Ownership {
   bool held_ = false;
 };
 
-// Takes a lapsed slot away, and its block with it.
-bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
+}  // namespace
+
+bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
   const auto block = reader.block_of(word);
   if (!block) return replace(unit, word, {});
   const Region& region = actor.region();
@@ -47,8 +48,6 @@ bool remove(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
   return removed;
 }
 
-}  // namespace
-
 namespace {
 
 // The numbers in a page: a key may have been moved within it unless its version is the same after.
@@ -58,7 +57,7 @@ bool note_page(Actor& actor, Page& page, NumberSet& used) {
     for (const auto& line : page.slots) {
       for (const Unit& unit : line) note_numbers(actor.read(const_cast<Unit&>(unit)), used);
     }
-    for (Unit& unit : page.overflow) note_numbers(actor.read(unit), used);
+    for (Unit& unit : page.floors) note_numbers(actor.read(unit), used);
     if (actor.take_note_of_damage()) return false;
     if (actor.read(page.version) == version) return true;
   }
@@ -69,12 +68,12 @@ bool note_page(Actor& actor, Page& page, NumberSet& used) {
 
 bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used) {
   const Word version = actor.read(page.version);
-  std::uint64_t passed = 0, removed = 0;
-  bool is_damaged = actor.take_note_of_damage(), is_full = true;
+  std::uint64_t passed = 0, removed = 0, held = 0, tickets = 0;
+  bool is_damaged = actor.take_note_of_damage(), is_full = true, has_floor = false;
   for (std::uint32_t line = 0; line < kLines; ++line) {
     for (Unit& unit : page.slots[line]) {
       const Word word = actor.read(unit);
-      const bool has_lapsed = word.tag != 0 && reader.pulse(word, now).lapsed;
+      const bool has_lapsed = word.tag != 0 && reader.has_lapsed(word, now);
       if (actor.take_note_of_damage()) {
         is_damaged = true;
         continue;
@@ -83,24 +82,33 @@ bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, 
         is_full = false;
         continue;
       }
-      if (has_lapsed && remove(actor, reader, unit, word)) {
+      if (has_lapsed && remove_slot(actor, reader, unit, word)) {
         is_full = false;
         ++removed;
         if (is_key(word.tag)) count_keys(actor, -1);
         continue;
       }
       passed |= lines_between(home_line(name_of(word.tag)), line);
+      const std::uint32_t number = limit_of(word.tag);
+      const Known* const known = is_ticket(number) || number == kInBlock ? nullptr : reader.known(number);
+      if (is_ticket(number)) ++tickets;
+      if (!is_ticket(number) && (known == nullptr || known->packing.kind == Kind::holds)) ++held;
+      has_floor = has_floor || (known != nullptr && is_floor(word, *known));
     }
   }
-  for (Unit& unit : page.overflow) {
+  for (Unit& unit : page.floors) {
     const Word word = actor.read(unit);
-    if (word.tag != 0 && reader.pulse(word, now).lapsed) replace(unit, word, {});
+    if (word.tag != 0 && reader.has_lapsed(word, now)) replace(unit, word, {});
     is_damaged = actor.take_note_of_damage() || is_damaged;
   }
   if (removed > 0) __atomic_fetch_add(&actor.region().header().swept, removed, __ATOMIC_RELAXED);
   if (is_full) passed |= kFull;
+  std::uint64_t tag = with_counts(version.tag, held, tickets) & ~kFloorInSlot;
+  if (has_floor) tag |= kFloorInSlot;
   // Fails if a key was inserted since: then the next round does it.
-  if (!is_damaged && passed != version.state) replace(page.version, version, {version.tag + 4, passed});
+  if (!is_damaged && (passed != version.state || tag != version.tag)) {
+    replace(page.version, version, {next_version(tag), passed});
+  }
   return used == nullptr || note_page(actor, page, *used);
 }
 

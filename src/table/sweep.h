@@ -16,6 +16,9 @@ namespace weir::table {
 // if the page was inserted into all the while, so that some may be missing.
 bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used = nullptr);
 
+// Takes a slot away, and its block with it. False if it has changed.
+bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word);
+
 // reclaim_blocks()
 //
 // For whoever finds the arena full: sweeps some pages, other ones each time, for blocks of keys that have lapsed. False

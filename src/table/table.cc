@@ -265,7 +265,8 @@ Counters Table::counters() {
   for (std::uint64_t who = 0; seat && who < kParticipants; ++who) {
     const Word tally = seat->actor().read(region_.participant(who).tally);
     counters.evicted += tally.tag >> 2;
-    counters.forgiven += tally.state;
+    counters.early += load(region_.participant(who).early);
+    counters.no_room += load(region_.participant(who).no_room);
   }
   return counters;
 }

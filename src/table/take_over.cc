@@ -29,7 +29,8 @@ class OldPage {
         unit = {};
       }
     }
-    page_.version = {(page_.version.tag & ~kMarkBits) + 4, 0};
+    page_.version = {4, 0};
+    for (Unit& unit : page_.floors) unit = floor_of(actor_.read(unit));
     for (const Word& word : words) {
       if (word.tag != 0) place(word);
     }
@@ -44,6 +45,13 @@ class OldPage {
     const auto content = reader_.read(word);
     if (!content) return word;  // the repair that comes next finds it, too
     return {word.tag ^ (period_print(content->cell.limit()) & kHomeMask), word.state};
+  }
+
+  // Layout 1 had a counter there that new keys shared where there was no room for them: none of them has used more.
+  Unit floor_of(const Word& counter) {
+    const Known* const known = reader_.known(limit_of(counter.tag));
+    if (known == nullptr) return {};
+    return {tag_of(known->floor_name, limit_of(counter.tag)), counter.state};
   }
 
   void place(const Word& word) {
@@ -80,6 +88,7 @@ void modernize(Actor& actor, SlotReader& reader) {
   const Region& region = actor.region();
   if (region.header().version >= kVersion) return;
   for (std::uint64_t i = 0; i < region.pages(); ++i) OldPage(region.page(i), actor, reader).rewrite();
+  for (std::uint32_t i = 1; i <= kLimitsMax; ++i) region.limit(i).family = 0;  // was part of the name of a zone
 }
 
 Result<void> take_over(const std::string& path, const FindCalendar& find_calendar, const ClockReading& reading) {

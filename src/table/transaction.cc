@@ -8,12 +8,9 @@
 namespace weir::table {
 namespace {
 
-// Which of the counters that new keys of a full page share.
-std::uint32_t overflow_of(Kind kind) { return static_cast<std::uint32_t>(kind); }
+constexpr std::int64_t kNoRoomWait_us = 1'000'000;  // when it is worth while to come again
 
 std::int64_t in_range(std::int64_t now) { return std::clamp<std::int64_t>(now, 0, kTimeEnd - 1); }
-
-bool can_overflow(Kind kind) { return kind != Kind::log && kind != Kind::holds; }
 
 // A key's name tells its algorithm: only damage puts it on a state of another one.
 bool suits(const Debit& debit, const Content& content) {
@@ -38,7 +35,8 @@ Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, s
       tickets_(tickets),
       now_(in_range(now)),
       reader_(actor, registry),
-      finder_(actor, reader_) {
+      finder_(actor, reader_),
+      eviction_(actor, reader_, finder_) {
   WEIR_ASSERT(debits.size() <= kChargesMax && tickets.size() <= kChargesMax);
   for (const Debit& debit : debits) names_.add(debit.name);
   for (const Ticket& ticket : tickets) names_.add(ticket.name);
@@ -75,6 +73,7 @@ Result<Ruling> Transaction::run() {
     debits_[i].found = cases_[i].was_alive;
     debits_[i].returned = cases_[i].returned;
   }
+  if (outcome == Outcome::denied) count_denial();
   if (outcome == Outcome::missing) return Ruling::missing;
   if (is_repeated_) return Ruling::repeated;
   return outcome == Outcome::done ? Ruling::allowed : Ruling::denied;
@@ -85,6 +84,8 @@ Transaction::Outcome Transaction::attempt(unsigned tries) {
   cases_.clear();
   keys_added_ = 0;
   rebind_denied_ = is_repeated_ = false;
+  need_.reset();
+  no_room_.reset();
   if (const Outcome outcome = look_at_tickets(); outcome != Outcome::done) return outcome;
   bool allowed = true;
   for (std::size_t i = 0; i < debits_.size(); ++i) {
@@ -92,13 +93,16 @@ Transaction::Outcome Transaction::attempt(unsigned tries) {
     decide(cases_[i], debits_[i]);
     if (actor_.is_damaged() || !makes_sense(cases_[i], debits_[i])) return fail_unless_moved(cases_[i]);
     allowed = allowed && cases_[i].decision().allowed;
-    // Stored before the next key is looked at: it must not take the same room, and may share a counter.
+    // Stored before the next key is looked at: it must not take the same room.
     const Outcome outcome = allowed ? store(i) : Outcome::done;
     if (outcome != Outcome::done && outcome != Outcome::denied) return outcome;
     allowed = allowed && outcome == Outcome::done;
   }
-  if (!allowed) return deny(tries);
-  if (const Outcome outcome = issue_reservations(); outcome != Outcome::done) return outcome;
+  if (!allowed || no_room_) return deny(tries);
+  if (need_) return make_room(tries);
+  if (const Outcome outcome = issue_reservations(); outcome != Outcome::done) {
+    return outcome == Outcome::denied ? deny(tries) : outcome;
+  }
   if (commit(tries)) return Outcome::done;
   if (actor_.is_damaged()) return fail_damaged();
   return rebind_denied_ ? deny(tries) : Outcome::again;
@@ -108,7 +112,7 @@ Transaction::Outcome Transaction::look_at_tickets() {
   for (std::size_t i = 0; i < tickets_.size(); ++i) {
     Ticket& ticket = tickets_[i];
     Place& place = ticket.place;
-    place = finder_.find(ticket.name, now_, changes_, names_.all());
+    place = finder_.find(ticket.name, now_, changes_, names_.all(), 0);
     if (actor_.is_damaged()) return fail_damaged();
     const bool valid = place.present && limit_of(place.seen.tag) == ticket.kind &&
                        !is_ticket_over(ticket.kind, place.seen.state, now_);
@@ -118,11 +122,15 @@ Transaction::Outcome Transaction::look_at_tickets() {
     } else if (valid) {
       is_repeated_ = true;
     }
-    if (const Outcome outcome = store_ticket(i); outcome != Outcome::done) return outcome;
+    // Without room it is denied once it is known what its debits say.
+    const Outcome outcome = store_ticket(i);
+    if (outcome != Outcome::done && outcome != Outcome::denied) return outcome;
   }
   if (is_repeated_) {  // the other tickets are not issued either
     changes_.clear();
     keys_added_ = 0;
+    need_.reset();
+    no_room_.reset();
   }
   return Outcome::done;
 }
@@ -150,13 +158,8 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
     if (one.cost < 0 && reserved.name != debit.name.name) one.cost = 0;  // another state was charged: not this one's
     debit.charged = &reserved.charged;
   }
-  Newcomer who;
-  if (debit.limit != nullptr) {
-    who.enough = part_spent(*debit.limit, one.cost);
-    const Kind kind = kind_of(debit.limit->algorithm);
-    if (can_overflow(kind)) who.counter = overflow_of(kind);
-  }
-  one.place = finder_.find(debit.name, now_, changes_, names_.all(), who);
+  const std::uint64_t family = debit.limit != nullptr ? floor_name(debit.family, *debit.limit) : 0;
+  one.place = finder_.find(debit.name, now_, changes_, names_.all(), family);
   if (actor_.is_damaged()) return fail_damaged();
   if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
   one.content = reader_.read(one.place.seen);
@@ -168,65 +171,41 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   return bring_to_now(one, debit);
 }
 
-// A new key starts full, unless others had to share a counter for lack of room: it may be one of them.
+// A new key starts full, unless keys of its family were evicted here: it may be one of them.
 Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) {
   const Limit& limit = *debit.limit;
   const Packing packing = packing_of(limit);
   if (!packing.fits_block)
     return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
   one.content.emplace(Content{packing, {}, {}, TableCell(limit)});
-  const Outcome outcome = can_overflow(packing.kind) ? look_at_counter(one, debit) : catch_up(one);
-  if (outcome != Outcome::done) return outcome;
-  if (one.place.unit == nullptr && one.cost > 0) {
-    return fail_with(ErrorCode::exhausted,
-                     "there is no room for a new key, and none has recovered yet; raise the number of keys");
-  }
-  return Outcome::done;
+  start_from_floors(one, limit);
+  if (actor_.is_damaged()) return fail_damaged();
+  if (const Outcome outcome = catch_up(one); outcome != Outcome::done || !one.is_from_floor) return outcome;
+  const Outcome outcome = bring_to_now(one, debit);
+  one.moved = false;  // the floor stays as it is
+  return outcome;
 }
 
-// The key, or the counter, may have been there until it had recovered, which an old `now` does not know: charged as of
-// then, it would get back at once what it is charged. Whoever removed it looked at the clock before this does.
+void Transaction::start_from_floors(Case& one, const Limit& limit) {
+  for (const Floor& floor : finder_.floors()) {
+    if (!shares_state(limit, floor.known->limit)) continue;
+    auto content = reader_.read(floor.word);
+    if (!content) continue;
+    if (one.is_from_floor) content->cell = join_cells(one.content->cell, content->cell, now_);
+    one.content = std::move(content);
+    one.content->packing = packing_of(one.content->cell.limit());
+    one.is_from_floor = true;
+  }
+}
+
+// The key may have been there until it had recovered, which an old `now` does not know: charged as of then, it would
+// get back at once what it is charged. Whoever removed it looked at the clock before this does.
 Transaction::Outcome Transaction::catch_up(const Case& one) {
   if (one.cost == 0) return Outcome::done;
   const std::int64_t latest = in_range(clock_.now().count());
   if (latest - now_ <= kRecent_us) return Outcome::done;
   now_ = latest;
   return Outcome::again;  // its other keys are charged as of then, too
-}
-
-// The counter that new keys of a full page share, if there is no room or if it is still in use.
-Transaction::Outcome Transaction::look_at_counter(Case& one, const Debit& debit) {
-  const Packing packing = one.content->packing;
-  const bool is_full = one.place.unit == nullptr;
-  Unit& unit = one.place.page->overflow[overflow_of(packing.kind)];
-  const Entry* entry = changes_.find(actor_.region().number_of(unit));
-  const Word word = entry != nullptr ? entry->old : actor_.read(unit);
-  const Word latest = entry != nullptr ? entry->next : word;
-  if (const Outcome outcome = catch_up(one); outcome != Outcome::done) return outcome;
-  if (latest.tag != 0) {
-    auto shared = reader_.read(latest);
-    if (!shared || shared->packing.kind != packing.kind) return fail_damaged();
-    if (is_full && !(shared->cell.limit() == *debit.limit)) {
-      // Were it converted, what was spent under a slow limit could drain at the pace of a fast one.
-      shared->cell.prepare(now_);
-      one.shut_us = shared->cell.decide(now_, 0).decision.reset_after.count();
-    } else if (shared->cell.limit() == *debit.limit) {
-      one.content->cell = shared->cell;
-      if (const Outcome outcome = bring_to_now(one, debit); outcome != Outcome::done) return outcome;
-      one.moved = false;
-    } else {  // as much of its own limit is used, whatever period that has
-      shared->cell.prepare(now_);
-      const Decision peek = shared->cell.decide(now_, 0).decision;
-      TableCell& cell = one.content->cell;
-      cell.commit(*debit.limit, cell.decide(now_, std::min(peek.limit - peek.remaining, debit.limit->capacity)));
-    }
-  }
-  if (!is_full) return Outcome::done;
-  one.is_overflow = true;
-  one.place.unit = &unit;
-  one.place.seen = word;
-  one.place.alive = false;  // nobody is pushed out
-  return Outcome::done;
 }
 
 Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
@@ -261,13 +240,7 @@ void Transaction::decide(Case& one, const Debit& debit) {
     case Act::charge:
     case Act::look:
       one.outcome = cell.decide(limit, now_, one.cost);
-      if (one.shut_us > 0) {
-        const Micros wait{one.shut_us};
-        one.decision().remaining = 0;
-        one.decision().reset_after = wait;
-        if (one.cost > 0) refuse(one.decision(), wait);
-      }
-      one.changed = one.decision().allowed && one.cost != 0 && one.shut_us == 0;
+      one.changed = one.decision().allowed && one.cost != 0;
       if (debit.act == Act::look) only_look(one, limit);
       return;
     case Act::overdraw:
@@ -307,20 +280,20 @@ void Transaction::overdraw(Case& one, const Limit& limit) {
     one.decision().allowed = true;  // also where a lowered limit would deny even a peek
     one.decision().retry_after = Micros{0};
   }
-  one.changed = one.cost != 0 && one.shut_us == 0;
+  one.changed = one.cost != 0;
 }
 
 void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
   const TableCell::Refund refund = one.content->cell.refund(limit, now_, *debit.charged, -one.cost);
   one.outcome = refund.outcome;
-  one.changed = refund.changed && one.shut_us == 0;
+  one.changed = refund.changed;
   one.returned = one.changed ? refund.permits : 0;
 }
 
 // Who would pass says what it holds before, and when its turn would be.
 void Transaction::only_look(Case& one, const Limit& limit) {
   one.changed = false;
-  if (!one.decision().allowed || one.shut_us > 0) return;
+  if (!one.decision().allowed) return;
   const Micros delay = one.decision().delay;
   one.outcome = one.content->cell.decide(limit, now_, 0);
   one.decision().allowed = true;
@@ -348,11 +321,52 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
     any = true;
   }
   if (any && !commit(tries)) return actor_.is_damaged() ? fail_damaged() : Outcome::again;
+  if (std::ranges::any_of(cases_.all(), [](Case& one) { return !one.decision().allowed; })) no_room_.reset();
+  if (no_room_) {
+    Decision& decision = cases_[no_room_->debit].decision();
+    refuse(decision, Micros{std::max<std::int64_t>(1, no_room_->wait_us)});
+    decision.made = MadeBy::no_room;
+  }
   return Outcome::denied;
 }
 
-// What a block holds was not read in one moment, nor was it that several new keys share a counter: a denial counts only
-// if the slot, or the page's version, is still what it was.
+Transaction::Outcome Transaction::need_room(std::size_t debit, const Place& place, std::uint64_t family) {
+  if (!need_) need_ = {debit, place.page, family};
+  return stay_absent(place);
+}
+
+// All are allowed, but there is no room for one of them. Then it starts again.
+Transaction::Outcome Transaction::make_room(unsigned tries) {
+  const bool is_made = eviction_.make_room(*need_->page, need_->family, now_, {names_.all(), changes_});
+  if (actor_.is_damaged()) return fail_damaged();
+  if (is_made) return Outcome::again;
+  deny_for_room(need_->debit, kNoRoomWait_us);
+  return deny(tries);
+}
+
+Transaction::Outcome Transaction::deny_for_room(std::size_t debit, std::int64_t wait_us) {
+  if (debits_.empty()) {
+    return fail_with(ErrorCode::exhausted,
+                     "there is no room to remember this request by its id; raise the number of "
+                     "keys");
+  }
+  if (!no_room_) no_room_ = {debit, wait_us};
+  return Outcome::denied;
+}
+
+void Transaction::count_denial() {
+  Participant& own = actor_.record();
+  if (no_room_) return weir::table::store(own.no_room, load(own.no_room) + 1);
+  for (std::size_t i = 0; i < debits_.size(); ++i) {
+    const Case& one = cases_[i];
+    if (!one.is_from_floor || one.outcome.decision.allowed || debits_[i].act != Act::charge) continue;
+    if (!TableCell(*debits_[i].limit).decide(now_, one.cost).decision.allowed) continue;
+    return weir::table::store(own.early, load(own.early) + 1);
+  }
+}
+
+// What a block holds was not read in one moment, nor were a page and its floors: a denial counts only if the slot, or
+// the page's version, is still what it was.
 bool Transaction::are_cases_unchanged() {
   for (std::size_t i = 0; i < debits_.size(); ++i) {
     const Case& one = cases_[i];

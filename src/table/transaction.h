@@ -6,6 +6,9 @@
 // is there, and only if it is admitted does the slot become that version's. A block that is needed is taken before and
 // filled; it becomes the key's in the same event.
 //
+// A key that is new to its page starts from the floors of its family (floor.h). If it is admitted and there is no room
+// for it, room is made first (eviction.h) and the request starts again; if there is none to make, it is denied.
+//
 // `now` may be old: the thread was kept from running. Were it believed, a key would see time run backwards and give
 // permits back. So if a key is ahead of now, has another version of the limit or is new, the clock is asked again
 // first; only a clock that really was set back makes a key go back.
@@ -20,7 +23,7 @@
 #include <string_view>
 
 #include "few.h"
-#include "table/finder.h"
+#include "table/eviction.h"
 #include "weir/clock.h"
 
 namespace weir::table {
@@ -44,7 +47,7 @@ struct Debit {
   Act act = Act::charge;
   std::string_view id{};             // acquire, release: 8 bytes
   const Charged* charged = nullptr;  // refund; of a settlement, it is the ticket's
-  Origin origin = Origin::request;   // of the limit
+  std::uint64_t family = 0;          // of the limit; see weir::Charge
   bool found = false;                // release, forget: there was something
   std::int64_t returned = 0;         // settle, refund: the permits that came back
   Decision decision{};
@@ -81,13 +84,12 @@ class Transaction final : public Rebinder {
   // A debit under way.
   struct Case {
     Place place;
-    bool is_overflow = false;
+    bool is_from_floor = false;      // the content is what evicted keys had used
     std::optional<Content> content;  // what the key holds, not ahead of now
     std::uint32_t number = 0;        // of the content's limit, if the slot names it already
     std::int64_t cost = 0;
-    std::int64_t shut_us = 0;  // no room, and the shared counter serves another limit for so long
-    bool moved = false;        // content differs from what is stored, and that stays
-    bool changed = false;      // what is to be stored differs from content
+    bool moved = false;    // content differs from what is stored, and that stays
+    bool changed = false;  // what is to be stored differs from content
     bool was_alive = false;
     std::int64_t returned = 0;
     Stepped<Proposal> outcome{};
@@ -101,7 +103,7 @@ class Transaction final : public Rebinder {
   Outcome look_at_ticket(Ticket& ticket);
   Outcome look_at(std::size_t i);
   Outcome look_at_absent(Case& one, const Debit& debit);
-  Outcome look_at_counter(Case& one, const Debit& debit);
+  void start_from_floors(Case& one, const Limit& limit);
   Outcome catch_up(const Case& one);
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
@@ -120,7 +122,13 @@ class Transaction final : public Rebinder {
   bool take_block_or_reclaim(std::uint32_t place, unsigned block_class);
   Outcome store_in_place(Case& one, const TableCell::State& state, const Packing& packing, std::uint32_t number);
   Outcome replace_slot(std::size_t i, const Word& next, const std::optional<Block>& fresh_block);
-  Outcome insert_under_version(const Place& place);
+  enum class Inserted : std::uint8_t { key, held, ticket };
+  Outcome insert_under_version(const Place& place, Inserted what, std::size_t debit);
+  Outcome count_kept(const Place& place, Inserted what, std::size_t debit, std::uint64_t& tag);
+  Outcome need_room(std::size_t debit, const Place& place, std::uint64_t family);
+  Outcome make_room(unsigned tries);
+  Outcome deny_for_room(std::size_t debit, std::int64_t wait_us);
+  void count_denial();
   Outcome stay(const Case& one);
   Outcome stay_absent(const Place& place);
   Outcome store_ticket(std::size_t i);
@@ -149,8 +157,22 @@ class Transaction final : public Rebinder {
   bool rebind_denied_ = false;  // a word had moved on so far that the request is denied
   std::int64_t keys_added_ = 0;
   bool has_blocks_ = false;  // pending units may hold something
+  // There is no room for this debit, or for a ticket.
+  struct Need {
+    std::size_t debit = 0;
+    Page* page = nullptr;
+    std::uint64_t family = 0;
+  };
+  std::optional<Need> need_;
+  // None can be made: this debit is denied for it, and may come again then.
+  struct NoRoom {
+    std::size_t debit = 0;
+    std::int64_t wait_us = 0;
+  };
+  std::optional<NoRoom> no_room_;
   SlotReader reader_;
   Finder finder_;
+  Eviction eviction_;
   Changes changes_;
   Few<Case, kChargesMax> cases_;
   Few<Name, 2 * kChargesMax> names_;

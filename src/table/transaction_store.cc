@@ -10,6 +10,9 @@
 namespace weir::table {
 namespace {
 
+// When it is worth while to come again: where blocks are missing, and where tickets have all the room they may have.
+constexpr std::int64_t kNoBlockWait_us = 1'000'000, kTicketWaitMax_us = 60'000'000;
+
 // Never the same twice in a row for one slot: a block that is used again under the same key must not look unchanged.
 std::uint64_t next_change(Actor& actor, const Word& seen, bool has_block) {
   constexpr std::uint64_t kMask = (std::uint64_t{1} << (64 - kHandleBits)) - 1;
@@ -66,16 +69,16 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
   if (!one.content || (!one.changed && !one.moved)) return stay(one);
-  if (one.is_fresh()) return one.place.present || one.is_overflow ? replace_slot(i, {}, {}) : stay(one);
+  if (one.is_fresh()) return one.place.present ? replace_slot(i, {}, {}) : stay(one);
+  if (one.place.unit == nullptr) return need_room(i, one.place, floor_name(debit.family, *debit.limit));
   const Limit& limit = limit_of_next(one, debit);
   const bool is_own = &limit == &one.content->cell.limit();
   std::uint32_t number = is_own ? one.number : 0;
-  if (number == 0) number = registry_.number_of(limit, actor_.who(), debit.origin);
+  if (number == 0) number = registry_.number_of(limit, actor_.who(), debit.family);
   if (number == 0) number = kInBlock;
   const Packing packing = is_own ? one.content->packing : packing_of(limit);
   if (number != kInBlock && packing.fits_slot) {
-    const std::uint64_t name = one.is_overflow ? 0 : debit.name.name;
-    return replace_slot(i, {tag_of(name, number), next_in_slot(one, packing)}, {});
+    return replace_slot(i, {tag_of(debit.name.name, number), next_in_slot(one, packing)}, {});
   }
   return store_next_in_block(i, number);
 }
@@ -108,7 +111,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const Debit& debit = debits_[i];
   const Limit& limit = limit_of_next(one, debit);
   const Packing packing = &limit == &one.content->cell.limit() ? one.content->packing : packing_of(limit);
-  if (one.is_overflow || (number == kInBlock && !is_reproducible(limit))) {
+  if (number == kInBlock && !is_reproducible(limit)) {
     return fail_with(ErrorCode::exhausted,
                      "as many different limits as a table can number are in use, and this one "
                      "cannot be kept otherwise: use fewer limits");
@@ -126,14 +129,18 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, limit);
-    if (log && one.cost < 0) {  // a refund rewrites the log in another block; without one, the permits stay used
-      one.changed = false;
-      one.returned = 0;
-      one.outcome = one.content->cell.decide(debit.limit != nullptr ? *debit.limit : limit, now_, 0);
-      return store(i);
+    if (debit.act == Act::charge || debit.act == Act::acquire) return deny_for_room(i, kNoBlockWait_us);
+    if (packing.kind == Kind::holds) {
+      return fail_with(ErrorCode::exhausted,
+                       "the arena for logs, permits in flight and large limits is full; raise its bytes");
     }
-    return fail_with(ErrorCode::exhausted,
-                     "the arena for logs, permits in flight and large limits is full; raise its bytes");
+    // A refund rewrites the log in another block; without one, the permits stay used.
+    one.changed = false;
+    one.returned = 0;
+    one.outcome = one.content->cell.decide(debit.limit != nullptr ? *debit.limit : limit, now_, 0);
+    one.decision().allowed = true;
+    one.decision().retry_after = Micros{0};
+    return store(i);
   }
   const Block block = *pending_block(actor_, static_cast<std::uint32_t>(i));
   Line& head = actor_.region().line(block.line);
@@ -188,23 +195,24 @@ Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
   Case& one = cases_[i];
   const Region& region = actor_.region();
   const Word& old = one.place.seen;
-  const auto old_block = one.is_overflow ? std::nullopt : reader_.block_of(old);
+  const auto old_block = reader_.block_of(old);
   const Outcome outcome = set_pending(static_cast<std::uint32_t>(i), fresh_block, old_block);
   if (outcome != Outcome::done) return outcome;
   if (!changes_.set(region.number_of(*one.place.unit), old, next)) return Outcome::again;
-  if (!one.is_overflow) keys_added_ += int{is_key(next.tag)} - int{is_key(old.tag)};
-  // A charge to the shared counter raises the version as well: a new key that is about to start from the counter must
-  // not miss it.
-  return one.place.present ? Outcome::done : insert_under_version(one.place);
+  keys_added_ += int{is_key(next.tag)} - int{is_key(old.tag)};
+  if (one.place.present) return Outcome::done;
+  const bool is_held = limit_of(next.tag) == kInBlock || one.content->packing.kind == Kind::holds;
+  return insert_under_version(one.place, is_held ? Inserted::held : Inserted::key, i);
 }
 
 // An insertion raises the version of its page; two of one request raise it once. What it pushes out is counted.
-Transaction::Outcome Transaction::insert_under_version(const Place& place) {
+Transaction::Outcome Transaction::insert_under_version(const Place& place, Inserted what, std::size_t debit) {
   const Region& region = actor_.region();
   const std::uint64_t version = region.number_of(place.page->version);
   const Entry* entry = changes_.find(version);
   Word next = entry != nullptr ? entry->next : place.version;
-  if (next.tag == place.version.tag) next.tag += 4;
+  if ((next.tag & kVersionMask) == (place.version.tag & kVersionMask)) next.tag = next_version(next.tag);
+  if (const Outcome outcome = count_kept(place, what, debit, next.tag); outcome != Outcome::done) return outcome;
   if (entry == nullptr) next.state = place.is_turn ? finder_.lines_passed(*place.page) | kFull : place.lines;
   next.state |= place.passed;
   if (!changes_.set(version, place.version, next)) return Outcome::again;
@@ -213,9 +221,31 @@ Transaction::Outcome Transaction::insert_under_version(const Place& place) {
   const Entry* counted = changes_.find(region.number_of(tally));
   const Word old = counted != nullptr ? counted->old : actor_.read(tally);
   const Word base = counted != nullptr ? counted->next : old;
-  const auto forgiven = static_cast<std::uint64_t>(reader_.spent(place.seen, now_));
-  return changes_.set(region.number_of(tally), old, {base.tag + 4, base.state + forgiven}) ? Outcome::done
-                                                                                           : Outcome::again;
+  return changes_.set(region.number_of(tally), old, {base.tag + 4, 0}) ? Outcome::done : Outcome::again;
+}
+
+// What is never evicted has a part of the page at most. The counts may be too high: where the part seems used up, the
+// slots are counted.
+Transaction::Outcome Transaction::count_kept(const Place& place, Inserted what, std::size_t debit, std::uint64_t& tag) {
+  if (what == Inserted::key) return Outcome::done;
+  const bool is_ticket = what == Inserted::ticket;
+  const std::uint64_t most = is_ticket ? kTicketsMax : kHeldMax;
+  std::uint64_t held = held_in(tag), tickets = tickets_in(tag);
+  std::uint64_t& count = is_ticket ? tickets : held;
+  if (count >= most) {
+    // What this request itself is about to insert is in the tag already, but not in a slot.
+    const std::uint64_t own_held = held_in(tag) - std::min(held_in(tag), held_in(place.version.tag));
+    const std::uint64_t own_tickets = tickets_in(tag) - std::min(tickets_in(tag), tickets_in(place.version.tag));
+    const Eviction::Kept kept = eviction_.recount(*place.page, now_);
+    held = kept.held + own_held;
+    tickets = kept.tickets + own_tickets;
+    if (count >= most) {
+      return deny_for_room(debit, is_ticket ? std::min(kept.wait_us, kTicketWaitMax_us) : kNoBlockWait_us);
+    }
+  }
+  ++count;
+  tag = with_counts(tag, held, tickets);
+  return Outcome::done;
 }
 
 // Nothing changes, but what was read must still be true when the request takes effect.
@@ -253,10 +283,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   const Region& region = actor_.region();
   if (is_repeated_) return Outcome::done;
   if (ticket.take) return take_ticket(i);
-  if (place.unit == nullptr) {
-    return fail_with(ErrorCode::exhausted,
-                     "there is no room to remember this request by its id; raise the number of keys");
-  }
+  if (place.unit == nullptr) return need_room(0, place, 0);
   const bool is_id = ticket.kind == kRequest;
   if (is_id) {  // what was there may have had a block
     const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
@@ -266,7 +293,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   const Word next{tag_of(ticket.name.name, ticket.kind), is_id ? static_cast<std::uint64_t>(ticket.expires_us) : 0};
   if (!changes_.set(region.number_of(*place.unit), place.seen, next)) return Outcome::again;
   keys_added_ -= int{is_key(place.seen.tag)};
-  return place.present ? Outcome::done : insert_under_version(place);
+  return place.present ? Outcome::done : insert_under_version(place, Inserted::ticket, 0);
 }
 
 // The slot and what its block says are held to what was read.
@@ -290,7 +317,7 @@ Transaction::Outcome Transaction::issue_reservations() {
     has_blocks_ = true;
     if (!take_block_or_reclaim(pending, 0)) {
       if (actor_.is_damaged()) return fail_damaged();
-      return fail_with(ErrorCode::exhausted, "there is no room for one more reservation; raise the number of keys");
+      return deny_for_room(0, kNoBlockWait_us);
     }
     const Block block = *pending_block(actor_, pending);
     const Debit& debit = debits_[i];

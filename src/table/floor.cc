@@ -1,0 +1,106 @@
+// See floor.h. A summary is 42 bits of time, in steps of 1,024 us, and a count as 17 bits and a shift.
+
+#include "table/floor.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace weir::table {
+namespace {
+
+constexpr unsigned kTickShift = 10, kCountAt = 42, kMantissaBits = 17;
+constexpr std::uint64_t kTicksMax = (std::uint64_t{1} << kCountAt) - 1;
+constexpr std::uint64_t kMantissaMask = (std::uint64_t{1} << kMantissaBits) - 1;
+
+SlidingWindow rolled_to(const SlidingWindow& s, std::int64_t window) {
+  if (s.window >= window) return s;
+  if (s.window == window - 1) return {window, s.current, 0};
+  return {window, 0, 0};
+}
+
+SlidingWindow join(const SlidingWindow& a, const SlidingWindow& b) {
+  const std::int64_t window = std::max(a.window, b.window);
+  const SlidingWindow x = rolled_to(a, window), y = rolled_to(b, window);
+  return {window, std::max(x.previous, y.previous), std::max(x.current, y.current)};
+}
+
+Summary summary_of(const RingLog& log) {
+  if (log.size() == 0) return {};
+  return {log.time(log.size()), log.total(log.size()) - log.base()};
+}
+
+}  // namespace
+
+std::uint64_t pack_summary(const Summary& summary, bool is_fixed_window) {
+  if (summary.count <= 0) return 0;
+  auto mantissa = static_cast<std::uint64_t>(summary.count);
+  std::uint64_t shift = 0;
+  while (mantissa > kMantissaMask) {
+    mantissa = (mantissa + 1) >> 1;
+    ++shift;
+  }
+  const auto at = static_cast<std::uint64_t>(summary.at_us);
+  const std::uint64_t ticks = is_fixed_window ? at >> kTickShift : (at + (1u << kTickShift) - 1) >> kTickShift;
+  return std::min(ticks, kTicksMax) | (mantissa | shift << kMantissaBits) << kCountAt;
+}
+
+Summary unpack_summary(std::uint64_t packed) {
+  const std::uint64_t count = packed >> kCountAt;
+  return {static_cast<std::int64_t>((packed & kTicksMax) << kTickShift),
+          static_cast<std::int64_t>((count & kMantissaMask) << (count >> kMantissaBits))};
+}
+
+std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b) {
+  if (a == 0 || b == 0) return a | b;
+  if (!known.packing.fits_slot) {
+    constexpr std::uint64_t kCounts = ~kTicksMax;
+    return std::max(a & kTicksMax, b & kTicksMax) | std::max(a & kCounts, b & kCounts);
+  }
+  // A later window than the other's: that one is over. A bucket's word ascends with its debt.
+  if (known.packing.kind != Kind::sliding) return std::max(a, b);
+  const Packing& packing = known.packing;
+  return static_cast<std::uint64_t>(pack(join(unpack_sliding(a, packing), unpack_sliding(b, packing)), packing));
+}
+
+std::optional<std::uint64_t> floor_over(SlotReader& reader, const Known& known, const Word& slot, std::int64_t now) {
+  if (known.packing.fits_slot) return slot.state;
+  const auto content = reader.read(slot);
+  if (!content) return {};
+  const TableCell::State& state = content->cell.state();
+  if (const auto* fixed = std::get_if<FixedWindow>(&state)) {
+    return pack_summary({std::max<std::int64_t>(0, fixed->end_us - 1), fixed->count}, true);
+  }
+  if (const auto* sliding = std::get_if<SlidingWindow>(&state)) {
+    const std::int64_t period = known.limit.period_us, at = std::max(now, sliding->window * period);
+    return pack_summary({at, used_of(*sliding, period, at)}, false);
+  }
+  if (const auto* log = std::get_if<RingLog>(&state)) return pack_summary(summary_of(*log), false);
+  return {};
+}
+
+TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
+  const Limit& limit = a.limit().permits >= b.limit().permits ? a.limit() : b.limit();
+  if (const auto* fixed = std::get_if<FixedWindow>(&a.state())) {
+    const auto& other = std::get<FixedWindow>(b.state());
+    if (fixed->end_us != other.end_us) return fixed->end_us > other.end_us ? a : b;
+    return {limit, FixedWindow{fixed->end_us, std::max(fixed->count, other.count)}};
+  }
+  if (const auto* sliding = std::get_if<SlidingWindow>(&a.state())) {
+    return {limit, join(*sliding, std::get<SlidingWindow>(b.state()))};
+  }
+  if (const auto* log = std::get_if<RingLog>(&a.state())) {
+    const Summary x = summary_of(*log), y = summary_of(std::get<RingLog>(b.state()));
+    TableCell cell(limit);
+    const std::int64_t count = std::min(std::max(x.count, y.count), limit.permits);
+    if (count > 0) cell.commit(limit, cell.decide(std::max(x.at_us, y.at_us), count));
+    return cell;
+  }
+  // Of two buckets the one that is further from full, in permits.
+  const auto debt = [now](const TableCell& cell) {
+    return Bits{bucket_debt(std::get<Bucket>(cell.state()), cell.limit().rate, now)};
+  };
+  const auto weight = [](const TableCell& cell) { return static_cast<std::uint64_t>(cell.limit().weight); };
+  return debt(a) * weight(b) >= debt(b) * weight(a) ? a : b;
+}
+
+}  // namespace weir::table

@@ -1,0 +1,89 @@
+// What a floor says: never less than any of the states that it was made from, and little more.
+
+#include "table/floor.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "table/file.h"
+#include "trace.h"
+
+namespace weir::table {
+namespace {
+
+using test::base_seed;
+using test::pick;
+
+constexpr std::int64_t kNow = 1'794'701'843'991'953, kMinute = 60'000'000;
+
+Known known_of(const Limit& limit) { return {limit, packing_of(limit), 0, floor_name(1, limit)}; }
+
+TEST(Floor, ASummaryIsRoundedUp) {
+  const std::uint64_t seed = base_seed();
+  std::mt19937_64 dice(seed);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::int64_t count = pick(dice, 1, std::int64_t{1} << pick(dice, 0, 41)), at = kNow + pick(dice, 0, kMinute);
+    const Summary said = unpack_summary(pack_summary({at, count}, false));
+    ASSERT_GE(said.count, count) << seed;
+    ASSERT_LE(said.count - count, count / 50'000) << seed;
+    ASSERT_GE(said.at_us, at) << seed;
+    ASSERT_LE(said.at_us - at, 1'023) << seed;
+    ASSERT_LE(unpack_summary(pack_summary({at, count}, true)).at_us, at) << "within its window";
+  }
+  EXPECT_EQ(pack_summary({kNow, 0}, false), 0u);
+}
+
+// Two states are used one after the other; whatever either would be denied, the joined one would be denied, too.
+TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
+  const std::uint64_t seed = base_seed();
+  std::mt19937_64 dice(seed);
+  const Limit limits[] = {*make_window(Algorithm::fixed_window, 10, kMinute),
+                          *make_window(Algorithm::sliding_window, 10, kMinute),
+                          *make_bucket(Algorithm::token_bucket, 10, kMinute, 10)};
+  for (int i = 0; i < 20'000; ++i) {
+    const Limit& limit = limits[pick(dice, 0, 2)];
+    const Known known = known_of(limit);
+    const auto state_of = [&](TableCell& cell) {
+      for (std::int64_t at = kNow - pick(dice, 0, 2 * kMinute); at <= kNow; at += pick(dice, 1, kMinute)) {
+        const auto outcome = cell.decide(at, pick(dice, 1, 6));
+        if (outcome.decision.allowed) cell.commit(limit, outcome);
+      }
+      return std::visit(
+          [&](const auto& state) -> std::uint64_t {
+            if constexpr (requires { pack(state, known.packing); }) {
+              return static_cast<std::uint64_t>(pack(state, known.packing));
+            }
+            return 0;
+          },
+          cell.state());
+    };
+    TableCell a(limit), b(limit);
+    const std::uint64_t one = state_of(a), other = state_of(b), both = join(known, one, other);
+    EXPECT_TRUE(covers(known, both, one) && covers(known, both, other)) << seed;
+    EXPECT_EQ(both, join(known, other, one)) << seed;
+    const TableCell joined = join_cells(a, b, kNow);
+    for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += pick(dice, 1, kMinute / 2)) {
+      const std::int64_t most = std::min(a.decide(at, 0).decision.remaining, b.decide(at, 0).decision.remaining);
+      EXPECT_LE(joined.decide(at, 0).decision.remaining, most) << to_string(limit.algorithm) << " seed " << seed;
+    }
+  }
+}
+
+// All versions of a rule's limit have one name, so that a key finds what it had used under another.
+TEST(Floor, AFamilyHasOneName) {
+  const auto bucket = [](std::int64_t permits) {
+    return *make_bucket(Algorithm::token_bucket, permits, kMinute, permits);
+  };
+  const auto window = [](std::int64_t permits, std::int64_t period) {
+    return *make_window(Algorithm::fixed_window, permits, period);
+  };
+  EXPECT_EQ(floor_name(7, bucket(1)), floor_name(7, bucket(2)));
+  EXPECT_NE(floor_name(7, bucket(1)), floor_name(8, bucket(1)));
+  EXPECT_EQ(floor_name(7, window(1, kMinute)), floor_name(7, window(2, kMinute)));
+  EXPECT_NE(floor_name(7, window(1, kMinute)), floor_name(7, window(1, 2 * kMinute))) << "another state";
+  EXPECT_NE(floor_name(0, bucket(1)), floor_name(0, bucket(2))) << "without a rule each is alone";
+}
+
+}  // namespace
+}  // namespace weir::table
