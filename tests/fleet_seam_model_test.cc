@@ -22,6 +22,8 @@
 namespace weir::test {
 namespace {
 
+constexpr std::uint64_t kFamily = 7;  // all are of one rule
+
 struct Reservation {
   std::size_t node = 0;
   std::vector<std::size_t> keys{}, settled{};
@@ -130,7 +132,7 @@ class World {
 
   void check(SeamNode& node, std::size_t key, std::int64_t cost, const Limit& limit) {
     const std::string text = name_of(key);
-    const auto decision = node.store->check({.key = text, .limit = &limit, .cost = cost});
+    const auto decision = node.store->check({.key = text, .limit = &limit, .cost = cost, .family = kFamily});
     if (!decision && setting_.is_small) return;  // its table has no room for a log
     ASSERT_TRUE(decision) << decision.error().message;
     pass_time();
@@ -148,7 +150,7 @@ class World {
     std::vector<Charge> charges;
     names.reserve(keys.size());
     for (const std::size_t key : keys) {
-      charges.push_back({.key = names.emplace_back(name_of(key)), .limit = &limit, .cost = cost});
+      charges.push_back({.key = names.emplace_back(name_of(key)), .limit = &limit, .cost = cost, .family = kFamily});
     }
     return charges;
   }
@@ -246,13 +248,14 @@ class World {
     if (setting_.is_small) {
       for (int i = 0; i < 300; ++i) {
         const std::string other = "noise" + std::to_string(next_id_++);
-        static_cast<void>(node.here->check({.key = other, .limit = &limit_, .cost = 1}, node.clock->now().count()));
+        static_cast<void>(node.here->check({.key = other, .limit = &limit_, .cost = 1 + draw(60), .family = kFamily},
+                                           node.clock->now().count()));
       }
     }
     if (!setting_.is_forgetful) return;
     for (int i = 0; i < 8; ++i) {
       const std::string other = "noise" + std::to_string(next_id_++) + "/" + std::to_string(i);
-      ASSERT_TRUE(node.store->check({.key = other, .limit = &limit_, .cost = 1}));
+      ASSERT_TRUE(node.store->check({.key = other, .limit = &limit_, .cost = 1, .family = kFamily}));
     }
   }
 

@@ -56,7 +56,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"store", {"public", "algorithm", "table", "resp", "few.h", "fiber.h", "key_part.h"}},
     {"fleet",
      {"public", "limiter.h", "fleet.h", "algorithm", "table", "resp", "redis", "redis/url.h", "store", "few.h",
-      "fiber.h", "random_id.h", "siphash.h", "descriptor.h"}},
+      "family.h", "fiber.h", "random_id.h", "siphash.h", "descriptor.h"}},
     {"gate",
      {"public", "limiter.h", "gate.h", "nearest.h", "few.h", "space_saving.h", "sha256.h", "random_id.h", "policy",
       "algorithm"}},

@@ -10,6 +10,7 @@
 
 #include "algorithm/binding.h"
 #include "algorithm/limit.h"
+#include "family.h"
 #include "few.h"
 #include "fleet/key_name.h"
 
@@ -53,6 +54,20 @@ Local::Local(KeyMemory& memory, Owed& owed, Lent& lent, Seat seat)
 
 bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
+namespace {
+
+// The shares of a limit differ with the number of nodes and with what is known of a key: to a table they are versions
+// of one limit, also if the request brought it along.
+std::uint64_t family_of_shares(const Charge& charge) {
+  if (charge.family != 0) return charge.family;
+  const Limit& limit = *charge.limit;
+  const std::int64_t terms[] = {static_cast<std::int64_t>(limit.algorithm), limit.permits, limit.period_us,
+                                limit.capacity, limit.rate};
+  return family_of({reinterpret_cast<const char*>(terms), sizeof terms}, "share");
+}
+
+}  // namespace
+
 // The limits that hold here instead of those that were asked for.
 class Local::Shares {
  public:
@@ -60,6 +75,7 @@ class Local::Shares {
     for (const Charge& charge : charges) {
       Charge& own = charges_.add(charge);
       own.limit = &limits_.add(charge.fallback == Fallback::local ? share_of(*charge.limit, seat) : *charge.limit);
+      own.family = family_of_shares(charge);
     }
   }
   std::span<const Charge> charges() const { return charges_.all(); }
@@ -86,7 +102,8 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
     Limit wide = part;
     if (!is_bucket(part.algorithm)) wide.permits = std::max(part.permits, used);
     if (used < kFillMax_us / wide.weight) wide.capacity = std::max(part.capacity, used);
-    const Charge spent{.key = whole.key, .limit = &wide, .cost = std::min(used, wide.capacity)};
+    const Charge spent{
+        .key = whole.key, .limit = &wide, .cost = std::min(used, wide.capacity), .family = family_of_shares(whole)};
     static_cast<void>(here_->overdraw({&spent, 1}, now.here));
   });
 }
@@ -128,6 +145,7 @@ Result<Decision> Local::check(const Charge& charge, const table::Name& place, co
   const Limit* const part = share(*charge.limit, charge.fallback);
   Charge own = charge;
   own.limit = part;
+  own.family = family_of_shares(charge);
   const std::int64_t time = here_->clock().now().count();
   if (charge.fallback == Fallback::local) begin_key(key, charge, *part, {now, time});
   auto decision = here_->check(place, own, time);

@@ -52,7 +52,9 @@ Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<con
     if (!settled && settled.error().code != ErrorCode::not_found) return fail(std::move(settled.error()));
     has_settled = has_settled || settled.has_value();
     verdict.reserved.push_back(settled ? settled->reserved[0] : not_reserved);
-    if (!settled) settled = look(limiter, std::array{Charge{charge.key, charge.limit, 0}});
+    if (!settled) {
+      settled = look(limiter, std::array{Charge{.key = charge.key, .limit = charge.limit, .family = charge.family}});
+    }
     if (!settled) return fail(std::move(settled.error()));
     verdict.decisions.push_back(settled->decisions[0]);
   }

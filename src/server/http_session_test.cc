@@ -205,11 +205,13 @@ TEST_F(HttpSessionTest, AnswersABadCheckAndStaysOpen) {
 
 TEST_F(HttpSessionTest, SaysWhenThereIsNoRoomForAnotherKey) {
   std::string last;
-  for (int i = 0; i < 3000 && !last.starts_with("HTTP/1.1 503"); ++i) {
+  for (int i = 0; i < 3000 && !last.starts_with("HTTP/1.1 429"); ++i) {
     last = say(post("{\"key\":\"k" + std::to_string(i) + "\",\"limit\":\"1/minute\",\"algorithm\":\"sliding_log\"}"));
   }
-  EXPECT_EQ(status(last), "HTTP/1.1 503 Service Unavailable");
-  EXPECT_TRUE(has(last, "Retry-After: "));
+  EXPECT_EQ(status(last), "HTTP/1.1 429 Too Many Requests");
+  EXPECT_TRUE(has(last, "Retry-After: 1\r\n"));
+  EXPECT_TRUE(has(last, R"("made":"no_room")")) << last;
+  EXPECT_TRUE(has(last, R"("title":"No room")")) << last;
 }
 
 TEST_F(HttpSessionTest, InvitesTheBodyOnce) {

@@ -9,6 +9,7 @@ namespace weir::table {
 namespace {
 
 constexpr std::int64_t kNoRoomWait_us = 1'000'000;  // when it is worth while to come again
+constexpr unsigned kRoomTriesMax = 10'000;          // in an unharmed page somebody can go after some
 
 std::int64_t in_range(std::int64_t now) { return std::clamp<std::int64_t>(now, 0, kTimeEnd - 1); }
 
@@ -339,7 +340,7 @@ Transaction::Outcome Transaction::need_room(std::size_t debit, const Place& plac
 Transaction::Outcome Transaction::make_room(unsigned tries) {
   const bool is_made = eviction_.make_room(*need_->page, need_->family, now_, {names_.all(), changes_});
   if (actor_.is_damaged()) return fail_damaged();
-  if (is_made) return Outcome::again;
+  if (is_made && tries < kRoomTriesMax) return Outcome::again;
   deny_for_room(need_->debit, kNoRoomWait_us);
   return deny(tries);
 }
