@@ -63,6 +63,8 @@ has "the curl line works" "HTTP/1.1 200 OK" "$(eval "timeout 20 $curl_line -s")"
 redis_line=$(grep -o 'redis-cli .*' <<<"$out")
 is "the redis-cli line works" "0 16 15 -1 2" "$(eval "timeout 20 $redis_line" | paste -sd' ')"
 spent=$(for i in $(seq 300); do echo "cl.throttle key$i 0 1 1000"; done | redis-cli -p "$resp_port" | awk 'NR % 5 == 1')
-is "--keys bounds the keys: a page of them, and one for those who share" 253 "$(grep -c '^0' <<<"$spent")"
+# The two commands above have a key each, for as long as it takes them to recover.
+passed=$(grep -c '^0' <<<"$spent")
+is "--keys bounds the keys: to a page of them" 1 "$((passed >= 250 && passed <= 252))"
 still_answers "full"
 finish
