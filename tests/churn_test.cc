@@ -110,7 +110,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps) {
     const Limit& limit =
         pick(dice, 0, 9) == 0 ? choice[static_cast<std::size_t>(pick(dice, 0, 3))] : twins.key(i).limit;
     std::int64_t cost = pick(dice, -1, 4);
-    // Once a page has been full, whoever is not there may start from what others had used.
+    // Once a page has been full, a key that is not there may start from what others had used.
     if (is_full && !twins.is_present(i)) twins.key(i).is_exact = false;
     if (pick(dice, 0, 60) == 0) cost = std::min<std::int64_t>(100, twins.check(i, limit, 0).store.remaining);
     const auto pair = twins.check(i, limit, cost);

@@ -1,7 +1,7 @@
 // What a full page does to the keys that it evicts, and to everybody else: nothing is forgiven, limits do not hurt each
 // other, an honest overload is served, tickets stay.
 //
-// Every key has an oracle that is told only what was admitted. Whatever the table admits, the oracle must admit: that
+// Every key has an oracle that knows only what was admitted. Whatever the table admits, the oracle must admit: that
 // is "nothing is forgiven", under any flood. A key under a rule that is not flooded must be decided exactly as by its
 // oracle.
 

@@ -33,7 +33,7 @@ TEST_F(FullTable, StaysBoundedUnderAFloodOfKeys) {
   }
 }
 
-// A page remembers that it is full; whoever would have to push another out looks again.
+// A page remembers that it is full; a new key looks again before it pushes another out.
 TEST_F(FullTable, FindsTheRoomThatAResetLeaves) {
   const auto store = make(1);
   const Limit day = limit_of("5/day", Algorithm::token_bucket), log = limit_of("5/day", Algorithm::sliding_log);
@@ -65,7 +65,7 @@ TEST_F(FullTable, AdmitsNobodyNewWhenAllKeysAreSpent) {
   }
 }
 
-// Whoever holds permits in flight is not forgotten: those have half of a page, and there is room for others.
+// Permits in flight are not forgotten: they have half of a page, and there is room for others.
 TEST_F(FullTable, PermitsInFlightHaveHalfOfAPage) {
   const auto store = make(1);
   const Limit flights = make_window(Algorithm::concurrency, 5, 60'000'000).value();

@@ -523,7 +523,7 @@ class Round {
     return true;
   }
 
-  // Whoever was evicted has used what was charged, or more; nobody was forgiven anything.
+  // A key that was evicted has used what was charged, or more: nothing was forgiven.
   void examine_evicted(const std::array<std::int64_t, kKeys>& missing, const std::vector<Op>& doubts,
                        const table::Counters& counters) {
     for (std::size_t k = 0; k < kKeys; ++k) {

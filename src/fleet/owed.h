@@ -6,9 +6,9 @@
 //
 // cost_of() has both what waits and what is in flight: until Redis has confirmed a charge, this node counts it. Charges
 // add up by name and period: versions of a limit share a state, limits with another period have their own. Bounded:
-// beyond so many keys, charges are only counted. Names are those of key_name.h. add() writes a line into one of several
-// short lists, each behind a lock with little contention; readers enter the lines into the book, and tidy() does so in
-// time that nobody waits for. Any thread. Tested by owed_test.cc.
+// beyond a bound of keys, charges are only counted. Names are those of key_name.h. add() writes a line into one of
+// several short lists, each behind a lock with little contention; readers enter the lines into the book, and tidy()
+// does so in time that nobody waits for. Any thread. Tested by owed_test.cc.
 #pragma once
 
 #include <algorithm>

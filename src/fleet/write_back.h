@@ -40,7 +40,7 @@ class WriteBacks {
   WriteBacks(const WriteBacks&) = delete;
   WriteBacks& operator=(const WriteBacks&) = delete;
 
-  // The next batch, of so many keys at most; one that was not answered comes first.
+  // The next batch, of at most that many keys; one that was not answered comes first.
   std::optional<WriteBack> take(std::size_t most, Micros now);
   // take_for()
   //

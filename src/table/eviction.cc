@@ -10,7 +10,7 @@
 namespace weir::table {
 namespace {
 
-constexpr std::size_t kBatch = 8;  // one of so many keys is covered at once
+constexpr std::size_t kBatch = 8;  // one key in eight is covered at once
 
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
   if (!known.packing.fits_slot) return static_cast<std::uint64_t>(unpack_summary(floor).count);

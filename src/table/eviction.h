@@ -1,11 +1,11 @@
 // Makes room in a full page: which key goes, and what is remembered of it.
 //
 // A limit is judged together with all limits of its family, and a family is entitled to its fair part of a page.
-// Whoever needs room takes it from its own family, if that has its part, else from the family that has most: so a flood
-// under one rule does not harm the clients of another. In the family those go that have used least. Before anybody
-// goes, the floor of its number is raised to what it has used (floor.h). Of the newcomer's own family the floor is
-// raised over an eighth of the keys at once, so that the next to come find room without looking at the whole page; that
-// makes a floor higher than the least that was evicted, by as much as one eighth of the keys differ.
+// A new key takes the place of one of its own family, if that has its part, else of the family that has most: so a
+// flood under one rule does not harm the clients of another. Of that family the keys that have used least are evicted.
+// Before a key is evicted, the floor of its number is raised to what it has used (floor.h). Of the new key's own family
+// the floor is raised over an eighth of the keys at once, so that the next new keys find room without a look at the
+// whole page. So a floor may be higher than what was evicted, by as much as an eighth of the keys differ.
 //
 // Tickets, permits in flight and limits without a number are never evicted. They have at most a part of a page each,
 // which is counted in its version (layout.h) and counted again where the part seems used up. For the one thread of an
@@ -32,7 +32,7 @@ class Eviction {
 
   // make_room()
   //
-  // For a key of a family, or for what is none (0). The finder is told where it is. False if nobody can go: all others
+  // For a key of a family, or for what is none (0). The finder is given the slot. False if nobody can go: all others
   // in the page are tickets and permits in flight, or keys of the same verdict.
   bool make_room(Page& page, std::uint64_t family, std::int64_t now, const Taken& taken);
 

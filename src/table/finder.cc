@@ -59,7 +59,7 @@ std::span<Floor> Finder::floors_of(Page& page, const Word& version, std::uint64_
 
 // True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
 // newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
-// remembered goes stale, so each 32nd insertion looks at all of it, and whoever would find no room otherwise.
+// remembered goes stale, so each 32nd insertion looks at all of it, and so does one that would find no room.
 bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                       std::uint64_t family, Place& place) {
   const std::uint64_t state = place.version.state;

@@ -52,7 +52,7 @@ struct Floor {
 };
 inline constexpr std::size_t kFloorsMax = kSlots + std::size(Page{}.floors);
 
-// A slot that was made free for whoever needs room in its page.
+// A slot that was made free for a new key of its page.
 struct Offer {
   Page* page = nullptr;
   Unit* unit = nullptr;
@@ -93,7 +93,7 @@ class Finder {
   std::uint64_t lines_passed(Page& page) const;
 
  private:
-  // Whoever can go is taken after some looks, so that one that has lapsed is found more often.
+  // A covered slot is taken only after some looks, so that a lapsed one is found more often.
   static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 64;
   static constexpr int kBlocksMax = 16;  // blocks are far away
   static constexpr std::size_t kOffersMax = 2 * kChargesMax;

@@ -31,7 +31,7 @@ inline bool covers(const Known& known, std::uint64_t floor, std::uint64_t state)
   return is_ordered ? state <= floor : join(known, floor, state) == floor;
 }
 
-// Whether keys under this limit are evicted at all: whoever holds permits in flight must not be forgotten.
+// Whether keys under this limit are evicted at all: permits in flight must not be forgotten.
 inline bool is_evictable(const Known& known) { return known.packing.kind != Kind::holds; }
 
 // floor_over()

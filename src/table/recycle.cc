@@ -103,7 +103,7 @@ void Recycler::check_closing() {
   });
 }
 
-// The generation first, then the epoch: whoever catches up with this epoch drops what it remembers of them.
+// The generation first, then the epoch: a process that catches up with this epoch drops what it remembers of them.
 void Recycler::renew_resting() {
   for_each(region_, kResting, [&](std::uint32_t, Unit& unit, const Word& guard) {
     replace(unit, guard, {guard_tag(kResting, generation_of(guard) + 1), 0});

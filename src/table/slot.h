@@ -84,7 +84,7 @@ class SlotReader {
 
   // has_lapsed()
   //
-  // Whether a slot decides like a key never seen, as seen by whoever read the clock kRecent_us ago.
+  // Whether a slot decides like a key never seen, by a reading of the clock that is kRecent_us old.
   bool has_lapsed(const Word& slot, std::int64_t now) {
     const std::optional<bool> lapsed = has_lapsed_in_slot(slot, now);
     return lapsed ? *lapsed : has_lapsed_in_block(slot, now);

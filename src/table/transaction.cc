@@ -200,7 +200,7 @@ void Transaction::start_from_floors(Case& one, const Limit& limit) {
 }
 
 // The key may have been there until it had recovered, which an old `now` does not know: charged as of then, it would
-// get back at once what it is charged. Whoever removed it looked at the clock before this does.
+// get back at once what it is charged. It was removed by an earlier reading of the clock than this one.
 Transaction::Outcome Transaction::catch_up(const Case& one) {
   if (one.cost == 0) return Outcome::done;
   const std::int64_t latest = in_range(clock_.now().count());
