@@ -186,11 +186,7 @@ class Overload {
       const Micros began = redis_.now();
       if (batch) {
         std::vector<Decision> decisions(batch->charges.size());
-        Question question{.what = What::write_back,
-                          .charges = batch->charges,
-                          .id = batch->id,
-                          .lasts = kWriteBackLasts,
-                          .decisions = decisions};
+        Question question = batch->question(decisions);
         redis_.ask({&question, 1});
         node.store->write_backs().finish(
             *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now());

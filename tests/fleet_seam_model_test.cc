@@ -291,11 +291,7 @@ class World {
     }
     if (auto batch = node.store->write_backs().take(setting_.is_cluster ? 1 : 100, redis_.now)) {
       std::vector<Decision> decisions(batch->charges.size());
-      Question question{.what = What::write_back,
-                        .charges = batch->charges,
-                        .id = batch->id,
-                        .lasts = kWriteBackLasts,
-                        .decisions = decisions};
+      Question question = batch->question(decisions);
       node.line->run({&question, 1});
       node.store->write_backs().finish(
           *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);

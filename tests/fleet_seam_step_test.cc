@@ -193,11 +193,7 @@ TEST_F(FleetSeamStep, AWriteBackThatIsAnsweredTooLateIsAppliedOnce) {
     auto batch = node.store->write_backs().take(100, redis_.now);
     ASSERT_TRUE(batch);
     std::vector<Decision> decisions(batch->charges.size());
-    Question question{.what = What::write_back,
-                      .charges = batch->charges,
-                      .id = batch->id,
-                      .lasts = kWriteBackLasts,
-                      .decisions = decisions};
+    Question question = batch->question(decisions);
     node.line->fate = fate;
     node.line->run({&question, 1});
     node.store->write_backs().finish(

@@ -60,12 +60,7 @@ FleetStore::Apart::Sent FleetStore::Apart::send(Part& part, std::vector<Question
   if (sent.batch) {
     sent.decisions.resize(sent.batch->charges.size());
     sent.written = questions.size();
-    questions.push_back({.what = What::write_back,
-                         .charges = sent.batch->charges,
-                         .id = sent.batch->id,
-                         .lasts = kWriteBackLasts,
-                         .decisions = sent.decisions,
-                         .is_tied = true});
+    questions.push_back(sent.batch->tied_question(sent.decisions));
   }
   sent.question = questions.size();
   questions.push_back(part.question);

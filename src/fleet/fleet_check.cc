@@ -141,13 +141,7 @@ void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked)
   }
   if (!batch) return run({&question, 1});
   std::vector<Decision> decisions(batch->charges.size());
-  std::array<Question, 2> questions{Question{.what = What::write_back,
-                                             .charges = batch->charges,
-                                             .id = batch->id,
-                                             .lasts = kWriteBackLasts,
-                                             .decisions = decisions,
-                                             .is_tied = true},
-                                    std::move(question)};
+  std::array<Question, 2> questions{batch->tied_question(decisions), std::move(question)};
   run(questions);
   question = std::move(questions[1]);
   const Question& written = questions[0];
@@ -281,12 +275,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
     if (batch) {
       Carried& its = carried.emplace_back(Carried{*std::move(batch), questions.size(), {}});
       its.decisions.resize(its.batch.charges.size());
-      questions.push_back({.what = What::write_back,
-                           .charges = its.batch.charges,
-                           .id = its.batch.id,
-                           .lasts = kWriteBackLasts,
-                           .decisions = its.decisions,
-                           .is_tied = true});
+      questions.push_back(its.batch.tied_question(its.decisions));
     }
     if (!are_elsewhere || charge.cost <= 0) {
       one.question = questions.size();

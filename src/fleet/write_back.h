@@ -22,6 +22,7 @@
 #include "fleet/ask.h"
 #include "fleet/key_memory.h"
 #include "fleet/owed.h"
+#include "fleet/way.h"
 
 namespace weir {
 
@@ -32,6 +33,21 @@ struct WriteBack {
   std::string id{};
   std::vector<Debt> debts{};
   std::vector<Charge> charges{};  // of them
+
+  // What Redis is asked for it. The answer comes into `decisions`, one for each charge.
+  Question question(std::span<Decision> decisions) const {
+    return {.what = ScriptRequest::What::write_back,
+            .charges = charges,
+            .id = id,
+            .lasts = kWriteBackLasts,
+            .decisions = decisions};
+  }
+  // The same, in one call with the question that comes next.
+  Question tied_question(std::span<Decision> decisions) const {
+    Question tied = question(decisions);
+    tied.is_tied = true;
+    return tied;
+  }
 };
 
 class WriteBacks {
