@@ -87,7 +87,8 @@ class Twins {
   std::vector<Key> keys_;
 };
 
-void churn(std::uint64_t seed, std::size_t pages, int steps) {
+// Counts in `stricter` what the table denied although a key's own past would have let it through.
+void churn(std::uint64_t seed, std::size_t pages, int steps, std::uint64_t& stricter) {
   std::mt19937_64 dice(seed);
   Twins twins(pages * table::kKeysInPage);
   std::map<Algorithm, std::vector<Limit>> limits;
@@ -100,7 +101,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps) {
     for (std::size_t i = 0; i < count; ++i)
       twins.add("key" + std::to_string(i), limits[algorithm][0], limits[algorithm][3]);
   }
-  std::uint64_t exact = 0, stricter = 0;
+  std::uint64_t exact = 0;
   bool is_full = false;
   for (int step = 0; step < steps; ++step) {
     if (pick(dice, 0, 30) == 0) twins.advance(pick(dice, 0, 3'000'000) / static_cast<std::int64_t>(pages));
@@ -131,19 +132,22 @@ void churn(std::uint64_t seed, std::size_t pages, int steps) {
   }
   EXPECT_GT(exact, static_cast<std::uint64_t>(steps) / 40);
   EXPECT_GT(twins.store().counters().evicted, static_cast<std::uint64_t>(steps) / 500) << "keys were pushed out";
-  EXPECT_GT(stricter, 0u);
   EXPECT_EQ(faults_of(twins.store().table().region(), Rest::all_recovered), "");
 }
 
 TEST(Churn, DecidesAsTheOracleOrStricterWhereKeysWerePushedOut) {
   const std::uint64_t seed = base_seed();
-  churn(seed, 1, kIsSanitized ? 4'000 : 12'000);
-  churn(seed + 1, 2, kIsSanitized ? 2'000 : 6'000);
+  std::uint64_t stricter = 0;
+  churn(seed, 1, kIsSanitized ? 4'000 : 12'000, stricter);
+  churn(seed + 1, 2, kIsSanitized ? 2'000 : 6'000, stricter);
+  EXPECT_TRUE(stricter > 0 || kIsSanitized) << "a short run may meet no such key, a long one must";
 }
 
 TEST(ChurnLong, DecidesAsTheOracleOrStricterWhereKeysWerePushedOut) {
   const std::uint64_t seed = base_seed();
-  for (std::uint64_t i = 0; i < 40 && !HasFatalFailure(); ++i) churn(seed + i, 1 + i % 4, 30'000);
+  std::uint64_t stricter = 0;
+  for (std::uint64_t i = 0; i < 40 && !HasFatalFailure(); ++i) churn(seed + i, 1 + i % 4, 30'000, stricter);
+  EXPECT_GT(stricter, 0u);
 }
 
 // A thread reads the clock and is stopped; meanwhile its key recovers and is removed. As of then it would be charged
