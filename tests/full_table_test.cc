@@ -50,7 +50,7 @@ TEST_F(FullTable, FindsTheRoomThatAResetLeaves) {
 // When all are spent, nobody new gets more than what one of them has left.
 TEST_F(FullTable, AdmitsNobodyNewWhenAllKeysAreSpent) {
   for (const Algorithm algorithm : kChecked) {
-    const auto store = make(1);
+    const auto store = make(1, 1 << 20);
     const Limit limit = limit_of("5/hour", algorithm);
     for (std::size_t i = 0; i < store->capacity(); ++i) {
       EXPECT_TRUE(charge(*store, "k" + std::to_string(i), limit, 5).allowed);

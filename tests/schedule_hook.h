@@ -17,3 +17,6 @@ unsigned limits();
 #define WEIR_TABLE_SOLO_TRIES ::weir::test::solo_tries()
 #define WEIR_TABLE_PATIENCE ::weir::test::patience()
 #define WEIR_TABLE_LIMITS ::weir::test::limits()
+#define WEIR_TABLE_EVICTED_MAX 1  // the model knows of no more, and of no blocks that others give
+#define WEIR_TABLE_SPARE_PART 1'000'000
+#define WEIR_TABLE_FREED_MAX 0

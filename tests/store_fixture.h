@@ -35,9 +35,9 @@ inline void on_threads(int count, const std::function<void(int)>& work) {
 template <class Store>
 class StoreTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Store> make(std::size_t keys_max = 100'000) {
+  std::unique_ptr<Store> make(std::size_t keys_max = 100'000, std::size_t log_bytes = 0) {
     clock_->set(Micros{kNow});
-    return Store::open({.keys = keys_max}, clock_).value();
+    return Store::open({.keys = keys_max, .log_bytes = log_bytes}, clock_).value();
   }
 
   Decision charge(Store& store, std::string_view key, const Limit& limit, std::int64_t cost, std::int64_t now = kNow) {

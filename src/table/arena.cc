@@ -304,6 +304,12 @@ void give_all_blocks(Actor& actor) {
   }
 }
 
+bool is_scarce(Actor& actor, std::uint64_t part) {
+  std::uint64_t lines = 0;
+  for (unsigned i = 0; i < kClasses; ++i) lines += actor.read(actor.region().header().free_counts[i]).state << i;
+  return lines < actor.region().arena_lines() / part;
+}
+
 void set_free(const Region& region, std::uint64_t line, std::uint64_t end) {
   while (line < end) {
     unsigned block_class = kClasses - 1;

@@ -41,6 +41,9 @@ std::optional<Block> pending_block(Actor& actor, std::uint32_t place);
 void give_block(Actor& actor, std::uint32_t place);
 void give_all_blocks(Actor& actor);
 
+// Whether less than one line in so many is free.
+bool is_scarce(Actor& actor, std::uint64_t part);
+
 // set_free(), set_none_free()
 //
 // For a table that nobody else uses: the lines from `line` to before `end` are free, and were not; none is.

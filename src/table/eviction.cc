@@ -7,10 +7,17 @@
 
 #include "table/sweep.h"
 
+// Tests that choose schedules have a number of their own.
+#ifndef WEIR_TABLE_EVICTED_MAX
+#define WEIR_TABLE_EVICTED_MAX 8
+#endif
+
 namespace weir::table {
 namespace {
 
-constexpr std::size_t kBatch = 8;  // one key in eight is covered at once
+constexpr std::size_t kCovered = 2;  // one key of so many is covered at once
+constexpr std::size_t kEvictedMax = WEIR_TABLE_EVICTED_MAX;  // of another family, at once
+constexpr std::size_t kBlocksMax = 32;  // are far away: of more, some are looked at
 
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
   if (!known.packing.fits_slot) return static_cast<std::uint64_t>(unpack_summary(floor).count);
@@ -21,71 +28,90 @@ std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now)
 
 }  // namespace
 
-bool Eviction::may_go(const Unit& unit, const Word& word, const Taken& taken) const {
-  const auto is_own = [&](const Name& name) { return name.name == name_of(word.tag); };
-  return !finder_.is_offered(unit) && (word.tag == 0 || std::ranges::none_of(taken.names, is_own)) &&
+bool Eviction::may_go(const Unit& unit, std::uint64_t tag, const Taken& taken) const {
+  const auto is_own = [&](const Name& name) { return name.name == name_of(tag); };
+  return !finder_.is_offered(unit) && (tag == 0 || std::ranges::none_of(taken.names, is_own)) &&
          taken.changes.find(region_.number_of(unit)) == nullptr;
 }
 
-bool Eviction::count(Page& page, std::int64_t now, const Taken& taken, Groups& groups) {
+// What has lapsed in a block the sweep finds.
+bool Eviction::count(const Room& room, std::int64_t now, const Taken& taken, Groups& groups) {
+  const bool is_slot_wanted = room.wanted == Wanted::slot;
   constexpr std::size_t kPlaces = 512;
   std::array<std::uint16_t, kPlaces> places{};  // of a number's group, from 1
-  int blocks = 64;                              // far away: what has lapsed among the others the sweep finds
-  for (auto& line : page.slots) {
+  for (auto& line : room.page->slots) {
     for (Unit& unit : line) {
       const Word word = actor_.read(unit);
       const std::uint32_t number = limit_of(word.tag);
-      std::optional<bool> lapsed = word.tag == 0 ? true : reader_.has_lapsed_in_slot(word, now);
-      if (!lapsed && --blocks >= 0) lapsed = reader_.has_lapsed_in_block(word, now);
-      if (lapsed.value_or(false) && may_go(unit, word, taken)) return false;
-      if (word.tag == 0) continue;
-      const Known* const known = reader_.known(number);
-      if (known == nullptr || !is_evictable(*known) || is_floor(word, *known)) continue;
+      if (word.tag == 0 || is_ticket(number)) {
+        const bool is_over = word.tag == 0 || is_ticket_over(number, word.state, recently(now));
+        if (is_over && is_slot_wanted && may_go(unit, word.tag, taken)) return false;
+        continue;
+      }
       std::size_t at = number % kPlaces;
       while (places[at] != 0 && groups[places[at] - 1u].number != number) at = (at + 1) % kPlaces;
       if (places[at] == 0) {
-        groups.add() = {.known = known, .number = number};
+        const Known* const known = reader_.known(number);
+        if (known == nullptr) continue;
+        groups.add() = {.known = known, .number = number, .is_spent = !is_evictable(*known)};
         places[at] = static_cast<std::uint16_t>(groups.size());
       }
       Group& group = groups[places[at] - 1u];
+      if (is_floor(word, *group.known)) continue;
       ++group.count;
-      group.free += may_go(unit, word, taken) ? 1u : 0u;
+      if (!group.known->packing.fits_slot || !is_slot_wanted) continue;
+      if (SlotReader::has_lapsed_in_slot(*group.known, word.state, now) && may_go(unit, word.tag, taken)) return false;
     }
   }
   return true;
 }
 
 // The largest group of the family that has to give.
-const Eviction::Group* Eviction::choose(std::span<Group> groups, std::uint64_t family) const {
+Eviction::Choice Eviction::choose(std::span<Group> groups, const Room& room) {
+  const bool are_blocks_wanted = room.wanted != Wanted::slot;
   std::ranges::sort(groups, {}, [](const Group& group) { return group.known->floor_name; });
-  const Group *own = nullptr, *most = nullptr;
+  Group *own = nullptr, *most = nullptr;
   std::uint32_t own_count = 0, most_count = 0, families = 0, all = 0;
   for (std::size_t i = 0, end = 0; i < groups.size(); i = end) {
     const std::uint64_t name = groups[i].known->floor_name;
     std::uint32_t count = 0;
-    const Group* largest = nullptr;
+    Group* largest = nullptr;
     for (end = i; end < groups.size() && groups[end].known->floor_name == name; ++end) {
-      count += groups[end].count;
-      if (groups[end].free > 0 && (largest == nullptr || groups[end].free > largest->free)) largest = &groups[end];
+      Group& group = groups[end];
+      if (!is_evictable(*group.known) || (are_blocks_wanted && group.known->packing.fits_slot)) continue;
+      count += group.count;
+      if (!group.is_spent && group.count > 0 && (largest == nullptr || group.count > largest->count)) largest = &group;
     }
+    if (count == 0) continue;
     ++families;
     all += count;
-    if (name == family) own = largest, own_count = count;
+    if (name == room.family) own = largest, own_count = count;
     if (largest != nullptr && (most == nullptr || count > most_count)) most = largest, most_count = count;
   }
   if (own_count == 0) ++families;
-  return own != nullptr && own_count >= all / families ? own : most;
+  const std::uint32_t fair = all / families;
+  if (own != nullptr && (own_count >= fair || own == most)) {
+    return {own, true, are_blocks_wanted ? kEvictedMax : own->count};
+  }
+  // No more than the one family lacks, and the other has too much.
+  const std::uint32_t lacks = fair > own_count ? fair - own_count : 1, surplus = most_count > fair ? most_count - fair : 1;
+  return {most, false, std::min<std::size_t>({kEvictedMax, lacks, surplus})};
 }
 
 void Eviction::collect(Page& page, const Group& group, std::int64_t now, const Taken& taken, Victims& victims) {
-  for (auto& line : page.slots) {
-    for (Unit& unit : line) {
-      if (limit_of(load(unit.tag)) != group.number) continue;
+  const Known& known = *group.known;
+  const std::size_t most = known.packing.fits_slot ? kSlots : kBlocksMax;
+  // Of blocks each time others.
+  std::uint32_t line = static_cast<std::uint32_t>((load(page.version.tag) >> 2) % kLines);
+  for (std::uint32_t i = 0; i < kLines && victims.size() < most; ++i, line = next_line(line)) {
+    for (Unit& unit : page.slots[line]) {
+      if (limit_of(load(unit.tag)) != group.number || victims.size() == most) continue;
       const Word word = actor_.read(unit);
-      if (limit_of(word.tag) != group.number || word.tag == 0 || is_floor(word, *group.known)) continue;
-      if (!may_go(unit, word, taken)) continue;
-      const auto state = floor_over(reader_, *group.known, word, now);
-      if (state) victims.add() = {&unit, word, rank_of(*group.known, *state, now), *state};
+      if (limit_of(word.tag) != group.number || word.tag == 0 || is_floor(word, known)) continue;
+      if (!may_go(unit, word.tag, taken)) continue;
+      const bool has_lapsed = !known.packing.fits_slot && reader_.has_lapsed_in_block(word, now);
+      const auto state = has_lapsed ? 0 : floor_over(reader_, known, word, now);
+      if (state) victims.add() = {rank_of(known, *state, now), *state, &unit, word};
     }
   }
 }
@@ -95,16 +121,17 @@ bool Eviction::change(std::span<Entry> entries) {
   return actor_.change(entries, Way::help, nullptr);
 }
 
-bool Eviction::raise_floor(Page& page, const Word& version, const Group& group, std::span<Victim> victims,
-                           std::int64_t now) {
+Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Group& group,
+                                       std::span<const Victim> victims, std::int64_t now) {
   const Known& known = *group.known;
   std::uint64_t state = 0;
   for (const Victim& victim : victims) state = join(known, state, victim.state);
+  if (state == 0) return Raised::in_page;  // all of them have lapsed
   Unit* place = nullptr;
   Word seen{};
   for (const Floor& floor : finder_.floors_of(page, version, known.floor_name)) {
     if (limit_of(floor.word.tag) != group.number) continue;
-    if (covers(known, floor.word.state, victims.front().state)) return true;
+    if (covers(known, floor.word.state, state)) return Raised::in_page;
     place = floor.unit;
     seen = floor.word;
     state = join(known, state, seen.state);
@@ -123,9 +150,8 @@ bool Eviction::raise_floor(Page& page, const Word& version, const Group& group, 
     place = victims.front().unit;
     seen = victims.front().seen;
     block = reader_.block_of(seen);
-    const auto line = static_cast<std::uint32_t>((place - page.slots[0]) / kSlotsInLine);
     next.tag |= kFloorInSlot;
-    next.state |= lines_between(home_line(known.floor_name), line);
+    next.state |= lines_between(home_line(known.floor_name), line_in(page, *place));
   }
   Few<Entry, 3> entries;
   entries.add() = {region_.number_of(page.version), version, next};
@@ -134,34 +160,62 @@ bool Eviction::raise_floor(Page& page, const Word& version, const Group& group, 
   if (block) entries.add() = {region_.number_of(pending), {}, pending_word(*block)};
   const bool is_done = change(entries.all());
   if (block) give_block(actor_, kSweepPending);
-  if (is_done && is_in_slot) {
-    Unit& tally = actor_.record().tally;
-    const Word word = actor_.read(tally);
-    replace(tally, word, {word.tag + 4, 0});
-  }
-  return is_done && !is_in_slot;
+  if (!is_done) return Raised::failed;
+  if (is_in_slot) count_evicted();
+  return is_in_slot ? Raised::in_slot : Raised::in_page;
 }
 
-bool Eviction::make_room(Page& page, std::uint64_t family, std::int64_t now, const Taken& taken) {
+void Eviction::count_evicted() {
+  Unit& tally = actor_.record().tally;
+  const Word word = actor_.read(tally);
+  replace(tally, word, {word.tag + 4, 0});
+}
+
+bool Eviction::make_room(const Room& room, std::int64_t now, const Taken& taken) {
+  Page& page = *room.page;
   const Word version = actor_.read(page.version);
   Groups groups;
-  if (!count(page, now, taken, groups)) {
+  if (!count(room, now, taken, groups)) {
     finder_.insist();
     return true;
   }
-  const Group* const group = choose(groups.all(), family);
-  if (group == nullptr) return false;
-  Victims found;
-  collect(page, *group, now, taken, found);
-  if (found.size() == 0) return true;  // they have changed meanwhile
-  const bool is_own = group->known->floor_name == family;
-  const std::size_t batch = is_own ? std::max<std::size_t>(1, found.size() / kBatch) : 1;
-  const std::span<Victim> all = found.all();
-  std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(batch - 1), {}, &Victim::rank);
-  if (raise_floor(page, version, *group, all.first(batch), now)) {
-    finder_.offer({&page, all.front().unit, all.front().seen});
+  const bool is_slot_wanted = room.wanted == Wanted::slot;
+  for (Choice choice = choose(groups.all(), room); choice.group != nullptr; choice = choose(groups.all(), room)) {
+    if (room.wanted == Wanted::own_block && !choice.is_own) return true;
+    Victims found;
+    collect(page, *choice.group, now, taken, found);
+    if (found.size() == 0) {
+      choice.group->is_spent = true;
+      continue;
+    }
+    const auto lapsed = static_cast<std::size_t>(std::ranges::count(found.all(), 0u, &Victim::state));
+    const std::size_t part = lapsed > 0 ? lapsed : std::max<std::size_t>(1, found.size() / kCovered);
+    const std::span<Victim> victims = found.all().first(std::min(part, choice.most));
+    std::ranges::nth_element(found.all(), victims.end() - 1, {}, &Victim::rank);
+    const Raised raised = raise_floor(page, version, *choice.group, victims, now);
+    if (raised == Raised::failed) return true;
+    if (!is_slot_wanted || (victims.size() > 1 && !choice.is_own)) {
+      evict(raised == Raised::in_slot ? victims.subspan(1) : victims);
+      if (is_slot_wanted) finder_.insist();
+    } else if (raised == Raised::in_page) {
+      const auto distance = [&](const Victim& victim) {
+        return (line_in(page, *victim.unit) + kLines - room.home) % kLines;
+      };
+      const Victim& nearest = *std::ranges::min_element(victims, {}, distance);
+      finder_.offer({&page, nearest.unit, nearest.seen, nearest.state != 0});
+    }
+    return true;
   }
-  return true;
+  // Nobody can go, unless others have changed it meanwhile.
+  return room.wanted == Wanted::own_block || !(actor_.read(page.version) == version);
+}
+
+void Eviction::evict(std::span<const Victim> victims) {
+  for (const Victim& victim : victims) {
+    if (!remove_slot(actor_, reader_, *victim.unit, victim.seen)) continue;
+    if (victim.state != 0) count_evicted();
+    count_keys(actor_, -1);
+  }
 }
 
 Eviction::Kept Eviction::recount(Page& page, std::int64_t now) {

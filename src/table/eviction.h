@@ -1,11 +1,14 @@
-// Makes room in a full page: which key goes, and what is remembered of it.
+// Makes room in a full page, or in the arena: which key goes, and what is remembered of it.
 //
 // A limit is judged together with all limits of its family, and a family is entitled to its fair part of a page.
 // A new key takes the place of one of its own family, if that has its part, else of the family that has most: so a
 // flood under one rule does not harm the clients of another. Of that family the keys that have used least are evicted.
 // Before a key is evicted, the floor of its number is raised to what it has used (floor.h). Of the new key's own family
-// the floor is raised over an eighth of the keys at once, so that the next new keys find room without a look at the
-// whole page. So a floor may be higher than what was evicted, by as much as an eighth of the keys differ.
+// the floor is raised over half of the keys at once, so that the next new keys find room near their home without a look
+// at the whole page. So a floor may be higher than what was evicted, by as much as that half differs.
+//
+// Blocks are given in the same way: a new key that needs one takes it from its own family, if that has its part of the
+// blocks in the page, before the arena is used up. So a flood of logs leaves blocks to other rules.
 //
 // Tickets, permits in flight and limits without a number are never evicted. They have at most a part of a page each,
 // which is counted in its version (layout.h) and counted again where the part seems used up. For the one thread of an
@@ -32,9 +35,20 @@ class Eviction {
 
   // make_room()
   //
-  // For a key of a family, or for what is none (0). The finder is given the slot. False if nobody can go: all others
+  // For a key of a family, or for what is none (0), as near to its home as there is. False if nobody can go: all others
   // in the page are tickets and permits in flight, or keys of the same verdict.
-  bool make_room(Page& page, std::uint64_t family, std::int64_t now, const Taken& taken);
+  enum class Wanted : std::uint8_t {
+    slot,
+    own_block,  // of its own family, if that has its part; else nothing is done
+    block,      // of whichever family has to give
+  };
+  struct Room {
+    Page* page = nullptr;
+    std::uint32_t home = 0;  // a line
+    std::uint64_t family = 0;
+    Wanted wanted = Wanted::slot;
+  };
+  bool make_room(const Room& room, std::int64_t now, const Taken& taken);
 
   // recount()
   //
@@ -50,24 +64,34 @@ class Eviction {
   // The slots of one number in a page.
   struct Group {
     const Known* known = nullptr;
-    std::uint32_t number = 0, count = 0, free = 0;  // of these, those that may go
-  };
-  struct Victim {
-    Unit* unit = nullptr;
-    Word seen{};
-    std::uint64_t rank = 0;   // ascends with what was used
-    std::uint64_t state = 0;  // of a floor that covers it
+    std::uint32_t number = 0, count = 0;
+    bool is_spent = false;  // none of them may go
   };
   using Groups = Few<Group, kSlots>;
+  // The group that has to give, and at most how many at once.
+  struct Choice {
+    Group* group = nullptr;
+    bool is_own = false;  // of the new key's family
+    std::size_t most = 0;
+  };
+  struct Victim {
+    std::uint64_t rank = 0;   // ascends with what was used
+    std::uint64_t state = 0;  // of a floor that covers it; 0 if it has lapsed
+    Unit* unit = nullptr;
+    Word seen{};
+  };
   using Victims = Few<Victim, kSlots>;
 
   // False if the page has room already.
-  bool count(Page& page, std::int64_t now, const Taken& taken, Groups& groups);
-  const Group* choose(std::span<Group> groups, std::uint64_t family) const;
+  bool count(const Room& room, std::int64_t now, const Taken& taken, Groups& groups);
+  static Choice choose(std::span<Group> groups, const Room& room);
   void collect(Page& page, const Group& group, std::int64_t now, const Taken& taken, Victims& victims);
-  bool may_go(const Unit& unit, const Word& word, const Taken& taken) const;
-  // True if the first of them is covered now.
-  bool raise_floor(Page& page, const Word& version, const Group& group, std::span<Victim> victims, std::int64_t now);
+  bool may_go(const Unit& unit, std::uint64_t tag, const Taken& taken) const;
+  enum class Raised : std::uint8_t { failed, in_page, in_slot };
+  Raised raise_floor(Page& page, const Word& version, const Group& group, std::span<const Victim> victims,
+                     std::int64_t now);
+  void evict(std::span<const Victim> victims);
+  void count_evicted();
   bool change(std::span<Entry> entries);
 
   Actor& actor_;

@@ -50,7 +50,9 @@ std::span<Floor> Finder::floors_of(Page& page, const Word& version, std::uint64_
   if ((version.tag & kFloorInSlot) == 0) return floors_.all();
   std::uint32_t line = home_line(family);
   for (std::uint32_t i = 0; i < kLines; ++i) {
-    for (Unit& unit : page.slots[line]) add(unit);
+    if (match(page.slots[line], family) != nullptr) {
+      for (Unit& unit : page.slots[line]) add(unit);
+    }
     if ((version.state >> line & 1) == 0) break;
     line = next_line(line);
   }
@@ -68,7 +70,7 @@ bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& c
   floors_of(page, place.version, family);
   place.lines = state & ~kFull;
   if (place.unit != nullptr) return false;
-  if (!take_offer(page, name, changes, place)) choose(page, name, now, changes, own, is_thorough, place);
+  if (!take_offer(page, name, changes, place)) choose(page, name, now, changes, own, place);
   place.lines = state | kFull;
   place.is_turn = is_turn;
   return false;
@@ -78,11 +80,10 @@ bool Finder::take_offer(Page& page, const Name& name, Changes& changes, Place& p
   for (const Offer& offer : offers_.all()) {
     if (offer.page != &page || changes.find(region_.number_of(*offer.unit)) != nullptr) continue;
     if (!(actor_.read(*offer.unit) == offer.seen)) continue;
-    const auto line = static_cast<std::uint32_t>((offer.unit - page.slots[0]) / kSlotsInLine);
     place.unit = offer.unit;
     place.seen = offer.seen;
-    place.passed = lines_between(home_line(name.name), line);
-    place.alive = true;
+    place.passed = lines_between(home_line(name.name), line_in(page, *offer.unit));
+    place.alive = offer.alive;
     return true;
   }
   return false;
@@ -132,10 +133,10 @@ std::uint64_t Finder::lines_passed(Page& page) const {
 // in the home line one that strayed there, so that in time few lines are walked past; where it begins in a line, the
 // name decides.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-                    bool is_thorough, Place& place) {
+                    Place& place) {
   const bool has_log = !floors().empty() && !floors().front().known->packing.fits_slot;
   Candidate best{.home = home_line(name.name),
-                 .looks_max = is_thorough ? kSlots : kLooksMax,
+                 .looks_max = insists_ ? kSlots : kLooksMax,
                  .blocks = insists_  ? static_cast<int>(kSlots)
                            : has_log ? kBlocksMax
                                      : 1};
@@ -144,6 +145,8 @@ void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& cha
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {
     for (std::uint32_t j = 0; j < kSlotsInLine && !best.is_found(); ++j) {
       Unit& unit = page.slots[line][((name.name >> kNameShift) + j) % kSlotsInLine];
+      // Further away only what a floor may cover is worth a closer look.
+      if (best.looks >= kLooksMin && !insists_ && !is_of_floor(load(unit.tag))) continue;
       consider(unit, passed, now, changes, own, best);
     }
     passed |= std::uint64_t{1} << line;

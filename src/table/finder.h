@@ -57,7 +57,13 @@ struct Offer {
   Page* page = nullptr;
   Unit* unit = nullptr;
   Word seen{};
+  bool alive = true;
 };
+
+// The line of a slot in its page.
+inline std::uint32_t line_in(const Page& page, const Unit& slot) {
+  return static_cast<std::uint32_t>((&slot - page.slots[0]) / kSlotsInLine);
+}
 
 class Finder {
  public:
@@ -94,7 +100,7 @@ class Finder {
 
  private:
   // A covered slot is taken only after some looks, so that a lapsed one is found more often.
-  static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 64;
+  static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 24;
   static constexpr int kBlocksMax = 16;  // blocks are far away
   static constexpr std::size_t kOffersMax = 2 * kChargesMax;
 
@@ -117,9 +123,13 @@ class Finder {
   bool walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place);
   bool take_offer(Page& page, const Name& name, Changes& changes, Place& place);
   void choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
-              bool is_thorough, Place& place);
+              Place& place);
   void consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
                 Candidate& best);
+  bool is_of_floor(std::uint64_t tag) const {
+    const auto is_same = [tag](const Floor& floor) { return limit_of(floor.word.tag) == limit_of(tag); };
+    return std::ranges::any_of(floors_.all(), is_same);
+  }
   bool is_covered(const Word& word, std::int64_t now, int& blocks);
 
   Actor& actor_;

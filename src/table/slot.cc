@@ -25,8 +25,6 @@ constexpr unsigned kChargedBits = 52, kRateBits = 12, kNameBits = 50;
 static_assert(kTicketStepsMax < std::int64_t{1} << kTicketStepBits);
 Unit& hold_unit(Line& block, std::size_t i) { return (&block + 1 + i / 4)->units[i % 4]; }
 
-std::int64_t recently(std::int64_t now) { return std::max<std::int64_t>(0, now - kRecent_us); }
-
 }  // namespace
 
 std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::int64_t expires_us) {
@@ -286,17 +284,11 @@ bool SlotReader::has_lapsed_in_block(const Word& slot, std::int64_t now) {
 }
 
 std::optional<bool> SlotReader::has_lapsed_in_slot(const Word& slot, std::int64_t now) {
-  now = recently(now);
   const std::uint32_t number = limit_of(slot.tag);
-  if (is_ticket(number)) return is_ticket_over(number, slot.state, now);
+  if (is_ticket(number)) return is_ticket_over(number, slot.state, recently(now));
   const Known* known = known_in_slot(slot);
   if (known == nullptr) return {};
-  if (known->packing.kind == Kind::bucket) return bucket_debt(unpack_bucket(slot.state), known->limit.rate, now) == 0;
-  if (known->packing.kind == Kind::fixed) {
-    const FixedWindow window = unpack_fixed(slot.state, known->packing);
-    return window.end_us <= now || window.count == 0;
-  }
-  return used_of(unpack_sliding(slot.state, known->packing), known->limit.period_us, now) == 0;
+  return has_lapsed_in_slot(*known, slot.state, now);
 }
 
 }  // namespace weir::table

@@ -5,6 +5,7 @@
 // held before. For the one thread of an actor. Tested by slot_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -68,6 +69,7 @@ struct Content {
 // A reading of the clock that is as good as a new one: nothing is forgotten as recovered that had not recovered by
 // then.
 inline constexpr std::int64_t kRecent_us = 1'000;
+inline std::int64_t recently(std::int64_t now) { return std::max<std::int64_t>(0, now - kRecent_us); }
 
 // Whether a word of this number is a floor, not a key's: see floor.h.
 inline bool is_floor(const Word& word, const Known& known) { return name_of(word.tag) == known.floor_name; }
@@ -91,6 +93,16 @@ class SlotReader {
   }
   // The same if the slot itself tells it, which costs little; else nothing, and its block must be read.
   std::optional<bool> has_lapsed_in_slot(const Word& slot, std::int64_t now);
+  // The same of a slot that holds its state itself.
+  static bool has_lapsed_in_slot(const Known& known, std::uint64_t state, std::int64_t now) {
+    now = recently(now);
+    if (known.packing.kind == Kind::bucket) return bucket_debt(unpack_bucket(state), known.limit.rate, now) == 0;
+    if (known.packing.kind == Kind::fixed) {
+      const FixedWindow window = unpack_fixed(state, known.packing);
+      return window.end_us <= now || window.count == 0;
+    }
+    return used_of(unpack_sliding(state, known.packing), known.limit.period_us, now) == 0;
+  }
   bool has_lapsed_in_block(const Word& slot, std::int64_t now);
 
   // What a reservation's slot and block say. Nothing if they do not belong together: the table is damaged, or the

@@ -331,14 +331,15 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
   return Outcome::denied;
 }
 
-Transaction::Outcome Transaction::need_room(std::size_t debit, const Place& place, std::uint64_t family) {
-  if (!need_) need_ = {debit, place.page, family};
+Transaction::Outcome Transaction::need_room(std::size_t debit, const Place& place, const Name& name,
+                                            std::uint64_t family) {
+  if (!need_) need_ = {debit, {place.page, home_line(name.name), family}};
   return stay_absent(place);
 }
 
 // All are allowed, but there is no room for one of them. Then it starts again.
 Transaction::Outcome Transaction::make_room(unsigned tries) {
-  const bool is_made = eviction_.make_room(*need_->page, need_->family, now_, {names_.all(), changes_});
+  const bool is_made = eviction_.make_room(need_->room, now_, {names_.all(), changes_});
   if (actor_.is_damaged()) return fail_damaged();
   if (is_made && tries < kRoomTriesMax) return Outcome::again;
   deny_for_room(need_->debit, kNoRoomWait_us);

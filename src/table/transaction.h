@@ -125,7 +125,10 @@ class Transaction final : public Rebinder {
   enum class Inserted : std::uint8_t { key, held, ticket };
   Outcome insert_under_version(const Place& place, Inserted what, std::size_t debit);
   Outcome count_kept(const Place& place, Inserted what, std::size_t debit, std::uint64_t& tag);
-  Outcome need_room(std::size_t debit, const Place& place, std::uint64_t family);
+  Outcome need_room(std::size_t debit, const Place& place, const Name& name, std::uint64_t family);
+  Outcome need_block(std::size_t i, Eviction::Wanted wanted);
+  Outcome spare_blocks(std::size_t i, bool is_kept);
+  bool are_blocks_scarce(std::uint64_t part);
   Outcome make_room(unsigned tries);
   Outcome deny_for_room(std::size_t debit, std::int64_t wait_us);
   void count_denial();
@@ -160,10 +163,10 @@ class Transaction final : public Rebinder {
   // There is no room for this debit, or for a ticket.
   struct Need {
     std::size_t debit = 0;
-    Page* page = nullptr;
-    std::uint64_t family = 0;
+    Eviction::Room room{};
   };
   std::optional<Need> need_;
+  std::size_t spared_ = 0, freed_ = 0;  // how often others were asked for a block, in all tries
   // None can be made: this debit is denied for it, and may come again then.
   struct NoRoom {
     std::size_t debit = 0;

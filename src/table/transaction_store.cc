@@ -7,11 +7,22 @@
 #include "table/sweep.h"
 #include "table/transaction.h"
 
+// Tests that choose schedules have numbers of their own.
+#ifndef WEIR_TABLE_SPARE_PART
+#define WEIR_TABLE_SPARE_PART 8
+#define WEIR_TABLE_FREED_MAX 2
+#endif
+
 namespace weir::table {
 namespace {
 
 // When it is worth while to come again: where blocks are missing, and where tickets have all the room they may have.
 constexpr std::int64_t kNoBlockWait_us = 1'000'000, kTicketWaitMax_us = 60'000'000;
+
+// The last eighth of the arena is for keys that grow, and for families that have less than their part of the blocks.
+// What is never evicted gets none of the last sixteenth.
+constexpr std::uint64_t kSparePart = WEIR_TABLE_SPARE_PART, kSparePartOfKept = 2 * kSparePart;
+constexpr std::size_t kFreedMax = WEIR_TABLE_FREED_MAX;  // by one request, so that it does not empty a page in vain
 
 // Never the same twice in a row for one slot: a block that is used again under the same key must not look unchanged.
 std::uint64_t next_change(Actor& actor, const Word& seen, bool has_block) {
@@ -70,7 +81,7 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   const Debit& debit = debits_[i];
   if (!one.content || (!one.changed && !one.moved)) return stay(one);
   if (one.is_fresh()) return one.place.present ? replace_slot(i, {}, {}) : stay(one);
-  if (one.place.unit == nullptr) return need_room(i, one.place, floor_name(debit.family, *debit.limit));
+  if (one.place.unit == nullptr) return need_room(i, one.place, debit.name, floor_name(debit.family, *debit.limit));
   const Limit& limit = limit_of_next(one, debit);
   const bool is_own = &limit == &one.content->cell.limit();
   std::uint32_t number = is_own ? one.number : 0;
@@ -124,11 +135,17 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   if (one.content->block && is_head_right && packing.kind != Kind::holds && is_in_place) {
     return store_in_place(one, state, packing, number);
   }
+  const bool is_kept = number == kInBlock || packing.kind == Kind::holds;
+  if (!one.place.present) {
+    const Outcome outcome = spare_blocks(i, is_kept);
+    if (outcome != Outcome::done || need_) return outcome;
+  }
   has_blocks_ = true;
   const unsigned block_class = std::max(class_of(state, limit), number == kInBlock && limit.calendar ? 1u : 0u);
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, limit);
+    if (!one.place.present && !is_kept && freed_++ < kFreedMax) return need_block(i, Eviction::Wanted::block);
     if (debit.act == Act::charge || debit.act == Act::acquire) return deny_for_room(i, kNoBlockWait_us);
     if (packing.kind == Kind::holds) {
       return fail_with(ErrorCode::exhausted,
@@ -156,6 +173,31 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   }
   const std::uint64_t change = next_change(actor_, one.place.seen, one.content->block.has_value());
   return replace_slot(i, {tag_of(debit.name.name, number), block_state(block.line, change)}, block);
+}
+
+Transaction::Outcome Transaction::need_block(std::size_t i, Eviction::Wanted wanted) {
+  const Debit& debit = debits_[i];
+  const Place& place = cases_[i].place;
+  if (!need_) {
+    need_ = {i, {place.page, home_line(debit.name.name), floor_name(debit.family, *debit.limit), wanted}};
+  }
+  return stay_absent(place);
+}
+
+// A new key is about to take a block.
+Transaction::Outcome Transaction::spare_blocks(std::size_t i, bool is_kept) {
+  if (is_kept) return are_blocks_scarce(kSparePartOfKept) ? deny_for_room(i, kNoBlockWait_us) : Outcome::done;
+  if (spared_ == debits_.size() || !are_blocks_scarce(kSparePart)) return Outcome::done;
+  ++spared_;
+  return need_block(i, Eviction::Wanted::own_block);
+}
+
+bool Transaction::are_blocks_scarce(std::uint64_t part) {
+  if (!is_scarce(actor_, part)) return false;
+  if (!reclaim_blocks(actor_, reader_, now_)) return true;
+  if (!is_scarce(actor_, part)) return false;
+  rest_from_reclaiming(actor_.region(), now_);
+  return true;
 }
 
 bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_class) {
@@ -283,7 +325,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   const Region& region = actor_.region();
   if (is_repeated_) return Outcome::done;
   if (ticket.take) return take_ticket(i);
-  if (place.unit == nullptr) return need_room(0, place, 0);
+  if (place.unit == nullptr) return need_room(0, place, ticket.name, 0);
   const bool is_id = ticket.kind == kRequest;
   if (is_id) {  // what was there may have had a block
     const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
@@ -315,7 +357,7 @@ Transaction::Outcome Transaction::issue_reservations() {
     if (is_repeated_ || ticket.take || ticket.kind != kReservation) continue;
     const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
     has_blocks_ = true;
-    if (!take_block_or_reclaim(pending, 0)) {
+    if (are_blocks_scarce(kSparePartOfKept) || !take_block_or_reclaim(pending, 0)) {
       if (actor_.is_damaged()) return fail_damaged();
       return deny_for_room(0, kNoBlockWait_us);
     }
