@@ -36,6 +36,28 @@ class FleetSeamStep : public ::testing::Test {
     }
   }
 
+  // Time passes for all.
+  void pass(Micros time, SeamNode& node) {
+    redis_.now += time;
+    node.clock->set(Micros{kEpoch_us} + redis_.now);
+  }
+  // To one second before the next minute begins.
+  void pass_to_end_of_minute(SeamNode& node) {
+    constexpr std::int64_t kMinute_us = 60'000'000;
+    pass(Micros{2 * kMinute_us - redis_.now_us() % kMinute_us - 1'000'000}, node);
+  }
+  // As the keeper does.
+  void write_back(SeamNode& node) {
+    while (auto batch = node.store->write_backs().take(100, redis_.now)) {
+      std::vector<Decision> decisions(batch->charges.size());
+      Question question = batch->question(decisions);
+      node.line->run({&question, 1});
+      ASSERT_EQ(question.state, Ask::State::answered);
+      node.store->write_backs().finish(
+          *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);
+    }
+  }
+
   const Limit hundred_ = limit_of("100/year", Algorithm::fixed_window);
   Redis redis_;
 };
@@ -203,6 +225,89 @@ TEST_F(FleetSeamStep, AWriteBackThatIsAnsweredTooLateIsAppliedOnce) {
   SeamNode next(redis_, 0, 1);
   EXPECT_EQ(check(next, 0).remaining, 60);
 }
+
+// Permits of ten a minute, by each algorithm that counts them.
+class FleetSeamRefund : public FleetSeamStep, public ::testing::WithParamInterface<Algorithm> {
+ protected:
+  int admitted_of_ten(SeamNode& node) {
+    int count = 0;
+    for (int i = 0; i < 30; ++i) count += node.store->check({.key = "k0", .limit = &ten_})->allowed ? 1 : 0;
+    return count;
+  }
+  bool check_ten(SeamNode& node, std::int64_t cost) {
+    return node.store->check({.key = "k0", .limit = &ten_, .cost = cost})->allowed;
+  }
+
+  const Limit ten_ = limit_of("10/minute", GetParam());
+};
+
+// After an outage the share admits a reservation, then Redis does not answer, and the share gets the permits back
+// before it is charged for the reservation again. The window has ended in between: nothing of the new one comes back.
+TEST_P(FleetSeamRefund, WhatAShareGetsBackIsOfTheTimeWhenItWasCharged) {
+  SeamNode node(redis_, 0, 1);
+  node.cut(0);
+  node.line->is_cut = {};
+  pass_to_end_of_minute(node);
+  bool is_other_allowed = false;
+  node.line->meanwhile = [&] {
+    pass(Micros{2'000'000}, node);
+    is_other_allowed = check_ten(node, 3);
+    node.line->fate = Fate::unsent;
+  };
+  const Charge charge{.key = "k0", .limit = &ten_, .cost = 5};
+  const auto reserved = node.store->reserve({&charge, 1}, "r", Micros{600'000'000});
+  ASSERT_TRUE(reserved && reserved->allowed && is_other_allowed);
+  node.cut(0);
+  EXPECT_EQ(admitted_of_ten(node), 2) << "of 10, without 3 and 5";
+}
+
+// A part on a server that is unavailable is charged to the share; the part with the id is denied, after the window of
+// the first has ended.
+TEST_P(FleetSeamRefund, APartThatAShareGetsBackIsOfTheTimeWhenItWasCharged) {
+  redis_.is_cluster = true;
+  SeamNode node(redis_, 0, 1, {.is_cluster = true});
+  ASSERT_TRUE(check(node, 100, "k1").allowed);
+  node.cut(redis_.server_of("k0"));
+  pass_to_end_of_minute(node);
+  bool is_other_allowed = false;
+  node.line->meanwhile = [&] {    // the first part
+    node.line->meanwhile = [&] {  // the part with the id
+      pass(Micros{2'000'000}, node);
+      is_other_allowed = check_ten(node, 3);
+    };
+  };
+  const std::array<Charge, 2> charges{Charge{.key = "k1", .limit = &hundred_, .cost = 1},
+                                      Charge{.key = "k0", .limit = &ten_, .cost = 5}};
+  const auto verdict = node.store->charge(charges, {.name = "id"});
+  ASSERT_TRUE(verdict && !verdict->allowed && is_other_allowed);
+  EXPECT_EQ(admitted_of_ten(node), 7) << "of 10, without 3";
+}
+
+// A node reserves without Redis, and the charge is written back. In the next window it admits others without Redis, and
+// then the reservation is settled: what was not used of it is no part of the charges that wait now.
+TEST_P(FleetSeamRefund, ASettlementLowersNoLaterUnsyncedCharge) {
+  SeamNode node(redis_, 0, 2);
+  pass_to_end_of_minute(node);
+  node.cut(0);
+  const Charge charge{.key = "k0", .limit = &ten_, .cost = 3};
+  ASSERT_TRUE(node.store->reserve({&charge, 1}, "r", Micros{600'000'000})->allowed);
+  node.line->is_cut = {};
+  write_back(node);
+  node.cut(0);
+  pass(Micros{50'000'000}, node);
+  ASSERT_TRUE(check_ten(node, 2));
+  Charge none = charge;
+  none.cost = 0;
+  node.line->is_cut = {};
+  ASSERT_TRUE(node.store->commit({&none, 1}, "r"));
+  write_back(node);
+  pass(Micros{10'500'000}, node);
+  SeamNode next(redis_, 0, 1);
+  EXPECT_LE(admitted_of_ten(next), 10 - 2 + (is_bucket(ten_.algorithm) ? 2 : 0)) << "without 2, of which 2 may drain";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FleetSeamRefund, ::testing::ValuesIn(kChecked),
+                         [](const auto& one) { return std::string(to_string(one.param)); });
 
 }  // namespace
 }  // namespace weir::test

@@ -132,7 +132,7 @@ std::vector<Charge> FleetStore::Apart::left_to_us(bool is_spared, bool was_charg
   for (const Part& part : parts_) {
     if (!part.is_left || part.is_here || part.is_spared != is_spared) continue;
     for (std::size_t i = 0; i < part.charges.size(); ++i) {
-      if ((charged_ >> part.places[i] & 1) == (was_charged ? 1u : 0u)) charges.push_back(part.charges[i]);
+      if (charged_.has(part.places[i]) == was_charged) charges.push_back(part.charges[i]);
     }
   }
   return charges;
@@ -168,7 +168,8 @@ std::optional<Verdict> FleetStore::Apart::spare() {
   }
   const std::vector<Charge> charges = left_to_us(true, false);
   if (charges.empty()) return {};
-  auto verdict = store_.local_.shed(charges, store_.now(), Booking::owe);
+  spared_ = store_.local_.moment(store_.now());
+  auto verdict = store_.local_.shed(charges, spared_, Booking::owe);
   if (verdict && verdict->binding_decision().made == MadeBy::overloaded) {
     store_.counts_.shed.fetch_add(1, std::memory_order_relaxed);
   }
@@ -181,7 +182,7 @@ std::optional<Verdict> FleetStore::Apart::spare() {
 
 // The charges that the share has admitted before are only booked. With an id they are charged again, together with it.
 Result<Verdict> FleetStore::Apart::share(What what, std::string_view id, Micros lasts) {
-  const Micros now = store_.now();
+  const Local::Moment now = shared_ = store_.local_.moment(store_.now());
   const std::vector<Charge> before = left_to_us(false, true), others = left_to_us(false, false);
   if (what == What::charge) {
     Result<Verdict> verdict = Verdict{.allowed = true};
@@ -189,7 +190,7 @@ Result<Verdict> FleetStore::Apart::share(What what, std::string_view id, Micros 
     if (verdict && verdict->allowed) store_.local_.book_all(before, now, Booking::owe);
     return verdict;
   }
-  store_.give_back(before, ~std::uint32_t{0});
+  store_.give_back(before, {~std::uint32_t{0}, charged_.charged_us});
   auto verdict = store_.local_.answer(what, left_to_us(), id, lasts, now, Booking::none);
   if (!verdict || !verdict->allowed || verdict->repeated) return verdict;
   store_.local_.book_all(before, now, Booking::owe);
@@ -204,14 +205,14 @@ Result<Verdict> FleetStore::Apart::admit_here(What what, std::string_view id, Mi
   Result<Verdict> shared = Verdict{};
   if (!is_denied) shared = share(what, id, lasts);
   const bool is_admitted = shared && shared->allowed && !shared->repeated;
-  if (!is_denied && !is_admitted && spared) store_.local_.unbook(left_to_us(true, false), store_.now(), Booking::owe);
+  if (!is_denied && !is_admitted && spared) store_.local_.unbook(left_to_us(true, false), spared_, Booking::owe);
   if (!shared || (!is_denied && what != What::charge)) return shared;
   Verdict verdict{.allowed = is_admitted};
   std::size_t of_spared = 0, of_shared = 0;
   for (const Part& part : parts_) {
     if (!part.is_left || part.is_here) continue;
     for (std::size_t i = 0; i < part.charges.size(); ++i) {
-      const bool was_charged = (charged_ >> part.places[i] & 1) != 0;
+      const bool was_charged = charged_.has(part.places[i]);
       if (part.is_spared) {
         verdict.decisions.push_back(spared->decisions[of_spared++]);
       } else if (!is_denied && !was_charged) {
@@ -270,6 +271,21 @@ bool FleetStore::Apart::are_allowed() const {
   return std::ranges::all_of(parts_, [](const Part& part) { return part.verdict && part.verdict->allowed; });
 }
 
+// What this node's share was charged for a part. A part of a negative cost is charged for what it got.
+void FleetStore::Apart::release_here(const Part& part) {
+  for (std::size_t i = 0; i < part.charges.size(); ++i) {
+    const Charge& charge = part.charges[i];
+    if (charge.cost < 0) {
+      Charge again = charge;
+      again.cost = -again.cost;
+      static_cast<void>(store_.local_.answer(What::overdraw, {&again, 1}, {}, {}, store_.now()));
+    } else if (charge.cost > 0 && charge.limit->algorithm != Algorithm::concurrency) {
+      const std::int64_t charged_us = charged_.has(part.places[i]) ? charged_.charged_us : shared_.here;
+      store_.local_.refund({&charge, 1}, charged_us, shared_.here, store_.now());
+    }
+  }
+}
+
 // What was taken is given back as of when it was: a window that has ended since gets nothing.
 void FleetStore::Apart::release() {
   std::vector<Question> questions;
@@ -280,11 +296,9 @@ void FleetStore::Apart::release() {
   for (Part& part : parts_) {
     const Question& taken = part.question;
     if (part.is_charged_here && part.is_spared) {
-      store_.local_.unbook(part.charges, store_.now(), Booking::owe);
+      store_.local_.unbook(part.charges, spared_, Booking::owe);
     } else if (part.is_charged_here) {
-      std::vector<Charge> back = part.charges;
-      for (Charge& charge : back) charge.cost = -charge.cost;
-      static_cast<void>(store_.local_.answer(What::overdraw, back, {}, {}, store_.now()));
+      release_here(part);
     }
     if (taken.state != Ask::State::answered || taken.ruling != Ruling::allowed) continue;
     for (std::size_t i = 0; i < part.charges.size(); ++i) {

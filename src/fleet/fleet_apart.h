@@ -23,8 +23,7 @@ namespace weir {
 
 class FleetStore::Apart {
  public:
-  // Bit i of `charged`: charge i was charged to this node's share.
-  Apart(FleetStore& store, std::uint32_t charged) : store_(store), charged_(charged) {}
+  Apart(FleetStore& store, const ChargedHere& charged) : store_(store), charged_(charged) {}
 
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   // A request that this node's share denies, unless one of its id has passed before. Of one part or several.
@@ -62,11 +61,13 @@ class FleetStore::Apart {
   bool is_repeated() const;
   bool are_allowed() const;
   void release();
+  void release_here(const Part& part);
   void settle();
   Result<Verdict> put_together(std::size_t charges) const;
 
   FleetStore& store_;
-  const std::uint32_t charged_;
+  const ChargedHere charged_;
+  Local::Moment spared_{}, shared_{};  // when parts were charged here, in one of both ways
   std::vector<Part> parts_;
 };
 

@@ -100,7 +100,7 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
 // Redis did not decide, though it may be well: by what is known of the key, else by this node's share.
 Result<Decision> FleetStore::fall_back(const Charge& charge, Micros now, Booking booking) {
   if (!is_shared(charge)) {
-    if (auto verdict = local_.shed({&charge, 1}, now, booking)) {
+    if (auto verdict = local_.shed({&charge, 1}, local_.moment(now), booking)) {
       counts_.fallen.fetch_add(1, std::memory_order_relaxed);
       if (verdict->decisions[0].made == MadeBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
       return verdict->decisions[0];
@@ -110,7 +110,8 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, Micros now, Booking
 }
 
 // The same, of several charges, or with an id.
-Result<Verdict> FleetStore::fall_back(const Question& question, Micros now) {
+Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
+  const Local::Moment now = local_.moment(steady);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
   const Booking booking = booking_of(question);
   bool is_booked = false;
@@ -207,7 +208,7 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
     return take_one(question, memory_.mark_of(KeyName(charge)), asked, this->now());
   }
   miss({&charge, 1}, asked);
-  local_.book_all({&charge, 1}, this->now(), booking_of(question));
+  local_.book_all({&charge, 1}, local_.moment(this->now()), booking_of(question));
   decide(question, true);
   return here;
 }
@@ -307,14 +308,15 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
   const bool takes = what == What::charge || what == What::once || what == What::reserve;
   if (!handover_.is_on() || (what != What::look && !takes)) return {};
   std::vector<Charge> shared;
-  std::uint32_t charged = 0;
+  ChargedHere charged;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (!is_shared(charges[i])) continue;
     shared.push_back(charges[i]);
-    charged |= std::uint32_t{1} << i;
+    charged.places |= std::uint32_t{1} << i;
   }
   if (shared.empty() || (takes && is_away())) return {};
-  const Micros now = this->now();
+  const Local::Moment now = local_.moment(this->now());
+  charged.charged_us = now.here;
   if (!takes) return {local_.answer(what, charges, {}, {}, now)};
   auto here = local_.answer(What::charge, shared, {}, {}, now, Booking::none);
   if (!here) return {here};
@@ -323,7 +325,7 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
     Verdict verdict;
     std::size_t at = 0;
     for (std::size_t i = 0; i < charges.size(); ++i) {
-      if ((charged >> i & 1) != 0) {
+      if (charged.has(i)) {
         verdict.decisions.push_back(here->decisions[at++]);
       } else {
         verdict.decisions.push_back({.allowed = true, .limit = charges[i].limit->capacity, .made = MadeBy::local});
@@ -340,20 +342,18 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
   if (question.state != Ask::State::failed) return {take(question, asked, this->now())};
   miss(charges, asked);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-  local_.book_all(charges, this->now(), booking_of(question));
+  local_.book_all(charges, local_.moment(this->now()), booking_of(question));
   decide(question, true);
   return {std::move(here)};
 }
 
 // What ask_here_first() has charged to this node's share. It was not booked.
-void FleetStore::give_back(std::span<const Charge> charges, std::uint32_t charged) {
+void FleetStore::give_back(std::span<const Charge> charges, const ChargedHere& charged) {
   std::vector<Charge> back;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if ((charged >> i & 1) == 0 || charges[i].cost == 0) continue;
-    back.push_back(charges[i]);
-    back.back().cost = -back.back().cost;
+    if (charged.has(i) && charges[i].cost != 0) back.push_back(charges[i]);
   }
-  if (!back.empty()) static_cast<void>(local_.answer(What::overdraw, back, {}, {}, this->now(), Booking::none));
+  if (!back.empty()) local_.refund(back, charged.charged_us, {}, this->now());
 }
 
 }  // namespace weir

@@ -111,7 +111,8 @@ FleetStore::FleetStore(FleetStoreOptions options)
                   : std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {
   const Micros since = this->now() - wall_->now();
   for (const Debt& debt : options_.kept.debts) {
-    owed_.add({debt.name, memory_.mark_of(debt.name)}, debt.limit, debt.cost, debt.until + since);
+    // When they were charged is not known: a refund does not lower them.
+    owed_.add({debt.name, memory_.mark_of(debt.name)}, debt.limit, debt.cost, debt.until + since, {}, INT64_MAX);
   }
 }
 
@@ -230,7 +231,7 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
   if (handover_.is_on()) pending.emplace(handover_);
   FirstHere here = ask_here_first(what, charges);
   if (here.answer && what == What::once && *here.answer && !(*here.answer)->allowed) {
-    return Apart(*this, 0).ask_whether_repeated(charges, id, lasts, **std::move(here.answer));
+    return Apart(*this, {}).ask_whether_repeated(charges, id, lasts, **std::move(here.answer));
   }
   if (here.answer) return *std::move(here.answer);
   if (is_apart(charges)) return Apart(*this, here.charged).ask(what, charges, id, lasts);
@@ -239,7 +240,7 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
 
 // A request as one event: of one subject, or on a server that has all keys.
 Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                    std::uint32_t charged) {
+                                    const ChargedHere& charged) {
   std::array<Decision, kChargesMax> decisions;
   std::array<std::int64_t, kChargesMax> reserved;
   Question question{.what = what,

@@ -111,15 +111,22 @@ class FleetStore final : public SharedStore {
   KeyMemory::Asked count(std::span<const Charge> charges);
   void miss(std::span<const Charge> charges, const KeyMemory::Asked& asked);
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  // What was charged to this node's share before Redis is asked.
+  struct ChargedHere {
+    std::uint32_t places = 0;     // bit i: charge i
+    std::int64_t charged_us = 0;  // by the clock of this node's store
+
+    bool has(std::size_t place) const { return (places >> place & 1) != 0; }
+  };
   // What this node's share said, where it must admit a request, too.
   struct FirstHere {
     std::optional<Result<Verdict>> answer{};  // all that there is to say
-    std::uint32_t charged = 0;                // bit i: charge i was charged to the share, and Redis is asked next
+    ChargedHere charged{};
   };
   FirstHere ask_here_first(ScriptRequest::What what, std::span<const Charge> charges);
-  void give_back(std::span<const Charge> charges, std::uint32_t charged);
+  void give_back(std::span<const Charge> charges, const ChargedHere& charged);
   Result<Verdict> ask_one(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                          std::uint32_t charged);
+                          const ChargedHere& charged);
   Micros now() const { return options_.transport ? options_.transport->now() : redis::steady_now(); }
   void wake() const {
     if (thread_) thread_->wake();

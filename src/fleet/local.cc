@@ -87,7 +87,7 @@ class Local::Shares {
 
 // What is used everywhere, as far as this node has heard, is used here in proportion; and so are this node's own
 // unsynced charges, which Redis did not know of.
-void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now) {
+void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
   memory_.seed(key.mark, *whole.limit, now.steady, [&](const Said& said) {
     std::int64_t used = 0;
@@ -129,14 +129,16 @@ const Limit* Local::share(const Limit& limit, Fallback fallback) const {
 }
 
 // Names the whole limit in the decision, and notes the charge.
-void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
-                 Micros now, Booking booking) {
+void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, Booked booked,
+                 Micros now) {
+  const auto [cost, charged_us, booking] = booked;
   decision.made = made_by(charge.fallback);
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
   if (booking == Booking::none) return;
   if (booking == Booking::doubt && cost > 0) return owed_.doubt(key, *charge.limit, cost);
-  owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now});
+  owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now},
+            charged_us);
 }
 
 Result<Decision> Local::check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
@@ -149,13 +151,12 @@ Result<Decision> Local::check(const Charge& charge, const table::Name& place, co
   const std::int64_t time = here_->clock().now().count();
   if (charge.fallback == Fallback::local) begin_key(key, charge, *part, {now, time});
   auto decision = here_->check(place, own, time);
-  if (decision) book(charge, key, *part, *decision, decision->allowed ? charge.cost : 0, now, booking);
+  if (decision) book(charge, key, *part, *decision, {decision->allowed ? charge.cost : 0, time, booking}, now);
   return decision;
 }
 
 Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                           std::span<std::int64_t> returned) {
-  const std::int64_t time = here_->clock().now().count();
+                           std::int64_t time, std::span<MemoryStore::Returned> returned) {
   const auto alone = [](Result<Decision> decision) -> Result<Verdict> {
     if (!decision) return fail(std::move(decision.error()));
     return Verdict{.allowed = decision->allowed, .decisions = {*decision}};
@@ -214,35 +215,34 @@ Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros
   return tell(*decision);
 }
 
-Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, Micros now,
+Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, Moment now,
                               Booking booking) {
-  if (what == What::acquire) return acquire(charges[0], id, now);
+  if (what == What::acquire) return acquire(charges[0], id, now.steady);
   const bool is_closed = std::ranges::any_of(charges, [&](const Charge& charge) {
     return charge.fallback == Fallback::closed && charge.cost > 0 && takes(what);
   });
-  const std::int64_t time = here_->clock().now().count();
   Shares shares;
   shares.add(charges, seat());
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (charge.fallback != Fallback::local || charge.limit->algorithm == Algorithm::concurrency) continue;
     const KeyName name(charge);
-    begin_key({name, memory_.mark_of(name)}, charge, *shares.charges()[i].limit, {now, time});
+    begin_key({name, memory_.mark_of(name)}, charge, *shares.charges()[i].limit, now);
   }
   Result<Verdict> verdict = Verdict{.allowed = true};
-  std::array<std::int64_t, kChargesMax> returned{};  // by a commit
+  std::array<MemoryStore::Returned, kChargesMax> returned{};  // by a commit
   if (is_closed) {
     for (std::size_t i = 0; i < charges.size(); ++i) {
       auto one = charges[i].fallback == Fallback::closed
                      ? Result<Verdict>(Verdict{.decisions = {closed(*charges[i].limit)}})
-                     : ask(What::look, shares.charges().subspan(i, 1), {}, {}, {});
+                     : ask(What::look, shares.charges().subspan(i, 1), {}, {}, now.here, {});
       if (!one) return fail(std::move(one.error()));
       verdict->decisions.push_back(one->decisions[0]);
     }
     verdict->allowed = false;
     verdict->binding = binding_of(verdict->decisions, false);
   } else {
-    verdict = ask(what, shares.charges(), id, lasts, std::span(returned).first(charges.size()));
+    verdict = ask(what, shares.charges(), id, lasts, now.here, std::span(returned).first(charges.size()));
     if (!verdict) return verdict;
   }
   const bool is_charged =
@@ -251,17 +251,33 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     // What was reserved is owed already. Of what was not used, only what came back here is not owed any more.
     const std::int64_t reserved = what == What::commit ? verdict->reserved[i] : 0;
     const bool has_rest = what == What::commit && charges[i].cost < reserved;
-    const std::int64_t cost = !is_charged ? 0 : has_rest ? -returned[i] : charges[i].cost - reserved;
+    const std::int64_t cost = !is_charged ? 0 : has_rest ? -returned[i].permits : charges[i].cost - reserved;
     const KeyName name(charges[i]);
-    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i], cost, now,
-         booking);
+    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i],
+         {cost, has_rest ? returned[i].charged_us : now.here, booking}, now.steady);
   }
   return verdict;
 }
 
+void Local::refund(std::span<const Charge> charges, std::int64_t charged_us, std::optional<std::int64_t> booked_us,
+                   Micros now) {
+  Shares shares;
+  shares.add(charges, seat());
+  std::array<MemoryStore::Returned, kChargesMax> returned{};
+  auto verdict = here_->refund(shares.charges(), charged_us, here_->clock().now().count(),
+                               std::span(returned).first(charges.size()));
+  if (!verdict || !booked_us) return;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const KeyName name(charges[i]);
+    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i],
+         {-returned[i].permits, *booked_us, Booking::owe}, now);
+  }
+}
+
 // The wait is short: Redis is well, and will have time.
-std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, Booking booking) {
+std::optional<Verdict> Local::shed(std::span<const Charge> charges, Moment moment, Booking booking) {
   if (is_child()) return {};
+  const Micros now = moment.steady;
   const Seat seat = this->seat();
   Verdict verdict{.allowed = true};
   std::size_t granted = 0;
@@ -270,7 +286,7 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, 
       return {};
     }
   }
-  const auto take_back = [&](std::size_t count) { unbook(charges.first(count), now, booking); };
+  const auto take_back = [&](std::size_t count) { unbook(charges.first(count), moment, booking); };
   for (const Charge& charge : charges) {
     const KeyName name(charge);
     const KnownKey key{name, memory_.mark_of(name)};
@@ -282,7 +298,7 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, 
           decision.reset_after = reset_at - now;
           if (charge.cost == 0) return;
           if (booking == Booking::doubt) return owed_.doubt(key, *charge.limit, charge.cost);
-          owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit));
+          owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit), {}, moment.here);
         });
     if (spare == KeyMemory::Spare::unknown) {
       take_back(granted);
@@ -305,19 +321,19 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Micros now, 
   return verdict;
 }
 
-void Local::unbook(std::span<const Charge> charges, Micros now, Booking booking) {
+void Local::unbook(std::span<const Charge> charges, Moment booked, Booking booking) {
   for (const Charge& charge : charges) {
     if (charge.cost == 0) continue;
     const KeyName name(charge);
     if (booking == Booking::doubt) {
       owed_.settle({.name = std::string(name), .limit = *charge.limit, .cost = charge.cost}, true);
     } else {
-      owed_.add({name, memory_.mark_of(name)}, *charge.limit, -charge.cost, now + Micros{1});
+      owed_.add({name, memory_.mark_of(name)}, *charge.limit, -charge.cost, booked.steady + Micros{1}, {}, booked.here);
     }
   }
 }
 
-void Local::book_all(std::span<const Charge> charges, Micros now, Booking booking) {
+void Local::book_all(std::span<const Charge> charges, Moment now, Booking booking) {
   if (is_child()) return;
   for (const Charge& charge : charges) {
     if (charge.cost == 0 || charge.limit->algorithm == Algorithm::concurrency) continue;
@@ -326,7 +342,7 @@ void Local::book_all(std::span<const Charge> charges, Micros now, Booking bookin
     if (booking == Booking::doubt && charge.cost > 0) {
       owed_.doubt(key, *charge.limit, charge.cost);
     } else {
-      owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit));
+      owed_.add(key, *charge.limit, charge.cost, now.steady + recovery_of(*charge.limit), {}, now.here);
     }
   }
 }

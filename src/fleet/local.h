@@ -47,22 +47,39 @@ class Local {
     return {static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(seat >> 32)};
   }
 
+  // A time by both clocks: the monotonic one and that of this node's store.
+  struct Moment {
+    Micros steady;
+    std::int64_t here;
+  };
+  Moment moment(Micros now) const { return {now, here_->clock().now().count()}; }
+
   // A charge to one limit, which most are. Its place comes into the cache while others are looked at.
   table::Name find(const Charge& charge) const { return here_->find(charge); }
   Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
                          Booking booking = Booking::owe);
   // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                         Micros now, Booking booking = Booking::owe);
+                         Moment now, Booking booking = Booking::owe);
+  Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
+                         Micros now, Booking booking = Booking::owe) {
+    return answer(what, charges, id, lasts, moment(now), booking);
+  }
+  // refund()
+  //
+  // Charges that answer() admitted at `charged_us` by the clock of this node's store, and that are not admitted after
+  // all. They come back as of then: what was charged since stays. `booked_us`: when they were booked, if they were.
+  void refund(std::span<const Charge> charges, std::int64_t charged_us, std::optional<std::int64_t> booked_us,
+              Micros now);
   // shed()
   //
   // Charges that Redis did not decide though it answers others, by what is known of their keys (KeyMemory::spare()):
   // all or none. Nothing if that is not known of all, or one has another fallback than `local`: then the share decides.
-  std::optional<Verdict> shed(std::span<const Charge> charges, Micros now, Booking booking);
+  std::optional<Verdict> shed(std::span<const Charge> charges, Moment now, Booking booking);
   // Admitted charges that were not booked.
-  void book_all(std::span<const Charge> charges, Micros now, Booking booking);
-  // Charges that shed() has booked, and that are not admitted after all.
-  void unbook(std::span<const Charge> charges, Micros now, Booking booking);
+  void book_all(std::span<const Charge> charges, Moment now, Booking booking);
+  // Charges that shed() booked at that time, and that are not admitted after all.
+  void unbook(std::span<const Charge> charges, Moment booked, Booking booking);
   // In a child locks may be held by threads that are not there, and nobody pays debts.
   bool is_child() const;
   Result<bool> release(std::string_view key, std::string_view id);
@@ -71,17 +88,17 @@ class Local {
  private:
   class Shares;
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                      std::span<std::int64_t> returned);
-  // By both clocks: the monotonic one and the store's.
-  struct Now {
-    Micros steady;
-    std::int64_t here;
-  };
-  void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Now now);
+                      std::int64_t time, std::span<MemoryStore::Returned> returned);
+  void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now);
   Result<Verdict> acquire(const Charge& charge, std::string_view id, Micros now);
   const Limit* share(const Limit& limit, Fallback fallback) const;
-  void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, std::int64_t cost,
-            Micros now, Booking booking);
+  struct Booked {
+    std::int64_t cost = 0;
+    std::int64_t charged_us = 0;  // by the clock of this node's store
+    Booking booking = Booking::owe;
+  };
+  void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, Booked booked,
+            Micros now);
 
   KeyMemory& memory_;
   Owed& owed_;

@@ -18,14 +18,15 @@ std::size_t own_desk(std::size_t desks) {
 
 // Later costs of a key are written to its line, if that is easily found; not what is given back, which is no more than
 // there was at its time.
-bool Owed::List::add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spent spent, const Limit& limit) {
-  const std::size_t place = recent[static_cast<std::uint64_t>(mark) % kRecent];
-  if (cost <= 0 || place >= lines.size() || lines[place].mark != mark) return false;
+bool Owed::List::add_to_known(const Line& more, const Limit& limit) {
+  const std::size_t place = recent[static_cast<std::uint64_t>(more.mark) % kRecent];
+  if (more.cost <= 0 || place >= lines.size() || lines[place].mark != more.mark) return false;
   Line& line = lines[place];
-  if (line.cost <= 0 || !(limits[line.limit] == limit) || line.spent.is_known() != spent.is_known()) return false;
-  line.cost += cost;
-  line.until = std::max(line.until, until);
-  if (spent.is_known()) line.spent.take(spent);
+  if (line.cost <= 0 || !(limits[line.limit] == limit) || line.spent.is_known() != more.spent.is_known()) return false;
+  line.cost += more.cost;
+  line.until = std::max(line.until, more.until);
+  line.charged_us = std::min(line.charged_us, more.charged_us);
+  if (more.spent.is_known()) line.spent.take(more.spent);
   return true;
 }
 
@@ -35,19 +36,22 @@ void Owed::List::clear() {
   names.clear();
 }
 
-void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent) {
+void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent,
+               std::int64_t charged_us) {
+  Line line{.mark = key.mark,
+            .cost = cost,
+            .until = until,
+            .spent = {spent.most, spent.at, cost < 0},
+            .charged_us = charged_us};
   Desk& desk = desks_[own_desk(kDesks)];
   bool is_full = false, is_too_much = false;
   {
     const std::lock_guard lock(desk.mutex);
     List& list = desk.list;
-    if (list.add_to_known(key.mark, cost, until, spent, limit)) return;
+    if (list.add_to_known(line, limit)) return;
     if (list.limits.empty() || !(list.limits.back() == limit)) list.limits.push_back(limit);
-    list.lines.push_back({.mark = key.mark,
-                          .limit = static_cast<std::uint32_t>(list.limits.size() - 1),
-                          .cost = cost,
-                          .until = until,
-                          .spent = {spent.most, spent.at, cost < 0}});
+    line.limit = static_cast<std::uint32_t>(list.limits.size() - 1);
+    list.lines.push_back(line);
     list.names.append(key.name);  // without memory a line has no name, and is lost
     list.lines.back().name_size = static_cast<std::uint32_t>(key.name.size());
     list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size() - 1);
@@ -156,15 +160,35 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   Debt& debt = known->second;
   // Under a lower version of the limit Redis would have less room than was admitted under the higher one.
   if (is_new || limit.capacity > debt.limit.capacity) debt.limit = limit;
+  const bool is_elsewhere = line.cost < 0 && line.charged_us < debt.since_us;
+  if (is_elsewhere) refund_in_flight(state, line);
+  const std::int64_t cost = is_elsewhere ? 0 : line.cost;
   if (line.spent.is_known()) {
     debt.spent.take(line.spent);
   } else {
-    debt.outside = std::max<std::int64_t>(0, debt.outside + line.cost);
+    debt.outside = std::max<std::int64_t>(0, debt.outside + cost);
   }
   const std::int64_t spent = std::max<std::int64_t>(0, debt.spent.most);
   const std::int64_t most = debt.spent.is_known() ? spent + debt.outside : spent;
-  debt.cost = std::clamp<std::int64_t>(debt.cost + line.cost, -in_flight_of(state), most);
+  debt.cost = std::clamp<std::int64_t>(debt.cost + cost, 0, most);
   debt.until = std::max(debt.until, line.until);
+  if (cost > 0) debt.since_us = std::min(debt.since_us, line.charged_us);
+}
+
+// The book's lock is held. What was charged then has been taken: if it is not in flight either, Redis has it.
+void Owed::refund_in_flight(StateView state, const Line& line) {
+  const auto known = in_flight_.find(state);
+  if (known != in_flight_.end()) known->second.refunds.push_back({line.charged_us, -line.cost});
+}
+
+// Of charges since then, at most as much as they cost.
+std::int64_t Owed::InFlight::take_refunds(std::int64_t since_us, std::int64_t most) {
+  std::int64_t taken = 0;
+  for (Refund& refund : refunds) {
+    if (refund.charged_us >= since_us) taken += std::exchange(refund.cost, 0);
+  }
+  std::erase_if(refunds, [](const Refund& one) { return one.cost == 0; });
+  return std::min(taken, most);
 }
 
 // Under every period.
@@ -191,18 +215,13 @@ void Owed::send(StateView state, std::int64_t cost, Micros until) {
   in_flight_keys_.store(in_flight_.size());
 }
 
-std::int64_t Owed::in_flight_of(StateView state) const {
-  const auto known = in_flight_.find(state);
-  return known == in_flight_.end() ? 0 : known->second.cost;
-}
-
 std::int64_t Owed::cost_of(std::string_view name, const Limit& limit, Micros now) {
   const std::lock_guard lock(mutex_);
   enter_all();
   const StateView state = state_of(name, limit);
   std::int64_t cost = 0;
   if (const auto known = book_.find(state); known != book_.end() && known->second.until > now) {
-    cost = std::max<std::int64_t>(0, known->second.cost);  // what is in flight may not come back
+    cost = known->second.cost;
   }
   if (const auto known = in_flight_.find(state); known != in_flight_.end() && known->second.until > now) {
     cost += known->second.cost;
@@ -215,10 +234,6 @@ std::vector<Debt> Owed::take(std::size_t most) {
   const std::lock_guard lock(mutex_);
   enter_all();
   for (auto one = book_.begin(); one != book_.end() && out.size() < most;) {
-    if (one->second.cost <= 0 && in_flight_.contains(one->first)) {
-      ++one;
-      continue;
-    }
     out.push_back(std::move(one->second));
     send(one->first, out.back().cost, out.back().until);
     one = book_.erase(one);
@@ -250,20 +265,21 @@ void Owed::settle(const Debt& debt, bool is_written) {
   const auto sent = in_flight_.find(state);
   if (sent == in_flight_.end()) return;
   sent->second.cost -= debt.cost;
+  const std::int64_t refunded = sent->second.take_refunds(debt.since_us, debt.cost);
   const bool is_last = sent->second.cost <= 0;
   if (is_last) in_flight_.erase(sent);
-  auto known = book_.find(state);
-  if (!is_written) {
+  if (!is_written && debt.cost > refunded) {
+    auto known = book_.find(state);
     if (known == book_.end()) {
       known = book_.try_emplace({debt.name, state.period}, Debt{.name = debt.name, .limit = debt.limit}).first;
     }
     if (debt.spent.is_known()) known->second.spent.take(debt.spent);
     if (debt.limit.capacity > known->second.limit.capacity) known->second.limit = debt.limit;
-    known->second.cost += debt.cost;
+    known->second.cost += debt.cost - refunded;
     known->second.outside += debt.spent.is_known() ? debt.outside : debt.cost;
     known->second.until = std::max(known->second.until, debt.until);
+    known->second.since_us = std::min(known->second.since_us, debt.since_us);
   }
-  if (is_last && known != book_.end() && known->second.cost <= 0) book_.erase(known);
   keys_.store(book_.size());
   in_flight_keys_.store(in_flight_.size());
 }

@@ -4,6 +4,9 @@
 //   for (Debt& debt : owed.take(100)) ...      // in flight from now on
 //   owed.settle(debt, is_written);             // gone, or to be taken again
 //
+// A refund names the time of its charge. It lowers charges that have waited since then. What has been taken since then
+// may be in Redis, and is lowered only if it comes back.
+//
 // cost_of() has both what waits and what is in flight: until Redis has confirmed a charge, this node counts it. Charges
 // add up by name and period: versions of a limit share a state, limits with another period have their own. Bounded:
 // beyond a bound of keys, charges are only counted. Names are those of key_name.h. add() writes a line into one of
@@ -58,6 +61,7 @@ struct Debt {
   Micros until{0};  // monotonic: from then on it has been recovered from
   Spent spent{};
   std::int64_t outside = 0;  // of its cost, what `spent` does not know of: it was not charged to this node's share
+  std::int64_t since_us = INT64_MAX;  // the first of its charges, by the clock of this node's store; if that is known
 
   std::string_view key() const { return std::string_view(name).substr(1); }
 };
@@ -72,8 +76,9 @@ class Owed {
 
   // No more is owed than is still spent, whatever was let through: the rest has been recovered from, as it would have
   // in Redis. Of what several threads say the latest counts (Spent::take). A charge that says nothing of that is owed
-  // besides.
-  void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {});
+  // besides. A cost below 0 is a refund of what was charged at `charged_us`.
+  void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {},
+           std::int64_t charged_us = 0);
   void forget(std::string_view name);
 
   // A charge of which it is not known yet whether Redis has it: it counts as in flight until settle().
@@ -111,6 +116,7 @@ class Owed {
     std::int64_t cost = 0;
     Micros until{0};
     Spent spent{};
+    std::int64_t charged_us = 0;  // the first, if they are several
   };
   struct List {
     std::vector<Line> lines;
@@ -118,7 +124,7 @@ class Owed {
     std::string names;                            // of all lines, one behind the other
     std::array<std::uint16_t, kRecent> recent{};  // by its mark, where a key may stand: most that come have come before
 
-    bool add_to_known(KeyMark mark, std::int64_t cost, Micros until, Spent spent, const Limit& limit);
+    bool add_to_known(const Line& more, const Limit& limit);
     void clear();
   };
   struct alignas(64) Desk {
@@ -152,7 +158,7 @@ class Owed {
   void enter(const List& list);
   void enter(std::string_view name, const Line& line, const Limit& limit);
   void send(StateView state, std::int64_t cost, Micros until);
-  std::int64_t in_flight_of(StateView state) const;
+  void refund_in_flight(StateView state, const Line& line);
 
   const std::size_t keys_max_;
   const std::function<void()> on_full_;
@@ -165,11 +171,16 @@ class Owed {
   std::mutex mutex_;  // guards what follows
   std::uint64_t lost_ = 0;
   std::vector<State> given_back_;  // that were entered by a cost below 0: what it is of may come yet
-  // Costs below 0 are refunds of what is in flight: if that comes back, it is less by them.
   std::unordered_map<State, Debt, Hash, Equal> book_;
+  struct Refund {
+    std::int64_t charged_us = 0, cost = 0;
+  };
   struct InFlight {
     std::int64_t cost = 0;
     Micros until{0};
+    std::vector<Refund> refunds{};  // if it comes back, it is less by them
+
+    std::int64_t take_refunds(std::int64_t since_us, std::int64_t most);
   };
   std::unordered_map<State, InFlight, Hash, Equal> in_flight_;
 };

@@ -167,6 +167,31 @@ TEST(Owed, OwesWhatTheShareDidNotCountBesides) {
   EXPECT_EQ(owed.cost_of("a", limit, Micros{3}), 16);
 }
 
+// A refund lowers what was charged then: what waits, or what is in flight and comes back; never what was charged later.
+TEST(Owed, ARefundLowersNoLaterCharge) {
+  const Limit limit = compile("50/minute").value();
+  const auto owes = [&](Owed& owed) { return owed.cost_of("a", limit, Micros{0}); };
+  const auto add = [&](Owed& owed, std::int64_t cost, std::int64_t charged_us) {
+    owed.add(key("a"), limit, cost, Micros{5}, {}, charged_us);
+  };
+  for (const bool is_written : {true, false}) {
+    Owed owed(10);
+    bool is_elsewhere = false;
+    add(owed, 5, 10);
+    const auto sent = owed.take_one("a", limit, is_elsewhere);
+    ASSERT_TRUE(sent);
+    add(owed, 3, 20);
+    add(owed, -4, 10);
+    EXPECT_EQ(owes(owed), 8) << "Redis may have what is in flight";
+    owed.settle(*sent, is_written);
+    EXPECT_EQ(owes(owed), is_written ? 3 : 4);
+    add(owed, -1, 10);
+    EXPECT_EQ(owes(owed), 3) << "Redis has it, or it waits again";
+    add(owed, -2, 20);
+    EXPECT_EQ(owes(owed), 1);
+  }
+}
+
 TEST(Owed, CountsWhatItHasNoRoomFor) {
   const Limit limit = compile("5/minute").value();
   Owed owed(1);

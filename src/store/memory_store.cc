@@ -86,8 +86,11 @@ class MemoryStore::Batch {
   void tell_reserved(std::span<const Ticket> tickets) {
     for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].read.reserved.amount;
   }
-  void tell_returned(std::span<std::int64_t> returned) const {
-    for (std::size_t i = 0; i < returned.size(); ++i) returned[i] = debits_[places_[i]].returned;
+  void tell_returned(std::span<Returned> returned) const {
+    for (std::size_t i = 0; i < returned.size(); ++i) {
+      const Debit& debit = debits_[places_[i]];
+      returned[i] = {debit.returned, debit.charged == nullptr ? 0 : debit.charged->at_us};
+    }
   }
   void make_room_for_reserved() { verdict_.reserved.resize(charges_); }
   void tell_repeated(bool is_repeated) { verdict_.repeated = is_repeated; }
@@ -243,13 +246,32 @@ Result<Verdict> MemoryStore::reserve(std::span<const Charge> charges, std::strin
 }
 
 Result<Verdict> MemoryStore::commit(std::span<const Charge> actual, std::string_view id, std::int64_t now,
-                                    std::span<std::int64_t> returned) {
+                                    std::span<Returned> returned) {
   return settle(actual, id, Micros{0}, now, true, returned);
+}
+
+Result<Verdict> MemoryStore::refund(std::span<const Charge> charges, std::int64_t charged_us, std::int64_t now,
+                                    std::span<Returned> returned) {
+  Batch batch;
+  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
+  batch.make_room();
+  std::array<Charged, table::kChargesMax> charged;
+  const std::span<Debit> debits = batch.debits();
+  for (std::size_t i = 0; i < debits.size(); ++i) {
+    charged[i] = charged_at(*debits[i].limit, charged_us);
+    debits[i].cost = -debits[i].cost;
+    debits[i].act = Act::refund;
+    debits[i].charged = &charged[i];
+  }
+  const auto ruling = table_->charge(debits, {}, now);
+  if (!ruling) return fail(ruling.error());
+  batch.tell_returned(returned);
+  return batch.answer(true);
 }
 
 // Both ends of a reservation: a ticket for each key is issued with the charges, or taken with what settles them.
 Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                    std::int64_t now, bool take, std::span<std::int64_t> returned) {
+                                    std::int64_t now, bool take, std::span<Returned> returned) {
   Batch batch;
   if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
   batch.make_room();

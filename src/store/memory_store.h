@@ -87,10 +87,20 @@ class MemoryStore {
   //
   // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is refunded
   // to the state that was charged, as of then; what was too little is charged now, at most to full. Committing what is
-  // not reserved any more is not_found. `returned`, if it is given, has room for each charge: what came back of it.
+  // not reserved any more is not_found. `returned`, if it is given, has room for each charge.
+  struct Returned {
+    std::int64_t permits = 0;     // that came back
+    std::int64_t charged_us = 0;  // when they were charged
+  };
   Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now);
   Result<Verdict> commit(std::span<const Charge> actual, std::string_view id, std::int64_t now,
-                         std::span<std::int64_t> returned = {});
+                         std::span<Returned> returned = {});
+  // refund()
+  //
+  // Takes back charges that were admitted at `charged_us` with these costs, as far as they still count. A negative cost
+  // has no time, so it would also refund what others were charged for since.
+  Result<Verdict> refund(std::span<const Charge> charges, std::int64_t charged_us, std::int64_t now,
+                         std::span<Returned> returned);
 
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
   Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
@@ -122,7 +132,7 @@ class MemoryStore {
   void check_run(std::span<table::Debit> debits, std::int64_t now, table::Unit* spotted,
                  std::span<Result<Decision>> answers);
   Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
-                         bool take, std::span<std::int64_t> returned);
+                         bool take, std::span<Returned> returned);
   void refund_elsewhere(const table::Debit& settled, const table::Ticket& ticket, std::int64_t now);
 
   std::unique_ptr<table::Table> table_;
