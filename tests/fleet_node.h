@@ -29,7 +29,7 @@ inline constexpr Micros kLong{1'000'000};  // for tests whose subject is no dead
 
 // One process of a fleet.
 struct Node {
-  explicit Node(const std::string& url, FleetStoreOptions options = {}) {
+  explicit Node(const std::string& url, FleetStoreOptions options = {}, std::size_t keys = 10'000) {
     options.target = redis::parse_url(url).value();
     options.keeper.beat = Micros{50'000};
     options.lane.client.on_event = [this](const redis::Event& event) {
@@ -37,13 +37,19 @@ struct Node {
       if (event.kind == redis::Event::Kind::lost) ++lost;
     };
     store = std::make_shared<FleetStore>(options);
-    limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 10'000, .shared = store});
+    limiter = std::make_unique<Limiter>(LimiterOptions{.keys = keys, .shared = store});
   }
 
   std::atomic<int> connected{0}, lost{0};
   std::shared_ptr<FleetStore> store;
   std::unique_ptr<Limiter> limiter;
 };
+
+// Redis has all charges of this node.
+inline bool is_synced(Node& node) {
+  FleetStore& store = *node.store;
+  return store.handover().is_none_pending() && store.owed().is_synced() && store.write_backs().is_empty();
+}
 
 inline FleetStoreOptions with_deadline(Micros deadline) {
   FleetStoreOptions options;

@@ -3,9 +3,9 @@
 //
 // A seed is a history: checks under two versions of a limit, bursts from several threads, reservations and refunds;
 // Redis stopped, killed and started again with its data, paused by CLIENT PAUSE; nodes cut off from it, nodes whose
-// replies come late, nodes that are restarted. The machine decides how it interleaves, so a seed repeats the history,
-// not each moment. fleet_seam_model_test.cc has the same in virtual time. WEIR_SEED=n runs one history, WEIR_TRACE=1
-// prints its last round.
+// replies come late, nodes that are restarted, nodes with a table of one page and floods of new keys. The machine
+// decides how it interleaves, so a seed repeats the history, not each moment. fleet_seam_model_test.cc has the same in
+// virtual time. WEIR_SEED=n runs one history, WEIR_TRACE=1 prints its last round.
 
 #include <array>
 #include <cstdlib>
@@ -24,13 +24,14 @@ constexpr Micros kDeadline{40'000};
 
 // A node, and a proxy of its own before Redis.
 struct SeamNode {
-  SeamNode(std::uint16_t redis, bool is_narrow) : proxy(FaultProxy::start(redis).value()) {
+  SeamNode(std::uint16_t redis, bool is_narrow, bool has_one_page)
+      : proxy(FaultProxy::start(redis).value()), keys(has_one_page ? 1 : 10'000) {
     if (is_narrow) options.lane.asks_max = 2;
     options.lane.deadline = kDeadline;
     options.keeper.believed = Micros{2'000'000};  // nobody waits long for one that was restarted
     start();
   }
-  void start() { node = std::make_unique<Node>("redis://" + proxy->address(), options); }
+  void start() { node = std::make_unique<Node>("redis://" + proxy->address(), options, keys); }
   // As a server with a state file does.
   void restart() {
     options.kept = node->store->close();
@@ -38,12 +39,10 @@ struct SeamNode {
     start();
   }
   bool is_sharing() const { return node->store->handover().is_on(); }
-  bool is_synced() const {
-    FleetStore& store = *node->store;
-    return store.handover().is_none_pending() && store.owed().is_synced() && store.write_backs().is_empty();
-  }
+  bool is_synced() const { return test::is_synced(*node); }
 
   std::unique_ptr<FaultProxy> proxy;
+  const std::size_t keys;
   FleetStoreOptions options;
   std::unique_ptr<Node> node;
   bool is_cut = false;
@@ -64,7 +63,8 @@ class World {
         is_common_only_(seed % 2 == 1) {
     const auto count = static_cast<std::uint32_t>(1 + seed / 2 % 3);
     for (std::uint32_t i = 0; i < count; ++i) {
-      nodes_.push_back(std::make_unique<SeamNode>(redis_.port(), !is_common_only_ && draw(4) == 0));
+      const bool is_narrow = !is_common_only_ && draw(4) == 0;
+      nodes_.push_back(std::make_unique<SeamNode>(redis_.port(), is_narrow, draw(2) == 0));
     }
     for (auto& node : nodes_) {
       EXPECT_TRUE(until([&] { return is_strict(*node->node) && node->node->store->seat().nodes == count; }));
@@ -86,6 +86,9 @@ class World {
   std::string text() const {
     std::string out =
         std::string(to_string(limit_.algorithm)) + ", " + std::to_string(nodes_.size()) + " nodes, " + tally_.text();
+    std::uint64_t evicted = 0;
+    for (const auto& node : nodes_) evicted += node->node->limiter->stats().evicted;
+    out += ", " + std::to_string(evicted) + " keys evicted";
     if (std::getenv("WEIR_TRACE") != nullptr) out += trace_;
     for (std::size_t key = 0; key < kKeys; ++key) {
       out += ", key " + std::to_string(key) + ": " + std::to_string(net_[key]) + " of " + std::to_string(bound(key));
@@ -231,6 +234,15 @@ class World {
             limit_);
     }
   }
+  // More new keys than fit one page, where shares are counted.
+  void flood(SeamNode& node) {
+    trace_ += "\n  flood";
+    for (int i = 0; i < 500; ++i) {
+      const std::string text = name_ + "new" + std::to_string(next_id_++);
+      const Charge charge{.key = text, .limit = &limit_, .cost = 1 + draw(limit_.capacity / count())};
+      EXPECT_TRUE(node.node->limiter->check_all({&charge, 1}));
+    }
+  }
   void outage(std::int64_t kind) {
     trace_ += "\n  outage " + std::to_string(kind);
     begin_outage();
@@ -244,6 +256,8 @@ class World {
     }
     some_checks(12);
     if (draw(3) == 0) restart(*nodes_[static_cast<std::size_t>(draw(count()))]);
+    SeamNode& flooded = *nodes_[static_cast<std::size_t>(draw(count()))];
+    if (flooded.keys == 1) flood(flooded);
     some_checks(6);
     trace_ += "\n  back";
     end_outage();
