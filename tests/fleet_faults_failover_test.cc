@@ -4,10 +4,9 @@
 // Redis itself needs seconds to fail over, and may lose what it had not replicated: what is let through is then the
 // limit and that, and the shares for the time between. The rest is in fleet_faults_test.cc.
 
+#include "cluster_key.h"
 #include "fleet_node.h"
-#include "redis/slot.h"
 #include "redis_fleet.h"
-#include "store/redis_key.h"
 
 namespace weir::test {
 namespace {
@@ -28,19 +27,6 @@ class FleetClusterFaults : public ::testing::Test {
   }
   std::string url() const { return "redis+cluster://" + cluster_->addresses(); }
 
-  static int slot_of_key(const std::string& key) {
-    std::string head;
-    append_redis_head(head, kTicketMark, redis_tag(key));
-    return redis::slot_of(head);
-  }
-  // A key that this master has; `below`: of its first slots.
-  static std::string key_on(std::size_t master, const std::string& name, int below = 16'384) {
-    for (int i = 0;; ++i) {
-      const std::string key = name + std::to_string(i);
-      const int slot = slot_of_key(key), first = static_cast<int>(master * 16'384 / 3);
-      if (slot >= first && slot < static_cast<int>((master + 1) * 16'384 / 3) && slot < first + below) return key;
-    }
-  }
   // How much of a key is spent, by Redis.
   static std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
     std::int64_t left = -1;
@@ -177,6 +163,30 @@ TEST_F(FleetPartlyAway, ADeniedRequestIsChargedNothingThoughAServerIsAway) {
   EXPECT_EQ(spent(node, away, kTen), 1);
   EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == static_cast<std::uint64_t>(alone.admitted()); }));
   EXPECT_EQ(spent(node, away, kTen), 1) << "what was denied was paid back as if it had been let through";
+}
+
+// A charge of a denied request is undone while another server of the cluster is away, for however long.
+TEST_F(FleetPartlyAway, AnUndoWaitsForNoOtherServer) {
+  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Node& node = *nodes[0];
+  const std::string away = key_on(1, "away"), well = key_on(0, "well");
+  Tally tally;
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask(node, well, kTen, tally));
+  cluster_->replica(1).pause();
+  cluster_->master(1).pause();
+  Tally alone;
+  EXPECT_TRUE(until([&] {
+    ask(node, away, kTen, alone);
+    return alone.asked(MadeBy::local) >= 3 && !node.store->keeper().is_strict();
+  }));
+  const resp::Value time = call_redis(cluster_->master(0).port(), {"TIME"});
+  ASSERT_EQ(time.items.size(), 2u);
+  const std::int64_t now_us = std::stoll(time.items[0].text) * 1'000'000 + std::stoll(time.items[1].text);
+  node.store->keeper().undos().add({.key = well, .limit = kTen, .cost = 2, .charged_us = now_us});
+  EXPECT_TRUE(until([&] { return node.store->keeper().undone() == 1; })) << "it waits for the other server";
+  EXPECT_EQ(spent(node, well, kTen), 3);
+  cluster_->master(1).resume();
+  cluster_->replica(1).resume();
 }
 
 // F40. Many at once, and the share is taken by another between the look at it and the answer of the server with the id.

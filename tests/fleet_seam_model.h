@@ -120,7 +120,8 @@ struct Line final : Transport {
         question.is_in_doubt = true;
       }
       const bool has_doubt = question.what == What::charge || question.what == What::once ||
-                             question.what == What::reserve || question.what == What::overdraw;
+                             question.what == What::reserve || question.what == What::overdraw ||
+                             question.what == What::undo;
       if ((what == Fate::lost || what == Fate::late) && has_doubt) give_up(question, is_executed);
     }
   }
@@ -130,12 +131,14 @@ struct Line final : Transport {
     for (const Charge& charge : question.charges) {
       parts.push_back({std::string(std::string_view(KeyName(charge))), *charge.limit, charge.cost});
     }
-    question.doubt = std::make_shared<Doubt>(question.what, parts, std::string(question.id), settle);
+    question.doubt =
+        std::make_shared<Doubt>(question.what, parts, std::string(question.id), settle, question.charged_us);
     const bool is_charged = is_executed && question.ruling == ScriptRequest::Ruling::allowed;
     std::vector<Decision> decisions;
     if (is_executed) decisions.assign(question.decisions.begin(), question.decisions.end());
-    late.push_back([this, doubt = question.doubt, is_charged, at = question.decided_us, decisions] {
-      doubt->resolve(is_charged, at, decisions);
+    late.push_back([this, doubt = question.doubt, is_charged, is_executed, at = question.decided_us, decisions] {
+      doubt->resolve(is_charged, at, decisions, !is_executed);
+      if (doubt->what() == What::undo) return;
       for (std::size_t i = 0; i < decisions.size(); ++i) {
         const Doubt::Part& part = doubt->parts()[i];
         if (part.cost > 0) hear(part.key(), part.limit, decisions[i], at);
@@ -218,6 +221,25 @@ struct SeamNode {
     if (!setting.is_cluster) return store->handover().begin();
     for (std::size_t key = 0; key < kKeys; ++key) {
       if (line->redis.server_of(name_of(key)) == server) store->handover().begin(slot_of(key));
+    }
+  }
+  // As its keeper does.
+  void send_undos() {
+    const auto can_be_sent = [this](const Undo& one) { return !line->is_cut[line->redis.server_of(one.key)]; };
+    Undos& undos = store->keeper().undos();
+    for (Undo& undo : undos.take(line->redis.now, can_be_sent)) {
+      const Charge charge = undo.charge();
+      Decision decision;
+      std::int64_t reserved = 0;
+      Question question{.what = undo.asks(),
+                        .charges = {&charge, 1},
+                        .id = undo.id,
+                        .charged_us = undo.charged_us,
+                        .decisions = {&decision, 1}};
+      if (undo.is_reserved()) question.reserved = {&reserved, 1};
+      line->run({&question, 1});
+      if (question.doubt) question.doubt->decide(false);
+      undos.finish(std::move(undo), question.state, question.is_in_doubt, line->redis.now);
     }
   }
   void hear_late() {

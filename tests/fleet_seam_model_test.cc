@@ -277,18 +277,7 @@ class World {
   // What its keeper does: undoes, writes back, beats.
   void keep(SeamNode& node) {
     if (node.line->is_any_cut()) return turn(node);
-    for (Keeper::Undo& undo : node.store->keeper().take_undos()) {
-      const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = undo.what == What::reserve ? 0 : undo.cost};
-      Decision decision;
-      std::int64_t reserved = 0;
-      Question question{.what = undo.what == What::reserve ? What::commit : What::undo,
-                        .charges = {&charge, 1},
-                        .id = undo.id,
-                        .charged_us = undo.charged_us,
-                        .decisions = {&decision, 1}};
-      if (undo.what == What::reserve) question.reserved = {&reserved, 1};
-      redis_.run({&question, 1});
-    }
+    node.send_undos();
     if (auto batch = node.store->write_backs().take(setting_.is_cluster ? 1 : 100, redis_.now)) {
       std::vector<Decision> decisions(batch->charges.size());
       Question question = batch->question(decisions);
@@ -471,13 +460,7 @@ TEST(FleetSeamModel, ALateReplyIsChargedOnce) {
     const Limit limit = limit_of(std::to_string(permits) + "/year", Algorithm::fixed_window);
     const auto keep = [&] {
       node.hear_late();
-      for (Keeper::Undo& undo : node.store->keeper().take_undos()) {
-        const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = undo.cost};
-        Decision decision;
-        Question question{
-            .what = What::undo, .charges = {&charge, 1}, .charged_us = undo.charged_us, .decisions = {&decision, 1}};
-        redis.run({&question, 1});
-      }
+      node.send_undos();
     };
     std::int64_t granted = 0;
     for (int i = 0; i < 300; ++i) {

@@ -25,16 +25,6 @@ class FleetSeamStep : public ::testing::Test {
     for (int i = 0; i < offered; ++i) count += check(node, 1, key).allowed ? 1 : 0;
     return count;
   }
-  // As the keeper does.
-  void undo(SeamNode& node) {
-    for (Keeper::Undo& undo : node.store->keeper().take_undos()) {
-      const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = undo.cost};
-      Decision decision;
-      Question question{
-          .what = What::undo, .charges = {&charge, 1}, .charged_us = undo.charged_us, .decisions = {&decision, 1}};
-      EXPECT_TRUE(redis_.run({&question, 1}));
-    }
-  }
 
   // Time passes for all.
   void pass(Micros time, SeamNode& node) {
@@ -142,11 +132,67 @@ TEST_F(FleetSeamStep, APartThatTimedOutIsUndone) {
   ASSERT_TRUE(verdict && !verdict->allowed);
   const auto left = [&] { return node.store->check({.key = "k0", .limit = &limit, .cost = 0})->remaining; };
   EXPECT_EQ(left(), 3) << "the server has charged it";
-  EXPECT_TRUE(node.store->keeper().take_undos().empty()) << "nothing is known of it yet";
+  node.send_undos();
+  EXPECT_EQ(left(), 3) << "nothing is known of it yet";
   node.hear_late();
-  undo(node);
+  node.send_undos();
   EXPECT_EQ(left(), 6);
   EXPECT_TRUE(node.store->owed().is_synced());
+}
+
+// Its server goes away before the reply comes, for a long time, and so does the one that denied, which stays away. When
+// the first answers again, its connection brings the reply first: Redis answers in order. Whatever becomes of the first
+// undo, the part is undone within a second, and once.
+TEST_F(FleetSeamStep, APartThatTimedOutIsUndoneWithinASecondOfItsServersReturn) {
+  struct Case {
+    Fate part;  // of the charge
+    Fate undo;  // of the first undo
+    const char* text;
+  };
+  constexpr Case kCases[] = {{Fate::late, Fate::answered, "all is well"},
+                             {Fate::late, Fate::unsent, "the undo cannot be sent"},
+                             {Fate::late, Fate::lost, "the undo times out, and Redis refuses it as too late"},
+                             {Fate::late, Fate::late, "the undo times out, and Redis has executed it"},
+                             {Fate::lost, Fate::answered, "the part timed out, and Redis refused it as too late"}};
+  for (const Case& one : kCases) {
+    SCOPED_TRACE(one.text);
+    Redis redis;
+    redis.is_cluster = true;
+    SeamNode node(redis, 0, 1, {.is_cluster = true});
+    const Limit limit = limit_of("10/year", Algorithm::fixed_window);
+    ASSERT_TRUE(node.store->check({.key = "k1", .limit = &limit, .cost = 10})->allowed);
+    ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 4})->allowed);
+    node.line->fate = one.part;
+    node.line->fate_server = redis.server_of("k0");
+    const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit, .cost = 3},
+                                        Charge{.key = "k1", .limit = &limit, .cost = 2}};
+    ASSERT_FALSE(node.store->charge(charges)->allowed);
+    const auto turn = [&](int times, bool does_answer) {
+      for (int i = 0; i < times; ++i) {
+        redis.now += Micros{10'000};
+        if (does_answer) node.hear_late();
+        node.send_undos();
+      }
+    };
+    const auto left = [&] {
+      const Charge peek{.key = "k0", .limit = &limit, .cost = 0};
+      Decision decision;
+      Question question{.what = What::look, .charges = {&peek, 1}, .decisions = {&decision, 1}};
+      redis.run({&question, 1});
+      return decision.remaining;
+    };
+    node.line->is_cut = {true, true};
+    turn(1'000, false);
+    EXPECT_EQ(left(), one.part == Fate::late ? 3 : 6);
+    node.line->is_cut[redis.server_of("k0")] = false;
+    node.line->fate = one.undo;
+    turn(1, true);
+    node.line->fate = Fate::answered;
+    turn(98, true);
+    EXPECT_EQ(left(), 6) << "within a second, while another server is still away";
+    turn(1'000, true);
+    EXPECT_EQ(left(), 6) << "once";
+  }
 }
 
 // A part that cannot be sent has this node's part of what Redis last said was left, and no more; the part on the server

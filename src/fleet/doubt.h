@@ -30,29 +30,34 @@ class Doubt {
   struct Outcome {
     bool is_granted = false;  // by this node
     bool is_charged = false;  // by Redis
+    bool is_refused = false;  // by Redis, as too late: it executed nothing
     std::int64_t charged_us = 0;
     std::vector<Decision> decisions{};  // what Redis said of each part; none if that is not known
   };
   using Settle = std::function<void(const Doubt&, const Outcome&)>;
 
-  Doubt(ScriptRequest::What what, std::vector<Part> parts, std::string id, Settle settle)
-      : what_(what), parts_(std::move(parts)), id_(std::move(id)), settle_(std::move(settle)) {}
+  // `undoes_us`: of an undo, when that was charged which it undoes.
+  Doubt(ScriptRequest::What what, std::vector<Part> parts, std::string id, Settle settle, std::int64_t undoes_us = 0)
+      : what_(what), parts_(std::move(parts)), id_(std::move(id)), settle_(std::move(settle)), undoes_us_(undoes_us) {}
   Doubt(const Doubt&) = delete;
   Doubt& operator=(const Doubt&) = delete;
 
   ScriptRequest::What what() const { return what_; }
   const std::vector<Part>& parts() const { return parts_; }
   const std::string& id() const { return id_; }
+  std::int64_t undoes_us() const { return undoes_us_; }
 
   // What this node decided instead.
   void decide(bool is_granted) {
     settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
   }
   // What Redis did, as far as that can be known.
-  void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {}) {
+  void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {},
+               bool is_refused = false) {
     settle_with(
         [&](Outcome& outcome) {
           outcome.is_charged = is_charged;
+          outcome.is_refused = is_refused;
           outcome.charged_us = charged_us;
           outcome.decisions = std::move(decisions);
         },
@@ -76,6 +81,7 @@ class Doubt {
   const std::vector<Part> parts_;
   const std::string id_;
   const Settle settle_;
+  const std::int64_t undoes_us_;
   std::mutex mutex_;  // guards what follows
   bool is_decided_ = false, is_resolved_ = false;
   Outcome outcome_;

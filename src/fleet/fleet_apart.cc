@@ -286,6 +286,25 @@ void FleetStore::Apart::release_here(const Part& part) {
   }
 }
 
+// If it was not executed. One that may have been is known to be refused only when its late reply comes.
+void FleetStore::Apart::undo_later(const Question& question) {
+  if (question.state == Ask::State::answered) return;
+  if (question.doubt) return question.doubt->decide(false);
+  const bool is_reserved = question.what == What::commit;
+  if (question.state != Ask::State::failed || question.what == What::overdraw ||
+      (question.is_in_doubt && !is_reserved)) {
+    store_.counts_.stuck.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  const Charge& charge = question.charges[0];
+  store_.keeper_.undos().add({.what = is_reserved ? What::reserve : What::charge,
+                              .key = std::string(charge.key),
+                              .limit = *charge.limit,
+                              .cost = charge.cost,
+                              .id = std::string(question.id),
+                              .charged_us = question.charged_us});
+}
+
 // What was taken is given back as of when it was: a window that has ended since gets nothing.
 void FleetStore::Apart::release() {
   std::vector<Question> questions;
@@ -328,15 +347,7 @@ void FleetStore::Apart::release() {
   store_.counts_.released.fetch_add(questions.size(), std::memory_order_relaxed);
   store_.run(questions);
   for (const Question& question : questions) {
-    if (question.state == Ask::State::failed && !question.is_in_doubt && question.what == What::undo) {
-      const Charge& charge = question.charges[0];
-      store_.keeper_.undo({.key = std::string(charge.key),
-                           .limit = *charge.limit,
-                           .cost = charge.cost,
-                           .charged_us = question.charged_us});
-    } else if (question.state != Ask::State::answered) {
-      store_.counts_.stuck.fetch_add(1, std::memory_order_relaxed);
-    }
+    undo_later(question);
     store_.drop(question.charges[0]);
   }
 }

@@ -62,6 +62,7 @@ class FleetStore::Apart {
   bool are_allowed() const;
   void release();
   void release_here(const Part& part);
+  void undo_later(const Question& question);
   void settle();
   Result<Verdict> put_together(std::size_t charges) const;
 

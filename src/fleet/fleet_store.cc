@@ -173,10 +173,19 @@ void FleetStore::run(std::span<Question> questions) {
 // settle()
 //
 // Of a call that was given up. What Redis charged for it is this node's charge, if it granted the request; else it is
-// undone. The id of a request stays: its retry is let through and charged nothing.
+// undone. The id of a request stays: its retry is let through and charged nothing. An undo that Redis refused as too
+// late is sent again.
 //
 // What Redis said is noted first: from then on this charge is among what is used, and not unsynced any more.
 void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
+  if (doubt.what() == What::undo) {
+    const Doubt::Part& part = doubt.parts()[0];
+    if (outcome.is_refused) {
+      keeper_.undos().add(
+          {.key = std::string(part.key()), .limit = part.limit, .cost = part.cost, .charged_us = doubt.undoes_us()});
+    }
+    return wake();
+  }
   const KeyMemory::Asked asked = memory_.begin(this->now());
   for (std::size_t i = 0; i < doubt.parts().size(); ++i) {
     const Doubt::Part& part = doubt.parts()[i];
@@ -189,12 +198,12 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
       const Micros until = this->now() + recovery_of(part.limit);
       owed_.settle({.name = part.name, .limit = part.limit, .cost = part.cost, .until = until}, outcome.is_charged);
     } else if (outcome.is_charged && doubt.what() != What::once) {
-      keeper_.undo({.what = doubt.what(),
-                    .key = std::string(part.key()),
-                    .limit = part.limit,
-                    .cost = part.cost,
-                    .id = doubt.id(),
-                    .charged_us = outcome.charged_us});
+      keeper_.undos().add({.what = doubt.what(),
+                           .key = std::string(part.key()),
+                           .limit = part.limit,
+                           .cost = part.cost,
+                           .id = doubt.id(),
+                           .charged_us = outcome.charged_us});
     }
   }
   wake();

@@ -52,7 +52,6 @@ constexpr std::size_t kPaymentsMax = 32;       // in flight: no check shall wait
 constexpr std::size_t kBatchMax = 100;         // keys of a write-back
 constexpr std::size_t kBatchesMax = 4;         // of them, before a rest
 constexpr Micros kPayRest{100};                // at least, between two batches
-constexpr std::size_t kUndosMax = 10'000;      // beyond it, they stay charged
 constexpr Micros kPayAgain{20'000};            // after one was not answered
 constexpr Micros kBeatSoon{100'000};           // between heartbeats while other nodes wait for this one's report
 constexpr std::string_view kSynced = "sync=1 ", kUnsynced = "sync=0 ";
@@ -141,14 +140,16 @@ Micros Keeper::turn(Lane& lane, Micros now) {
   if (has_news_ && now >= news_at_) send_news(lane, now);
   commands_.turn(lane, now);
   if (lane.is_any_open()) owed_.tidy();
+  send_undos(lane, now);
   pay_back(lane, now);
   hand_over(lane, now);
   is_strict_.store(is_heard_ && !lane.is_any_open() && !handover_.is_on(), std::memory_order_relaxed);
   const bool is_joining = !has_joined() && !is_barred() && !is_beat_refused_;
   if (is_joining || (handover_.is_on() && !is_barred())) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
-  const bool is_paid = backs_.is_empty() && lent_.is_empty() && !has_undos_.load();
+  const bool is_paid = backs_.is_empty() && lent_.is_empty();
   const bool can_write = !is_paid && writes_ == 0 && !lane.is_any_open() && !is_barred();
-  return can_write ? std::min(beat_at_, std::max(pay_at_, now + kPayRest)) : beat_at_;
+  const Micros next = std::min(beat_at_, undos_.due(now));
+  return can_write ? std::min(next, std::max(pay_at_, now + kPayRest)) : next;
 }
 
 void Keeper::end(Lane& lane, Micros now) {
@@ -387,7 +388,6 @@ void Keeper::take_news(std::string_view payload) {
 void Keeper::pay_back(Lane& lane, Micros now) {
   if (lane.is_any_open() || is_barred() || now < pay_at_) return;
   tell_of_permits(lane, now);
-  send_undos(lane, now);
   write_back(lane, now);
 }
 
@@ -419,42 +419,23 @@ void Keeper::Teller::on_done(Ask& ask) {
   if (!lane.submit(again, *this, redis::steady_now())) on_done(again);
 }
 
-void Keeper::undo(Undo undo) {
-  const std::lock_guard lock(mutex_);
-  if (undos_.size() >= kUndosMax) return;
-  undos_.push_back(std::move(undo));
-  has_undos_.store(true);
-}
-
-std::vector<Keeper::Undo> Keeper::take_undos() {
-  const std::lock_guard lock(mutex_);
-  has_undos_.store(false);
-  return std::exchange(undos_, {});
-}
-
 void Keeper::send_undos(Lane& lane, Micros now) {
-  if (!has_undos_.load()) return;
-  for (Undo& undo : take_undos()) {
+  if (is_barred()) return;
+  const auto can_be_sent = [&](const Undo& one) { return !lane.is_open(lane.slot_of(subject_of(one.key))); };
+  for (Undo& undo : undos_.take(now, can_be_sent)) {
     Ask& ask = lane.make();
-    const bool is_reserved = undo.what == ScriptRequest::What::reserve;
-    const Charge charge{.key = undo.key, .limit = &undo.limit, .cost = is_reserved ? 0 : undo.cost};
-    ask.fill(is_reserved ? ScriptRequest::What::commit : ScriptRequest::What::undo, {&charge, 1}, undo.id, {},
-             undo.charged_us);
+    const Charge charge = undo.charge();
+    ask.fill(undo.asks(), {&charge, 1}, undo.id, {}, undo.charged_us);
     ask.mark = new Undo(std::move(undo));
     if (!lane.submit(ask, undoer_, now)) undoer_.on_done(ask);
   }
 }
 
-// If it may have been executed, it is not sent again: twice would give permits away.
 void Keeper::Undoer::on_done(Ask& ask) {
   const std::unique_ptr<Undo> undo(static_cast<Undo*>(std::exchange(ask.mark, nullptr)));
-  if (ask.state == Ask::State::answered) keeper.undone_.fetch_add(1, std::memory_order_relaxed);
-  if (ask.state == Ask::State::failed && !ask.is_in_doubt) {
-    keeper.undo(std::move(*undo));
-    keeper.pay_at_ = std::max(keeper.pay_at_, redis::steady_now() + kPayAgain);
-  } else if (ask.state == Ask::State::answered) {
-    keeper.publish(KeyName(undo->limit.algorithm, undo->key));
-  }
+  if (ask.doubt) ask.doubt->decide(false);
+  const KeyName name(undo->limit.algorithm, undo->key);
+  if (keeper.undos_.finish(std::move(*undo), ask.state, ask.is_in_doubt, redis::steady_now())) keeper.publish(name);
   keeper.lane_->give(ask);
 }
 

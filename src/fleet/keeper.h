@@ -24,6 +24,7 @@
 #include "fleet/owed.h"
 #include "fleet/shared_log.h"
 #include "fleet/store_commands.h"
+#include "fleet/undos.h"
 #include "fleet/way.h"
 #include "fleet/write_back.h"
 #include "redis/client.h"
@@ -95,18 +96,9 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   using Says = std::function<std::string()>;
   void set_says(Says says);
 
-  // A charge that Redis made for a request that this node denied: taken back as soon as its server answers.
-  struct Undo {
-    ScriptRequest::What what = ScriptRequest::What::charge;  // by which it was charged
-    std::string key{};
-    Limit limit{};
-    std::int64_t cost = 0;
-    std::string id{};
-    std::int64_t charged_us = 0;
-  };
-  void undo(Undo undo);
-  std::vector<Undo> take_undos();  // that wait to be sent
-  std::uint64_t undone() const { return undone_.load(std::memory_order_relaxed); }
+  // Charges for requests that this node denied: undone as soon as their server answers.
+  Undos& undos() { return undos_; }
+  std::uint64_t undone() const { return undos_.done(); }
 
   // Denials of this key are void for every node.
   void publish(std::string_view name);
@@ -205,8 +197,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::vector<Handover::Other> others_;
   Teller teller_{*this};
   Undoer undoer_{*this};
-  std::atomic<bool> has_undos_{false};
-  std::atomic<std::uint64_t> undone_{0};
+  Undos undos_;
 
   std::atomic<bool> has_news_{false};
   std::atomic<bool> is_strict_{false};
@@ -220,7 +211,6 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Says says_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::string> news_;
-  std::vector<Undo> undos_;
   std::vector<FleetNode> nodes_;
   Micros heard_at_ = began_;
   std::string deaf_why_;

@@ -327,15 +327,17 @@ void Lane::on_reply(std::uint64_t tag, const redis::Reply& reply) {
 // A reply that came too late for those who waited, or the end of its connection.
 void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
   Call& call = *calls_[tag];
-  bool is_done = false;
+  bool is_done = false, is_refused = false;
   if (reply.is_ok() && reply.value == nullptr) {
     const auto read = call.script.read(reply.integers);
     is_done = read && *read == ScriptCall::Read::answered;
+    is_refused = read && *read == ScriptCall::Read::late;
   }
   for (Ask* const ask : std::exchange(call.asks, {})) {
     const bool is_charged = is_done && ask->request.ruling == ScriptRequest::Ruling::allowed;
     if (ask->doubt) {
-      ask->doubt->resolve(is_charged, call.script.now_us(), is_done ? ask->decisions : std::vector<Decision>{});
+      ask->doubt->resolve(is_charged, call.script.now_us(), is_done ? ask->decisions : std::vector<Decision>{},
+                          is_refused);
     }
     give(*ask);
   }
@@ -346,12 +348,14 @@ void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
 // The asker goes on, with another ask that has failed; this one waits for what comes of its call.
 void Lane::give_up(Ask& ask) {
   const What what = ask.request.what;
-  if (what == What::charge || what == What::once || what == What::reserve || what == What::overdraw) {
+  if (what == What::charge || what == What::once || what == What::reserve || what == What::overdraw ||
+      what == What::undo) {
     std::vector<Doubt::Part> parts;
     for (const Charge& charge : ask.charges) {
       parts.push_back({std::string(std::string_view(KeyName(charge))), *charge.limit, charge.cost});
     }
-    ask.doubt = std::make_shared<Doubt>(what, std::move(parts), std::string(ask.request.id), options_.on_doubt);
+    ask.doubt = std::make_shared<Doubt>(what, std::move(parts), std::string(ask.request.id), options_.on_doubt,
+                                        ask.request.charged_us);
   }
   Ask& told = make();
   told.fill(what, {});
