@@ -166,6 +166,7 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   one.content = reader_.read(one.place.seen);
   if (!one.content || !suits(debit, *one.content)) return fail_unless_moved(one);
   if (debit.limit != nullptr && !shares_state(*debit.limit, one.content->cell.limit())) {
+    if (!is_still_there(one)) return Outcome::again;  // its block has another owner now
     return fail_with(ErrorCode::invalid_argument,
                      "two periods of this key are one to the table: their hashes collide; use another key for one");
   }
@@ -436,10 +437,13 @@ bool Transaction::makes_sense(const Case& one, const Debit& debit) {
   return !one.content || debit.act != Act::charge || decision.allowed || decision.retry_after > Micros{0};
 }
 
+bool Transaction::is_still_there(const Case& one) {
+  return one.place.unit == nullptr || load(*one.place.unit) == one.place.seen;
+}
+
 // What was read makes no sense: somebody changed it meanwhile, or it is damaged.
 Transaction::Outcome Transaction::fail_unless_moved(const Case& one) {
-  const bool is_still_there = one.place.unit == nullptr || load(*one.place.unit) == one.place.seen;
-  return actor_.is_damaged() || is_still_there ? fail_damaged() : Outcome::again;
+  return actor_.is_damaged() || is_still_there(one) ? fail_damaged() : Outcome::again;
 }
 
 Transaction::Outcome Transaction::fail_damaged() {

@@ -146,6 +146,7 @@ class Transaction final : public Rebinder {
   bool rebind(Case& one, const Debit& debit, Entry& entry, const Word& seen);
   Outcome fail_with(ErrorCode code, std::string message);
   Outcome fail_damaged();
+  static bool is_still_there(const Case& one);
   Outcome fail_unless_moved(const Case& one);
   static bool makes_sense(const Case& one, const Debit& debit);
   void give_blocks();
