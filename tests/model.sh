@@ -4,8 +4,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/model/search.bash"
 help=-DFIRST_TRY=2
 
-right small "an owner dies, help" -DSCENARIO=DEATH $help -DVICTIM=0
-right small "two insert one key, help" -DSCENARIO=INSERT $help
+right medium "an owner dies, help" -DSCENARIO=DEATH $help -DVICTIM=0
+right medium "two insert one key, help" -DSCENARIO=INSERT $help
 right small "a verdict among charges" -DSCENARIO=CHARGES
 right small "a verdict among charges, help" -DSCENARIO=CHARGES $help
 right small "two verdicts, room for one" -DSCENARIO=VERDICTS
@@ -19,7 +19,7 @@ right small "a verdict among charges: no cycle" -DSCENARIO=CHARGES
 right small "units left as they were, help: no cycle" -DSCENARIO=LOOKS $help
 right small "a helper dies, help: no cycle" -DSCENARIO=DEATH $help -DVICTIM=1
 
-bug 1 marks_live small -DSCENARIO=THERE_AND_BACK $help
+bug 1 marks_live medium -DSCENARIO=THERE_AND_BACK $help
 bug 2 marks_live small -DSCENARIO=LOOKS $help
 bug 3 no_key_twice small -DSCENARIO=INSERT
 bug 4 nothing small -DSCENARIO=LOOKS $help
