@@ -11,6 +11,13 @@ build=$(dirname "$program")
 [ -f "$build/CMakeCache.txt" ] || build=$build/release
 cxx=(g++ -std=c++20 -O1 -Wall -Wextra -Werror)
 cc=(gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror)
+cache=()
+launcher=()
+if command -v ccache >/dev/null; then  # where the headers are the same as last time, so is what they are compiled to
+  cache=(ccache)
+  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  export CCACHE_BASEDIR=$work
+fi
 
 # run NAME COMMAND...: it ends well; what it says is kept in $said, and shown if it does not.
 run() {
@@ -19,6 +26,14 @@ run() {
   said=$("$@" 2>&1 </dev/null)
   is "$name" 0 "$?"
   [ "$failures" -eq 0 ] || { echo "$said" | tail -n 30; finish; }
+}
+
+# compile COMPILER FILE PROGRAM FLAGS...: COMPILER is cxx or cc.
+compile() {
+  local -n compiler=$1
+  local from=$2 to=$3
+  shift 3
+  "${cache[@]}" "${compiler[@]}" -c "$from" "$@" -o "$to.o" && "${compiler[@]}" "$to.o" "$@" -o "$to"
 }
 
 # Every file of the build that is installed is built by the target that `./dev install` and `./dev package` build, and
@@ -60,7 +75,7 @@ cd "$work" || exit 1
 
 # With find_package.
 run "the examples are configured" cmake -S examples -B built -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_BUILD_TYPE=Release
+  -DCMAKE_BUILD_TYPE=Release "${launcher[@]}"
 run "the examples are built" cmake --build built -j 2
 for example in check check_static; do
   run "$example runs" timeout 600 "built/$example"
@@ -100,18 +115,18 @@ run "a project in C runs" timeout 600 plain/built/plain
 
 # With pkg-config.
 read -ra flags <<<"$(pkg-config --cflags --libs weir)"
-run "check.cc by pkg-config" "${cxx[@]}" examples/check.cc "${flags[@]}" -o check
+run "check.cc by pkg-config" compile cxx examples/check.cc check "${flags[@]}"
 run "check runs" timeout 600 ./check
-run "check.c by pkg-config" "${cc[@]}" examples/check.c "${flags[@]}" -o check_c
+run "check.c by pkg-config" compile cc examples/check.c check_c "${flags[@]}"
 run "check_c runs" timeout 600 ./check_c
-run "shared.c by pkg-config" "${cc[@]}" examples/shared.c "${flags[@]}" -o shared
+run "shared.c by pkg-config" compile cc examples/shared.c shared "${flags[@]}"
 
 read -ra policy_flags <<<"$(pkg-config --cflags --libs weir-policy)"
-run "rules.cc by pkg-config" "${cxx[@]}" examples/rules.cc "${policy_flags[@]}" -o rules
+run "rules.cc by pkg-config" compile cxx examples/rules.cc rules "${policy_flags[@]}"
 run "rules runs" timeout 600 ./rules examples/weir.yaml
 
 read -ra fleet_flags <<<"$(pkg-config --cflags --libs weir-fleet)"
-run "fleet.cc by pkg-config" "${cxx[@]}" examples/fleet.cc "${fleet_flags[@]}" -o fleet
+run "fleet.cc by pkg-config" compile cxx examples/fleet.cc fleet "${fleet_flags[@]}"
 run "fleet runs" timeout 600 ./fleet "redis://127.0.0.1:$redis_port"
 
 # Each block of C++ or C in docs/embed.md is a program. Those of a fleet find their Redis here.
@@ -124,10 +139,10 @@ done
 blocks=0
 for block in block*.cpp block*.c; do
   [ -f "$block" ] || continue
-  compiler=("${cxx[@]}") && [ "${block##*.}" == c ] && compiler=("${cc[@]}")
+  language=cxx && [ "${block##*.}" == c ] && language=cc
   linked=("${flags[@]}") && grep -q 'weir/fleet.h' "$block" && linked=("${fleet_flags[@]}")
   sed -i "s#redis://redis.internal#redis://127.0.0.1:$redis_port#" "$block"
-  run "docs/embed.md: $block" "${compiler[@]}" "$block" "${linked[@]}" -o "$block.out"
+  run "docs/embed.md: $block" compile "$language" "$block" "$block.out" "${linked[@]}"
   run "docs/embed.md: $block runs" timeout 600 "./$block.out"
   blocks=$((blocks + 1))
 done
