@@ -116,13 +116,18 @@ void Eviction::collect(Page& page, const Group& group, std::int64_t now, const T
   }
 }
 
+Eviction::Victim& Eviction::nearest(const Page& page, std::span<Victim> victims, std::uint32_t line) {
+  const auto distance = [&](const Victim& victim) { return (line_in(page, *victim.unit) + kLines - line) % kLines; };
+  return *std::ranges::min_element(victims, {}, distance);
+}
+
 bool Eviction::change(std::span<Entry> entries) {
   std::ranges::sort(entries, {}, &Entry::unit);
   return actor_.change(entries, Way::help, nullptr);
 }
 
 Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Group& group,
-                                       std::span<const Victim> victims, std::int64_t now) {
+                                       std::span<Victim> victims, std::int64_t now) {
   const Known& known = *group.known;
   std::uint64_t state = 0;
   for (const Victim& victim : victims) state = join(known, state, victim.state);
@@ -146,7 +151,8 @@ Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Gr
   Word next{next_version(version.tag), version.state};
   std::optional<Block> block;
   const bool is_in_slot = place == nullptr;
-  if (is_in_slot) {  // where the first of them was
+  if (is_in_slot) {
+    std::swap(victims.front(), nearest(page, victims, home_line(known.floor_name)));
     place = victims.front().unit;
     seen = victims.front().seen;
     block = reader_.block_of(seen);
@@ -198,11 +204,8 @@ bool Eviction::make_room(const Room& room, std::int64_t now, const Taken& taken)
       evict(raised == Raised::in_slot ? victims.subspan(1) : victims);
       if (is_slot_wanted) finder_.insist();
     } else if (raised == Raised::in_page) {
-      const auto distance = [&](const Victim& victim) {
-        return (line_in(page, *victim.unit) + kLines - room.home) % kLines;
-      };
-      const Victim& nearest = *std::ranges::min_element(victims, {}, distance);
-      finder_.offer({&page, nearest.unit, nearest.seen, nearest.state != 0});
+      const Victim& one = nearest(page, victims, room.home);
+      finder_.offer({&page, one.unit, one.seen, one.state != 0});
     }
     return true;
   }

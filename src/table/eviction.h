@@ -87,9 +87,10 @@ class Eviction {
   static Choice choose(std::span<Group> groups, const Room& room);
   void collect(Page& page, const Group& group, std::int64_t now, const Taken& taken, Victims& victims);
   bool may_go(const Unit& unit, std::uint64_t tag, const Taken& taken) const;
-  enum class Raised : std::uint8_t { failed, in_page, in_slot };
-  Raised raise_floor(Page& page, const Word& version, const Group& group, std::span<const Victim> victims,
-                     std::int64_t now);
+  // The one that is next behind a line.
+  static Victim& nearest(const Page& page, std::span<Victim> victims, std::uint32_t line);
+  enum class Raised : std::uint8_t { failed, in_page, in_slot };  // in the slot of the first victim
+  Raised raise_floor(Page& page, const Word& version, const Group& group, std::span<Victim> victims, std::int64_t now);
   void evict(std::span<const Victim> victims);
   void count_evicted();
   bool change(std::span<Entry> entries);

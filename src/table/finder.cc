@@ -8,11 +8,11 @@ namespace {
 // Whether a line has a slot of this name, an empty one, or one that an operation holds, which may become either. All
 // others are passed without a closer look: in a full page those are nearly all.
 bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
-  unsigned found = 0;
+  std::uint64_t found = 0;
 #pragma GCC unroll 4
   for (const Unit& unit : line) {
     const std::uint64_t tag = load(unit.tag);
-    found |= unsigned{name_of(tag) == name} | unsigned{tag == 0} | unsigned{(tag & kMarkBits) != kPlain};
+    found |= std::uint64_t{is_named(tag, name)} | std::uint64_t{tag == 0} | (tag & kMarkBits);
   }
   return found != 0;
 }

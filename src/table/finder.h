@@ -140,11 +140,14 @@ class Finder {
   bool insists_ = false;
 };
 
+// Whether a tag has this name.
+inline bool is_named(std::uint64_t tag, std::uint64_t name) { return (tag ^ name) < std::uint64_t{1} << kNameShift; }
+
 // The slot in a line whose tag has this name, or null. A hint: whoever uses it reads the word again.
 inline Unit* match(Unit (&line)[kSlotsInLine], std::uint64_t name) {
   unsigned found = 0;
 #pragma GCC unroll 4
-  for (unsigned i = 0; i < kSlotsInLine; ++i) found |= unsigned{name_of(load(line[i].tag)) == name} << i;
+  for (unsigned i = 0; i < kSlotsInLine; ++i) found |= unsigned{is_named(load(line[i].tag), name)} << i;
   return found == 0 || name == 0 ? nullptr : &line[std::countr_zero(found)];
 }
 
