@@ -9,7 +9,7 @@
 
 // Tests that choose schedules have a number of their own.
 #ifndef WEIR_TABLE_EVICTED_MAX
-#define WEIR_TABLE_EVICTED_MAX 8
+#define WEIR_TABLE_EVICTED_MAX 64
 #endif
 
 namespace weir::table {
@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kCovered = 2;  // one key of so many is covered at once
 constexpr std::size_t kEvictedMax = WEIR_TABLE_EVICTED_MAX;  // of another family, at once
 constexpr std::size_t kBlocksMax = 32;  // are far away: of more, some are looked at
+constexpr std::size_t kBlocksGivenMax = 8;
 
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
   if (!known.packing.fits_slot) return static_cast<std::uint64_t>(unpack_summary(floor).count);
@@ -91,11 +92,12 @@ Eviction::Choice Eviction::choose(std::span<Group> groups, const Room& room) {
   if (own_count == 0) ++families;
   const std::uint32_t fair = all / families;
   if (own != nullptr && (own_count >= fair || own == most)) {
-    return {own, true, are_blocks_wanted ? kEvictedMax : own->count};
+    return {own, true, are_blocks_wanted ? kBlocksGivenMax : own->count};
   }
-  // No more than the one family lacks, and the other has too much.
-  const std::uint32_t lacks = fair > own_count ? fair - own_count : 1, surplus = most_count > fair ? most_count - fair : 1;
-  return {most, false, std::min<std::size_t>({kEvictedMax, lacks, surplus})};
+  // No more than the one family lacks and the other has too much; few while the one has few, more in a flood.
+  const std::uint32_t lacks = fair > own_count ? fair - own_count : 1;
+  const std::uint32_t surplus = most_count > fair ? most_count - fair : 1;
+  return {most, false, std::min<std::size_t>({kEvictedMax, std::max(own_count, 1u), lacks, surplus})};
 }
 
 void Eviction::collect(Page& page, const Group& group, std::int64_t now, const Taken& taken, Victims& victims) {
