@@ -15,9 +15,9 @@
 namespace weir::table {
 namespace {
 
-constexpr std::size_t kCovered = 2;  // one key of so many is covered at once
+constexpr std::size_t kCovered = 2;                          // one key of so many is covered at once
 constexpr std::size_t kEvictedMax = WEIR_TABLE_EVICTED_MAX;  // of another family, at once
-constexpr std::size_t kBlocksMax = 32;  // are far away: of more, some are looked at
+constexpr std::size_t kBlocksMax = 32;                       // are far away: of more, some are looked at
 constexpr std::size_t kBlocksGivenMax = 8;
 
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
@@ -128,8 +128,8 @@ bool Eviction::change(std::span<Entry> entries) {
   return actor_.change(entries, Way::help, nullptr);
 }
 
-Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Group& group,
-                                       std::span<Victim> victims, std::int64_t now) {
+Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Group& group, std::span<Victim> victims,
+                                       std::int64_t now) {
   const Known& known = *group.known;
   std::uint64_t state = 0;
   for (const Victim& victim : victims) state = join(known, state, victim.state);
