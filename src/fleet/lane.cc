@@ -458,7 +458,7 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
         server_of(call.slot), [&](Breaker& breaker) { is_cut_off ? breaker.open(now_) : breaker.fail(now_); },
         fault.text);
   }
-  call.is_given_up = fault.kind == redis::FaultKind::timeout && fault.was_sent;
+  call.is_given_up = fault.has_late;
   const std::vector<Ask*> asks = call.is_given_up ? call.asks : std::exchange(call.asks, {});
   for (Ask* const ask : asks) {
     ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);

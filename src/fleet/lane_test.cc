@@ -391,18 +391,46 @@ TEST_F(LaneOnMigratingSlotTest, ATornQuestionFailsAndItsServerIsStillAsked) {
     Ask& torn = lane_->make();
     torn.fill(What::charge, both);
     ASSERT_TRUE(lane_->submit(torn, *this, redis::steady_now()));
-    drive(states_.size() + 1);
+    ASSERT_NO_FATAL_FAILURE(drive(static_cast<std::size_t>(i) + 1));
   }
   for (const Ask::State state : states_) EXPECT_EQ(state, Ask::State::failed);
   EXPECT_FALSE(lane_->is_any_open()) << "five failures in a row of the server would open its breaker";
   clear();
   test::call_redis(from_, {"MIGRATE", "127.0.0.1", std::to_string(to_), redis_name("weir:", both[0]), "0", "1000"});
   EXPECT_EQ(keys_on(to_), 2);
-  Ask& whole = lane_->make();
-  whole.fill(What::charge, both);
-  ASSERT_TRUE(lane_->submit(whole, *this, redis::steady_now()));
+  for (int i = 0; i < 100 && (states_.empty() || states_.back() != Ask::State::answered); ++i) {
+    Ask& whole = lane_->make();
+    whole.fill(What::charge, both);
+    if (!lane_->submit(whole, *this, redis::steady_now())) on_done(whole);
+    ASSERT_NO_FATAL_FAILURE(drive(static_cast<std::size_t>(i) + 1));
+    look();
+  }
+  EXPECT_EQ(states_.back(), Ask::State::answered) << "when both are in one place";
+}
+
+// A question is refused (TRYAGAIN), sent again, and its deadline passes before the second reply. That reply belongs to
+// no question any more: it must not end the call of the next one, which would then wait forever.
+TEST_F(LaneOnMigratingSlotTest, ALateReplyToARetriedQuestionLeavesTheNextOneAlone) {
+  charge_all({"b"});
+  clear();
+  const auto target = redis::parse_url("redis+cluster://" + cluster_->addresses());
+  lane_ = std::make_unique<Lane>(target.value(), LaneOptions{.deadline = Micros{300'000}});
+  const std::string a = "{" + subject_ + "}a", b = "{" + subject_ + "}b";
+  ask({.key = a, .limit = &limit_, .cost = 0});  // so that the server's time is known
   drive(1);
-  EXPECT_EQ(states_[0], Ask::State::answered) << "when both are in one place";
+  clear();
+  const Charge both[] = {{.key = a, .limit = &limit_}, {.key = b, .limit = &limit_}};
+  Ask& torn = lane_->make();
+  torn.fill(What::charge, both);
+  ASSERT_TRUE(lane_->submit(torn, *this, redis::steady_now()));
+  while (states_.empty() && lane_->client().counters().retries == 0) look();
+  cluster_->master(0).pause();
+  drive(1);
+  EXPECT_EQ(states_, std::vector{Ask::State::failed});
+  ask({.key = a, .limit = &limit_});
+  lane_->flush(redis::steady_now());
+  cluster_->master(0).resume();
+  drive(2);
 }
 
 TEST_F(LaneOnClusterTest, ALostServerIsNotAskedAndTheOthersAre) {

@@ -53,7 +53,7 @@ struct Reply {
 class Receiver {
  public:
   virtual void on_reply(std::uint64_t tag, const Reply& reply) = 0;
-  // What came of a command with Order::wants_late whose deadline passed after it was sent (Fault::was_sent): its reply,
+  // What came of a command with Order::wants_late whose deadline passed after it was sent (Fault::has_late): its reply,
   // or a fault if the connection broke before that. Once, after on_reply().
   virtual void on_late(std::uint64_t /*tag*/, const Reply& /*reply*/) {}
 

@@ -38,6 +38,7 @@ struct Fault {
   FaultKind kind = FaultKind::error;
   std::string_view text;  // for a log; holds as long as the call that brings it
   bool was_sent = false;  // some of it has left us: it may have been executed
+  bool has_late = false;  // Receiver::on_late() follows
 };
 
 // Of the text of an error reply, without its dash.

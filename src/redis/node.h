@@ -121,7 +121,8 @@ class Node {
     Callback done;
     bool was_sent;
     FaultKind kind;
-    bool is_late = false;  // its deadline had passed before
+    bool is_late = false;   // its deadline had passed before
+    bool has_late = false;  // its reply is still to come, and wanted
   };
   struct Failure {
     FaultKind kind = FaultKind::disconnected;

@@ -28,7 +28,7 @@ void Node::tell_late(const Pending& entry, const Reply& reply) {
 
 void Node::bid(std::vector<Farewell>& farewells, std::string_view text) {
   for (const Farewell& farewell : farewells) {
-    const Fault fault{farewell.kind, text, farewell.was_sent};
+    const Fault fault{farewell.kind, text, farewell.was_sent, farewell.has_late};
     if (!farewell.is_late) {
       tell(farewell.done, {.fault = &fault});
     } else if (farewell.done.receiver != nullptr) {
@@ -250,7 +250,8 @@ void Node::expire() {
       }
       entry.is_answered = true;
       has_unsent = has_unsent || !was_sent;
-      if (entry.purpose == Purpose::command) farewells.push_back({entry.done, was_sent, entry.refusal});
+      if (entry.purpose != Purpose::command) return;
+      farewells.push_back({entry.done, was_sent, entry.refusal, false, was_sent && entry.wants_late});
     });
     if (has_unsent) queue->drop_unsent_answered();
   }
