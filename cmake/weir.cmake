@@ -94,11 +94,11 @@ endfunction()
 
 # weir_test(NAME SOURCES file... LINKS target...)
 #
-# One GoogleTest binary, optimised if the test itself has much to compute. Under a sanitizer, where a library inlines
-# little, so are those that call it often: the linker takes the functions of the standard library that both have from
-# the test. Its tests are NAME/Suite.Name for ctest, or
-# NAME/Suite (see discover.cmake), so that they run in parallel and `./dev test REGEX` finds them. Suites with Long in
-# their name run only with --long. The tests of the larger folders are compiled together.
+# One GoogleTest binary, optimised if the test itself has much to compute, or if it calls a library often: the linker
+# takes the functions of the standard library that both have from the test. Under a sanitizer, where a library inlines
+# little, that slows down more of them. Its tests are NAME/Suite.Name for ctest, or NAME/Suite (see discover.cmake), so
+# that they run in parallel and `./dev test REGEX` finds them. Suites with Long in their name run only with --long. The
+# tests of the larger folders are compiled together.
 function(weir_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES OR (WEIR_TEST_ONLY AND NOT name MATCHES "${WEIR_TEST_ONLY}"))
@@ -109,10 +109,13 @@ function(weir_test name)
   target_compile_definitions(${name} PRIVATE WEIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
   set(computes OFF)
-  set(calls_often "accounts|admin|eviction|gate_calls|matcher|oracle|script_store|settlement|usage")
+  set(calls_often "config_damage|eviction")
+  if(WEIR_SANITIZE)
+    set(calls_often "accounts|admin|eviction|gate_calls|matcher|oracle|script_store|settlement|usage")
+  endif()
   if(name MATCHES "^(tidy|schedule|differential|properties|linearizable|mutants)_test$")
     set(computes ON)
-  elseif(NOT WEIR_SANITIZE OR NOT name MATCHES "^(${calls_often})_test$")
+  elseif(NOT name MATCHES "^(${calls_often})_test$")
     target_compile_options(${name} PRIVATE ${WEIR_TEST_FLAGS})
     target_precompile_headers(${name} REUSE_FROM weir_common_test)
   endif()
