@@ -240,13 +240,13 @@ void search(std::uint64_t games, std::size_t threads, std::uint32_t yield_in) {
 }
 
 TEST(Linearizable, HasAnOrderThatExplainsEveryAnswerOfThreads) {
-  for (const std::size_t threads : {2u, 3u, 4u}) search(kIsSanitized ? 1'500 : 4'000, threads, 50);
+  for (const std::size_t threads : {2u, 3u, 4u}) search(kIsSanitized ? 750 : 4'000, threads, 50);
 }
 
 TEST(Linearizable, HasAnOrderThatExplainsEveryAnswerOnOneProcessor) {
   pin_to_one_processor(true);
   for (const std::size_t threads : {2u, 3u}) {
-    for (const std::uint32_t yield_in : {6u, 60u}) search(1'500, threads, yield_in);
+    for (const std::uint32_t yield_in : {6u, 60u}) search(kIsSanitized ? 750 : 1'500, threads, yield_in);
   }
   pin_to_one_processor(false);
 }

@@ -2,7 +2,7 @@
 # Nothing here is about speed: half a second each, and the machine may be busy. That a server which stands still is not
 # flattered is seen by stopping it for a while.
 source "$(dirname "$0")/lib.bash"
-start_server --config "$2/bench/server/weir.yaml" --keys 200000
+start_server --config "$2/bench/server/weir.yaml" --keys 200000 --shed-after 0
 
 # bench ARGUMENTS...: for some seconds; leaves what it says in `out` and its exit code in `code`.
 seconds=0.5
