@@ -236,10 +236,11 @@ Counts counts_of(Actor& actor) {
   return counts;
 }
 
-bool has_lines(const Counts& counts, unsigned block_class) {
+// The free lines in blocks below a class.
+std::uint64_t lines_below(const Counts& counts, unsigned block_class) {
   std::uint64_t lines = 0;
   for (unsigned i = 0; i < block_class; ++i) lines += counts[i].state << i;
-  return lines >= lines_of(block_class);
+  return lines;
 }
 
 }  // namespace
@@ -272,7 +273,7 @@ bool take_block(Actor& actor, std::uint32_t place, unsigned block_class) {
     for (unsigned from = block_class; from < kClasses; ++from) {
       if (pop(actor, pending, from, block_class)) return true;
     }
-    if (has_lines(before, block_class) && assemble_any(actor, block_class)) {
+    if (lines_below(before, block_class) >= lines_of(block_class) && assemble_any(actor, block_class)) {
       round = -1;
     } else if (counts_of(actor) == before) {
       return false;
@@ -305,9 +306,7 @@ void give_all_blocks(Actor& actor) {
 }
 
 bool is_scarce(Actor& actor, std::uint64_t part) {
-  std::uint64_t lines = 0;
-  for (unsigned i = 0; i < kClasses; ++i) lines += actor.read(actor.region().header().free_counts[i]).state << i;
-  return lines < actor.region().arena_lines() / part;
+  return lines_below(counts_of(actor), kClasses) < actor.region().arena_lines() / part;
 }
 
 void set_free(const Region& region, std::uint64_t line, std::uint64_t end) {

@@ -41,7 +41,7 @@ std::optional<Block> pending_block(Actor& actor, std::uint32_t place);
 void give_block(Actor& actor, std::uint32_t place);
 void give_all_blocks(Actor& actor);
 
-// Whether less than one line in so many is free.
+// Whether fewer than 1 / part of the lines are free.
 bool is_scarce(Actor& actor, std::uint64_t part);
 
 // set_free(), set_none_free()

@@ -15,7 +15,7 @@
 namespace weir::table {
 namespace {
 
-constexpr std::size_t kCovered = 2;                          // one key of so many is covered at once
+constexpr std::size_t kCovered = 2;                          // 1 / kCovered of the keys are covered at once
 constexpr std::size_t kEvictedMax = WEIR_TABLE_EVICTED_MAX;  // of another family, at once
 constexpr std::size_t kBlocksMax = 32;                       // are far away: of more, some are looked at
 constexpr std::size_t kBlocksGivenMax = 8;
@@ -54,7 +54,7 @@ bool Eviction::count(const Room& room, std::int64_t now, const Taken& taken, Gro
       if (places[at] == 0) {
         const Known* const known = reader_.known(number);
         if (known == nullptr) continue;
-        groups.add() = {.known = known, .number = number, .is_spent = !is_evictable(*known)};
+        groups.add() = {.known = known, .number = number};
         places[at] = static_cast<std::uint16_t>(groups.size());
       }
       Group& group = groups[places[at] - 1u];

@@ -18,7 +18,8 @@
 // middle of a transaction holds this up, one that was killed does until the sweep recovers its record; meanwhile limits
 // for which no number is left stand in blocks. The fast way has no record and needs none: it compares the epoch before
 // and after (registry.h). The steps are in the header, so that another process goes on where one was killed. For
-// whoever has the lock of the sweep. Tested by recycle_test.cc, tests/schedule_test.cc and tests/kill_recycle_test.cc.
+// the thread that has the lock of the sweep. Tested by recycle_test.cc, tests/schedule_test.cc and
+// tests/kill_recycle_test.cc.
 #pragma once
 
 #include <cstdint>

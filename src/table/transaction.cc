@@ -333,9 +333,14 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
 }
 
 Transaction::Outcome Transaction::need_room(std::size_t debit, const Place& place, const Name& name,
-                                            std::uint64_t family) {
-  if (!need_) need_ = {debit, {place.page, home_line(name.name), family}};
+                                            std::uint64_t family, Eviction::Wanted wanted) {
+  if (!need_) need_ = {debit, {place.page, home_line(name.name), family, wanted}};
   return stay_absent(place);
+}
+
+Transaction::Outcome Transaction::need_room(std::size_t i, Eviction::Wanted wanted) {
+  const Debit& debit = debits_[i];
+  return need_room(i, cases_[i].place, debit.name, floor_name(debit.family, *debit.limit), wanted);
 }
 
 // All are allowed, but there is no room for one of them. Then it starts again.

@@ -125,8 +125,9 @@ class Transaction final : public Rebinder {
   enum class Inserted : std::uint8_t { key, held, ticket };
   Outcome insert_under_version(const Place& place, Inserted what, std::size_t debit);
   Outcome count_kept(const Place& place, Inserted what, std::size_t debit, std::uint64_t& tag);
-  Outcome need_room(std::size_t debit, const Place& place, const Name& name, std::uint64_t family);
-  Outcome need_block(std::size_t i, Eviction::Wanted wanted);
+  Outcome need_room(std::size_t debit, const Place& place, const Name& name, std::uint64_t family,
+                    Eviction::Wanted wanted);
+  Outcome need_room(std::size_t i, Eviction::Wanted wanted);  // for a debit
   Outcome spare_blocks(std::size_t i, bool is_kept);
   bool are_blocks_scarce(std::uint64_t part);
   Outcome make_room(unsigned tries);

@@ -81,7 +81,7 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   const Debit& debit = debits_[i];
   if (!one.content || (!one.changed && !one.moved)) return stay(one);
   if (one.is_fresh()) return one.place.present ? replace_slot(i, {}, {}) : stay(one);
-  if (one.place.unit == nullptr) return need_room(i, one.place, debit.name, floor_name(debit.family, *debit.limit));
+  if (one.place.unit == nullptr) return need_room(i, Eviction::Wanted::slot);
   const Limit& limit = limit_of_next(one, debit);
   const bool is_own = &limit == &one.content->cell.limit();
   std::uint32_t number = is_own ? one.number : 0;
@@ -145,7 +145,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, limit);
-    if (!one.place.present && !is_kept && freed_++ < kFreedMax) return need_block(i, Eviction::Wanted::block);
+    if (!one.place.present && !is_kept && freed_++ < kFreedMax) return need_room(i, Eviction::Wanted::block);
     if (debit.act == Act::charge || debit.act == Act::acquire) return deny_for_room(i, kNoBlockWait_us);
     if (packing.kind == Kind::holds) {
       return fail_with(ErrorCode::exhausted,
@@ -175,21 +175,12 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   return replace_slot(i, {tag_of(debit.name.name, number), block_state(block.line, change)}, block);
 }
 
-Transaction::Outcome Transaction::need_block(std::size_t i, Eviction::Wanted wanted) {
-  const Debit& debit = debits_[i];
-  const Place& place = cases_[i].place;
-  if (!need_) {
-    need_ = {i, {place.page, home_line(debit.name.name), floor_name(debit.family, *debit.limit), wanted}};
-  }
-  return stay_absent(place);
-}
-
 // A new key is about to take a block.
 Transaction::Outcome Transaction::spare_blocks(std::size_t i, bool is_kept) {
   if (is_kept) return are_blocks_scarce(kSparePartOfKept) ? deny_for_room(i, kNoBlockWait_us) : Outcome::done;
   if (spared_ == debits_.size() || !are_blocks_scarce(kSparePart)) return Outcome::done;
   ++spared_;
-  return need_block(i, Eviction::Wanted::own_block);
+  return need_room(i, Eviction::Wanted::own_block);
 }
 
 bool Transaction::are_blocks_scarce(std::uint64_t part) {
@@ -325,7 +316,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   const Region& region = actor_.region();
   if (is_repeated_) return Outcome::done;
   if (ticket.take) return take_ticket(i);
-  if (place.unit == nullptr) return need_room(0, place, ticket.name, 0);
+  if (place.unit == nullptr) return need_room(0, place, ticket.name, 0, Eviction::Wanted::slot);
   const bool is_id = ticket.kind == kRequest;
   if (is_id) {  // what was there may have had a block
     const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
