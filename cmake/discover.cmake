@@ -6,6 +6,17 @@
 # them run. Binaries whose tests take long themselves are APART, so that several processors can share them. Suites with
 # Long in their name get the label `long`, and an hour instead of twenty minutes.
 
+# weir_cost(VARIABLE NAME)
+#
+# A cost of 50 to 99 that is always the same for a name, and for many names in no order: ctest begins tests by their
+# cost, so that those which compute run beside those which wait, and what costs nothing fills the end.
+function(weir_cost variable name)
+  string(MD5 digits "${name}")
+  string(SUBSTRING "${digits}" 0 4 digits)
+  math(EXPR cost "50 + 0x${digits} % 50")
+  set(${variable} "${cost}" PARENT_SCOPE)
+endfunction()
+
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   execute_process(COMMAND "${BINARY}" --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE result TIMEOUT 120)
   if(NOT result EQUAL 0)
@@ -14,17 +25,21 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   get_filename_component(folder "${BINARY}" DIRECTORY)
   # Started first, because a run that ends with one of these leaves processors idle. ctest measures how long each test
   # takes, but has no such data in a new checkout.
-  set(takes_long "config_damage|differential|eviction|fleet_seam_model|full_table|linearizable|mutants|settlement|"
-    "table_mutants|usage")
+  set(takes_long "admin|config_damage|differential|docs|doors|eviction|fleet_seam_model|full_table|linearizable|"
+    "matcher|mutants|oracle|plans|policy|redis|script_store|settlement|store_contract|table|table_mutants|usage")
   string(REPLACE ";" "" takes_long "${takes_long}")
+  set(takes_longest "^(plans/Postgres|full_table/|store_contract/|table/Resize|linearizable/|differential/Of/LogD)")
   # One test of ctest, appended to VARIABLE.
   function(append_test variable name filter is_long)
     set(properties "LABELS [==[${LABEL}]==] TIMEOUT 1200")
     if(is_long)
       set(properties "LABELS long TIMEOUT 3600")
     endif()
-    if(LABEL MATCHES "^(${takes_long})$")
-      string(APPEND properties " COST 50")
+    if("${LABEL}/${name}" MATCHES "${takes_longest}")
+      string(APPEND properties " COST 100")
+    elseif(LABEL MATCHES "^(${takes_long})$")
+      weir_cost(cost "${LABEL}/${name}")
+      string(APPEND properties " COST ${cost}")
     endif()
     set(text "${${variable}}")
     string(APPEND text "add_test([==[${LABEL}/${name}]==] [==[${RUNNER}]==] [==[${BINARY}]==]"

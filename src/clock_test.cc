@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace weir {
+namespace weir::clock_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
@@ -56,4 +56,4 @@ TEST(Clocks, ReadTheBootTooAndItStaysTheSame) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::clock_test

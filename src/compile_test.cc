@@ -10,7 +10,7 @@
 #include "algorithm/calendar.h"
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::compile_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -190,4 +190,4 @@ TEST_F(ZoneFolder, NamesTheZoneThatIsBrokenButNotItsPath) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::compile_test

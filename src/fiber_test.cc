@@ -17,7 +17,7 @@
 #include "sanitized.h"
 #include "seed.h"
 
-namespace weir {
+namespace weir::fiber_test {
 namespace {
 
 // Where fibers wait to be gone on with.
@@ -337,4 +337,4 @@ TEST(FibersDeathTest, AreNotLeftBehindUnderWay) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fiber_test

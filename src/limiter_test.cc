@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir {
+namespace weir::limiter_test {
 namespace {
 
 std::shared_ptr<ManualClock> clock_at(std::int64_t us) { return std::make_shared<ManualClock>(Micros{us}); }
@@ -368,4 +368,4 @@ TEST(Limiter, OverdrawsAtMostToFull) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::limiter_test

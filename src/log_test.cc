@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir {
+namespace weir::log_test {
 namespace {
 
 // Stderr is another descriptor as long as it lives.
@@ -135,4 +135,4 @@ TEST_F(LogTest, NobodyWaitsForAPipeThatNobodyReads) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::log_test

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::sha256_test {
 namespace {
 
 std::string hash_of(std::string_view bytes) {
@@ -56,4 +56,4 @@ TEST(Sha256, HashesBytesThatAreNoText) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::sha256_test

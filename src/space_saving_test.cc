@@ -9,7 +9,7 @@
 
 #include "seed.h"
 
-namespace weir {
+namespace weir::space_saving_test {
 namespace {
 
 constexpr std::size_t kPlaces = 32;
@@ -112,4 +112,4 @@ TEST(MarkOf, DependsOnEveryByteAndOnTheSecret) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::space_saving_test

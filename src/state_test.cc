@@ -14,7 +14,7 @@
 #include "table/table.h"
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::state_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ TEST_F(State, OfAnotherKindIsRefused) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::state_test

@@ -20,7 +20,7 @@
 #include "wait_queue.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::wait_test {
 namespace {
 
 // What was called back, in order, and when.
@@ -502,4 +502,4 @@ TEST(WaitQueue, HoldsItsLockForOneCallOfTheStore) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::wait_test

@@ -10,7 +10,7 @@
 #include "algorithm/limit.h"
 #include "seed.h"
 
-namespace weir {
+namespace weir::calendar_shift_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000, kHour = 3'600 * kSecond, kDay = 24 * kHour;
@@ -121,4 +121,4 @@ TEST(CalendarShift, KeepsOneQuotaForEachWindow) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::calendar_shift_test

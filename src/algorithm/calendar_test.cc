@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::calendar_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -288,4 +288,4 @@ TEST(Calendar, TakesOnlyNamesThatStayInTheirFolder) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::calendar_test

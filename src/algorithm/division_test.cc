@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::division_test {
 namespace {
 
 TEST(Division, SaysItsDirection) {
@@ -27,4 +27,4 @@ TEST(Division, HoldsProductsBeyond64Bits) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::division_test

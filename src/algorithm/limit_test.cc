@@ -15,7 +15,7 @@
 #include "algorithm/division.h"
 #include "seed.h"
 
-namespace weir {
+namespace weir::limit_test {
 namespace {
 
 using test::pick;
@@ -344,4 +344,4 @@ TEST(Soundness, IsWhatTheArithmeticReliesOn) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::limit_test

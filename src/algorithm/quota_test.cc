@@ -17,7 +17,7 @@
 #include "seed.h"
 #include "weir/duration.h"
 
-namespace weir {
+namespace weir::quota_test {
 namespace {
 
 using test::pick;
@@ -493,4 +493,4 @@ TEST(Duration, IsReadInUnitsOfUpToADay) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::quota_test

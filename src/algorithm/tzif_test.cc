@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::tzif_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -325,4 +325,4 @@ TEST(Tzif, StretchesMeetWithoutGapOrEmptiness) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::tzif_test

@@ -11,7 +11,7 @@
 #include "seed.h"
 #include "table/file.h"
 
-namespace weir::table {
+namespace weir::table::arena_test {
 namespace {
 
 constexpr std::uint64_t kArenaBytes = 1 << 20;
@@ -158,4 +158,4 @@ TEST(Arena, IsNotFullWhileItsBlocksFallIntoHalves) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::arena_test

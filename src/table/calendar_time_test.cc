@@ -4,7 +4,7 @@
 
 #include "table/table.h"
 
-namespace weir::table {
+namespace weir::table::calendar_time_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000, kHour = 3'600 * kSecond, kDay = 24 * kHour;
@@ -81,4 +81,4 @@ TEST_F(CalendarTime, IsLeftAloneByALittle) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::calendar_time_test

@@ -13,7 +13,7 @@
 
 #include "table/table.h"
 
-namespace weir::table {
+namespace weir::table::damage_test {
 namespace {
 
 constexpr std::int64_t kNow = 1'794'701'843'991'953, kHour = 3'600'000'000;
@@ -254,4 +254,4 @@ TEST_F(Damage, StaysLostIfTheRepairIsKilled) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::damage_test

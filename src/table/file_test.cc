@@ -24,7 +24,7 @@
 
 #include "table/arena.h"
 
-namespace weir::table {
+namespace weir::table::file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -462,4 +462,4 @@ TEST_F(StateFile, WithADamagedClockStillTellsATime) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::file_test

@@ -9,7 +9,7 @@
 #include "seed.h"
 #include "table/format.h"
 
-namespace weir::table {
+namespace weir::table::layout_test {
 namespace {
 
 TEST(Layout, StaysAsItIsInEveryFileOfThisVersion) {
@@ -85,4 +85,4 @@ TEST(Layout, FindsTheNewPageOfAKeyWithoutItsHash) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::layout_test

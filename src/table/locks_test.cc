@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace weir::table {
+namespace weir::table::locks_test {
 namespace {
 
 class Locks : public ::testing::Test {
@@ -79,4 +79,4 @@ TEST(LocksOfMemory, AreAlwaysHad) {
 TEST(LocksOfMemory, CannotBeOpenedAgain) { EXPECT_FALSE(reopen(-1)); }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::locks_test

@@ -11,7 +11,7 @@
 #include "seed.h"
 #include "table/file.h"
 
-namespace weir::table {
+namespace weir::table::operation_test {
 namespace {
 
 class Operation : public ::testing::Test {
@@ -108,4 +108,4 @@ TEST_F(Operation, KeepsTheSumWhileManyMove) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::operation_test

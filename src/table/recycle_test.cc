@@ -13,7 +13,7 @@
 
 #include "table/table.h"
 
-namespace weir::table {
+namespace weir::table::recycle_test {
 namespace {
 
 constexpr std::int64_t kStart = 1'700'000'000'000'000;
@@ -205,4 +205,4 @@ TEST(Recycle, ThreadsReadNoNumberAsItsOldLimit) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::recycle_test

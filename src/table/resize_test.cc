@@ -15,7 +15,7 @@
 #include "table/contents.h"
 #include "table/table.h"
 
-namespace weir::table {
+namespace weir::table::resize_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ TEST_F(Resize, KeepsTheModeOfTheFileAndWhatItIsALinkTo) {
 TEST_F(Resize, OfNoFileSaysSo) { EXPECT_EQ(message_of(resize({.path = path_})), path_ + ": there is no such file"); }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::resize_test

@@ -10,7 +10,7 @@
 #include "table/arena.h"
 #include "table/file.h"
 
-namespace weir::table {
+namespace weir::table::ring_log_test {
 namespace {
 
 constexpr std::int64_t kNow = 1'794'701'843'991'953;
@@ -87,4 +87,4 @@ TEST(RingLog, RefusesAHeadThatCannotBeRight) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::ring_log_test

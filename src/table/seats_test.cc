@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::table {
+namespace weir::table::seats_test {
 namespace {
 
 struct Place {
@@ -85,4 +85,4 @@ TEST(Seats, OfADeadProcessAreTakenOver) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::seats_test

@@ -5,7 +5,7 @@
 
 #include "table/file.h"
 
-namespace weir::table {
+namespace weir::table::slot_test {
 namespace {
 
 constexpr std::uint64_t kFamily = 1;
@@ -124,4 +124,4 @@ TEST_F(Slot, CountsNoTicketAsAKey) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::slot_test

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::table {
+namespace weir::table::word_test {
 namespace {
 
 TEST(Word, IsExchangedOnlyForWhatWasExpected) {
@@ -50,4 +50,4 @@ TEST(Word, IsReadAndWrittenWhole) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::word_test
