@@ -123,9 +123,11 @@ class World {
   }
   // Unsynced charges drain on a share, while Redis is asked and drains, too.
   bool is_written_back(std::size_t key) const {
-    const KeyName name(setting_.algorithm, name_of(key));
-    return std::ranges::any_of(
-               nodes_, [&](const auto& one) { return one->store->owed().cost_of(name, limit_, redis_.now) > 0; }) &&
+    const std::string name = name_of(key);
+    const auto has_unsynced = [&](const auto& one) {
+      return one->store->unsynced({.key = name, .limit = &limit_}) > 0;
+    };
+    return std::ranges::any_of(nodes_, has_unsynced) &&
            std::ranges::any_of(nodes_, [&](const auto& one) { return !one->line->is_cut[server_of(key)]; });
   }
   void note(std::size_t key, std::int64_t admitted) { net_[key] += static_cast<double>(admitted); }

@@ -73,7 +73,7 @@ TEST_F(FleetSeamStep, ACheckCarriesTheUnsyncedChargesOfItsKey) {
   ASSERT_TRUE(check(node, 10).allowed);
   node.line->fate = Fate::unsent;
   EXPECT_EQ(check(node, 30).made, MadeBy::local);
-  EXPECT_EQ(node.store->owed().cost_of(KeyName(Algorithm::fixed_window, "k0"), hundred_, redis_.now), 30);
+  EXPECT_EQ(node.store->unsynced({.key = "k0", .limit = &hundred_}), 30);
   node.line->fate = Fate::answered;
   const int calls = redis_.calls;
   const Decision decision = check(node, 1);

@@ -39,6 +39,9 @@ class LuaRedis {
                                 std::int64_t deadline_us = 0, std::int64_t window_of = 0);
 
  private:
+  class Memory;
+
+  std::unique_ptr<Memory> memory_;  // of lua_
   lua_State* lua_;
 };
 

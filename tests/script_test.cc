@@ -379,5 +379,103 @@ TEST_F(Script, TakesAChargeBackAndGivesNothingAway) {
   }
 }
 
+// A write-back goes with the runs of its keys if no other request meets them; a look makes it a request of its own.
+// Both ways decide alike and leave the same states, also if several write-backs of a call have one ticket.
+TEST_F(Script, WritesBackAlikeWithRunsAndAlone) {
+  auto dice = seeded();
+  const auto in = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(dice);
+  };
+  struct Key {
+    std::string name;
+    Limit low, high;
+  };
+  std::vector<Key> all;
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (algorithm == Algorithm::concurrency) continue;
+    all.push_back({"k" + std::to_string(all.size()), compile("6/minute", algorithm).value(),
+                   compile("9/minute", algorithm).value()});
+  }
+  LuaDatabase alone;
+  int repeated = 0, with_runs = 0;
+  std::int64_t now = kNow;
+  for (int step = 0; step < 3'000; ++step, now += in(0, 1) == 0 ? 0 : in(0, 20'000'000)) {
+    std::ranges::shuffle(all, dice);
+    const std::string id = "w" + std::to_string(in(step - 20, step));
+    std::vector<Charge> written, charged;
+    const auto at_once = static_cast<std::size_t>(in(1, 4));  // of several write-backs with one ticket
+    for (const Key& key : std::span(all).first(static_cast<std::size_t>(in(1, 4)))) {
+      const Limit& limit = in(0, 1) == 0 ? key.low : key.high;
+      written.push_back({.key = key.name, .limit = &limit, .cost = in(0, 5) == 0 ? in(0, 60) : in(0, 4)});
+      for (std::int64_t times = in(0, 2); times > 0; --times) {
+        charged.push_back({.key = key.name, .limit = &limit, .cost = in(0, 2)});
+      }
+    }
+    const auto play = [&](LuaDatabase& database, bool has_looks) {
+      std::vector<Decision> decisions(written.size() + charged.size()), looks(written.size());
+      std::deque<ScriptRequest> requests;
+      for (std::size_t i = 0; i < written.size(); i += at_once) {
+        const std::size_t count = std::min(at_once, written.size() - i);
+        requests.push_back({.what = What::write_back,
+                            .charges = std::span(written).subspan(i, count),
+                            .id = id,
+                            .lasts = Micros{60'000'000},
+                            .ticket_subject = written[0].key,
+                            .decisions = std::span(decisions).subspan(i, count)});
+      }
+      for (std::size_t i = 0; i < charged.size(); ++i) {
+        requests.push_back({.charges = {&charged[i], 1}, .decisions = {&decisions[written.size() + i], 1}});
+      }
+      for (std::size_t i = 0; has_looks && i < written.size(); ++i) {
+        requests.push_back({.what = What::look, .charges = {&written[i], 1}, .decisions = {&looks[i], 1}});
+      }
+      ScriptCall call("");
+      for (ScriptRequest& request : requests) EXPECT_TRUE(call.add(request));
+      const auto read = redis_.call(database, now, call);
+      EXPECT_TRUE(read) << read.error().message;
+      return std::pair(decisions, requests[0].ruling);
+    };
+    auto [first, ruling] = play(database_, false);
+    auto [second, same_ruling] = play(alone, true);
+    ASSERT_EQ(ruling, same_ruling) << "step " << step;
+    repeated += ruling == Ruling::repeated ? 1 : 0;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const bool is_charged = i < written.size() && std::ranges::count(charged, written[i].key, &Charge::key) > 0;
+      with_runs += is_charged ? 1 : 0;
+      if (is_charged) continue;  // its decision is that of the charge after it
+      if (i < written.size()) first[i].delay = second[i].delay = Micros{0};
+      ASSERT_EQ(first[i], second[i]) << "step " << step << ", charge " << i << "\n  with runs: " << to_string(first[i])
+                                     << "\n  alone:     " << to_string(second[i]);
+    }
+    ASSERT_EQ(database_.values, alone.values) << "step " << step;
+    ASSERT_EQ(database_.expires_ms, alone.expires_ms) << "step " << step;
+    for (LuaDatabase* const database : {&database_, &alone}) {
+      std::erase_if(database->expires_ms, [&](const auto& one) {
+        return one.second * 1'000 <= now && database->values.erase(one.first) > 0;
+      });
+    }
+  }
+  EXPECT_GT(repeated, 100);
+  EXPECT_GT(with_runs, 1'000);
+}
+
+// One of its keys has a value of somebody else: that stays, and the others are written, once.
+TEST_F(Script, WritesTheOthersBackIfOneKeyIsNoState) {
+  value('f') = "not ours";
+  const std::vector<Charge> charges{{"k", &minute_, 1}, {"other", &minute_, 3}};
+  for (const Ruling ruling : {Ruling::allowed, Ruling::repeated}) {
+    const auto played = ask(What::write_back, charges, kNow, "id");
+    ASSERT_TRUE(played) << played.error().message;
+    EXPECT_EQ(played->ruling, ruling);
+    EXPECT_EQ(played->decisions[1].remaining, 2);
+  }
+  EXPECT_EQ(value('f'), "not ours");
+  EXPECT_FALSE(ask(What::write_back, {{"log", &log_, 1}, {"k", &minute_, 1}}, kNow, "with a log"));
+  for (auto& [name, text] : database_.values) {
+    if (text.starts_with("2s")) text = "no ticket";
+  }
+  EXPECT_FALSE(ask(What::write_back, charges, kNow, "id"));
+}
+
 }  // namespace
 }  // namespace weir::test

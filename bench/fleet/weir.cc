@@ -9,6 +9,7 @@ namespace weir::bench {
 namespace {
 
 constexpr std::size_t kFibersMax = 8'192;
+constexpr std::size_t kAtOnce = 256;  // checks of one turn, as a loop takes them from its connections
 constexpr int kWaitMs = 100;
 constexpr int kTriesMax = 2'000;
 
@@ -111,7 +112,7 @@ Figures Weir::run_at(const Load& load, double rate) {
   while (!counting.is_over()) {
     const auto now = read_stopwatch() - counting.begun();
     const auto due = static_cast<std::uint64_t>(static_cast<double>(now.count()) / 1e9 * rate);
-    while (asked < due) {
+    for (std::size_t i = 0; i < kAtOnce && asked < due; ++i) {
       const auto at = counting.begun() + seconds(static_cast<double>(++asked) / rate);
       if (!fibers_.start([&counting, at] { counting.check(at); })) break;
     }

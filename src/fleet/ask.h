@@ -22,6 +22,12 @@ namespace weir {
 
 struct Ask;
 
+// The write-backs that questions of one call carry have one ticket: Redis applies all of them or none.
+struct SharedTicket {
+  std::shared_ptr<const std::string> id{};  // null: the write-back has a ticket of its own
+  std::uint16_t place = 0, count = 0;       // among those that share it
+};
+
 // Who waits. Called on the lane's thread, once for each ask.
 class Asker {
  public:
@@ -52,6 +58,8 @@ struct Ask {
   bool is_retried = false;         // after a refusal that taught the server's time
   bool is_alone = false;           // shares its call with no other: the server refused the call that they shared
   bool is_tied = false;            // goes in the same call as the next one
+  std::string_view own_id{};       // of the question; `request` may have that of a shared ticket
+  SharedTicket shared{};           // of a write-back that was sent
   std::int64_t decided_us = 0;     // by the server's clock
   bool is_in_doubt = false;        // it failed, but the server may have executed it
   std::shared_ptr<Doubt> doubt{};  // of that, if more will be known
@@ -79,9 +87,11 @@ struct Ask {
     }
     decisions.assign(asked.size(), {});
     reserved.assign(what == ScriptRequest::What::commit ? asked.size() : 0, 0);
+    own_id = keep(id);
+    shared = {};
     request = {.what = what,
                .charges = charges,
-               .id = keep(id),
+               .id = own_id,
                .lasts = lasts,
                .charged_us = charged_us,
                .decisions = decisions,

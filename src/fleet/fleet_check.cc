@@ -98,12 +98,13 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
 }
 
 // Redis did not decide, though it may be well: by what is known of the key, else by this node's share.
-Result<Decision> FleetStore::fall_back(const Charge& charge, Micros now, Booking booking) {
+Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micros now, Booking booking) {
   if (!is_shared(charge)) {
-    if (auto verdict = local_.shed({&charge, 1}, local_.moment(now), booking)) {
+    const KeyName name(charge);
+    if (const auto decision = local_.shed_one(charge, {name, mark}, local_.moment(now), booking)) {
       counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-      if (verdict->decisions[0].made == MadeBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
-      return verdict->decisions[0];
+      if (decision->made == MadeBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
+      return *decision;
     }
   }
   return check_here(charge, booking);
@@ -131,8 +132,9 @@ Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
 }
 
 // Runs a question. If its keys have unsynced charges, the same call writes them back first; if those are in flight in
-// another call, a question that takes permits has failed.
+// another call, a question that takes permits has failed. Nothing is taken for a call that would not be sent.
 void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked) {
+  if (asked.owing != 0 && is_turned_away(question.charges[0])) return;
   auto [batch, are_elsewhere] = backs_.take_for(question.charges, asked.owing, asked.at);
   // Redis would decide without them; this node knows of them. After an outage its share has admitted the request.
   const bool takes = std::ranges::any_of(question.charges, [](const Charge& one) { return one.cost > 0; });
@@ -146,7 +148,7 @@ void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked)
   run(questions);
   question = std::move(questions[1]);
   const Question& written = questions[0];
-  backs_.finish(*std::move(batch), {written.state, written.is_in_doubt, decisions, written.decided_us}, this->now());
+  backs_.finish(*std::move(batch), WriteBacks::reply_to(written), this->now());
   if (written.state == Ask::State::failed) wake();
 }
 
@@ -183,7 +185,7 @@ Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, co
   if (question.state != Ask::State::answered) memory_.miss(mark, *charge.limit, charge.cost, asked, 0);
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
   if (question.state == Ask::State::failed) {
-    auto decision = fall_back(charge, now, booking_of(question));
+    auto decision = fall_back(charge, mark, now, booking_of(question));
     decide(question, decision && decision->allowed);
     return decision;
   }
@@ -213,16 +215,26 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
   return here;
 }
 
+Decision FleetStore::from_memory(Decision denial) {
+  counts_.cached.fetch_add(1, std::memory_order_relaxed);
+  denial.made = MadeBy::cached;
+  return denial;
+}
+
 Result<Decision> FleetStore::check_one(const Charge& charge) {
   if (is_away() || local_.is_child()) return check_here(charge);  // a known denial is where its share begins
   if (is_shared(charge)) return check_both(charge);
   const Micros now = this->now();
   const KeyMark mark = memory_.mark_of(KeyName(charge));
+  if (would_fail(charge)) {
+    const auto denial = may_cache() ? memory_.denial(mark, *charge.limit, charge.cost, now) : std::nullopt;
+    if (denial) return from_memory(*denial);
+    count_failed(charge);
+    return fall_back(charge, mark, now, Booking::owe);
+  }
   KeyMemory::Asked asked = memory_.begin(now);
-  if (auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, !owed_.is_synced(), may_cache())) {
-    counts_.cached.fetch_add(1, std::memory_order_relaxed);
-    denial->made = MadeBy::cached;
-    return *denial;
+  if (const auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, !owed_.is_synced(), may_cache())) {
+    return from_memory(*denial);
   }
   Decision decision;
   Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
@@ -267,9 +279,11 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
     One one{.place = i, .question = kNone, .mark = memory_.mark_of(KeyName(charge)), .asked = memory_.begin(now)};
     const bool is_any_owed = !owed_.is_synced();
     if (auto denial = memory_.ask(one.mark, *charge.limit, charge.cost, one.asked, 0, is_any_owed, may_cache())) {
-      counts_.cached.fetch_add(1, std::memory_order_relaxed);
-      denial->made = MadeBy::cached;
-      answers[i] = *denial;
+      answers[i] = from_memory(*denial);
+      continue;
+    }
+    if (one.asked.owing != 0 && is_turned_away(charge)) {
+      asked.push_back(one);
       continue;
     }
     auto [batch, are_elsewhere] = backs_.take_for({&charge, 1}, one.asked.owing, now);
@@ -288,8 +302,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
   const Micros after = this->now();
   for (Carried& its : carried) {
     const Question& question = questions[its.question];
-    backs_.finish(std::move(its.batch), {question.state, question.is_in_doubt, its.decisions, question.decided_us},
-                  after);
+    backs_.finish(std::move(its.batch), WriteBacks::reply_to(question), after);
   }
   for (const One& one : asked) {
     const Charge& charge = charges[one.place];

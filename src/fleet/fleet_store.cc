@@ -108,22 +108,22 @@ FleetStore::FleetStore(FleetStoreOptions options)
       keeper_(options_.keeper, {memory_, backs_, owed_, lent_, local_, handover_}, [this] { wake(); }),
       thread_(options_.transport
                   ? nullptr
-                  : std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {
-  const Micros since = this->now() - wall_->now();
-  for (const Debt& debt : options_.kept.debts) {
-    // When they were charged is not known: a refund does not lower them.
-    owed_.add({debt.name, memory_.mark_of(debt.name)}, debt.limit, debt.cost, debt.until + since, {}, INT64_MAX);
-  }
-}
+                  : std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {}
 
 FleetStore::~FleetStore() {
   if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: it is not here to be waited for
 }
 
-// Names have their marks from here on.
+// Names have their marks from here on. When the charges that were kept were made is not known: a refund does not lower
+// them.
 void FleetStore::use(MemoryStore& here) {
   local_.use(here);
-  for (const Debt& debt : options_.kept.debts) memory_.owe(memory_.mark_of(debt.name), debt.limit);
+  const Micros since = this->now() - wall_->now();
+  for (const Debt& debt : std::exchange(kept_, {})) {
+    const KeyMark mark = memory_.mark_of(debt.name);
+    owed_.add({debt.name, mark}, debt.limit, debt.cost, debt.until + since, {}, INT64_MAX);
+    memory_.owe(mark, debt.limit);
+  }
 }
 
 // With its thread end the connections: what came of calls in doubt will not be known, so this node's own grants among
@@ -134,6 +134,7 @@ Keepsake FleetStore::close() {
   Keepsake kept{.seat = seat(), .debts = owed_.take(options_.owed_keys)};
   const Micros since = wall_->now() - this->now();
   for (Debt& debt : kept.debts) debt.until += since;
+  kept.debts.insert(kept.debts.end(), kept_.begin(), kept_.end());
   return kept;
 }
 
@@ -170,6 +171,24 @@ void FleetStore::run(std::span<Question> questions) {
   if (getpid() == process_) thread_->run(questions);  // after a fork nobody would answer: they have failed
 }
 
+// Whether a question would fail at once, as far as this loop knows. One of several keys is about one subject.
+bool FleetStore::would_fail(const Charge& charge) const {
+  LoopWay* const way = options_.transport ? nullptr : LoopWay::here();
+  return way != nullptr && way->lane().would_fail(way->lane().slot_of(subject_of(charge.key)));
+}
+
+// It would, so it is not asked.
+void FleetStore::count_failed(const Charge& charge) const {
+  Lane& lane = LoopWay::here()->lane();
+  lane.count_failed(lane.slot_of(subject_of(charge.key)));
+}
+
+bool FleetStore::is_turned_away(const Charge& charge) const {
+  if (!would_fail(charge)) return false;
+  count_failed(charge);
+  return true;
+}
+
 // settle()
 //
 // Of a call that was given up. What Redis charged for it is this node's charge, if it granted the request; else it is
@@ -190,13 +209,14 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
   for (std::size_t i = 0; i < doubt.parts().size(); ++i) {
     const Doubt::Part& part = doubt.parts()[i];
     if (part.cost <= 0) continue;
+    const KeyMark mark = memory_.mark_of(part.name);
     if (i < outcome.decisions.size()) {
-      memory_.note(memory_.mark_of(part.name), part.limit, 0, outcome.decisions[i], outcome.charged_us, asked, i,
-                   asked.at);
+      memory_.note(mark, part.limit, 0, outcome.decisions[i], outcome.charged_us, asked, i, asked.at);
     }
     if (outcome.is_granted) {
       const Micros until = this->now() + recovery_of(part.limit);
-      owed_.settle({.name = part.name, .limit = part.limit, .cost = part.cost, .until = until}, outcome.is_charged);
+      owed_.settle({.name = part.name, .mark = mark, .limit = part.limit, .cost = part.cost, .until = until},
+                   outcome.is_charged);
     } else if (outcome.is_charged && doubt.what() != What::once) {
       keeper_.undos().add({.what = doubt.what(),
                            .key = std::string(part.key()),
@@ -380,7 +400,7 @@ Result<bool> FleetStore::reset(std::string_view key) {
   for (const Algorithm algorithm : kAlgorithms) {
     const KeyName name(algorithm, key);
     keeper_.publish(name);
-    owed_.forget(name);
+    owed_.forget(memory_.mark_of(name));
   }
   wake();
   const auto here = local_.forget(key);

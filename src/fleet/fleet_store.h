@@ -90,6 +90,11 @@ class FleetStore final : public SharedStore {
   const LaneTotals& lanes() const { return *options_.lane.totals; }
   Keeper& keeper() { return keeper_; }
   Owed& owed() { return owed_; }
+  // Permits of a key that Redis has not confirmed.
+  std::int64_t unsynced(const Charge& charge) {
+    const KeyName name(charge);
+    return owed_.cost_of({name, memory_.mark_of(name)}, *charge.limit, now());
+  }
   WriteBacks& write_backs() { return backs_; }
   Local& local() { return local_; }
   Handover& handover() { return handover_; }
@@ -103,6 +108,10 @@ class FleetStore final : public SharedStore {
 
   LaneOptions lane_options();
   void run(std::span<Question> questions);
+  bool would_fail(const Charge& charge) const;
+  void count_failed(const Charge& charge) const;
+  bool is_turned_away(const Charge& charge) const;
+  Decision from_memory(Decision denial);
   bool may_cache() const { return options_.remembers_denials; }
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
   int slot_of(const Charge& charge) const;
@@ -136,7 +145,7 @@ class FleetStore final : public SharedStore {
   Result<Decision> check_one(const Charge& charge);
   Result<Decision> check_here(const Charge& charge, Booking booking = Booking::owe);
   Result<Decision> check_both(const Charge& charge);
-  Result<Decision> fall_back(const Charge& charge, Micros now, Booking booking);
+  Result<Decision> fall_back(const Charge& charge, KeyMark mark, Micros now, Booking booking);
   Result<Verdict> fall_back(const Question& question, Micros now);
   void run_carrying(Question& question, const KeyMemory::Asked& asked);
   Result<Decision> take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked, Micros now);
@@ -153,6 +162,7 @@ class FleetStore final : public SharedStore {
   Local local_;
   Handover handover_;
   WriteBacks backs_;
+  std::vector<Debt> kept_ = options_.kept.debts;  // unsynced charges of the process before, until use()
   Keeper keeper_;
   FleetCounts counts_;
   std::unique_ptr<ThreadWay> thread_;  // the last: it uses all of the above

@@ -441,10 +441,9 @@ void Keeper::Undoer::on_done(Ask& ask) {
 
 // write_back()
 //
-// A few batches, and when all are answered a rest as long as they took: Redis spends at most half of its time on it,
-// also if other nodes write back at the same time. Calls of other connections are executed between two batches. In a
-// cluster a batch is one key, and many are in flight. To make batches takes this thread some time, which is a part of
-// the rest.
+// A few batches, and when all are answered a rest (write_back.h). Calls of other connections are executed between two
+// batches. In a cluster a batch is one key, and many are in flight. To make batches takes this thread some time, which
+// is a part of the rest.
 void Keeper::write_back(Lane& lane, Micros now) {
   if (writes_ > 0) return;
   const bool is_cluster = lane.slot_of({}) >= 0;
@@ -475,8 +474,10 @@ void Keeper::on_done(Ask& ask) {
   if (ask.state == Ask::State::failed) {
     pay_at_ = now + kPayAgain;
   } else if (writes_ == 0) {
-    const auto nodes = static_cast<std::int64_t>(1 + unsynced_nodes_);
-    pay_at_ = std::max(pay_at_, now + (now - wrote_at_) * (2 * nodes - 1) - making_);
+    const std::uint64_t crowded = lane_->options().totals ? lane_->options().totals->counts().crowded : 0;
+    const bool is_overloaded = std::exchange(crowded_, crowded) != crowded && !handover_.is_on();
+    const Micros rest = rest_after_write_back(now - wrote_at_, unsynced_nodes_, is_overloaded);
+    pay_at_ = std::max(pay_at_, now + rest - making_);
   }
   lane_->give(ask);
 }

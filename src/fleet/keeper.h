@@ -177,6 +177,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros wrote_at_{0};  // when the write-backs in flight were sent
   Micros making_{0};    // how long it took to make them
   std::size_t writes_ = 0;
+  std::uint64_t crowded_ = 0;    // checks that found no room, when write-backs were last answered
   std::vector<FleetNode> held_;  // who was known when Redis was away
   Micros held_at_{0};            // their ages are of then
   Micros held_until_{0};         // so long they count

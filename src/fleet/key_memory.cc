@@ -56,8 +56,9 @@ KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark, const Limit& limit) {
 // Evicts the record that recovers first, and one with unsynced charges only if all have; null if calls about all of
 // them are in flight.
 KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limit) {
-  const auto place = std::ranges::min_element(
-      set.entries, {}, [](const Entry& entry) { return std::tuple(entry.calls > 0, entry.may_owe, entry.reset_at); });
+  const auto place = std::ranges::min_element(set.entries, {}, [](const Entry& entry) {
+    return std::tuple(entry.calls > 0, entry.owed_most > 0, entry.reset_at);
+  });
   if (place->calls > 0) return nullptr;
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
   *place = {};
@@ -94,7 +95,7 @@ std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::in
     if (is_any_owed) asked.owing |= bit;
     entry = make_room(sets_[set], mark, limit);
     if (entry == nullptr) return {};
-    entry->may_owe = is_any_owed;
+    entry->owed_most = is_any_owed ? kSome : 0;
     if (is_shared) entry->seeded = round_.load(std::memory_order_relaxed);
   } else if (may_cache && entry->denied_until > asked.at && cost == 1 && is_believed_.load(std::memory_order_relaxed) &&
              entry->limit == print_of(limit)) {
@@ -104,7 +105,7 @@ std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::in
                     .retry_after = entry->denied_until - asked.at,
                     .reset_after = std::max(Micros{0}, entry->reset_at - asked.at)};
   }
-  if (entry->may_owe) asked.owing |= bit;
+  if (entry->owed_most > 0) asked.owing |= bit;
   if (entry->calls == UINT16_MAX) return {};
   asked.counted |= bit;
   ++entry->calls;
@@ -185,7 +186,13 @@ void KeyMemory::owe(KeyMark mark, const Limit& limit) {
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
   if (entry == nullptr) entry = make_room(sets_[set], mark, limit);
-  if (entry != nullptr) entry->may_owe = true;
+  if (entry != nullptr) entry->owed_most = kSome;
+}
+
+void KeyMemory::recount_unsynced(KeyMark mark, const Limit& limit) {
+  const std::size_t set = set_of(mark);
+  const std::lock_guard lock(lock_of(set));
+  if (Entry* const entry = find(sets_[set], mark, limit)) entry->owed_most = kSome;
 }
 
 void KeyMemory::miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place) {

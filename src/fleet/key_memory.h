@@ -7,10 +7,10 @@
 //   memory.spare(mark, limit, cost, terms, grant);                            // may this node admit it by itself?
 //
 // A record is of a name and a period: versions of a limit share it. It has what Redis last said was used (ordered by
-// Redis's clock, since replies overtake each other), the permits of calls in flight, and whether charges of this key
-// may be unsynced (owed.h knows how many). Denials of one permit are cached until their wait is over; drop()
-// invalidates one early, and keeps what is known to be used. When this node decides by its share of a limit (local.h),
-// seed() starts that share once from what is known.
+// Redis's clock, since replies overtake each other), the permits of calls in flight, and at most how many permits of
+// this key are unsynced (owed.h knows exactly how many). Denials of one permit are cached until their wait is over;
+// drop() invalidates one early, and keeps what is known to be used. When this node decides by its share of a limit
+// (local.h), seed() starts that share once from what is known.
 //
 // Bounded: sets of four records, where the one that recovers first is evicted, but never one with a call in flight. 64
 // bits of a keyed hash stand for the names of key_name.h, so that nobody can choose two that collide. Time is the
@@ -18,6 +18,7 @@
 // takes. Tested by key_memory_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -88,6 +89,8 @@ class KeyMemory {
             const Asked& asked, std::size_t place, Micros now);
   // This key has unsynced charges from before this node's start.
   void owe(KeyMark mark, const Limit& limit);
+  // Unsynced charges of this key were added or written back elsewhere: spare() counts them the next time.
+  void recount_unsynced(KeyMark mark, const Limit& limit);
   // There is no answer, or none that says something of the key: only the call is over.
   void miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place);
 
@@ -101,7 +104,7 @@ class KeyMemory {
   //
   // Whether a request that Redis did not decide can be admitted by this node: if its cost fits this node's part of what
   // Redis last said was left, less what is in flight and what is unsynced. A key that this node never asked about
-  // counts as full. unsynced() is called only if there may be some; grant(left, reset_at) must add the charge to it.
+  // counts as full. unsynced() is called only if it matters; grant(left, reset_at) must add the charge to it.
   template <class Unsynced, class Grant>
   Spare spare(KeyMark mark, const Limit& limit, std::int64_t cost, Seat seat, Micros now, Unsynced unsynced,
               Grant grant) {
@@ -111,18 +114,16 @@ class KeyMemory {
     if (entry == nullptr) {
       entry = make_room(sets_[set], mark, limit);
       if (entry == nullptr) return Spare::unknown;
-      entry->may_owe = true;
+      entry->owed_most = kSome;
     }
     if (!entry->is_known && entry->calls > 0) return Spare::busy;
     const std::int64_t used = limit.capacity - remaining_of(*entry, limit, now);
     std::int64_t left = left_of(limit.capacity, used, seat) - entry->in_flight;
-    if (entry->may_owe) {
-      const std::int64_t owed = unsynced();
-      left -= owed;
-      entry->may_owe = owed > 0;
-    }
+    std::int64_t owed = entry->owed_most;
+    if (owed == kSome || left - owed < cost) owed = unsynced();
+    left -= owed;
+    entry->owed_most = owed_of(left < cost ? owed : owed + cost);
     if (left < cost) return Spare::denied;
-    if (cost > 0) entry->may_owe = true;
     grant(left - cost, std::max(now, entry->reset_at));
     return Spare::granted;
   }
@@ -139,7 +140,7 @@ class KeyMemory {
     const std::uint16_t round = round_.load(std::memory_order_relaxed);
     if (entry == nullptr || entry->seeded == round) return;
     entry->seeded = round;
-    const bool may_owe = std::exchange(entry->may_owe, true);
+    const bool may_owe = std::exchange(entry->owed_most, kSome) > 0;
     if (entry->is_known || may_owe) begin(Said{remaining_of(*entry, limit, now), entry->reset_at, entry->used});
   }
 
@@ -169,13 +170,18 @@ class KeyMemory {
   }
 
  private:
+  static constexpr std::uint16_t kSome = UINT16_MAX;  // nobody has counted them, or there are more
+  static std::uint16_t owed_of(std::int64_t permits) {
+    return static_cast<std::uint16_t>(std::min<std::int64_t>(permits, kSome));
+  }
+
   struct Entry {
-    std::uint32_t limit = 0;   // a print of it, which denials depend on
-    std::uint32_t period = 0;  // the same of its period
-    std::uint16_t seeded = 0;  // in this round
-    std::uint16_t calls = 0;   // in flight
+    std::uint32_t limit = 0;      // a print of it, which denials depend on
+    std::uint32_t period = 0;     // the same of its period
+    std::uint16_t seeded = 0;     // in this round
+    std::uint16_t calls = 0;      // in flight
+    std::uint16_t owed_most = 0;  // permits that are unsynced, or kSome
     bool is_known = false;
-    bool may_owe = false;
     std::int64_t used = 0;  // by Redis's last word
     Micros reset_at{0};
     Micros denied_until{0};

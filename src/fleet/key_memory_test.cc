@@ -159,6 +159,37 @@ TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
   EXPECT_EQ(asked.counted, 8u);
 }
 
+// To count them takes longer than all else; what was granted here is known without.
+TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
+  int counts = 0;
+  const auto spare = [&](std::int64_t cost) {
+    std::int64_t left = -1;
+    const auto unsynced = [&] {
+      ++counts;
+      return unsynced_;
+    };
+    memory_.spare(mark("k"), limit_, cost, {}, 10 * kSecond, unsynced, [&](std::int64_t rest, Micros) {
+      unsynced_ += cost;
+      left = rest;
+    });
+    return left;
+  };
+  memory_.miss(mark("k"), limit_, 1, ask("k"), 0);
+  EXPECT_EQ(spare(1), 4);
+  EXPECT_EQ(spare(2), 2);
+  EXPECT_EQ(counts, 0) << "a key that nothing is owed of, and two grants";
+  EXPECT_EQ(spare(3), -1);
+  EXPECT_EQ(counts, 1) << "before it is denied they are counted";
+  unsynced_ = 0;  // they were written back
+  memory_.recount_unsynced(mark("k"), limit_);
+  EXPECT_EQ(spare(1), 4);
+  EXPECT_EQ(counts, 2);
+  unsynced_ = 4;  // this node's share has let some through
+  memory_.recount_unsynced(mark("k"), limit_);
+  EXPECT_EQ(spare(2), -1);
+  EXPECT_EQ(counts, 3);
+}
+
 TEST_F(Memory, GrantsOnlyThisNodesPart) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
   EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Spare::granted);

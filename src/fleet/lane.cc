@@ -47,6 +47,33 @@ bool can_join(const Ask& before, const Ask& ask) {
   return !before.is_alone && !ask.is_alone && before.is_retried == ask.is_retried;
 }
 
+// Two that are tied need room for both: a write-back with its ticket, and the question after it. If they do not even
+// fit an empty call, the first goes before the second.
+bool has_room_for_pair(const ScriptCall& call, const std::deque<Ask*>& waiting) {
+  const std::size_t after = waiting.size() > 1 ? waiting[1]->charges.size() : 0;
+  return call.keys() + waiting[0]->charges.size() + 1 + after <= kScriptKeysMax;
+}
+
+// A ticket is that of the first write-back of a call. What was sent before and refused may come in another call now.
+void share_ticket(Ask& ask, const Ask*& leader) {
+  if (leader == nullptr) {
+    leader = &ask;
+    ask.shared = {.id = std::make_shared<const std::string>(ask.own_id), .place = 0};
+  } else {
+    ask.shared = {.id = leader->shared.id, .place = 0};
+  }
+  ask.request.id = *ask.shared.id;
+  ask.request.ticket_subject = subject_of(leader->charges[0].key);
+}
+
+void count_sharers(std::span<Ask* const> asks) {
+  std::uint16_t count = 0;
+  for (Ask* const ask : asks) {
+    if (ask->is_tied && ask->shared.id) ask->shared.place = count++;
+  }
+  for (Ask* const ask : asks) ask->shared.count = count;
+}
+
 std::uint64_t some_seed() {
   std::uint64_t seed = 0;
   for (const char c : random_id()) seed = seed * 131 + static_cast<unsigned char>(c);
@@ -157,23 +184,34 @@ void Lane::hand_over(std::uint64_t number) {
   }
 }
 
+// The breaker of a server that was never asked is closed, and nobody waits for it.
+bool Lane::is_too_much(std::uint64_t server) const {
+  const auto known = servers_.find(server);
+  return under_way_ >= options_.asks_max || (known != servers_.end() && is_crowded(known->second));
+}
+
+bool Lane::would_fail(int slot) const { return is_closed_ || is_too_much(server_of(slot)) || is_open(slot); }
+
+void Lane::count_failed(int slot) {
+  ++counts_.asks;
+  ++counts_.failed;
+  if (is_too_much(server_of(slot))) ++counts_.crowded;
+}
+
 bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
   now_ = std::max(now_, now);
-  ++counts_.asks;
   ask.asker = &asker;
   ask.slot = slot_of(subject_of(ask.charges[0].key));
   ask.server = server_of(ask.slot);
-  Server& to = server(ask.server);
-  const bool is_too_much = under_way_ >= options_.asks_max || is_crowded(to);
-  if (is_closed_ || is_too_much || to.breaker.is_open()) {
-    if (is_too_much) ++counts_.crowded;
-    ++counts_.failed;
+  if (would_fail(ask.slot)) {
+    count_failed(ask.slot);
     ask.state = Ask::State::failed;
     return false;
   }
+  ++counts_.asks;
   ask.deadline = now_ + options_.deadline;
   ++under_way_;
-  ++to.asks;
+  ++server(ask.server).asks;
   enqueue(ask);
   return true;
 }
@@ -217,6 +255,15 @@ void Lane::flush(Micros now, bool more_comes) {
   client_.flush(now_);
 }
 
+// What fills a call need not wait for more.
+void Lane::send_full() {
+  for (const int slot : ready_) {
+    Place& place = places_[slot];
+    if (place.calls < options_.calls_max && place.waiting.size() >= kScriptKeysMax) send_from(place, slot, true);
+  }
+  client_.flush(now_);
+}
+
 // As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves:
 // the server works on one while the answers of the other are read. If more comes, that is the other half.
 void Lane::send_from(Place& place, int slot, bool more_comes) {
@@ -238,17 +285,19 @@ void Lane::send_from(Place& place, int slot, bool more_comes) {
     Micros first = Micros::max(), last{0};
     const bool is_halved = !more_comes && place.calls == 0 && place.waiting.size() >= kHalvedMin;
     const std::size_t most = is_halved ? place.waiting.size() / 2 : place.waiting.size();
+    const Ask* leader = nullptr;  // of the write-backs
     while (call.asks.size() < most || (!place.waiting.empty() && call.asks.back()->is_tied)) {
       Ask& ask = *place.waiting.front();
       if (!call.asks.empty() && !can_join(*call.asks.back(), ask)) break;
-      // Two that are tied need room for both; if they do not even fit an empty call, the first goes before the second.
-      const bool needs_room = ask.is_tied && call.script.keys() > kScriptKeysMax / 2;
-      if (needs_room || !call.script.add(ask.request)) break;
+      if (ask.is_tied && !call.asks.empty() && !has_room_for_pair(call.script, place.waiting)) break;
+      if (ask.is_tied && !is_cluster_) share_ticket(ask, leader);
+      if (!call.script.add(ask.request)) break;
       place.waiting.pop_front();
       call.asks.push_back(&ask);
       first = std::min(first, ask.deadline);
       last = std::max(last, ask.deadline);
     }
+    count_sharers(call.asks);
     ++place.calls;
     ++counts_.calls;
     Server& to = server(server_of(slot));
@@ -277,6 +326,7 @@ void Lane::turn(Micros now) {
         is_cluster_ ? node : 0, [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
   }
   lost_why_.clear();
+  send_full();
   for (const int slot : ready_) expire(places_[slot], now_);
   probe();
   tell();
@@ -367,6 +417,7 @@ void Lane::give_up(Ask& ask) {
   told.mark = ask.mark;
   told.is_in_doubt = true;
   told.doubt = ask.doubt;
+  told.shared = ask.shared;
   finish(told, Ask::State::failed);
 }
 

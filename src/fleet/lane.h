@@ -62,6 +62,9 @@ class Lane final : private redis::Receiver {
 
   Ask& make();
   void give(Ask& ask);
+  // Whether a question about a key in this slot would fail at once; counts one that was therefore not submitted.
+  bool would_fail(int slot) const;
+  void count_failed(int slot);
   // False: it is done already, and failed; the asker is not called.
   bool submit(Ask& ask, Asker& asker, Micros now);
 
@@ -125,6 +128,7 @@ class Lane final : private redis::Receiver {
   void enqueue(Ask& ask);
   bool may_retry(Ask& ask);
   void retry(std::span<Ask* const> asks);
+  void send_full();
   void send_from(Place& place, int slot, bool more_comes);
   void finish(Ask& ask, Ask::State state);
   void expire(Place& place, Micros until);
@@ -133,6 +137,7 @@ class Lane final : private redis::Receiver {
   void blame(std::string_view why);
   std::uint64_t server_of(int slot) const;
   Server& server(std::uint64_t number);
+  bool is_too_much(std::uint64_t server) const;
   void learn(Server& server, const Call& call);
   bool is_crowded(const Server& server) const;
   template <class Change>

@@ -98,6 +98,48 @@ TEST_F(LaneTest, GathersQuestionsIntoFewCalls) {
   }
 }
 
+// Of 400 questions two calls go out with the flush, the third as soon as one of them is answered.
+TEST_F(LaneTest, AFullCallGoesOutWithTheAnswerToTheOneBefore) {
+  warm_up();
+  for (int i = 0; i < 400; ++i) {
+    const std::string key = std::to_string(i);
+    ask({.key = key, .limit = &limit_});
+  }
+  lane_->flush(redis::steady_now());
+  const Micros end = redis::steady_now() + Micros{5'000'000};
+  while (states_.size() < 3 * kScriptKeysMax && redis::steady_now() < end) {
+    pollfd watched{lane_->descriptor(), POLLIN, 0};
+    poll(&watched, 1, 1);
+    lane_->turn(redis::steady_now());
+  }
+  EXPECT_GE(states_.size(), 3 * kScriptKeysMax);
+  drive(400);
+}
+
+// Each write-back has an id, but one ticket in Redis says of all of a call that they were applied.
+TEST_F(LaneTest, WriteBacksOfACallShareATicket) {
+  warm_up();
+  const std::size_t before = test::call_redis(server_->port(), {"KEYS", "*"}).items.size();
+  const auto calls = lane_->counts().calls;
+  constexpr int kPairs = 40;
+  for (int i = 0; i < kPairs; ++i) {
+    const std::string key = "k" + std::to_string(i), id = "id" + std::to_string(i);
+    const Charge unsynced{.key = key, .limit = &limit_, .cost = 5}, one{.key = key, .limit = &limit_};
+    Ask& back = lane_->make();
+    back.fill(What::write_back, {&unsynced, 1}, id, kWriteBackLasts);
+    back.is_tied = true;
+    ASSERT_TRUE(lane_->submit(back, *this, redis::steady_now()));
+    ask(one);
+  }
+  drive(2 * kPairs);
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    ASSERT_EQ(states_[i], Ask::State::answered) << i;
+    EXPECT_EQ(decisions_[i].remaining, 94) << i;
+  }
+  EXPECT_EQ(test::call_redis(server_->port(), {"KEYS", "*"}).items.size() - before,
+            kPairs + (lane_->counts().calls - calls));
+}
+
 TEST_F(LaneTest, NobodyWaitsForAServerThatIsGone) {
   open({.deadline = Micros{60'000'000}});
   warm_up();

@@ -95,7 +95,7 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
       const Seat seat = this->seat();
       used = std::max(part.capacity - left_of(whole.limit->capacity, said.used, seat), part_of(said.used, seat));
     }
-    used += owed_.cost_of(key.name, *whole.limit, now.steady);
+    used += owed_.cost_of(key, *whole.limit, now.steady);
     static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
     if (used <= 0) return;
     // A request under a higher version of the limit may come next: it must find all that is used.
@@ -136,9 +136,13 @@ void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, D
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
   if (booking == Booking::none) return;
-  if (booking == Booking::doubt && cost > 0) return owed_.doubt(key, *charge.limit, cost);
-  owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now},
-            charged_us);
+  if (booking == Booking::doubt && cost > 0) {
+    owed_.doubt(key, *charge.limit, cost);
+  } else {
+    owed_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now},
+              charged_us);
+  }
+  memory_.recount_unsynced(key.mark, *charge.limit);
 }
 
 Result<Decision> Local::check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
@@ -275,47 +279,41 @@ void Local::refund(std::span<const Charge> charges, std::int64_t charged_us, std
 }
 
 // The wait is short: Redis is well, and will have time.
-std::optional<Verdict> Local::shed(std::span<const Charge> charges, Moment moment, Booking booking) {
-  if (is_child()) return {};
-  const Micros now = moment.steady;
-  const Seat seat = this->seat();
-  Verdict verdict{.allowed = true};
-  std::size_t granted = 0;
-  for (const Charge& charge : charges) {
-    if (charge.fallback != Fallback::local || charge.cost < 0 || charge.limit->algorithm == Algorithm::concurrency) {
-      return {};
-    }
+std::optional<Decision> Local::shed_one(const Charge& charge, const KnownKey& key, Moment moment, Booking booking) {
+  if (is_child() || charge.fallback != Fallback::local || charge.cost < 0 ||
+      charge.limit->algorithm == Algorithm::concurrency) {
+    return {};
   }
-  const auto take_back = [&](std::size_t count) { unbook(charges.first(count), moment, booking); };
+  const Micros now = moment.steady;
+  Decision decision{.limit = charge.limit->capacity, .retry_after = kShedRetry, .reset_after = kShedRetry};
+  const KeyMemory::Spare spare = memory_.spare(
+      key.mark, *charge.limit, charge.cost, seat(), now, [&] { return owed_.cost_of(key, *charge.limit, now); },
+      [&](std::int64_t left, Micros reset_at) {
+        decision = {.allowed = true, .limit = charge.limit->capacity, .remaining = left};
+        decision.reset_after = reset_at - now;
+        if (charge.cost == 0) return;
+        if (booking == Booking::doubt) return owed_.doubt(key, *charge.limit, charge.cost);
+        owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit), {}, moment.here);
+      });
+  if (spare == KeyMemory::Spare::unknown) return {};
+  decision.made = spare == KeyMemory::Spare::busy ? MadeBy::overloaded : MadeBy::local;
+  return decision;
+}
+
+std::optional<Verdict> Local::shed(std::span<const Charge> charges, Moment moment, Booking booking) {
+  Verdict verdict{.allowed = true};
   for (const Charge& charge : charges) {
     const KeyName name(charge);
-    const KnownKey key{name, memory_.mark_of(name)};
-    Decision decision{.limit = charge.limit->capacity, .retry_after = kShedRetry, .reset_after = kShedRetry};
-    const KeyMemory::Spare spare = memory_.spare(
-        key.mark, *charge.limit, charge.cost, seat, now, [&] { return owed_.cost_of(name, *charge.limit, now); },
-        [&](std::int64_t left, Micros reset_at) {
-          decision = {.allowed = true, .limit = charge.limit->capacity, .remaining = left};
-          decision.reset_after = reset_at - now;
-          if (charge.cost == 0) return;
-          if (booking == Booking::doubt) return owed_.doubt(key, *charge.limit, charge.cost);
-          owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit), {}, moment.here);
-        });
-    if (spare == KeyMemory::Spare::unknown) {
-      take_back(granted);
-      return {};
-    }
-    decision.made = spare == KeyMemory::Spare::busy ? MadeBy::overloaded : MadeBy::local;
-    verdict.allowed = verdict.allowed && decision.allowed;
-    verdict.decisions.push_back(decision);
-    if (!decision.allowed) break;
-    ++granted;
+    const auto decision = shed_one(charge, {name, memory_.mark_of(name)}, moment, booking);
+    if (!decision || !decision->allowed) unbook(charges.first(verdict.decisions.size()), moment, booking);
+    if (!decision) return {};
+    verdict.allowed = decision->allowed;
+    verdict.decisions.push_back(*decision);
+    if (!verdict.allowed) break;
   }
-  if (!verdict.allowed) {
-    take_back(granted);
-    while (verdict.decisions.size() < charges.size()) {
-      const Limit& limit = *charges[verdict.decisions.size()].limit;
-      verdict.decisions.push_back({.allowed = true, .limit = limit.capacity, .made = MadeBy::local});
-    }
+  while (verdict.decisions.size() < charges.size()) {
+    const Limit& limit = *charges[verdict.decisions.size()].limit;
+    verdict.decisions.push_back({.allowed = true, .limit = limit.capacity, .made = MadeBy::local});
   }
   verdict.binding = binding_of(verdict.decisions, verdict.allowed);
   return verdict;
@@ -325,10 +323,11 @@ void Local::unbook(std::span<const Charge> charges, Moment booked, Booking booki
   for (const Charge& charge : charges) {
     if (charge.cost == 0) continue;
     const KeyName name(charge);
+    const KeyMark mark = memory_.mark_of(name);
     if (booking == Booking::doubt) {
-      owed_.settle({.name = std::string(name), .limit = *charge.limit, .cost = charge.cost}, true);
+      owed_.settle({.mark = mark, .limit = *charge.limit, .cost = charge.cost}, true);
     } else {
-      owed_.add({name, memory_.mark_of(name)}, *charge.limit, -charge.cost, booked.steady + Micros{1}, {}, booked.here);
+      owed_.add({name, mark}, *charge.limit, -charge.cost, booked.steady + Micros{1}, {}, booked.here);
     }
   }
 }
@@ -344,6 +343,7 @@ void Local::book_all(std::span<const Charge> charges, Moment now, Booking bookin
     } else {
       owed_.add(key, *charge.limit, charge.cost, now.steady + recovery_of(*charge.limit), {}, now.here);
     }
+    memory_.recount_unsynced(key.mark, *charge.limit);
   }
 }
 

@@ -76,6 +76,7 @@ class Local {
   // Charges that Redis did not decide though it answers others, by what is known of their keys (KeyMemory::spare()):
   // all or none. Nothing if that is not known of all, or one has another fallback than `local`: then the share decides.
   std::optional<Verdict> shed(std::span<const Charge> charges, Moment now, Booking booking);
+  std::optional<Decision> shed_one(const Charge& charge, const KnownKey& key, Moment now, Booking booking);
   // Admitted charges that were not booked.
   void book_all(std::span<const Charge> charges, Moment now, Booking booking);
   // Charges that shed() booked at that time, and that are not admitted after all.

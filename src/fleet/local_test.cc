@@ -35,6 +35,10 @@ class LocalTest : public ::testing::Test {
     memory_.note(memory_.mark_of(name), limit, cost, decision, ++said_us_, memory_.begin(now), 0, now);
   }
   static std::string name_of(const Charge& one) { return std::string(std::string_view(KeyName(one))); }
+  std::int64_t owed(const Charge& one, const Limit& limit, Micros now) {
+    const std::string name = name_of(one);
+    return owed_.cost_of({name, memory_.mark_of(name)}, limit, now);
+  }
 
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953});
   std::unique_ptr<MemoryStore> here_ = MemoryStore::open({.keys = 1'000}, clock_).value();
@@ -89,10 +93,10 @@ TEST_F(LocalTest, OwesWhatASettlementDidNotBringBack) {
   ASSERT_TRUE(ask(What::charge, "", later));
   one.cost = 0;
   ASSERT_TRUE(ask(What::commit, "old", later));
-  EXPECT_EQ(owed_.cost_of(name_of(one), limit, later), 8);
+  EXPECT_EQ(owed(one, limit, later), 8);
   one.cost = 1;
   ASSERT_TRUE(ask(What::commit, "new", later));
-  EXPECT_EQ(owed_.cost_of(name_of(one), limit, later), 5) << "three of four came back";
+  EXPECT_EQ(owed(one, limit, later), 5) << "three of four came back";
 }
 
 TEST_F(LocalTest, CountsWhatItHasNotPaidBackYet) {
@@ -176,7 +180,7 @@ TEST_F(LocalTest, SettlesWhatItReserved) {
 
 TEST_F(LocalTest, OwesWhatWasUsedNotWhatWasReserved) {
   const auto costs = [&](std::int64_t cost) { return Charge{.key = "k", .limit = &limit_, .cost = cost}; };
-  const auto owes = [&] { return owed_.cost_of(name_of(costs(1)), limit_, kThen); };
+  const auto owes = [&] { return owed(costs(1), limit_, kThen); };
   charge({costs(1)});
   charge({costs(5)}, What::reserve);
   EXPECT_EQ(owes(), 6);

@@ -34,6 +34,17 @@ void Owed::List::clear() {
   lines.clear();
   limits.clear();
   names.clear();
+  marks.fill(0);
+}
+
+bool Owed::List::may_have(KeyMark mark) const {
+  const std::size_t bit = static_cast<std::uint64_t>(mark) / kRecent % kMarkBits;  // not those of recent
+  return (marks[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+void Owed::List::set_mark(KeyMark mark) {
+  const std::size_t bit = static_cast<std::uint64_t>(mark) / kRecent % kMarkBits;
+  marks[bit / 64] |= std::uint64_t{1} << bit % 64;
 }
 
 void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent,
@@ -55,6 +66,8 @@ void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micro
     list.names.append(key.name);  // without memory a line has no name, and is lost
     list.lines.back().name_size = static_cast<std::uint32_t>(key.name.size());
     list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size() - 1);
+    list.set_mark(key.mark);
+    desk.has_lines.store(true);
     if (!has_lines_.load()) has_lines_.store(true);
     is_full = list.lines.size() >= kLinesMax;
     if (is_full) is_too_much = !put_aside(list);
@@ -104,6 +117,23 @@ void Owed::use_again(List& list) {
   if (list.lines.capacity() > 0 && spare_.size() < kFullMax) spare_.push_back(std::move(list));
 }
 
+// Desks first: a list that is put aside meanwhile is found among the full ones. The book's lock is held, so that none
+// leaves those.
+bool Owed::may_have_line(KeyMark mark) {
+  for (Desk& desk : desks_) {
+    if (!desk.has_lines.load()) continue;
+    const std::lock_guard lock(desk.mutex);
+    if (desk.list.may_have(mark)) return true;
+  }
+  const std::lock_guard lock(lists_mutex_);
+  return std::ranges::any_of(full_, [&](const List& list) { return list.may_have(mark); });
+}
+
+// The book's lock is held.
+void Owed::enter_lines_of(KeyMark mark) {
+  if (has_lines_.load() && may_have_line(mark)) enter_all();
+}
+
 // The book's lock is held. What is written from here on says so again.
 void Owed::enter_all() {
   keys_.fetch_add(1);  // nobody finds all empty meanwhile
@@ -113,6 +143,7 @@ void Owed::enter_all() {
       const std::lock_guard lock(desk.mutex);
       if (desk.list.lines.empty()) continue;
       std::swap(lists.emplace_back(), desk.list);
+      desk.has_lines.store(false);
       const std::lock_guard spares(lists_mutex_);
       swap_for_empty(desk.list);
     }
@@ -128,7 +159,7 @@ void Owed::enter_all() {
       }
     }
     for (const State& state : given_back_) {
-      if (const auto known = book_.find(state); known != book_.end() && known->second.cost == 0) book_.erase(known);
+      if (const Debt* const known = book_.find(state); known != nullptr && known->cost == 0) book_.erase(state);
     }
     given_back_.clear();
   }
@@ -145,19 +176,18 @@ void Owed::enter(const List& list) {
 }
 
 void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
-  const StateView state = state_of(name, limit);
-  auto known = book_.find(state);
-  const bool is_new = known == book_.end();
+  const State state = state_of(line.mark, limit);
+  Debt* known = book_.find(state);
+  const bool is_new = known == nullptr;
   if (is_new) {
     if (book_.size() >= keys_max_) {
       if (line.cost > 0) lost_ += static_cast<std::uint64_t>(line.cost);
       return;
     }
-    if (line.cost <= 0) given_back_.push_back({std::string(name), state.period});
-    known = book_.try_emplace({std::string(name), state.period}).first;
-    known->second.name = name;
+    if (line.cost <= 0) given_back_.push_back(state);
+    known = book_.insert(state, {.name = std::string(name), .mark = line.mark}).first;
   }
-  Debt& debt = known->second;
+  Debt& debt = *known;
   // Under a lower version of the limit Redis would have less room than was admitted under the higher one.
   if (is_new || limit.capacity > debt.limit.capacity) debt.limit = limit;
   const bool is_elsewhere = line.cost < 0 && line.charged_us < debt.since_us;
@@ -176,9 +206,9 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
 }
 
 // The book's lock is held. What was charged then has been taken: if it is not in flight either, Redis has it.
-void Owed::refund_in_flight(StateView state, const Line& line) {
-  const auto known = in_flight_.find(state);
-  if (known != in_flight_.end()) known->second.refunds.push_back({line.charged_us, -line.cost});
+void Owed::refund_in_flight(const State& state, const Line& line) {
+  InFlight* const known = in_flight_.find(state);
+  if (known != nullptr) known->refunds.push_back({line.charged_us, -line.cost});
 }
 
 // Of charges since then, at most as much as they cost.
@@ -192,40 +222,35 @@ std::int64_t Owed::InFlight::take_refunds(std::int64_t since_us, std::int64_t mo
 }
 
 // Under every period.
-void Owed::forget(std::string_view name) {
+void Owed::forget(KeyMark mark) {
   const std::lock_guard lock(mutex_);
   enter_all();
-  std::erase_if(book_, [&](const auto& one) { return one.first.name == name; });
-  std::erase_if(in_flight_, [&](const auto& one) { return one.first.name == name; });
+  book_.erase_if([&](const auto& one) { return one.key.mark == mark; });
+  in_flight_.erase_if([&](const auto& one) { return one.key.mark == mark; });
   keys_.store(book_.size());
   in_flight_keys_.store(in_flight_.size());
 }
 
 void Owed::doubt(const KnownKey& key, const Limit& limit, std::int64_t cost) {
   const std::lock_guard lock(mutex_);
-  send(state_of(key.name, limit), cost, Micros::max());
+  send(state_of(key.mark, limit), cost, Micros::max());
 }
 
 // The book's lock is held.
-void Owed::send(StateView state, std::int64_t cost, Micros until) {
-  auto known = in_flight_.find(state);
-  if (known == in_flight_.end()) known = in_flight_.try_emplace({std::string(state.name), state.period}).first;
-  known->second.cost += cost;
-  known->second.until = std::max(known->second.until, until);
+void Owed::send(const State& state, std::int64_t cost, Micros until) {
+  InFlight& sent = *in_flight_.insert(state, {}).first;
+  sent.cost += cost;
+  sent.until = std::max(sent.until, until);
   in_flight_keys_.store(in_flight_.size());
 }
 
-std::int64_t Owed::cost_of(std::string_view name, const Limit& limit, Micros now) {
+std::int64_t Owed::cost_of(const KnownKey& key, const Limit& limit, Micros now) {
   const std::lock_guard lock(mutex_);
-  enter_all();
-  const StateView state = state_of(name, limit);
+  enter_lines_of(key.mark);
+  const State state = state_of(key.mark, limit);
   std::int64_t cost = 0;
-  if (const auto known = book_.find(state); known != book_.end() && known->second.until > now) {
-    cost = known->second.cost;
-  }
-  if (const auto known = in_flight_.find(state); known != in_flight_.end() && known->second.until > now) {
-    cost += known->second.cost;
-  }
+  if (const Debt* const known = book_.find(state); known != nullptr && known->until > now) cost = known->cost;
+  if (const InFlight* const sent = in_flight_.find(state); sent != nullptr && sent->until > now) cost += sent->cost;
   return cost;
 }
 
@@ -233,27 +258,28 @@ std::vector<Debt> Owed::take(std::size_t most) {
   std::vector<Debt> out;
   const std::lock_guard lock(mutex_);
   enter_all();
-  for (auto one = book_.begin(); one != book_.end() && out.size() < most;) {
-    out.push_back(std::move(one->second));
-    send(one->first, out.back().cost, out.back().until);
-    one = book_.erase(one);
+  while (book_.size() > 0 && out.size() < most) {
+    auto& [state, debt] = book_.entries()[taken_++ % book_.size()];  // so that none waits forever
+    out.push_back(std::move(debt));
+    send(state, out.back().cost, out.back().until);
+    book_.erase(state);
   }
   keys_.store(book_.size());
   return out;
 }
 
-std::optional<Debt> Owed::take_one(std::string_view name, const Limit& limit, bool& is_elsewhere) {
+std::optional<Debt> Owed::take_one(const KnownKey& key, const Limit& limit, bool& is_elsewhere) {
   const std::lock_guard lock(mutex_);
-  enter_all();
-  const StateView state = state_of(name, limit);
-  if (in_flight_.contains(state)) {
+  enter_lines_of(key.mark);
+  const State state = state_of(key.mark, limit);
+  if (in_flight_.find(state) != nullptr) {
     is_elsewhere = true;
     return {};
   }
-  const auto known = book_.find(state);
-  if (known == book_.end()) return {};
-  std::optional<Debt> out = std::move(known->second);
-  book_.erase(known);
+  Debt* const known = book_.find(state);
+  if (known == nullptr) return {};
+  std::optional<Debt> out = std::move(*known);
+  book_.erase(state);
   send(state, out->cost, out->until);
   keys_.store(book_.size());
   return out;
@@ -261,24 +287,20 @@ std::optional<Debt> Owed::take_one(std::string_view name, const Limit& limit, bo
 
 void Owed::settle(const Debt& debt, bool is_written) {
   const std::lock_guard lock(mutex_);
-  const StateView state = state_of(debt.name, debt.limit);
-  const auto sent = in_flight_.find(state);
-  if (sent == in_flight_.end()) return;
-  sent->second.cost -= debt.cost;
-  const std::int64_t refunded = sent->second.take_refunds(debt.since_us, debt.cost);
-  const bool is_last = sent->second.cost <= 0;
-  if (is_last) in_flight_.erase(sent);
+  const State state = state_of(debt.mark, debt.limit);
+  InFlight* const sent = in_flight_.find(state);
+  if (sent == nullptr) return;
+  sent->cost -= debt.cost;
+  const std::int64_t refunded = sent->take_refunds(debt.since_us, debt.cost);
+  if (sent->cost <= 0) in_flight_.erase(state);
   if (!is_written && debt.cost > refunded) {
-    auto known = book_.find(state);
-    if (known == book_.end()) {
-      known = book_.try_emplace({debt.name, state.period}, Debt{.name = debt.name, .limit = debt.limit}).first;
-    }
-    if (debt.spent.is_known()) known->second.spent.take(debt.spent);
-    if (debt.limit.capacity > known->second.limit.capacity) known->second.limit = debt.limit;
-    known->second.cost += debt.cost - refunded;
-    known->second.outside += debt.spent.is_known() ? debt.outside : debt.cost;
-    known->second.until = std::max(known->second.until, debt.until);
-    known->second.since_us = std::min(known->second.since_us, debt.since_us);
+    Debt& known = *book_.insert(state, {.name = debt.name, .mark = debt.mark, .limit = debt.limit}).first;
+    if (debt.spent.is_known()) known.spent.take(debt.spent);
+    if (debt.limit.capacity > known.limit.capacity) known.limit = debt.limit;
+    known.cost += debt.cost - refunded;
+    known.outside += debt.spent.is_known() ? debt.outside : debt.cost;
+    known.until = std::max(known.until, debt.until);
+    known.since_us = std::min(known.since_us, debt.since_us);
   }
   keys_.store(book_.size());
   in_flight_keys_.store(in_flight_.size());

@@ -24,11 +24,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "fleet/flat_map.h"
 #include "fleet/key_name.h"
 #include "weir/verdict.h"
 
@@ -56,6 +56,7 @@ struct Spent {
 
 struct Debt {
   std::string name{};
+  KeyMark mark{};
   Limit limit{};  // the whole one
   std::int64_t cost = 0;
   Micros until{0};  // monotonic: from then on it has been recovered from
@@ -79,17 +80,17 @@ class Owed {
   // besides. A cost below 0 is a refund of what was charged at `charged_us`.
   void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, Spent spent = {},
            std::int64_t charged_us = 0);
-  void forget(std::string_view name);
+  void forget(KeyMark mark);
 
   // A charge of which it is not known yet whether Redis has it: it counts as in flight until settle().
   void doubt(const KnownKey& key, const Limit& limit, std::int64_t cost);
 
   // Of one key, waiting and in flight, unless it has been recovered from.
-  std::int64_t cost_of(std::string_view name, const Limit& limit, Micros now);
+  std::int64_t cost_of(const KnownKey& key, const Limit& limit, Micros now);
   // Some that wait, or that of one key: they are in flight until settle().
   std::vector<Debt> take(std::size_t most);
   // What is_elsewhere says: some are in flight already, or in doubt, and nothing was taken.
-  std::optional<Debt> take_one(std::string_view name, const Limit& limit, bool& is_elsewhere);
+  std::optional<Debt> take_one(const KnownKey& key, const Limit& limit, bool& is_elsewhere);
   // The debt, or as much of its cost, is written in Redis; or it is not, and waits again. A key that was reset
   // meanwhile owes nothing.
   void settle(const Debt& debt, bool is_written);
@@ -107,6 +108,7 @@ class Owed {
   static constexpr std::size_t kDesks = 16;
   static constexpr std::size_t kLinesMax = 1'024;  // so that a list stays in the cache
   static constexpr std::size_t kRecent = 1'024;
+  static constexpr std::size_t kMarkBits = 16'384;
   static constexpr std::size_t kFullMax = 16;  // lists; whoever has one more enters them
 
   struct Line {
@@ -123,42 +125,39 @@ class Owed {
     std::vector<Limit> limits;
     std::string names;                            // of all lines, one behind the other
     std::array<std::uint16_t, kRecent> recent{};  // by its mark, where a key may stand: most that come have come before
+    std::array<std::uint64_t, kMarkBits / 64> marks{};  // a bit for the mark of each line
 
+    bool may_have(KeyMark mark) const;
+    void set_mark(KeyMark mark);
     bool add_to_known(const Line& more, const Limit& limit);
     void clear();
   };
   struct alignas(64) Desk {
+    std::atomic<bool> has_lines{false};
     std::mutex mutex;
     List list;
   };
-  // A state: a name under a period.
-  struct StateView {
-    std::string_view name;
-    std::uint64_t period;
-  };
+  // A key under a period. Marks stand for names, see key_memory.h.
   struct State {
-    std::string name;
-    std::uint64_t period;
-    operator StateView() const { return {name, period}; }  // NOLINT(google-explicit-constructor): it is one
+    KeyMark mark{};
+    std::uint64_t period = 0;
+    friend bool operator==(const State&, const State&) = default;
   };
   struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(StateView one) const { return std::hash<std::string_view>{}(one.name) ^ one.period; }
+    std::size_t operator()(const State& one) const { return static_cast<std::uint64_t>(one.mark) ^ one.period; }
   };
-  struct Equal {
-    using is_transparent = void;
-    bool operator()(StateView a, StateView b) const { return a.period == b.period && a.name == b.name; }
-  };
-  static StateView state_of(std::string_view name, const Limit& limit) { return {name, period_print(limit)}; }
+  static State state_of(KeyMark mark, const Limit& limit) { return {mark, period_print(limit)}; }
 
   bool put_aside(List& list);
   void swap_for_empty(List& list);
   void use_again(List& list);
+  bool may_have_line(KeyMark mark);
+  void enter_lines_of(KeyMark mark);
   void enter_all();
   void enter(const List& list);
   void enter(std::string_view name, const Line& line, const Limit& limit);
-  void send(StateView state, std::int64_t cost, Micros until);
-  void refund_in_flight(StateView state, const Line& line);
+  void send(const State& state, std::int64_t cost, Micros until);
+  void refund_in_flight(const State& state, const Line& line);
 
   const std::size_t keys_max_;
   const std::function<void()> on_full_;
@@ -171,7 +170,8 @@ class Owed {
   std::mutex mutex_;  // guards what follows
   std::uint64_t lost_ = 0;
   std::vector<State> given_back_;  // that were entered by a cost below 0: what it is of may come yet
-  std::unordered_map<State, Debt, Hash, Equal> book_;
+  FlatMap<State, Debt, Hash> book_;
+  std::size_t taken_ = 0;  // where the next is taken
   struct Refund {
     std::int64_t charged_us = 0, cost = 0;
   };
@@ -182,7 +182,7 @@ class Owed {
 
     std::int64_t take_refunds(std::int64_t since_us, std::int64_t most);
   };
-  std::unordered_map<State, InFlight, Hash, Equal> in_flight_;
+  FlatMap<State, InFlight, Hash> in_flight_;
 };
 
 }  // namespace weir

@@ -25,9 +25,9 @@ TEST(Owed, AddsUpByKeyAndGivesAllBackOnce) {
   owed.add(key("a"), limit, 1, Micros{9});
   owed.add(key("b"), limit, 1, Micros{5});
   EXPECT_EQ(owed.size(), 2u);
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{8}), 3);
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{9}), 0);
-  EXPECT_EQ(owed.cost_of("c", limit, Micros{8}), 0);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{8}), 3);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{9}), 0);
+  EXPECT_EQ(owed.cost_of(key("c"), limit, Micros{8}), 0);
   std::int64_t sum = 0;
   for (const Debt& debt : owed.take(10)) {
     sum += debt.cost;
@@ -48,25 +48,25 @@ TEST(Owed, KeepsPeriodsApart) {
   owed.add(key("fa"), hour, 2, Micros{5});
   owed.add(key("fa"), day, 7, Micros{5});
   owed.add(key("fa"), more, 1, Micros{5});
-  EXPECT_EQ(owed.cost_of("fa", hour, Micros{0}), 3);
-  EXPECT_EQ(owed.cost_of("fa", day, Micros{0}), 7);
+  EXPECT_EQ(owed.cost_of(key("fa"), hour, Micros{0}), 3);
+  EXPECT_EQ(owed.cost_of(key("fa"), day, Micros{0}), 7);
   bool is_elsewhere = false;
-  const auto of_day = owed.take_one("fa", day, is_elsewhere);
+  const auto of_day = owed.take_one(key("fa"), day, is_elsewhere);
   ASSERT_TRUE(of_day && !is_elsewhere);
   EXPECT_TRUE(of_day->limit == day);
-  const auto of_hour = owed.take_one("fa", hour, is_elsewhere);
+  const auto of_hour = owed.take_one(key("fa"), hour, is_elsewhere);
   ASSERT_TRUE(of_hour && !is_elsewhere) << "what is in flight is of the other";
   EXPECT_EQ(of_hour->cost, 3);
   owed.settle(*of_day, true);
-  EXPECT_EQ(owed.cost_of("fa", day, Micros{0}), 0);
-  EXPECT_EQ(owed.cost_of("fa", hour, Micros{0}), 3);
-  owed.forget("fa");
+  EXPECT_EQ(owed.cost_of(key("fa"), day, Micros{0}), 0);
+  EXPECT_EQ(owed.cost_of(key("fa"), hour, Micros{0}), 3);
+  owed.forget(key("fa").mark);
   EXPECT_TRUE(owed.is_synced());
 }
 
 TEST(Owed, IsNoMoreThanIsStillSpent) {
   const Limit limit = compile("5/minute").value();
-  const auto owes = [&](Owed& owed) { return owed.cost_of("a", limit, Micros{0}); };
+  const auto owes = [&](Owed& owed) { return owed.cost_of(key("a"), limit, Micros{0}); };
   Owed owed(10);
   for (int i = 0; i < 9; ++i) owed.add(key("a"), limit, 1, Micros{5}, {.most = 3});
   EXPECT_EQ(owes(owed), 3) << "the others have been recovered from";
@@ -75,11 +75,11 @@ TEST(Owed, IsNoMoreThanIsStillSpent) {
   owed.add(key("a"), limit, -2, Micros{5});
   EXPECT_EQ(owes(owed), 0);
   owed.add(key("b"), limit, -2, Micros{5});
-  EXPECT_EQ(owed.cost_of("b", limit, Micros{0}), 0) << "nobody is owed to";
+  EXPECT_EQ(owed.cost_of(key("b"), limit, Micros{0}), 0) << "nobody is owed to";
   EXPECT_EQ(owed.lost(), 0u);
   owed.add(key("a"), limit, 4, Micros{5});
-  owed.forget("a");
-  owed.forget("a");
+  owed.forget(key("a").mark);
+  owed.forget(key("a").mark);
   EXPECT_EQ(owes(owed), 0);
 }
 
@@ -90,9 +90,9 @@ TEST(Owed, LosesNothingOfThreadsThatOvertakeEachOther) {
   Owed owed(10);
   owed.add(key("a"), limit, 1, Micros{50}, {.most = 1, .at = Micros{7}});
   owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{5}});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{8}), 2);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{8}), 2);
   std::thread([&] { owed.add(key("a"), limit, 1, Micros{50}, {.most = 3, .at = Micros{3}}); }).join();
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{8}), 3);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{8}), 3);
 }
 
 TEST(Owed, BelievesTheLatest) {
@@ -102,11 +102,11 @@ TEST(Owed, BelievesTheLatest) {
     for (int i = 1; i < 10; i += 2) owed.add(key("a"), limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
   }).join();
   for (int i = 2; i <= 10; i += 2) owed.add(key("a"), limit, 1, Micros{50}, {.most = i, .at = Micros{i}});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 10);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{11}), 10);
   owed.add(key("a"), limit, 1, Micros{50}, {.most = 2, .at = Micros{1'000'000}});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 2);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{11}), 2);
   owed.add(key("a"), limit, 3, Micros{50});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 5) << "charges that no share counts come on top";
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{11}), 5) << "charges that no share counts come on top";
 }
 
 // What is given back counts, whoever is entered first, also if the list was full in between.
@@ -117,17 +117,17 @@ TEST(Owed, KnowsWhatIsGivenBackInWhateverOrder) {
     std::thread([&] { owed.add(key("a"), limit, cost, Micros{50}, spent); }).join();
   };
   for (int i = 0; i < 8; ++i) {
-    owed.forget("a");
+    owed.forget(key("a").mark);
     on_a_thread(10, {.most = 10, .at = Micros{1}});
     owed.add(key("a"), limit, -8, Micros{50}, {.most = 2, .at = Micros{2}});
-    EXPECT_EQ(owed.cost_of("a", limit, Micros{11}), 2);
+    EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{11}), 2);
   }
   owed.add(key("b"), limit, 10, Micros{50}, {.most = 10, .at = Micros{1}});
   for (int i = 0; i < 1'500; ++i) owed.add(key("x" + std::to_string(i)), limit, 1, Micros{50});
   owed.add(key("b"), limit, -8, Micros{50}, {.most = 2, .at = Micros{2}});
-  EXPECT_EQ(owed.cost_of("b", limit, Micros{11}), 2);
+  EXPECT_EQ(owed.cost_of(key("b"), limit, Micros{11}), 2);
   for (const std::int64_t cost : {5, -10, 5}) owed.add(key("c"), limit, cost, Micros{50});
-  EXPECT_EQ(owed.cost_of("c", limit, Micros{11}), 5) << "nobody gets more back than was owed";
+  EXPECT_EQ(owed.cost_of(key("c"), limit, Micros{11}), 5) << "nobody gets more back than was owed";
 }
 
 TEST(Owed, LosesNothingAmongManyThreads) {
@@ -156,21 +156,21 @@ TEST(Owed, OwesWhatTheShareDidNotCountBesides) {
   Owed owed(10);
   owed.add(key("a"), limit, 12, Micros{5});
   bool is_elsewhere = false;
-  auto sent = owed.take_one("a", limit, is_elsewhere);
+  auto sent = owed.take_one(key("a"), limit, is_elsewhere);
   ASSERT_TRUE(sent);
   owed.add(key("a"), limit, 3, Micros{5}, {3, Micros{1}});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{2}), 15);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{2}), 15);
   owed.settle(*sent, false);
   owed.add(key("a"), limit, 5, Micros{5}, {8, Micros{2}});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{3}), 20);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{3}), 20);
   owed.add(key("a"), limit, -4, Micros{5});
-  EXPECT_EQ(owed.cost_of("a", limit, Micros{3}), 16);
+  EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{3}), 16);
 }
 
 // A refund lowers what was charged then: what waits, or what is in flight and comes back; never what was charged later.
 TEST(Owed, ARefundLowersNoLaterCharge) {
   const Limit limit = compile("50/minute").value();
-  const auto owes = [&](Owed& owed) { return owed.cost_of("a", limit, Micros{0}); };
+  const auto owes = [&](Owed& owed) { return owed.cost_of(key("a"), limit, Micros{0}); };
   const auto add = [&](Owed& owed, std::int64_t cost, std::int64_t charged_us) {
     owed.add(key("a"), limit, cost, Micros{5}, {}, charged_us);
   };
@@ -178,7 +178,7 @@ TEST(Owed, ARefundLowersNoLaterCharge) {
     Owed owed(10);
     bool is_elsewhere = false;
     add(owed, 5, 10);
-    const auto sent = owed.take_one("a", limit, is_elsewhere);
+    const auto sent = owed.take_one(key("a"), limit, is_elsewhere);
     ASSERT_TRUE(sent);
     add(owed, 3, 20);
     add(owed, -4, 10);

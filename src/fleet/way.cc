@@ -27,6 +27,7 @@ void take(const Ask& ask, Question& question) {
   question.error = ask.error;
   question.is_in_doubt = ask.is_in_doubt;
   question.doubt = ask.doubt;
+  if (ask.shared.id) question.shared = ask.shared;
   std::ranges::copy(ask.decisions, question.decisions.begin());
   std::ranges::copy(ask.reserved, question.reserved.begin());
 }

@@ -42,6 +42,7 @@ struct Question {
   ScriptRequest::Ruling ruling = ScriptRequest::Ruling::denied;
   bool is_in_doubt = false;        // it failed, but the server may have executed it
   std::shared_ptr<Doubt> doubt{};  // of that, if more will be known: whoever asked says what was decided instead
+  SharedTicket shared{};           // of a write-back
   std::int64_t decided_us = 0;
   std::string error{};
 };

@@ -1,12 +1,24 @@
 // Batches out, answers in. See write_back.h.
 #include "fleet/write_back.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fleet/key_name.h"
 #include "random_id.h"
 
 namespace weir {
+
+namespace {
+
+std::vector<Charge> charges_of(const std::vector<Debt>& debts) {
+  std::vector<Charge> out;
+  for (const Debt& debt : debts) out.push_back({.key = debt.key(), .limit = &debt.limit, .cost = debt.cost});
+  return out;
+}
+
+}  // namespace
 
 WriteBacks::WriteBacks(Owed& owed, KeyMemory& memory) : owed_(owed), memory_(memory), node_(random_id()) {}
 
@@ -22,9 +34,7 @@ std::optional<WriteBack> WriteBacks::batch_of(std::vector<Debt> debts, Micros no
   }
   if (batch.debts.empty()) return {};
   batch.id = node_ + std::to_string(next_.fetch_add(1));
-  for (const Debt& debt : batch.debts) {
-    batch.charges.push_back({.key = debt.key(), .limit = &debt.limit, .cost = debt.cost});
-  }
+  batch.charges = charges_of(batch.debts);
   return batch;
 }
 
@@ -34,7 +44,7 @@ std::optional<WriteBack> WriteBacks::take(std::size_t most, Micros now) {
     if (!again_.empty()) {
       WriteBack batch = std::move(again_.back());
       again_.pop_back();
-      waiting_.store(again_.size());
+      count_waiting();
       return batch;
     }
   }
@@ -52,22 +62,38 @@ WriteBacks::ForRequest WriteBacks::take_for(std::span<const Charge> charges, std
   std::vector<Debt> debts;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if ((owing >> i & 1) == 0) continue;
-    if (auto debt = owed_.take_one(KeyName(charges[i]), *charges[i].limit, out.are_elsewhere))
+    const KeyName name(charges[i]);
+    if (auto debt = owed_.take_one({name, memory_.mark_of(name)}, *charges[i].limit, out.are_elsewhere)) {
       debts.push_back(*std::move(debt));
+    }
   }
   if (!debts.empty()) out.batch = batch_of(std::move(debts), now);
   return out;
 }
 
-void WriteBacks::send_again(WriteBack batch) {
+// The lock is held.
+void WriteBacks::count_waiting() { waiting_.store(again_.size() + parts_.size()); }
+
+void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
   const std::lock_guard lock(mutex_);
+  if (shared.id && shared.count > 1) {
+    std::vector<Part>& parts = parts_[*shared.id];
+    parts.push_back({std::move(batch), shared.place});
+    if (parts.size() < shared.count) return count_waiting();
+    std::ranges::sort(parts, {}, &Part::place);  // the first names the place of the ticket
+    WriteBack all{.id = *shared.id};
+    for (Part& part : parts) std::ranges::move(part.batch.debts, std::back_inserter(all.debts));
+    all.charges = charges_of(all.debts);
+    parts_.erase(*shared.id);
+    batch = std::move(all);
+  }
   again_.push_back(std::move(batch));
-  waiting_.store(again_.size());
+  count_waiting();
 }
 
 void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
   if (reply.state == Ask::State::failed) {
-    if (reply.is_in_doubt) return send_again(std::move(batch));
+    if (reply.is_in_doubt) return send_again(std::move(batch), reply.shared);
     for (const Debt& debt : batch.debts) owed_.settle(debt, false);
     return;
   }
@@ -88,8 +114,9 @@ void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
   const KeyMemory::Asked asked = memory_.begin(now);
   for (std::size_t i = 0; i < batch.debts.size(); ++i) {
     const Debt& debt = batch.debts[i];
-    memory_.note(memory_.mark_of(debt.name), debt.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now);
+    memory_.note(debt.mark, debt.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now);
     owed_.settle(debt, true);
+    memory_.recount_unsynced(debt.mark, debt.limit);
     written_.fetch_add(static_cast<std::uint64_t>(debt.cost), std::memory_order_relaxed);
   }
 }
@@ -99,8 +126,14 @@ void WriteBacks::give_up() {
   for (const WriteBack& batch : again_) {
     for (const Debt& debt : batch.debts) owed_.settle(debt, false);
   }
+  for (const auto& [id, parts] : parts_) {
+    for (const Part& part : parts) {
+      for (const Debt& debt : part.batch.debts) owed_.settle(debt, false);
+    }
+  }
   again_.clear();
-  waiting_.store(0);
+  parts_.clear();
+  count_waiting();
 }
 
 }  // namespace weir

@@ -4,10 +4,10 @@
 //   backs.finish(*std::move(batch), {state, is_in_doubt, decisions, decided_us}, now);
 //
 // A batch that was sent and not answered is sent again with the same id and the same charges, and the script applies an
-// id only once; so it does not matter whether the first call was executed. The charges of a batch that was not sent
-// wait as before: a refund still lowers them. The answer says what is left of each key, which this
-// node remembers: another outage starts from there. Any thread. Tested by write_back_test.cc and
-// tests/fleet_seam_test.cc.
+// id only once; so it does not matter whether the first call was executed. Batches that questions of one call carried
+// share a ticket, and are sent again together. The charges of a batch that was not sent wait as before: a refund still
+// lowers them. The answer says what is left of each key, which this node remembers: another outage starts from there.
+// Any thread. Tested by write_back_test.cc and tests/fleet_seam_test.cc.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fleet/ask.h"
@@ -28,6 +29,16 @@ namespace weir {
 
 // How long Redis remembers that a batch was applied.
 inline constexpr Micros kWriteBackLasts{600'000'000};
+
+// rest_after_write_back()
+//
+// How long a node waits after write-backs that took `took`. They take at most half of Redis's time, also if other nodes
+// write back meanwhile. While Redis has more checks than it can decide, they take a twentieth: a check carries the
+// unsynced charges of its key, and one that Redis has no time for makes more.
+inline Micros rest_after_write_back(Micros took, std::size_t unsynced_nodes, bool is_overloaded) {
+  const std::int64_t parts = is_overloaded ? 20 : 2;
+  return took * (parts * static_cast<std::int64_t>(1 + unsynced_nodes) - 1);
+}
 
 struct WriteBack {
   std::string id{};
@@ -74,7 +85,11 @@ class WriteBacks {
     bool is_in_doubt = false;  // it failed, but Redis may have executed it
     std::span<const Decision> decisions{};
     std::int64_t decided_us = 0;
+    SharedTicket shared{};
   };
+  static Reply reply_to(const Question& question) {
+    return {question.state, question.is_in_doubt, question.decisions, question.decided_us, question.shared};
+  }
   void finish(WriteBack batch, const Reply& reply, Micros now);
   // Gives up all batches that were not answered: their charges wait again. At the end only.
   void give_up();
@@ -84,7 +99,8 @@ class WriteBacks {
 
  private:
   std::optional<WriteBack> batch_of(std::vector<Debt> debts, Micros now);
-  void send_again(WriteBack batch);
+  void send_again(WriteBack batch, const SharedTicket& shared = {});
+  void count_waiting();
 
   Owed& owed_;
   KeyMemory& memory_;
@@ -94,6 +110,12 @@ class WriteBacks {
   std::atomic<std::size_t> waiting_{0};
   std::mutex mutex_;  // guards what follows
   std::vector<WriteBack> again_;
+  // Those that shared a ticket are sent again as one batch, when all of them are here.
+  struct Part {
+    WriteBack batch;
+    std::uint16_t place = 0;
+  };
+  std::unordered_map<std::string, std::vector<Part>> parts_;  // by the id of the ticket
 };
 
 }  // namespace weir

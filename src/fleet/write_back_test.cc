@@ -26,7 +26,8 @@ class WriteBacksTest : public ::testing::Test {
         count, {.allowed = true, .limit = 10, .remaining = remaining, .reset_after = Micros{60'000'000}});
   }
   std::int64_t owed(const std::string& key) {
-    return owed_.cost_of(KeyName(Charge{.key = key, .limit = &limit_}), limit_, kNow);
+    const KeyName name(Charge{.key = key, .limit = &limit_});
+    return owed_.cost_of({name, memory_.mark_of(name)}, limit_, kNow);
   }
 
   const Limit limit_ = compile("10/hour", Algorithm::fixed_window).value();
@@ -120,6 +121,40 @@ TEST_F(WriteBacksTest, WritesNothingThatHasBeenRecoveredFrom) {
   owe("a", 3);
   EXPECT_FALSE(backs_.take(10, kNow + Micros{2'000'000}));
   EXPECT_TRUE(owed_.is_synced());
+}
+
+// Redis may have applied all of them or none: what is sent again is one batch with the same id, in the same order.
+TEST_F(WriteBacksTest, ThoseThatSharedATicketAreSentAgainTogether) {
+  const auto ticket = std::make_shared<const std::string>("shared");
+  std::vector<WriteBack> batches;
+  for (const char* const key : {"a", "b", "c"}) {
+    owe(key, 2);
+    const Charge charge{.key = key, .limit = &limit_};
+    auto mine = backs_.take_for({&charge, 1}, 1, kNow);
+    ASSERT_TRUE(mine.batch);
+    batches.push_back(*std::move(mine.batch));
+  }
+  for (const std::uint16_t place : std::initializer_list<std::uint16_t>{2, 0, 1}) {
+    EXPECT_FALSE(backs_.take(100, kNow)) << "one is missing";
+    backs_.finish(std::move(batches[place]), {.is_in_doubt = true, .shared = {ticket, place, 3}}, kNow);
+    EXPECT_FALSE(backs_.is_empty());
+  }
+  auto again = backs_.take(100, kNow);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->id, "shared");
+  ASSERT_EQ(again->charges.size(), 3u);
+  EXPECT_EQ(again->charges[0].key, "a");
+  EXPECT_EQ(again->charges[2].key, "c");
+  backs_.finish(*std::move(again), {Ask::State::answered, false, left(8, 3), 1}, kNow);
+  EXPECT_TRUE(backs_.is_empty() && owed_.is_synced());
+}
+
+TEST(WriteBackRest, LeavesRedisHalfOfItsTimeAndMoreInOverload) {
+  constexpr Micros kTook{1'000};
+  EXPECT_EQ(rest_after_write_back(kTook, 0, false), kTook);
+  EXPECT_EQ(rest_after_write_back(kTook, 2, false), 5 * kTook) << "three nodes have half of it together";
+  EXPECT_EQ(rest_after_write_back(kTook, 0, true), 19 * kTook);
+  EXPECT_EQ(rest_after_write_back(kTook, 2, true), 59 * kTook);
 }
 
 }  // namespace

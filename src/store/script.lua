@@ -1,10 +1,12 @@
 -- Many requests over limits, decided inside Redis in their order: of each, all charges are taken or none is.
 --
--- KEYS: each key once. First those of runs: one charge, so many times, and no other request meets the key. Then the
--- plain ones, which are all but logs. ARGV: a deadline in microseconds of this server's clock (0: none); how many keys
--- are of runs, how many are plain, runs among them; terms, each once; for every key a byte, the number of its terms;
--- for every run a byte, how many times, or nothing: once each; the other requests; then texts. Terms are packed, little
--- endian, and the cost is that of a run:
+-- KEYS: each key once. First those of runs: one charge, once or several times, and no other request meets the key
+-- but a write-back before it; a key that is only written back is charged 0. Then the tickets of such write-backs,
+-- then the plain keys, which are all but logs. ARGV: a deadline in microseconds of this server's clock (0: none);
+-- how many keys are of runs, how many are plain, runs and tickets among them; terms, each once; for every key a
+-- byte, the number of its terms; for every run a byte, how many times, or nothing: once each; write-backs: nothing,
+-- or the number of their tickets, for each how long it lasts, and {run, ticket, cost}; the other requests; then
+-- texts. Terms are packed, little endian, and the cost is that of a run:
 --   f  permits, period, phase, cost                fixed_window
 --   f  permits, 0, calendar, cost, the starts of the last and of this window, its end, the next one's end
 --   w  permits, period, 0, cost                    sliding_window
@@ -18,15 +20,16 @@
 --   p key cost                 a look              o n {key cost}            as much of each as there is room for
 --   i ticket lasts n {key cost}     a charge, once     u key cost at             takes back a charge of that time
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
---   b ticket lasts n {key cost}     as o, once, and also beyond the limit
+--   b ticket lasts n {key cost}     as o, once, and also beyond the limit: a write-back with keys that are no runs
 --   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
 --   d n {key}                  forgets them: no decisions
--- Answer: {now, -1} if it is late, or in no calendar window that was sent. Else now, 0, and for each run and every time
--- that was allowed remaining, reset_after and of q delay; if not all were, of one more -1 - remaining, reset_after,
--- retry_after (-1: never); or only -2^53 if what lies there is no state of this version. Then for each request its
--- ruling (1 allowed or found, 0 denied or not, 2 repeated, 3 missing) and a decision for each charge, of k with what
--- was reserved: allowed, remaining, retry_after, reset_after, delay. Of r how many were allowed, and for each of them
--- remaining, reset_after, delay; and if not all were, of one more remaining, reset_after, retry_after.
+-- Answer: {now, -1} if it is late, or in no calendar window that was sent. Else now, 0, for each ticket of a write-
+-- back the ruling, and for each run and every time that was allowed remaining, reset_after and of q delay; if not
+-- all were, of one more -1 - remaining, reset_after, retry_after (-1: never); or only -2^53 if what lies there is no
+-- state of this version. Then for each request its ruling (1 allowed or found, 0 denied or not, 2 repeated, 3
+-- missing) and a decision for each charge, of k with what was reserved: allowed, remaining, retry_after,
+-- reset_after, delay. Of r how many were allowed, and for each of them remaining, reset_after, delay; and if not all
+-- were, of one more remaining, reset_after, retry_after.
 -- A state is a string: '2' and the kind, the limit that last admitted, then the state, in doubles, and of states that
 -- are but numbers the second that the key expires in, by its last 16 bits, or 0 if that is not said. Requests may bring
 -- another version of that limit; only one that is admitted makes the state its own. A key holds the states of several
@@ -187,10 +190,66 @@ end
 local keys, runs, plain, which = KEYS, tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
 local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
 
-local answer, told, asked = {now, 0}, 2, ARGV[7]
+-- Write-backs that go with runs: of each run what is written before it is charged, unless that was done before.
+local debts, tickets, lasts, repeated = nil, 0, {}, {}
+local function read_debts(text) -- a ticket that is none, if there is one
+  local from
+  tickets, from = unpack_('<H', text)
+  debts = {}
+  for ticket = runs + 1, runs + tickets do
+    lasts[ticket], from = unpack_('<d', text, from)
+    repeated[ticket] = raws[ticket]
+    if raws[ticket] and raws[ticket]:sub(1, 2) ~= version .. 's' then return ticket end
+  end
+  while from <= #text do
+    local key, ticket, cost
+    key, ticket, cost, from = unpack_('<HHd', text, from)
+    if cost ~= 0 and not repeated[ticket] then debts[key] = cost end
+  end
+end
+if ARGV[7] ~= '' then
+  local wrong = read_debts(ARGV[7])
+  if wrong then return refuse(wrong) end
+end
+-- What was admitted elsewhere is used, also beyond the limit: a bucket then belongs to a version with so much room.
+local function write_debt(terms, cost, x, y, z, from, head)
+  local step, limit = terms.step, terms.limit
+  local a, b, c, allowed, left, _, reset, _, converts = step(x, y, z, limit, now, cost, from)
+  if allowed == 1 then
+    if converts then from, head = limit, terms.head end
+    return a, b, c, from, head, reset
+  end
+  local wide = {1099511627776, limit[2], limit[3], limit[4], limit[5], limit[6], limit[7]}
+  if terms.mark ~= 'f' and terms.mark ~= 'w' then
+    left = 0
+    if from[1] < limit[1] then _, _, _, _, left = step(x, y, z, limit, now, 0, from) end
+    if left > 0 then -- as much as the higher version has room for, which makes the state its own
+      x, y, z, _, _, _, _, _, converts = step(x, y, z, limit, now, left, from)
+      if converts then from, head = limit, terms.head end
+      cost = cost - left
+    end
+    local used, most = div_ceil(y, from[3]) + cost, div_floor(4503599627370496, from[3])
+    if used > most then used = most end
+    if used < from[1] then used = from[1] end
+    wide = {used, from[2], from[3], from[4]}
+    from, head = wide, head:sub(1, 2) .. pack('<d', used) .. head:sub(11)
+  end
+  a, b, c, allowed = step(x, y, z, wide, now, cost, from)
+  if allowed == 0 then
+    _, _, _, _, left = step(x, y, z, wide, now, 0, from)
+    a, b, c = step(x, y, z, wide, now, left < cost and left or cost, from)
+  end
+  _, _, _, _, _, _, reset = step(a, b, c, limit, now, 0, from)
+  return a, b, c, from, head, reset
+end
+
+local answer, told, asked = {now, 0}, 2, ARGV[8]
 local function charge_run(key, terms, times, x, y, z, moved, expires, from, head, others)
   local limit, step, cost = terms.limit, terms.step, terms.cost
   local found
+  if debts and debts[key] then
+    x, y, z, from, head, found = write_debt(terms, debts[key], x, y, z, from, head)
+  end
   for _ = 1, times do
     local a, b, c, allowed, remaining, retry, reset, delay, converts = step(x, y, z, limit, now, cost, from)
     if allowed == 0 then
@@ -214,6 +273,13 @@ local function charge_run(key, terms, times, x, y, z, moved, expires, from, head
   if found then put(keys[key], terms, head, x, y, z, found, expires, others) end
 end
 local function charge_runs() -- by far the most
+  for ticket = runs + 1, runs + tickets do
+    told = told + 1
+    answer[told] = repeated[ticket] and 2 or 1
+    if not repeated[ticket] then
+      call('SET', keys[ticket], version .. 's' .. pack('<d', 0), 'PX', string.format('%.0f', lasts[ticket]))
+    end
+  end
   local numbers, times = {which:byte(1, runs)}, {ARGV[6]:byte(1, runs)}
   for key = 1, runs do
     local terms = all_terms[numbers[key]]
@@ -226,7 +292,7 @@ local function charge_runs() -- by far the most
     end
   end
 end
-if runs == #keys then
+if runs + tickets == #keys then
   charge_runs()
   return answer
 end

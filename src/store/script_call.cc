@@ -2,6 +2,7 @@
 
 #include "store/script_call.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -84,6 +85,12 @@ Decision short_decision_of(std::span<const std::int64_t> field, const Limit* lim
           .retry_after = is_allowed ? Micros{0} : wait_of(field[2]),
           .reset_after = Micros{field[1]},
           .delay = is_allowed ? Micros{field[2]} : Micros{0}};
+}
+
+// What a write-back is answered, also where a charge of 0 or the charge after it is denied.
+void admit(Decision& decision) {
+  decision.allowed = true;
+  decision.retry_after = decision.delay = Micros{0};
 }
 
 tl::unexpected<Error> does_not_fit() {
@@ -180,7 +187,8 @@ bool ScriptCall::add(ScriptRequest& request) {
     }
   } else if (has_one_ticket(request.what)) {
     ticket_.assign(request.what == What::once ? "#" : "^").append(request.id);
-    const std::string_view subject = subject_of(request.charges[0].key);
+    const bool is_named = !request.ticket_subject.empty();
+    const std::string_view subject = is_named ? request.ticket_subject : subject_of(request.charges[0].key);
     use(place_of(kTicketMark, subject, ticket_, nullptr));
   }
   items_.push_back(item);
@@ -280,14 +288,85 @@ void ScriptCall::append_item(const Item& item) {
   }
 }
 
-// Items that meet a key which no other meets, and whose state is but numbers.
+// Its state is but numbers.
+bool ScriptCall::can_be_run(const Key& key) const {
+  return key.mark != redis_mark(Algorithm::sliding_log) && key.mark != redis_mark(Algorithm::concurrency);
+}
+
+// A write-back whose keys are met by no other, or by the run that comes next.
+bool ScriptCall::can_be_debt(std::size_t place) const {
+  const Item& item = items_[place];
+  const auto is_alone = [&](std::uint16_t number) {
+    const Key& key = keys_[number];
+    return can_be_run(key) && (key.uses == 1 || (key.uses == 2 && key.run != kNone && key.run > place));
+  };
+  return std::ranges::all_of(keys_of(item), is_alone);
+}
+
+// The keys of its charges, as numbers of keys_.
+std::span<const std::uint16_t> ScriptCall::keys_of(const Item& item) const {
+  return std::span(uses_).subspan(item.keys_at, item.first->charges.size());
+}
+
 void ScriptCall::find_runs() {
-  for (Key& key : keys_) key.number = 0;
+  for (Key& key : keys_) {
+    key.number = 0;
+    key.has_debt = key.is_apart = false;
+  }
+  const auto is_write_back = [](const Item& item) { return item.first->what == What::write_back; };
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (is_write_back(items_[i]) && !can_be_debt(i)) ticket_of(items_[i]).is_apart = true;
+  }
   for (Item& item : items_) {
-    const ScriptRequest& request = *item.first;
-    const Key& key = keys_[uses_[item.keys_at]];
-    item.is_run = request.what == What::charge && request.charges.size() == 1 && key.uses == 1 &&
-                  key.mark != redis_mark(Algorithm::sliding_log) && key.mark != redis_mark(Algorithm::concurrency);
+    item.is_run = false;
+    item.is_debt = is_write_back(item) && !ticket_of(item).is_apart;
+    if (item.is_debt) {
+      for (const std::uint16_t key : keys_of(item)) keys_[key].has_debt = true;
+    } else if (item.first->what == What::charge && item.first->charges.size() == 1) {
+      const Key& key = keys_[uses_[item.keys_at]];
+      item.is_run = can_be_run(key) && key.uses == (key.has_debt ? 2 : 1);
+    }
+  }
+}
+
+// A key that is only written back is a run of a charge of 0.
+void ScriptCall::append_runs(std::uint16_t& number, std::int64_t now_us) {
+  bool is_once = true;
+  for (const Item& item : items_) {
+    if (item.is_run) {
+      append_key(keys_[uses_[item.keys_at]], ++number, item.first->charges[0].cost, now_us);
+      times_.push_back(static_cast<char>(item.times));
+      is_once = is_once && item.times == 1;
+    }
+    if (!item.is_debt) continue;
+    for (const std::uint16_t key : keys_of(item)) {
+      if (keys_[key].uses > 1) continue;
+      append_key(keys_[key], ++number, 0, now_us);
+      times_.push_back('\1');
+    }
+  }
+  if (is_once) times_.clear();
+}
+
+void ScriptCall::append_debts(std::uint16_t& number, std::int64_t now_us) {
+  std::uint16_t tickets = 0;
+  std::string lasts;
+  for (const Item& item : items_) {
+    if (!item.is_debt || ticket_of(item).number != 0) continue;
+    ++tickets;
+    append_key(ticket_of(item), ++number, 0, now_us);
+    append_number(lasts, milliseconds(item.first->lasts));
+  }
+  if (tickets == 0) return;
+  append_bytes(debts_, tickets);
+  debts_ += lasts;
+  for (const Item& item : items_) {
+    if (!item.is_debt) continue;
+    for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
+      append_bytes(debts_, keys_[keys_of(item)[i]].number);
+      append_bytes(debts_, ticket_of(item).number);
+      append_number(debts_, item.first->charges[i].cost);
+    }
   }
 }
 
@@ -296,6 +375,7 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
   terms_.clear();
   named_.clear();
   numbers_.clear();
+  debts_.clear();
   asked_.clear();
   texts_.clear();
   times_.clear();
@@ -304,15 +384,9 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
   words_.push_back(count_);
   find_runs();
   std::uint16_t number = 0;
-  bool is_once = true;
-  for (const Item& item : items_) {
-    if (!item.is_run) continue;
-    append_key(keys_[uses_[item.keys_at]], ++number, item.first->charges[0].cost, now_us);
-    times_.push_back(static_cast<char>(item.times));
-    is_once = is_once && item.times == 1;
-  }
-  if (is_once) times_.clear();
+  append_runs(number, now_us);
   runs_ = std::to_string(number);
+  append_debts(number, now_us);
   for (const bool is_last : {false, true}) {
     if (is_last) plain_ = std::to_string(number);
     for (Key& key : keys_) {
@@ -320,9 +394,9 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
     }
   }
   for (const Item& item : items_) {
-    if (!item.is_run) append_item(item);
+    if (!item.is_run && !item.is_debt) append_item(item);
   }
-  words_.insert(words_.end(), {deadline_, runs_, plain_, terms_, numbers_, times_, asked_});
+  words_.insert(words_.end(), {deadline_, runs_, plain_, terms_, numbers_, times_, debts_, asked_});
   words_.insert(words_.end(), texts_.begin(), texts_.end());
   return words_;
 }
@@ -354,6 +428,30 @@ Result<void> ScriptCall::read_run(const Item& item, std::span<const std::int64_t
     one->ruling = is_allowed ? ScriptRequest::Ruling::allowed : ScriptRequest::Ruling::denied;
   }
   return {};
+}
+
+// Of the keys that it meets alone. One that is no state stays as it is, as if it had been written.
+Result<void> ScriptCall::read_debt(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
+  for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
+    if (keys_[keys_of(item)[i]].uses > 1) continue;
+    ScriptRequest alone{.charges = item.first->charges.subspan(i, 1), .decisions = item.first->decisions.subspan(i, 1)};
+    if (auto read = read_run({&alone, &alone}, reply, at); !read) return read;
+    Decision& decision = alone.decisions[0];
+    if (alone.ruling == ScriptRequest::Ruling::no_state) decision = {.limit = alone.charges[0].limit->capacity};
+    admit(decision);
+  }
+  return {};
+}
+
+// Of the keys that the next run has met, what that was told.
+void ScriptCall::end_debt(const Item& item) {
+  for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
+    const Key& key = keys_[keys_of(item)[i]];
+    if (key.uses == 1) continue;
+    Decision& decision = item.first->decisions[i];
+    decision = items_[key.run].last->decisions[0];
+    admit(decision);
+  }
 }
 
 Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
@@ -395,17 +493,43 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
   return {};
 }
 
+// A ruling for each ticket of write-backs, in the order of their keys.
+Result<void> ScriptCall::read_tickets(std::span<const std::int64_t> reply, std::size_t& at) {
+  std::size_t first = 0, last = 0;  // their numbers
+  for (const Item& item : items_) {
+    if (!item.is_debt) continue;
+    const std::size_t number = ticket_of(item).number;
+    first = first == 0 ? number : std::min(first, number);
+    last = std::max(last, number);
+  }
+  if (last == 0) return {};
+  if (reply.size() - at < last - first + 1) return does_not_fit();
+  for (const Item& item : items_) {
+    if (!item.is_debt) continue;
+    const bool is_repeated = reply[at + ticket_of(item).number - first] == kRepeated;
+    item.first->ruling = is_repeated ? ScriptRequest::Ruling::repeated : ScriptRequest::Ruling::allowed;
+  }
+  at += last - first + 1;
+  return {};
+}
+
 Result<ScriptCall::Read> ScriptCall::read(std::span<const std::int64_t> reply) {
   if (reply.size() < 2) return fail(ErrorCode::unavailable, "the script answered nothing");
   now_us_ = reply[0];
   if (reply[1] == -1) return Read::late;
   std::size_t at = 2;
-  for (const bool is_run : {true, false}) {
+  if (auto read = read_tickets(reply, at); !read) return fail(std::move(read.error()));
+  for (const bool is_first : {true, false}) {
     for (const Item& item : items_) {
-      if (item.is_run != is_run) continue;
-      auto read = is_run ? read_run(item, reply, at) : read_item(item, reply, at);
+      if ((item.is_run || item.is_debt) != is_first) continue;
+      auto read = item.is_run    ? read_run(item, reply, at)
+                  : item.is_debt ? read_debt(item, reply, at)
+                                 : read_item(item, reply, at);
       if (!read) return fail(std::move(read.error()));
     }
+  }
+  for (const Item& item : items_) {
+    if (item.is_debt) end_debt(item);
   }
   if (at != reply.size()) return fail(ErrorCode::unavailable, "the script answered more than was asked");
   return Read::answered;

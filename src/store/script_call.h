@@ -55,6 +55,7 @@ struct ScriptRequest {
   std::span<const Charge> charges{};   // each key once
   std::string_view id{};               // of the request, the reservation or the permits
   Micros lasts{0};                     // once, reserve, write_back
+  std::string_view ticket_subject{};   // write_back: several of one call may have one id; empty: that of its first key
   std::int64_t charged_us = 0;         // undo, by the server's clock
   std::span<Decision> decisions{};     // room for one a charge
   std::span<std::int64_t> reserved{};  // commit: the same
@@ -102,6 +103,8 @@ class ScriptCall {
     const Limit* limit = nullptr;
     std::size_t run = kNone;  // the item that came last, if equal ones can join it
     std::uint32_t uses = 0;   // by items
+    bool has_debt = false;    // one of them is a write-back that goes with a run
+    bool is_apart = false;    // of a ticket: a write-back that has it does not
     std::uint16_t number = 0;
   };
   struct Item {
@@ -110,6 +113,7 @@ class ScriptCall {
     std::uint16_t times = 1;
     std::uint32_t keys_at = 0;  // in uses_: of its charges, then of its tickets
     bool is_run = false;        // it is the only one of its key, and the key's number says all about it
+    bool is_debt = false;       // a write-back whose keys are runs
   };
 
   bool fits(const ScriptRequest& request);
@@ -117,11 +121,20 @@ class ScriptCall {
   bool join_run(ScriptRequest& request, std::size_t key);
   void name_ticket(std::string_view id, const Charge& charge);
   std::size_t use(std::size_t key);
+  bool can_be_run(const Key& key) const;
+  bool can_be_debt(std::size_t place) const;
+  Key& ticket_of(const Item& item) { return keys_[uses_[item.keys_at + item.first->charges.size()]]; }
   void find_runs();
+  std::span<const std::uint16_t> keys_of(const Item& item) const;
+  void append_runs(std::uint16_t& number, std::int64_t now_us);
+  void append_debts(std::uint16_t& number, std::int64_t now_us);
   void append_key(Key& key, std::uint16_t number, std::int64_t cost, std::int64_t now_us);
   void append_terms(const Key& key, std::int64_t cost, std::int64_t now_us);
   void append_item(const Item& item);
   Result<void> read_run(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
+  Result<void> read_tickets(std::span<const std::int64_t> reply, std::size_t& at);
+  Result<void> read_debt(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
+  void end_debt(const Item& item);
   Result<void> read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
 
   const std::string prefix_;
@@ -133,7 +146,7 @@ class ScriptCall {
   std::size_t decisions_ = 0;
   std::size_t ids_ = 0;  // of permits, which are texts of their own
   std::string name_, ticket_;
-  std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, asked_;
+  std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, debts_, asked_;
   struct Named {
     const Key* key;
     std::int64_t cost;

@@ -305,7 +305,7 @@ local function kind_of(mark)
   made.numbers = made.numbers or make_numbers()
   return made.numbers
 end
-for key = runs + 1, #keys do
+for key = runs + tickets + 1, #keys do
   local terms = all_terms[which:byte(key)]
   terms.kind = terms.kind or kind_of(terms.mark)
   terms_of[key], limit_of[key] = terms, terms.limit

@@ -59,36 +59,28 @@ local function make_others()
     return d
   end
 
-  -- What was admitted elsewhere is used, also beyond the limit: a bucket then belongs to a version with so much room.
-  local function write_back(key, cost)
+  local function write_back(key, cost) -- see write_debt()
+    if cost == 0 then return peek(key) end
+    local terms = terms_of[key]
+    touched[key] = true
+    if terms.step then
+      local s = state[key]
+      local x, y, z
+      x, y, z, from_of[key], head_of[key], reset_of[key] =
+        write_debt(terms, cost, s[1], s[2], s[3], from_of[key], head_of[key])
+      state[key] = {x, y, z}
+      return peek(key)
+    end
     local d = step(key, cost)
     if d[1] == 1 then
-      touched[key] = true
-      if cost ~= 0 then keep(key, d) end
+      keep(key, d)
       return d
     end
-    local mark, limit, from, head = terms_of[key].mark, limit_of[key], from_of[key], head_of[key]
-    local wide = {1099511627776, limit[2], limit[3], limit[4], limit[5], limit[6], limit[7]}
-    if mark == 'l' then
-      wide[3] = 1099511627776
-    elseif mark ~= 'f' and mark ~= 'w' then
-      local left = from[1] < limit[1] and step(key, 0)[2] or 0
-      if left > 0 then -- as much as the higher version has room for, which makes the state its own
-        overdraw(key, left)
-        cost, from, head = cost - left, from_of[key], head_of[key]
-      end
-      local used, most = div_ceil(state[key][2], from[3]) + cost, div_floor(4503599627370496, from[3])
-      if used > most then used = most end
-      if used < from[1] then used = from[1] end
-      wide = {used, from[2], from[3], from[4]}
-      from, head = wide, head:sub(1, 2) .. pack('<d', used) .. head:sub(11)
-    end
-    from_of[key], limit_of[key] = from, wide
+    local limit, from = limit_of[key], from_of[key]
+    limit_of[key] = {1099511627776, limit[2], 1099511627776}
     overdraw(key, cost)
-    from_of[key], head_of[key], limit_of[key] = from, head, limit
-    d = step(key, 0)
-    d[1], d[3] = 1, 0
-    return d
+    from_of[key], limit_of[key] = from, limit
+    return peek(key)
   end
 
   local function read_charges(at, has_tickets)
@@ -208,11 +200,11 @@ local function make_others()
     local key, lasts, list
     key, lasts, at = unpack_('<Hd', asked, at)
     list, at = read_charges(at)
-    local repeated = state[key]
+    local repeated = raws[key] -- not state[key]: others of this call may have the same ticket
     for i = 1, #list do
       list[i][4] = repeated and peek(list[i][1]) or write_back(list[i][1], list[i][2])
     end
-    state[key], reset_of[key] = {0}, lasts
+    if not repeated then state[key], reset_of[key] = {0}, lasts end
     tell_all(repeated and 2 or 1, list)
     return at
   end
@@ -255,7 +247,7 @@ local function make_others()
   function ops.h(at)
     local key, cost, text
     key, cost, text, at = unpack_('<HdB', asked, at)
-    local d = made.holds.acquire(key, ARGV[7 + text] or '', cost)
+    local d = made.holds.acquire(key, ARGV[8 + text] or '', cost)
     if cost ~= 0 then touched[key] = true end
     if d[1] == 1 and cost ~= 0 then reset_of[key] = d[4] end
     tell_all(d[1], {{key, cost, nil, d}})
@@ -264,7 +256,7 @@ local function make_others()
   function ops.x(at)
     local key, text
     key, text, at = unpack_('<HB', asked, at)
-    local d = made.holds.release(key, ARGV[7 + text])
+    local d = made.holds.release(key, ARGV[8 + text])
     touched[key] = true
     if d[1] == 1 then reset_of[key] = d[4] end
     tell_all(d[1], {{key, 0, nil, d}})
@@ -294,7 +286,7 @@ while at <= #asked do
     at = others[asked:sub(at, at)](at + 1)
   end
 end
-for key = runs + 1, #keys do
+for key = runs + tickets + 1, #keys do
   local reset = reset_of[key] or (moved[key] and touched[key] and -1) -- a peek leaves it as it is
   if reset then
     local kind, _ = terms_of[key].kind
