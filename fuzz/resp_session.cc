@@ -1,8 +1,8 @@
 // A whole conversation of Redis clients: random pieces are answered as the whole is, and nothing grows without bound.
 //
 // The first byte says how large the pieces are and whether there is a password, the rest is what the client sends. It
-// is played twice, each time on a limiter of its own whose clock stands still. Two clients speak in turns, so that
-// rounds overlap. With every answer the reply parser must agree.
+// is played twice, each time on a limiter of its own whose clock moves only when a wrong password is waited for. Two
+// clients speak in turns, so that rounds overlap. With every answer the reply parser must agree.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "log.h"
 #include "resp/reply.h"
 #include "server/resp_session.h"
 #include "server/session_player.h"
@@ -34,6 +35,7 @@ const weir::Policy& rules() {
 struct World {
   explicit World(bool is_locked) {
     service.password = is_locked ? "pw" : "";
+    weir::set_log_level(weir::LogLevel::error);  // wrong passwords are warnings
     require(gate.apply(rules()).has_value());
     session = weir::make_resp_session(service, 7);
   }
@@ -58,7 +60,11 @@ Heard play(std::string_view stream, std::size_t piece, bool is_locked) {
   Heard heard;
   for (std::size_t at = 0; at < stream.size() && !heard.is_closed; at += piece) {
     auto progress = player.feed(stream.substr(at, piece));
-    while (progress.full && !progress.close) {
+    while ((progress.full || world.session->is_holding()) && !progress.close) {
+      if (world.session->is_holding()) {  // after a wrong password
+        world.clock->advance(weir::kWrongSecretDelay);
+        world.session->wake(world.clock->now(), player.output);
+      }
       heard.output += player.take();
       progress = player.feed("");
     }

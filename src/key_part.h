@@ -1,9 +1,9 @@
 // One part of a rule's key, taken off its front again: bytes behind their length, or the hash of bytes that were too
 // many.
 //
-// KeyArena writes them. A rule's key is the parts of its name and its `per`, then the values; what stood for `identity`
-// has a byte before it that says which kind it was. Pure; any thread. Tested through key_name_test.cc, subject_test.cc
-// and redis_key_test.cc.
+// KeyArena writes them. A rule's key is a byte that says so (key_space.h), the parts of its name and its `per`, then
+// the values; what stood for `identity` has a byte before it that says which kind it was. Pure; any thread. Tested
+// through key_name_test.cc, subject_test.cc and redis_key_test.cc.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,9 @@
 
 #include "algorithm/limit.h"
 #include "find_calendar.h"
+#include "key_space.h"
 #include "limiter_hook.h"
+#include "once_name.h"
 #include "random_id.h"
 #include "store/memory_store.h"
 #include "store/shared_store.h"
@@ -179,9 +181,11 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
     }
   }
 
-  Result<Decision> charge(const Charge& charge) {
+  Result<Decision> charge(const Charge& asked) {
     return guarded([&]() -> Result<Decision> {
-      if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
+      if (auto wrong = refuse_charge(asked)) return fail(std::move(*wrong));
+      const StoredCharges stored({&asked, 1});
+      const Charge& charge = stored.all()[0];
       if (before_store != nullptr) before_store();
       auto decision = shared ? shared->check(charge) : store->check(charge, now());
       if (charge.cost < 0) waits->hurry(charge.key);
@@ -189,11 +193,24 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
     });
   }
 
+  Result<Verdict> charge_once(std::string_view name, std::span<const Charge> charges, Micros lasts) {
+    auto verdict = shared ? shared->charge(charges, {.name = name, .lasts = lasts})
+                          : store->charge(charges, ask_at(), {.name = name, .lasts = lasts});
+    hurry(charges);
+    return verdict;
+  }
+
   // Those who wait for a key that was given permits try again.
   void hurry(std::span<const Charge> charges) {
     for (const Charge& charge : charges) {
       if (charge.cost < 0) waits->hurry(charge.key);
     }
+  }
+
+  Result<bool> reset(std::string_view stored) {
+    auto found = shared ? shared->reset(stored) : store->reset(stored, ask_at());
+    waits->hurry(stored);
+    return found;
   }
 
   template <class F>
@@ -221,24 +238,32 @@ Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::i
   return impl_->charge({.key = key, .limit = &limit, .cost = cost});
 }
 
-Result<Verdict> Limiter::check_all(std::span<const Charge> charges) noexcept {
+Result<Verdict> Limiter::check_all(std::span<const Charge> asked) noexcept {
   return guarded([&]() -> Result<Verdict> {
-    if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
+    const StoredCharges stored(asked);
+    const std::span<const Charge> charges = stored.all();
     auto verdict = impl_->shared ? impl_->shared->charge(charges) : impl_->store->charge(charges, impl_->ask_at());
     impl_->hurry(charges);
     return verdict;
   });
 }
 
-Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge> charges, Micros lasts) noexcept {
+Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge> asked, Micros lasts) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    auto verdict = impl_->shared ? impl_->shared->charge(charges, {.name = id, .lasts = lasts})
-                                 : impl_->store->charge(charges, impl_->ask_at(), {.name = id, .lasts = lasts});
-    impl_->hurry(charges);
-    return verdict;
+    if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
+    const StoredCharges stored(asked);
+    OnceName name;
+    for (const Charge& charge : stored.all()) {
+      name.add(std::to_string(static_cast<int>(charge.limit->algorithm)).append(charge.key), charge.cost);
+    }
+    return impl_->charge_once(name.of(id), stored.all(), lasts);
   });
+}
+
+Result<Verdict> Limiter::charge_once(std::string_view name, std::span<const Charge> charges) noexcept {
+  return guarded([&] { return impl_->charge_once(name, charges, kRequestIdLasts); });
 }
 
 Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept {
@@ -259,10 +284,12 @@ Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::
   });
 }
 
-Result<Verdict> Limiter::overdraw(std::span<const Charge> charges) noexcept {
+Result<Verdict> Limiter::overdraw(std::span<const Charge> asked) noexcept {
   return guarded([&]() -> Result<Verdict> {
-    if (auto wrong = refuse_charges(charges, kChargesMax)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_negative(asked)) return fail(std::move(*wrong));
+    const StoredCharges stored(asked);
+    const std::span<const Charge> charges = stored.all();
     return impl_->shared ? impl_->shared->overdraw(charges) : impl_->store->overdraw(charges, impl_->ask_at());
   });
 }
@@ -273,14 +300,16 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
   return answers;
 }
 
-Micros Limiter::check_many(std::span<const Charge> charges, std::vector<Result<Decision>>& answers) noexcept {
+Micros Limiter::check_many(std::span<const Charge> asked, std::vector<Result<Decision>>& answers) noexcept {
+  const StoredCharges stored(asked);
+  const std::span<const Charge> charges = stored.all();
   const std::int64_t now = impl_->ask_at();
   answers.resize(charges.size(), Decision{});
   // Those that must be refused part the others into runs that the store answers together.
   std::size_t from = 0;
   for (std::size_t i = 0; i <= charges.size(); ++i) {
     std::optional<Error> wrong;
-    if (i < charges.size() && !(wrong = refuse_charge(charges[i]))) continue;
+    if (i < charges.size() && !(wrong = refuse_charge(asked[i]))) continue;
     if (i > from) impl_->check_many(charges.subspan(from, i - from), now, std::span(answers).subspan(from, i - from));
     if (wrong) answers[i] = fail(std::move(*wrong));
     from = i + 1;
@@ -298,7 +327,8 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
     if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    const Charge peek{.key = key, .limit = &limit, .cost = 0};
+    const StoredKey stored(key);
+    const Charge peek{.key = stored, .limit = &limit, .cost = 0};
     return impl_->shared ? impl_->shared->acquire(peek, {}) : impl_->store->acquire(peek, {}, impl_->ask_at());
   });
 }
@@ -307,9 +337,11 @@ Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std:
   return preview(Charge{.key = key, .limit = &limit, .cost = cost});
 }
 
-Result<Decision> Limiter::preview(const Charge& charge) noexcept {
+Result<Decision> Limiter::preview(const Charge& asked) noexcept {
   return guarded([&]() -> Result<Decision> {
-    if (auto wrong = refuse_charge(charge)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charge(asked)) return fail(std::move(*wrong));
+    const StoredCharges stored({&asked, 1});
+    const Charge& charge = stored.all()[0];
     return impl_->shared ? impl_->shared->preview(charge) : impl_->store->preview(charge, impl_->ask_at());
   });
 }
@@ -328,10 +360,12 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 Result<bool> Limiter::reset(std::string_view key) noexcept {
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    auto found = impl_->shared ? impl_->shared->reset(key) : impl_->store->reset(key, impl_->ask_at());
-    impl_->waits->hurry(key);
-    return found;
+    return impl_->reset(StoredKey(key));
   });
+}
+
+Result<bool> Limiter::reset_rule_key(std::string_view key) noexcept {
+  return guarded([&] { return impl_->reset(key); });
 }
 
 Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std::int64_t cost) noexcept {
@@ -349,7 +383,8 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
     if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
-    const Charge charge{.key = key, .limit = &limit, .cost = cost};
+    const StoredKey stored(key);
+    const Charge charge{.key = stored, .limit = &limit, .cost = cost};
     return impl_->shared ? impl_->shared->acquire(charge, id) : impl_->store->acquire(charge, id, impl_->ask_at());
   });
 }
@@ -358,7 +393,8 @@ Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcep
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-    return impl_->shared ? impl_->shared->release(key, id) : impl_->store->release(key, id, impl_->ask_at());
+    const StoredKey stored(key);
+    return impl_->shared ? impl_->shared->release(stored, id) : impl_->store->release(stored, id, impl_->ask_at());
   });
 }
 
@@ -371,7 +407,8 @@ Result<Decision> Limiter::wait(std::string_view key, const Limit& limit, Micros 
   return guarded([&]() -> Result<Decision> {
     const Charge charge{.key = key, .limit = &limit, .cost = options.cost};
     if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
-    return wait_here(impl_->waits, charge, deadline, options.stop);
+    const StoredCharges stored({&charge, 1});
+    return wait_here(impl_->waits, stored.all()[0], deadline, options.stop);
   });
 }
 
@@ -384,24 +421,28 @@ WaitId Limiter::wait_async(std::string_view key, Micros deadline, WaitCallback c
 WaitId Limiter::wait_async(std::string_view key, const Limit& limit, Micros deadline, WaitCallback callback,
                            std::int64_t cost) noexcept {
   const Charge charge{.key = key, .limit = &limit, .cost = cost};
+  WaitId id = 0;
   const Result<Decision> sound = guarded([&]() -> Result<Decision> {
     if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
+    const StoredCharges stored({&charge, 1});
+    id = impl_->waits->wait(stored.all()[0], deadline, std::move(callback));
     return Decision{};
   });
-  if (sound) return impl_->waits->wait(charge, deadline, std::move(callback));
-  callback(sound);
-  return 0;
+  if (!sound) callback(sound);
+  return id;
 }
 
 bool Limiter::cancel_wait(WaitId id) noexcept { return impl_->waits->cancel(id); }
 std::size_t Limiter::waiting() const noexcept { return impl_->waits->size(); }
 
-Result<Reservation> Limiter::reserve(std::span<const Charge> charges, const ReserveOptions& options) noexcept {
+Result<Reservation> Limiter::reserve(std::span<const Charge> asked, const ReserveOptions& options) noexcept {
   return guarded([&]() -> Result<Reservation> {
     Reservation reservation{.id = options.id.empty() ? random_id() : std::string(options.id)};
     if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_charges(charges, kReservedMax)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_negative(charges)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(asked, kReservedMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_negative(asked)) return fail(std::move(*wrong));
+    const StoredCharges stored(asked);
+    const std::span<const Charge> charges = stored.all();
     auto verdict = impl_->shared ? impl_->shared->reserve(charges, reservation.id, options.lasts)
                                  : impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
     if (!verdict) return fail(std::move(verdict.error()));
@@ -410,11 +451,13 @@ Result<Reservation> Limiter::reserve(std::span<const Charge> charges, const Rese
   });
 }
 
-Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> actual) noexcept {
+Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> asked) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_charges(actual, kReservedMax)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_negative(actual)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_charges(asked, kReservedMax)) return fail(std::move(*wrong));
+    if (auto wrong = refuse_negative(asked)) return fail(std::move(*wrong));
+    const StoredCharges stored(asked);
+    const std::span<const Charge> actual = stored.all();
     auto verdict =
         impl_->shared ? impl_->shared->commit(actual, id) : impl_->store->commit(actual, id, impl_->ask_at());
     for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // who reserved too much gave permits back
@@ -441,7 +484,8 @@ LimiterStats Limiter::stats() const noexcept {
           .evicted = counters.evicted,
           .early = counters.early,
           .no_room = counters.no_room,
-          .bytes = table.region().bytes()};
+          .bytes = table.region().bytes(),
+          .compacted = counters.compacted};
 }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include "protocol/problem.h"
 #include "protocol/rfc3339.h"
@@ -21,20 +23,14 @@ std::string cut(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, most)) + "...";
 }
 
-// U+0080 to U+009F are control characters too, though of two bytes.
-bool is_control(std::string_view character) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
-  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
-  return character.size() == 2 && byte(0) == 0xC2 && byte(1) < 0xA0;
-}
+constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 void append_hex(std::string& out, std::string_view bytes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
     out.append("\\x");
-    out.push_back(kHex[byte >> 4]);
-    out.push_back(kHex[byte & 15]);
+    out.push_back(kHexDigits[byte >> 4]);
+    out.push_back(kHexDigits[byte & 15]);
   }
 }
 
@@ -44,7 +40,7 @@ void append_plain(std::string& out, std::string_view text, Quoted quoted) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
-    if (length == 0 || is_control(character)) {
+    if (length == 0 || is_unseen(utf8_code(character))) {
       append_hex(out, character);
     } else {
       if (quoted == Quoted::yes && (character == "\"" || character == "\\")) out.push_back('\\');
@@ -72,14 +68,29 @@ void append_text_field(std::string& out, std::string_view name, std::string_view
   out.push_back('"');
 }
 
-// JSON lets U+0080 to U+009F stand as they are; terminals obey them.
-void escape_controls(std::string& text, std::size_t from) {
-  for (std::size_t at = text.find('\xC2', from); at != text.npos; at = text.find('\xC2', at + 1)) {
-    if (!is_control(std::string_view(text).substr(at, 2))) continue;
-    std::string escaped;
-    append_hex(escaped, std::string_view(text).substr(at + 1, 1));
-    text.replace(at, 2, escaped.replace(0, 2, "\\u00"));
+void append_json_escape(std::string& out, std::uint32_t unit) {
+  out.append("\\u");
+  for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kHexDigits[unit >> shift & 15]);
+}
+
+// JSON lets all but the ASCII ones stand as they are; terminals and editors obey them. `text` is valid from there on.
+void escape_unseen(std::string& text, std::size_t from) {
+  std::string out;
+  std::string_view rest = std::string_view(text).substr(from);
+  while (!rest.empty()) {
+    const std::string_view character = rest.substr(0, std::max<std::size_t>(1, utf8_length(rest)));
+    const std::uint32_t code = utf8_code(character);
+    if (!is_unseen(code)) {
+      out.append(character);
+    } else if (code < 0x10000) {
+      append_json_escape(out, code);
+    } else {  // a pair of surrogates
+      append_json_escape(out, 0xD800 + ((code - 0x10000) >> 10));
+      append_json_escape(out, 0xDC00 + (code & 0x3FF));
+    }
+    rest.remove_prefix(character.size());
   }
+  text.replace(from, text.npos, out);
 }
 
 void append_json_field(std::string& out, std::string_view name, std::string_view value) {
@@ -88,7 +99,9 @@ void append_json_field(std::string& out, std::string_view name, std::string_view
   out.push_back(':');
   const std::size_t from = out.size();
   append_json_text(out, value);
-  escape_controls(out, from);
+  if (std::any_of(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](char c) { return (c & 0x80) != 0; })) {
+    escape_unseen(out, from);
+  }
 }
 
 // Escapes make a value up to six times as long: if it has no room, less of it may have.

@@ -1,4 +1,5 @@
-// A line of the log as bytes, whatever was put into it: no control character, no broken UTF-8, never too long.
+// A line of the log as bytes, whatever was put into it: no control character, nothing unseen that begins a line or
+// turns the direction of writing, no broken UTF-8, never too long.
 //
 // A line is at most as long as a pipe takes in one piece, so that lines of several writers do not mix. Values are cut
 // to that end, and what still has no room is left out. Pure; any thread. Tested by log_line_test.cc.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::log_line_test {
 namespace {
 
 const Micros kTime{1'794'812'400'123'000};
@@ -52,6 +52,30 @@ TEST(LogLine, NobodyForgesALineOrAnEscapeSequence) {
   EXPECT_EQ(line_of(LogFormat::json, "\xC2\x9B\xC2\xA9\xC2\x85").substr(48), "\"msg\":\"\\u009b\xC2\xA9\\u0085\"}\n");
 }
 
+// What a terminal, a browser or an editor acts upon without showing it: ends of lines, directions, no width.
+TEST(LogLine, NobodyTurnsAroundWhatIsRead) {
+  EXPECT_EQ(line_of(LogFormat::text, "a", {{"k", "x\u202Ey\u2028z"}}),
+            "weir: a k=\"x\\xe2\\x80\\xaey\\xe2\\x80\\xa8z\"\n");
+  EXPECT_EQ(line_of(LogFormat::text, "x\u202Ey"), "weir: x\\xe2\\x80\\xaey\n");
+  EXPECT_EQ(line_of(LogFormat::json, "x\u202Ey\u2028z").substr(48), "\"msg\":\"x\\u202ey\\u2028z\"}\n");
+  EXPECT_EQ(line_of(LogFormat::json, "\U000E0041").substr(48), "\"msg\":\"\\udb40\\udc41\"}\n");
+  const std::string_view all[] = {"\u061C", "\u180E", "\u200B", "\u200C", "\u200D", "\u200E",     "\u200F",
+                                  "\u2028", "\u2029", "\u202A", "\u202B", "\u202C", "\u202D",     "\u202E",
+                                  "\u2060", "\u2066", "\u2067", "\u2068", "\u2069", "\uFEFF",     "\uFFF9",
+                                  "\u0085", "\u009B", "\x7f",   "\x1b",   "\n",     "\U000E0001", "\U000E007F"};
+  for (const std::string_view one : all) {
+    for (const LogFormat format : {LogFormat::text, LogFormat::json, LogFormat::journal}) {
+      const std::string line = line_of(format, one, {{"k", one}});
+      EXPECT_EQ(line.substr(0, line.size() - 1).find(one), line.npos) << line;
+    }
+  }
+  for (const std::string_view seen :
+       {"\u00E4", "\u20AC", "\u05D0", "\u0639", "\u4E2D", "\U0001F600", "\u2027", "\u2030"}) {
+    EXPECT_NE(line_of(LogFormat::text, seen).find(seen), std::string::npos) << seen;
+    EXPECT_NE(line_of(LogFormat::json, seen).find(seen), std::string::npos) << seen;
+  }
+}
+
 TEST(LogLine, IsNeverTooLong) {
   const std::string control(5'000, '\x01'), plain(5'000, 'x'), umlauts = [] {
     std::string text;
@@ -78,4 +102,4 @@ TEST(LogLevels, HaveNames) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::log_line_test

@@ -133,6 +133,10 @@ std::string totals_text(const table::Totals& totals, const table::Region& region
   text += row("fullest", std::to_string(totals.fullest) + " of " + std::to_string(table::kSlots) + " slots in a page");
   text += row("logs", mebibytes(totals.arena_lines * sizeof(table::Line)) + " of " +
                           mebibytes(region.arena_lines() * sizeof(table::Line)));
+  if (totals.compact > 0) {
+    text +=
+        row("compact", grouped(totals.compact) + " logs are kept as two counts: the arena was full; raise --memory");
+  }
   text += row("evicted", grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " new keys denied early");
   if (totals.no_room > 0) text += row("no room", grouped(totals.no_room) + " requests denied; raise --keys");
   text += row("swept", grouped(totals.swept) + " keys that had recovered");

@@ -55,6 +55,19 @@ TEST(AnswersText, HoldsStatusAndTimeWithinTheirBounds) {
   EXPECT_EQ(read("{hold_max: 250ms}").hold_max, Micros{250'000});
 }
 
+TEST(AnswersText, SaysWhichLimitsAreNamed) {
+  EXPECT_EQ(read("{}").limits, ShownLimits::binding);
+  EXPECT_EQ(read("{limits: binding}").limits, ShownLimits::binding);
+  EXPECT_EQ(read("{limits: all}").limits, ShownLimits::all);
+  const auto policy = parse_policy("answers: {limits: all}\n" + kBan, "w");
+  EXPECT_NE(to_yaml(*policy).find("limits: all"), std::string::npos) << to_yaml(*policy);
+  for (const char* wrong : {"none", "[all]", "~"}) {
+    const std::string said = said_of("{limits: " + std::string(wrong) + "}");
+    EXPECT_TRUE(said.starts_with("w:1:19: `limits` must be binding, which names the limit that denies, or all, found "))
+        << said;
+  }
+}
+
 TEST(AnswersText, SaysWhatIsWrong) {
   const std::string status =
       "`deny_status` must be a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a yes), found ";

@@ -204,13 +204,13 @@ TEST_F(Gates, CountOtherwiseByTheTemplatesThatSayMore) {
 // The bypasses of PATH-1: every spelling of a path meets its rule.
 TEST_F(Gates, MeetEverySpellingOfAPath) {
   use_rules("- {name: login, match: {path: /api/login}, per: global, limit: 0/second}");
-  for (const char* path :
-       {"/api/login", "/api/login/", "/api//login", "//api/login", "/api/./login", "/api/x/../login", "/API/Login",
-        "/api%2flogin", "/api/%6cogin", "/api/login?x=1", "/api/login#top", "/api\\login", "/api/login;v=1",
-        "/api/..;/api/login", "http://example.com/api/login", "/%2e/api/login", "/api/login/.", "/../api/login"}) {
+  for (const char* path : {"/api/login", "/api/login/", "/api//login", "//api/login", "/api/./login", "/api/x/../login",
+                           "/API/Login", "/api%2flogin", "/api/%6cogin", "/api/login?x=1", "/api/login#top",
+                           "/api\\login", "/api/login;v=1", "/api/..;/api/login", "http://example.com/api/login",
+                           "/%2e/api/login", "/api/login/.", "/../api/login", "/api%252flogin"}) {
     EXPECT_FALSE(ask({.path = path}).allowed) << path;
   }
-  for (const char* path : {"/api/login2", "/api", "/api/login/x", "/api%252flogin"}) {
+  for (const char* path : {"/api/login2", "/api", "/api/login/x"}) {
     EXPECT_TRUE(ask({.path = path}).allowed) << path;
   }
 }
@@ -222,7 +222,8 @@ TEST_F(Gates, LetNothingPassByAPathThatCanBeReadInTwoWays) {
       "- {name: free, match: {path: /free}, limit: unlimited}\n"
       "- {name: held, match: {path: /**}, per: global, limit: 0/hour}\n");
   EXPECT_TRUE(ask({.path = "/health"}).allowed);
-  EXPECT_TRUE(ask({.path = "//HEALTH/?x=/.."}).allowed);
+  EXPECT_TRUE(ask({.path = "/HEALTH//?x=/.."}).allowed);
+  EXPECT_FALSE(ask({.path = "//health"}).allowed) << "which is / on the host `health` to some";
   for (const char* to : {"health", "open", "free"}) {
     for (const char* way : {"/x/..%2f", "/x\\..\\", "/x/../", "/%2e/", "/a;b/../", "/x%5c..%5c", "/%2F", "/..;/"}) {
       EXPECT_FALSE(ask({.path = std::string(way) + to}).allowed) << way << to;

@@ -14,6 +14,7 @@
 #include "sanitized.h"
 #include "seed.h"
 #include "slow_matcher.h"
+#include "slow_path.h"
 
 namespace weir {
 namespace {
@@ -36,9 +37,10 @@ void add_charge(const BookLimit& limit, const Charge& charge, std::vector<test::
 SlowBill told(const Rulebook& book, const Bill& bill) {
   using Reason = SlowBill::Reason;
   const std::map<Bill::Reason, Reason> reasons = {
-      {Bill::Reason::no_rule, Reason::no_rule}, {Bill::Reason::limits, Reason::limits},
-      {Bill::Reason::skipped, Reason::skipped}, {Bill::Reason::exempt, Reason::exempt},
-      {Bill::Reason::missing, Reason::missing}, {Bill::Reason::too_many, Reason::too_many},
+      {Bill::Reason::no_rule, Reason::no_rule},     {Bill::Reason::limits, Reason::limits},
+      {Bill::Reason::skipped, Reason::skipped},     {Bill::Reason::exempt, Reason::exempt},
+      {Bill::Reason::missing, Reason::missing},     {Bill::Reason::too_many, Reason::too_many},
+      {Bill::Reason::ambiguous, Reason::ambiguous},
   };
   SlowBill out{.reason = reasons.at(bill.reason), .counts_denied = bill.counts_denied};
   const bool has_rule = out.reason == Reason::exempt || out.reason == Reason::missing;
@@ -60,7 +62,7 @@ class Marks {
  public:
   explicit Marks(const Policy& policy) : policy_(policy) {}
 
-  bool is_enforced(Rule rule, const Request& request) {
+  bool is_enforced(Rule rule, const Request& request, const test::SlowReading& reading) {
     const int percent = std::exchange(rule.percent, 100);
     auto& book = books_[rule.name];
     if (book == nullptr) {
@@ -71,8 +73,10 @@ class Marks {
       book = book_of(alone);
     }
     Facts facts(request, book->reading());
+    const auto is_chosen = [&] { return facts.path() == reading.path && facts.query() == reading.query; };
+    for (std::size_t i = 0; i < facts.readings() && !is_chosen(); ++i) facts.choose_reading(i);
     Bill bill;
-    book->bill(facts, test::kWorldNow, bill);
+    book->bill_reading(facts, test::kWorldNow, bill);
     WEIR_ASSERT(bill.charges.size() == 1);
     return static_cast<int>(key_mark(bill.charges[0].key) % 100) < percent;
   }
@@ -95,8 +99,12 @@ std::string difference_of(const Policy& policy, const Rulebook& book, Marks& mar
   if (const auto refused = facts.refuse()) return refused->message;
   Bill bill;
   book.bill(facts, test::kWorldNow, bill);
-  slow =
-      slow_bill(policy, request, test::kWorldNow, [&](const Rule& rule) { return marks.is_enforced(rule, request); });
+  const auto is_enforced = [&](const Rule& rule, const test::SlowReading& reading) {
+    return marks.is_enforced(rule, request, reading);
+  };
+  const auto found = slow_bill(policy, request, test::kWorldNow, is_enforced);
+  if (!found) return {};
+  slow = *found;
   return referee.difference(slow, told(book, bill));
 }
 
@@ -178,8 +186,8 @@ TEST(SlowMatcher, NormalisesPathsAsAPersonWould) {
       {"http://host?x", "/"},
       {"a/b#c", "/a/b"},
   };
-  for (const auto& [target, path] : cases) EXPECT_EQ(test::slow_normal_path(target, false), path) << target;
-  EXPECT_EQ(test::slow_normal_path("/A", true), "/A");
+  for (const auto& [target, path] : cases) EXPECT_EQ(test::slow_read(target, false).path, path) << target;
+  EXPECT_EQ(test::slow_read("/A", true).path, "/A");
 }
 
 TEST(SlowMatcher, MatchesPatternsAsAPersonWould) {
@@ -211,20 +219,20 @@ TEST(SlowMatcher, FindsTheLimitsThatAPersonWould) {
                             "test.yaml")
                             .value();
   const Attribute headers[] = {{"X-Forwarded-For", "6.6.6.6, 192.0.2.1"}};
-  const auto none = [](const Rule&) { return false; };
+  const auto none = [](const Rule&, const test::SlowReading&) { return false; };
   const SlowBill named =
-      slow_bill(policy, {.user = "u", .ip = "10.0.0.9", .path = "/U/7/", .headers = headers}, 0, none);
+      slow_bill(policy, {.user = "u", .ip = "10.0.0.9", .path = "/U/7/", .headers = headers}, 0, none).value();
   ASSERT_EQ(named.charges.size(), 2U);
   EXPECT_EQ(named.charges[0].quota, "1/s");
   EXPECT_EQ(named.charges[1].quota, "5/min");
   EXPECT_NE(named.charges[0].key.find("1:7 "), std::string::npos) << named.charges[0].key;
   ASSERT_EQ(named.shadows.size(), 1U);
-  const SlowBill other = slow_bill(policy, {.ip = "192.0.2.1", .path = "/x"}, 0, none);
+  const SlowBill other = slow_bill(policy, {.ip = "192.0.2.1", .path = "/x"}, 0, none).value();
   ASSERT_EQ(other.charges.size(), 1U);
   EXPECT_EQ(other.charges[0].rule, "rest");
   EXPECT_EQ(other.charges[0].cost, 3);
-  EXPECT_EQ(slow_bill(policy, {.ip = "192.0.2.1", .path = "/y"}, 0, none).charges[0].key, other.charges[0].key);
-  EXPECT_NE(slow_bill(policy, {.ip = "192.0.2.2", .path = "/x"}, 0, none).charges[0].key, other.charges[0].key);
+  EXPECT_EQ(slow_bill(policy, {.ip = "192.0.2.1", .path = "/y"}, 0, none)->charges[0].key, other.charges[0].key);
+  EXPECT_NE(slow_bill(policy, {.ip = "192.0.2.2", .path = "/x"}, 0, none)->charges[0].key, other.charges[0].key);
 }
 
 }  // namespace

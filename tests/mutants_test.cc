@@ -1,8 +1,8 @@
 // Is the differential test worth its name? Ten slips an algorithm or more, in C++ and in Lua: it must notice every one.
 //
 // The mutants stand in tests/mutants/*.txt as `cpp: old => new` and `lua: old => new`. A Lua mutant is run as it is; a
-// C++ one is compiled (the compiler and its flags come from the build) and loaded. What is replaced must stand in the
-// source exactly once, so that a mutant cannot go stale unnoticed.
+// C++ one is compiled (compiler, flags and a precompiled header come from the build) and loaded. What is replaced must
+// stand in the source exactly once, so that a mutant cannot go stale unnoticed.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ std::string compile_mutant(const Mutant& mutant, const fs::path& folder) {
   const std::string object = (folder / "mutant.o").string(), library = (folder / "mutant.so").string();
   const std::string errors = " 2>" + (folder / "errors").string();
   // A folder that stays and a step that only compiles: then a compiler cache knows it again.
-  const std::string command = WEIR_CXX " -std=c++20 -O0 -w -fPIC -fvisibility=hidden -I " + folder.string() +
+  const std::string command = WEIR_CXX " " WEIR_MUTANT_FLAGS " -include " WEIR_MUTANT_COMMON " -I " + folder.string() +
                               " -I " WEIR_SOURCE_DIR "/src -I " WEIR_SOURCE_DIR "/include -I " WEIR_SOURCE_DIR
                               "/tests -c " WEIR_SOURCE_DIR "/tests/mutants/engine.cc -o " +
                               object + errors + " && " WEIR_CXX " -shared " + object + " -o " + library + errors;

@@ -107,10 +107,11 @@ inline std::unique_ptr<Session> make_http_session_on_fibers(HttpService& service
   return session;
 }
 
-inline std::unique_ptr<Session> make_resp_session_on_fibers(RespService& service, std::int64_t id) {
+inline std::unique_ptr<Session> make_resp_session_on_fibers(RespService& service, std::int64_t id,
+                                                            std::string peer = {}) {
   auto session = std::make_unique<OnFibers>(service.limiter);
   Desks& desks = session->use_desks([&service] { return std::make_unique<RespDesk>(service); });
-  session->drive(make_resp_session(desks, id));
+  session->drive(make_resp_session(desks, id, std::move(peer)));
   return session;
 }
 

@@ -305,9 +305,9 @@ void draw_reading(Dice& dice, Policy& out) {
 // `/a/%61?a=1`: parts of targets, in any order.
 std::string random_path(Dice& dice) {
   constexpr std::string_view kParts[] = {
-      "/a",  "/b",   "/ab",  "/aab",    "/c",   "/A",     "/a.b", "/*",       "/{x}", "/%61",    "//", "/.",
-      "/..", "\\b",  ";p=1", "%2fb",    "%5ca", "/a%2ab", "%zz",  "/%25",     "/é",   "/%C3%A9", "/ ", "/x:y",
-      "/,",  "/a,b", "/-",   "/%2e%2e", "/..;", "/'\"",   "%",    "/%7bx%7d", "/%3f", "/%",      "b"};
+      "/a",  "/b",      "/ab",  "/aab", "/c",     "/A",   "/a.b", "/*",   "/{x}",    "/%61",     "//",   "/.", "/..",
+      "\\b", ";p=1",    "%2fb", "%5ca", "/a%2ab", "%zz",  "/%25", "/é",   "/%C3%A9", "/ ",       "/x:y", "/,", "/a,b",
+      "/-",  "/%2e%2e", "/..;", "/#",   "%c0%af", "/%00", "/;",   "/'\"", "%",       "/%7bx%7d", "/%3f", "/%", "b"};
   constexpr std::string_view kQueries[] = {
       "a=a", "b=b", "a=ab", "A=1", "%61=b", "a=", "a", "x-a=a+b", "a=%61", "&", "="};
   if (dice.once_in(12)) return {};
@@ -368,7 +368,8 @@ AnswerStyle random_answers(Dice& dice) {
           .rate_limit = static_cast<RateLimitFields>(dice.roll(5)),
           .retry_after = dice.once_in(2),
           .deny_status = static_cast<int>(400 + dice.roll(100)),
-          .hold_max = Micros{dice.pick(kHolds)}};
+          .hold_max = Micros{dice.pick(kHolds)},
+          .limits = dice.once_in(2) ? ShownLimits::binding : ShownLimits::all};
 }
 
 }  // namespace
@@ -412,7 +413,8 @@ std::string answers_json(const AnswerStyle& style) {
   if (style.retry_after) headers = "\"retry-after\"" + std::string(headers.empty() ? "" : ",") + headers;
   if (style.x_ratelimit) headers += std::string(headers.empty() ? "" : ",") + "\"x-ratelimit\"";
   return "{\"hold_max\":\"" + std::to_string(style.hold_max.count()) + (style.hold_max.count() == 0 ? "s" : "us") +
-         "\",\"headers\":[" + headers + "],\"deny_status\":" + std::to_string(style.deny_status) + '}';
+         "\",\"headers\":[" + headers + "],\"deny_status\":" + std::to_string(style.deny_status) + ",\"limits\":\"" +
+         (style.limits == ShownLimits::all ? "all" : "binding") + "\"}";
 }
 
 Request OwnedRequest::view() const {

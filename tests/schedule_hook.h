@@ -10,6 +10,7 @@ void before_access();
 unsigned solo_tries();
 unsigned patience();
 unsigned limits();
+unsigned freed_max();
 
 }  // namespace weir::test
 
@@ -17,6 +18,6 @@ unsigned limits();
 #define WEIR_TABLE_SOLO_TRIES ::weir::test::solo_tries()
 #define WEIR_TABLE_PATIENCE ::weir::test::patience()
 #define WEIR_TABLE_LIMITS ::weir::test::limits()
-#define WEIR_TABLE_EVICTED_MAX 1  // the model knows of no more, and of no blocks that others give
+#define WEIR_TABLE_EVICTED_MAX 1  // the model knows of no more, and of no blocks that others give but logs
 #define WEIR_TABLE_SPARE_PART 1'000'000
-#define WEIR_TABLE_FREED_MAX 0
+#define WEIR_TABLE_FREED_MAX ::weir::test::freed_max()

@@ -115,6 +115,7 @@ void choose_keys(Plan& plan, Scenario scenario, std::mt19937_64& random) {
     if (scenario == Scenario::full) algorithm = one_for_all;
     if (scenario == Scenario::crowded) algorithm = kInSlot[below(random, 3)];
     if (scenario == Scenario::holds) algorithm = k == 0 ? Algorithm::sliding_log : Algorithm::concurrency;
+    if (scenario == Scenario::compact) algorithm = Algorithm::sliding_log;
     set_key(setting, k, algorithm, random);
     if (scenario == Scenario::full && same_limit) setting.rules.capacity[k] = setting.rules.capacity[0];
   }
@@ -123,8 +124,8 @@ void choose_keys(Plan& plan, Scenario scenario, std::mt19937_64& random) {
 }  // namespace
 
 const char* name_of(Scenario scenario) {
-  static constexpr const char* kNames[kScenarios] = {"counters", "jump", "holds",   "tickets",
-                                                     "swept",    "full", "crowded", "new_limits"};
+  static constexpr const char* kNames[kScenarios] = {"counters", "jump",    "holds",      "tickets", "swept",
+                                                     "full",     "crowded", "new_limits", "compact"};
   return kNames[static_cast<std::size_t>(scenario)];
 }
 
@@ -154,7 +155,12 @@ Plan random_plan(Scenario scenario, std::mt19937_64& random) {
     setting.arena_lines = 4 + below(random, 8);
     setting.rules.is_arena_tight = true;
   }
+  if (scenario == Scenario::compact) {
+    setting.arena_lines = below(random, 10);  // none is denied for that
+    setting.freed_max = static_cast<unsigned>(below(random, 3));
+  }
   plan.jumps = scenario == Scenario::jump ? 1 + static_cast<unsigned>(below(random, 2)) : 0;
+  if (scenario == Scenario::compact && one_in(random, 3)) plan.jumps = 1;
   plan.begins_late = scenario == Scenario::swept;
   setting.rules.last_epoch = static_cast<std::int8_t>(plan.jumps + (plan.begins_late ? 1 : 0));
   if (scenario != Scenario::crowded && scenario != Scenario::new_limits) prepare_keys(plan, random);
@@ -172,8 +178,8 @@ Plan random_plan(Scenario scenario, std::mt19937_64& random) {
 Play::Play(World& world, Schedule& schedule, const Plan& plan) : world_(world), schedule_(schedule), plan_(plan) {
   schedule.reset(plan.solo_tries);
   world.begin(plan.setting);
-  table::Actor tester(world.region(), World::kTester);
-  for (Action action : plan.before) world.perform(tester, action);
+  table::Actor before(world.region(), World::kBefore);
+  for (Action action : plan.before) world.perform(before, action);
   if (plan.begins_late) world.jump();
   start_ = world.look();
   for (std::size_t k = 0; k < kKeys; ++k) start_.epoch[k] = start_.used[k] > 0 ? world.epoch() : std::int8_t{0};

@@ -21,13 +21,14 @@ enum class Scenario : std::uint8_t {
   full,      // no room: keys push each other out, or share a counter
   crowded,   // new keys push strangers out
   new_limits,
+  compact,  // hardly a block is free: logs become two counts, and logs again
 };
-inline constexpr std::size_t kScenarios = 8;
+inline constexpr std::size_t kScenarios = 9;
 const char* name_of(Scenario scenario);
 
 struct Plan {
   Setting setting;
-  std::vector<Action> before;               // by the tester
+  std::vector<Action> before;               // by one participant
   bool begins_late = false;                 // and then everything recovers
   unsigned jumps = 0;                       // or it does so later, so many times
   std::vector<std::vector<Action>> fibers;  // a list for each participant

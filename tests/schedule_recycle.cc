@@ -23,6 +23,7 @@ using table::Debit;
 using table::Table;
 
 constexpr std::int64_t kPeriod_us = 3'600'000'000, kStart_us = 400'000 * kPeriod_us + 1'000'000;
+constexpr std::int64_t kRecovery_us = 20 * kPeriod_us;  // of all keys; the long test stays before kTimeEnd with it
 constexpr std::size_t kCheckers = 3, kLimits = 12, kChecks = 4;
 
 class RecyclingSchedules : public ::testing::Test {
@@ -34,7 +35,7 @@ class RecyclingSchedules : public ::testing::Test {
     }
     for (std::size_t i = 0; i < kLimits; ++i) {
       const auto permits = static_cast<std::int64_t>(200 + 40 * i * i);  // their counts take 8 to 13 bits
-      limits_.push_back(i % 3 == 2 ? make_bucket(Algorithm::token_bucket, permits, 1'000 * kPeriod_us, permits).value()
+      limits_.push_back(i % 3 == 2 ? make_bucket(Algorithm::token_bucket, permits, kRecovery_us, permits).value()
                                    : make_window(Algorithm::fixed_window, permits, kPeriod_us).value());
     }
   }
@@ -72,7 +73,7 @@ class RecyclingSchedules : public ::testing::Test {
   std::string history(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     if (random() % 8 == 0) {  // the windows are over, and their keys go
-      clock_->advance(Micros{1'000 * kPeriod_us});
+      clock_->advance(Micros{kRecovery_us});
       for (auto& used : used_) used[0] = used[1] = 0;
     }
     schedule_.reset(static_cast<unsigned>(random() % 3));

@@ -50,8 +50,9 @@ TEST_P(RandomSchedules, HaveAnOrderThatExplainsThem) { run(15'000); }
 class LongRandomSchedules : public RandomSchedules {};
 TEST_P(LongRandomSchedules, HaveAnOrderThatExplainsThem) { run(1'000'000); }
 
-constexpr Scenario kAll[] = {Scenario::counters, Scenario::jump, Scenario::holds,   Scenario::tickets,
-                             Scenario::swept,    Scenario::full, Scenario::crowded, Scenario::new_limits};
+constexpr Scenario kAll[] = {Scenario::counters, Scenario::jump,       Scenario::holds,
+                             Scenario::tickets,  Scenario::swept,      Scenario::full,
+                             Scenario::crowded,  Scenario::new_limits, Scenario::compact};
 const auto scenario_name = [](const auto& param) { return name_of(param.param); };
 INSTANTIATE_TEST_SUITE_P(Of, RandomSchedules, ::testing::ValuesIn(kAll), scenario_name);
 INSTANTIATE_TEST_SUITE_P(Of, LongRandomSchedules, ::testing::ValuesIn(kAll), scenario_name);
@@ -66,6 +67,7 @@ struct Duel {
   unsigned solo_tries = 2;
   bool begins_late = false;
   unsigned neighbours = 0;
+  std::uint64_t arena_lines = 64;
 };
 
 constexpr Algorithm kBucket = Algorithm::token_bucket, kWindow = Algorithm::fixed_window, kLog = Algorithm::sliding_log,
@@ -124,6 +126,28 @@ std::vector<Duel> duels() {
        4},
       {"sweep_of_key", plain, two, there, {of_key(Doing::sweep, 0)}, {charge({1, 1, 0})}, 2, true},
       {"sweep_of_block", log, five, four, {of_key(Doing::sweep, 0)}, {charge({1, 0, 0})}, 2, true},
+      {"counts_and_counts", log, five, four, {charge({1, 0, 0})}, {charge({-3, 0, 0})}, 0, false, 0, 0},
+      // A log of five has a block of four lines.
+      {"log_gives_its_block",
+       {kLog, kBucket, kLog},
+       {5, 2, 5},
+       {charge({4, 1, 0})},
+       {charge({0, 0, 1})},
+       {charge({1, 1, 0})},
+       2,
+       false,
+       0,
+       4},
+      {"counts_become_a_log",
+       {kLog, kBucket, kLog},
+       {5, 2, 5},
+       {charge({2, 0, 0}), charge({0, 0, 1})},
+       {charge({1, 0, 0}), charge({1, 0, 0})},
+       {of_key(Doing::forget, 2), charge({1, 0, 0})},
+       2,
+       false,
+       0,
+       4},
   };
 }
 
@@ -141,6 +165,8 @@ class AllSchedules : public Schedules, public ::testing::WithParamInterface<Duel
       if (duel.algorithms[k] == kLog) plan.setting.rules.logs |= bit;
     }
     plan.setting.neighbours = duel.neighbours;
+    plan.setting.arena_lines = duel.arena_lines;
+    plan.setting.freed_max = duel.arena_lines < 64 ? 1 : 0;
     plan.before = duel.before;
     plan.begins_late = duel.begins_late;
     plan.setting.rules.last_epoch = duel.begins_late ? 1 : 0;

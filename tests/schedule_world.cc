@@ -24,6 +24,8 @@ constexpr std::uint64_t kArenaBytes = 64 * 1024, kHogged = 960;
 constexpr std::uint64_t kFirstOfMany = 64;  // serials of strangers, of ids and of reservations begin here
 constexpr std::uint64_t kIdSerial = 1'000, kReservedSerial = 2'000;
 
+unsigned freed = 0;  // of the setting
+
 // A made-up hash that has this home line.
 Name name_at(std::uint32_t line, std::uint64_t serial) {
   const std::uint64_t high = ((std::uint64_t{line} << 30) + table::kLines - 1) / table::kLines;
@@ -43,6 +45,8 @@ std::string_view hold_id(std::size_t id) {
 }
 
 }  // namespace
+
+unsigned freed_max() { return freed; }
 
 Micros StoppedClock::now() const {
   before_access();
@@ -81,7 +85,10 @@ World::World()
     static_cast<void>(table_->charge({&debit, 1}, {}, kStart_us));
     restore(before);
   }
-  for (const auto& limit : limits_) registry_->number_of(*limit, kTester, 0);
+  for (const auto& limit : limits_) {
+    registry_->number_of(*limit, kTester, 0);
+    if (limit->algorithm == Algorithm::sliding_log) registry_->number_of(*limit, kTester, 0, table::Form::compact);
+  }
   beginnings_[0] = snapshot();
   fill_page(*spent_);
   beginnings_[1] = snapshot();
@@ -155,6 +162,7 @@ void World::begin(const Setting& setting) {
   }
   restore(beginnings_[static_cast<std::size_t>(setting.beginning)]);
   setting_ = setting;
+  freed = setting.freed_max;
   clock_->now_us = kStart_us;
   epoch_ = 0;
   ticks_ = !setting.is_time_still;

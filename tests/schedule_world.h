@@ -36,6 +36,7 @@ struct Setting {
   std::array<std::uint32_t, kKeys> lines{};  // their home lines
   unsigned neighbours = 0;                   // strangers in the first key's home line
   std::uint64_t arena_lines = 64;            // free ones: at most 64
+  unsigned freed_max = 0;                    // how often a request asks logs for their blocks
   bool are_limits_new = false;               // nobody has met a limit yet
   bool is_time_still = false;                // all happens in one microsecond
   Rules rules;
@@ -44,7 +45,8 @@ struct Setting {
 class World {
  public:
   static constexpr std::uint64_t kFirst = 1;   // the participant of the first fiber
-  static constexpr std::uint64_t kTester = 6;  // of the test itself
+  static constexpr std::uint64_t kBefore = 5;  // of what is done before the fibers start
+  static constexpr std::uint64_t kTester = 6;  // of the test itself, which keeps blocks so that few are free
   static constexpr std::int8_t kCapacityMax = 10;
 
   World();

@@ -17,6 +17,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+constexpr std::size_t kReadingsMax = 8;
+
 std::string lowered(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
@@ -235,7 +237,7 @@ std::optional<Bytes> client_of(const Policy& policy, const Request& request) {
 struct Slow {
   const Policy& policy;
   const Request& request;
-  std::string path;
+  SlowReading reading;
   std::optional<Bytes> client;
 
   // All values of an attribute, in their order, but for addresses and paths.
@@ -282,11 +284,8 @@ struct Slow {
   }
 
   Texts parameters(const std::string& name) const {
-    const std::string target(request.path.substr(0, request.path.find('#')));
-    const std::size_t mark = target.find('?');
-    if (mark == target.npos) return {};
     Texts out;
-    for (std::string part : split(target.substr(mark + 1), "&")) {
+    for (std::string part : split(reading.query, "&")) {
       if (part.empty()) continue;
       std::ranges::replace(part, '+', ' ');
       const std::size_t equals = part.find('=');
@@ -298,7 +297,7 @@ struct Slow {
 
   bool holds(const Condition& condition) const {
     return std::ranges::any_of(condition.any_of, [&](const std::string& wanted) {
-      if (condition.kind == AttributeKind::path) return slow_pattern_matches(wanted, path);
+      if (condition.kind == AttributeKind::path) return slow_pattern_matches(wanted, reading.path);
       if (condition.kind == AttributeKind::ip) return client && is_within(*client, wanted);
       const Texts found = values(condition.kind, condition.name);
       return std::ranges::any_of(found,
@@ -322,17 +321,6 @@ struct Slow {
     return std::ranges::count(all, AttributeKind::path, &Condition::kind) > 0;
   }
 
-  // Whether all servers read the path alike: what lets a request pass must be sure of it.
-  bool is_plain() const {
-    const std::string sent(request.path.substr(0, request.path.find_first_of("?#")));
-    const std::string low = lowered(sent);
-    for (const char* odd : {"\\", ";", "%2f", "%5c", "%2e", "%3b"}) {
-      if (low.find(odd) != low.npos) return false;
-    }
-    const Texts segments = split(sent, "/");
-    return std::ranges::count(segments, "..") == 0;
-  }
-
   bool is_about(const Rule& rule, std::int64_t now) const {
     if (rule.mode == Mode::off || (rule.expires_at && rule.expires_at->count() <= now)) return false;
     if (!holds_all(rule.match.all)) return false;
@@ -341,8 +329,7 @@ struct Slow {
       for (const Attribute& entry : request.entries) names.emplace_back(entry.name);
       if (names != rule.match.entries) return false;
     }
-    return std::ranges::none_of(rule.match.none_of,
-                                [&](const auto& set) { return holds_all(set) && (is_plain() || !names_path(set)); });
+    return std::ranges::none_of(rule.match.none_of, [&](const auto& set) { return holds_all(set); });
   }
 
   // The pattern that paths are counted by: the first of the rule's own, or of the templates.
@@ -350,16 +337,16 @@ struct Slow {
     const auto own = std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind);
     const Texts& all = own == rule.match.all.end() ? policy.templates : own->any_of;
     const auto first =
-        std::ranges::find_if(all, [&](const std::string& one) { return slow_pattern_matches(one, path); });
+        std::ranges::find_if(all, [&](const std::string& one) { return slow_pattern_matches(one, reading.path); });
     return first == all.end() ? "any" : *first;
   }
 
   std::optional<std::string> value_of(const Rule& rule, const Dimension& dimension) const {
     switch (dimension.kind) {
       case AttributeKind::path:
-        return path.empty() ? std::nullopt : std::optional(pattern_of(rule));
+        return reading.path.empty() ? std::nullopt : std::optional(pattern_of(rule));
       case AttributeKind::capture:
-        return slow_capture(pattern_of(rule), path, dimension.name);
+        return slow_capture(pattern_of(rule), reading.path, dimension.name);
       case AttributeKind::ip:
         return client ? std::optional(network_text(*client, dimension)) : std::nullopt;
       case AttributeKind::identity:
@@ -446,30 +433,6 @@ bool slow_glob(std::string_view pattern, std::string_view text) {
   return !text.empty() && pattern[0] == text[0] && slow_glob(pattern.substr(1), text.substr(1));
 }
 
-std::string slow_normal_path(std::string_view target, bool case_matters) {
-  if (target.empty()) return {};
-  const std::size_t scheme = target.find("://");
-  if (scheme != target.npos && std::isalpha(static_cast<unsigned char>(target[0])) != 0 &&
-      is_all(target.substr(0, scheme), "+-.")) {
-    target.remove_prefix(scheme + 3);
-    target.remove_prefix(std::min(target.find_first_of("/\\?#"), target.size()));
-  }
-  const std::string bytes = unescaped(target.substr(0, target.find_first_of("?#")));
-  Texts kept;
-  for (const std::string& whole : split(bytes, "/\\")) {
-    const std::string segment = whole.substr(0, whole.find(';'));
-    if (segment.empty() || segment == ".") continue;
-    if (segment != "..") {
-      kept.push_back(case_matters ? segment : lowered(segment));
-    } else if (!kept.empty()) {
-      kept.pop_back();
-    }
-  }
-  std::string out;
-  for (const std::string& segment : kept) out += '/' + segment;
-  return out.empty() ? "/" : out;
-}
-
 bool slow_pattern_matches(std::string_view pattern, std::string_view normal_path) {
   std::map<std::string, std::string> names;
   return !normal_path.empty() && segments_match(segments_of(pattern), 0, segments_of(normal_path), 0, names);
@@ -482,24 +445,23 @@ std::optional<std::string> slow_capture(std::string_view pattern, std::string_vi
   return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
-SlowBill slow_bill(const Policy& policy, const Request& request, std::int64_t now, const IsEnforced& is_enforced) {
-  const Slow slow{policy, request, slow_normal_path(request.path, policy.path_case_matters),
-                  client_of(policy, request)};
-  const bool is_skipped = slow.is_plain() && std::ranges::any_of(policy.skip, [&](const std::string& pattern) {
-                            return slow_pattern_matches(pattern, slow.path);
-                          });
+namespace {
+
+SlowBill bill_of(const Slow& slow, std::int64_t now, const IsEnforced& is_enforced) {
+  const Policy& policy = slow.policy;
   SlowBill out;
-  if (is_skipped || (policy.skip_preflights && is_preflight(request))) {
+  const bool is_skipped = std::ranges::any_of(
+      policy.skip, [&](const std::string& pattern) { return slow_pattern_matches(pattern, slow.reading.path); });
+  if (is_skipped) {
     out.reason = SlowBill::Reason::skipped;
     return out;
   }
   const auto enforces = [&](const Rule& rule) {
     if (rule.mode != Mode::enforce || rule.percent == 0) return false;
-    return rule.percent == 100 || is_enforced(rule);
+    return rule.percent == 100 || is_enforced(rule, slow.reading);
   };
   for (const Rule& rule : policy.rules) {
-    const bool is_sure = slow.is_plain() || !Slow::names_path(rule.match.all);
-    const bool lets_pass = rule.unlimited && is_sure && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
+    const bool lets_pass = rule.unlimited && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
     if (!lets_pass || out.reason == SlowBill::Reason::exempt) continue;
     out.reason = SlowBill::Reason::exempt;
     out.rule = rule.name;
@@ -530,8 +492,51 @@ SlowBill slow_bill(const Policy& policy, const Request& request, std::int64_t no
       if (out.reason == SlowBill::Reason::no_rule) out.reason = SlowBill::Reason::limits;
     }
   }
-  const bool is_too_much = out.charges.size() > kChargesMax && out.reason != SlowBill::Reason::missing;
-  if (is_too_much) out.reason = SlowBill::Reason::too_many;
+  return out;
+}
+
+// Adds those that are not there yet.
+void add_new(const std::vector<SlowCharge>& from, std::vector<SlowCharge>& out) {
+  for (const SlowCharge& one : from) {
+    const bool is_known = std::ranges::any_of(out, [&](const SlowCharge& other) { return other == one; });
+    if (!is_known) out.push_back(one);
+  }
+}
+
+}  // namespace
+
+std::optional<SlowBill> slow_bill(const Policy& policy, const Request& request, std::int64_t now,
+                                  const IsEnforced& is_enforced) {
+  using Reason = SlowBill::Reason;
+  SlowBill out;
+  if (policy.skip_preflights && is_preflight(request)) {
+    out.reason = Reason::skipped;
+    return out;
+  }
+  const auto readings = slow_readings(request.path, policy.path_case_matters);
+  if (!readings) return {};
+  out.reason = Reason::ambiguous;
+  if (readings->size() > kReadingsMax) return out;
+
+  std::vector<SlowBill> bills;
+  for (const SlowReading& reading : *readings) {
+    bills.push_back(bill_of({policy, request, reading, client_of(policy, request)}, now, is_enforced));
+    add_new(bills.back().charges, out.charges);
+    add_new(bills.back().shadows, out.shadows);
+    out.counts_denied = out.counts_denied || bills.back().counts_denied;
+  }
+  const auto first = [&](Reason reason) { return std::ranges::find(bills, reason, &SlowBill::reason); };
+  const bool is_missing = first(Reason::missing) != bills.end();
+  if (out.charges.size() > kChargesMax && !is_missing) {
+    out.reason = bills.size() == 1 ? Reason::too_many : Reason::ambiguous;
+  } else {
+    for (const Reason reason : {Reason::missing, Reason::limits, Reason::no_rule, Reason::exempt, Reason::skipped}) {
+      out.reason = reason;
+      if (first(reason) != bills.end()) break;
+    }
+    if (out.reason == Reason::no_rule && !out.charges.empty()) out.reason = Reason::limits;
+  }
+  if (const auto found = first(out.reason); found != bills.end()) out.rule = found->rule;
   return out;
 }
 
@@ -557,14 +562,16 @@ std::string Referee::difference(std::string_view what, const std::vector<SlowCha
 }
 
 std::string Referee::difference(const SlowBill& slow, const SlowBill& other) {
-  constexpr std::string_view kReasons[] = {"no rule", "limits", "skipped", "exempt", "missing", "too many"};
+  constexpr std::string_view kReasons[] = {"no rule", "limits",   "skipped",  "exempt",
+                                           "missing", "too many", "ambiguous"};
   const auto shown = [&](const SlowBill& bill) {
     return std::string(kReasons[static_cast<std::size_t>(bill.reason)]) + " by '" + bill.rule + "'";
   };
   if (slow.reason != other.reason || slow.rule != other.rule) {
     return "the reason is " + shown(other) + ", but should be " + shown(slow);
   }
-  if (slow.charges.size() > kChargesMax) return {};  // nothing is charged
+  const bool is_charged = slow.charges.size() <= kChargesMax && slow.reason != SlowBill::Reason::ambiguous;
+  if (!is_charged) return {};
   if (slow.counts_denied != other.counts_denied) return "whether denied requests are counted differs";
   const std::string enforced = difference("limits", slow.charges, other.charges);
   return enforced.empty() ? difference("limits in shadow", slow.shadows, other.shadows) : enforced;

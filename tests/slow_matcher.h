@@ -1,5 +1,5 @@
-// What the rules of a policy ask of a request, found the slow and obvious way: rule by rule, value by value, with a
-// path normaliser, a pattern matcher, an address reader and a walk through proxies of its own.
+// What the rules of a policy ask of a request, found the slow and obvious way: rule by rule, value by value, with
+// readings of paths (slow_path.h), a pattern matcher, an address reader and a walk through proxies of its own.
 //
 // The referee of the Rulebook. It uses nothing of src/policy and keeps nothing between two calls. The keys that it
 // makes are texts for people, but two of them are equal if, and only if, the requests are counted together. Used by
@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "slow_path.h"
 #include "weir/policy.h"
 #include "weir/request.h"
 
@@ -28,7 +29,7 @@ struct SlowCharge {
 };
 
 struct SlowBill {
-  enum class Reason : std::uint8_t { no_rule, limits, skipped, exempt, missing, too_many };
+  enum class Reason : std::uint8_t { no_rule, limits, skipped, exempt, missing, too_many, ambiguous };
   Reason reason = Reason::no_rule;
   std::string rule;  // that exempts, or lacks an attribute
   std::vector<SlowCharge> charges, shadows;
@@ -37,9 +38,11 @@ struct SlowBill {
 
 // Whether a rule that is enforced for a part of its keys is so for this one; only asked if the part is neither all nor
 // nothing.
-using IsEnforced = std::function<bool(const Rule& rule)>;
+using IsEnforced = std::function<bool(const Rule& rule, const SlowReading& reading)>;
 
-SlowBill slow_bill(const Policy& policy, const Request& request, std::int64_t now, const IsEnforced& is_enforced);
+// Nothing if a path is long and has so much in it that Weir may refuse to look.
+std::optional<SlowBill> slow_bill(const Policy& policy, const Request& request, std::int64_t now,
+                                  const IsEnforced& is_enforced);
 
 // Referee
 //
@@ -58,7 +61,6 @@ class Referee {
 };
 
 // The parts, which have tests of their own.
-std::string slow_normal_path(std::string_view target, bool case_matters);
 bool slow_pattern_matches(std::string_view pattern, std::string_view normal_path);
 std::optional<std::string> slow_capture(std::string_view pattern, std::string_view normal_path, std::string_view name);
 bool slow_glob(std::string_view pattern, std::string_view text);

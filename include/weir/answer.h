@@ -19,12 +19,13 @@ class Rulebook;  // a policy compiled; src/policy/rulebook.h
 struct AnswerStyle;
 
 enum class Why : std::uint8_t {
-  within,   // every limit has room
-  no_rule,  // no rule is about this request
-  skipped,  // its path is not looked at, or it is a preflight
-  exempt,   // an unlimited rule
-  limited,  // a limit has no room, or it is a ban
-  missing,  // a rule requires an attribute that the request lacks
+  within,          // every limit has room
+  no_rule,         // no rule is about this request
+  skipped,         // its path is not looked at, or it is a preflight
+  exempt,          // an unlimited rule
+  limited,         // a limit has no room, or it is a ban
+  missing,         // a rule requires an attribute that the request lacks
+  ambiguous_path,  // servers read its path in more ways than can be charged
 };
 
 // The word that answers say it by.
@@ -41,9 +42,11 @@ constexpr std::string_view to_string(Why why) {
     case Why::limited:
       return "limited";
     case Why::missing:
+      return "missing";
+    case Why::ambiguous_path:
       break;
   }
-  return "missing";
+  return "ambiguous_path";
 }
 
 struct LimitAnswer {

@@ -28,12 +28,20 @@ struct RuleExplanation {
   std::vector<State> limits{};
 };
 
+// One of several paths that servers read in the request's target: each is judged by itself, and all of it is charged.
+struct ReadingExplanation {
+  std::string path{};
+  std::string outcome{};               // skipped, unlimited by a rule, charged, ...
+  std::vector<std::string> charges{};  // `login per user "bob"`
+};
+
 struct Explanation {
   bool allowed = false;
   std::string summary{};  // why, in one sentence
   std::string client_ip{};
-  std::string path{};     // as rules see it
-  std::string binding{};  // `steps: 100/minute`
+  std::string path{};                          // as rules see it
+  std::string binding{};                       // `steps: 100/minute`
+  std::vector<ReadingExplanation> readings{};  // empty if all servers read the path alike
   std::vector<RuleExplanation> rules{};
 };
 

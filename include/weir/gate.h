@@ -82,7 +82,9 @@ class Gate {
 
   // check_once()
   //
-  // For a request that may be sent twice: with the id of one that was allowed it is allowed, and charged nothing.
+  // For a request that may be sent twice: with the id of one that was allowed it is allowed, and charged nothing. The
+  // id is bound to the rules that the request is charged to, to the client that each of them counts, and to the costs:
+  // if one of these differs, it is another request.
   Result<Answer> check_once(std::string_view id, const Request& request) noexcept;
 
   // check_together()

@@ -72,12 +72,13 @@ struct Reservation {
 };
 
 struct LimiterStats {
-  std::uint64_t keys = 0;      // live ones, as size()
-  std::uint64_t capacity = 0;  // keys that there are places for; beyond some 90 % the next ones push others out
-  std::uint64_t evicted = 0;   // keys that gave their place to others before they had recovered
-  std::uint64_t early = 0;     // requests of new keys that were denied for what evicted ones had used
-  std::uint64_t no_room = 0;   // requests that were denied for want of room for a ticket, a log or permits in flight
-  std::uint64_t bytes = 0;     // of the whole table
+  std::uint64_t keys = 0;       // live ones, as size()
+  std::uint64_t capacity = 0;   // keys that there are places for; beyond some 90 % the next ones push others out
+  std::uint64_t evicted = 0;    // keys that gave their place to others before they had recovered
+  std::uint64_t early = 0;      // requests of new keys that were denied for what evicted ones had used
+  std::uint64_t no_room = 0;    // requests that were denied for want of room for a ticket, a log or permits in flight
+  std::uint64_t bytes = 0;      // of the whole table
+  std::uint64_t compacted = 0;  // logs of sliding_log that became two counters, since the arena for logs was full
 };
 
 class Limiter {
@@ -103,7 +104,8 @@ class Limiter {
   // check_once()
   //
   // check_all() for a request that may be sent twice: a further one with the id of one that was allowed is allowed,
-  // told what the keys hold, and charged nothing. Ids are forgotten after `lasts`.
+  // told what the keys hold, and charged nothing. The id is bound to the keys, algorithms and costs that it came with:
+  // with others it is another request. Ids are forgotten after `lasts`.
   Result<Verdict> check_once(std::string_view id, std::span<const Charge> charges,
                              Micros lasts = kRequestIdLasts) noexcept;
 
@@ -216,6 +218,9 @@ class Limiter {
     Micros now{0};  // the time that was read
   };
   Result<Judgement> judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept;
+  Result<bool> reset_rule_key(std::string_view key) noexcept;
+  // check_once(), with a name that the caller has bound to what it charges (once_name.h).
+  Result<Verdict> charge_once(std::string_view name, std::span<const Charge> charges) noexcept;
 
   struct Impl;
   explicit Limiter(std::unique_ptr<Impl> impl);

@@ -152,6 +152,9 @@ enum class RateLimitFields : std::uint8_t {
   draft_11,  // RateLimit: "rule";r=50;t=5, and RateLimit-Policy; the form since -08
 };
 
+// Which limits the header fields and a denial name: the one that denies, or is tightest; or all that apply.
+enum class ShownLimits : std::uint8_t { binding, all };
+
 // How the doors word what the rules decide.
 struct AnswerStyle {
   bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining and -Reset, a Unix time
@@ -159,6 +162,7 @@ struct AnswerStyle {
   bool retry_after = true;     // of a denial
   int deny_status = 429;       // what forward-auth answers; nginx understands 401 and 403 only
   Micros hold_max{5'000'000};  // so long forward-auth holds an answer back until a leaky bucket's turn; 0: never
+  ShownLimits limits = ShownLimits::binding;  // a client learns no rule but the one that holds it
   friend bool operator==(const AnswerStyle&, const AnswerStyle&) = default;
 };
 

@@ -36,11 +36,12 @@ struct RuleUsage {
 
 // What no rule of the policy decided, and what those made by hand did, of which most are gone by now.
 struct OtherUsage {
-  std::uint64_t no_rule = 0;  // passed: none is about it
-  std::uint64_t skipped = 0;  // passed: rules are not asked
-  std::uint64_t failed = 0;   // no answer but an error
-  RuleUsage inline_limits{};  // see kInlineRule
-  RuleUsage by_hand{};        // see kByHandRules; each counts for itself, too, while it is in force
+  std::uint64_t no_rule = 0;         // passed: none is about it
+  std::uint64_t skipped = 0;         // passed: rules are not asked
+  std::uint64_t failed = 0;          // no answer but an error
+  std::uint64_t ambiguous_path = 0;  // denied: servers read the path in too many ways
+  RuleUsage inline_limits{};         // see kInlineRule
+  RuleUsage by_hand{};               // see kByHandRules; each counts for itself, too, while it is in force
 };
 
 enum class TopBy : std::uint8_t { hits, denied };

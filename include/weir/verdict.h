@@ -79,6 +79,13 @@ inline constexpr std::size_t kKeyBytesMax = 4096;
 // Why nothing can be counted under this key: it is empty, or too long. Nothing if it will do.
 std::optional<Error> refuse_key(std::string_view key, std::size_t bytes_max = kKeyBytesMax);
 
+// Whose key it is. Keys of different spaces never meet, whatever their bytes are.
+enum class KeySpace : std::uint8_t {
+  callers,  // any text that the caller of the limiter chooses
+  rules,    // made by the rules of a Gate
+  envoy,    // made of Envoy's descriptors
+};
+
 inline constexpr std::size_t kChargesMax = 32;   // of a request
 inline constexpr std::size_t kReservedMax = 16;  // of a reservation
 
@@ -89,6 +96,7 @@ struct Charge {
   const Limit* limit = nullptr;  // never null when it is used; outlives the call
   std::int64_t cost = 1;         // 0 peeks, negative gives back
   Fallback fallback = Fallback::local;
+  KeySpace space = KeySpace::callers;  // only who makes keys as src/key_space.h says names another one
   // Of a rule's limit, the same for all its versions: what a full table evicts of one of them counts for the others. 0:
   // the request brought the limit along; it has no other versions then. A table keeps half of its 4,092 numbers of
   // limits for those of rules.

@@ -105,7 +105,7 @@ weir_status weir_check_all(weir_limiter* limiter, const weir_charge* charges, si
                            weir_decision* decisions, size_t* binding);
 
 // The same for a request that may be sent twice: a further one with the id of one that was allowed is allowed and
-// charged nothing, for lasts_us (0: ten minutes).
+// charged nothing, for lasts_us (0: ten minutes). With other keys, algorithms or costs it is another request.
 weir_status weir_check_once(weir_limiter* limiter, const char* id, size_t id_bytes, int64_t lasts_us,
                             const weir_charge* charges, size_t count, int32_t* allowed, weir_decision* decisions,
                             size_t* binding);

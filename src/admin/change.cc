@@ -114,6 +114,21 @@ std::string to_line(const Change& change) {
   return line.append(kCheck).append(check).append("\"}\n");
 }
 
+// Until the text ends: `0` stands for any digit, and for any number of them in the id.
+bool may_begin_line(std::string_view text) {
+  constexpr std::string_view kId = "{\"id\":", kRest = ",\"at\":\"0000-00-00T00:00:00Z\",\"who\":\"";
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.substr(0, kId.size()) != kId.substr(0, text.size())) return false;
+  text.remove_prefix(std::min(kId.size(), text.size()));
+  std::size_t digits = 0;
+  while (digits < text.size() && is_digit(text[digits])) ++digits;
+  if (!text.empty() && digits == 0) return false;
+  text.remove_prefix(digits);
+  const std::string_view rest = kRest.substr(0, text.size());
+  return std::ranges::equal(text.substr(0, rest.size()), rest,
+                            [&](char c, char form) { return form == '0' ? is_digit(c) : c == form; });
+}
+
 Result<Change> parse_line(std::string_view line) {
   const std::size_t at = line.rfind(kCheck);
   if (at == line.npos) return damaged("it does not end as a line does");

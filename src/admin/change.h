@@ -61,5 +61,8 @@ std::string link_of(const Change* last, Change change);
 std::string to_line(const Change& change);
 // Without its newline. What is wrong with it is told in a few words.
 Result<Change> parse_line(std::string_view line);
+// Whether `text` is the beginning of a line as to_line() writes it, as far as its id and its time go: what a process
+// that was killed leaves behind is, and what another program wrote is not.
+bool may_begin_line(std::string_view text);
 
 }  // namespace weir

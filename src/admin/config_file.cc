@@ -63,4 +63,9 @@ Result<std::string> read_secret(const std::string& path) {
   return text;
 }
 
+bool is_open_to_others(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)) != 0;
+}
+
 }  // namespace weir

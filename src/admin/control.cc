@@ -86,6 +86,10 @@ Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const
     auto parsed = parse_policy(overlay.policy->text, "change " + std::to_string(overlay.policy->id));
     if (!parsed) return fail(std::move(parsed.error()));
     base = *std::move(parsed);
+    // As the file says now: the text may be of an older version, of another server, or older than the file.
+    const PlanPolicy plans = file && !base.plans.tiers.empty() ? file->plans : PlanPolicy{};
+    base.plans.source = plans.source;
+    base.plans.query = plans.query;
   } else if (file) {
     base = *file;
   }

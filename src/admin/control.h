@@ -118,6 +118,8 @@ class Control {
   // Ends what is to end by itself, and takes up what another process has changed. Once a second or so.
   void tick();
 
+  // What apply_policy() would do, without an effect: what that refuses is refused, and so not `ok`. What it refuses
+  // unless it is forced is `ok`, and in `refused`.
   Validation validate(std::string_view text) const;
   Result<Made> apply_policy(std::string_view text, Force force, const Author& by);
   // `lasts`: until it ends by itself; nothing: it does not.
@@ -166,9 +168,11 @@ class Control {
 
   Result<void> refuse_without_rules() const;
   Result<void> refuse_without_store() const;
+  Result<Policy> parse_applicable(std::string_view text) const;
   Policy base() const;
   Result<Next> next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const;
   Result<void> try_out(const Policy& policy) const;
+  Result<void> try_applying(std::string_view text) const;
   Result<Made> make(Journal::Lock lock, Change change);
   Result<Made> make(Change change);
   Result<std::vector<std::string>> install(const Next& next);

@@ -91,17 +91,32 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
   return Made{*id, *std::move(installed)};
 }
 
-Result<Made> Control::apply_policy(std::string_view text, Force force, const Author& by) {
-  const std::lock_guard lock(changing_);
+// A text that may be applied over the file. What names files, servers and databases is up to the config file: whoever
+// may change rules does not thereby choose what this process opens, creates and asks.
+Result<Policy> Control::parse_applicable(std::string_view text) const {
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto policy = parse_policy(text, "policy");
-  if (!policy) return fail(std::move(policy.error()));
-  if (!(policy->envoy == file_.value_or(Policy{}).envoy)) {
+  if (!policy) return policy;
+  const Policy file = file_.value_or(Policy{});
+  if (!(policy->envoy == file.envoy)) {
     return conflict("`import` can be changed in the config file only; leave it as it is there");
   }
-  if (policy->store != file_.value_or(Policy{}).store) {
+  if (policy->store != file.store) {
     return conflict("`store` can be changed in the config file only, and takes a restart; leave it as it is there");
   }
+  if (policy->plans.source != file.plans.source) {
+    return conflict("`source` of `plans` can be changed in the config file only; leave it as it is there");
+  }
+  if (policy->plans.query != file.plans.query) {
+    return conflict("`query` of `plans` can be changed in the config file only; leave it as it is there");
+  }
+  return policy;
+}
+
+Result<Made> Control::apply_policy(std::string_view text, Force force, const Author& by) {
+  const std::lock_guard lock(changing_);
+  auto policy = parse_applicable(text);
+  if (!policy) return fail(std::move(policy.error()));
   auto held = journal_.lock();
   if (!held) return fail(std::move(held.error()));
   const PolicyChanges changes = compare(base(), *policy);

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "admin/test_folder.h"
+#include "control_fixture.h"
 
 namespace weir {
 namespace {
@@ -21,21 +21,13 @@ constexpr const char* kRules =
     "  - {name: login, match: {path: /login}, per: ip, limit: 2/hour}\n"
     "  - {name: api, per: user, limit: 1000/hour}\n";
 
-struct ControlTest : testing::Test {
+struct ControlTest : ControlFixture {
   void SetUp() override {
     folder.write("w.yaml", kRules);
     restart();
   }
   void TearDown() override { set_log_level(LogLevel::info); }
 
-  // What a new process would find.
-  void restart() {
-    control.reset();
-    gate = std::make_unique<Gate>(limiter);
-    control = std::make_unique<Control>(limiter, *gate, options);
-    const auto started = control->start();
-    ASSERT_TRUE(started) << started.error().message;
-  }
   Mode mode_of(const std::string& rule) const {
     for (const Rule& one : gate->policy().rules) {
       if (one.name == rule) return one.mode;
@@ -52,14 +44,6 @@ struct ControlTest : testing::Test {
     std::uint64_t undoes = 0;
     return control->undo(id, alice, undoes);
   }
-
-  TestFolder folder;
-  const Author alice{.who = "alice", .from = "127.0.0.1", .reason = "incident 12"};
-  ControlOptions options{.file = folder.at("w.yaml"), .changes = folder.at("j")};
-  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{1'800'000'000'000'000});
-  Limiter limiter{LimiterOptions{clock, 1000}};
-  std::unique_ptr<Gate> gate;
-  std::unique_ptr<Control> control;
 };
 
 TEST_F(ControlTest, AModeIsChangedKeptAndUndone) {
@@ -139,7 +123,7 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
   EXPECT_EQ(control->status().rules, 3U);
   clock->advance(Micros{3'601'000'000});
-  EXPECT_TRUE(passes({.ip = "192.0.2.1"})) << "to the second, whoever ticks";
+  EXPECT_TRUE(passes({.ip = "192.0.2.1"})) << "to the second, whichever thread ticks";
   control->tick();
   EXPECT_EQ(control->status().rules, 2U);
   ASSERT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
@@ -472,7 +456,7 @@ TEST(Lasting, IsReadInUnits) {
   }
 }
 
-// A list of changes that does not answer until it is told to.
+// A list of changes that does not answer until the test lets it.
 class SlowList final : public SharedChanges {
  public:
   Result<Lines> since(std::uint64_t /*number*/) override {

@@ -88,17 +88,26 @@ std::vector<RuleView> Control::rules() const {
   return out;
 }
 
+// With the changes to single rules that lie over it, as make() does.
+Result<void> Control::try_applying(std::string_view text) const {
+  std::vector<Change> changes = journal_.changes();
+  changes.push_back({.id = journal_.next_id(), .kind = ChangeKind::policy, .text = std::string(text)});
+  const auto next = next_of(changes, file_);
+  if (!next) return fail(next.error());
+  return try_out(next->policy);
+}
+
 Validation Control::validate(std::string_view text) const {
   Validation out;
-  const auto policy = parse_policy(text, "policy");
-  const auto tried = policy ? try_out(*policy) : Result<void>(fail(policy.error()));
+  const std::lock_guard lock(changing_);
+  const auto policy = parse_applicable(text);
+  const auto tried = policy ? try_applying(text) : Result<void>(fail(policy.error()));
   if (!tried) {
     out.error = tried.error().message;
     return out;
   }
   out.ok = true;
   out.warnings = review(*policy, "policy", limiter_.now());
-  const std::lock_guard lock(changing_);
   PolicyChanges changes = compare(base(), *policy);
   out.changes = std::move(changes.lines);
   out.refused = std::move(changes.refused);

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "admin/overlay.h"
+#include "fresh_file.h"
 
 namespace weir {
 namespace {
@@ -29,16 +30,6 @@ constexpr std::size_t kLinkRoom = 128;
 
 tl::unexpected<Error> failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = write(file, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return true;
 }
 
 // So that a rename or a new file lasts.
@@ -114,12 +105,16 @@ Result<void> Journal::open(std::string path, SharedChanges* shared) {
   return {};
 }
 
+// A link is refused and not followed: whoever may write the folder could lead us to any file that this user may write.
 Result<void> Journal::reopen() {
-  constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
   int file = ::open(path_.c_str(), kFlags);
   if (file < 0 && errno == ENOENT) {
     file = ::open(path_.c_str(), kFlags | O_CREAT, 0600);
     if (file >= 0) sync_folder_of(path_);
+  }
+  if (file < 0 && errno == ELOOP) {
+    return fail(ErrorCode::unavailable, path_ + ": is a symbolic link; name the file itself by --changes");
   }
   if (file < 0) return failed(path_, "cannot be opened to keep changes in");
   struct stat about {};
@@ -161,13 +156,17 @@ Result<void> Journal::take_lines(const std::string& text) {
       changes.push_back(*std::move(change));
       continue;
     }
-    if (end + 1 == text.size()) break;  // the last one: as good as half written
+    if (end + 1 == text.size()) break;  // the last one: as good as half written, if it is ours
     return fail(ErrorCode::invalid_argument,
                 path_ + ':' + std::to_string(number) +
                     ": the line is damaged: " + (change ? "its id does not rise" : change.error().message) +
                     "; remove the line, and the change is undone, or the file, and all changes are");
   }
   if (begin < text.size()) {
+    if (changes.empty() && !may_begin_line(std::string_view(text).substr(begin))) {
+      return fail(ErrorCode::invalid_argument,
+                  path_ + ": is not a file of changes, and stays as it is; name a new file by --changes");
+    }
     if (ftruncate(file_, static_cast<off_t>(begin)) != 0) return failed(path_, "half a line cannot be dropped");
     dropped_ = path_ + ':' + std::to_string(std::max<std::size_t>(number, 1)) +
                ": the last line is damaged or half written, and was dropped";
@@ -181,7 +180,7 @@ Result<void> Journal::take_lines(const std::string& text) {
 Journal::Name Journal::name_is() const {
   struct stat mine {
   }, named{};
-  if (stat(path_.c_str(), &named) != 0) return Name::gone;
+  if (lstat(path_.c_str(), &named) != 0) return Name::gone;
   const bool is_ours = fstat(file_, &mine) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
   return is_ours ? Name::ours : Name::another;
 }
@@ -338,7 +337,7 @@ Result<void> Journal::replace(Lock& lock, Kept kept) {
     return {};
   }
   const std::string beside = path_ + ".new";
-  const int file = ::open(beside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+  const int file = open_fresh_file(beside);
   if (file < 0) return failed(beside, "cannot be made");
   const bool is_written = write_all(file, kept.text) && fsync(file) == 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
   if (!is_written || std::rename(beside.c_str(), path_.c_str()) != 0) {

@@ -245,6 +245,56 @@ TEST_F(JournalTest, WithoutRoomChangesNothing) {
   EXPECT_EQ(journal.changes().back().id, 3U);
 }
 
+TEST_F(JournalTest, LeavesAFileOfAnotherProgramAsItIs) {
+  std::string damaged = filled(1);
+  damaged[damaged.size() - 5] ^= 1;
+  for (const std::string& text :
+       {std::string("hunter2"), std::string("hunter2\n"), std::string("\n"), std::string("{\"id\":x}\n"),
+        std::string("{\"id\":12,\"name\":\"bob\"}\n"), std::string("{}\n"), std::string(4096, '\0'),
+        std::string("{\"id\":1,\"at\":\"yesterday\"}"), std::string("a\nb\n"), ' ' + damaged}) {
+    folder.write("j", text);
+    Journal journal;
+    const auto opened = journal.open(folder.at("j"));
+    ASSERT_FALSE(opened) << text;
+    EXPECT_TRUE(opened.error().message.starts_with(folder.at("j") + ':')) << opened.error().message;
+    EXPECT_EQ(folder.read("j"), text) << opened.error().message;
+  }
+  folder.write("j", damaged);
+  Journal journal;
+  EXPECT_TRUE(journal.open(folder.at("j"))) << "of ours, the last line is dropped, as before";
+  EXPECT_FALSE(journal.dropped().empty());
+}
+
+TEST_F(JournalTest, FollowsNoLink) {
+  folder.write("foreign", "hunter2\n");
+  folder.write("empty", "");
+  for (const char* target : {"foreign", "empty", "nowhere"}) {
+    std::filesystem::create_symlink(folder.at(target), folder.at("link"));
+    Journal journal;
+    const auto opened = journal.open(folder.at("link"));
+    ASSERT_FALSE(opened) << target;
+    EXPECT_EQ(opened.error().message, folder.at("link") + ": is a symbolic link; name the file itself by --changes");
+    std::filesystem::remove(folder.at("link"));
+  }
+  EXPECT_EQ(folder.read("foreign"), "hunter2\n");
+  EXPECT_EQ(folder.read("empty"), "");
+  EXPECT_FALSE(std::filesystem::exists(folder.at("nowhere")));
+}
+
+TEST_F(JournalTest, FollowsNoLinkThatIsMadeWhileItIsOpen) {
+  folder.write("foreign", "hunter2\n");
+  Journal journal;
+  ASSERT_TRUE(journal.open(folder.at("j")));
+  std::filesystem::remove(folder.at("j"));
+  std::filesystem::create_symlink(folder.at("foreign"), folder.at("j.new"));
+  ASSERT_TRUE(journal.append(mode_change("a", "off"))) << "which makes the file again";
+  EXPECT_EQ(folder.read("foreign"), "hunter2\n");
+  std::filesystem::remove(folder.at("j"));
+  std::filesystem::create_symlink(folder.at("foreign"), folder.at("j"));
+  EXPECT_FALSE(journal.append(mode_change("b", "off")));
+  EXPECT_EQ(folder.read("foreign"), "hunter2\n");
+}
+
 TEST_F(JournalTest, RefusesWhatIsNoFile) {
   Journal journal;
   EXPECT_FALSE(journal.open(folder.at("")));

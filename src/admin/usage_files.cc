@@ -14,6 +14,8 @@
 #include <optional>
 #include <tuple>
 
+#include "fresh_file.h"
+
 namespace weir {
 namespace {
 
@@ -43,16 +45,6 @@ std::optional<UsageFiles::File> file_of(const std::string& folder, const std::st
       return UsageFiles::File{folder + '/' + name, name.substr(0, dot), seat};
   }
   return {};
-}
-
-bool write_whole(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = write(file, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return fsync(file) == 0;
 }
 
 }  // namespace
@@ -116,9 +108,9 @@ Result<std::string> UsageFiles::read(const File& file) {
 // A whole new file, then its name: at any moment there is one or the other.
 Result<void> UsageFiles::write(const std::string& date, std::string_view text) const {
   const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_), beside = path + std::string(kNew);
-  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int file = open_fresh_file(beside);
   if (file < 0) return usage_failed(beside, "cannot be made");
-  const bool is_written = write_whole(file, text);
+  const bool is_written = write_all(file, text) && fsync(file) == 0;
   if (!is_written || std::rename(beside.c_str(), path.c_str()) != 0) {
     const auto error = usage_failed(beside, "cannot be written");
     close(file);

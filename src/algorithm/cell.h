@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "algorithm/bucket.h"
+#include "algorithm/compact_log.h"
 #include "algorithm/concurrency.h"
 #include "algorithm/fixed_window.h"
 #include "algorithm/sliding_log.h"
@@ -19,13 +20,14 @@
 namespace weir {
 
 // What commit() writes; for a log only the edit, because the log may be long.
-using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit, LogRefund>;
+using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit, LogRefund, CompactLog>;
 
-// Log is a SlidingLog, or whatever a store keeps logs in.
+// Log is a SlidingLog, or whatever a store keeps logs in. A cell whose limit is one of a log may be made with a
+// CompactLog instead, and then decides as that.
 template <class Log>
 class BasicCell {
  public:
-  using State = std::variant<FixedWindow, SlidingWindow, Bucket, Log, Holds>;
+  using State = std::variant<FixedWindow, SlidingWindow, Bucket, Log, Holds, CompactLog>;
 
   explicit BasicCell(const Limit& limit) : limit_(limit), state_(fresh(limit.algorithm)) {}
   BasicCell(const Limit& limit, State state) : limit_(limit), state_(std::move(state)) {}
@@ -80,6 +82,8 @@ class BasicCell {
       state_ = *fixed;
     } else if (const auto* sliding = std::get_if<SlidingWindow>(&proposal)) {
       state_ = *sliding;
+    } else if (const auto* compact = std::get_if<CompactLog>(&proposal)) {
+      state_ = *compact;
     } else {
       state_ = std::get<Bucket>(proposal);
     }
@@ -123,6 +127,7 @@ class BasicCell {
   bool is_ahead(const SlidingWindow& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
   bool is_ahead(const Bucket& s, std::int64_t now) const { return bucket_settle(s, limit_, now).moved; }
   bool is_ahead(const Log& s, std::int64_t now) const { return sliding_log_settle(s, now).moved; }
+  bool is_ahead(const CompactLog& s, std::int64_t now) const { return compact_log_settle(s, limit_, now).moved; }
   bool is_ahead(const Holds& s, std::int64_t now) const {
     return !s.empty() && s.back().expires_us > now + limit_.period_us;
   }
@@ -140,6 +145,7 @@ class BasicCell {
     if (settled.moved) s.apply(settled.state);
     return settled.moved;
   }
+  bool settle(CompactLog& s, std::int64_t now) const { return keep(s, compact_log_settle(s, limit_, now)); }
   bool settle(Holds& s, std::int64_t now) const { return concurrency_settle(s, limit_, now); }
 
   template <class S>
@@ -157,6 +163,9 @@ class BasicCell {
   }
   Stepped<Proposal> step(const Log& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
     return propose(sliding_log_step(s, limit, now, cost));
+  }
+  Stepped<Proposal> step(const CompactLog& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    return propose(compact_log_step(s, limit, now, cost));
   }
   Stepped<Proposal> step(const Holds&, const Limit&, std::int64_t, std::int64_t) const {
     WEIR_ASSERT(!"concurrency is acquired, not checked");
@@ -181,6 +190,11 @@ class BasicCell {
   Refund take_back(const Log& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     const LogRefund refund = sliding_log_refund(s, limit_, now, charged, cost);
     return {{refund, {}}, refund.cost > 0, refund.cost};
+  }
+  Refund take_back(const CompactLog& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
+    const CompactLog next = compact_log_refund(s, limit_, now, charged, cost);
+    if (next == s) return {{next, {}}};
+    return {{next, {}}, true, compact_log_roll(s, limit_.period_us, now).used() - next.used()};
   }
   Refund take_back(const Holds&, std::int64_t, const Charged&, std::int64_t) const {
     WEIR_ASSERT(!"concurrency is released, not refunded");

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "command/table_text.h"
 #include "nearest.h"
 
 namespace weir {
@@ -17,8 +19,15 @@ inline constexpr int kCouldNot = 1;
 inline constexpr int kNotUnderstood = 2;
 inline constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 44;
 
+// The message may repeat what a server or a file says, so nothing in it acts upon a terminal; it may have several
+// lines.
 inline int complain(std::string_view message, int exit_code) {
-  std::fprintf(stderr, "weir: %.*s\n", static_cast<int>(message.size()), message.data());
+  std::string text = "weir: ";
+  for (std::size_t end = 0; (end = message.find('\n')) != message.npos; message.remove_prefix(end + 1)) {
+    text += printable(message.substr(0, end)) + '\n';
+  }
+  text += printable(message) + '\n';
+  std::fputs(text.c_str(), stderr);
   return exit_code;
 }
 

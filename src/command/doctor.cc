@@ -110,6 +110,12 @@ void look_at_table(const Patient& patient, Findings& out) {
   if (const long long no_room = count("weir_no_room_total"); no_room > 0) {
     warn(out, std::to_string(no_room) + " requests were denied because the table had no room (no_room)", fix);
   }
+  if (const long long compacted = count("weir_compacted_logs_total"); compacted > 0) {
+    warn(out,
+         "the log arena was full: " + std::to_string(compacted) +
+             " keys of sliding_log were put into compact form, which admits between half and all of a limit",
+         "raise --keys or --memory, which enlarge the arena, or use sliding_window");
+  }
 }
 
 // Others than a mapped file may live on: a network or a program of a user's is in between.

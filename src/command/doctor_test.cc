@@ -104,6 +104,9 @@ TEST_F(DoctorTest, WarnsOfATableThatIsNearlyFull) {
   patient.metrics += "weir_early_denials_total 4\nweir_no_room_total 5\n";
   EXPECT_EQ(found("4 requests of new clients were denied early"), warning);
   EXPECT_EQ(found("5 requests were denied because the table had no room (no_room)"), warning);
+  EXPECT_FALSE(found("log arena"));
+  patient.metrics += "weir_compacted_logs_total 6\n";
+  EXPECT_EQ(found("the log arena was full: 6 keys of sliding_log"), warning);
 }
 
 TEST_F(DoctorTest, KnowsWhatAStateFileMayBeOn) {

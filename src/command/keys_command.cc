@@ -61,6 +61,12 @@ Explanation explanation_of(const JsonValue& value) {
   explanation.path = value.at("path").text;
   explanation.client_ip = value.at("client_ip").text;
   explanation.binding = value.at("binding").text;
+  for (const JsonValue& one : value.at("readings").items) {
+    ReadingExplanation& reading = explanation.readings.emplace_back();
+    reading.path = one.at("path").text;
+    reading.outcome = one.at("outcome").text;
+    for (const JsonValue& charge : one.at("charges").items) reading.charges.push_back(charge.text);
+  }
   for (const JsonValue& one : value.at("rules").items) {
     RuleExplanation& rule = explanation.rules.emplace_back();
     rule.rule = one.at("rule").text;

@@ -1,7 +1,7 @@
 // Rows of texts as aligned columns, for people.
 //
-// Bytes that a terminal would act upon are shown as `?`, whoever chose them. One thread. Tested by
-// table_text_test.cc and tests/server/commands.sh.
+// What a terminal would act upon is shown as `?`, whoever chose it. One thread. Tested by table_text_test.cc and
+// tests/server/commands.sh.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,20 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/utf8.h"
+
 namespace weir {
 
-// Without control characters, those of 8 bits (U+0080 to U+009F) included; what else is no ASCII passes as it is.
+// Without characters that are not seen and act (see is_unseen()), and without broken UTF-8, whose bytes a terminal may
+// take for controls of 8 bits.
 inline std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool is_c1 = byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
-    if (is_c1) ++i;
-    out += is_c1 || byte < 0x20 || byte == 0x7f ? '?' : text[i];
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
+    out += length == 0 || is_unseen(utf8_code(character)) ? std::string_view("?") : character;
+    text.remove_prefix(character.size());
   }
   return out;
 }

@@ -10,7 +10,10 @@ TEST(TableText, ShowsNothingThatATerminalWouldActUpon) {
   EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a?[2Jb??");
   EXPECT_EQ(printable("a\xc2\x9b\x32Jb\xc2\x80\xc2\x9f"), "a?2Jb??") << "U+009B is ESC [ in one";
   EXPECT_EQ(printable("\xc2\xa0\xc2\xbf\xc3\x9f\xe2\x82\xac"), "\xc2\xa0\xc2\xbf\xc3\x9f\xe2\x82\xac");
-  EXPECT_EQ(printable("cut \xc2"), "cut \xc2");
+  EXPECT_EQ(printable("cut \xc2"), "cut ?");
+  EXPECT_EQ(printable("\x9b\x32J"), "?2J") << "a terminal that is not of UTF-8";
+  EXPECT_EQ(printable("a\u202Eb\u2028c\u2066d\u200Fe"), "a?b?c?d?e");
+  EXPECT_EQ(printable("\u05D0\u0639\u4E2D\U0001F600"), "\u05D0\u0639\u4E2D\U0001F600");
 }
 
 TEST(TableText, AlignsByWhatIsShown) {

@@ -7,6 +7,7 @@
 #include "algorithm/limit.h"
 #include "family.h"
 #include "few.h"
+#include "key_space.h"
 #include "sha256.h"
 #include "sized.h"
 
@@ -123,13 +124,13 @@ void EnvoyRules::find(std::string_view domain, std::span<const Attribute> entrie
   if (out.rule == nullptr) return;
   write_stat(entries, steps.all(), out);
   if (out.rule->said.unlimited) return;
-  out.key.assign("envoy/").append(to_string(out.rule->said.unit)).append("/");
+  out.key.assign(1, kEnvoyKeys).append("envoy/").append(to_string(out.rule->said.unit)).append("/");
   append_sized(out.key, domain);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     append_sized(out.key, entries[i].name);
     append_sized(out.key, counted_value(steps[i], entries[i]));
   }
-  if (out.key.size() > kPlainKeyMax) out.key = "envoy/sha256:" + hex(sha256(out.key));
+  if (out.key.size() > kPlainKeyMax) out.key = kEnvoyKeys + ("envoy/sha256:" + hex(sha256(out.key)));
 }
 
 // The names that the reference service gives its statistics, where they hold values of the request.

@@ -1,6 +1,8 @@
 // Lines of words. See keepsake.h.
 #include "fleet/keepsake.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -13,6 +15,7 @@
 
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
+#include "fresh_file.h"
 #include "store/redis_key.h"
 #include "table/siphash.h"
 
@@ -137,16 +140,11 @@ Result<Keepsake> read_keepsake(const std::string& path) {
 // A whole new file, for nobody else's eyes, then its name.
 Result<void> write_keepsake(const std::string& path, const Keepsake& kept) {
   const std::string beside = path + ".new";
-  {
-    std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-    std::error_code ignored;
-    std::filesystem::permissions(beside, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
-                                 ignored);
-    const std::string text = to_text(kept);
-    file.write(text.data(), static_cast<std::streamsize>(text.size()));
-    file.close();
-    if (!file) return fail(ErrorCode::unavailable, beside + ": cannot be written: " + std::strerror(errno));
-  }
+  const int file = open_fresh_file(beside);
+  const bool is_written = file >= 0 && write_all(file, to_text(kept)) && fsync(file) == 0;
+  const int why = errno;
+  if (file >= 0) close(file);
+  if (!is_written) return fail(ErrorCode::unavailable, beside + ": cannot be written: " + std::strerror(why));
   std::error_code error;
   std::filesystem::rename(beside, path, error);
   if (error) return fail(ErrorCode::unavailable, path + ": cannot be written: " + error.message());

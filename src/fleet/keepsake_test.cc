@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "algorithm/limit.h"
@@ -66,6 +67,11 @@ TEST(Keepsake, IsAFile) {
   EXPECT_EQ(std::filesystem::status(path).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   EXPECT_FALSE(write_keepsake(folder / "none" / "kept", some()));
+  std::ofstream(folder / "foreign") << "hunter2";
+  std::filesystem::create_symlink(folder / "foreign", folder / "kept.new");
+  ASSERT_TRUE(write_keepsake(path, some())) << "over a link, which is not followed";
+  EXPECT_EQ(std::filesystem::file_size(folder / "foreign"), 7U);
+  EXPECT_TRUE(read_keepsake(path));
   std::filesystem::remove_all(folder);
 }
 

@@ -95,6 +95,11 @@ Result<void> Gate::Impl::begin(const std::shared_ptr<const Rulebook>& book, cons
     case Bill::Reason::missing:
       tell_missing(*book, bill.rule, facts, answer);
       break;
+    case Bill::Reason::ambiguous:
+      answer.allowed = false;
+      answer.why = Why::ambiguous_path;
+      answer.retry_after = kNever;
+      break;
     case Bill::Reason::exempt:
       answer.why = Why::exempt;
       answer.rule = book->rule(bill.rule).rule->name;

@@ -93,6 +93,8 @@ std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook&
       return "denied: rule " + book.rule(bill.rule).rule->name + " requires an attribute that is not there";
     case Bill::Reason::too_many:
       return "an error: more than " + std::to_string(kChargesMax) + " limits hold it";
+    case Bill::Reason::ambiguous:
+      return "denied: servers read its path in more ways than can be charged";
     case Bill::Reason::no_rule:
       if (bill.free.size() > 0) return "passes: its plan is unlimited";
       return "passes: no rule is about it";
@@ -163,7 +165,38 @@ std::string passed_over(const Rulebook& book, const Bill& bill, const std::strin
   if (bill.reason == Bill::Reason::skipped) return "the request is skipped";
   if (bill.reason == Bill::Reason::exempt) return "rule " + book.rule(bill.rule).rule->name + " is unlimited";
   if (bill.reason == Bill::Reason::too_many) return "too many limits hold this request";
+  if (bill.reason == Bill::Reason::ambiguous) return "the path is ambiguous";
   return "rule " + path_rule + ", which names a path, applies";
+}
+
+// The rules that a bill charges, enforced and in shadow, or lets pass; each rule once.
+std::vector<std::uint32_t> billed_rules(const Bill& bill) {
+  std::vector<std::uint32_t> out;
+  for (const BookLimit* limit : bill.limits) out.push_back(limit->rule);
+  for (const ShadowBill& shadow : bill.shadows) out.push_back(shadow.rule);
+  for (const FreeCharge& free : bill.free) out.push_back(free.rule);
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::string outcome_of(const Bill& bill, const Rulebook& book) {
+  switch (bill.reason) {
+    case Bill::Reason::skipped:
+      return "skipped";
+    case Bill::Reason::exempt:
+      return "unlimited by rule " + book.rule(bill.rule).rule->name;
+    case Bill::Reason::missing:
+      return "denied: rule " + book.rule(bill.rule).rule->name + " requires an attribute that is not there";
+    case Bill::Reason::too_many:
+    case Bill::Reason::ambiguous:
+      return "more limits than can be charged";
+    case Bill::Reason::no_rule:
+      return bill.free.size() > 0 ? "its plan is unlimited" : "no rule applies";
+    case Bill::Reason::limits:
+      break;
+  }
+  return "charged";
 }
 
 RuleExplanation explain_rule(const Rulebook& book, std::uint32_t number, Facts& facts, std::int64_t now) {
@@ -177,6 +210,33 @@ RuleExplanation explain_rule(const Rulebook& book, std::uint32_t number, Facts& 
     out.key = book.key_text(number, facts);
   }
   return out;
+}
+
+// Explains every rule by the reading of the path that it applies to, and each reading if there are several.
+void explain_readings(const Rulebook& book, Facts& facts, std::int64_t now, Explanation& out) {
+  facts.choose_reading(0);
+  for (std::uint32_t i = 0; i < book.size(); ++i) out.rules.push_back(explain_rule(book, i, facts, now));
+  if (facts.readings() == 1) return;
+  std::vector<bool> is_billed(book.size());
+  for (std::size_t i = 0; i < facts.readings(); ++i) {
+    facts.choose_reading(i);
+    Bill bill;
+    book.bill_reading(facts, now, bill);
+    ReadingExplanation& reading = out.readings.emplace_back();
+    reading.path = facts.path();
+    reading.outcome = outcome_of(bill, book);
+    for (const std::uint32_t number : billed_rules(bill)) {
+      RuleExplanation rule = explain_rule(book, number, facts, now);
+      reading.charges.push_back(rule.rule + " per " + rule.key);
+      RuleExplanation& before = out.rules[number];
+      const bool is_known = is_billed[number] && before.key.find(rule.key) != before.key.npos;
+      if (is_known) continue;
+      if (is_billed[number]) rule.key = before.key + " and " + rule.key;
+      before = std::move(rule);
+      is_billed[number] = true;
+    }
+  }
+  facts.choose_reading(0);
 }
 
 }  // namespace
@@ -193,11 +253,13 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   if (!outcomes) return fail(outcomes.error());
   const OneOutcome* binding = binding_of(*outcomes);
 
+  facts.choose_reading(0);
   out.path = facts.path();
   if (facts.ip() != nullptr) out.client_ip = to_string(*facts.ip());
   if (binding != nullptr) out.binding = binding->limit->name;
   const bool is_denied = binding != nullptr && !binding->decision.allowed;
-  out.allowed = !is_denied && bill.reason != Bill::Reason::missing && bill.reason != Bill::Reason::too_many;
+  out.allowed = !is_denied && bill.reason != Bill::Reason::missing && bill.reason != Bill::Reason::too_many &&
+                bill.reason != Bill::Reason::ambiguous;
   out.summary = summary_of(out, bill, *book) + away_of(*outcomes, binding);
 
   const bool is_shared = limiter.nodes() > 0 || book->policy().store.starts_with("redis");
@@ -207,7 +269,11 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
     const BookRule& rule = book->rule(one.limit->rule);
     if (!one.in_shadow && rule.names_path && path_rule.empty()) path_rule = rule.rule->name;
   }
-  for (std::uint32_t i = 0; i < book->size(); ++i) out.rules.push_back(explain_rule(*book, i, facts, now));
+  for (const FreeCharge& one : bill.free) {
+    const BookRule& rule = book->rule(one.rule);
+    if (rule.names_path && path_rule.empty()) path_rule = rule.rule->name;
+  }
+  explain_readings(*book, facts, now, out);
   for (const OneOutcome& one : *outcomes) {
     const BookLimit& limit = *one.limit;
     RuleExplanation& rule = out.rules[limit.rule];
@@ -223,7 +289,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   }
   for (const FreeCharge& one : bill.free) {
     out.rules[one.rule].applies = true;
-    out.rules[one.rule].reason = "its plan is unlimited";
+    out.rules[one.rule].reason = book->rule(one.rule).unlimited ? "unlimited" : "its plan is unlimited";
   }
   for (std::uint32_t i = 0; i < book->size(); ++i) {
     RuleExplanation& rule = out.rules[i];

@@ -11,6 +11,7 @@
 #include "algorithm/binding.h"
 #include "gate/gate_impl.h"
 #include "nearest.h"
+#include "once_name.h"
 #include "sha256.h"
 
 namespace weir {
@@ -29,6 +30,28 @@ std::optional<Error> refuse_id(std::string_view id) {
 std::string shadow_id(std::string_view id, std::string_view rule) {
   const auto hash = sha256("shadow " + std::to_string(id.size()) + ' ' + std::string(id) + ' ' + std::string(rule));
   return {hash.begin(), hash.end()};
+}
+
+// A rule's key for a client, whatever limits the client's plan has: a plan that becomes known, or another one, makes no
+// new request of one that is sent again.
+std::string_view client_of(const Charge& charge, const BookLimit& limit) {
+  return charge.key.substr(0, charge.key.size() - limit.suffix.size());
+}
+
+std::string once_name(std::string_view id, const Bill& bill) {
+  OnceName name;
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    const std::string_view client = client_of(bill.charges[i], *bill.limits[i]);
+    if (i > 0 && client == client_of(bill.charges[i - 1], *bill.limits[i - 1])) continue;  // another limit of the rule
+    name.add(client, bill.charges[i].cost);
+  }
+  return name.of(id);
+}
+
+std::string once_name(std::string_view id, const ShadowBill& shadow, std::string_view rule) {
+  OnceName name;
+  name.add(client_of(shadow.charges[0], *shadow.limits), shadow.charges[0].cost);
+  return name.of(shadow_id(id, rule));
 }
 
 // Which limit a check would call the tightest: by what it would leave.
@@ -53,7 +76,9 @@ Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<con
     has_settled = has_settled || settled.has_value();
     verdict.reserved.push_back(settled ? settled->reserved[0] : not_reserved);
     if (!settled) {
-      settled = look(limiter, std::array{Charge{.key = charge.key, .limit = charge.limit, .family = charge.family}});
+      settled = look(
+          limiter,
+          std::array{Charge{.key = charge.key, .limit = charge.limit, .space = charge.space, .family = charge.family}});
     }
     if (!settled) return fail(std::move(settled.error()));
     verdict.decisions.push_back(settled->decisions[0]);
@@ -82,8 +107,11 @@ Result<std::int64_t> settle_free(Limiter& limiter, std::string_view id, const Ru
     for (std::uint32_t i = 0; i < tier.limits; ++i) {
       const BookLimit& limit = book.limit(tier.first_limit + i);
       const std::string key = std::string(free.key).append(limit.suffix);
-      const Charge charge{
-          .key = key, .limit = limit_of_key(limit, free.key), .cost = free.cost, .family = limit.family};
+      const Charge charge{.key = key,
+                          .limit = limit_of_key(limit, free.key),
+                          .cost = free.cost,
+                          .space = KeySpace::rules,
+                          .family = limit.family};
       const auto settled = limiter.commit(id, {&charge, 1});
       if (!settled && settled.error().code != ErrorCode::not_found) return fail(settled.error());
       if (settled && !reserved) reserved = settled->reserved[0];
@@ -108,7 +136,8 @@ Result<Verdict> look(Limiter& limiter, std::span<const Charge> charges) {
   Verdict verdict{.allowed = true};
   for (const Charge& charge : charges) {
     if (charge.limit == nullptr) return fail(ErrorCode::invalid_argument, "a charge names no limit");
-    auto decision = limiter.preview(charge.key, *charge.limit, charge.cost);
+    auto decision =
+        limiter.preview(Charge{.key = charge.key, .limit = charge.limit, .cost = charge.cost, .space = charge.space});
     if (!decision) return fail(std::move(decision.error()));
     verdict.allowed = verdict.allowed && decision->allowed;
     verdict.decisions.push_back(*decision);
@@ -140,7 +169,7 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
   if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
   bool is_repeated = false;
   if (answer.allowed && bill.charges.size() > 0) {
-    const auto verdict = limiter.check_once(id, bill.charges.all());
+    const auto verdict = limiter.charge_once(once_name(id, bill), bill.charges.all());
     if (!verdict) return fail(verdict.error());
     is_repeated = verdict->repeated;
     tell(request, bill, outcome_of(*verdict), answer);
@@ -149,7 +178,7 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
     if (auto counted = charge_denied(bill, answer); !counted) return fail(counted.error());
   } else {
     ask_shadows(bill, answer, [&](const ShadowBill& shadow) {
-      return limiter.check_once(shadow_id(id, answer.rules->rule(shadow.rule).rule->name), shadow.charges);
+      return limiter.charge_once(once_name(id, shadow, answer.rules->rule(shadow.rule).rule->name), shadow.charges);
     });
   }
   if (!is_repeated) post(bill, answer, Micros{0});
@@ -188,7 +217,7 @@ Result<Answer> Gate::Impl::settle(std::string_view id, const Request& request) {
   Answer answer;
   Bill bill;
   if (auto begun = begin(rules.load(), request, bill, answer); !begun) return fail(begun.error());
-  if (answer.why == Why::missing) clear(answer);  // what has happened cannot be denied
+  if (!answer.allowed) clear(answer);  // what has happened cannot be denied
   std::vector<std::int64_t> reserved;
   if (bill.charges.size() > 0) {
     auto verdict = settle_all(limiter, id, bill.charges.all(), kNotReserved);
@@ -219,7 +248,7 @@ Result<bool> Gate::Impl::reset(std::string_view name, const Request& request) {
   if (!keys) return fail(keys.error());
   bool found = false;
   for (const std::string_view key : *keys) {
-    const auto forgotten = limiter.reset(key);
+    const auto forgotten = limiter.reset_rule_key(key);
     if (!forgotten) return fail(forgotten.error());
     found = found || *forgotten;
   }

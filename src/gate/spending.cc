@@ -60,8 +60,10 @@ class Gate::Impl::Lines {
     line.subject = subject_of(key_body(free.key, {}), *rule.per, book_.policy().identity, room);
     line.sums = sums_of(free.cost - before);
   }
+  // Limits of one rule ascend. If they begin again, another reading of the path brought another key.
   bool is_first_of_rule(std::size_t charge) const {
-    return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule;
+    return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule ||
+           bill_.limits[charge] <= bill_.limits[charge - 1];
   }
   void enter(Impl& gate, Micros now) {
     if (lines_.size() > 0) gate.ledger.add(lines_.all(), now == Micros{0} ? gate.limiter.now() : now);

@@ -27,7 +27,8 @@ class Tally {
   static constexpr std::size_t kWhats = 5;
 
   // Numbers that belong to no rule of a policy.
-  static constexpr std::uint32_t kNoRule = 0, kSkipped = 1, kFailed = 2, kInline = 3, kByHand = 4, kReserved = 5;
+  static constexpr std::uint32_t kNoRule = 0, kSkipped = 1, kFailed = 2, kInline = 3, kByHand = 4, kAmbiguousPath = 5,
+                                 kReserved = 6;
 
   struct Counts {
     std::array<std::uint64_t, kWhats> counts{};

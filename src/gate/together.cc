@@ -25,7 +25,8 @@ class Sum {
   // The place of its decision; nothing if there is no room for another charge.
   std::optional<std::uint8_t> add(const Charge& charge) {
     for (std::size_t i = 0; i < charges_.size(); ++i) {
-      if (charges_[i].key != charge.key || !is_same(charges_[i].limit, charge.limit)) continue;
+      const bool is_other = charges_[i].key != charge.key || charges_[i].space != charge.space;
+      if (is_other || !is_same(charges_[i].limit, charge.limit)) continue;
       charges_[i].cost = std::max(charges_[i].cost, charge.cost);
       return static_cast<std::uint8_t>(i);
     }

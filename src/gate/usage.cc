@@ -44,6 +44,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   if (request.cost <= 0) return;  // it looks, or gives back
   if (answer.rules == nullptr) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
   if (answer.why == Why::skipped) return tally.add(Tally::kSkipped, What::allowed, Micros{0});
+  if (answer.why == Why::ambiguous_path) return tally.add(Tally::kAmbiguousPath, What::denied, Micros{0});
   const Rulebook& book = *answer.rules;
   const bool is_unasked = answer.why == Why::no_rule && bill.shadows.empty();
   if (is_unasked) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
@@ -61,6 +62,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
       break;
     case Why::no_rule:
     case Why::skipped:
+    case Why::ambiguous_path:
       tally.add(Tally::kNoRule, What::allowed, Micros{0});
       break;
   }
@@ -158,6 +160,7 @@ OtherUsage Gate::other_usage() const {
   return {.no_rule = passed(Tally::kNoRule),
           .skipped = passed(Tally::kSkipped),
           .failed = passed(Tally::kFailed),
+          .ambiguous_path = impl_->tally.read(Tally::kAmbiguousPath)[Tally::What::denied],
           .inline_limits = usage_of(kInlineRule, impl_->tally.read(Tally::kInline)),
           .by_hand = usage_of(kByHandRules, impl_->tally.read(Tally::kByHand))};
 }

@@ -106,6 +106,11 @@ void Watch::add_denial(const Met& met, std::uint32_t weight, Micros now) noexcep
   }
 }
 
+// A caller's key as it was sent, and others without the byte that says whose they are.
+std::string_view Watch::key_to_show(const Charge& charge) {
+  return charge.key.substr(charge.space == KeySpace::callers || charge.key.empty() ? 0 : 1);
+}
+
 void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::span<const Result<Decision>> answers,
                      Micros now) noexcept {
   Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
@@ -118,7 +123,7 @@ void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::s
     if (weight == 0) continue;
     try {
       if (!lock.owns_lock()) lock.lock();
-      put(generation(stripe, now), {rule, charges[i].key, !answers[i]->allowed}, weight);
+      put(generation(stripe, now), {rule, key_to_show(charges[i]), !answers[i]->allowed}, weight);
     } catch (const std::exception&) {  // without memory nobody is watched
     }
   }

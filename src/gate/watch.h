@@ -66,6 +66,7 @@ class Watch {
   std::size_t bytes() const;  // that it holds now
 
  private:
+  static std::string_view key_to_show(const Charge& charge);
   using Sketch = SpaceSaving<kPlaces>;
   struct Pair {
     Sketch hits, denied;

@@ -2,7 +2,6 @@
 // that nothing is taken for a row that was not written as one. See plan_memory.h.
 #include "plans/plan_memory.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <iterator>
 #include <utility>
 
+#include "fresh_file.h"
 #include "plans/subject.h"
 #include "sha256.h"
 
@@ -33,16 +33,6 @@ tl::unexpected<Error> failed(const std::string& path, const char* what) {
 
 tl::unexpected<Error> damaged(const std::string& path) {
   return fail(ErrorCode::unavailable, path + " is damaged; it is made anew when the database has been read");
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 // A number and the letter behind it.
@@ -73,7 +63,7 @@ Result<void> write_plan_memory(const std::string& path, std::string_view source,
   // Another server, or another directory of this one, may be writing its own at the same time.
   static std::atomic<std::uint64_t> count{0};
   const std::string beside = path + ".new-" + std::to_string(::getpid()) + '-' + std::to_string(count.fetch_add(1));
-  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int file = open_fresh_file(beside);
   if (file < 0) return failed(beside, "made");
   const bool is_written = write_all(file, text) && ::fsync(file) == 0;
   const int error = errno;

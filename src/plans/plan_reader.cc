@@ -73,14 +73,15 @@ void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
   } else if (!text.empty()) {
     judged = judge_(row);
   }
-  KeptTerms terms;
-  if (judged) terms = {std::move(judged->plan), std::move(judged->instead), judged->until};
-  if (cache_.keep(row.subject, text, judged ? &terms : nullptr, mark(), room)) ++changes_;
+  // Before the plan can be seen, so that nobody sees a new plan and its old refusal.
   if (judged) {
     refusals_.accept(row.subject);
   } else {
     refusals_.refuse(row.subject, judged.error().message, now);
   }
+  KeptTerms terms;
+  if (judged) terms = {std::move(judged->plan), std::move(judged->instead), judged->until};
+  if (cache_.keep(row.subject, text, judged ? &terms : nullptr, mark(), room)) ++changes_;
 }
 
 void PlanReader::recall(const std::vector<RememberedRow>& rows, Micros now) {

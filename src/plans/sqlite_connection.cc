@@ -1,7 +1,9 @@
 // SQLite's C interface, with deadlines and with errors that help. See sqlite_connection.h.
 #include "plans/sqlite_connection.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -74,10 +76,14 @@ Error SqliteConnection::described(int code) {
   }
 }
 
+// A new file is made here and not by SQLite, which would let everybody read it, and would follow a link to nothing.
+// What is wrong with a file that cannot be made is found by SQLite. Its journals have the mode of the file.
 Result<void> SqliteConnection::open(Access access) {
-  const int flags = access == Access::read    ? SQLITE_OPEN_READONLY
-                    : access == Access::write ? SQLITE_OPEN_READWRITE
-                                              : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if (access == Access::make) {
+    const int made = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (made >= 0) ::close(made);
+  }
+  const int flags = access == Access::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(file_.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   connection_.reset(opened);

@@ -47,7 +47,7 @@ class SqliteStatement {
 
 class SqliteConnection {
  public:
-  enum class Access { read, write, make };
+  enum class Access { read, write, make };  // make: a file that is not there, for its owner alone
 
   SqliteConnection(std::string file, Micros patience) : file_(std::move(file)), patience_(patience) {}
 

@@ -2,6 +2,7 @@
 #include "plans/sqlite_source.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,6 +80,31 @@ TEST(PlanSource, ASubjectIsUtf8OrNot) {
                            "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3(", "\xf0\x9f\x98z"}) {
     EXPECT_FALSE(is_utf8(text)) << text;
   }
+}
+
+TEST_F(SqliteTest, ANewFileIsForItsOwnerAlone) {
+  const mode_t before = umask(0);
+  auto source = open();
+  umask(before);
+  ASSERT_TRUE(source->write({.kind = Kind::set_plan, .subject = "user:42", .plan = "pro"}));
+  struct stat about {};
+  ASSERT_EQ(stat(file.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600U) << "who is on which plan is nobody else's business";
+}
+
+TEST_F(SqliteTest, IsNotMadeWhereALinkToNothingPoints) {
+  std::filesystem::create_symlink(folder.at("elsewhere.db"), file);
+  EXPECT_FALSE(make()->connect());
+  EXPECT_FALSE(std::filesystem::exists(folder.at("elsewhere.db")));
+}
+
+TEST_F(SqliteTest, AFileThatIsThereKeepsItsMode) {
+  OtherProgram(file).run("CREATE TABLE t (a)");
+  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
+  open();
+  struct stat about {};
+  ASSERT_EQ(stat(file.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0640U);
 }
 
 TEST_F(SqliteTest, AMissingFileIsMadeWithOurOwnTables) {

@@ -99,6 +99,14 @@ std::string print_hold_max(const AnswerStyle& style) {
   return style.hold_max == Micros{0} ? "0s" : duration_text(style.hold_max.count());
 }
 
+constexpr std::array<std::string_view, 2> kShown = {"binding", "all"};  // in the order of ShownLimits
+
+void read_shown_limits(Reader& reader, const Node& node, AnswerStyle& out) {
+  const auto* const word = node.is_scalar() ? std::ranges::find(kShown, node.text) : kShown.end();
+  if (word == kShown.end()) return reader.wrong_kind(node, "binding, which names the limit that denies, or all");
+  out.limits = static_cast<ShownLimits>(word - kShown.begin());
+}
+
 constexpr Field<AnswerStyle> kAnswerFields[] = {
     {"headers",
      R"({"anyOf":[{"$ref":"#/$defs/header_form"},{"type":"array","items":{"$ref":"#/$defs/header_form"},)"
@@ -113,6 +121,13 @@ constexpr Field<AnswerStyle> kAnswerFields[] = {
     {"hold_max", R"({"type":"string"})",
      "So long forward-auth holds an answer back until a leaky bucket's turn; 0s is never, 60s the most", read_hold_max,
      print_hold_max},
+    {"limits", R"({"enum":["binding","all"]})",
+     "Which limits the header fields and a denial name: the one that denies or is tightest, or all that apply",
+     read_shown_limits,
+     [](const AnswerStyle& s) {
+       return s.limits == AnswerStyle{}.limits ? std::string()
+                                               : std::string(kShown[static_cast<std::size_t>(s.limits)]);
+     }},
 };
 
 }  // namespace

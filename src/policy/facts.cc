@@ -49,7 +49,11 @@ std::string_view without_port(std::string_view host) {
 }  // namespace
 
 Facts::Facts(const Request& request, const Reading& reading) : request_(request), reading_(reading) {
-  if (request.path.size() <= kPathBytesMax) path_ = normal_path(request.path, reading.path_case, path_scratch_);
+  if (request.path.size() <= kPathBytesMax) {
+    path_ = normal_path(request.path, reading.path_case, path_scratch_);
+    has_readings_ = find_readings(request.path, path_, reading.path_case, readings_);
+    choose_reading(0);
+  }
   if (!request.ip.empty()) peer_ = parse_node(request.ip);
 }
 
@@ -69,9 +73,10 @@ std::optional<Error> Facts::refuse() const {
   return {};
 }
 
-bool Facts::has_plain_path() const {
-  const bool is_as_sent = path_.data() == request_.path.data();
-  return is_as_sent || is_plain_path(request_.path);
+void Facts::choose_reading(std::size_t number) {
+  if (readings_.empty()) return;
+  path_ = readings_[number].path;
+  query_ = readings_[number].query;
 }
 
 std::string_view Facts::host() {

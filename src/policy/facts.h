@@ -10,10 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "policy/client_ip.h"
 #include "policy/ip_address.h"
-#include "policy/path.h"
+#include "policy/path_readings.h"
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
@@ -39,10 +40,12 @@ class Facts {
   std::optional<Error> refuse() const;
 
   const Request& request() const { return request_; }
+  // By the reading of the target that was chosen last; see policy/path_readings.h. At first by that of normal_path().
   std::string_view path() const { return path_; }
-  // Whether nobody reads the path otherwise. Only then may it be what lets a request pass.
-  bool has_plain_path() const;
-  std::string_view query() const { return query_of(request_.path); }
+  // How many readings there are: 0 if there are too many to judge.
+  std::size_t readings() const { return has_readings_ ? readings_.size() : 1; }
+  void choose_reading(std::size_t number);
+  std::string_view query() const { return has_readings_ ? query_ : query_of(request_.path); }  // by the same reading
   std::string_view host();
   const IpAddress* ip();  // null if it is not known
   // The hash that a key is known by; only if there is a key.
@@ -55,7 +58,9 @@ class Facts {
   const Request& request_;
   const Reading& reading_;
   std::string path_scratch_, host_scratch_, query_scratch_;
-  std::string_view path_;
+  std::string_view path_, query_;
+  bool has_readings_ = false;  // beside that of normal_path()
+  std::vector<PathReading> readings_;
   std::optional<IpAddress> peer_;
   std::optional<IpAddress> client_;
   bool has_client_ = false;

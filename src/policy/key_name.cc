@@ -82,6 +82,7 @@ std::string escaped(std::string_view value) {
 
 std::string_view key_body(std::string_view key, std::string_view suffix) {
   key.remove_suffix(std::min(suffix.size(), key.size()));
+  key.remove_prefix(std::min<std::size_t>(key.size(), 1));  // kRuleKeys
   static_cast<void>(take_key_part(key));
   return key;
 }

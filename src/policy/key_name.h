@@ -19,7 +19,8 @@ using ShowValue = std::function<std::string(std::string_view)>;
 // As it is, what is not printable as \x0a, and the comma as well.
 std::string escaped(std::string_view value);
 
-// The part of a limit's key that is not the same for all: without the rule's name and the limit's suffix.
+// The part of a limit's key that is not the same for all: without the mark of rules' keys (key_space.h), the rule's
+// name and the limit's suffix.
 std::string_view key_body(std::string_view key, std::string_view suffix);
 
 // key_name()

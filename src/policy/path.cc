@@ -1,4 +1,4 @@
-// A scan that finds nothing to do, which is the common case, and the loop that rewrites what it finds.
+// A scan that finds nothing to rewrite, which is the common case, and the values of a query. See path.h.
 #include "policy/path.h"
 
 #include <algorithm>
@@ -17,7 +17,10 @@ constexpr std::array<ByteKind, 256> make_kinds(PathCase letters) {
   for (unsigned char c = 'A'; letters == PathCase::folded && c <= 'Z'; ++c) kinds[c] = ByteKind::changes;
   kinds['/'] = ByteKind::slash;
   kinds['?'] = kinds['#'] = ByteKind::ends;
-  kinds['%'] = kinds['\\'] = kinds[';'] = ByteKind::changes;
+  kinds['%'] = kinds['\\'] = kinds[';'] = kinds['\0'] = ByteKind::changes;
+  for (const char lead : std::string_view("\xC0\xC1\xE0\xF0\xF8\xFC")) {  // may begin overlong UTF-8
+    kinds[static_cast<unsigned char>(lead)] = ByteKind::changes;
+  }
   return kinds;
 }
 
@@ -56,26 +59,57 @@ std::size_t normal_length(std::string_view target, const std::array<ByteKind, 25
   return i;
 }
 
-// Takes scheme and authority off an absolute target. Servers do not ask which scheme it is, so neither do we.
-std::string_view without_authority(std::string_view target) {
-  std::size_t i = 0;
-  const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
-  const auto is_other = [](char c) { return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; };
-  while (i < target.size() && (is_letter(target[i]) || (i > 0 && is_other(target[i])))) ++i;
-  if (i == 0 || target.substr(i, 3) != "://") return target;
-  target.remove_prefix(i + 3);
-  target.remove_prefix(std::min(target.find_first_of("/\\?#"), target.size()));
-  return target;
-}
+// Writes the segments of a path into a string that has space for all of them and two slashes.
+class SegmentWriter {
+ public:
+  explicit SegmentWriter(std::string& path) : path_(path) { path_[0] = '/'; }
 
-// Ends the segment [start, end) of `path`, behind a slash: drops it if it says nothing, and for '..' the one before it
-// too. Returns where the next begins. What is dropped was written once, so all of this is linear.
-std::size_t end_segment(std::string& path, std::size_t start, std::size_t end) {
-  const std::string_view segment = std::string_view(path).substr(start, end - start);
-  if (segment.empty() || segment == ".") return start;
-  if (segment == "..") return start > 1 ? path.rfind('/', start - 2) + 1 : 1;
-  path[end] = '/';
-  return end + 1;
+  void add(char c) { path_[end_++] = c; }
+
+  // Ends a segment at a slash: drops it if it says nothing, and for '..' the one before it, too. What is dropped was
+  // written once, so all of this is linear.
+  void end_segment() {
+    const std::string_view segment = std::string_view(path_).substr(start_, end_ - start_);
+    if (segment == "..") {
+      start_ = start_ > 1 ? path_.rfind('/', start_ - 2) + 1 : 1;
+    } else if (!segment.empty() && segment != ".") {
+      path_[end_] = '/';
+      start_ = end_ + 1;
+    }
+    end_ = start_;
+  }
+
+  void finish() {
+    end_segment();
+    path_.resize(end_ > 1 ? end_ - 1 : 1);  // no slash at the end
+  }
+
+ private:
+  std::string& path_;
+  std::size_t start_ = 1, end_ = 1;  // of the segment that is being written
+};
+
+std::string_view rewritten_path(std::string_view target, PathCase letters, std::string& scratch) {
+  target = without_authority(target, "/\\?#");
+  const std::string_view path = target.substr(0, target.find_first_of("?#"));
+  scratch.resize(path.size() + 2);  // a slash before the path and one behind it
+  SegmentWriter writer(scratch);
+  bool in_parameters = false;
+  for (std::size_t i = 0; i < path.size();) {
+    const auto escaped = escaped_byte(path, i);
+    const char byte = escaped ? *escaped : path[i];
+    i += escaped ? 3U : 1U;
+    if (byte == '/' || byte == '\\') {
+      writer.end_segment();
+      in_parameters = false;
+    } else if (byte == ';' || in_parameters) {
+      in_parameters = true;
+    } else {
+      writer.add(letters == PathCase::folded ? lower(byte) : byte);
+    }
+  }
+  writer.finish();
+  return scratch;
 }
 
 // Whether decoding changes the text.
@@ -110,46 +144,22 @@ std::string_view normal_path(std::string_view target, PathCase letters, std::str
   const std::size_t length = normal_length(target, kByteKinds[static_cast<std::size_t>(letters)]);
   if (length != target.npos) return target.substr(0, length);
 
-  target = without_authority(target);
-  target = target.substr(0, target.find_first_of("?#"));
-  scratch.resize(target.size() + 2);  // a slash before the path and one behind it
-  scratch[0] = '/';
-  std::size_t start = 1, end = 1;  // of the segment that is being written
-  bool in_parameters = false;
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    char c = target[i];
-    if (const auto byte = c == '%' ? escaped_byte(target, i) : std::nullopt) {
-      c = *byte;
-      i += 2;
-    }
-    if (c == '/' || c == '\\') {
-      start = end = end_segment(scratch, start, end);
-      in_parameters = false;
-    } else if (c == ';') {
-      in_parameters = true;
-    } else if (!in_parameters) {
-      scratch[end++] = letters == PathCase::folded ? lower(c) : c;
-    }
-  }
-  end = end_segment(scratch, start, end);
-  scratch.resize(end > 1 ? end - 1 : 1);  // no slash at the end
-  return scratch;
+  return rewritten_path(target, letters, scratch);
 }
 
-bool is_plain_path(std::string_view target) {
-  const std::string_view path = target.substr(0, target.find_first_of("?#"));
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    const auto escaped = path[i] == '%' ? escaped_byte(path, i) : std::nullopt;
-    const char c = escaped.value_or(path[i]);
-    if (c == '\\' || c == ';' || (escaped && (c == '/' || c == '.'))) return false;
-    if (path.substr(i, 3) != "/..") continue;
-    if (i + 3 == path.size() || path[i + 3] == '/') return false;
-  }
-  return !path.starts_with("../");
+std::string_view without_authority(std::string_view target, std::string_view ends) {
+  std::size_t i = 0;
+  const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
+  const auto is_other = [](char c) { return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; };
+  while (i < target.size() && (is_letter(target[i]) || (i > 0 && is_other(target[i])))) ++i;
+  if (i == 0 || target.substr(i, 3) != "://") return target;
+  target.remove_prefix(i + 3);
+  target.remove_prefix(std::min(target.find_first_of(ends), target.size()));
+  return target;
 }
 
-std::string_view query_of(std::string_view target) {
-  target = target.substr(0, target.find('#'));
+std::string_view query_of(std::string_view target, bool is_hash_plain) {
+  if (!is_hash_plain) target = target.substr(0, target.find('#'));
   const std::size_t mark = target.find('?');
   return mark == target.npos ? std::string_view() : target.substr(mark + 1);
 }

@@ -3,8 +3,8 @@
 // One page has many spellings: /login, //login, /LOGIN, /login/, /login%2f, /x/../login, /login;jsessionid=1. A limit
 // that knows only the first is one that anybody can walk around, so all of them become /login before a rule is asked.
 // Where servers disagree, the form is chosen that brings more requests under a rule: a decoded %2f parts segments, a
-// backslash is a slash, `..;` is `..`. Cost is linear in the length of the target. Pure; any thread.
-// Tested by path_test.cc.
+// backslash is a slash, `..;` is `..`; path_readings.h has what other servers read. Cost is linear in the length of the
+// target. Pure; any thread. Tested by path_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -44,17 +44,14 @@ inline std::string_view take_last_segment(std::string_view& path) {
   return segment;
 }
 
-// is_plain_path()
-//
-// Whether every server reads this path alike. Where it has dots to follow, a backslash, `;parameters` or an escape that
-// stands for one of these, some read another path than normal_path() does: one that a rule holds must not become one
-// that is let pass.
-bool is_plain_path(std::string_view target);
-
 // query_of()
 //
-// What follows the first '?', without a fragment; empty if there is none.
-std::string_view query_of(std::string_view target);
+// What follows the first '?', without a fragment, unless '#' is a byte like others; empty if there is none.
+std::string_view query_of(std::string_view target, bool is_hash_plain = false);
+
+// Removes scheme and authority from an absolute target, http://host/path, of any scheme: servers do not check which one
+// it is. The authority ends at any byte of `ends`.
+std::string_view without_authority(std::string_view target, std::string_view ends);
 
 // The byte that the escape at `at` stands for; nothing if there is no whole escape.
 std::optional<char> escaped_byte(std::string_view text, std::size_t at);

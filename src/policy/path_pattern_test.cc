@@ -1,4 +1,4 @@
-// Patterns: what they match, what each mistake is told, and that text and value are the same thing.
+// Patterns: what they match, which error each mistake gets, and that text and value are the same thing.
 //
 // That matches() is right is shown by a slow matcher that tries everything, on every small pattern and path; that
 // covers() never promises too much, by the same small worlds.

@@ -11,6 +11,7 @@
 
 #include "nearest.h"
 #include "seed.h"
+#include "slow_path.h"
 
 namespace weir {
 namespace {
@@ -164,36 +165,6 @@ TEST(Path, IsAViewOfTheTargetWhereThatHasTheFormAlready) {
   EXPECT_EQ(normal_path(upper, PathCase::folded, scratch).data(), scratch.data());
 }
 
-// What normal_path() says it does, step by step over vectors of segments.
-std::string slow_normal(std::string target, PathCase letters) {
-  if (target.empty()) return target;
-  target.resize(std::min(target.find_first_of("?#"), target.size()));
-  std::string decoded;
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    const bool whole = target[i] == '%' && i + 2 < target.size() &&
-                       isxdigit(static_cast<unsigned char>(target[i + 1])) &&
-                       isxdigit(static_cast<unsigned char>(target[i + 2]));
-    decoded += whole ? static_cast<char>(std::stoi(target.substr(i + 1, 2), nullptr, 16)) : target[i];
-    if (whole) i += 2;
-  }
-  for (char& c : decoded) c = c == '\\' ? '/' : c;
-  std::vector<std::string> segments;
-  for (std::size_t at = 0; at <= decoded.size();) {
-    const std::size_t end = std::min(decoded.find('/', at), decoded.size());
-    std::string segment = decoded.substr(at, end - at);
-    at = end + 1;
-    segment.resize(std::min(segment.find(';'), segment.size()));
-    if (segment == "..") {
-      if (!segments.empty()) segments.pop_back();
-    } else if (!segment.empty() && segment != ".") {
-      segments.push_back(letters == PathCase::folded ? lower(segment) : segment);
-    }
-  }
-  std::string path;
-  for (const std::string& segment : segments) path += "/" + segment;
-  return path.empty() ? "/" : path;
-}
-
 TEST(Path, AgreesWithASlowReadingAndStaysWhenReadAgain) {
   auto random = test::seeded();
   const std::string_view parts[] = {"/",  "/", ".",   "..",  "a", "B",  "%2e", "%2f", "%5C",
@@ -205,7 +176,7 @@ TEST(Path, AgreesWithASlowReadingAndStaysWhenReadAgain) {
     }
     for (const PathCase letters : {PathCase::folded, PathCase::kept}) {
       const std::string path = normal(target, letters);
-      ASSERT_EQ(path, slow_normal(target, letters)) << target;
+      ASSERT_EQ(path, test::slow_read(target, letters == PathCase::kept).path) << target;
       ASSERT_EQ(path.find(';'), path.npos) << target;
       if (path.find_first_of("%?#") == path.npos) {
         ASSERT_EQ(normal(path, letters), path) << target;

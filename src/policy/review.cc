@@ -1,5 +1,6 @@
-// What in a policy is probably not meant: rules that can never match or never bind, that have expired, wide trust. See
-// weir/policy.h. Every warning is certain: where it cannot be told, nothing is said.
+// What in a policy is probably not meant: rules that can never match or never bind, that have expired, that deny
+// everything or sooner than they say, wide trust. See weir/policy.h. Every warning is certain: where it cannot be told,
+// nothing is said.
 #include <algorithm>
 #include <map>
 
@@ -27,6 +28,7 @@ class Review {
     }
     for (const Rule& rule : policy_.rules) {
       if (!check_alone(rule)) continue;
+      check_limits(rule);
       const auto shadowing = std::ranges::find_if(unlimited, [&](const Rule* other) {
         return other != &rule && !is_ban(rule) && covers(other->match, rule.match);
       });
@@ -90,6 +92,30 @@ class Review {
       return false;
     }
     return true;
+  }
+
+  void check_limits(const Rule& rule) {
+    for (const RuleLimit& limit : rule.limits) check_limit(rule, "", limit);
+    for (const PlanTier& tier : rule.tiers) {
+      for (const RuleLimit& limit : tier.limits) check_limit(rule, " of plan " + in_quotes(tier.name), limit);
+    }
+  }
+
+  // A limit of 0 is meant to deny everything.
+  void check_limit(const Rule& rule, const std::string& whose, const RuleLimit& limit) {
+    const std::int64_t cost = rule.cost.permits, permits = limit.quota.permits;
+    const std::int64_t most = limit.quota.burst.value_or(permits), events = Limit{}.events_max;
+    const std::string text = (limit.text.empty() ? to_string(limit.quota) : limit.text) + whose;
+    if (permits > 0 && cost > most) {
+      const std::string what = rule.cost.header.empty() ? "" : " without the header " + in_quotes(rule.cost.header);
+      warn(rule, "denies every request" + what + ": each costs " + std::to_string(cost) + ", and " + text +
+                     " admits at most " + std::to_string(most) + " at once; lower `cost`, or raise the limit");
+    }
+    // A request that costs more fills fewer of the places.
+    if (limit.quota.algorithm == Algorithm::sliding_log && permits / std::max<std::int64_t>(1, cost) > events) {
+      warn(rule, "may deny sooner than " + text + " says: a sliding_log keeps at most " + std::to_string(events) +
+                     " requests of a key; write algorithm: sliding_window, or a limit that is no larger");
+    }
   }
 
   // A rule that names every path leaves nothing for `otherwise`.

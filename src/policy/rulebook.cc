@@ -100,13 +100,9 @@ bool Rulebook::is_about(const BookRule& rule, Facts& facts, std::int64_t now) {
   const auto& entries = rule.conditions->entries;
   if (!entries.empty() && !has_entries(facts.request(), entries)) return false;
   const auto holds = [&](const Criterion& criterion) { return criterion.holds(facts); };
-  // What lets a request pass by its path, as here, must be sure of the path.
-  const auto surely_holds = [&](const Criterion& criterion) {
-    return criterion.holds(facts) && (criterion.condition().kind != AttributeKind::path || facts.has_plain_path());
-  };
   return std::ranges::all_of(rule.conditions->all, holds) &&
          std::ranges::none_of(rule.conditions->none_of,
-                              [&](const auto& set) { return std::ranges::all_of(set, surely_holds); });
+                              [&](const auto& set) { return std::ranges::all_of(set, holds); });
 }
 
 void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
@@ -128,7 +124,6 @@ bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_p
   for (PathHit hit : hits) {
     const BookRule& rule = rules_[hit.id];
     if (!rule.unlimited || !is_about(rule, facts, now)) continue;
-    if (rule.names_path && !facts.has_plain_path()) continue;  // another reading may be of a path that is held
     if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
     const auto key = begin_key(hit, facts, out.keys);
     if (!key) continue;
@@ -146,8 +141,51 @@ bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_p
 void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
   if (policy_.skip_preflights && is_preflight(facts.request())) {
     out.reason = Bill::Reason::skipped;
+  } else if (facts.readings() == 1) {
+    bill_reading(facts, now, out);
+  } else {
+    bill_readings(facts, now, out);
+  }
+}
+
+// The union of what each reading asks for. A request is skipped or exempt only if it is so by every reading.
+void Rulebook::bill_readings(Facts& facts, std::int64_t now, Bill& out) const {
+  using Reason = Bill::Reason;
+  // By what each reason was found first: the reading, and the rule.
+  struct First {
+    std::size_t reading = SIZE_MAX;
+    std::uint32_t rule = 0;
+  };
+  std::array<First, Bill::kReasons> first{};
+  for (std::size_t i = 0; i < facts.readings(); ++i) {
+    facts.choose_reading(i);
+    out.reason = Reason::no_rule;
+    bill_reading(facts, now, out);
+    First& found = first[static_cast<std::size_t>(out.reason)];
+    if (found.reading == SIZE_MAX) found = {i, out.rule};
+  }
+  const auto has = [&](Reason reason) { return first[static_cast<std::size_t>(reason)].reading != SIZE_MAX; };
+  if (facts.readings() == 0 || (has(Reason::too_many) && !has(Reason::missing))) {
+    out.reason = Reason::ambiguous;
+    out.counts_denied = false;
+    out.charges.clear();
+    out.limits.clear();
+    out.free.clear();
+    out.shadows.clear();
     return;
   }
+  const bool is_limited = has(Reason::limits) || (has(Reason::no_rule) && out.charges.size() > 0);
+  out.reason = has(Reason::missing)   ? Reason::missing
+               : is_limited           ? Reason::limits
+               : has(Reason::no_rule) ? Reason::no_rule
+               : has(Reason::exempt)  ? Reason::exempt
+                                      : Reason::skipped;
+  const First& found = first[static_cast<std::size_t>(out.reason)];
+  out.rule = found.rule;
+  facts.choose_reading(found.reading == SIZE_MAX ? 0 : found.reading);
+}
+
+void Rulebook::bill_reading(Facts& facts, std::int64_t now, Bill& out) const {
   PathHits found;
   if (paths_.size() > 0) paths_.find(facts.path(), found);
   find_by_value(facts, found);
@@ -156,11 +194,8 @@ void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
   std::span<const PathHit> hits = in_order(found, few, many);
   // Their ids are the largest, so they stand last.
   if (!hits.empty() && hits.back().id == kSkipId) {
-    if (facts.has_plain_path()) {
-      out.reason = Bill::Reason::skipped;
-      return;
-    }
-    hits = hits.first(hits.size() - 1);
+    out.reason = Bill::Reason::skipped;
+    return;
   }
   std::uint32_t template_pattern = kNoPattern;
   if (!hits.empty() && hits.back().id == kTemplateId) {
@@ -229,13 +264,37 @@ Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) c
   return how;
 }
 
+// Whether another reading of the path has brought this key already.
+bool Rulebook::is_billed(const BookRule& rule, std::string_view key, const Bill& bill) const {
+  const auto number = static_cast<std::uint32_t>(&rule - rules_.data());
+  const auto is_same = [&](const Charge& charge, const BookLimit& limit) {
+    return limit.rule == number && charge.key.size() == key.size() + limit.suffix.size() && charge.key.starts_with(key);
+  };
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    if (is_same(bill.charges[i], *bill.limits[i])) return true;
+  }
+  const auto is_same_free = [&](const FreeCharge& free) { return free.rule == number && free.key == key; };
+  const auto is_same_shadow = [&](const ShadowBill& shadow) {
+    return !shadow.charges.empty() && is_same(shadow.charges[0], *shadow.limits);
+  };
+  return std::ranges::any_of(bill.free, is_same_free) || std::ranges::any_of(bill.shadows, is_same_shadow);
+}
+
 void Rulebook::let_pass(const BookRule& rule, Facts& facts, std::string_view key, Bill& out) const {
-  if (out.free.size() == kChargesMax) return;
+  if (out.free.size() == kChargesMax || (facts.readings() > 1 && is_billed(rule, key, out))) return;
   const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
   out.free.add(FreeCharge{static_cast<std::uint32_t>(&rule - rules_.data()), key, cost});
 }
 
 void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const {
+  if (facts.readings() > 1 && is_billed(rule, key, out)) {
+    // Another reading has charged this key, or let it pass. It is not charged twice, but limits that were charged apply
+    // to this reading, too.
+    const bool has_limits = out.charges.size() > 0;
+    if (how == Applied::enforced && has_limits && out.reason == Bill::Reason::no_rule)
+      out.reason = Bill::Reason::limits;
+    return;
+  }
   const bool is_enforced = how == Applied::enforced;
   const std::int64_t cost = rule.has_cost ? cost_of(rule.rule->cost, facts) : facts.request().cost;
   const std::span<const BookLimit> limits = limits_for(rule, facts, out.keys);
@@ -257,6 +316,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
                         .limit = limit_of_key(limit, key),
                         .cost = cost,
                         .fallback = rule.fallback,
+                        .space = KeySpace::rules,
                         .family = limit.family};
     if (is_enforced) {
       out.charges.add(charge);

@@ -104,13 +104,15 @@ struct FreeCharge {
 // What the rules ask of one request. Keys lie in the bill itself, so it is neither copied nor moved.
 struct Bill {
   enum class Reason : std::uint8_t {
-    no_rule,   // nothing applies
-    limits,    // charged to some
-    skipped,   // no rule sees it
-    exempt,    // an unlimited rule lets it pass; bans apart
-    missing,   // an attribute that a rule requires is not there: denied
-    too_many,  // more limits than can be charged at once
+    no_rule,    // nothing applies
+    limits,     // charged to some
+    skipped,    // no rule sees it
+    exempt,     // an unlimited rule lets it pass; bans apart
+    missing,    // an attribute that a rule requires is not there: denied
+    too_many,   // more limits than can be charged at once
+    ambiguous,  // more readings of the path than can be judged, or charged at once: denied
   };
+  static constexpr std::size_t kReasons = 7;
   Reason reason = Reason::no_rule;
   std::uint32_t rule = 0;                     // the one that exempts, or that lacks an attribute
   bool counts_denied = false;                 // some of the rules do
@@ -164,6 +166,8 @@ class Rulebook {
   //
   // `now` only tells which rules have expired.
   void bill(Facts& facts, std::int64_t now, Bill& out) const;
+  // The same by the one reading of the path that is chosen. Adds to the bill.
+  void bill_reading(Facts& facts, std::int64_t now, Bill& out) const;
 
   // For explanations, without any index: the first reason why a rule is not about this request, without regard to
   // `otherwise`. Empty if it is.
@@ -194,6 +198,7 @@ class Rulebook {
   Result<void> add_pattern(const std::string& text, std::uint32_t id);
   Result<void> index_rule(std::uint32_t number);
 
+  void bill_readings(Facts& facts, std::int64_t now, Bill& out) const;
   void find_by_value(Facts& facts, PathHits& hits) const;
   static bool is_about(const BookRule& rule, Facts& facts, std::int64_t now);
   Result<const std::vector<Limit>*> limits_of(const RuleLimit& written, bool has_phases,
@@ -206,6 +211,7 @@ class Rulebook {
   Applied would_apply(const PathHit& hit, Facts& facts, KeyArena& keys) const;
   Applied apply(const PathHit& hit, Facts& facts, Bill& out) const;
   void charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const;
+  bool is_billed(const BookRule& rule, std::string_view key, const Bill& bill) const;
   void let_pass(const BookRule& rule, Facts& facts, std::string_view key, Bill& out) const;
   std::span<const BookLimit> limits_for(const BookRule& rule, Facts& facts, KeyArena& keys) const;
   std::span<const BookLimit> limits_of_plan(const BookRule& rule, const PlanTerms& terms) const;

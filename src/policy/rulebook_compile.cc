@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "family.h"
+#include "key_space.h"
 #include "nearest.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
@@ -87,7 +88,7 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
   if (rule.expires_at) out.expires_us = rule.expires_at->count();
   const std::string per = print_dimensions(rule.per);
   out.per = &pers_.try_emplace(per, rule.per).first->second;
-  out.key_prefix = texts_.keep(part_of(rule.name) + part_of(per));
+  out.key_prefix = texts_.keep(kRuleKeys + part_of(rule.name) + part_of(per));
   out.first_limit = static_cast<std::uint32_t>(limits_.size());
   out.limits = static_cast<std::uint32_t>(rule.limits.size());
   out.is_ban = !rule.limits.empty();

@@ -74,10 +74,7 @@ std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t 
     return "its entries are " + entries_text(facts.request()) + ", not " + wanted;
   }
   for (const auto& set : rule.rule->match.none_of) {
-    const auto holds = [&](const Condition& one) {
-      if (one.kind == AttributeKind::path && !facts.has_plain_path()) return false;
-      return Criterion(one, reading_.path_case).holds(facts);
-    };
+    const auto holds = [&](const Condition& one) { return Criterion(one, reading_.path_case).holds(facts); };
     if (!std::ranges::all_of(set, holds)) continue;
     std::string out = "not for ";
     for (const Condition& condition : set) {

@@ -139,5 +139,77 @@ TEST(Rulebook, HoldsNoMoreThanSoManyLimitsAtOnce) {
   EXPECT_EQ(bill.reason, Bill::Reason::too_many);
 }
 
+Bill::Reason reason_of(const Rulebook& book, const Request& request) {
+  Facts facts(request, book.reading());
+  Bill bill;
+  book.bill(facts, 0, bill);
+  return bill.reason;
+}
+
+TEST(Rulebook, ChargesWhatEveryReadingOfAPathAsksFor) {
+  const auto book = book_of(
+      "skip: [/health, '/static/**']\n"
+      "rules:\n"
+      "- {name: login, match: {path: /api/login}, per: ip, limits: [5/minute, 50/hour]}\n"
+      "- {name: search, match: {path: '/api/search/**'}, per: ip, limit: 9/s}\n"
+      "- {name: open, match: {path: '/open/**'}, limit: unlimited}\n"
+      "- {name: user, match: {path: '/users/{id}/**'}, per: '{id}', limit: 7/s}\n"
+      "- {name: rest, match: otherwise, per: ip, limit: 100/minute}\n");
+  const auto of = [&](std::string_view path) { return billed(*book, {.ip = "192.0.2.1", .path = path}); };
+  EXPECT_EQ(of("/api/login"), "login login");
+  EXPECT_EQ(of("/health#/../api/login"), "login login rest");
+  EXPECT_EQ(of("//static/api/login"), "login login");
+  EXPECT_EQ(of("//x/api/login"), "rest login login");
+  EXPECT_EQ(of("/api/x/;/../../login"), "rest login login");
+  EXPECT_EQ(of("/api/search/shoes\\..\\..\\..\\static"), "search");
+  EXPECT_EQ(of("/open/x\\..\\..\\..\\static"), "");
+  EXPECT_EQ(of("/open/x/..%2f..%2fapi/login"), "login login");
+  EXPECT_EQ(of("/users/1/..%2f2/x"), "user user") << "the ids 2 and 1";
+  EXPECT_EQ(of("/x;1"), "rest") << "both readings have one key";
+}
+
+TEST(Rulebook, SkipsOrExemptsByEveryReadingOnly) {
+  using enum Bill::Reason;
+  const auto book = book_of(
+      "skip: [/health, '/static/**']\n"
+      "rules:\n"
+      "- {name: ban, match: {path: /open/secret}, limit: 0/second}\n"
+      "- {name: need, match: {path: /need}, per: 'header:x-org', limit: 1/s, required: true}\n"
+      "- {name: open, match: {path: '/open/**'}, limit: unlimited}\n");
+  const auto of = [&](std::string_view path) { return reason_of(*book, {.path = path}); };
+  EXPECT_EQ(of("/static/a;b"), skipped);
+  EXPECT_EQ(of("/static/../static/a"), skipped);
+  EXPECT_EQ(of("/health#x"), no_rule);
+  EXPECT_EQ(of("/open/a;b"), exempt);
+  EXPECT_EQ(of("/open/../static/a"), exempt) << "by one reading it is skipped, by the other unlimited";
+  EXPECT_EQ(of("/open/..;/x"), no_rule);
+  EXPECT_EQ(of("/open/secret;x"), exempt);
+  EXPECT_EQ(billed(*book, {.path = "/open/secret;x"}), "ban") << "which denies";
+  EXPECT_EQ(of("/open/../need"), missing);
+  EXPECT_EQ(of("/a;b\\c%2fd/../e%5cf%3bg/#/h//../i%00j%c0%afk"), ambiguous);
+}
+
+TEST(Rulebook, HasNoLimitsWhereAnUnlimitedPlanAppliesByEveryReading) {
+  const auto book = book_of(
+      "plans: {default: gold, tiers: {gold: unlimited, free: 5/hour}}\n"
+      "rules: [{name: api, per: user, limit: plan}]\n");
+  EXPECT_EQ(reason_of(*book, {.user = "42", .path = "/a"}), Bill::Reason::no_rule);
+  EXPECT_EQ(reason_of(*book, {.user = "42", .path = "/a;v=1"}), Bill::Reason::no_rule);
+}
+
+TEST(Rulebook, DeniesAPathWhoseReadingsAskForTooMuch) {
+  std::string text = "rules:\n";
+  for (const char* const place : {"a", "b"}) {
+    for (int i = 0; i < 20; ++i) {
+      const std::string name = place + std::to_string(i);
+      text += "- {name: " + name + ", match: {path: '/" + place + "/**'}, per: global, limit: 1/s}\n";
+    }
+  }
+  const auto book = book_of(text);
+  EXPECT_EQ(reason_of(*book, {.path = "/a/x"}), Bill::Reason::limits);
+  EXPECT_EQ(reason_of(*book, {.path = "/a/..%2fb/x"}), Bill::Reason::ambiguous);
+  EXPECT_EQ(billed(*book, {.path = "/a/..%2fb/x"}), "");
+}
+
 }  // namespace
 }  // namespace weir

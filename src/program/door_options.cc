@@ -7,6 +7,7 @@
 
 #include "admin/config_file.h"
 #include "command/complain.h"
+#include "server/site_access.h"
 
 namespace weir {
 namespace {
@@ -36,6 +37,9 @@ void DoorOptions::add(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number_to(256))
       ->default_str("one for each processor");
+  app.add_option("--allow-origin", origins,
+                 "Web pages of this origin may call the HTTP port, such as https://ops.example")
+      ->type_name("ORIGIN");
   app.add_option("--password-file", password_file, "Redis clients must AUTH with what it holds")->type_name("FILE");
 }
 
@@ -55,6 +59,10 @@ Result<void> DoorOptions::fill(ServerOptions& options) const {
     if (!password) return fail(password.error().code, "--password-file: " + password.error().message);
     options.password = *std::move(password);
   }
+  for (const std::string& origin : origins) {
+    if (auto wrong = refuse_origin(origin)) return fail(wrong->code, "--allow-origin: " + wrong->message);
+  }
+  options.origins = origins;
   options.threads = threads;
   return {};
 }

@@ -1,4 +1,5 @@
-// Where the server is to listen, on how many threads, and the password of its Redis clients, as flags of `weir serve`.
+// Where the server is to listen, on how many threads, the password of its Redis clients, and whose web pages may call
+// the HTTP port, as flags of `weir serve`.
 //
 // Plain values. One thread. Tested by tests/server/cli.sh and unix.sh there.
 #pragma once
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/server.h"
 
@@ -21,6 +23,7 @@ struct DoorOptions {
   std::string admin = "127.0.0.1:8082";
   std::uint64_t threads = std::max(1U, std::thread::hardware_concurrency());
   std::string password_file{};
+  std::vector<std::string> origins{};
 
   void add(CLI::App& app);
   Result<void> fill(ServerOptions& options) const;

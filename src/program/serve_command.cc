@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "admin/config_file.h"
 #include "admin/reloader.h"
 #include "admin/usage_keeper.h"
 #include "command/complain.h"
@@ -56,6 +57,18 @@ void share_descriptors(ServerOptions& options, std::size_t descriptors) {
        {"connections",
         fits ? std::to_string(options.connections_max) + " on each port" : "as many as there is room for"},
        {"fix", "raise the hard limit to " + wanted + " (ulimit -Hn, LimitNOFILE=), or lower --connections"}});
+}
+
+void warn_of_open_secret(std::string_view what, const std::string& file) {
+  if (file.empty() || !is_open_to_others(file)) return;
+  log(LogLevel::warn, "the mode of a secret file lets every user read or change it",
+      {{"what", what}, {"file", file}, {"fix", "chmod o-rwx " + file}});
+}
+
+void warn_of_open_secrets(const redis::Target& target) {
+  warn_of_open_secret("password_file of the store", target.credentials.password_file);
+  warn_of_open_secret("sentinel_password_file of the store", target.sentinel_credentials.password_file);
+  warn_of_open_secret("key of the store", target.tls.key);
 }
 
 std::string envoy_text(const ControlStatus& status) {
@@ -201,6 +214,10 @@ int ServeCommand::run() {
   const bool asks_clients = !options.tls.client_ca.empty();
   auto server = make_server(std::move(options), *limiter);
   if (!server) return complain(server.error().message, kCouldNot);
+  warn_of_open_secret("--admin-token-file", admin_.token_file);
+  warn_of_open_secret("--password-file", doors_.password_file);
+  warn_of_open_secret("--tls-key", tls_.key);
+  if (*fleet != nullptr) warn_of_open_secrets((*fleet)->options().target);
   announce(**server,
            {store_.state, admin_.config, gate.policy().rules.size(), asks_clients, control.status().changes_file,
             envoy_text(control.status()), *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target)});

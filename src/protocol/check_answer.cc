@@ -74,7 +74,15 @@ void append_names(std::string& out, const LimitAnswer& limit) {
   append_json_text(out, limit.quota);
 }
 
-void append_rules(std::string& out, const Answer& answer) {
+void append_limit(std::string& out, const LimitAnswer& limit) {
+  out.push_back('{');
+  append_names(out, limit);
+  out.push_back(',');
+  append_decision_members(out, limit.decision);
+  out.push_back('}');
+}
+
+void append_rules(std::string& out, const Answer& answer, ShownLimits shown) {
   if (const LimitAnswer* binding = answer.binding_limit()) {
     append_decision_members(out, told(answer));
     out.push_back(',');
@@ -87,18 +95,21 @@ void append_rules(std::string& out, const Answer& answer) {
     }
   }
   out.append(",\"reason\":\"").append(to_string(answer.why)).append("\",\"limits\":[");
-  for (std::size_t i = 0; i < answer.limits.size(); ++i) {
-    out.append(i > 0 ? ",{" : "{");
-    append_names(out, answer.limits[i]);
-    out.push_back(',');
-    append_decision_members(out, answer.limits[i].decision);
-    out.push_back('}');
+  bool is_first = true;
+  for (const LimitAnswer& limit : answer.limits) {
+    if (shown == ShownLimits::binding && &limit != answer.binding_limit()) continue;
+    if (!std::exchange(is_first, false)) out.push_back(',');
+    append_limit(out, limit);
   }
   out.append("]");
 }
 
-void deny_by_rules(std::string& body, int status, const Answer& answer) {
+void deny_by_rules(std::string& body, int status, const Answer& answer, ShownLimits shown) {
   const LimitAnswer* binding = answer.binding_limit();
+  if (answer.why == Why::ambiguous_path) {
+    return begin_denied(body, status, "Ambiguous path", "Servers read this path in too many different ways.",
+                        "Send the path in its plain form, without dots, '\\\\', ';' and escaped slashes");
+  }
   if (binding == nullptr) {
     std::string detail =
         "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request does not have.";
@@ -109,7 +120,7 @@ void deny_by_rules(std::string& body, int status, const Answer& answer) {
   body.append("\"violated-policies\":[");
   bool is_first = true;
   for (const LimitAnswer& limit : answer.limits) {
-    if (limit.decision.allowed) continue;
+    if (limit.decision.allowed || (shown == ShownLimits::binding && &limit != binding)) continue;
     if (!std::exchange(is_first, false)) body.push_back(',');
     append_json_text(body, limit.name);
   }
@@ -153,9 +164,11 @@ void write_fields(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyl
   append_rate_limit_fields(out.fields, {{&limit, 1}, 0, limit.decision.retry_after}, style, now);
 }
 
-void append_check(std::string& out, const CheckOutcome& outcome) {
+namespace {
+
+void append_members(std::string& out, const CheckOutcome& outcome, ShownLimits shown) {
   if (outcome.by_rules != nullptr) {
-    append_rules(out, *outcome.by_rules);
+    append_rules(out, *outcome.by_rules, shown);
   } else {
     append_decision_members(out, outcome.by_limit->decision);
   }
@@ -164,20 +177,25 @@ void append_check(std::string& out, const CheckOutcome& outcome) {
   append_json_text(out.append(":"), outcome.id);
 }
 
+}  // namespace
+
+void append_check(std::string& out, const CheckOutcome& outcome) { append_members(out, outcome, ShownLimits::all); }
+
 void write_check(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now, int deny_status) {
   write_fields(out, outcome, style, now);
-  if (is_allowed(outcome)) {
+  const bool allowed = is_allowed(outcome);
+  if (allowed) {
     out.body.append("{");
   } else {
     out.status = deny_status;
     out.content_type = kProblemType;
     if (outcome.by_rules != nullptr) {
-      deny_by_rules(out.body, deny_status, *outcome.by_rules);
+      deny_by_rules(out.body, deny_status, *outcome.by_rules, style.limits);
     } else {
       deny_by_limit(out.body, deny_status, *outcome.by_limit);
     }
   }
-  append_check(out.body, outcome);
+  append_members(out.body, outcome, allowed ? ShownLimits::all : style.limits);
   out.body.append("}\n");
 }
 

@@ -140,21 +140,58 @@ TEST(CheckAnswer, NamesTheRuleAndTheWindowOfADenial) {
   const ByRules by;
   const HttpAnswer answer = check_answer(by.answer, Micros{0});
   EXPECT_EQ(answer.status, 429);
-  EXPECT_EQ(
-      answer.body,
-      "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
-      "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
-      "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
-      "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
-      "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"window\":\"100/minute\","
-      "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"window\":\"10/second\",\"allowed\":true,\"limit\":10,"
-      "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
-      "\"window\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,\"retry_after\":7,"
-      "\"delay\":0}]}\n");
+  EXPECT_EQ(answer.body,
+            "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
+            "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
+            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
+            "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
+            "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"window\":\"100/minute\","
+            "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"window\":\"100/"
+            "minute\",\"allowed\":false,\"limit\":100,"
+            "\"remaining\":0,\"reset_after\":7,\"retry_after\":7,\"delay\":0}]}\n");
   EXPECT_EQ(answer.fields,
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 7\r\n"
-            "RateLimit-Policy: \"steps: 10/second\";q=10;w=1, \"steps: 100/minute\";q=100;w=60\r\n"
+            "RateLimit-Policy: \"steps: 100/minute\";q=100;w=60\r\n"
             "RateLimit: \"steps: 100/minute\";r=0;t=8\r\nRetry-After: 8\r\n");
+}
+
+TEST(CheckAnswer, NamesAllLimitsWhereTheConfigSaysSo) {
+  ByRules by;
+  by.answer.limits[0].decision.allowed = false;
+  HttpAnswer answer;
+  write_check(answer, {.by_rules = &by.answer}, {.limits = ShownLimits::all}, Micros{0});
+  EXPECT_NE(answer.body.find("\"violated-policies\":[\"steps: 10/second\",\"steps: 100/minute\"]"), std::string::npos);
+  EXPECT_NE(
+      answer.body.find("\"limits\":[{\"rule\":\"steps\",\"window\":\"10/second\",\"allowed\":false,\"limit\":10,"
+                       "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
+                       "\"window\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,"
+                       "\"retry_after\":7,\"delay\":0}]}\n"),
+      std::string::npos)
+      << answer.body;
+  EXPECT_NE(answer.fields.find("RateLimit-Policy: \"steps: 10/second\";q=10;w=1, \"steps: 100/minute\";q=100;w=60\r\n"),
+            std::string::npos);
+}
+
+// Whatever else denies, or nearly does: a denial says nothing of it.
+TEST(CheckAnswer, OfADenialNamesNoOtherRule) {
+  ByRules by;
+  by.answer.limits[0].name = "secret-global: 10/second";
+  by.answer.limits[0].rule = "secret-global";
+  for (const bool also_denies : {false, true}) {
+    by.answer.limits[0].decision.allowed = !also_denies;
+    const HttpAnswer answer = check_answer(by.answer, Micros{0});
+    EXPECT_EQ(answer.body.find("secret"), std::string::npos) << answer.body;
+    EXPECT_EQ(answer.fields.find("secret"), std::string::npos) << answer.fields;
+  }
+}
+
+// The body is for the caller alone; its header fields are what a proxy passes on.
+TEST(CheckAnswer, OfWhatPassesListsAllLimitsInTheBodyOnly) {
+  ByRules by;
+  by.answer.allowed = by.answer.limits[1].decision.allowed = true;
+  const HttpAnswer answer = check_answer(by.answer, Micros{0});
+  EXPECT_NE(answer.body.find("10/second"), std::string::npos) << answer.body;
+  EXPECT_EQ(answer.fields.find("10/second"), std::string::npos) << answer.fields;
 }
 
 TEST(CheckAnswer, SaysWhyThereIsNoLimitToTellOf) {

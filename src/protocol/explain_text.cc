@@ -50,6 +50,11 @@ std::string to_text(const Explanation& explanation) {
   for (const RuleExplanation& rule : explanation.rules) width = std::max(width, rule.rule.size());
   std::string out = explanation.summary + '\n';
   if (!explanation.path.empty()) out += "path    " + visible(explanation.path) + '\n';
+  for (const ReadingExplanation& reading : explanation.readings) {
+    out += "reading " + visible(reading.path) + ": " + reading.outcome;
+    for (const std::string& charge : reading.charges) out += (&charge == reading.charges.data() ? ": " : "; ") + charge;
+    out += '\n';
+  }
   if (!explanation.client_ip.empty()) out += "client  " + explanation.client_ip + '\n';
   out += '\n';
   for (const RuleExplanation& rule : explanation.rules) {
@@ -73,7 +78,19 @@ std::string to_json(const Explanation& explanation) {
   append_member(out, "path", explanation.path);
   append_member(out, "client_ip", explanation.client_ip);
   append_member(out, "binding", explanation.binding);
-  out += "\"rules\":[";
+  out += "\"readings\":[";
+  for (const ReadingExplanation& reading : explanation.readings) {
+    out += &reading == explanation.readings.data() ? "\n{" : ",\n{";
+    append_member(out, "path", reading.path);
+    append_member(out, "outcome", reading.outcome);
+    out += "\"charges\":[";
+    for (const std::string& charge : reading.charges) {
+      if (&charge != reading.charges.data()) out += ',';
+      append_json_text(out, charge);
+    }
+    out += "]}";
+  }
+  out += "],\"rules\":[";
   for (std::size_t i = 0; i < explanation.rules.size(); ++i) {
     const RuleExplanation& rule = explanation.rules[i];
     out += i > 0 ? ",\n{" : "\n{";

@@ -34,10 +34,26 @@ TEST(ExplainText, ShowsEveryRuleAndMarksTheOneThatBinds) {
             "      at worst: never more than 5 permits in any 5min\n");
 }
 
+TEST(ExplainText, ListsTheReadingsOfAPath) {
+  Explanation out = denied_login();
+  out.readings = {{"/health", "skipped", {}}, {"/api/login", "charged", {"login per ip 192.0.2.1", "all per global"}}};
+  EXPECT_NE(to_text(out).find("path    /api/login\n"
+                              "reading /health: skipped\n"
+                              "reading /api/login: charged: login per ip 192.0.2.1; all per global\n"
+                              "client  192.0.2.1\n"),
+            std::string::npos)
+      << to_text(out);
+  EXPECT_NE(to_json(out).find("\"readings\":[\n{\"path\":\"/health\",\"outcome\":\"skipped\",\"charges\":[]},\n"
+                              "{\"path\":\"/api/login\",\"outcome\":\"charged\",\"charges\":["
+                              "\"login per ip 192.0.2.1\",\"all per global\"]}],\"rules\":["),
+            std::string::npos)
+      << to_json(out);
+}
+
 TEST(ExplainText, IsOneJsonObjectForPrograms) {
   EXPECT_EQ(to_json(denied_login()),
             "{\"allowed\":false,\"summary\":\"denied by login: 5/5min\",\"path\":\"/api/login\","
-            "\"client_ip\":\"192.0.2.1\",\"binding\":\"login: 5/5min\",\"rules\":[\n"
+            "\"client_ip\":\"192.0.2.1\",\"binding\":\"login: 5/5min\",\"readings\":[],\"rules\":[\n"
             "{\"rule\":\"search\",\"applies\":false,\"reason\":\"path is '/api/login', not /api/search\",\"key\":\"\","
             "\"limits\":[]},\n"
             "{\"rule\":\"login\",\"applies\":true,\"reason\":\"enforced\",\"key\":\"ip 192.0.2.1\",\"limits\":["

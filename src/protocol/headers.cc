@@ -135,7 +135,8 @@ void write_draft_11(Fields& fields, const ToldLimits& told, const Decision& deci
 }
 
 template <class Fields>
-void write_fields(Fields fields, const ToldLimits& told, const AnswerStyle& style, Micros now) {
+void write_fields(Fields fields, ToldLimits told, const AnswerStyle& style, Micros now) {
+  if (style.limits == ShownLimits::binding) told = {told.limits.subspan(told.binding, 1), 0, told.retry_after};
   Decision decision = told.limits[told.binding].decision;
   decision.retry_after = told.retry_after;
   if (style.x_ratelimit) write_legacy(fields, decision, now);

@@ -26,7 +26,8 @@ struct Header {
   std::string value;
 };
 
-// The limits of a request: `RateLimit-Policy` names all, the other fields tell of the one that binds.
+// The limits of a request. `RateLimit-Policy` names the one that binds, or all if AnswerStyle::limits says so; the
+// other fields are about the one that binds.
 struct ToldLimits {
   std::span<const LimitAnswer> limits;  // not empty; names are printable ASCII without quotes or backslashes
   std::size_t binding = 0;

@@ -89,13 +89,15 @@ TEST(Headers, PromiseNothingWhereThereIsNothingToReset) {
 }
 
 // Two limits in one style, as lines.
-std::string lines(RateLimitFields fields, bool x_ratelimit, bool retry_after, const Decision& second) {
+std::string lines(RateLimitFields fields, bool x_ratelimit, bool retry_after, const Decision& second,
+                  ShownLimits shown = ShownLimits::all) {
   const Limit minute = window(100, 60'000'000), hour = window(1000, 3'600'000'000);
   const LimitAnswer limits[] = {{"a: 100/minute", "a", "100/minute", &minute, 1, {true, 100, 90, {}, Micros{9}, {}}},
                                 {"a: 1000/hour", "a", "1000/hour", &hour, 1, second}};
   std::string out;
-  append_rate_limit_fields(out, {limits, 1, second.retry_after},
-                           {.x_ratelimit = x_ratelimit, .rate_limit = fields, .retry_after = retry_after}, kNow);
+  append_rate_limit_fields(
+      out, {limits, 1, second.retry_after},
+      {.x_ratelimit = x_ratelimit, .rate_limit = fields, .retry_after = retry_after, .limits = shown}, kNow);
   return out;
 }
 
@@ -114,6 +116,20 @@ TEST(Headers, SpeakEachFormOfTheDraft) {
   EXPECT_EQ(lines(RateLimitFields::none, true, true, left),
             "X-RateLimit-Limit: 1000\r\nX-RateLimit-Remaining: 50\r\nX-RateLimit-Reset: 1794747409\r\n");
   EXPECT_EQ(lines(RateLimitFields::none, false, true, left), "");
+}
+
+TEST(Headers, NameTheLimitThatBindsAndNoOtherByDefault) {
+  const Decision left{true, 1000, 50, Micros{0}, Micros{4'000'001}, Micros{0}};
+  const auto shown = [&](RateLimitFields fields) { return lines(fields, false, true, left, AnswerStyle{}.limits); };
+  EXPECT_EQ(shown(RateLimitFields::draft_03),
+            "RateLimit-Limit: 1000, 1000;w=3600\r\nRateLimit-Remaining: 50\r\nRateLimit-Reset: 5\r\n");
+  EXPECT_EQ(shown(RateLimitFields::draft_06),
+            "RateLimit-Limit: 1000\r\nRateLimit-Remaining: 50\r\nRateLimit-Reset: 5\r\n"
+            "RateLimit-Policy: 1000;w=3600\r\n");
+  EXPECT_EQ(shown(RateLimitFields::draft_07),
+            "RateLimit-Policy: 1000;w=3600\r\nRateLimit: limit=1000, remaining=50, reset=5\r\n");
+  EXPECT_EQ(shown(RateLimitFields::draft_11),
+            "RateLimit-Policy: \"a: 1000/hour\";q=1000;w=3600\r\nRateLimit: \"a: 1000/hour\";r=50;t=5\r\n");
 }
 
 TEST(Headers, SendRetryAfterUnlessTheStyleHasNone) {

@@ -14,6 +14,7 @@
 namespace weir {
 namespace {
 
+constexpr std::string_view kRefunds = "; WEIR.LIMIT with a COST below 0 refunds";
 constexpr std::int64_t kPeriodMaxSeconds = kPeriodMax.count() / kMicrosPerSecond;
 
 tl::unexpected<Error> cell_error(std::string_view text) {
@@ -88,6 +89,7 @@ Result<Throttle> parse_cell_throttle(std::span<const std::string_view> args) {
   }
   const auto [max_burst, count, period, quantity] = numbers;
   if (count == 0 || period == 0) return cell_error("Zero rates are not supported");
+  if (quantity < 0) return cell_error("Negative quantities are not supported" + std::string(kRefunds));
   Bucket bucket{.max_burst = max_burst, .count = count, .cost = quantity};
   if (auto error = refuse_bucket(0, bucket, period)) return fail(std::move(*error));
   bucket.period_us = period * kMicrosPerSecond;
@@ -109,6 +111,9 @@ Result<Throttle> parse_crab_throttle(std::span<const std::string_view> args) {
   const auto [max_burst, count, period, quantity] = numbers;
   Bucket bucket{.max_burst = max_burst, .count = count, .cost = quantity};
   if (auto error = refuse_bucket(1, bucket, period)) return fail(std::move(*error));
+  if (quantity < 0) {
+    return fail(ErrorCode::out_of_range, "negative quantity: " + std::to_string(quantity) + std::string(kRefunds));
+  }
   bucket.period_us = period * kMicrosPerSecond;
   bucket.burst = max_burst;
   return throttle_of(args[0], bucket);
@@ -136,8 +141,8 @@ Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
     if (args.size() == 5) return fail(ErrorCode::invalid_argument, "Missing TOKENS value");
     const auto tokens = parse_number(args[5]);
     if (!tokens || *tokens < 0) {
-      return fail(ErrorCode::invalid_argument,
-                  "value is out of range: TOKENS is a whole number from 0 on, found " + in_quotes(args[5]));
+      return fail(ErrorCode::invalid_argument, "value is out of range: TOKENS is a whole number from 0 on, found " +
+                                                   in_quotes(args[5]) + (tokens ? std::string(kRefunds) : ""));
     }
     bucket.cost = *tokens;
   }
@@ -146,7 +151,7 @@ Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
 
 std::optional<std::int64_t> parse_long_quantity(std::string_view text) {
   const auto number = parse_number(text);
-  if (!number || refuse_cost(*number)) return std::nullopt;
+  if (!number || *number < 0 || refuse_cost(*number)) return std::nullopt;
   return number;
 }
 

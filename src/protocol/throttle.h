@@ -4,7 +4,8 @@
 //   GCRA key max-burst tokens-per-period period [TOKENS n]         Redis's own: the same, its period a decimal
 //   THROTTLE key max_burst count period [quantity]                 throttlecrab's: max_burst permits at once
 //
-// Errors begin as the originals word them, so that what matches on them still does. Pure; any thread. Tested by
+// A negative quantity is an error: whoever may charge a limit could refund it for everybody. WEIR.LIMIT refunds. Errors
+// begin as the originals word them, so that what matches on them still does. Pure; any thread. Tested by
 // throttle_test.cc and, with time, by server/resp_session_test.cc.
 #pragma once
 
@@ -23,7 +24,7 @@ namespace weir {
 struct Throttle {
   std::string_view key;  // points into the arguments
   Quota quota;
-  std::int64_t cost = 1;  // 0 peeks, negative gives back
+  std::int64_t cost = 1;  // 0 peeks
 };
 
 // `args` come without the command's name. Those of GCRA and THROTTLE have been counted.

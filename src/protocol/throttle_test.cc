@@ -33,10 +33,10 @@ TEST(Throttle, IsATokenBucketOfMaxBurstPlusOne) {
   EXPECT_EQ(throttle->quota, expected);
 }
 
-TEST(Throttle, TakesAQuantityOfAnySign) {
+TEST(Throttle, TakesAQuantityFromZeroOn) {
   EXPECT_EQ(parse_cell_throttle(Args{"k", "1", "1", "1", "5"})->cost, 5);
   EXPECT_EQ(parse_cell_throttle(Args{"k", "1", "1", "1", "0"})->cost, 0);
-  EXPECT_EQ(parse_cell_throttle(Args{"k", "1", "1", "1", "-3"})->cost, -3);
+  EXPECT_EQ(parse_cell_throttle(Args{"k", "1", "1", "1", "-0"})->cost, 0);
   EXPECT_EQ(parse_cell_throttle(Args{"k", "1", "1", "1", "9007199254740992"})->cost, std::int64_t{1} << 53);
   EXPECT_EQ(parse_cell_throttle(Args{"k", "+1", "01", "1", "+2"})->cost, 2);
 }
@@ -51,6 +51,20 @@ TEST(Throttle, WordsItsErrorsAsRedisCellDoes) {
   }
   EXPECT_EQ(throttle_error({"k", "1", "0", "1"}), "Cell error: Zero rates are not supported");
   EXPECT_EQ(throttle_error({"k", "1", "1", "0"}), "Cell error: Zero rates are not supported");
+}
+
+TEST(Throttle, RefundsNothing) {
+  const std::string refunds = "; WEIR.LIMIT with a COST below 0 refunds";
+  for (const char* below : {"-1", "-3", "-9007199254740993", "-9223372036854775808"}) {
+    EXPECT_EQ(throttle_error({"k", "1", "1", "1", below}),
+              "Cell error: Negative quantities are not supported" + refunds);
+    EXPECT_EQ(parse_crab_throttle(Args{"k", "1", "1", "1", below}).error().message,
+              "negative quantity: " + std::string(below) + refunds);
+    EXPECT_EQ(
+        parse_gcra(Args{"k", "1", "1", "1", "TOKENS", below}).error().message,
+        "value is out of range: TOKENS is a whole number from 0 on, found '" + std::string(below) + "'" + refunds);
+    EXPECT_EQ(parse_quantity(below), std::nullopt) << "nor if the bucket is known";
+  }
 }
 
 TEST(Throttle, RefusesWhatNoBucketCanBe) {
@@ -69,7 +83,7 @@ TEST(Throttle, BoundsKeyAndQuantity) {
   EXPECT_EQ(throttle_error({longest, "1", "1", "1"}), "no error");
   EXPECT_EQ(throttle_error({longest + "k", "1", "1", "1"}),
             "the key has 4097 bytes, at most 4096 are accepted; send a hash of it instead");
-  for (const char* beyond : {"9007199254740993", "-9007199254740993", "9223372036854775807"}) {
+  for (const char* beyond : {"9007199254740993", "9223372036854775807"}) {
     EXPECT_NE(throttle_error({"k", "1", "1", "1", beyond}).find("beyond 2^53"), std::string::npos) << beyond;
   }
 }
@@ -134,8 +148,11 @@ TEST(Gcra, WordsItsErrorsAsRedisDoes) {
   EXPECT_EQ(error({"k", "1", "1", "1", "FOO"}), "syntax error: TOKENS may follow, found 'FOO'");
   EXPECT_EQ(error({"k", "1", "1", "1", "TOKENSX", "1"}), "syntax error: TOKENS may follow, found 'TOKENSX'");
   EXPECT_EQ(error({"k", "1", "1", "1", "TOKENS"}), "Missing TOKENS value");
-  EXPECT_EQ(error({"k", "1", "1", "1", "TOKENS", "-1"}),
-            "value is out of range: TOKENS is a whole number from 0 on, found '-1'");
+  EXPECT_EQ(
+      error({"k", "1", "1", "1", "TOKENS", "-1"}),
+      "value is out of range: TOKENS is a whole number from 0 on, found '-1'; WEIR.LIMIT with a COST below 0 refunds");
+  EXPECT_EQ(error({"k", "1", "1", "1", "TOKENS", "x"}),
+            "value is out of range: TOKENS is a whole number from 0 on, found 'x'");
   EXPECT_EQ(error({"k", "-1", "1", "1"}), "max_burst is -1, but must be between 0 and 1099511627775");
   EXPECT_EQ(error({"k", "1", "0", "1"}), "count per period is 0, but must be between 1 and 1099511627776");
   EXPECT_EQ(error({"", "1", "1", "1"}), "the key is empty; name what is to be limited, such as user:42");
@@ -143,7 +160,7 @@ TEST(Gcra, WordsItsErrorsAsRedisDoes) {
 
 TEST(Quantity, IsReadAloneAsWithTheRest) {
   EXPECT_EQ(parse_quantity("1"), 1);
-  EXPECT_EQ(parse_quantity("-12"), -12);
+  EXPECT_EQ(parse_quantity("12"), 12);
   EXPECT_EQ(parse_quantity("9007199254740992"), std::int64_t{1} << 53);
   for (const char* bad : {"", "x", "9007199254740993", "1.0"}) EXPECT_EQ(parse_quantity(bad), std::nullopt) << bad;
 }

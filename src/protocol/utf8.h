@@ -1,6 +1,7 @@
-// Whether bytes are UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+// Whether bytes are UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF; and which characters are safe to
+// show to people.
 //
-// Pure; any thread. Tested by problem_test.cc and json_reader_test.cc.
+// Pure; any thread. Tested by problem_test.cc, json_reader_test.cc and log_line_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +25,26 @@ inline std::size_t utf8_length(std::string_view text) {
   if (first == 0xF0 && byte(1) < 0x90) return 0;
   if (first == 0xF4 && byte(1) > 0x8F) return 0;
   return length;
+}
+
+// Of a character that utf8_length() has found.
+inline std::uint32_t utf8_code(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  std::uint32_t code = character.size() == 1 ? first : first & (0xFFU >> (character.size() + 1));
+  for (const char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
+  return code;
+}
+
+// Characters that are not seen themselves and act on what is around them: a line with them can begin another line,
+// show its letters in another order, or look like another text. Whoever shows text of others writes them in another
+// way.
+inline bool is_unseen(std::uint32_t code) {
+  const auto is_in = [code](std::uint32_t first, std::uint32_t last) { return code >= first && code <= last; };
+  return code < 0x20 || is_in(0x7F, 0x9F) ||  // control characters, the C1 ones of 8 bits included
+         is_in(0x2028, 0x2029) ||             // line and paragraph separator
+         is_in(0x202A, 0x202E) || is_in(0x2066, 0x206F) || is_in(0x200E, 0x200F) || code == 0x061C ||  // direction
+         is_in(0x200B, 0x200D) || is_in(0x2060, 0x2065) || code == 0xFEFF || code == 0x180E ||         // no width
+         is_in(0xFFF9, 0xFFFB) || is_in(0xE0000, 0xE007F);  // annotations and tags
 }
 
 // `code` is no surrogate and at most 0x10FFFF.

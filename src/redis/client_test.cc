@@ -388,9 +388,18 @@ TEST_F(RedisClient, TellsThatTheServerIsLoading) {
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
   Driver admin(url_of(*server));
   admin.ask({"SAVE"});
-  admin.send({"DEBUG", "RELOAD", "NOSAVE"});
-  admin.client->flush(steady_now());
-  ASSERT_TRUE(driver.wait([&] { return driver.ask({"GET", "a"}).fault == FaultKind::loading; }));
+  bool is_told = false;
+  std::string last;
+  for (int i = 0; i < 20 && !is_told; ++i) {  // a test that does not get the processor may miss the first
+    const std::uint64_t reload = admin.send({"DEBUG", "RELOAD", "NOSAVE"});
+    admin.client->flush(steady_now());
+    while (!is_told && admin.heard.count(reload) == 0) {
+      is_told = driver.ask({"GET", "a"}).fault == FaultKind::loading;
+      admin.client->turn(steady_now());
+    }
+    last = admin.heard[reload].text;
+  }
+  ASSERT_TRUE(is_told) << "DEBUG RELOAD: " << last;
 }
 
 TEST_F(RedisClient, TalksThroughAUnixSocket) {

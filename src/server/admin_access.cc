@@ -10,21 +10,10 @@
 
 #include "nearest.h"
 #include "protocol/http1.h"
-#include "sha256.h"
+#include "server/wrong_secret.h"
 
 namespace weir {
 namespace {
-
-// The only one of that name; two are as good as none.
-std::optional<std::string_view> field(const HttpCall& call, std::string_view name) {
-  std::optional<std::string_view> found;
-  for (const Attribute& one : call.fields) {
-    if (!equals_ignoring_case(one.name, name)) continue;
-    if (found) return std::string_view();
-    found = one.value;
-  }
-  return found;
-}
 
 bool is_numeric(const std::string& host, int family) {
   std::array<std::uint8_t, 16> address{};
@@ -39,9 +28,21 @@ bool is_json(std::string_view type) {
 
 bool has_token(const AdminAccess& access, const HttpCall& call) {
   constexpr std::string_view kScheme = "bearer ";
-  const std::string_view given = field(call, "authorization").value_or("");
+  const std::string_view given = only_field(call, "authorization").value_or("");
   if (given.size() <= kScheme.size() || !equals_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return false;
   return is_same_secret(given.substr(kScheme.size()), access.token);
+}
+
+}  // namespace
+
+std::optional<std::string_view> only_field(const HttpCall& call, std::string_view name) {
+  std::optional<std::string_view> found;
+  for (const Attribute& one : call.fields) {
+    if (!equals_ignoring_case(one.name, name)) continue;
+    if (found) return std::string_view();
+    found = one.value;
+  }
+  return found;
 }
 
 bool is_our_origin(std::string_view origin, std::string_view host) {
@@ -49,15 +50,6 @@ bool is_our_origin(std::string_view origin, std::string_view host) {
     if (origin.starts_with(scheme) && equals_ignoring_case(origin.substr(scheme.size()), host)) return true;
   }
   return false;
-}
-
-}  // namespace
-
-bool is_same_secret(std::string_view given, std::string_view right) {
-  const auto a = sha256(given), b = sha256(right);
-  std::uint8_t difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) difference = static_cast<std::uint8_t>(difference | (a[i] ^ b[i]));
-  return difference == 0;
 }
 
 bool is_known_host(const AdminAccess& access, std::string_view host) {
@@ -73,13 +65,13 @@ bool is_known_host(const AdminAccess& access, std::string_view host) {
 }
 
 std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCall& call) {
-  const std::string_view host = field(call, "host").value_or("");
+  const std::string_view host = only_field(call, "host").value_or("");
   if (!call.target.starts_with('/') || !is_known_host(access, host)) {
     return AdminRefusal{403, "Forbidden",
                         "the admin port is called by its address, or as localhost, not as " + in_quotes(host) +
                             "; --admin-host allows a name"};
   }
-  const auto origin = field(call, "origin");
+  const auto origin = only_field(call, "origin");
   if (origin && !is_our_origin(*origin, host)) {
     return AdminRefusal{403, "Forbidden",
                         "pages of other sites may not use the admin port, nor may " + in_quotes(*origin)};
@@ -88,7 +80,7 @@ std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCa
     return AdminRefusal{401, "Unauthorized", "send Authorization: Bearer TOKEN, with what --admin-token-file holds"};
   }
   const bool is_reading = call.method == "GET" || call.method == "HEAD";
-  if (!is_reading && !is_json(field(call, "content-type").value_or(""))) {
+  if (!is_reading && !is_json(only_field(call, "content-type").value_or(""))) {
     return AdminRefusal{415, "Unsupported media type", "send JSON, with Content-Type: application/json"};
   }
   return {};

@@ -31,9 +31,12 @@ struct AdminRefusal {
 // Nothing if the call may be answered.
 std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCall& call);
 
-// In a time that tells nothing about where they differ, or how long the right one is.
-bool is_same_secret(std::string_view given, std::string_view right);
-
 bool is_known_host(const AdminAccess& access, std::string_view host);
+
+// The value of the only field of that name; of several, an empty one.
+std::optional<std::string_view> only_field(const HttpCall& call, std::string_view name);
+
+// Whether a page of this origin came from where the call went to.
+bool is_our_origin(std::string_view origin, std::string_view host);
 
 }  // namespace weir

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <string>
 
-#include "log.h"
 #include "nearest.h"
 #include "protocol/http1.h"
 #include "protocol/json_writer.h"
@@ -15,19 +14,8 @@
 namespace weir {
 namespace {
 
-constexpr Micros kRefusedDelay{250'000};  // whoever guesses tokens has time
-constexpr Micros kToldEvery{1'000'000};   // a flood of guesses is no flood of the log
 constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz"};
 constexpr std::string_view kMetricsPath = "/metrics";  // without a token, but not for pages of other sites
-
-void tell_refused(const HttpCall& call, Micros now, AdminService& admin) {
-  ++admin.refused;
-  if (admin.told_at && now - *admin.told_at < kToldEvery) return;
-  const std::string times = std::to_string(admin.refused - admin.refused_told);
-  log(LogLevel::warn, "the admin port was called without the right token", {{"from", call.peer}, {"times", times}});
-  admin.told_at = now;
-  admin.refused_told = admin.refused;
-}
 
 }  // namespace
 
@@ -50,9 +38,9 @@ std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path,
   write_problem(out, refusal->status, refusal->title, refusal->detail);
   if (refusal->status != 401) return HttpNext::answer;
   service.bounds.refuse(Refused::token);
-  tell_refused(call, service.now, *service.admin);
+  service.admin->wrong.note("the admin port was called without the right token", call.peer, service.now);
   out.add("WWW-Authenticate", "Bearer realm=\"weir\"");
-  work.delay = kRefusedDelay;
+  work.delay = kWrongSecretDelay;
   return HttpNext::hold;
 }
 

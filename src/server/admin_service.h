@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "protocol/json_writer.h"
 #include "server/admin_access.h"
 #include "server/fleet_view.h"
+#include "server/wrong_secret.h"
 #include "weir/clock.h"
 
 namespace weir {
@@ -39,8 +39,7 @@ struct AdminService {
   std::size_t threads = 1;
   Micros started{0};
   std::function<std::vector<DoorView>()> doors{};
-  std::uint64_t refused = 0, refused_told = 0;  // calls without the right token, and those of them that the log knows
-  std::optional<Micros> told_at{};              // when it was told the last time
+  WrongSecrets wrong{};  // tokens, missing ones included
 };
 
 // What is counted here is this server's alone: who adds up knows by this of how many. Nothing without a fleet.

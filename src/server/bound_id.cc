@@ -25,15 +25,6 @@ std::string fitted(std::string text) {
 
 }  // namespace
 
-std::string bound_id(std::string_view id, std::string_view key, Algorithm algorithm) {
-  if (!is_one(id)) return std::string(id);
-  std::string text = "k";
-  append_sized(text, id);
-  append_sized(text, std::to_string(static_cast<int>(algorithm)));
-  append_sized(text, key);
-  return fitted(std::move(text));
-}
-
 std::string bound_id(std::string_view id, const Request& request) {
   if (!is_one(id)) return std::string(id);
   std::string text = "r";

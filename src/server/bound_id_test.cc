@@ -1,4 +1,4 @@
-// Ids that are bound to what they charge: no two the same, none too long, and what that means at the doors.
+// Ids that are bound to the request they came with: no two the same, none too long, and what that means to clients.
 #include "server/bound_id.h"
 
 #include <set>
@@ -10,27 +10,23 @@
 namespace weir {
 namespace {
 
-TEST(BoundIds, DifferInWhateverIsCharged) {
+TEST(BoundIds, DifferInWhateverIsAskedFor) {
   const std::string large(100, 'x');
   std::set<std::string> ids;
   const auto is_new = [&](const std::string& id) { return id.size() <= kRequestIdBytesMax && ids.insert(id).second; };
   for (const std::string& tail : {std::string(), large}) {
-    EXPECT_TRUE(is_new(bound_id("1", "a" + tail, Algorithm::token_bucket)));
-    EXPECT_TRUE(is_new(bound_id("1", "b" + tail, Algorithm::token_bucket)));
-    EXPECT_TRUE(is_new(bound_id("1a", tail + "b", Algorithm::token_bucket)));
-    EXPECT_TRUE(is_new(bound_id("1", "a" + tail, Algorithm::sliding_log)));
     EXPECT_TRUE(is_new(bound_id("1", Request{.user = "a", .path = tail})));
     EXPECT_TRUE(is_new(bound_id("1", Request{.api_key = "a", .path = tail})));
     EXPECT_TRUE(is_new(bound_id("1", Request{.user = "a", .method = "GET", .path = tail})));
     const Attribute entry{"a", "b"};
     EXPECT_TRUE(is_new(bound_id("1", Request{.user = "a", .path = tail, .entries = {&entry, 1}})));
   }
-  EXPECT_EQ(bound_id("1", Request{.user = "a", .cost = 1}), bound_id("1", Request{.user = "a", .cost = 2}));
+  EXPECT_EQ(bound_id("1", Request{.user = "a", .cost = 1}), bound_id("1", Request{.user = "a", .cost = 2}))
+      << "the limiter binds it to the cost";
 }
 
 TEST(BoundIds, StayWhatTheyAreIfTheyAreNone) {
   for (const std::string& id : {std::string(), std::string(65, 'i')}) {
-    EXPECT_EQ(bound_id(id, "a", Algorithm::sliding_log), id);
     EXPECT_EQ(bound_id(id, Request{.user = "a"}), id);
   }
 }
@@ -56,6 +52,18 @@ TEST_F(BoundIdsHttp, FreeNoRequestOfAnotherUser) {
   EXPECT_EQ(check("a"), 200);
   EXPECT_EQ(check("a"), 200) << "sent again";
   EXPECT_EQ(check("b"), 429) << "the id came with another user";
+}
+
+TEST_F(BoundIdsHttp, FreeNoRequestOfAnotherCost) {
+  const auto left = [&](int cost, const char* fields = "") {
+    return body(
+        post("/v1/check", R"({"key":"k","limit":"100/year","id":"7","cost":)" + std::to_string(cost) + "}", fields));
+  };
+  EXPECT_TRUE(has(left(0), "\"remaining\":100"));
+  EXPECT_TRUE(has(left(1), "\"remaining\":99"));
+  EXPECT_TRUE(has(left(1), "\"remaining\":99")) << "sent again";
+  EXPECT_TRUE(has(left(90), "\"remaining\":9"));
+  EXPECT_TRUE(has(left(10), "\"allowed\":false"));
 }
 
 class BoundIdsResp : public RespSessionTest {};

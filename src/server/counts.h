@@ -58,8 +58,10 @@ enum class Refused : std::uint8_t {
   tls,        // no handshake, or no certificate that is known
   overload,   // shed: the loop has more than it can answer in time
   token,      // the admin port's is missing or wrong
+  password,   // of a Redis client, wrong
+  origin,     // a web page, of an origin that was not allowed
 };
-inline constexpr std::size_t kRefusals = 14;
+inline constexpr std::size_t kRefusals = 16;
 
 struct DoorCounts {
   Count accepted{};

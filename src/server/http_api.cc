@@ -18,6 +18,7 @@
 #include "server/http_reserve.h"
 #include "server/http_rls.h"
 #include "server/openapi.h"
+#include "server/site_access.h"
 
 namespace weir {
 namespace {
@@ -161,6 +162,9 @@ void write_unknown_path(HttpAnswer& out, HttpFace face, std::string_view path) {
   write_problem(out, 404, "Not found", detail);
 }
 
+// Whether a route decides, refunds or resets, so that pages of other sites may not call it.
+bool is_guarded(std::string_view path) { return path.starts_with("/v1/") || path == "/json"; }
+
 void write_wrong_method(HttpAnswer& out, const Route& route, std::string_view method) {
   out.add("Allow", route.allow);
   write_problem(out, 405, "Method not allowed",
@@ -182,6 +186,13 @@ HttpNext answer_call(const HttpCall& call, HttpService& service, HttpWork& work)
   if (service.face == HttpFace::checks && is_forward_auth(path)) {
     service.route = kForwardAuthPath;
     return forward_auth_route(call, service, work);
+  }
+  if (service.face == HttpFace::checks && is_guarded(path)) {
+    if (const auto refused = refuse_site(service.origins, call)) {
+      service.bounds.refuse(Refused::origin);
+      write_problem(service.answer, 403, "Forbidden", *refused);
+      return HttpNext::answer;
+    }
   }
   if (service.face == HttpFace::admin) {
     if (const auto refused = guard_admin(call, path, service, work)) return *refused;

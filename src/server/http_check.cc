@@ -137,7 +137,7 @@ namespace {
 
 Result<Decision> charge_once(const Charge& charge, std::string_view id, Limiter& limiter) {
   if (id.empty()) return limiter.check(charge.key, *charge.limit, charge.cost);
-  const auto verdict = limiter.check_once(bound_id(id, charge.key, charge.limit->algorithm), {&charge, 1});
+  const auto verdict = limiter.check_once(id, {&charge, 1});
   if (!verdict) return fail(verdict.error());
   return verdict->decisions.front();
 }

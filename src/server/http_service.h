@@ -64,7 +64,8 @@ struct HttpService {
   const MetricsSources* metrics = nullptr;      // what the admin port shows; null: nothing
   DoorBounds bounds{};
   DoorDenials denials{};
-  Traces* traces = nullptr;  // null: nothing is traced
+  Traces* traces = nullptr;                // null: nothing is traced
+  std::span<const std::string> origins{};  // whose pages may call the port that checks
   InlineLimits limits{};
 
   Micros now{0};             // when the request at hand was read

@@ -483,6 +483,7 @@ void HttpDesk::renew() {
   service.bounds = first.bounds;
   service.denials = first.denials;
   service.traces = first.traces;
+  service.origins = first.origins;
   service.rls.envoy = first.rls.envoy;
 }
 

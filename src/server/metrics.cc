@@ -11,8 +11,8 @@ namespace weir {
 namespace {
 
 constexpr std::array<std::string_view, kRefusals> kRefusalNames = {
-    "connections", "buffers", "slow",      "unread", "header", "body",     "key",
-    "pipeline",    "streams", "malformed", "proxy",  "tls",    "overload", "token"};
+    "connections", "buffers",   "slow",  "unread", "header",   "body",  "key",      "pipeline",
+    "streams",     "malformed", "proxy", "tls",    "overload", "token", "password", "origin"};
 
 class Page {
  public:
@@ -80,6 +80,7 @@ class Page {
     }
     out_.add({{"rule", ""}, {"outcome", "no_rule"}}, other.no_rule);
     out_.add({{"rule", ""}, {"outcome", "skipped"}}, other.skipped);
+    out_.add({{"rule", ""}, {"outcome", "ambiguous_path"}}, other.ambiguous_path);
     out_.add({{"rule", ""}, {"outcome", "error"}}, other.failed);
 
     out_.family("weir_shadow_allowed_total", kCounter, "Requests that a rule in shadow would have let pass.");
@@ -177,6 +178,8 @@ class Page {
     counter("weir_no_room_total",
             "Requests denied because the table had no room for a reservation, an id, a log or permits in flight.",
             stats.no_room);
+    counter("weir_compacted_logs_total", "Keys of sliding_log put into compact form because the log arena was full.",
+            stats.compacted);
     gauge("weir_table_bytes", "Size of the table.", stats.bytes);
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
   }

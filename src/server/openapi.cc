@@ -60,12 +60,13 @@ constexpr std::string_view kDocument = R"json({
       "description": "Tells what would be answered, and charges nothing."},
      {
       "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
-      "description": "As the member `id`. It counts with the key, or request, it came with: a retry is not charged."}],
+      "description": "As the member `id`. A retry is free with the same key, or request, and the same cost."}],
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Check"}}}},
     "responses": {
      "200": {"$ref": "#/components/responses/Allowed"}, "409": {"$ref": "#/components/responses/Conflict"},
      "429": {"$ref": "#/components/responses/Denied"}, "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"},
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/checks": {
    "post": {
@@ -77,7 +78,8 @@ constexpr std::string_view kDocument = R"json({
      "200": {
       "description": "One answer for each, in order.",
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}},
-     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"}, "413": {"$ref": "#/components/responses/TooLarge"},
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/reserve": {
    "post": {
@@ -91,6 +93,7 @@ constexpr std::string_view kDocument = R"json({
     "responses": {
      "200": {"$ref": "#/components/responses/Allowed"}, "409": {"$ref": "#/components/responses/Conflict"},
      "429": {"$ref": "#/components/responses/Denied"}, "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"},
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/commit": {
    "post": {
@@ -108,6 +111,7 @@ constexpr std::string_view kDocument = R"json({
        "RateLimit": {"$ref": "#/components/headers/RateLimit"}},
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
      "404": {"$ref": "#/components/responses/NotFound"}, "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"},
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/cancel": {
    "post": {
@@ -125,6 +129,7 @@ constexpr std::string_view kDocument = R"json({
        "RateLimit": {"$ref": "#/components/headers/RateLimit"}},
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
      "404": {"$ref": "#/components/responses/NotFound"}, "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"},
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/acquire": {
    "post": {
@@ -133,7 +138,8 @@ constexpr std::string_view kDocument = R"json({
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Acquire"}}}},
     "responses": {
      "200": {"$ref": "#/components/responses/Allowed"}, "429": {"$ref": "#/components/responses/Denied"},
-     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"}, "413": {"$ref": "#/components/responses/TooLarge"},
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/release": {
    "post": {
@@ -146,7 +152,8 @@ constexpr std::string_view kDocument = R"json({
       "content": {
        "application/json": {
         "schema": {"type": "object", "required": ["released"], "properties": {"released": {"type": "boolean"}}}}}},
-     "400": {"$ref": "#/components/responses/Bad"}, "413": {"$ref": "#/components/responses/TooLarge"},
+     "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"}, "413": {"$ref": "#/components/responses/TooLarge"},
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/keys": {
    "delete": {
@@ -161,7 +168,8 @@ constexpr std::string_view kDocument = R"json({
       "content": {
        "application/json": {
         "schema": {"type": "object", "required": ["reset"], "properties": {"reset": {"type": "boolean"}}}}}},
-     "400": {"$ref": "#/components/responses/Bad"}, "503": {"$ref": "#/components/responses/Busy"}}}},
+     "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/keys/{rule}": {
    "delete": {
     "summary": "Forgets what a rule has counted for these attributes", "operationId": "resetRule",
@@ -189,7 +197,8 @@ constexpr std::string_view kDocument = R"json({
       "content": {
        "application/json": {
         "schema": {"type": "object", "required": ["reset"], "properties": {"reset": {"type": "boolean"}}}}}},
-     "400": {"$ref": "#/components/responses/Bad"}, "404": {"$ref": "#/components/responses/NotFound"},
+     "400": {"$ref": "#/components/responses/Bad"},
+     "403": {"$ref": "#/components/responses/OtherSite"}, "404": {"$ref": "#/components/responses/NotFound"},
      "409": {"$ref": "#/components/responses/Lacking"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/auth": {
    "parameters": [
@@ -286,7 +295,7 @@ constexpr std::string_view kDocument = R"json({
       "content": {
        "text/plain": {"schema": {"type": "string"}},
        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
-     "413": {"$ref": "#/components/responses/TooLarge"}}}},
+     "403": {"$ref": "#/components/responses/OtherSite"}, "413": {"$ref": "#/components/responses/TooLarge"}}}},
   "/healthcheck": {
    "get": {
     "summary": "The same, as Envoy's rate limit service has it", "operationId": "healthcheck",
@@ -394,10 +403,10 @@ constexpr std::string_view kDocument = R"json({
               "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"},
      "rule": {"type": "string"},
      "window": {"type": "string", "description": "the limit that binds, as it was written"},
-     "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing"]},
+     "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing", "ambiguous_path"]},
      "limits": {
       "type": "array", "items": {"$ref": "#/components/schemas/RuleLimit"},
-      "description": "every limit that the rules named, in their order"},
+      "description": "every limit that the rules named, in order; of a denial, by default, the one that denies"},
      "reservation": {"$ref": "#/components/schemas/Id"}, "id": {"$ref": "#/components/schemas/Id"}}},
    "Problem": {
     "type": "object", "required": ["type", "title", "status", "detail"], "description": "RFC 9457",
@@ -482,6 +491,9 @@ constexpr std::string_view kDocument = R"json({
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Denial"}}}},
    "Bad": {
     "description": "The request is wrong, and told how. Nothing is charged.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
+   "OtherSite": {
+    "description": "A web page sent it, and --allow-origin does not allow its origin. Nothing is charged.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "Lacking": {
     "description": "The rule counts by an attribute that was not given.",

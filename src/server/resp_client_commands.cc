@@ -24,19 +24,18 @@ constexpr std::string_view kClientHelp[] = {"GETNAME",  "    The name of this co
                                             "SETNAME",  "    <name>: names this connection."};
 constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
 
-// Takes as long for every secret of the given length, right or wrong.
-bool is_same_secret(std::string_view given, std::string_view secret) {
-  unsigned differences = given.size() == secret.size() ? 0 : 1;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const char expected = secret.empty() ? '\0' : secret[i % secret.size()];
-    differences |= static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(expected));
-  }
-  return differences == 0;
-}
-
 // Without a password the default user comes in with any, as in Redis.
 bool may_enter(const RespService& service, std::string_view user, std::string_view password) {
   return user == "default" && (service.password.empty() || is_same_secret(password, service.password));
+}
+
+// As the admin port treats a wrong token. Where there is no password, none can be guessed.
+AfterCommand refuse_password(const Call& call) {
+  call.out.error(kWrongPassword);
+  if (call.service.password.empty()) return AfterCommand::go_on;
+  call.service.bounds.refuse(Refused::password);
+  call.service.all_wrong().note("a Redis client sent a wrong password", call.client.peer, call.turn.now());
+  return AfterCommand::hold;
 }
 
 // refuse_client_name()
@@ -60,7 +59,7 @@ struct HelloOptions {
   std::optional<std::string_view> name;
 };
 
-// Reads what follows the version; false when an error was written.
+// Reads what follows the version; false when an error was written. Whether the password is right is not looked at.
 bool read_hello_options(const Call& call, HelloOptions& options) {
   for (std::size_t i = 2; i < call.args.size(); ++i) {
     const std::string option = lower(call.args[i].substr(0, kNameMax));
@@ -76,11 +75,7 @@ bool read_hello_options(const Call& call, HelloOptions& options) {
       return false;
     }
   }
-  if (options.user && !may_enter(call.service, *options.user, options.password)) {
-    call.out.error(kWrongPassword);
-    return false;
-  }
-  return !options.name || !refuse_client_name(call.out, *options.name);
+  return true;
 }
 
 // CLIENT's subcommands.
@@ -177,7 +172,7 @@ AfterCommand run_auth(const Call& call) {
         "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
         "configuration is correct?");
   } else if (!may_enter(call.service, has_user ? call.args[1] : "default", call.args.back())) {
-    call.out.error(kWrongPassword);
+    return refuse_password(call);
   } else {
     call.client.is_known = true;
     reply_ok(call);
@@ -200,6 +195,8 @@ AfterCommand run_hello(const Call& call) {
     }
     protocol = *version == 3 ? resp::Protocol::resp3 : resp::Protocol::resp2;
     if (!read_hello_options(call, options)) return AfterCommand::go_on;
+    if (options.user && !may_enter(call.service, *options.user, options.password)) return refuse_password(call);
+    if (options.name && refuse_client_name(call.out, *options.name)) return AfterCommand::go_on;
   }
   if (!call.client.is_known && !options.user) {
     call.out.error(

@@ -21,6 +21,7 @@ struct RespClient {
   resp::Protocol protocol = resp::Protocol::resp2;
   bool is_known = true;  // has shown the password, or there is none
   std::string name{};
+  std::string peer{};  // its address, for the log
 };
 
 struct Call {
@@ -38,6 +39,7 @@ enum class AfterCommand : std::uint8_t {
   asked,  // a check joined the turn
   wait,   // nothing was done: call again when the turn is settled
   close,  // once the output is written
+  hold,   // the reply, for kWrongSecretDelay
 };
 
 AfterCommand run_command(const Call& call);

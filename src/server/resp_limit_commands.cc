@@ -96,7 +96,7 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
     if (!decision) return void(reply_error(call, decision.error()));
     return write_decision(*decision, call.out);
   }
-  const auto verdict = limiter.check_once(bound_id(*check.id, charge.key, charge.limit->algorithm), {&charge, 1});
+  const auto verdict = limiter.check_once(*check.id, {&charge, 1});
   if (!verdict) return void(reply_error(call, verdict.error()));
   const Result<Decision> decision = verdict->binding_decision();
   Gate* const counting = call.service.counting;

@@ -34,10 +34,14 @@ TEST_F(RespSessionTest, GivesTheFirstAnswersThatEveryoneQuotes) {
   EXPECT_EQ(throttle(0, "u 1 30 60"), "1 2 0 2 4 ");
 }
 
-TEST_F(RespSessionTest, GivesBackWithANegativeQuantity) {
+TEST_F(RespSessionTest, RefusesANegativeQuantityThoughTheBucketIsKnown) {
   EXPECT_EQ(throttle(0, "k 4 1 1 3"), "0 5 2 -1 3 ");
-  EXPECT_EQ(throttle(0, "k 4 1 1 -2"), "0 5 4 -1 1 ");
-  EXPECT_EQ(throttle(0, "k 4 1 1 -9007199254740992"), "0 5 5 -1 0 ");
+  for (const char* refund : {"k 4 1 1 -2", "k 4 1 1 -9007199254740992"}) {
+    EXPECT_TRUE(throttle(0, refund).starts_with("ERR Cell error: Negative quantities are not supported")) << refund;
+  }
+  EXPECT_TRUE(flat(call({"THROTTLE", "k", "5", "1", "1", "-2"})).starts_with("ERR negative quantity: -2"));
+  EXPECT_TRUE(flat(call({"GCRA", "k", "4", "1", "1", "TOKENS", "-2"})).starts_with("ERR value is out of range"));
+  EXPECT_EQ(throttle(0, "k 4 1 1 0"), "0 5 2 -1 3 ") << "nothing of that had an effect";
 }
 
 TEST_F(RespSessionTest, NeverSaysDeniedAndRetryAtOnce) {

@@ -15,6 +15,7 @@
 #include "server/desk.h"
 #include "server/inline_limits.h"
 #include "server/resp_limits.h"
+#include "server/wrong_secret.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -48,6 +49,10 @@ struct RespService {
   InlineLimits quotas{};
   RespLimits limits{};
   LastCommand last{};
+  // Of all connections of the loop; of a desk beside it, those of `first`.
+  RespService* first = nullptr;
+  WrongSecrets wrong{};
+  WrongSecrets& all_wrong() { return first == nullptr ? wrong : first->wrong; }
   std::vector<RespStep> steps{};  // of the round, session after session
   std::string texts{};
   std::size_t sessions = 0;  // that wait for the turn
@@ -67,9 +72,6 @@ class RespDesk final : public Desk {
   void write_last_words(GiveUp why, std::string& output) override;
 
   RespService service;
-
- private:
-  RespService& first_;
 };
 
 }  // namespace weir

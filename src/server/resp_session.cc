@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "protocol/throttle.h"
 #include "protocol/weir_commands.h"
@@ -46,8 +47,10 @@ void write_reply(RespStep::Kind kind, const Decision& decision, resp::Writer& ou
 
 class RespSession final : public Session {
  public:
-  RespSession(RespService& service, std::int64_t id) : service_(&service), parser_(service.bounds.resp()) {
+  RespSession(RespService& service, std::int64_t id, std::string peer)
+      : service_(&service), parser_(service.bounds.resp()) {
     client_.id = id;
+    client_.peer = std::move(peer);
     client_.is_known = service.password.empty();
     trust();
   }
@@ -65,7 +68,7 @@ class RespSession final : public Session {
     Progress progress;
     first_step_ = service_->steps.size();
     first_text_ = service_->texts.size();
-    while (!is_full(output, progress)) {
+    while (!is_holding() && !is_full(output, progress)) {
       const resp::ParsedRequest request = parser_.parse(input.substr(progress.consumed));
       if (request.status == resp::Status::need_more) break;
       const AfterCommand after = answer(request, turn, output);
@@ -102,13 +105,20 @@ class RespSession final : public Session {
     return false;
   }
 
-  void drain(std::string&) override {}
+  Micros due() const override { return due_; }
+  bool is_holding() const override { return due_ != kNever; }
+  void wake(Micros now, std::string& output) override {
+    if (now >= due_) release(output);
+  }
+
+  void drain(std::string& output) override { release(output); }
 
   void give_up(GiveUp why, std::string& output) override {
     resp::Writer(output, client_.protocol).error(last_words(why));
   }
 
-  std::size_t held() const override { return 0; }  // a request is read where it lies, in the connection's buffer
+  // A request is read where it lies, in the connection's buffer.
+  std::size_t held() const override { return held_.size(); }
 
  private:
   // What is as small as a header may take no longer than one.
@@ -128,6 +138,7 @@ class RespSession final : public Session {
   AfterCommand answer(const resp::ParsedRequest& request, Turn& turn, std::string& output) {
     if (request.status == resp::Status::bad) return refuse(request, output);
     if (request.args.empty()) return AfterCommand::go_on;
+    const std::size_t before = output.size();
     resp::Writer out(is_waiting_ ? service_->texts : output, client_.protocol);
     const AfterCommand after = run_command({.args = request.args,
                                             .is_inline = request.is_inline,
@@ -138,6 +149,10 @@ class RespSession final : public Session {
                                             .out = out});
     if (after == AfterCommand::asked) {
       enter();
+    } else if (after == AfterCommand::hold) {
+      held_ = output.substr(before);
+      output.resize(before);
+      due_ = turn.now() + kWrongSecretDelay;
     } else if (after != AfterCommand::wait) {
       if (is_waiting_)
         service_->steps.push_back({static_cast<std::uint32_t>(service_->texts.size()), RespStep::Kind::text});
@@ -151,6 +166,11 @@ class RespSession final : public Session {
     service_->bounds.refuse(request.is_too_large ? Refused::body : Refused::malformed);
     resp::Writer(output, client_.protocol).error("ERR " + std::string(request.reason));
     return AfterCommand::close;
+  }
+
+  void release(std::string& output) {
+    output += std::exchange(held_, {});
+    due_ = kNever;
   }
 
   void trust() { parser_.set_trust(client_.is_known ? resp::Trust::known : resp::Trust::stranger); }
@@ -171,32 +191,35 @@ class RespSession final : public Session {
   resp::RequestParser parser_;
   std::size_t first_step_ = 0, past_step_ = 0, first_text_ = 0;  // what is this session's of the round
   bool is_waiting_ = false;                                      // for the turn
+  Micros due_ = kNever;                                          // of a reply that is held back
+  std::string held_;
 };
 
 }  // namespace
 
-std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id) {
-  return std::make_unique<RespSession>(service, id);
+std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id, std::string peer) {
+  return std::make_unique<RespSession>(service, id, std::move(peer));
 }
 
-std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id) {
-  return make_fiber_session(desks, make_resp_session(static_cast<RespDesk&>(desks.home()).service, id));
+std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id, std::string peer) {
+  RespService& home = static_cast<RespDesk&>(desks.home()).service;
+  return make_fiber_session(desks, make_resp_session(home, id, std::move(peer)));
 }
 
 RespDesk::RespDesk(RespService& first)
     : Desk(first.limiter, first.counting),
-      service{.limiter = first.limiter, .version = first.version, .password = first.password},
-      first_(first) {
+      service{.limiter = first.limiter, .version = first.version, .password = first.password} {
+  service.first = &first;
   service.quotas.set_most(kQuotasOfDesk);
   service.limits.remember_nothing();
   RespDesk::renew();
 }
 
 void RespDesk::renew() {
-  service.gate = first_.gate;
-  service.counting = first_.counting;
-  service.bounds = first_.bounds;
-  service.denials = first_.denials;
+  service.gate = service.first->gate;
+  service.counting = service.first->counting;
+  service.bounds = service.first->bounds;
+  service.denials = service.first->denials;
 }
 
 void RespDesk::write_last_words(GiveUp why, std::string& output) {

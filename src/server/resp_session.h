@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "server/fiber_session.h"
 #include "server/resp_service.h"
@@ -13,10 +14,11 @@
 
 namespace weir {
 
-// `service` outlives the session, which stays until what it asked is decided; `id` is the connection's, for CLIENT ID.
-std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id);
+// `service` outlives the session, which stays until what it asked is decided; `id` is the connection's, for CLIENT ID,
+// `peer` its address, for the log.
+std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id, std::string peer = {});
 
 // The same on fibers. The desks are RespDesks, and outlive it.
-std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id);
+std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id, std::string peer = {});
 
 }  // namespace weir

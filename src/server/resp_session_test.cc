@@ -229,8 +229,29 @@ class LockedRespSession : public RespSessionTest {
  protected:
   LockedRespSession() {
     service.password = "open sesame";
-    session = make_resp_session(service, 77);
+    service.bounds.counts = &counts;
+    session = make_resp_session(service, 77, "192.0.2.7");
   }
+  // What is answered after the wait that a wrong password costs.
+  std::string late_answer() {
+    EXPECT_TRUE(session->is_holding());
+    std::string early, late;
+    clock->set(clock->now() + kWrongSecretDelay - Micros{1});
+    session->wake(clock->now(), early);
+    EXPECT_EQ(early, "");
+    clock->set(clock->now() + Micros{1});
+    EXPECT_LE(session->due(), clock->now());
+    session->wake(clock->now(), late);
+    EXPECT_FALSE(session->is_holding());
+    return late;
+  }
+  std::string guess(const std::vector<std::string_view>& args) {
+    EXPECT_EQ(call(args), "");
+    return late_answer();
+  }
+  std::uint64_t counted() const { return counts.refused[static_cast<std::size_t>(Refused::password)].get(); }
+
+  DoorCounts counts;
   static constexpr const char* kNoAuth = "-NOAUTH Authentication required.\r\n";
   static constexpr const char* kWrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
 };
@@ -240,14 +261,51 @@ TEST_F(LockedRespSession, AnswersNothingBeforeThePassword) {
             std::string(kNoAuth) + kNoAuth + kNoAuth + kNoAuth);
   EXPECT_EQ(say("HELLO 3\r\n").substr(0, 49), "-NOAUTH HELLO must be called with the client alre");
   EXPECT_EQ(say("PING a b\r\n"), "-ERR wrong number of arguments for 'ping' command\r\n");
-  EXPECT_EQ(call({"AUTH", "open"}), kWrong);
-  EXPECT_EQ(call({"AUTH", ""}), kWrong);
-  EXPECT_EQ(call({"AUTH", "open sesamf"}), kWrong);
-  EXPECT_EQ(call({"AUTH", "open sesameopen sesame"}), kWrong);
-  EXPECT_EQ(call({"AUTH", "bob", "open sesame"}), kWrong);
-  EXPECT_EQ(call({"HELLO", "3", "AUTH", "default", "x"}), kWrong);
+  EXPECT_EQ(counted(), 0U);
+  EXPECT_EQ(guess({"AUTH", "open"}), kWrong);
+  EXPECT_EQ(guess({"AUTH", ""}), kWrong);
+  EXPECT_EQ(guess({"AUTH", "open sesamf"}), kWrong);
+  EXPECT_EQ(guess({"AUTH", "open sesameopen sesame"}), kWrong);
+  EXPECT_EQ(guess({"AUTH", "bob", "open sesame"}), kWrong);
+  EXPECT_EQ(guess({"HELLO", "3", "AUTH", "default", "x"}), kWrong);
+  EXPECT_EQ(guess({"HELLO", "2", "AUTH", "default", "x", "SETNAME", "a b"}), kWrong);
+  EXPECT_EQ(counted(), 7U);
   EXPECT_EQ(say("PING\r\n"), kNoAuth);
   EXPECT_EQ(say("QUIT\r\n"), "+OK\r\n");
+}
+
+// In a pipeline each costs its wait, too, and what stands behind it comes after it.
+TEST_F(LockedRespSession, SlowsEveryGuessOfAPipeline) {
+  SessionPlayer player(*session, limiter);
+  player.feed("AUTH a\r\nAUTH b\r\nAUTH default \"open sesame\"\r\nPING\r\n");
+  EXPECT_EQ(player.take(), "");
+  EXPECT_EQ(counted(), 1U);
+  std::string out;
+  for (int i = 0; i < 2; ++i) {
+    clock->set(clock->now() + kWrongSecretDelay);
+    session->wake(clock->now(), player.output);
+    player.feed("");
+    out += player.take();
+    EXPECT_EQ(session->is_holding(), i == 0);
+  }
+  EXPECT_EQ(out, std::string(kWrong) + kWrong + "+OK\r\n+PONG\r\n");
+  EXPECT_EQ(counted(), 2U);
+}
+
+TEST_F(LockedRespSession, AnswersAGuessAtOnceWhenTheServerStops) {
+  EXPECT_EQ(call({"AUTH", "x"}), "");
+  std::string out;
+  session->drain(out);
+  EXPECT_EQ(out, kWrong);
+  EXPECT_FALSE(session->is_holding());
+}
+
+TEST_F(LockedRespSession, LogsGuessesOnceASecond) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 5; ++i) guess({"AUTH", "hunter2"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "weir: a Redis client sent a wrong password from=192.0.2.7 times=1\n"
+            "weir: a Redis client sent a wrong password from=192.0.2.7 times=4\n");
 }
 
 TEST_F(LockedRespSession, OpensWithIt) {

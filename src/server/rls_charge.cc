@@ -52,10 +52,18 @@ Result<void> RlsService::look_at_rules(const Part& part) {
   return {};
 }
 
+Charge RlsService::charge_of(const Own& own, std::int64_t cost) {
+  return {.key = own.found.key,
+          .limit = own.answer.limit,
+          .cost = cost,
+          .space = KeySpace::envoy,
+          .family = own.found.rule != nullptr ? own.found.rule->family : 0};
+}
+
 Result<void> RlsService::look_at_own(const Part& part) {
   Own* const own = own_of(part);
   if (own == nullptr) return {};
-  auto decision = limiter_.preview(own->found.key, *own->answer.limit, part.cost);
+  auto decision = limiter_.preview(charge_of(*own, part.cost));
   if (!decision) return fail(std::move(decision.error()));
   own->answer.decision = *decision;
   own->is_over = !decision->allowed;
@@ -113,10 +121,7 @@ void RlsService::collect_charges() {
     const auto same = std::ranges::find(also_, std::string_view(own->found.key), &Charge::key);
     own->charge = static_cast<std::size_t>(same - also_.begin());
     if (same == also_.end()) {
-      also_.push_back({.key = own->found.key,
-                       .limit = own->answer.limit,
-                       .cost = part.cost,
-                       .family = own->found.rule != nullptr ? own->found.rule->family : 0});
+      also_.push_back(charge_of(*own, part.cost));
     } else {
       same->cost += part.cost;
     }
@@ -177,10 +182,11 @@ bool RlsService::may_do_without_spent_quotas() const {
 }
 
 Result<void> RlsService::charge_shadow(const Part& part, Own& own) {
-  auto decision = limiter_.check(own.found.key, *own.answer.limit, part.cost);
-  if (!decision) return fail(std::move(decision.error()));
-  own.answer.decision = *decision;
-  own.is_over = !decision->allowed;
+  const Charge charge = charge_of(own, part.cost);
+  const auto verdict = limiter_.check_all({&charge, 1});
+  if (!verdict) return fail(verdict.error());
+  own.answer.decision = verdict->binding_decision();
+  own.is_over = !verdict->allowed;
   return {};
 }
 
@@ -190,11 +196,7 @@ Result<void> RlsService::charge_denied() {
   for (const Part& part : parts_) {
     const Own* const own = own_of(part);
     if (own == nullptr || own->found.rule == nullptr || part.is_question || part.cost < 0) continue;
-    if (is_denied_ || own->is_over)
-      also_.push_back({.key = own->found.key,
-                       .limit = own->answer.limit,
-                       .cost = part.cost,
-                       .family = own->found.rule != nullptr ? own->found.rule->family : 0});
+    if (is_denied_ || own->is_over) also_.push_back(charge_of(*own, part.cost));
   }
   if (also_.empty()) return {};
   auto verdict = limiter_.overdraw(also_);

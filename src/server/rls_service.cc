@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "key_space.h"
 #include "policy/ip_address.h"
 #include "protocol/request_cost.h"
 #include "server/rls_units.h"
@@ -68,7 +69,7 @@ Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, s
 // Length before text: no choice of values makes the key of another descriptor.
 // The limit belongs to the key: another limit on the same entries is another count.
 void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor& descriptor) {
-  key.assign("rls/");
+  key.assign(1, kEnvoyKeys).append("rls/");
   append_sized(key, std::to_string(descriptor.limit->requests_per_unit));
   append_sized(key, std::to_string(static_cast<int>(descriptor.limit->unit)));
   append_sized(key, request.domain);
@@ -76,7 +77,7 @@ void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor&
     append_sized(key, entry.name);
     append_sized(key, entry.value);
   }
-  if (key.size() > kPlainKeyMax) key = "rls/sha256:" + hex(sha256(key));
+  if (key.size() > kPlainKeyMax) key = kEnvoyKeys + ("rls/sha256:" + hex(sha256(key)));
 }
 
 Result<Limit> limit_of(const RlsOverride& given) {

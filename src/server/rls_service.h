@@ -97,6 +97,7 @@ class RlsService {
   std::size_t add_own();
 
   // rls_charge.cc: from parts to answers.
+  static Charge charge_of(const Own& own, std::int64_t cost);
   Result<void> answer_all();
   Result<void> look(const Part& part);
   Result<void> look_at_rules(const Part& part);

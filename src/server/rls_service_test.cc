@@ -267,6 +267,27 @@ TEST_F(RlsServiceTest, TellsAClientWhyAndWhenToComeBack) {
   EXPECT_EQ(response.dynamic_metadata->retry_after, 60);
 }
 
+// The header fields and the body are what Envoy passes on to the client; the statuses are for Envoy.
+TEST_F(RlsServiceTest, TellsAClientOfNoOtherRuleThanTheOneThatDenies) {
+  const std::string kRules =
+      "  - {name: secret, per: global, limit: 100/minute}\n"
+      "  - {name: users, per: user, limit: 1/minute, algorithm: fixed_window}\n";
+  for (const bool tells_all : {false, true}) {
+    use_rules(kRules + (tells_all ? "answers: {limits: all}" : ""));
+    ask({{"user", tells_all ? "v" : "u"}});
+    begin();
+    add({{"user", tells_all ? "v" : "u"}});
+    add({{"other", "x"}});
+    const RlsResponse& response = decide();
+    EXPECT_EQ(response.overall_code, kOver);
+    std::string told(response.raw_body);
+    for (const RlsHeader& each : response.response_headers) told.append("\n").append(each.value);
+    EXPECT_EQ(told.find("secret") != told.npos, tells_all) << told;
+    EXPECT_NE(told.find("users: 1/minute"), told.npos) << told;
+    EXPECT_EQ(response.statuses.size(), 2U);
+  }
+}
+
 TEST_F(RlsServiceTest, NamesTheUnitsThatThereAre) {
   const std::vector<std::pair<std::string, RlsUnit>> units = {
       {"7/second", RlsUnit::second},        {"7/week", RlsUnit::week},

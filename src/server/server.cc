@@ -24,6 +24,7 @@
 
 #include "server/admin_service.h"
 #include "server/certificate_watch.h"
+#include "server/compact_notice.h"
 #include "server/grpc_session.h"
 #include "server/held_sockets.h"
 #include "server/http_session.h"
@@ -79,6 +80,7 @@ struct Services {
     http.denials = {&all.denials, options.gate, "http"};
     resp.denials = {&all.denials, options.gate, "resp"};
     grpc.methods.denials() = {&all.denials, options.gate, "grpc"};
+    http.origins = options.origins;
     http.rls.envoy = options.envoy;
     grpc.methods.rate_limit().use_envoy(options.envoy);
     http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
@@ -160,6 +162,7 @@ class ThreadedServer final : public Server {
   Stopped run() override {
     std::optional<CertificateWatch> watch;
     if (certificates_) watch.emplace(*certificates_);
+    const CompactNotice notice(limiter_);
     std::vector<Stopped> ends(loops_.size(), Stopped::drained);
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
@@ -202,9 +205,9 @@ class ThreadedServer final : public Server {
       if (services.http_desks) return make_http_session(*services.http_desks, std::move(peer));
       return make_http_session(services.http, std::move(peer));
     };
-    const auto resp = [this](Services& services, std::string) {
-      if (services.resp_desks) return make_resp_session(*services.resp_desks, ++last_id_);
-      return make_resp_session(services.resp, ++last_id_);
+    const auto resp = [this](Services& services, std::string peer) {
+      if (services.resp_desks) return make_resp_session(*services.resp_desks, ++last_id_, std::move(peer));
+      return make_resp_session(services.resp, ++last_id_, std::move(peer));
     };
     const auto grpc = [](Services& services, std::string) { return make_grpc_session(services.grpc); };
     const auto admin = [](Services& services, std::string peer) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admin/control.h"
 #include "admin/usage_keeper.h"
@@ -43,9 +44,10 @@ struct ServerOptions {
   std::size_t buffers_max = std::size_t{256} << 20;  // bytes of unfinished requests and unread answers, of all
   Bounds bounds{};                                   // on what one client may send and leave unread
   std::string version;
-  std::string password{};         // that Redis clients must give; empty: none
-  Gate* gate = nullptr;           // the rules, which outlive the server; null: there are none
-  EnvoyInForce* envoy = nullptr;  // limits of Envoy's files, which outlive it, too; null: there are none
+  std::string password{};              // that Redis clients must give; empty: none
+  std::vector<std::string> origins{};  // whose web pages may call the HTTP port
+  Gate* gate = nullptr;                // the rules, which outlive the server; null: there are none
+  EnvoyInForce* envoy = nullptr;       // limits of Envoy's files, which outlive it, too; null: there are none
   LifeSettings life{};
   std::function<void()> on_hangup{};  // what SIGHUP does beside reading the certificate again
   TlsOptions tls{};

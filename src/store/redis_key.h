@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "key_part.h"
+#include "key_space.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -47,12 +48,11 @@ constexpr char redis_mark(Algorithm algorithm) {
   return 'c';
 }
 
-// The first value of a rule's key, which is whom it counts; of a rule that counts all together, its name. Nothing if
-// the key was made by somebody else.
+// The first value of a rule's key, which is whom it counts; of a rule that counts all together, its name. Nothing of
+// any other key.
 inline std::optional<std::string_view> subject_of_rule_key(std::string_view key) {
-  constexpr std::size_t kNameBytesMax = 64;
-  if (key.empty() || (static_cast<unsigned char>(key.front()) > kNameBytesMax && key.front() != kHashedPart)) return {};
-  std::string_view rest = key;
+  if (key.empty() || key.front() != kRuleKeys) return {};
+  std::string_view rest = key.substr(1);
   const auto name = take_key_part(rest);
   const auto per = name ? take_key_part(rest) : std::nullopt;
   if (!per) return {};

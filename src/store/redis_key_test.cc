@@ -31,23 +31,24 @@ TEST(RedisKey, FindsTheSubjectInAKey) {
   EXPECT_EQ(subject_of("a{b}{c}"), "b");
   EXPECT_EQ(subject_of("a{}b"), "a{}b");
   EXPECT_EQ(subject_of("a{b"), "a{b");
-  EXPECT_EQ(subject_of("\4rule\4user\2"
+  EXPECT_EQ(subject_of("\1\4rule\4user\2"
                        "42\4hour"sv),
             "42");
-  EXPECT_EQ(subject_of("\4rule\6global\4hour"sv), "rule") << "one for all";
-  EXPECT_EQ(subject_of("\4rule\10identity\0\2"
+  EXPECT_EQ(subject_of("\1\4rule\6global\4hour"sv), "rule") << "one for all";
+  EXPECT_EQ(subject_of("\1\4rule\10identity\0\2"
                        "42"sv),
             "42");
-  EXPECT_EQ(subject_of("\4rule\10identity\11\1x\2"
+  EXPECT_EQ(subject_of("\1\4rule\10identity\11\1x\2"
                        "42"sv),
             "42")
       << "a header";
-  EXPECT_EQ(subject_of("\4rule\4user\11"
+  EXPECT_EQ(subject_of("\1\4rule\4user\11"
                        "42"sv),
-            "\4rule\4user\11"
+            "\1\4rule\4user\11"
             "42"sv)
       << "no part";
-  EXPECT_EQ(subject_of("\4ru"sv), "\4ru"sv);
+  EXPECT_EQ(subject_of("\1\4ru"sv), "\1\4ru"sv);
+  EXPECT_EQ(subject_of("\4rule\6global\4hour"sv), "\4rule\6global\4hour"sv) << "a caller's";
 }
 
 TEST(RedisKey, HasALetterForEachAlgorithm) {

@@ -73,6 +73,7 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
     return;
   }
   ++totals.live;
+  totals.compact += content->packing.kind == Kind::compact;
   visit(held);
 }
 

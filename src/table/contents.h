@@ -28,6 +28,7 @@ struct Totals {
   std::uint64_t fullest = 0;      // slots in use in one page
   std::uint64_t arena_lines = 0;  // in use
   std::uint64_t evicted = 0, early = 0, no_room = 0, swept = 0;
+  std::uint64_t compact = 0;  // logs that are kept as two counts
 };
 
 class Contents {

@@ -22,6 +22,10 @@ constexpr std::size_t kBlocksGivenMax = 8;
 
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
   if (!known.packing.fits_slot) return static_cast<std::uint64_t>(unpack_summary(floor).count);
+  if (known.packing.kind == Kind::compact) {
+    const CompactLog counts = unpack_compact(floor, known.packing);
+    return static_cast<std::uint64_t>(compact_log_roll(counts, known.limit.period_us, now).used());
+  }
   if (known.packing.kind != Kind::sliding) return floor;
   const SlidingWindow window = unpack_sliding(floor, known.packing);
   return static_cast<std::uint64_t>(used_of(window, known.limit.period_us, now));
@@ -200,6 +204,7 @@ bool Eviction::make_room(const Room& room, std::int64_t now, const Taken& taken)
     const std::size_t part = lapsed > 0 ? lapsed : std::max<std::size_t>(1, found.size() / kCovered);
     const std::span<Victim> victims = found.all().first(std::min(part, choice.most));
     std::ranges::nth_element(found.all(), victims.end() - 1, {}, &Victim::rank);
+    if (!is_slot_wanted && compact(*choice.group->known, victims, now)) return true;
     const Raised raised = raise_floor(page, version, *choice.group, victims, now);
     if (raised == Raised::failed) return true;
     if (!is_slot_wanted || (victims.size() > 1 && !choice.is_own)) {
@@ -213,6 +218,31 @@ bool Eviction::make_room(const Room& room, std::int64_t now, const Taken& taken)
   }
   // Nobody can go, unless others have changed it meanwhile.
   return room.wanted == Wanted::own_block || !(actor_.read(page.version) == version);
+}
+
+// Logs give their blocks and stay. False if theirs is a limit whose logs cannot.
+bool Eviction::compact(const Known& known, std::span<const Victim> victims, std::int64_t now) {
+  const std::uint32_t number = known.packing.kind == Kind::log ? reader_.compact_number(known) : 0;
+  if (number == 0) return false;
+  for (const Victim& victim : victims) {
+    const auto content = reader_.read(victim.seen);
+    const auto* log = content ? std::get_if<RingLog>(&content->cell.state()) : nullptr;
+    if (log == nullptr) continue;  // it changed meanwhile
+    // As of the time that a lapsed slot is judged by: a request that read the clock a little earlier still finds
+    // whatever counts for it.
+    const CompactLog counts = compact_log_of(*log, known.limit.period_us, recently(now));
+    Word next{};
+    if (victim.state != 0 && counts.used() > 0) {
+      next = {tag_of(name_of(victim.seen.tag), number), pack_compact(counts, known.limit)};
+    }
+    if (!remove_slot(actor_, reader_, *victim.unit, victim.seen, next)) continue;
+    if (next.tag == 0) {
+      count_keys(actor_, -1);
+    } else {
+      store(actor_.record().compacted, load(actor_.record().compacted) + 1);
+    }
+  }
+  return true;
 }
 
 void Eviction::evict(std::span<const Victim> victims) {

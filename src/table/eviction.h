@@ -8,7 +8,9 @@
 // at the whole page. So a floor may be higher than what was evicted, by as much as that half differs.
 //
 // Blocks are given in the same way: a new key that needs one takes it from its own family, if that has its part of the
-// blocks in the page, before the arena is used up. So a flood of logs leaves blocks to other rules.
+// blocks in the page, before the arena is used up. So a flood of logs leaves blocks to other rules. A log that has to
+// give its block is not evicted: it stays in its slot as two counts (algorithm/compact_log.h), as long as its limit's
+// counts fit there.
 //
 // Tickets, permits in flight and limits without a number are never evicted. They have at most a part of a page each,
 // which is counted in its version (layout.h) and counted again where the part seems used up. For the one thread of an
@@ -92,6 +94,7 @@ class Eviction {
   enum class Raised : std::uint8_t { failed, in_page, in_slot };  // in the slot of the first victim
   Raised raise_floor(Page& page, const Word& version, const Group& group, std::span<Victim> victims, std::int64_t now);
   void evict(std::span<const Victim> victims);
+  bool compact(const Known& known, std::span<const Victim> victims, std::int64_t now);
   void count_evicted();
   bool change(std::span<Entry> entries);
 

@@ -29,6 +29,11 @@ Summary summary_of(const RingLog& log) {
   return {log.time(log.size()), log.total(log.size()) - log.base()};
 }
 
+CompactLog counts_of(const TableCell& cell, std::int64_t now) {
+  if (const auto* counts = std::get_if<CompactLog>(&cell.state())) return *counts;
+  return compact_log_of(std::get<RingLog>(cell.state()), cell.limit().period_us, now);
+}
+
 }  // namespace
 
 std::uint64_t pack_summary(const Summary& summary, bool is_fixed_window) {
@@ -57,8 +62,12 @@ std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b) {
     return std::max(a & kTicksMax, b & kTicksMax) | std::max(a & kCounts, b & kCounts);
   }
   // A later window than the other's: that one is over. A bucket's word ascends with its debt.
-  if (known.packing.kind != Kind::sliding) return std::max(a, b);
   const Packing& packing = known.packing;
+  if (packing.kind == Kind::compact) {
+    const CompactLog joint = weir::join(unpack_compact(a, packing), unpack_compact(b, packing));
+    return static_cast<std::uint64_t>(pack(joint, packing));
+  }
+  if (packing.kind != Kind::sliding) return std::max(a, b);
   return static_cast<std::uint64_t>(pack(join(unpack_sliding(a, packing), unpack_sliding(b, packing)), packing));
 }
 
@@ -88,8 +97,11 @@ TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
   if (const auto* sliding = std::get_if<SlidingWindow>(&a.state())) {
     return {limit, join(*sliding, std::get<SlidingWindow>(b.state()))};
   }
-  if (const auto* log = std::get_if<RingLog>(&a.state())) {
-    const Summary x = summary_of(*log), y = summary_of(std::get<RingLog>(b.state()));
+  if (kind_of(limit.algorithm) == Kind::log) {
+    const auto *x_log = std::get_if<RingLog>(&a.state()), *y_log = std::get_if<RingLog>(&b.state());
+    // Counts do not say when they were charged, and `now` may be earlier than that: only counts cover them.
+    if (x_log == nullptr || y_log == nullptr) return {limit, weir::join(counts_of(a, now), counts_of(b, now))};
+    const Summary x = summary_of(*x_log), y = summary_of(*y_log);
     TableCell cell(limit);
     const std::int64_t count = std::min(std::max(x.count, y.count), limit.permits);
     if (count > 0) cell.commit(limit, cell.decide(std::max(x.at_us, y.at_us), count));

@@ -3,7 +3,8 @@
 //
 // A floor is a word like that of a key: the number, and a state that lapses as a key's does. Its name is that of the
 // number's family: a new key finds the floors of all versions of its limit by it. Where the states of a limit do not
-// fit a slot, its floor is a summary: how much was used, rounded up, and when. What a page evicts is always covered by
+// fit a slot, its floor is a summary: how much was used, rounded up, and when. Logs in blocks and logs in two counts
+// have two numbers, and so two floors. What a page evicts is always covered by
 // a floor, which is raised before, in an operation of its own; the version of the page changes with it, so that nobody
 // starts from what a floor was before. Pure, but for floor_over(). Tested by floor_test.cc and tests/eviction_test.cc.
 #pragma once
@@ -27,7 +28,8 @@ Summary unpack_summary(std::uint64_t packed);
 // Of two states under one number what neither has used more than; whether a floor is that already.
 std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b);
 inline bool covers(const Known& known, std::uint64_t floor, std::uint64_t state) {
-  const bool is_ordered = known.packing.fits_slot && known.packing.kind != Kind::sliding;
+  const Kind kind = known.packing.kind;
+  const bool is_ordered = known.packing.fits_slot && kind != Kind::sliding && kind != Kind::compact;
   return is_ordered ? state <= floor : join(known, floor, state) == floor;
 }
 

@@ -9,7 +9,7 @@
 #include "table/file.h"
 #include "trace.h"
 
-namespace weir::table {
+namespace weir::table::floor_test {
 namespace {
 
 using test::base_seed;
@@ -17,7 +17,14 @@ using test::pick;
 
 constexpr std::int64_t kNow = 1'794'701'843'991'953, kMinute = 60'000'000;
 
-Known known_of(const Limit& limit) { return {limit, packing_of(limit), 0, floor_name(1, limit)}; }
+// Of a log, one that is kept as two counts.
+Known known_of(const Limit& limit) {
+  const Form form = limit.algorithm == Algorithm::sliding_log ? Form::compact : Form::usual;
+  return {limit, packing_of(limit, form), 0, floor_name(1, limit)};
+}
+TableCell fresh(const Limit& limit) {
+  return limit.algorithm == Algorithm::sliding_log ? TableCell(limit, CompactLog{}) : TableCell(limit);
+}
 
 TEST(Floor, ASummaryIsRoundedUp) {
   const std::uint64_t seed = base_seed();
@@ -38,11 +45,11 @@ TEST(Floor, ASummaryIsRoundedUp) {
 TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
   const std::uint64_t seed = base_seed();
   std::mt19937_64 dice(seed);
-  const Limit limits[] = {*make_window(Algorithm::fixed_window, 10, kMinute),
-                          *make_window(Algorithm::sliding_window, 10, kMinute),
-                          *make_bucket(Algorithm::token_bucket, 10, kMinute, 10)};
+  const Limit limits[] = {
+      *make_window(Algorithm::fixed_window, 10, kMinute), *make_window(Algorithm::sliding_window, 10, kMinute),
+      *make_bucket(Algorithm::token_bucket, 10, kMinute, 10), *make_window(Algorithm::sliding_log, 10, kMinute)};
   for (int i = 0; i < 20'000; ++i) {
-    const Limit& limit = limits[pick(dice, 0, 2)];
+    const Limit& limit = limits[pick(dice, 0, 3)];
     const Known known = known_of(limit);
     const auto state_of = [&](TableCell& cell) {
       for (std::int64_t at = kNow - pick(dice, 0, 2 * kMinute); at <= kNow; at += pick(dice, 1, kMinute)) {
@@ -58,7 +65,7 @@ TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
           },
           cell.state());
     };
-    TableCell a(limit), b(limit);
+    TableCell a = fresh(limit), b = fresh(limit);
     const std::uint64_t one = state_of(a), other = state_of(b), both = join(known, one, other);
     EXPECT_TRUE(covers(known, both, one) && covers(known, both, other)) << seed;
     EXPECT_EQ(both, join(known, other, one)) << seed;
@@ -68,6 +75,40 @@ TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
       EXPECT_LE(joined.decide(at, 0).decision.remaining, most) << to_string(limit.algorithm) << " seed " << seed;
     }
   }
+}
+
+// Of a log and of two counts: what is joined has used as much as either, also for a request whose `now` is earlier than
+// the time when the counts were charged.
+TEST(Floor, ALogIsJoinedWithCounts) {
+  const std::uint64_t seed = base_seed();
+  std::mt19937_64 dice(seed);
+  const Limit limit = *make_window(Algorithm::sliding_log, 10, kMinute);
+  for (int i = 0; i < 5'000; ++i) {
+    TableCell log(limit), counts = fresh(limit), truth(limit);  // of the counts
+    for (TableCell* cell : {&log, &counts}) {
+      for (std::int64_t at = kNow - pick(dice, 0, 2 * kMinute); at <= kNow;
+           at += pick(dice, kMinute * 3 / 4, kMinute)) {
+        const std::int64_t cost = pick(dice, 1, 6);
+        const auto outcome = cell->decide(at, cost);
+        if (!outcome.decision.allowed) continue;
+        cell->commit(limit, outcome);
+        if (cell == &counts) truth.commit(limit, truth.decide(at, cost));
+      }
+    }
+    const std::int64_t old = kNow - pick(dice, 0, kRecent_us);
+    const TableCell one = join_cells(log, counts, old), other = join_cells(counts, log, old);
+    for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += pick(dice, 1, kMinute / 2)) {
+      const std::int64_t most = std::min(log.decide(at, 0).decision.remaining, truth.decide(at, 0).decision.remaining);
+      ASSERT_LE(one.decide(at, 0).decision.remaining, most) << "seed " << seed;
+      ASSERT_EQ(other.decide(at, 0).decision.remaining, one.decide(at, 0).decision.remaining) << "seed " << seed;
+    }
+  }
+  // The last microsecond of a period: a request from half a millisecond before has the counts leave no sooner.
+  TableCell log(limit), counts = fresh(limit);
+  log.commit(limit, log.decide(kNow - kMinute / 2, 1));
+  counts.commit(limit, counts.decide(kNow, 10));
+  const TableCell joint = join_cells(log, counts, kNow - 500);
+  EXPECT_FALSE(joint.decide(kNow + kMinute - 1, 1).decision.allowed);
 }
 
 // All versions of a rule's limit have one name, so that a key finds what it had used under another.
@@ -86,4 +127,4 @@ TEST(Floor, AFamilyHasOneName) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::floor_test

@@ -99,6 +99,7 @@ struct alignas(64) Participant {
   std::uint64_t writing;                     // the entry of the registry that is being written; 0: none
   std::uint64_t early;                       // new keys that were denied for what evicted ones had used
   std::uint64_t no_room;                     // requests that were denied for want of room
+  std::uint64_t compacted;                   // logs that became two counts for want of a block; 0 in older files
   alignas(64) std::uint64_t install_number;  // the one conditional install that this participant makes at a time
   std::uint64_t install_unit, install_old, install_held;
   alignas(64) Unit tally;   // keys evicted while alive << 2
@@ -139,6 +140,10 @@ enum Windows : std::uint8_t {
   kByPeriod = 0,    // multiples of the period; the zone may hold anything
   kByCalendar = 1,  // the midnights of a zone
   kByPhase = 2,     // multiples of the period, shifted by a phase: it stands in the first 8 bytes of the zone
+  // Multiples of the period, and the states of this number are logs in two counts (pack.h). A program that does not
+  // know this value finds no limit under the number: such keys are unreadable to it, they fail rather than be decided
+  // as something else, and a repair drops them.
+  kCompact = 3,
 };
 
 // A limit that slots refer to by number. The tag of `guard` is generation << 8 | GuardState << 2: the generation rises

@@ -2,13 +2,16 @@
 //
 // A bucket is one word. A fixed window is the number of its window and a count; a calendar's is its end in seconds. A
 // sliding window has two counts. As many bits as the limit needs, so most limits people write fit; a log and permits in
-// flight never do. All zero is a key never seen. Pure; any thread. Tested by pack_test.cc.
+// flight never do. A log for which there is no block is kept as two counts (algorithm/compact_log.h), under a number of
+// its own. All zero is a key never seen. Pure; any thread. Tested by pack_test.cc.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
 #include "algorithm/bucket.h"
+#include "algorithm/compact_log.h"
 #include "algorithm/fixed_window.h"
 #include "algorithm/limit.h"
 #include "algorithm/sliding_window.h"
@@ -16,7 +19,7 @@
 
 namespace weir::table {
 
-enum class Kind : std::uint8_t { bucket, fixed, sliding, log, holds };
+enum class Kind : std::uint8_t { bucket, fixed, sliding, log, holds, compact };
 
 inline Kind kind_of(Algorithm algorithm) {
   switch (algorithm) {
@@ -48,6 +51,9 @@ inline std::uint64_t field(Bits bits, unsigned from, unsigned width) {
   return static_cast<std::uint64_t>(bits >> from) & (~std::uint64_t{0} >> (64 - width));
 }
 
+// How the states of a number are kept: as the algorithm says, or logs as two counts.
+enum class Form : std::uint8_t { usual, compact };
+
 // Where the fields of a limit's states stand.
 struct Packing {
   Kind kind = Kind::bucket;
@@ -63,8 +69,9 @@ inline std::int64_t window_us_of(const Limit& limit) {
   return limit.period_us == 0 ? 1'000'000 : limit.period_us;  // calendars change at whole seconds
 }
 
-inline Packing packing_of(const Limit& limit) {
-  Packing packing{.kind = kind_of(limit.algorithm)};
+// A compact form that does not fit a slot is not used.
+inline Packing packing_of(const Limit& limit, Form form = Form::usual) {
+  Packing packing{.kind = form == Form::compact ? Kind::compact : kind_of(limit.algorithm)};
   if (packing.kind == Kind::bucket) return packing;
   packing.window_us = window_us_of(limit);
   packing.phase_us = limit.phase_us;
@@ -72,7 +79,7 @@ inline Packing packing_of(const Limit& limit) {
   // A window may end a little after the end of time.
   packing.window_bits =
       static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(2 * kTimeEnd / packing.window_us + 2)));
-  const unsigned counts = packing.kind == Kind::sliding ? 2 : 1;
+  const unsigned counts = packing.kind == Kind::sliding || packing.kind == Kind::compact ? 2 : 1;
   const unsigned bits = packing.window_bits + counts * packing.count_bits;
   packing.fits_slot = packing.kind != Kind::log && packing.kind != Kind::holds && bits <= 64;
   packing.fits_block = packing.kind == Kind::log || packing.kind == Kind::holds || bits <= kBitsInWord;
@@ -86,11 +93,21 @@ inline Bits pack(const FixedWindow& s, const Packing& packing) {
   return Bits{static_cast<std::uint64_t>(s.end_us / packing.window_us)} << packing.count_bits |
          static_cast<std::uint64_t>(s.count);
 }
-inline Bits pack(const SlidingWindow& s, const Packing& packing) {
+// The two counts of a sliding window, or of a log.
+template <class Counts>
+Bits pack_counts(const Counts& s, const Packing& packing) {
   if (s.previous == 0 && s.current == 0) return 0;
   return (Bits{static_cast<std::uint64_t>(s.window)} << packing.count_bits | static_cast<std::uint64_t>(s.previous))
              << packing.count_bits |
          static_cast<std::uint64_t>(s.current);
+}
+inline Bits pack(const SlidingWindow& s, const Packing& packing) { return pack_counts(s, packing); }
+inline Bits pack(const CompactLog& s, const Packing& packing) { return pack_counts(s, packing); }
+// Whatever a damaged log says, its counts keep to their bits.
+inline std::uint64_t pack_compact(const CompactLog& s, const Limit& limit) {
+  const auto at_most = [&](std::int64_t count) { return std::clamp<std::int64_t>(count, 0, limit.permits); };
+  return static_cast<std::uint64_t>(
+      pack(CompactLog{s.window, at_most(s.previous), at_most(s.current)}, packing_of(limit, Form::compact)));
 }
 
 inline Bucket unpack_bucket(Bits bits) { return {static_cast<std::uint64_t>(bits)}; }
@@ -101,13 +118,18 @@ inline FixedWindow unpack_fixed(Bits bits, const Packing& packing) {
       static_cast<std::int64_t>(field(bits, count_bits, packing.window_bits)) * packing.window_us + packing.phase_us,
       static_cast<std::int64_t>(field(bits, 0, count_bits))};
 }
-inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
+template <class Counts>
+Counts unpack_counts(Bits bits, const Packing& packing) {
   const unsigned count_bits = packing.count_bits;
   if (bits == 0 || count_bits == 0) return {};
   return {static_cast<std::int64_t>(field(bits, 2 * count_bits, packing.window_bits)),
           static_cast<std::int64_t>(field(bits, count_bits, count_bits)),
           static_cast<std::int64_t>(field(bits, 0, count_bits))};
 }
+inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
+  return unpack_counts<SlidingWindow>(bits, packing);
+}
+inline CompactLog unpack_compact(Bits bits, const Packing& packing) { return unpack_counts<CompactLog>(bits, packing); }
 
 // What a sliding window has used now; of one that is ahead, all that stands there.
 inline std::int64_t used_of(SlidingWindow s, std::int64_t period, std::int64_t now) {

@@ -8,7 +8,7 @@
 #include "seed.h"
 #include "weir/limit.h"
 
-namespace weir::table {
+namespace weir::table::pack_test {
 namespace {
 
 Limit limit_of(std::string_view quota, Algorithm algorithm) {
@@ -30,6 +30,12 @@ TEST(Pack, KeepsCommonLimitsInASlot) {
   EXPECT_FALSE(fits("1000000/1000000", Algorithm::sliding_window)) << "a million a second takes a block";
   EXPECT_FALSE(fits("5/60000000", Algorithm::sliding_log));
   EXPECT_FALSE(fits("20/60000000", Algorithm::concurrency));
+  const auto is_compact = [](std::string_view quota) {
+    return packing_of(limit_of(quota, Algorithm::sliding_log), Form::compact).fits_slot;
+  };
+  EXPECT_TRUE(is_compact("32767/1000000")) << "a log of a second in two counts";
+  EXPECT_TRUE(is_compact("262143/60000000")) << "of a minute";
+  EXPECT_FALSE(is_compact("32768/1000000"));
   EXPECT_TRUE(packing_of(limit_of("1099511627776/1000", Algorithm::sliding_window)).fits_block) << "the largest limit";
 }
 
@@ -75,4 +81,4 @@ TEST(Pack, WritesAKeyNeverSeenAsZero) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::pack_test

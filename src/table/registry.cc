@@ -30,7 +30,8 @@ std::uint64_t hash_of(const Limit& limit) {
   return limit.calendar ? mix(hash, static_cast<std::uint64_t>(limit.calendar->tag())) : hash;
 }
 
-Windows windows_of(const Limit& limit) {
+Windows windows_of(const Limit& limit, Form form) {
+  if (form == Form::compact) return kCompact;
   if (limit.calendar) return kByCalendar;
   return limit.phase_us != 0 ? kByPhase : kByPeriod;
 }
@@ -45,8 +46,11 @@ std::int64_t phase_of(const RegistryEntry& entry) {
   return phase_us;
 }
 
-void write(RegistryEntry& entry, const Limit& limit, std::uint64_t family) {
-  entry.family = family;
+}  // namespace
+
+void Registry::write(RegistryEntry& entry, const Meaning& meaning) {
+  const Limit& limit = meaning.limit;
+  entry.family = meaning.family;
   entry.permits = limit.permits;
   entry.period_us = limit.period_us;
   entry.capacity = limit.capacity;
@@ -54,7 +58,7 @@ void write(RegistryEntry& entry, const Limit& limit, std::uint64_t family) {
   entry.weight = limit.weight;
   entry.events_max = limit.events_max;
   entry.algorithm = static_cast<std::uint8_t>(limit.algorithm);
-  entry.windows = windows_of(limit);
+  entry.windows = windows_of(limit, meaning.form);
   entry.calendar_unit = 0;  // a program that knows no phases sees a calendar, whose period it refuses
   if (entry.windows == kByPhase) std::memcpy(entry.zone, &limit.phase_us, sizeof limit.phase_us);
   if (!limit.calendar) return;
@@ -63,8 +67,6 @@ void write(RegistryEntry& entry, const Limit& limit, std::uint64_t family) {
   entry.zone_bytes = static_cast<std::uint8_t>(zone.size());
   std::memcpy(entry.zone, zone.data(), zone.size());
 }
-
-}  // namespace
 
 std::uint64_t floor_name(std::uint64_t family, const Limit& limit) {
   std::uint64_t hash = family;
@@ -98,7 +100,7 @@ void Card::fill(const Known& known) {
   set(calendar_, limit.calendar.get());
   set(bits_, static_cast<std::uint64_t>(limit.algorithm) | static_cast<std::uint64_t>(packing.kind) << 8 |
                  std::uint64_t{packing.count_bits} << 16 | std::uint64_t{packing.window_bits} << 24 |
-                 std::uint64_t{packing.fits_slot} << 32);
+                 std::uint64_t{packing.fits_slot && packing.kind != Kind::compact} << 32);
   __atomic_store_n(&life_, known.generation << 2 | kWritten, __ATOMIC_RELEASE);
 }
 
@@ -124,8 +126,10 @@ Registry::~Registry() {
   for (auto& known : before_) delete known.load(std::memory_order_relaxed);
 }
 
-const Known* Registry::keep(std::uint32_t number, std::uint64_t generation, const Limit& limit, std::uint64_t family) {
-  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit), generation, floor_name(family, limit)});
+const Known* Registry::keep(std::uint32_t number, std::uint64_t generation, const Meaning& meaning) {
+  const Limit& limit = meaning.limit;
+  auto fresh = std::make_unique<const Known>(
+      Known{limit, packing_of(limit, meaning.form), generation, floor_name(meaning.family, limit), meaning.family});
   const Known* kept = nullptr;
   if (known_[number].compare_exchange_strong(kept, fresh.get(), std::memory_order_acq_rel)) kept = fresh.release();
   cards_[number].fill(*kept);
@@ -160,9 +164,14 @@ const Known* Registry::learn(std::uint32_t number) {
   if (entry.windows == kByCalendar && entry.calendar_unit <= static_cast<std::uint8_t>(CalendarUnit::year)) {
     limit.calendar = calendar_of(static_cast<CalendarUnit>(entry.calendar_unit), zone_of(entry));
   }
-  if (entry.windows > kByPhase || !is_sound(limit)) return nullptr;  // the file is damaged
+  const Form form = entry.windows == kCompact ? Form::compact : Form::usual;
+  // The file is damaged, or a later program has written it.
+  if (entry.windows > kCompact || !is_sound(limit)) return nullptr;
+  if (form == Form::compact && (limit.algorithm != Algorithm::sliding_log || !packing_of(limit, form).fits_slot)) {
+    return nullptr;
+  }
   const bool has_families = region_.header().version > 1;
-  return keep(number, generation_of(guard), limit, has_families ? entry.family : 0);
+  return keep(number, generation_of(guard), {limit, has_families ? entry.family : 0, form});
 }
 
 // The last one is remembered, since the zone comes from a file.
@@ -180,26 +189,29 @@ std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const s
   return found;
 }
 
-bool Registry::holds(const RegistryEntry& entry, const Limit& limit, std::uint64_t family) const {
-  const bool same = entry.family == family && entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) &&
+bool Registry::holds(const RegistryEntry& entry, const Meaning& meaning) {
+  const Limit& limit = meaning.limit;
+  const bool same = entry.family == meaning.family && entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) &&
                     entry.permits == limit.permits && entry.period_us == limit.period_us &&
                     phase_of(entry) == limit.phase_us && entry.capacity == limit.capacity && entry.rate == limit.rate &&
                     entry.weight == limit.weight && entry.events_max == limit.events_max &&
-                    entry.windows == windows_of(limit);
+                    entry.windows == windows_of(limit, meaning.form);
   return same && (!limit.calendar || (entry.calendar_unit == static_cast<std::uint8_t>(limit.calendar->unit()) &&
                                       zone_of(entry) == limit.calendar->zone_name()));
 }
 
-std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who, std::uint64_t family) {
+std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who, std::uint64_t family, Form form) {
   if (limit.calendar && limit.calendar->zone_name().size() > kZoneMax) return 0;
-  const std::uint64_t hash = family == 0 ? hash_of(limit) : mix(hash_of(limit), family);
+  const Meaning meaning{limit, family, form};
+  std::uint64_t hash = family == 0 ? hash_of(limit) : mix(hash_of(limit), family);
+  if (form == Form::compact) hash = mix(hash, kCompact);
   std::uint32_t number = 0;
-  if (family != 0) number = number_within(ad_hoc_max(), limits_max() - ad_hoc_max(), hash, limit, family, who);
-  return number != 0 ? number : number_within(0, ad_hoc_max(), hash, limit, family, who);
+  if (family != 0) number = number_within(ad_hoc_max(), limits_max() - ad_hoc_max(), hash, meaning, who);
+  return number != 0 ? number : number_within(0, ad_hoc_max(), hash, meaning, who);
 }
 
-std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Limit& limit,
-                                      std::uint64_t family, std::uint64_t who) {
+std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash,
+                                      const Meaning& meaning, std::uint64_t who) {
   for (std::uint32_t probe = 0; probe < std::min(kProbesMax, count); ++probe) {
     const auto number = static_cast<std::uint32_t>(first + (hash + probe) % count + 1);
     RegistryEntry& entry = region_.limit(number);
@@ -210,14 +222,14 @@ std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, 
       const Word writing{guard_tag(kWriting, generation), who};
       const bool is_ours = replace(entry.guard, guard, writing);
       if (is_ours) {
-        write(entry, limit, family);
+        write(entry, meaning);
         replace(entry.guard, writing, {guard_tag(kReady, generation), hash});
-        keep(number, generation, limit, family);
+        keep(number, generation, meaning);
       }
       store(region_.participant(who).writing, 0);
       if (is_ours) return number;
-    } else if (state_of(guard) == kReady && guard.state == hash && holds(entry, limit, family)) {
-      if (met(number) == nullptr) keep(number, generation, limit, family);
+    } else if (state_of(guard) == kReady && guard.state == hash && holds(entry, meaning)) {
+      if (met(number) == nullptr) keep(number, generation, meaning);
       return number;
     }
   }

@@ -39,6 +39,7 @@ struct Known {
   Packing packing;
   std::uint64_t generation = 0;  // of the number
   std::uint64_t floor_name = 0;
+  std::uint64_t family = 0;
 };
 
 // What the fast way needs of a limit. All zero: unknown.
@@ -92,7 +93,7 @@ class alignas(64) Card {
 
   std::uint64_t life_;  // generation << 2 | Life
   std::int64_t permits_, period_us_, phase_us_, capacity_, rate_, weight_;
-  std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot
+  std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot; logs are never decided the fast way
   std::int64_t events_max_;
   const Calendar* calendar_;
 };
@@ -145,8 +146,9 @@ class Registry {
   // number_of()
   //
   // The number of a limit of a family, registering it if it is new; 0 if there is no room near its place, or if it
-  // cannot be held. What a request names by itself, without a family, must not use up what rules need.
-  std::uint32_t number_of(const Limit& limit, std::uint64_t who, std::uint64_t family);
+  // cannot be held. What a request names by itself, without a family, must not use up what rules need. Logs in two
+  // counts have another number than those in blocks.
+  std::uint32_t number_of(const Limit& limit, std::uint64_t who, std::uint64_t family, Form form = Form::usual);
 
   // The calendar of a limit that another process wrote.
   std::shared_ptr<const Calendar> calendar_of(CalendarUnit unit, const std::string& zone) const;
@@ -172,10 +174,17 @@ class Registry {
 
  private:
   const Known* learn(std::uint32_t number);
-  const Known* keep(std::uint32_t number, std::uint64_t generation, const Limit& limit, std::uint64_t family);
-  bool holds(const RegistryEntry& entry, const Limit& limit, std::uint64_t family) const;
-  std::uint32_t number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Limit& limit,
-                              std::uint64_t family, std::uint64_t who);
+  // What is registered.
+  struct Meaning {
+    const Limit& limit;
+    std::uint64_t family = 0;
+    Form form = Form::usual;
+  };
+  const Known* keep(std::uint32_t number, std::uint64_t generation, const Meaning& meaning);
+  static bool holds(const RegistryEntry& entry, const Meaning& meaning);
+  static void write(RegistryEntry& entry, const Meaning& meaning);
+  std::uint32_t number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash, const Meaning& meaning,
+                              std::uint64_t who);
   void catch_up_with(std::uint64_t epoch);
 
   const Region& region_;

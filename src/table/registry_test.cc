@@ -10,7 +10,7 @@
 
 #include "table/file.h"
 
-namespace weir::table {
+namespace weir::table::registry_test {
 namespace {
 
 constexpr std::uint64_t kFamily = 1;
@@ -37,6 +37,30 @@ TEST(Registry, KnowsALimitAgainInAnotherProcess) {
   EXPECT_EQ(one.known(0), nullptr);
   EXPECT_EQ(one.known(4'000), nullptr) << "a number that nobody gave";
   EXPECT_EQ(one.known(kRequest), nullptr);
+}
+
+// A log in two counts has the same limit and family under a number of its own, which a program that does not know it
+// cannot take for another limit.
+TEST(Registry, TellsCompactLogsFromOthers) {
+  const auto mapping = map_memory(100, 1 << 16);
+  const Region& region = mapping->region();
+  Registry one(region, {}), other(region, {});
+  const Limit log = make_window(Algorithm::sliding_log, 5, 60'000'000).value();
+  const std::uint32_t usual = one.number_of(log, 0, kFamily), compact = one.number_of(log, 0, kFamily, Form::compact);
+  ASSERT_NE(compact, 0u);
+  EXPECT_NE(compact, usual);
+  EXPECT_EQ(other.number_of(log, 1, kFamily, Form::compact), compact);
+  EXPECT_EQ(other.number_of(log, 1, kFamily), usual);
+  Registry third(region, {});
+  EXPECT_TRUE(third.known(compact)->limit == log);
+  EXPECT_EQ(third.known(compact)->packing.kind, Kind::compact);
+  EXPECT_EQ(third.known(usual)->packing.kind, Kind::log);
+  EXPECT_EQ(third.known(compact)->floor_name, third.known(usual)->floor_name) << "one family";
+  region.limit(compact).windows = kCompact + 1;  // of a later program
+  EXPECT_EQ(Registry(region, {}).known(compact), nullptr);
+  region.limit(compact).windows = kCompact;
+  region.limit(compact).algorithm = static_cast<std::uint8_t>(Algorithm::sliding_window);
+  EXPECT_EQ(Registry(region, {}).known(compact), nullptr) << "damaged";
 }
 
 TEST(Registry, KeepsHalfOfTheNumbersForRules) {
@@ -112,4 +136,4 @@ TEST(Registry, NumbersALimitForManyThreadsAtOnce) {
 }
 
 }  // namespace
-}  // namespace weir::table
+}  // namespace weir::table::registry_test

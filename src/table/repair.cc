@@ -210,6 +210,7 @@ class Repair {
     if (packing.kind == Kind::bucket) return pack(bucket_of(limit.rate, now_, limit.capacity * limit.weight), packing);
     if (packing.kind == Kind::fixed)
       return pack(FixedWindow{fixed_window_at(limit, now_).end_us, limit.permits}, packing);
+    if (packing.kind == Kind::compact) return pack(CompactLog{now_ / limit.period_us, 0, limit.permits}, packing);
     return pack(SlidingWindow{now_ / limit.period_us, 0, limit.permits}, packing);
   }
 

@@ -215,6 +215,8 @@ std::optional<TableCell::State> SlotReader::state_in_block(const Limit& limit, c
       return unpack_sliding(bits_of(word), packing);
     case Kind::holds:
       return read_holds(block, word);
+    case Kind::compact:
+      return {};
     case Kind::log:
       break;
   }
@@ -230,6 +232,7 @@ std::optional<Content> SlotReader::read(const Word& slot) {
     if (known->packing.kind == Kind::bucket) state = unpack_bucket(slot.state);
     if (known->packing.kind == Kind::fixed) state = unpack_fixed(slot.state, known->packing);
     if (known->packing.kind == Kind::sliding) state = unpack_sliding(slot.state, known->packing);
+    if (known->packing.kind == Kind::compact) state = unpack_compact(slot.state, known->packing);
     return Content{known->packing, {}, {}, TableCell(known->limit, std::move(state))};
   }
   const Known* const known = number == kInBlock ? nullptr : registry_.known(number);

@@ -101,6 +101,9 @@ class SlotReader {
       const FixedWindow window = unpack_fixed(state, known.packing);
       return window.end_us <= now || window.count == 0;
     }
+    if (known.packing.kind == Kind::compact) {
+      return compact_log_roll(unpack_compact(state, known.packing), known.limit.period_us, now).used() == 0;
+    }
     return used_of(unpack_sliding(state, known.packing), known.limit.period_us, now) == 0;
   }
   bool has_lapsed_in_block(const Word& slot, std::int64_t now);
@@ -116,6 +119,12 @@ class SlotReader {
 
   // The limit of a number; null if there is none such.
   const Known* known(std::uint32_t number) { return registry_.known(number); }
+
+  // The number of a limit's logs that are kept as two counts; 0 if they cannot be.
+  std::uint32_t compact_number(const Known& known) {
+    const bool fits = packing_of(known.limit, Form::compact).fits_slot;
+    return fits ? registry_.number_of(known.limit, actor_.who(), known.family, Form::compact) : 0;
+  }
 
   // The block that a slot refers to; none if it has none.
   std::optional<Block> block_of(const Word& slot);

@@ -36,12 +36,12 @@ class Ownership {
 
 }  // namespace
 
-bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word) {
+bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word, const Word& next) {
   const auto block = reader.block_of(word);
-  if (!block) return replace(unit, word, {});
+  if (!block) return replace(unit, word, next);
   const Region& region = actor.region();
   Unit& pending = actor.record().pending[kSweepPending];
-  Entry entries[] = {{region.number_of(unit), word, {}}, {region.number_of(pending), {}, pending_word(*block)}};
+  Entry entries[] = {{region.number_of(unit), word, next}, {region.number_of(pending), {}, pending_word(*block)}};
   if (entries[1].unit < entries[0].unit) std::swap(entries[0], entries[1]);
   const bool removed = actor.change(entries, Way::solo, nullptr);
   give_block(actor, kSweepPending);

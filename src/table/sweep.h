@@ -16,8 +16,8 @@ namespace weir::table {
 // if the page was inserted into all the while, so that some may be missing.
 bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used = nullptr);
 
-// Takes a slot away, and its block with it. False if it has changed.
-bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word);
+// Takes a slot away, or leaves a word in it that has no block; its block goes. False if the slot has changed.
+bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word, const Word& next = {});
 
 // reclaim_blocks()
 //

@@ -267,6 +267,7 @@ Counters Table::counters() {
     counters.evicted += tally.tag >> 2;
     counters.early += load(region_.participant(who).early);
     counters.no_room += load(region_.participant(who).no_room);
+    counters.compacted += load(region_.participant(who).compacted);
   }
   return counters;
 }

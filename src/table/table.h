@@ -28,10 +28,11 @@ struct TableOptions {
 };
 
 struct Counters {
-  std::uint64_t evicted = 0;  // keys that gave their place to others before they had recovered
-  std::uint64_t early = 0;    // requests of new keys that were denied for what evicted ones had used
-  std::uint64_t no_room = 0;  // requests that were denied for want of room
-  std::uint64_t swept = 0;    // keys that had recovered and were removed
+  std::uint64_t evicted = 0;    // keys that gave their place to others before they had recovered
+  std::uint64_t early = 0;      // requests of new keys that were denied for what evicted ones had used
+  std::uint64_t no_room = 0;    // requests that were denied for want of room
+  std::uint64_t compacted = 0;  // logs that became two counts for want of a block
+  std::uint64_t swept = 0;      // keys that had recovered and were removed
 };
 
 class Table {

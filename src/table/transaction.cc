@@ -75,6 +75,7 @@ Result<Ruling> Transaction::run() {
     debits_[i].returned = cases_[i].returned;
   }
   if (outcome == Outcome::denied) count_denial();
+  if (outcome == Outcome::done) count_compacted();
   if (outcome == Outcome::missing) return Ruling::missing;
   if (is_repeated_) return Ruling::repeated;
   return outcome == Outcome::done ? Ruling::allowed : Ruling::denied;
@@ -143,7 +144,7 @@ Transaction::Outcome Transaction::look_at_ticket(Ticket& ticket) {
   if (actor_.is_damaged()) return fail_damaged();
   if (!read) return actor_.read(*ticket.place.unit) == ticket.place.seen ? Outcome::missing : Outcome::again;
   ticket.read = *read;
-  const std::int64_t latest = read->reserved.charged.at_us > now_ ? in_range(clock_.now().count()) : now_;
+  const std::int64_t latest = read->reserved.charged.at_us > now_ ? read_clock() : now_;
   if (latest <= now_) return Outcome::done;
   now_ = latest;
   return Outcome::again;
@@ -204,11 +205,14 @@ void Transaction::start_from_floors(Case& one, const Limit& limit) {
 // get back at once what it is charged. It was removed by an earlier reading of the clock than this one.
 Transaction::Outcome Transaction::catch_up(const Case& one) {
   if (one.cost == 0) return Outcome::done;
-  const std::int64_t latest = in_range(clock_.now().count());
+  const std::int64_t latest = read_clock();
   if (latest - now_ <= kRecent_us) return Outcome::done;
   now_ = latest;
   return Outcome::again;  // its other keys are charged as of then, too
 }
+
+// A new reading: whatever was read of the table before was written before it, unless the clock was set back.
+std::int64_t Transaction::read_clock() const { return in_range(clock_.now().count()); }
 
 Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   Content& content = *one.content;
@@ -217,7 +221,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   const bool is_other = !(limit == content.cell.limit());
   if (is_ahead || is_other) {
     // Read after the slot was: what is ahead of this was written by a clock that was set back since.
-    const std::int64_t latest = in_range(clock_.now().count());
+    const std::int64_t latest = read_clock();
     const bool explains = is_ahead && content.cell.is_current(latest);
     if (latest > now_ && (explains || latest - now_ > kRecent_us)) {
       now_ = latest;
@@ -285,8 +289,10 @@ void Transaction::overdraw(Case& one, const Limit& limit) {
   one.changed = one.cost != 0;
 }
 
+// Two counts do not say whether this charge is among them. An old `now` could refund one that was dropped already.
 void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
-  const TableCell::Refund refund = one.content->cell.refund(limit, now_, *debit.charged, -one.cost);
+  const std::int64_t now = one.counts() != nullptr ? std::max(now_, read_clock()) : now_;
+  const TableCell::Refund refund = one.content->cell.refund(limit, now, *debit.charged, -one.cost);
   one.outcome = refund.outcome;
   one.changed = refund.changed;
   one.returned = one.changed ? refund.permits : 0;
@@ -340,7 +346,8 @@ Transaction::Outcome Transaction::need_room(std::size_t debit, const Place& plac
 
 Transaction::Outcome Transaction::need_room(std::size_t i, Eviction::Wanted wanted) {
   const Debit& debit = debits_[i];
-  return need_room(i, cases_[i].place, debit.name, floor_name(debit.family, *debit.limit), wanted);
+  const Limit& limit = ruling_limit(debit, *cases_[i].content);
+  return need_room(i, cases_[i].place, debit.name, floor_name(debit.family, limit), wanted);
 }
 
 // All are allowed, but there is no room for one of them. Then it starts again.
@@ -348,6 +355,10 @@ Transaction::Outcome Transaction::make_room(unsigned tries) {
   const bool is_made = eviction_.make_room(need_->room, now_, {names_.all(), changes_});
   if (actor_.is_damaged()) return fail_damaged();
   if (is_made && tries < kRoomTriesMax) return Outcome::again;
+  if (need_->room.wanted == Eviction::Wanted::block && freed_ < SIZE_MAX) {
+    freed_ = SIZE_MAX;  // nobody has a block to give: it is decided without
+    return Outcome::again;
+  }
   deny_for_room(need_->debit, kNoRoomWait_us);
   return deny(tries);
 }
@@ -370,6 +381,14 @@ void Transaction::count_denial() {
     if (!one.is_from_floor || one.outcome.decision.allowed || debits_[i].act != Act::charge) continue;
     if (!TableCell(*debits_[i].limit).decide(now_, one.cost).decision.allowed) continue;
     return weir::table::store(own.early, load(own.early) + 1);
+  }
+}
+
+void Transaction::count_compacted() {
+  Participant& own = actor_.record();
+  for (const Case& one : cases_.all()) {
+    const bool is_new = one.counts() == nullptr || !one.place.present;
+    if (one.is_compact && is_new) weir::table::store(own.compacted, load(own.compacted) + 1);
   }
 }
 
@@ -418,6 +437,7 @@ bool Transaction::rebind(Case& one, const Debit& debit, Entry& entry, const Word
   if (!one.place.present || one.moved || one.content->block || debit.act != Act::charge || seen.tag != entry.old.tag) {
     return false;
   }
+  if (one.counts() != nullptr) return false;  // it may become a log
   auto content = reader_.read(seen);
   if (!content || content->block || !content->cell.is_current(now_)) return false;
   if (!(content->cell.limit() == *debit.limit)) return false;

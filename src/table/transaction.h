@@ -9,6 +9,10 @@
 // A key that is new to its page starts from the floors of its family (floor.h). If it is admitted and there is no room
 // for it, room is made first (eviction.h) and the request starts again; if there is none to make, it is denied.
 //
+// A log that is new or grows, and for which there is no block, is kept as two counts in its slot: it admits no more
+// than the log would, and at least half (algorithm/compact_log.h). Once many blocks are free again, the next request
+// that it admits makes it a log, whose events have the latest times that they may have had.
+//
 // `now` may be old: the thread was kept from running. Were it believed, a key would see time run backwards and give
 // permits back. So if a key is ahead of now, has another version of the limit or is new, the clock is asked again
 // first; only a clock that really was set back makes a key go back.
@@ -91,10 +95,14 @@ class Transaction final : public Rebinder {
     bool moved = false;    // content differs from what is stored, and that stays
     bool changed = false;  // what is to be stored differs from content
     bool was_alive = false;
+    bool is_compact = false;  // it is stored as two counts
     std::int64_t returned = 0;
+    std::int64_t charged_us = 0;  // when the charge counts from, if that is later than now_
     Stepped<Proposal> outcome{};
 
     Decision& decision() { return outcome.decision; }
+    // The state of a log that has no block, or null.
+    const CompactLog* counts() const { return content ? std::get_if<CompactLog>(&content->cell.state()) : nullptr; }
     bool is_fresh() const { return outcome.decision.reset_after.count() == 0; }
   };
 
@@ -105,6 +113,7 @@ class Transaction final : public Rebinder {
   Outcome look_at_absent(Case& one, const Debit& debit);
   void start_from_floors(Case& one, const Limit& limit);
   Outcome catch_up(const Case& one);
+  std::int64_t read_clock() const;
   Outcome bring_to_now(Case& one, const Debit& debit);
   void decide(Case& one, const Debit& debit);
   void overdraw(Case& one, const Limit& limit);
@@ -133,6 +142,7 @@ class Transaction final : public Rebinder {
   Outcome make_room(unsigned tries);
   Outcome deny_for_room(std::size_t debit, std::int64_t wait_us);
   void count_denial();
+  void count_compacted();
   Outcome stay(const Case& one);
   Outcome stay_absent(const Place& place);
   Outcome store_ticket(std::size_t i);
@@ -140,8 +150,13 @@ class Transaction final : public Rebinder {
   Outcome issue_reservations();
   Outcome set_pending(std::uint32_t place, const std::optional<Block>& before, const std::optional<Block>& after);
   Outcome store_next_in_block(std::size_t i, std::uint32_t number);
+  Outcome store_compact(std::size_t i);
+  std::optional<Outcome> store_expanded(std::size_t i, const Limit& limit);
+  std::optional<Outcome> store_counts(std::size_t i, const CompactLog& counts);
+  void answer_from(std::size_t i, TableCell::State state);
+  Outcome change_nothing(std::size_t i);
   static std::uint64_t next_in_slot(const Case& one, const Packing& packing);
-  Outcome deny_growth(Case& one, const Limit& limit);
+  Outcome deny_growth(std::size_t i, const Limit& limit);
 
   bool rebind(Entry& entry, const Word& seen) override;
   bool rebind(Case& one, const Debit& debit, Entry& entry, const Word& seen);

@@ -20,9 +20,12 @@ namespace {
 constexpr std::int64_t kNoBlockWait_us = 1'000'000, kTicketWaitMax_us = 60'000'000;
 
 // The last eighth of the arena is for keys that grow, and for families that have less than their part of the blocks.
-// What is never evicted gets none of the last sixteenth.
+// What is never evicted gets none of the last sixteenth. Logs in two counts get blocks again while a quarter is free.
 constexpr std::uint64_t kSparePart = WEIR_TABLE_SPARE_PART, kSparePartOfKept = 2 * kSparePart;
-constexpr std::size_t kFreedMax = WEIR_TABLE_FREED_MAX;  // by one request, so that it does not empty a page in vain
+constexpr std::uint64_t kAmplePart = kSparePart / 2;
+
+// By one request, so that it does not empty a page in vain.
+std::size_t freed_max() { return WEIR_TABLE_FREED_MAX; }
 
 // Never the same twice in a row for one slot: a block that is used again under the same key must not look unchanged.
 std::uint64_t next_change(Actor& actor, const Word& seen, bool has_block) {
@@ -82,6 +85,7 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   if (!one.content || (!one.changed && !one.moved)) return stay(one);
   if (one.is_fresh()) return one.place.present ? replace_slot(i, {}, {}) : stay(one);
   if (one.place.unit == nullptr) return need_room(i, Eviction::Wanted::slot);
+  if (one.counts() != nullptr) return store_compact(i);
   const Limit& limit = limit_of_next(one, debit);
   const bool is_own = &limit == &one.content->cell.limit();
   std::uint32_t number = is_own ? one.number : 0;
@@ -111,6 +115,69 @@ Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32
     log.apply(std::get<LogEdit>(next));
   }
   return store_in_block(i, log, number);
+}
+
+// Two counts stay, unless they grow and there are blocks again.
+Transaction::Outcome Transaction::store_compact(std::size_t i) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  const CompactLog counts = one.changed ? std::get<CompactLog>(one.outcome.next) : *one.counts();
+  const Limit& limit = limit_of_next(one, debit);
+  const bool fits = packing_of(limit, Form::compact).fits_slot;
+  if (one.changed && one.cost > 0 && (!fits || !is_scarce(actor_, kAmplePart))) {
+    if (const auto outcome = store_expanded(i, limit)) return *outcome;
+  }
+  if (const auto outcome = store_counts(i, counts)) return *outcome;
+  // There is no number for this version of the limit.
+  return debit.act == Act::charge ? deny_for_room(i, kNoBlockWait_us) : change_nothing(i);
+}
+
+// As a log, whose events have the latest times that they may have had. `now_` may be earlier than that, so the charge
+// counts from a new reading of the clock: what is admitted now is admitted then. If that is much later, the request
+// starts again, so that its other keys are charged as of then, too. Nothing if the limit has no number.
+std::optional<Transaction::Outcome> Transaction::store_expanded(std::size_t i, const Limit& limit) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  const std::uint32_t number = registry_.number_of(limit, actor_.who(), debit.family);
+  if (number == 0) return {};
+  const std::int64_t at = std::max(now_, read_clock());
+  if (at - now_ > kRecent_us) {
+    now_ = at;
+    return Outcome::again;
+  }
+  one.charged_us = at;
+  const auto counts = std::get<CompactLog>(one.content->cell.decide(*debit.limit, at, one.cost).next);
+  const RingLog log = expand<RingLog>(counts, limit.period_us, at);
+  answer_from(i, log);
+  return store_in_block(i, log, number);
+}
+
+// Nothing if this limit has no number for it, or if its counts do not fit a slot.
+std::optional<Transaction::Outcome> Transaction::store_counts(std::size_t i, const CompactLog& counts) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  const Limit& limit = limit_of_next(one, debit);
+  if (!packing_of(limit, Form::compact).fits_slot) return {};
+  const bool is_own = one.counts() != nullptr && one.number != 0 && &limit == &one.content->cell.limit();
+  // A log that stays under its limit keeps its family: a settlement may not know it.
+  const Known* const known = &limit == &one.content->cell.limit() ? reader_.known(one.number) : nullptr;
+  const std::uint64_t family = known != nullptr ? known->family : debit.family;
+  const std::uint32_t number = is_own ? one.number : registry_.number_of(limit, actor_.who(), family, Form::compact);
+  if (number == 0) return {};
+  one.is_compact = true;
+  answer_from(i, counts);
+  return replace_slot(i, {tag_of(debit.name.name, number), pack_compact(counts, limit)}, {});
+}
+
+// What is left, and when all of it is back, as the state says that is kept instead of the one that decided.
+void Transaction::answer_from(std::size_t i, TableCell::State state) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  if (!one.changed) return;
+  const TableCell cell(limit_of_next(one, debit), std::move(state));
+  const Decision left = cell.decide(debit.limit != nullptr ? *debit.limit : cell.limit(), now_, 0).decision;
+  one.decision().remaining = left.remaining;
+  one.decision().reset_after = left.reset_after;
 }
 
 std::uint64_t Transaction::next_in_slot(const Case& one, const Packing& packing) {
@@ -144,20 +211,21 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const unsigned block_class = std::max(class_of(state, limit), number == kInBlock && limit.calendar ? 1u : 0u);
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
-    if (log && one.content->block && debit.act == Act::charge) return deny_growth(one, limit);
-    if (!one.place.present && !is_kept && freed_++ < kFreedMax) return need_room(i, Eviction::Wanted::block);
+    const bool may_ask = one.place.present ? debit.act == Act::release : !is_kept;
+    if (may_ask && freed_ < freed_max()) {
+      ++freed_;
+      return need_room(i, Eviction::Wanted::block);
+    }
+    if (log && !is_kept) {
+      if (const auto outcome = store_counts(i, compact_log_of(*log, limit.period_us, now_))) return *outcome;
+    }
+    if (log && one.content->block && debit.act == Act::charge) return deny_growth(i, limit);
     if (debit.act == Act::charge || debit.act == Act::acquire) return deny_for_room(i, kNoBlockWait_us);
     if (packing.kind == Kind::holds) {
       return fail_with(ErrorCode::exhausted,
                        "the arena for logs, permits in flight and large limits is full; raise its bytes");
     }
-    // A refund rewrites the log in another block; without one, the permits stay used.
-    one.changed = false;
-    one.returned = 0;
-    one.outcome = one.content->cell.decide(debit.limit != nullptr ? *debit.limit : limit, now_, 0);
-    one.decision().allowed = true;
-    one.decision().retry_after = Micros{0};
-    return store(i);
+    return change_nothing(i);
   }
   const Block block = *pending_block(actor_, static_cast<std::uint32_t>(i));
   Line& head = actor_.region().line(block.line);
@@ -189,6 +257,19 @@ bool Transaction::are_blocks_scarce(std::uint64_t part) {
   if (!is_scarce(actor_, part)) return false;
   rest_from_reclaiming(actor_.region(), now_);
   return true;
+}
+
+// A refund rewrites the log in another block; without one, the permits stay used.
+Transaction::Outcome Transaction::change_nothing(std::size_t i) {
+  Case& one = cases_[i];
+  const Debit& debit = debits_[i];
+  const TableCell& cell = one.content->cell;
+  one.changed = false;
+  one.returned = 0;
+  one.outcome = cell.decide(debit.limit != nullptr ? *debit.limit : cell.limit(), now_, 0);
+  one.decision().allowed = true;
+  one.decision().retry_after = Micros{0};
+  return store(i);
 }
 
 bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_class) {
@@ -355,7 +436,7 @@ Transaction::Outcome Transaction::issue_reservations() {
     const Block block = *pending_block(actor_, pending);
     const Debit& debit = debits_[i];
     write_reservation(actor_, actor_.region().line(block.line), ticket.name.name,
-                      {debit.cost, charged_at(*debit.limit, now_), debit.name.name});
+                      {debit.cost, charged_at(*debit.limit, std::max(now_, cases_[i].charged_us)), debit.name.name});
     const Place& place = ticket.place;
     const std::uint64_t change = next_change(actor_, place.seen, false);
     const Word next{tag_of(ticket.name.name, ticket.kind), reservation_state(block.line, change, ticket.expires_us)};
@@ -367,13 +448,14 @@ Transaction::Outcome Transaction::issue_reservations() {
   return Outcome::done;
 }
 
-// The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves.
-Transaction::Outcome Transaction::deny_growth(Case& one, const Limit& limit) {
+// The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves. If
+// its block has room but cannot keep this limit, it waits for another block.
+Transaction::Outcome Transaction::deny_growth(std::size_t i, const Limit& limit) {
+  Case& one = cases_[i];
   Limit crowded = limit;
   crowded.events_max = std::get<RingLog>(one.content->cell.state()).capacity();
   one.outcome = one.content->cell.decide(crowded, now_, one.cost);
-  if (one.decision().allowed) return fail_with(ErrorCode::exhausted, "the arena for logs is full; raise its bytes");
-  return Outcome::denied;
+  return one.decision().allowed ? deny_for_room(i, kNoBlockWait_us) : Outcome::denied;
 }
 
 }  // namespace weir::table

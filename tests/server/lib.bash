@@ -133,9 +133,12 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 is_announced() { grep -q "^ready" "$1" 2>/dev/null; }
 
 # start_server [ARGUMENTS]: sets pid, http (an URL), http_port, grpc_port, resp_port and admin_port.
+# The server sheds no load where other tests run beside it, unless the arguments say when: how much it sheds depends on
+# the machine.
 start_server() {
-  local n=${#server_pids[@]}
-  "$program" serve --http 127.0.0.1:0 --grpc 127.0.0.1:0 --resp 127.0.0.1:0 --admin 127.0.0.1:0 \
+  local n=${#server_pids[@]} shed=(--shed-after 0)
+  [[ -z $alone && "$*" != *--shed-after* ]] || shed=()
+  "$program" serve --http 127.0.0.1:0 --grpc 127.0.0.1:0 --resp 127.0.0.1:0 --admin 127.0.0.1:0 "${shed[@]}" \
     "$@" >"$work/out$n" 2>"$work/err$n" &
   pid=$!
   server_pids+=("$pid")

@@ -10,6 +10,8 @@ valid() {
 import json, re, sys
 text = open(sys.argv[1], "rb").read()
 assert text.endswith(b"\n") and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", text)
+unseen = "[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+assert not re.search(unseen, text.decode("utf-8")), text
 lines = [json.loads(line) for line in text.decode("utf-8")[:-1].split("\n")]
 for line in lines:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["ts"]), line
@@ -24,19 +26,24 @@ has "a level that is none" "write debug, info, warn or error" "$("$program" serv
 # Hostile keys, as they are and in JSON.
 start_server --log-format json --log-keys --log-denials 1000
 for key in $'a\nb' $'\e[2J\r' $'\xff\xfe\xc3' '"},{"level":"error' "$(printf 'x%.0s' {1..3000})" \
-  $'\u2028\u0085\x7f' '\u0000'; do
+  $'\u2028\u0085\x7f' $'a\u202eb\u2066\u200f\U000e0041' '\u0000'; do
   redis WEIR.LIMIT "$key" 1/year >/dev/null
   redis WEIR.LIMIT "$key" 1/year >/dev/null
 done
 kill -TERM "$pid"
 until_true 20 is_gone "$pid" || is "the server ends" yes no
-is "every line is valid JSON, whatever the key" 7 "$(valid "$work/err0")"
+is "every line is valid JSON, whatever the key" 8 "$(valid "$work/err0")"
+has "what turns the direction of writing is escaped" '"key":"a\u202eb\u2066\u200f\udb40\udc41"' "$(cat "$work/err0")"
 start_server --log-keys
 redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/year >/dev/null
 redis WEIR.LIMIT $'a\nweir: forged \e[2J' 1/year >/dev/null
 until_true 10 grep -q denied "$work/err1"
 has "as text, too" 'key="a\x0aweir: forged \x1b[2J"' "$(cat "$work/err1")"
 is "on one line" 1 "$(wc -l <"$work/err1")"
+redis WEIR.LIMIT $'user\u202enimda\u2028weir: forged' 1/year >/dev/null
+redis WEIR.LIMIT $'user\u202enimda\u2028weir: forged' 1/year >/dev/null
+until_true 10 grep -q nimda "$work/err1"
+has "nor is the text turned around" 'key="user\xe2\x80\xaenimda\xe2\x80\xa8weir: forged"' "$(cat "$work/err1")"
 
 # Reloads are told, the bad ones at every level.
 cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
@@ -81,7 +88,7 @@ has "but only if it is what stderr is" "weir: denied" "$(cat "$work/err5")"
 # denial, but the log has no line for it. So the servers of both floods never shed.
 mkfifo "$work/err6"
 exec {pipe}<>"$work/err6"
-start_server --log-denials 1000000 --shed-after 0 --threads 2
+start_server --log-denials 1000000 --threads 2
 denied=50000
 flood() {
   timeout 600 "$program" bench --resp "127.0.0.1:$resp_port" --each-key --keys $((denied + 1)) --json \
@@ -114,7 +121,7 @@ rm "$work/err6"
 
 # A full disk.
 ln -s /dev/full "$work/err7"
-start_server --log-denials 1000000 --shed-after 0
+start_server --log-denials 1000000
 has "checks go on although the disk is full" "\"denied\": $denied, \"errors\": 0, \"unanswered\": 0" "$(flood)"
 kill -TERM "$pid"
 until_true 10 is_gone "$pid"

@@ -7,7 +7,7 @@ rules:
   - {name: login, match: {path: /login}, per: ip, limit: 3/year}
   - {name: nobody, match: {path: /never}, per: user, limit: 0/year}
 YAML
-start_server --config "$work/weir.yaml" --keys 100000 --threads 2 --shed-after 0
+start_server --config "$work/weir.yaml" --keys 100000 --threads 2
 admin="http://127.0.0.1:$admin_port"
 metrics() { curl -s -m 60 "$admin/metrics" "$@"; }
 # value SERIES: its number now.

@@ -54,6 +54,11 @@ has "and one in chunks" "app POST /api/login 300000" \
 limited "the fourth POST" "$(via "$front" /api/login "${from[@]}" -d user=me)" 3
 is "a GET is another rule's" 200 "$(statuses 1 "$front" /api/login "${from[@]}")"
 is "an encoded path is the same path" 429 "$(statuses 1 "$front" /api/%6cogin "${from[@]}" -d a=b)"
+# What some server behind nginx reads as /api/login; see path_readers.sh.
+for spelling in '/health#/../api/login' '//static/api/login' '//x/api/login' '/api/x//../../login' '/x\y/../api/login' \
+  '/api/x/;/../../login' '/api/%5c/../login' '/api/login#' '/api%2flogin' '/api/login;x=1'; do
+  is "$spelling is a login, too" 429 "$(statuses 1 "$front" / --request-target "$spelling" "${from[@]}" -d a=b)"
+done
 is "HEAD" 200 "$(statuses 1 "$front" / "${from[@]}" -I)"
 answer=$(via "$front" /forbidden "${from[@]}")
 has "the application's own 403 is left alone" "HTTP/1.1 403" "$answer"

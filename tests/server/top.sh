@@ -11,6 +11,7 @@ start_server --config "$work/weir.yaml"
 check() { curl -s -o "$work/answer" "$http/v1/check" -d "$1"; }
 for _ in $(seq 20); do check '{"ip":"192.0.2.66","path":"/login"}'; done
 check '{"user":"\u001b[2Jevil"}'
+check '{"user":"\u202enimda\u2028"}'
 
 once=$("$program" top --once --every 0.2 --admin "127.0.0.1:$admin_port")
 is "without a terminal: exit code 0" 0 "$?"
@@ -18,6 +19,9 @@ has "it names the server" "2 rules" "$once"
 has "the rules" "login" "$once"
 has "who is denied most" "ip=192.0.2.66" "$once"
 is "nothing in it acts upon a terminal" 0 "$(tr -cd '\033' <<<"$once" | wc -c)"
+is "or turns what is read" 0 "$(grep -c $'\u202e\|\u2028' <<<"$once")"
+most=$("$program" top --once --by hits --every 0.2 --admin "127.0.0.1:$admin_port")
+has "but shows it" 'user=\xe2\x80\xaenimda\xe2\x80\xa8' "$most"
 
 terminal() { tmux -L "weir$$" -f /dev/null "$@"; }
 cleanup_top() { terminal kill-server 2>/dev/null; cleanup; }

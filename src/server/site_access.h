@@ -1,0 +1,26 @@
+// Which web pages may call the HTTP port: none, unless their origin was allowed.
+//
+// A browser next to the server reaches its port, and a page of any site can make that browser post a refund. Browsers
+// mark what a page sends: `Sec-Fetch-Site` says how page and port are related, `Origin` says where the page is from.
+// Other clients send neither field. An origin is our own only if the port was called by an address or as localhost: a
+// name can be made to lead here, and then page and port have the same name. Not for forward-auth, where these fields
+// are those of the gateway's client. Pure; any thread. Tested by site_access_test.cc and tests/server/other_sites.sh.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/http_service.h"
+#include "weir/result.h"
+
+namespace weir {
+
+// Why a call is refused; nothing if it may be answered.
+std::optional<std::string> refuse_site(std::span<const std::string> allowed, const HttpCall& call);
+
+// Why no browser would ever send this as an origin; nothing if it might.
+std::optional<Error> refuse_origin(std::string_view origin);
+
+}  // namespace weir

@@ -1,0 +1,111 @@
+# Files that the server opens to write, and secrets that it reads: a file of another program stays as it is, a link is
+# not followed, what the server makes is for its user alone, and a secret that all may read is a warning.
+source "$(dirname "$0")/lib.bash"
+command -v sqlite3 >/dev/null || { echo "this test needs sqlite3; ./dev setup brings it"; exit 1; }
+umask 022
+cat >"$work/weir.yaml" <<'YAML'
+plans: {source: sqlite:plans.db, default: free, tiers: {free: 3/year}}
+rules:
+  - {name: plan, per: user, limit: plan}
+YAML
+# start ARGUMENTS: of a server that ought not to start; what it says.
+start() { timeout 20 "$program" serve --http :0 --grpc off --resp off --admin :0 --config "$work/weir.yaml" "$@" 2>&1; }
+mode() { stat -c %a "$1"; }
+json='Content-Type: application/json'
+admin() { curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/$1" -H "$json" -d "$2"; }
+# text_of FILE: as a JSON text.
+text_of() { python3 -c 'import json, sys; print(json.dumps({"text": open(sys.argv[1]).read()}))' "$1"; }
+
+echo "# --changes"
+for text in hunter2 'hunter2\n' '\n' '{"id":7,"name":"bob"}\n' 'a\nb\n'; do
+  printf "$text" >"$work/foreign"
+  out=$(start --changes "$work/foreign")
+  is "a foreign file ($text): no start" 1 $?
+  has "it is named, with what to do" "weir: $work/foreign:" "$out"
+  is "and left as it is" "$(printf "$text" | sha256sum)" "$(sha256sum <"$work/foreign")"
+done
+has "one that no line of ours can begin" "is not a file of changes, and stays as it is; name a new file by --changes" \
+  "$(printf hunter2 >"$work/foreign" && start --changes "$work/foreign")"
+printf 'hunter2\n' >"$work/foreign"
+ln -s "$work/foreign" "$work/link"
+ln -s "$work/nowhere" "$work/dangling"
+for link in link dangling; do
+  out=$(start --changes "$work/$link")
+  is "a link ($link): no start" 1 $?
+  has "and what to do" "$work/$link: is a symbolic link; name the file itself by --changes" "$out"
+done
+is "what it points to is as it was" hunter2 "$(cat "$work/foreign")"
+is "and nothing is made" no "$([ -e "$work/nowhere" ] && echo yes || echo no)"
+
+start_server --config "$work/weir.yaml" --changes "$work/changes"
+is "a new file is for its user alone" 600 "$(mode "$work/changes")"
+rm "$work/changes"
+ln -s "$work/foreign" "$work/changes.new"
+has "a removed one is made again" '"id":1' "$(admin kill-switch '{"on":true}')"
+is "not through a link that lies in its way" hunter2 "$(cat "$work/foreign")"
+is "it has the change" 1 "$(grep -c kill_switch "$work/changes")"
+rm "$work/changes"
+ln -s "$work/foreign" "$work/changes"
+has "a link in its place is refused" "is a symbolic link" "$(admin kill-switch '{"on":false}')"
+is "and not written to" hunter2 "$(cat "$work/foreign")"
+rm "$work/changes"
+has "without it, changes are kept again" '"id":2' "$(admin kill-switch '{"on":false}')"
+
+echo "# plans"
+is "the database is for its user alone" 600 "$(mode "$work/plans.db")"
+sed "s|sqlite:plans.db|sqlite:$work/elsewhere.db|; s/3/9/" "$work/weir.yaml" >"$work/other.yaml"
+why='`source` of `plans` can be changed in the config file only; leave it as it is there'
+for route in apply validate; do
+  has "policy/$route refuses another source" "$why" "$(admin "policy/$route" "$(text_of "$work/other.yaml")")"
+done
+has "policy/validate is not ok then" '"ok":false' "$(admin policy/validate "$(text_of "$work/other.yaml")")"
+has "weir rules apply says so" "$why" \
+  "$("$program" rules apply "$work/other.yaml" --force --admin "127.0.0.1:$admin_port" 2>&1)"
+sed '1s|default|query: "SELECT plan FROM users WHERE id = $1", default|' "$work/weir.yaml" >"$work/query.yaml"
+for route in apply validate; do
+  has "policy/$route refuses another query" '`query` of `plans` can be changed in the config file only' \
+    "$(admin "policy/$route" "$(text_of "$work/query.yaml")")"
+done
+for text in 'store: redis://127.0.0.1:1' 'import: {envoy: /etc}'; do
+  { echo "$text" && cat "$work/weir.yaml"; } >"$work/more.yaml"
+  said=$(admin policy/apply "$(text_of "$work/more.yaml")" | grep -o '`[a-z]*` can be changed in the config file only')
+  is "policy/apply refuses ${text%%:*}" "\`${text%%:*}\` can be changed in the config file only" "$said"
+  has "policy/validate, too" "$said" "$(admin policy/validate "$(text_of "$work/more.yaml")")"
+done
+sed 's/3/9/' "$work/weir.yaml" >"$work/same.yaml"
+has "other limits are applied" '"changes"' "$(admin policy/apply "$(text_of "$work/same.yaml")")"
+is "no database was made elsewhere" no "$([ -e "$work/elsewhere.db" ] && echo yes || echo no)"
+mkdir "$work/linked"
+cp "$work/weir.yaml" "$work/linked"
+ln -s "$work/elsewhere.db" "$work/linked/plans.db"
+start_server --config "$work/linked/weir.yaml"
+is "nor where a link to nothing points" no "$([ -e "$work/elsewhere.db" ] && echo yes || echo no)"
+
+echo "# secrets"
+warning="the mode of a secret file lets every user read or change it"
+head -c 64 /dev/zero | tr '\0' t >"$work/token"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=weir -keyout "$work/key.pem" \
+  -out "$work/cert.pem" 2>/dev/null
+chmod 644 "$work/token" "$work/key.pem"
+# warned ARGUMENTS: starts a server, ends it, and prints what it logged.
+warned() {
+  local n=${#server_pids[@]}
+  start_server "$@"
+  kill -TERM "$pid"
+  until_true 20 is_gone "$pid" || is "the server ends" yes no
+  logged=$(cat "$work/err$n")
+}
+all=(--admin-token-file "$work/token" --password-file "$work/token" --tls-cert "$work/cert.pem"
+  --tls-key "$work/key.pem" --tls http)
+warned "${all[@]}"
+for what in --admin-token-file --password-file --tls-key; do
+  has "$what that all may read is a warning" "$warning what=$what" "$logged"
+done
+has "it says what to do" "fix=\"chmod o-rwx $work/token\"" "$logged"
+chmod 640 "$work/token" "$work/key.pem"
+warned "${all[@]}"
+is "that of a group is none" 0 "$(grep -c "$warning" <<<"$logged")"
+chmod 602 "$work/token"
+warned --admin-token-file "$work/token"
+is "one that all may write is one" 1 "$(grep -c "$warning" <<<"$logged")"
+finish
