@@ -51,7 +51,7 @@ class Server:
     def __init__(self, program, state):
         begun = time.monotonic()
         command = [program, "serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
-                   "--admin", "127.0.0.1:0", "--state", state]
+                   "--admin", "127.0.0.1:0", "--shed-after", "0", "--state", state]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.port = 0
         for line in self.process.stdout:

@@ -10,7 +10,7 @@ activate() {
   while [ "$1" != -- ]; do sockets+=("$1") && shift; done
   shift
   : >"$work/out"
-  python3 "$source_dir/tests/server/give_sockets.py" "${sockets[@]}" -- "$program" serve "$@" \
+  python3 "$source_dir/tests/server/give_sockets.py" "${sockets[@]}" -- "$program" serve --shed-after 0 "$@" \
     >"$work/out" 2>"$work/err" &
   pid=$!
   server_pids+=("$pid")

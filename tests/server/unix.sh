@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.bash"
 start_on_paths() {
   "$program" serve --http "unix:$work/http" --grpc "unix:$work/grpc" --resp "unix:$work/resp" \
-    --admin "unix:$work/admin" --drain-delay 0 "$@" >"$work/out" 2>"$work/err" &
+    --admin "unix:$work/admin" --drain-delay 0 --shed-after 0 "$@" >"$work/out" 2>"$work/err" &
   pid=$!
   server_pids+=("$pid")
   until_true 20 is_announced "$work/out"
