@@ -51,7 +51,7 @@ bool FleetStore::is_shared(std::span<const Charge> charges) const {
 KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
   KeyMemory::Asked asked = memory_.begin(this->now());
   if (local_.is_child()) return asked;
-  const bool is_any_owed = !owed_.is_synced();
+  const auto is_any_owed = [this] { return !owed_.is_synced(); };
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) continue;
@@ -233,7 +233,8 @@ Result<Decision> FleetStore::check_one(const Charge& charge) {
     return fall_back(charge, mark, now, Booking::owe);
   }
   KeyMemory::Asked asked = memory_.begin(now);
-  if (const auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, !owed_.is_synced(), may_cache())) {
+  const auto is_any_owed = [this] { return !owed_.is_synced(); };
+  if (const auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, is_any_owed, may_cache())) {
     return from_memory(*denial);
   }
   Decision decision;
@@ -270,6 +271,7 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
   std::vector<One> asked;
   std::deque<Carried> carried;
   questions.reserve(charges.size());
+  const auto is_any_owed = [this] { return !owed_.is_synced(); };
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (is_child || is_shared(charge)) {
@@ -277,7 +279,6 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
       continue;
     }
     One one{.place = i, .question = kNone, .mark = memory_.mark_of(KeyName(charge)), .asked = memory_.begin(now)};
-    const bool is_any_owed = !owed_.is_synced();
     if (auto denial = memory_.ask(one.mark, *charge.limit, charge.cost, one.asked, 0, is_any_owed, may_cache())) {
       answers[i] = from_memory(*denial);
       continue;

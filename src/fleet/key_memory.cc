@@ -72,45 +72,21 @@ std::int64_t KeyMemory::remaining_of(const Entry& entry, const Limit& limit, Mic
   return std::max<std::int64_t>(0, limit.capacity - entry.used);
 }
 
+std::optional<Decision> KeyMemory::denial_of(const Entry& entry, const Limit& limit, Micros now) {
+  if (entry.denied_until <= now || entry.limit != print_of(limit)) return {};
+  return Decision{.allowed = false,
+                  .limit = limit.capacity,
+                  .remaining = 0,
+                  .retry_after = entry.denied_until - now,
+                  .reset_after = std::max(Micros{0}, entry.reset_at - now)};
+}
+
 std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   if (cost != 1 || !is_believed_.load(std::memory_order_relaxed)) return {};
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
-  if (entry == nullptr || entry->denied_until <= now || entry->limit != print_of(limit)) return {};
-  return Decision{.allowed = false,
-                  .limit = limit.capacity,
-                  .remaining = 0,
-                  .retry_after = entry->denied_until - now,
-                  .reset_after = std::max(Micros{0}, entry->reset_at - now)};
-}
-
-std::optional<Decision> KeyMemory::ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked,
-                                       std::size_t place, bool is_any_owed, bool may_cache, bool is_shared) {
-  const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
-  Entry* entry = find(sets_[set], mark, limit);
-  const std::uint32_t bit = std::uint32_t{1} << place;
-  if (entry == nullptr) {
-    if (is_any_owed) asked.owing |= bit;
-    entry = make_room(sets_[set], mark, limit);
-    if (entry == nullptr) return {};
-    entry->owed_most = is_any_owed ? kSome : 0;
-    if (is_shared) entry->seeded = round_.load(std::memory_order_relaxed);
-  } else if (may_cache && entry->denied_until > asked.at && cost == 1 && is_believed_.load(std::memory_order_relaxed) &&
-             entry->limit == print_of(limit)) {
-    return Decision{.allowed = false,
-                    .limit = limit.capacity,
-                    .remaining = 0,
-                    .retry_after = entry->denied_until - asked.at,
-                    .reset_after = std::max(Micros{0}, entry->reset_at - asked.at)};
-  }
-  if (entry->owed_most > 0) asked.owing |= bit;
-  if (entry->calls == UINT16_MAX) return {};
-  asked.counted |= bit;
-  ++entry->calls;
-  if (cost > 0) entry->in_flight += cost;
-  return {};
+  return entry == nullptr ? std::nullopt : denial_of(*entry, limit, now);
 }
 
 std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
@@ -173,6 +149,15 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
              decision.remaining > 0) {  // else a larger cost was denied, as one would be
     entry->denied_until = Micros{0};
   }
+}
+
+void KeyMemory::begin_call(Entry& entry, std::int64_t cost, Asked& asked, std::size_t place) {
+  const std::uint32_t bit = std::uint32_t{1} << place;
+  if (entry.owed_most > 0) asked.owing |= bit;
+  if (entry.calls == UINT16_MAX) return;
+  asked.counted |= bit;
+  ++entry.calls;
+  if (cost > 0) entry.in_flight += cost;
 }
 
 void KeyMemory::end_call(Entry& entry, std::int64_t cost) {

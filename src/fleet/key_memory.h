@@ -77,10 +77,28 @@ class KeyMemory {
 
   // ask()
   //
-  // A cached denial; or nothing, and charge number `place` is counted as in flight. `is_any_owed`: a key that is not
-  // known may have unsynced charges. `is_shared`: this node's share has admitted it, so it has begun.
+  // A cached denial; or nothing, and charge number `place` is counted as in flight. is_any_owed() says whether any key
+  // has unsynced charges, as this one may if it is not known. It is called behind the lock of the record: whoever adds
+  // unsynced charges later finds the record. `is_shared`: this node's share has admitted it, so it has begun.
+  template <class IsAnyOwed>
   std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
-                              bool is_any_owed, bool may_cache = true, bool is_shared = false);
+                              IsAnyOwed is_any_owed, bool may_cache = true, bool is_shared = false) {
+    const std::size_t set = set_of(mark);
+    const std::lock_guard lock(lock_of(set));
+    Entry* entry = find(sets_[set], mark, limit);
+    if (entry == nullptr) {
+      const bool may_owe = is_any_owed();
+      if (may_owe) asked.owing |= std::uint32_t{1} << place;
+      entry = make_room(sets_[set], mark, limit);
+      if (entry == nullptr) return {};
+      if (!may_owe) entry->owed_most = 0;
+      if (is_shared) entry->seeded = round_.load(std::memory_order_relaxed);
+    } else if (may_cache && cost == 1 && is_believed_.load(std::memory_order_relaxed)) {
+      if (const auto denial = denial_of(*entry, limit, asked.at)) return denial;
+    }
+    begin_call(*entry, cost, asked, place);
+    return {};
+  }
 
   // note()
   //
@@ -114,7 +132,6 @@ class KeyMemory {
     if (entry == nullptr) {
       entry = make_room(sets_[set], mark, limit);
       if (entry == nullptr) return Spare::unknown;
-      entry->owed_most = kSome;
     }
     if (!entry->is_known && entry->calls > 0) return Spare::busy;
     const std::int64_t used = limit.capacity - remaining_of(*entry, limit, now);
@@ -176,11 +193,11 @@ class KeyMemory {
   }
 
   struct Entry {
-    std::uint32_t limit = 0;      // a print of it, which denials depend on
-    std::uint32_t period = 0;     // the same of its period
-    std::uint16_t seeded = 0;     // in this round
-    std::uint16_t calls = 0;      // in flight
-    std::uint16_t owed_most = 0;  // permits that are unsynced, or kSome
+    std::uint32_t limit = 0;          // a print of it, which denials depend on
+    std::uint32_t period = 0;         // the same of its period
+    std::uint16_t seeded = 0;         // in this round
+    std::uint16_t calls = 0;          // in flight
+    std::uint16_t owed_most = kSome;  // permits that are unsynced, or kSome
     bool is_known = false;
     std::int64_t used = 0;  // by Redis's last word
     Micros reset_at{0};
@@ -196,6 +213,8 @@ class KeyMemory {
   };
 
   static std::uint32_t print_of(const Limit& limit);
+  static std::optional<Decision> denial_of(const Entry& entry, const Limit& limit, Micros now);
+  static void begin_call(Entry& entry, std::int64_t cost, Asked& asked, std::size_t place);
   static void end_call(Entry& entry, std::int64_t cost);
   static std::int64_t remaining_of(const Entry& entry, const Limit& limit, Micros now);
   std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }

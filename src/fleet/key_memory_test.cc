@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 
 namespace weir {
 namespace {
@@ -30,7 +33,7 @@ class Memory : public ::testing::Test {
   // Asks about a key that nothing is owed of.
   KeyMemory::Asked ask(std::string_view name, std::int64_t cost = 1) {
     KeyMemory::Asked asked = memory_.begin(10 * kSecond);
-    EXPECT_FALSE(memory_.ask(mark(name), limit_, cost, asked, 0, false));
+    EXPECT_FALSE(memory_.ask(mark(name), limit_, cost, asked, 0, [] { return false; }));
     return asked;
   }
   KeyMemory::Spare spare(std::string_view name, std::int64_t cost, Seat seat = {}) {
@@ -154,9 +157,37 @@ TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
   memory_.miss(mark("k"), limit_, 2, second, 0);
   EXPECT_EQ(spare("k", 1), granted) << "nothing is in flight any more";
   KeyMemory::Asked asked = memory_.begin(10 * kSecond);
-  EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, asked, 3, false));
+  EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, asked, 3, [] { return false; }));
   EXPECT_EQ(asked.owing, 8u) << "the unsynced ones go with the next call";
   EXPECT_EQ(asked.counted, 8u);
+}
+
+// Another thread adds unsynced charges of a key while its first question makes the record. The question comes before
+// them, and the next one carries them.
+TEST_F(Memory, MissesNoUnsyncedChargesThatAreAddedBesideTheFirstQuestion) {
+  std::thread other;
+  KeyMemory::Asked first = memory_.begin(10 * kSecond), second = first;
+  const auto nothing_yet = [&] {
+    std::atomic<bool> has_begun{false};
+    other = std::thread([&] {
+      has_begun = true;
+      memory_.recount_unsynced(mark("k"), limit_);
+    });
+    while (!has_begun) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // if it need not wait, it is done by now
+    return false;
+  };
+  EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, first, 0, nothing_yet));
+  other.join();
+  EXPECT_EQ(first.owing, 0u);
+  EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, second, 0, nothing_yet));
+  EXPECT_EQ(second.owing, 1u);
+}
+
+// Its record was evicted while it had some.
+TEST_F(Memory, AnAnswerForAKeyWithoutARecordDoesNotSayThatNothingIsUnsynced) {
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 4, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_EQ(ask("k").owing, 1u);
 }
 
 // To count them takes longer than all else; what was granted here is known without.
@@ -227,7 +258,8 @@ TEST_F(Memory, AShareThatHasNotBegunStartsFromWhatIsHeardLater) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
   ASSERT_TRUE(seed("k", limit_));
   KeyMemory::Asked asked = memory_.begin(10 * kSecond);
-  EXPECT_FALSE(memory_.ask(mark("begun"), limit_, 1, asked, 0, false, false, true));
+  EXPECT_FALSE(memory_.ask(
+      mark("begun"), limit_, 1, asked, 0, [] { return false; }, false, true));
   note("begun", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
   EXPECT_FALSE(seed("begun", limit_)) << "its share admitted it before Redis was asked";
 }
