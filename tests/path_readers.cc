@@ -124,6 +124,8 @@ std::optional<std::string> read_as_rfc3986(std::string_view target) {
 std::optional<std::string> read_as_url(std::string_view target) {
   std::string path = before(target, "?#");
   const auto is_slash = [](char c) { return c == '/' || c == '\\'; };
+  // As absolute targets come through Node's parser, which demands "://"; other schemes than these take no backslash.
+  if (starts_with(path, "http://")) path.erase(0, 5);
   if (path.empty() || !is_slash(path[0])) return {};
   for (const char c : path) {
     if (c == '\t' || c == '\n' || c == '\r') return {};  // which it removes, and no server passes on
@@ -158,7 +160,14 @@ std::optional<std::string> read_as_nginx(std::string_view target) {
 }
 
 std::optional<std::string> read_as_go(std::string_view target) {
-  const std::string path = before(target, "?");
+  std::string path = before(target, "?");
+  const std::size_t scheme = path.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-.");
+  if (!path.empty() && path[0] >= 'a' && path[0] <= 'z' && scheme != path.npos && path[scheme] == ':') {
+    path.erase(0, scheme + 1);
+    if (!starts_with(path, "/")) return {};
+    if (starts_with(path, "//")) path.erase(0, std::min(path.find('/', 2), path.size()));
+    if (path.empty()) return "/";
+  }
   if (!starts_with(path, "/") || has_broken_escape(path)) return {};
   return joined(*followed(split(decoded(path), "/"), true));
 }
@@ -173,6 +182,16 @@ std::optional<std::string> read_as_servlet(std::string_view target) {
   });
   if (is_refused) return {};
   return joined(*followed(segments, true));
+}
+
+std::optional<std::string> read_as_http_server(std::string_view target) {
+  constexpr std::string_view kBlanks = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0";
+  const std::string path(target.substr(0, target.find_first_of(kBlanks)));
+  const bool is_whole = target.find_first_not_of(kBlanks, path.size()) == target.npos;
+  // Where it takes the end of a letter of UTF-8 for a blank, it reads half of the letter, which is no path of anything.
+  const bool is_half = path.size() < target.size() && !path.empty() && static_cast<unsigned char>(path.back()) >= 0x80;
+  if (!is_whole || is_half || !starts_with(path, "/")) return {};
+  return joined(*followed(split(decoded(before(path, "?#")), "/"), true));
 }
 
 std::optional<std::string> read_as_wsgi(std::string_view target) {

@@ -198,6 +198,40 @@ Letters without_parameters(const Letters& path) {
   return join(segments);
 }
 
+// A step at the end of a path is taken whether slashes follow or not: a gateway may have removed them.
+Letters without_last_slashes(Letters path) {
+  while (path.size() > 1 && path.back().is('/')) path.pop_back();
+  return path;
+}
+
+Letters without_last_parameters(const Letters& path) {
+  std::vector<Letters> segments = split(without_last_slashes(path));
+  segments.back() = without_parameters(join({segments.back()}));
+  segments.back().erase(segments.back().begin());
+  return join(segments);
+}
+
+// A byte that Python takes for a blank and that is no part of a letter of UTF-8. Whether one is, is found by going back
+// to where the letter would begin.
+bool is_blank_at(const Letters& path, std::size_t at) {
+  constexpr std::string_view kBlanks = "\t\n\v\f\r\x1C\x1D\x1E\x1F \x85\xA0";
+  if (kBlanks.find(static_cast<char>(path[at].c)) == kBlanks.npos) return false;
+  if (path[at].c < 0x80) return true;
+  std::size_t begin = at;
+  while (begin > 0 && path[begin].c >= 0x80 && path[begin].c < 0xC0) --begin;
+  std::size_t bytes = 0;  // that the first one announces
+  while (path[begin].c >= 0xC0 && bytes < 8 && (path[begin].c >> (7 - bytes)) % 2 == 1) ++bytes;
+  return at - begin >= bytes;
+}
+
+Letters without_blanks(Letters path, bool may_be_escaped) {
+  path = without_last_slashes(std::move(path));
+  while (!path.empty() && is_blank_at(path, path.size() - 1) && (may_be_escaped || !path.back().is_escaped)) {
+    path.pop_back();
+  }
+  return rooted(path);
+}
+
 Letters until_nul(Letters path) {
   path.erase(std::ranges::find(path, 0, &Letter::c), path.end());
   return path;
@@ -242,7 +276,9 @@ std::vector<State> next_of(const State& state, const std::string& target) {
        {unescaped(path, '/'), with_turned_backslashes(path), with_turned_backslashes(unescaped(path, '\\')),
         without_parameters(path), without_parameters(unescaped(path, ';')), with_ascii(path), without_host(path),
         until_nul(path), without_empty(path), without_dot(path, false), without_dot(path, true),
-        without_dots(path, false), without_dots(path, true), with_nested_escapes(path), with_plain_unreserved(path)}) {
+        without_dots(path, false), without_dots(path, true), with_nested_escapes(path), with_plain_unreserved(path),
+        without_last_parameters(path), without_last_parameters(unescaped(path, ';')), without_blanks(path, false),
+        without_blanks(path, true)}) {
     out.push_back({std::move(next), state.query});
   }
   return out;
@@ -264,11 +300,21 @@ SlowReading reading_of(const State& state, bool case_matters) {
   return out;
 }
 
-// What a target asks for behind its host, which ends at one of these bytes.
-State state_of(std::string_view target, std::string_view ends) {
-  const std::string_view rest = target.substr(host_length(target, ends));
+State state_behind(std::string_view rest) {
   const std::size_t mark = rest.find('?');
   return {rooted(letters_of(until(rest, "?"))), mark == rest.npos ? "" : std::string(rest.substr(mark + 1))};
+}
+
+// What follows `http:`; nothing if there is no scheme.
+std::string_view behind_scheme(std::string_view target) {
+  const std::size_t colon = target.find(':');
+  if (colon == target.npos || host_length(std::string(target.substr(0, colon)) + "://", "") == 0) return {};
+  return target.substr(colon + 1);
+}
+
+// What a target asks for behind its host, which ends at one of these bytes.
+State state_of(std::string_view target, std::string_view ends) {
+  return state_behind(target.substr(host_length(target, ends)));
 }
 
 }  // namespace
@@ -289,13 +335,20 @@ std::optional<std::vector<SlowReading>> slow_readings(std::string_view target, b
   for (const char* const hash : {"", "#"}) {
     for (const char* const backslash : {"", "\\"}) {
       for (const char* const early : {"", "%;{}|^`\"'<> "}) {
-        known.insert(state_of(target, std::string("/?") + hash + backslash + early));
+        const std::string ends = std::string("/?") + hash + backslash + early;
+        known.insert(state_of(target, ends));
+        std::string_view host = behind_scheme(target);
+        if (!host.starts_with('/') && !host.starts_with('\\')) continue;
+        while (host.starts_with('/') || host.starts_with('\\')) host.remove_prefix(1);
+        known.insert(state_behind(host.substr(until(host, ends).size())));
       }
     }
   }
+  const std::string_view behind = behind_scheme(target);
+  if (!behind.empty() && !behind.starts_with("//")) known.insert(state_behind(behind));
   std::set<SlowReading> readings;
   std::vector<State> open(known.begin(), known.end());
-  for (std::size_t work = 0; !open.empty() && readings.size() <= 8; work += 18 * target.size()) {
+  for (std::size_t work = 0; !open.empty() && readings.size() <= 8; work += 22 * target.size()) {
     if (work > 65'536 || known.size() > 32) return {};
     const State state = std::move(open.back());
     open.pop_back();

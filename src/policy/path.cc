@@ -21,6 +21,9 @@ constexpr std::array<ByteKind, 256> make_kinds(PathCase letters) {
   for (const char lead : std::string_view("\xC0\xC1\xE0\xF0\xF8\xFC")) {  // may begin overlong UTF-8
     kinds[static_cast<unsigned char>(lead)] = ByteKind::changes;
   }
+  for (const char blank : std::string_view("\t\n\v\f\r\x1C\x1D\x1E\x1F \x85\xA0")) {  // may be dropped at the end
+    kinds[static_cast<unsigned char>(blank)] = ByteKind::changes;
+  }
   return kinds;
 }
 
@@ -147,13 +150,18 @@ std::string_view normal_path(std::string_view target, PathCase letters, std::str
   return rewritten_path(target, letters, scratch);
 }
 
-std::string_view without_authority(std::string_view target, std::string_view ends) {
+std::size_t scheme_length(std::string_view target) {
   std::size_t i = 0;
   const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
   const auto is_other = [](char c) { return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; };
   while (i < target.size() && (is_letter(target[i]) || (i > 0 && is_other(target[i])))) ++i;
-  if (i == 0 || target.substr(i, 3) != "://") return target;
-  target.remove_prefix(i + 3);
+  return i > 0 && i < target.size() && target[i] == ':' ? i + 1 : 0;
+}
+
+std::string_view without_authority(std::string_view target, std::string_view ends) {
+  const std::size_t scheme = scheme_length(target);
+  if (scheme == 0 || target.substr(scheme, 2) != "//") return target;
+  target.remove_prefix(scheme + 2);
   target.remove_prefix(std::min(target.find_first_of(ends), target.size()));
   return target;
 }

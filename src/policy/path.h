@@ -49,6 +49,9 @@ inline std::string_view take_last_segment(std::string_view& path) {
 // What follows the first '?', without a fragment, unless '#' is a byte like others; empty if there is none.
 std::string_view query_of(std::string_view target, bool is_hash_plain = false);
 
+// The length of the scheme and its colon at the front of a target: `http:`, of whatever name. 0 if there is none.
+std::size_t scheme_length(std::string_view target);
+
 // Removes scheme and authority from an absolute target, http://host/path, of any scheme: servers do not check which one
 // it is. The authority ends at any byte of `ends`.
 std::string_view without_authority(std::string_view target, std::string_view ends);

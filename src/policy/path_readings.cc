@@ -75,7 +75,19 @@ enum PathStep : std::uint32_t {
   kCutEscapedMark = 1 << 15,    // %3f becomes '?', where the query begins
   kDecodePercent = 1 << 16,     // %252f becomes %2f; Apache does this, too
   kDecodeUnreserved = 1 << 17,  // %%32f becomes %2f, as in HAProxy's percent-decode-unreserved
+  // Python's:
+  kCutLastParameters = 1 << 18,         // ';' begins parameters in the last segment only, as in urlparse()
+  kCutLastEscapedParameters = 1 << 19,  // the same of %3b
+  kDropBlanks = 1 << 20,                // blanks at the end go, as in http.server, and in Node if they are spaces
+  kDropEscapedBlanks = 1 << 21,         // the same of %20
 };
+
+constexpr bool is_for_escaped_parameters(PathStep step) {
+  return step == kCutEscapedParameters || step == kCutLastEscapedParameters;
+}
+constexpr bool is_for_last_parameters(PathStep step) {
+  return step == kCutLastParameters || step == kCutLastEscapedParameters;
+}
 
 // A path between two steps. It is encoded as it was sent, begins with a slash and ends with one only if it is the root.
 struct Path {
@@ -114,6 +126,12 @@ bool is_unreserved(char c) {
   return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
+// What parts the words of a request line for Python, which takes its bytes for ISO 8859-1.
+bool is_blank(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte >= 0x09 && byte <= 0x0D) || (byte >= 0x1C && byte <= 0x20) || byte == 0x85 || byte == 0xA0;
+}
+
 // Whether an escaped percent sign and two digits begin here: %252f.
 bool is_nested_escape(std::string_view text, std::size_t at) {
   const auto is_digit = [&](std::size_t i) {
@@ -127,6 +145,7 @@ unsigned steps_of(std::string_view text, std::string_view query) {
   unsigned steps = query.find('#') != query.npos ? unsigned{kCutHash} : 0;
   if (text.starts_with("//")) steps |= kDropHost;
   bool is_at_start = false, may_have_dots = false, has_percent = false, has_unreserved = false;
+  unsigned blank_step = 0;
   for (std::size_t i = 0; i < text.size();) {
     const PathByte byte = overlong_byte_at(text, i);
     if (byte.length > 1 && byte.length != byte_at(text, i).length) steps |= kDecodeOverlong;
@@ -136,13 +155,18 @@ unsigned steps_of(std::string_view text, std::string_view query) {
     has_percent = has_percent || byte.is('%');
     has_unreserved = has_unreserved || (byte.is_escaped && is_unreserved(byte.value));
     if (byte.is('\\')) steps |= byte.is_escaped ? kTurnEscapedBackslash : kTurnBackslash;
-    if (byte.is(';')) steps |= byte.is_escaped ? kCutEscapedParameters : kCutParameters;
+    if (byte.is(';')) {
+      steps |=
+          byte.is_escaped ? kCutEscapedParameters | kCutLastEscapedParameters : kCutParameters | kCutLastParameters;
+    }
     if (byte.is('/') && byte.is_escaped) steps |= kTurnEscapedSlash;
     if (byte.is('\0')) steps |= kCutNul;
     may_have_dots = may_have_dots || (is_at_start && byte.is('.'));
     is_at_start = byte.is_slash();
+    blank_step = !is_blank(byte.value) ? 0U : byte.is_escaped ? kDropEscapedBlanks : kDropBlanks;
     i += byte.length;
   }
+  steps |= blank_step;
   if (has_percent && has_unreserved) steps |= kDecodeUnreserved;
   if (!may_have_dots) return steps;
   if (text.find("//") != text.npos) steps |= kMergeSlashes;  // which is to be seen only by what dots remove
@@ -186,11 +210,30 @@ std::string with_slashes(std::string_view path, PathStep step) {
 }
 
 std::string without_parameters(std::string_view path, PathStep step) {
-  return copied(path, [step, is_inside = false](const PathByte& byte, std::string&) mutable {
-    if (byte.is_plain('/')) is_inside = false;
-    if (byte.is(';') && (!byte.is_escaped || step == kCutEscapedParameters)) is_inside = true;
-    return is_inside ? Copied::done : Copied::as_it_is;
-  });
+  const std::size_t begin = is_for_last_parameters(step) ? path.rfind('/') : 0;
+  const std::string rest =
+      copied(path.substr(begin), [step, is_inside = false](const PathByte& byte, std::string&) mutable {
+        if (byte.is_plain('/')) is_inside = false;
+        if (byte.is(';') && (!byte.is_escaped || is_for_escaped_parameters(step))) is_inside = true;
+        return is_inside ? Copied::done : Copied::as_it_is;
+      });
+  return std::string(path.substr(0, begin)) + rest;
+}
+
+// A blank within a letter of UTF-8 is none: the last byte of an `a` with a grave accent is 0xA0.
+std::string without_blanks(std::string_view path, PathStep step) {
+  std::size_t end = 0;
+  int more = 0;  // bytes of the letter that follow
+  for (std::size_t i = 0; i < path.size();) {
+    const PathByte byte = byte_at(path, i);
+    const auto value = static_cast<unsigned char>(byte.value);
+    i += byte.length;
+    const bool is_inside = more > 0 && (value & 0xC0) == 0x80;
+    more = is_inside ? more - 1 : value >= 0xC0 ? std::countl_one(value) - 1 : 0;
+    const bool is_dropped = !is_inside && is_blank(byte.value) && (!byte.is_escaped || step == kDropEscapedBlanks);
+    if (!is_dropped) end = i;
+  }
+  return std::string(path.substr(0, end));
 }
 
 // Until a byte, plain or escaped.
@@ -269,7 +312,12 @@ std::string stepped(std::string_view path, PathStep step) {
       return with_slashes(path, step);
     case kCutParameters:
     case kCutEscapedParameters:
+    case kCutLastParameters:
+    case kCutLastEscapedParameters:
       return without_parameters(path, step);
+    case kDropBlanks:
+    case kDropEscapedBlanks:
+      return without_blanks(path, step);
     case kCutNul:
       return until(path, '\0');
     case kDecodeOverlong:
@@ -337,18 +385,29 @@ void add_new(T&& value, std::vector<T>& all) {
 }
 
 // The paths of a target that does not begin with one, such as http://host/path: several if servers disagree about
-// which byte ends the host. Node's url.parse() ends it at any byte that no host contains.
+// where the host begins, as in http:///host/path and http:/path, and about which byte ends it. Node's url.parse() ends
+// it at any byte that no host contains.
 std::vector<Path> paths_behind_host(std::string_view target) {
   std::vector<Path> out;
+  const auto add = [&](std::string_view rest) {
+    add_new(rooted(std::string(rest.substr(0, rest.find('?'))), query_of(target, true)), out);
+  };
+  const std::string_view behind = target.substr(scheme_length(target));
+  const bool has_scheme = behind.size() < target.size() && !behind.empty();
+  const bool may_have_host = has_scheme && (behind.starts_with('/') || behind.starts_with('\\'));
   for (const std::string_view hash : {"#", ""}) {
     for (const std::string_view backslash : {"\\", ""}) {
       for (const std::string_view no_host : {"", "%;{}|^`\"'<> "}) {
         const std::string ends = std::string("/?").append(hash).append(backslash).append(no_host);
-        const std::string_view rest = without_authority(target, ends);
-        add_new(rooted(std::string(rest.substr(0, rest.find('?'))), query_of(target, true)), out);
+        add(without_authority(target, ends));
+        if (!may_have_host) continue;
+        // As in the URL of Node and browsers: the host follows any number of slashes.
+        const std::string_view host = behind.substr(std::min(behind.find_first_not_of("/\\"), behind.size()));
+        add(host.substr(std::min(host.find_first_of(ends), host.size())));
       }
     }
   }
+  if (has_scheme && !behind.starts_with("//")) add(behind);  // as in Go and Python: a path without a host
   return out;
 }
 
@@ -382,7 +441,9 @@ bool find_readings(std::string_view target, std::string_view normal, PathCase le
   std::vector<Path> paths;
   unsigned steps = 0;
   if (target.starts_with('/')) {
-    const std::string_view path = target.substr(0, target.find('?')), query = query_of(target, true);
+    const std::string_view query = query_of(target, true);
+    std::string_view path = target.substr(0, target.find('?'));
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
     steps = steps_of(path, query);
     if (steps == 0) return false;
     paths.push_back(rooted(std::string(path), query));

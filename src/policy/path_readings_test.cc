@@ -80,9 +80,31 @@ TEST(PathReadings, FindALoginThatSomeServerServes) {
                                    "//x%2fy/api%2flogin",
                                    "http://h%2fapi/login",
                                    "http://h;x/../api/login",
-                                   "http://\\x%2fapi/login"}) {
+                                   "http://\\x%2fapi/login",
+                                   "x:/api/login",
+                                   "http:/api/login",
+                                   "http:\\api\\login",
+                                   "http:api/login",
+                                   "x:%2fapi/login",
+                                   "http:///x/api/login",
+                                   "http:////x/api/login",
+                                   "http:/\\x/api/login",
+                                   "/api/login\xA0",
+                                   "/api/login\x85\xA0",
+                                   "/api/login\t",
+                                   "/api/login/..;/..;",
+                                   "/api/login/..;/..%3b"}) {
     EXPECT_TRUE(reads(target, "/api/login")) << target;
   }
+}
+
+TEST(PathReadings, EndBeforeBlanksThatAreNoPartOfALetter) {
+  EXPECT_EQ(paths("/caf\xC3\xA9\xA0"), (Paths{"/caf\xC3\xA9\xA0", "/caf\xC3\xA9"}));
+  EXPECT_EQ(paths("/voil\xC3\xA0"), (Paths{"/voil\xC3\xA0"}));
+  EXPECT_EQ(paths("/voil%c3%a0"), (Paths{"/voil\xC3\xA0"}));
+  EXPECT_EQ(paths("/wait\xE2\x80\x85"), (Paths{"/wait\xE2\x80\x85"}));
+  EXPECT_EQ(paths("/a%20\xA0"), (Paths{"/a \xA0", "/a", "/a "}));
+  EXPECT_EQ(paths("/a\xA0/b"), (Paths{"/a\xA0/b"}));
 }
 
 TEST(PathReadings, FindALoginBehindAGatewayThatRewritesThePath) {
@@ -96,6 +118,8 @@ TEST(PathReadings, FindALoginBehindAGatewayThatRewritesThePath) {
       "/api%25%32flogin",                // the same nginx
       "/api/login%3fx",
       "/api/login%23x",
+      "/api/login%20",     // the same nginx; Node and Python read until the blank
+      "/api/login%09%a0",  // the same; Python
       "//x//y/api/login",  // Node behind Node: each takes a host away
   };
   for (const char* const target : targets) EXPECT_TRUE(reads(target, "/api/login")) << target;
@@ -138,10 +162,11 @@ TEST(PathReadings, AreNoneIfThereAreTooMany) {
 
 std::string random_target(auto& random) {
   static constexpr std::string_view kParts[] = {
-      "/",   "/",      "/",      "api", "login",    "x",         "..",           ".",        "/../",    "%2e%2e",
-      "%2E", "//",     "\\",     "%5c", "%2F",      ";",         ";v=1",         "%3b",      "#",       "%23",
-      "%00", "%c0%af", "%c0%ae", "?",   "?q=1",     "%",         "%zz",          "%25",      "2f",      "%32",
-      "%3f", "%252e",  "A",      "%61", "\xC0\xAF", "%e0%80%af", "%f0%80%80%ae", "\xC3\xA9", "http://h"};
+      "/",    "/",        "/",      "api", "login",    "x",         "..",           ".",        "/../",     "%2e%2e",
+      "%2E",  "//",       "\\",     "%5c", "%2F",      ";",         ";v=1",         "%3b",      "#",        "%23",
+      "%00",  "%c0%af",   "%c0%ae", "?",   "?q=1",     "%",         "%zz",          "%25",      "2f",       "%32",
+      "%3f",  "%252e",    "A",      "%61", "\xC0\xAF", "%e0%80%af", "%f0%80%80%ae", "\xC3\xA9", "http://h", "http:",
+      "\xA0", "\xC3\xA0", "%20",    "%09", "%a0",      "%85"};
   std::string out = test::pick(random, 0, 9) > 0 ? "/" : "";
   for (auto count = test::pick(random, 0, 8); count > 0; --count) {
     out += kParts[static_cast<std::size_t>(test::pick(random, 0, std::ssize(kParts) - 1))];

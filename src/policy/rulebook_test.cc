@@ -180,6 +180,9 @@ TEST(Rulebook, SkipsOrExemptsByEveryReadingOnly) {
   EXPECT_EQ(of("/static/a;b"), skipped);
   EXPECT_EQ(of("/static/../static/a"), skipped);
   EXPECT_EQ(of("/health#x"), no_rule);
+  EXPECT_EQ(of("/health\xA0"), no_rule);
+  EXPECT_EQ(of("/static/x/..;/..;"), no_rule);
+  EXPECT_EQ(of("http:/health"), no_rule);
   EXPECT_EQ(of("/open/a;b"), exempt);
   EXPECT_EQ(of("/open/../static/a"), exempt) << "by one reading it is skipped, by the other unlimited";
   EXPECT_EQ(of("/open/..;/x"), no_rule);

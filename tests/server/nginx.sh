@@ -56,7 +56,8 @@ is "a GET is another rule's" 200 "$(statuses 1 "$front" /api/login "${from[@]}")
 is "an encoded path is the same path" 429 "$(statuses 1 "$front" /api/%6cogin "${from[@]}" -d a=b)"
 # What some server behind nginx reads as /api/login; see path_readers.sh.
 for spelling in '/health#/../api/login' '//static/api/login' '//x/api/login' '/api/x//../../login' '/x\y/../api/login' \
-  '/api/x/;/../../login' '/api/%5c/../login' '/api/login#' '/api%2flogin' '/api/login;x=1'; do
+  '/api/x/;/../../login' '/api/%5c/../login' '/api/login#' '/api%2flogin' '/api/login;x=1' \
+  $'/api/login\xa0' '/api/login/..;/..;'; do
   is "$spelling is a login, too" 429 "$(statuses 1 "$front" / --request-target "$spelling" "${from[@]}" -d a=b)"
 done
 is "HEAD" 200 "$(statuses 1 "$front" / "${from[@]}" -I)"

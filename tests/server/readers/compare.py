@@ -19,12 +19,15 @@ KNOWN = [
     "/%c0%ae%c0%ae/api/login", "/api/login?x#y", "/api/login#?x", "/..//api/login", "/x%2f..%2fapi%2flogin",
     "//x/../x//../api/%2f../login/", "/api/x\\y/../z\\..\\login", "/x/..//y/api/login", "/api/login/./..",
     "/api/q//x\\\\..\\..\\..\\login", "/api%%32flogin", "/%%361pi/login", "/api%252flogin", "/api/x/%%32e%2e/login",
+    "/api/login\xa0", "/api/login\x85", "/api/login%20", "/api/login%a0", "/api/login%0c", "/api/login/..;/..;", "x:/api/login",
+    "http:/api/login", "http:///x/api/login", "http:////x//../api/login",
 ]
 SLASHES = ["/", "/", "/", "/", "//", "\\", "%2f", "%5c", "/./", "/;/", "/%2e/", "%c0%af", "/x/../", "/x//../", "/x\\../",
            "/;x/../", "/x%2f../", "/x/%2e%2e/", "/x/..;/", "/x/.%2e/", "//../", "/%2f../", "/%5c../", "/#/../", "/x#/../",
            "/x/./../", "\\x\\..\\", "/x\\y/../", "%%32f", "%252f"]
-STARTS = [""] * 6 + ["//x", "/x/..", "/\\x", "/health#/..", "//x/..", "/static/..;", "///x", "/%2f..", "http://h", "/;"]
-ENDS = [""] * 6 + ["/", ";", ";x=1", "#", "#/x", "%00", "?x=1", "?x=#", "/.", "/x/..", "%23", "%3f", "%3b", "/%2e", "\\", "%2f"]
+STARTS = [""] * 6 + ["//x", "/x/..", "/\\x", "/health#/..", "//x/..", "/static/..;", "///x", "/%2f..", "http://h", "/;", "http:///x", "http:", "x:"]
+ENDS = [""] * 6 + ["/", ";", ";x=1", "#", "#/x", "%00", "?x=1", "?x=#", "/.", "/x/..", "%23", "%3f", "%3b", "/%2e", "\\", "%2f",
+                     "\xa0", "\x85", "%a0", "%20", "%09", "/..;/..;", ";x/..;y"]
 
 
 def spelling(dice):
@@ -74,18 +77,35 @@ def charged(port, targets):
     out = []
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     for i in range(0, len(targets), 50):
-        checks = [{"path": t.decode(), "ip": "192.0.2.1"} for t in targets[i:i + 50]]
+        # JSON has bytes of UTF-8 only: what else is sent is a dot here, and is asked about as a gateway does.
+        batch = targets[i:i + 50]
+        checks = [{"path": t.decode() if t.isascii() else ".", "ip": "192.0.2.1"} for t in batch]
         connection.request("POST", "/v1/checks", json.dumps({"checks": checks}))
-        for one in json.loads(connection.getresponse().read())["answers"]:
+        for t, one in zip(batch, json.loads(connection.getresponse().read())["answers"]):
+            if not t.isascii():
+                one = forward_auth(connection, t)
             rules = {limit["rule"] for limit in one.get("limits", [])}
             out.append("ambiguous" if one.get("reason") == "ambiguous_path" else "login" in rules)
     return out
 
 
+def forward_auth(connection, target):
+    """What Weir answers a gateway, in the form of /v1/checks as far as it is looked at."""
+    connection.putrequest("GET", "/auth")
+    connection.putheader("X-Forwarded-Uri", target)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    if answer.status != 200:
+        return json.loads(body)
+    policies = answer.getheader("RateLimit-Policy", "").split(",")
+    return {"limits": [{"rule": policy.strip().split(":")[0].strip('"')} for policy in policies]}
+
+
 def main():
     port, count, seed = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     dice = random.Random(seed)
-    targets = list(dict.fromkeys([t.encode() for t in KNOWN] + [spelling(dice).encode() for _ in range(count)]))
+    targets = list(dict.fromkeys([t.encode("latin-1") for t in KNOWN] + [spelling(dice).encode("latin-1") for _ in range(count)]))
     gateways, readers = {"": None}, {}
     for argument in sys.argv[4:]:
         kind, name, rest = argument.split(" ", 2)
@@ -110,7 +130,7 @@ def main():
         print(f"      {gateway or 'no gateway'}: {len(passed)} of {len(targets)} forwarded, "
               f"{len(served)} served as /api/login, {len(escaped)} of them not charged")
         for i in escaped[:5]:
-            print(f"FAIL  {targets[i].decode()} passed on as {behind[i].decode('latin-1')}: {', '.join(served[i])}")
+            print(f"FAIL  {targets[i].decode('latin-1')!r} passed on as {behind[i].decode('latin-1')}: {', '.join(served[i])}")
         failures += len(escaped)
         if not served:
             print(f"FAIL  {gateway or 'no gateway'}: no reader serves /api/login, so this shows nothing")
