@@ -462,5 +462,24 @@ TEST(GateCallsRandomly, AnswerOneRequestInEveryCallAsACheckDoes) {
   EXPECT_LT(denied, requests);
 }
 
+// A reservation holds fewer limits than a check, and a client that writes its path so that it is charged to more is to
+// get no error, which callers may let pass.
+TEST_F(GateCalls, DenyAReservationWhoseReadingsAskForTooMuch) {
+  std::string rules;
+  for (const char* const place : {"a", "b"}) {
+    for (int i = 0; i < 9; ++i) {
+      rules += std::string("- {name: ") + place + std::to_string(i) + ", match: {path: '/" + place +
+               "/**'}, per: global, limit: 100/year}\n";
+    }
+  }
+  use_rules(rules);
+  EXPECT_TRUE(gate.reserve({.path = "/a/x"}, {.id = "plain"})->answer.allowed);
+  const auto denied = gate.reserve({.path = "/a/..%2fb/x"}, {.id = "twice"});
+  ASSERT_TRUE(denied) << denied.error().message;
+  EXPECT_FALSE(denied->answer.allowed);
+  EXPECT_EQ(denied->answer.why, Why::ambiguous_path);
+  EXPECT_TRUE(ask({.path = "/a/..%2fb/x"}).allowed) << "a check has room for all of them";
+}
+
 }  // namespace
 }  // namespace weir

@@ -53,6 +53,12 @@ void clear(Answer& answer) {
   answer.retry_after = Micros{0};
 }
 
+void tell_ambiguous(Answer& answer) {
+  answer.allowed = false;
+  answer.why = Why::ambiguous_path;
+  answer.retry_after = kNever;
+}
+
 void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answer& answer) {
   const Rulebook& book = *answer.rules;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
@@ -96,9 +102,7 @@ Result<void> Gate::Impl::begin(const std::shared_ptr<const Rulebook>& book, cons
       tell_missing(*book, bill.rule, facts, answer);
       break;
     case Bill::Reason::ambiguous:
-      answer.allowed = false;
-      answer.why = Why::ambiguous_path;
-      answer.retry_after = kNever;
+      tell_ambiguous(answer);
       break;
     case Bill::Reason::exempt:
       answer.why = Why::exempt;

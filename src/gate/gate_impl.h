@@ -98,6 +98,8 @@ struct Outcome {
 void clear(Answer& answer);
 
 // Words it, in the answer that was begun with the bill. The costs told are those of the bill.
+// That servers read the path in more ways than can be charged.
+void tell_ambiguous(Answer& answer);
 void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answer& answer);
 void tell_shadow(const ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer);
 

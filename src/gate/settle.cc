@@ -128,6 +128,11 @@ Error no_such_rule(const Rulebook& book, std::string_view name) {
                                     (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?")};
 }
 
+// Whether a reservation has no room for a request only because its path has several readings.
+bool is_too_ambiguous(const Rulebook& book, const Request& request, const Bill& bill) {
+  return bill.charges.size() > kReservedMax && Facts(request, book.reading()).readings() > 1;
+}
+
 Outcome outcome_of(const Verdict& verdict) { return {verdict.allowed, verdict.binding, verdict.decisions}; }
 
 }  // namespace
@@ -192,6 +197,10 @@ Result<RuleReservation> Gate::Impl::reserve(const Request& request, const Reserv
   if (request.cost < 0) return fail(ErrorCode::out_of_range, "a reservation costs 0 permits or more");
   Bill bill;
   if (auto begun = begin(rules.load(), request, bill, out.answer); !begun) return fail(begun.error());
+  if (out.answer.allowed && bill.charges.size() > 0 && is_too_ambiguous(*out.answer.rules, request, bill)) {
+    tell_ambiguous(out.answer);
+    bill.counts_denied = false;  // as of any path that is too ambiguous to charge
+  }
   if (out.answer.allowed && bill.charges.size() > 0) {
     auto reserved = limiter.reserve(bill.charges.all(), options);
     if (!reserved) return fail(std::move(reserved.error()));
