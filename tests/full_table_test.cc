@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "seed.h"
 #include "store_fixture.h"
 
 namespace weir::test {
@@ -85,6 +90,48 @@ TEST_F(FullTable, PermitsInFlightHaveHalfOfAPage) {
     EXPECT_TRUE(charge(*store, "k" + std::to_string(i), minute, 1).allowed);
   }
   for (std::size_t i = 0; i < held; ++i) EXPECT_TRUE(*store->release("held" + std::to_string(i), "id", kNow)) << i;
+}
+
+// Permits in flight fill the arena to the last block. Whoever gives one back needs no block for it.
+TEST_F(FullTable, ReleasesPermitsWhenNoBlockIsFree) {
+  const auto store = make(1'000, std::uint64_t{64} << 10);
+  const Limit flights = make_window(Algorithm::concurrency, 1'000, 60'000'000).value();
+  const Limit wide = limit_of("1000000000/year", Algorithm::token_bucket);
+  const auto key = [](int i) { return "k" + std::to_string(i); };
+  const auto acquire = [&](int i, const std::string& id, std::int64_t cost) {
+    const auto decision = store->acquire({.key = key(i), .limit = &flights, .cost = cost}, id, kNow);
+    EXPECT_TRUE(decision) << decision.error().message;
+    return decision.value_or(Decision{});
+  };
+  std::vector<std::pair<int, std::string>> held;
+  std::vector<std::int64_t> counts(1'000);
+  const auto hold = [&](int i) {
+    const std::string id = std::to_string(held.size());
+    if (!acquire(i, id, 1).allowed) return false;
+    held.emplace_back(i, id);
+    ++counts[static_cast<std::size_t>(i)];
+    return true;
+  };
+  for (int n = 0; n < 200; ++n) EXPECT_TRUE(hold(0));
+  for (bool is_more = true; is_more;) {
+    is_more = false;
+    for (int i = 1; i < 1'000; ++i) is_more = hold(i) || is_more;
+  }
+  EXPECT_FALSE(acquire(0, "more", 1).allowed);
+  std::mt19937_64 random = seeded();
+  std::ranges::shuffle(held, random);
+  for (const auto& [i, id] : held) {
+    const auto released = store->release(key(i), id, kNow);
+    ASSERT_TRUE(released) << released.error().message;
+    EXPECT_TRUE(*released);
+    EXPECT_FALSE(*store->release(key(i), id, kNow)) << "it was given back before";
+    const std::int64_t left = --counts[static_cast<std::size_t>(i)];
+    const Decision now = acquire(i, "", 0);
+    EXPECT_EQ(now.remaining, 1'000 - left);
+    EXPECT_EQ(now.reset_after, Micros{left > 0 ? 60'000'000 : 0});
+  }
+  EXPECT_EQ(store->size(), 0u);
+  EXPECT_TRUE(charge(*store, "wide", wide, 1).allowed);
 }
 
 // A verdict over a key that has lapsed and keys that are new: making room must not take what is being charged.

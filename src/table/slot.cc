@@ -23,7 +23,15 @@ constexpr std::uint64_t kTimeless = std::uint64_t{1} << 63;  // of a reservation
 constexpr std::int64_t kTicketStepsMax = kPeriodMax.count() / kTicketStep_us + 2;  // of one that was just made
 constexpr unsigned kChargedBits = 52, kRateBits = 12, kNameBits = 50;
 static_assert(kTicketStepsMax < std::int64_t{1} << kTicketStepBits);
+constexpr unsigned kIdBits = 62, kEndBits = 50, kCostBits = 14;  // of a hold
+static_assert(kIdBits + kEndBits + kCostBits <= kBitsInWord);
 Unit& hold_unit(Line& block, std::size_t i) { return (&block + 1 + i / 4)->units[i % 4]; }
+
+// As many as the state unit says, and as the block has room for.
+std::size_t holds_in(const Block& block, const Word& word) {
+  const std::size_t room = std::min<std::size_t>(4 * ((std::size_t{1} << block.block_class) - 1), kConcurrentMax);
+  return std::min<std::size_t>(field(bits_of(word), kExpiryBits, kCountBits), room);
+}
 
 }  // namespace
 
@@ -102,28 +110,42 @@ void write_holds(Actor& actor, Line& block, const Holds& holds) {
     std::uint64_t id = 0;
     std::memcpy(&id, holds[i].id.data(), std::min(sizeof id, holds[i].id.size()));
     const auto cost = static_cast<std::uint64_t>(holds[i].cost), end = static_cast<std::uint64_t>(holds[i].expires_us);
-    actor.put(hold_unit(block, i), word_of(Bits{id} | Bits{cost << 50 | (end & ((std::uint64_t{1} << 50) - 1))} << 62));
+    actor.put(hold_unit(block, i),
+              word_of(Bits{id} | Bits{cost << kEndBits | (end & ((std::uint64_t{1} << kEndBits) - 1))} << kIdBits));
   }
 }
 
 Holds SlotReader::read_holds(const Block& block, const Word& word) {
   const Bits bits = bits_of(word);
   const auto last = static_cast<std::int64_t>(field(bits, 0, kExpiryBits));
-  const std::size_t room = std::min<std::size_t>(4 * ((std::size_t{1} << block.block_class) - 1), kConcurrentMax);
-  const std::size_t count = std::min<std::size_t>(field(bits, kExpiryBits, kCountBits), room);
-  Holds holds(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  Holds holds(holds_in(block, word));
+  for (std::size_t i = 0; i < holds.size(); ++i) {
     const Bits hold = bits_of(actor_.read(hold_unit(actor_.region().line(block.line), i)));
-    const std::uint64_t id = field(hold, 0, 62);
+    const std::uint64_t id = field(hold, 0, kIdBits);
     const std::int64_t before =  // ends are kept modulo 2^50, as seen from the last
-        static_cast<std::int64_t>((static_cast<std::uint64_t>(last) - field(hold, 62, 50)) &
-                                  ((std::uint64_t{1} << 50) - 1));
+        static_cast<std::int64_t>((static_cast<std::uint64_t>(last) - field(hold, kIdBits, kEndBits)) &
+                                  ((std::uint64_t{1} << kEndBits) - 1));
     holds[i].expires_us = std::max<std::int64_t>(0, last - before);
-    holds[i].cost = static_cast<std::int64_t>(field(hold, 112, 14));
+    holds[i].cost = static_cast<std::int64_t>(field(hold, kIdBits + kEndBits, kCostBits));
     holds[i].id.assign(reinterpret_cast<const char*>(&id), sizeof id);
   }
+  std::erase_if(holds, [](const Hold& hold) { return hold.cost == 0; });  // released where they stand
   return holds;
 }
+
+// From the end: one that has lapsed may have had the same id.
+Unit* SlotReader::find_hold(const Block& block, const Word& word, std::string_view id) {
+  std::uint64_t wanted = 0;
+  std::memcpy(&wanted, id.data(), std::min(sizeof wanted, id.size()));
+  for (std::size_t i = holds_in(block, word); i > 0; --i) {
+    Unit& unit = hold_unit(actor_.region().line(block.line), i - 1);
+    const Bits hold = bits_of(actor_.read(unit));
+    if (field(hold, 0, kIdBits) == wanted && field(hold, kIdBits + kEndBits, kCostBits) != 0) return &unit;
+  }
+  return nullptr;
+}
+
+Word released_hold(const Word& hold) { return word_of(Bits{field(bits_of(hold), kIdBits, kEndBits)} << kIdBits); }
 
 namespace {
 

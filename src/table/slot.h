@@ -126,6 +126,11 @@ class SlotReader {
     return fits ? registry_.number_of(known.limit, actor_.who(), known.family, Form::compact) : 0;
   }
 
+  // find_hold()
+  //
+  // The unit of a hold in a block whose state unit held `word`; null if it is not there any more.
+  Unit* find_hold(const Block& block, const Word& word, std::string_view id);
+
   // The block that a slot refers to; none if it has none.
   std::optional<Block> block_of(const Word& slot);
 
@@ -150,6 +155,8 @@ class SlotReader {
 Word holds_word(const Holds& holds);
 void write_holds(Actor& actor, Line& block, const Holds& holds);
 unsigned holds_class(std::size_t count);
+// What stands in the unit of a hold once it was released there: its end alone.
+Word released_hold(const Word& hold);
 
 // A limit that has no number, in the head of a block; that of a calendar takes the line behind it, too.
 void write_limit(Actor& actor, Line& head, const Limit& limit);

@@ -130,6 +130,7 @@ class Transaction final : public Rebinder {
   Outcome store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number);
   bool take_block_or_reclaim(std::uint32_t place, unsigned block_class);
   Outcome store_in_place(Case& one, const TableCell::State& state, const Packing& packing, std::uint32_t number);
+  Outcome release_in_place(std::size_t i);
   Outcome replace_slot(std::size_t i, const Word& next, const std::optional<Block>& fresh_block);
   enum class Inserted : std::uint8_t { key, held, ticket };
   Outcome insert_under_version(const Place& place, Inserted what, std::size_t debit);

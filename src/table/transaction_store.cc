@@ -211,8 +211,8 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const unsigned block_class = std::max(class_of(state, limit), number == kInBlock && limit.calendar ? 1u : 0u);
   if (block_class >= kClasses || !take_block_or_reclaim(static_cast<std::uint32_t>(i), block_class)) {
     if (actor_.is_damaged()) return fail_damaged();
-    const bool may_ask = one.place.present ? debit.act == Act::release : !is_kept;
-    if (may_ask && freed_ < freed_max()) {
+    if (debit.act == Act::release && one.content->block) return release_in_place(i);
+    if (!one.place.present && !is_kept && freed_ < freed_max()) {
       ++freed_;
       return need_room(i, Eviction::Wanted::block);
     }
@@ -221,10 +221,6 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
     }
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(i, limit);
     if (debit.act == Act::charge || debit.act == Act::acquire) return deny_for_room(i, kNoBlockWait_us);
-    if (packing.kind == Kind::holds) {
-      return fail_with(ErrorCode::exhausted,
-                       "the arena for logs, permits in flight and large limits is full; raise its bytes");
-    }
     return change_nothing(i);
   }
   const Block block = *pending_block(actor_, static_cast<std::uint32_t>(i));
@@ -300,6 +296,21 @@ Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::Sta
     if (!changes_.set(unit, old, patch(entry != nullptr ? entry->next : old))) return Outcome::again;
   }
   return actor_.is_damaged() ? fail_damaged() : Outcome::done;
+}
+
+// Without a block for the holds that are left: the one that was given back loses its id and its cost where it stands.
+// Whoever reads the block leaves it out, and who writes the holds into another block does not take it along.
+Transaction::Outcome Transaction::release_in_place(std::size_t i) {
+  const Case& one = cases_[i];
+  const Region& region = actor_.region();
+  const Word& seen = one.place.seen;
+  const Block& block = *one.content->block;
+  Unit* const hold = reader_.find_hold(block, one.content->block_word, debits_[i].id);
+  if (hold == nullptr) return actor_.is_damaged() ? fail_damaged() : Outcome::again;
+  const Word held = actor_.read(*hold);
+  const Word next{seen.tag, block_state(block.line, next_change(actor_, seen, true))};
+  if (!changes_.set(region.number_of(*one.place.unit), seen, next)) return Outcome::again;
+  return changes_.set(region.number_of(*hold), held, released_hold(held)) ? Outcome::done : Outcome::again;
 }
 
 // The slot gets another word, and what was in it before goes: its block to this participant's pending unit, in exchange
