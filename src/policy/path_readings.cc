@@ -127,7 +127,7 @@ bool is_unreserved(char c) {
 }
 
 // What parts the words of a request line for Python, which takes its bytes for ISO 8859-1.
-bool is_blank(char c) {
+bool ends_target(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte >= 0x09 && byte <= 0x0D) || (byte >= 0x1C && byte <= 0x20) || byte == 0x85 || byte == 0xA0;
 }
@@ -163,7 +163,7 @@ unsigned steps_of(std::string_view text, std::string_view query) {
     if (byte.is('\0')) steps |= kCutNul;
     may_have_dots = may_have_dots || (is_at_start && byte.is('.'));
     is_at_start = byte.is_slash();
-    blank_step = !is_blank(byte.value) ? 0U : byte.is_escaped ? kDropEscapedBlanks : kDropBlanks;
+    blank_step = !ends_target(byte.value) ? 0U : byte.is_escaped ? kDropEscapedBlanks : kDropBlanks;
     i += byte.length;
   }
   steps |= blank_step;
@@ -230,7 +230,7 @@ std::string without_blanks(std::string_view path, PathStep step) {
     i += byte.length;
     const bool is_inside = more > 0 && (value & 0xC0) == 0x80;
     more = is_inside ? more - 1 : value >= 0xC0 ? std::countl_one(value) - 1 : 0;
-    const bool is_dropped = !is_inside && is_blank(byte.value) && (!byte.is_escaped || step == kDropEscapedBlanks);
+    const bool is_dropped = !is_inside && ends_target(byte.value) && (!byte.is_escaped || step == kDropEscapedBlanks);
     if (!is_dropped) end = i;
   }
   return std::string(path.substr(0, end));
