@@ -108,6 +108,18 @@ TEST_F(SpendingTest, WhatComesBackIsTakenOff) {
   EXPECT_EQ(spent("user:42", "tokens"), 235);
 }
 
+// Servers read the path as /a;b or as /a, and each is charged.
+TEST_F(SpendingTest, WhatEveryReadingOfAPathReservedIsSettled) {
+  use("  - {name: pages, per: [user, path], limits: [1000/h, 5000/day]}");
+  Request request{.user = "42", .path = "/a;b", .cost = 100};
+  const auto reserved = counting.reserve(request);
+  ASSERT_TRUE(reserved);
+  EXPECT_EQ(spent("user:42", "pages"), 200);
+  request.cost = 25;
+  ASSERT_TRUE(counting.commit(reserved->id, request));
+  EXPECT_EQ(spent("user:42", "pages"), 50);
+}
+
 TEST_F(SpendingTest, ARequestThatIsSentTwiceIsBilledOnce) {
   use("  - {name: tokens, per: user, limit: 10/h}");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(counting.check_once("id", {.user = "42", .cost = 4})->allowed);

@@ -94,16 +94,17 @@ void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now, PostFr
 }
 
 // What has no limit was not entered when it was reserved, unless it had one then: nobody would know by now how much
-// that was. Of a rule, the first charge that was reserved counts: others came with a change of the rules.
+// that was. Of a key of a rule, the first charge that was reserved counts: others came with a change of the rules.
 void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
                               std::span<const std::int64_t> free_reserved) noexcept {
   const bool is_whole = reserved.size() == bill.charges.size() && free_reserved.size() == bill.free.size();
   if (!ledger.is_on() || !is_whole || answer.rules == nullptr) return;
   Lines lines(*answer.rules, bill);
-  std::uint32_t entered = UINT32_MAX;
+  bool is_entered = false;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    if (reserved[i] == kNotReserved || bill.limits[i]->rule == entered) continue;
-    entered = bill.limits[i]->rule;
+    is_entered = is_entered && !lines.is_first_of_rule(i);
+    if (is_entered || reserved[i] == kNotReserved) continue;
+    is_entered = true;
     lines.add(i, sums_of(bill.charges[i].cost - reserved[i]));
   }
   for (std::size_t i = 0; i < bill.free.size(); ++i) lines.add(bill.free[i], free_reserved[i]);
