@@ -276,6 +276,14 @@ void Connection::end_if_drained() {
   part();
 }
 
+bool Connection::has_request() const {
+  if (is_dead()) return false;
+  if (has_output() || is_closing_) return has_output();
+  int unread = 0;
+  return is_full_ || is_midway() || !session_->is_drained() ||
+         (ioctl(socket_.get(), FIONREAD, &unread) == 0 && unread > 0);
+}
+
 bool Connection::is_growing_too_much() {
   const std::size_t of_tls = prelude_ && prelude_->is_shaking_hands() ? TlsStream::kHandshakeHeld
                              : in_record_                             ? TlsStream::kMidwayHeld

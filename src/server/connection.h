@@ -76,6 +76,8 @@ class Connection final : private SessionOwner {
   bool finish();
 
   bool is_dead() const { return !socket_; }
+  // Whether the client would miss an answer if it were closed now: it has sent a request, or a part of one.
+  bool has_request() const;
   // Of epoll: what it waits for.
   std::uint32_t interest() const;
   // What is closing waits for nothing but its client.

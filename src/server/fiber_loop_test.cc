@@ -216,6 +216,23 @@ TEST_F(FiberLoops, WaitWithTheirEndForClientsThatHaveLeft) {
   EXPECT_EQ(fibers.under_way(), 0U);
 }
 
+TEST_F(FiberLoops, EndAtOnceWithoutLossIfClientsHaveTheirAnswers) {
+  const Client answered(resp_address), silent(http_address), leaving(http_address);
+  answered.say("PING\r\n");
+  EXPECT_EQ(answered.hear("+PONG\r\n"), "+PONG\r\n");
+  leaving.say("GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(leaving.hear("ok\n").starts_with("HTTP/1.1 200"));
+  end(Wish::leave);
+  EXPECT_EQ(stopped, Stopped::drained);
+}
+
+TEST_F(FiberLoops, EndAtOnceWithALossIfARequestIsHalfThere) {
+  const Client one(http_address);
+  one.say("POST /v1/check HTTP/1.1\r\n");
+  end(Wish::leave);
+  EXPECT_EQ(stopped, Stopped::forced);
+}
+
 TEST_F(FiberLoops, EndAtOnceIfTheyMust) {
   store.answers = false;
   const Client one(resp_address), other(http_address);

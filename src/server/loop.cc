@@ -458,7 +458,8 @@ class EpollLoop final : public Loop {
     const Wish wish = wish_.load();
     if (wish == Wish::leave) {
       shut(0);
-      return leave(clients_.empty() ? Stopped::drained : Stopped::forced);
+      const auto has_request = [](const Client& client) { return client.connection.has_request(); };
+      return leave(std::ranges::any_of(clients_, has_request) ? Stopped::forced : Stopped::drained);
     }
     finish_turn();
     if (wish == Wish::tell) for_each_client([](Connection& connection) { connection.tell_watchers(); });
