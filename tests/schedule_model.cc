@@ -188,7 +188,7 @@ void hold(const Rules& rules, State s, const Action& action, std::int8_t epoch, 
     put(s, k, std::popcount(static_cast<unsigned>(s.held[k])), epoch);
   }
   out.push_back({may ? Answer::allowed : Answer::denied, may ? s : before});
-  if (rules.is_arena_tight) out.push_back({acquires ? Answer::denied : Answer::exhausted, before});
+  if (rules.is_arena_tight && acquires) out.push_back({Answer::denied, before});
 }
 
 void forget_key(const Rules& rules, State s, const Action& action, std::int8_t epoch, std::vector<Outcome>& out) {
@@ -264,7 +264,7 @@ std::string describe(const Event<Action>& event) {
   static constexpr const char* kDoings[] = {"charge",  "identified", "reserve",  "commit", "forget",
                                             "acquire", "release",    "evacuate", "sweep"};
   static constexpr const char* kAnswers[] = {"denied", "allowed",   "repeated", "missing",
-                                             "found",  "not_found", "exhausted"};
+                                             "found",  "not_found", "failed"};
   const Action& a = event.action;
   std::ostringstream text;
   text << '[' << event.begin << ", " << (event.has_ended() ? std::to_string(event.end) : "killed") << "] "

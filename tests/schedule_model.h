@@ -29,7 +29,7 @@ enum class Doing : std::uint8_t {
   sweep,
 };
 
-enum class Answer : std::uint8_t { denied, allowed, repeated, missing, found, not_found, exhausted };
+enum class Answer : std::uint8_t { denied, allowed, repeated, missing, found, not_found, failed };
 
 struct Action {
   Doing doing = Doing::charge;

@@ -279,7 +279,7 @@ Answer World::hold(Actor& actor, const Action& action, std::int64_t now) {
               .act = acquires ? Act::acquire : Act::release,
               .id = hold_id(action.id)};
   const Answer answer = answer_of(table::Transaction(actor, *registry_, *clock_, {&debit, 1}, {}, now).run());
-  if (acquires || answer == Answer::exhausted) return answer;
+  if (acquires || answer == Answer::failed) return answer;
   return debit.found ? Answer::allowed : Answer::denied;
 }
 
@@ -291,10 +291,8 @@ bool World::forget(Actor& actor, const Name& name, std::int64_t now) {
 
 Answer World::answer_of(const Result<table::Ruling>& ruling) {
   if (!ruling) {
-    if (ruling.error().code != ErrorCode::exhausted || !setting_.rules.is_arena_tight) {
-      trouble_ = ruling.error().message;
-    }
-    return Answer::exhausted;
+    trouble_ = ruling.error().message;
+    return Answer::failed;
   }
   switch (*ruling) {
     case table::Ruling::allowed:

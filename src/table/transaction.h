@@ -131,6 +131,7 @@ class Transaction final : public Rebinder {
   bool take_block_or_reclaim(std::uint32_t place, unsigned block_class);
   Outcome store_in_place(Case& one, const TableCell::State& state, const Packing& packing, std::uint32_t number);
   Outcome release_in_place(std::size_t i);
+  bool change_slot_of_block(const Case& one, std::uint64_t tag);
   Outcome replace_slot(std::size_t i, const Word& next, const std::optional<Block>& fresh_block);
   enum class Inserted : std::uint8_t { key, held, ticket };
   Outcome insert_under_version(const Place& place, Inserted what, std::size_t debit);

@@ -277,14 +277,18 @@ bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_clas
   return false;
 }
 
+// The block stays, and something in it changes. The slot gets another word, so whoever looked at the block finds out.
+bool Transaction::change_slot_of_block(const Case& one, std::uint64_t tag) {
+  const Word& seen = one.place.seen;
+  const Word next{tag, block_state(one.content->block->line, next_change(actor_, seen, true))};
+  return changes_.set(actor_.region().number_of(*one.place.unit), seen, next);
+}
+
 Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::State& state, const Packing& packing,
                                                  std::uint32_t number) {
+  if (!change_slot_of_block(one, tag_of(name_of(one.place.seen.tag), number))) return Outcome::again;
   const Region& region = actor_.region();
-  const Word& seen = one.place.seen;
-  const Block& block = *one.content->block;
-  Line& head = region.line(block.line);
-  const Word next{tag_of(name_of(seen.tag), number), block_state(block.line, next_change(actor_, seen, true))};
-  if (!changes_.set(region.number_of(*one.place.unit), seen, next)) return Outcome::again;
+  Line& head = region.line(one.content->block->line);
   const auto* log = std::get_if<RingLog>(&state);
   const Word word = log ? log->state() : block_word(state, packing);
   if (!changes_.set(region.number_of(head.units[kState0]), one.content->block_word, word)) return Outcome::again;
@@ -302,15 +306,12 @@ Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::Sta
 // Whoever reads the block leaves it out, and who writes the holds into another block does not take it along.
 Transaction::Outcome Transaction::release_in_place(std::size_t i) {
   const Case& one = cases_[i];
-  const Region& region = actor_.region();
-  const Word& seen = one.place.seen;
-  const Block& block = *one.content->block;
-  Unit* const hold = reader_.find_hold(block, one.content->block_word, debits_[i].id);
+  Unit* const hold = reader_.find_hold(*one.content->block, one.content->block_word, debits_[i].id);
   if (hold == nullptr) return actor_.is_damaged() ? fail_damaged() : Outcome::again;
   const Word held = actor_.read(*hold);
-  const Word next{seen.tag, block_state(block.line, next_change(actor_, seen, true))};
-  if (!changes_.set(region.number_of(*one.place.unit), seen, next)) return Outcome::again;
-  return changes_.set(region.number_of(*hold), held, released_hold(held)) ? Outcome::done : Outcome::again;
+  if (!change_slot_of_block(one, one.place.seen.tag)) return Outcome::again;
+  const std::uint64_t unit = actor_.region().number_of(*hold);
+  return changes_.set(unit, held, released_hold(held)) ? Outcome::done : Outcome::again;
 }
 
 // The slot gets another word, and what was in it before goes: its block to this participant's pending unit, in exchange
