@@ -149,7 +149,7 @@ void compare_many(std::uint64_t seed, int policies, int requests, test::PolicySi
 
 TEST(Matcher, AgreesWithTheSlowOne) {
   Counts counts;
-  constexpr int kPart = test::kIsSanitized ? 3 : 1;  // of which this is one
+  constexpr int kPart = test::kIsSanitized ? 6 : 1;  // of which this is one
   compare_many(test::base_seed(), 3'000 / kPart, 40, {}, counts);
   if (HasFatalFailure()) return;
   for (const auto reason : {SlowBill::Reason::no_rule, SlowBill::Reason::limits, SlowBill::Reason::skipped,
