@@ -108,10 +108,10 @@ TEST_F(SpendingTest, WhatComesBackIsTakenOff) {
   EXPECT_EQ(spent("user:42", "tokens"), 235);
 }
 
-// Servers read the path as /a;b or as /a, and each is charged.
+// Servers read the path as /x;y or as /x, and each is charged.
 TEST_F(SpendingTest, WhatEveryReadingOfAPathReservedIsSettled) {
-  use("  - {name: pages, per: [user, path], limits: [1000/h, 5000/day]}");
-  Request request{.user = "42", .path = "/a;b", .cost = 100};
+  use("  - {name: pages, match: {path: '/{id}'}, per: [user, '{id}'], limits: [1000/h, 5000/day]}");
+  Request request{.user = "42", .path = "/x;y", .cost = 100};
   const auto reserved = counting.reserve(request);
   ASSERT_TRUE(reserved);
   EXPECT_EQ(spent("user:42", "pages"), 200);
