@@ -127,7 +127,7 @@ class BasicCell {
   bool is_ahead(const SlidingWindow& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
   bool is_ahead(const Bucket& s, std::int64_t now) const { return bucket_settle(s, limit_, now).moved; }
   bool is_ahead(const Log& s, std::int64_t now) const { return sliding_log_settle(s, now).moved; }
-  bool is_ahead(const CompactLog& s, std::int64_t now) const { return compact_log_settle(s, limit_, now).moved; }
+  bool is_ahead(const CompactLog& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
   bool is_ahead(const Holds& s, std::int64_t now) const {
     return !s.empty() && s.back().expires_us > now + limit_.period_us;
   }
@@ -145,7 +145,7 @@ class BasicCell {
     if (settled.moved) s.apply(settled.state);
     return settled.moved;
   }
-  bool settle(CompactLog& s, std::int64_t now) const { return keep(s, compact_log_settle(s, limit_, now)); }
+  bool settle(CompactLog& s, std::int64_t now) const { return keep(s, sliding_window_settle(s, limit_, now)); }
   bool settle(Holds& s, std::int64_t now) const { return concurrency_settle(s, limit_, now); }
 
   template <class S>
@@ -194,7 +194,7 @@ class BasicCell {
   Refund take_back(const CompactLog& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     const CompactLog next = compact_log_refund(s, limit_, now, charged, cost);
     if (next == s) return {{next, {}}};
-    return {{next, {}}, true, compact_log_roll(s, limit_.period_us, now).used() - next.used()};
+    return {{next, {}}, true, sliding_window_roll(s, limit_.period_us, now).used() - next.used()};
   }
   Refund take_back(const Holds&, std::int64_t, const Charged&, std::int64_t) const {
     WEIR_ASSERT(!"concurrency is released, not refunded");

@@ -12,6 +12,7 @@
 
 #include "algorithm/division.h"
 #include "algorithm/sliding_log.h"
+#include "algorithm/sliding_window.h"
 
 namespace weir {
 
@@ -23,23 +24,6 @@ struct CompactLog {
   friend bool operator==(const CompactLog&, const CompactLog&) = default;
 };
 
-// To a window; one that is ahead of it stays.
-inline CompactLog compact_log_in(const CompactLog& s, std::int64_t window) {
-  if (s.window >= window) return s;
-  if (s.window == window - 1) return {window, s.current, 0};
-  return {window, 0, 0};
-}
-inline CompactLog compact_log_roll(const CompactLog& s, std::int64_t period, std::int64_t now) {
-  return compact_log_in(s, div_floor(now, period));
-}
-
-// Two windows ahead: the clock was set back, and all of it counts as charged now.
-inline Settled<CompactLog> compact_log_settle(const CompactLog& s, const Limit& limit, std::int64_t now) {
-  const std::int64_t window = div_floor(now, limit.period_us);
-  if (s.window <= window + 1) return {s, false};
-  return {{window, 0, std::min(s.used(), limit.permits)}, true};
-}
-
 // The shortest wait until at most `room` is used, without traffic.
 inline std::int64_t compact_log_wait(const CompactLog& s, std::int64_t period, std::int64_t now, std::int64_t room) {
   if (s.used() <= room) return 0;
@@ -49,7 +33,7 @@ inline std::int64_t compact_log_wait(const CompactLog& s, std::int64_t period, s
 // The counters may be above the limit: another version of it, with more permits, has admitted more.
 inline Stepped<CompactLog> compact_log_step(CompactLog s, const Limit& limit, std::int64_t now, std::int64_t cost) {
   const std::int64_t period = limit.period_us;
-  s = compact_log_roll(s, period, now);
+  s = sliding_window_roll(s, period, now);
   Decision d = granted(limit.capacity);
   if (cost < 0) {
     const std::int64_t given = cost < -s.used() ? s.used() : -cost;
@@ -72,14 +56,8 @@ inline Stepped<CompactLog> compact_log_step(CompactLog s, const Limit& limit, st
 // here: the state may be that of a log that became counters after the event had left.
 inline CompactLog compact_log_refund(const CompactLog& s, const Limit& limit, std::int64_t now, const Charged& charged,
                                      std::int64_t cost) {
-  const std::int64_t period = limit.period_us, window = div_floor(charged.at_us, period);
-  if (charged.at_us <= now - period) return s;
-  const CompactLog at = compact_log_roll(s, period, now);
-  if (at.window == window && at.current > 0)
-    return {at.window, at.previous, std::max<std::int64_t>(0, at.current - cost)};
-  if (at.window == window + 1 && at.previous > 0)
-    return {at.window, std::max<std::int64_t>(0, at.previous - cost), at.current};
-  return s;
+  if (charged.at_us <= now - limit.period_us) return s;
+  return sliding_window_refund(s, limit, now, charged, cost);
 }
 
 // compact_log_of()
@@ -102,7 +80,7 @@ CompactLog compact_log_of(const Log& log, std::int64_t period, std::int64_t now)
 // Two events at most: the window before at its end, this one now.
 template <class Log>
 Log expand(const CompactLog& s, std::int64_t period, std::int64_t now) {
-  const CompactLog at = compact_log_roll(s, period, now);
+  const CompactLog at = sliding_window_roll(s, period, now);
   const std::int64_t end = std::max<std::int64_t>(0, at.window * period - 1);
   Log log;
   std::int64_t size = 0;
@@ -113,10 +91,10 @@ Log expand(const CompactLog& s, std::int64_t period, std::int64_t now) {
 
 // join()
 //
-// What neither of two states has used more than.
+// What neither of two states has used more than. With a period of 1 the time is the number of the window.
 inline CompactLog join(const CompactLog& a, const CompactLog& b) {
   const std::int64_t window = std::max(a.window, b.window);
-  const CompactLog x = compact_log_in(a, window), y = compact_log_in(b, window);
+  const CompactLog x = sliding_window_roll(a, 1, window), y = sliding_window_roll(b, 1, window);
   return {window, std::max(x.previous, y.previous), std::max(x.current, y.current)};
 }
 

@@ -16,8 +16,11 @@ struct SlidingWindow {
   friend bool operator==(const SlidingWindow&, const SlidingWindow&) = default;
 };
 
+// The three that are templates are also for CompactLog, which has the same counters.
+
 // To the window of now; one that is ahead stays.
-inline SlidingWindow sliding_window_roll(SlidingWindow s, std::int64_t period, std::int64_t now) {
+template <class State>
+inline State sliding_window_roll(State s, std::int64_t period, std::int64_t now) {
   const std::int64_t window = div_floor(now, period);
   if (s.window >= window) return s;
   if (s.window == window - 1) return {window, s.current, 0};
@@ -33,7 +36,9 @@ inline std::int64_t sliding_window_wait(const SlidingWindow& s, std::int64_t ela
   return std::max<std::int64_t>(0, wait);
 }
 
-inline Settled<SlidingWindow> sliding_window_settle(SlidingWindow s, const Limit& limit, std::int64_t now) {
+// Two windows ahead: the clock was set back, and all of it counts as charged now.
+template <class State>
+inline Settled<State> sliding_window_settle(State s, const Limit& limit, std::int64_t now) {
   const std::int64_t window = div_floor(now, limit.period_us);
   if (s.window <= window + 1) return {s, false};
   return {{window, 0, std::min(s.previous + s.current, limit.permits)}, true};
@@ -69,9 +74,10 @@ inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& 
 }
 
 // From the counter of the window that was charged. An older one has no counter any more.
-inline SlidingWindow sliding_window_refund(SlidingWindow s, const Limit& limit, std::int64_t now,
-                                           const Charged& charged, std::int64_t cost) {
-  const SlidingWindow at = sliding_window_roll(s, limit.period_us, now);
+template <class State>
+inline State sliding_window_refund(State s, const Limit& limit, std::int64_t now, const Charged& charged,
+                                   std::int64_t cost) {
+  const State at = sliding_window_roll(s, limit.period_us, now);
   const std::int64_t window = div_floor(charged.at_us, limit.period_us);
   if (at.window == window && at.current > 0)
     return {at.window, at.previous, std::max<std::int64_t>(0, at.current - cost)};

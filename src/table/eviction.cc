@@ -24,7 +24,7 @@ std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now)
   if (!known.packing.fits_slot) return static_cast<std::uint64_t>(unpack_summary(floor).count);
   if (known.packing.kind == Kind::compact) {
     const CompactLog counts = unpack_compact(floor, known.packing);
-    return static_cast<std::uint64_t>(compact_log_roll(counts, known.limit.period_us, now).used());
+    return static_cast<std::uint64_t>(sliding_window_roll(counts, known.limit.period_us, now).used());
   }
   if (known.packing.kind != Kind::sliding) return floor;
   const SlidingWindow window = unpack_sliding(floor, known.packing);

@@ -27,6 +27,12 @@ constexpr unsigned kIdBits = 62, kEndBits = 50, kCostBits = 14;  // of a hold
 static_assert(kIdBits + kEndBits + kCostBits <= kBitsInWord);
 Unit& hold_unit(Line& block, std::size_t i) { return (&block + 1 + i / 4)->units[i % 4]; }
 
+std::uint64_t id_in_unit(std::string_view id) {
+  std::uint64_t out = 0;
+  std::memcpy(&out, id.data(), std::min(sizeof out, id.size()));
+  return out;
+}
+
 // As many as the state unit says, and as the block has room for.
 std::size_t holds_in(const Block& block, const Word& word) {
   const std::size_t room = std::min<std::size_t>(4 * ((std::size_t{1} << block.block_class) - 1), kConcurrentMax);
@@ -107,8 +113,7 @@ unsigned holds_class(std::size_t count) {
 // A hold in a unit: 62 bits of its id's hash, then its cost and its end.
 void write_holds(Actor& actor, Line& block, const Holds& holds) {
   for (std::size_t i = 0; i < holds.size(); ++i) {
-    std::uint64_t id = 0;
-    std::memcpy(&id, holds[i].id.data(), std::min(sizeof id, holds[i].id.size()));
+    const std::uint64_t id = id_in_unit(holds[i].id);
     const auto cost = static_cast<std::uint64_t>(holds[i].cost), end = static_cast<std::uint64_t>(holds[i].expires_us);
     actor.put(hold_unit(block, i),
               word_of(Bits{id} | Bits{cost << kEndBits | (end & ((std::uint64_t{1} << kEndBits) - 1))} << kIdBits));
@@ -135,8 +140,7 @@ Holds SlotReader::read_holds(const Block& block, const Word& word) {
 
 // From the end: one that has lapsed may have had the same id.
 Unit* SlotReader::find_hold(const Block& block, const Word& word, std::string_view id) {
-  std::uint64_t wanted = 0;
-  std::memcpy(&wanted, id.data(), std::min(sizeof wanted, id.size()));
+  const std::uint64_t wanted = id_in_unit(id);
   for (std::size_t i = holds_in(block, word); i > 0; --i) {
     Unit& unit = hold_unit(actor_.region().line(block.line), i - 1);
     const Bits hold = bits_of(actor_.read(unit));

@@ -102,7 +102,7 @@ class SlotReader {
       return window.end_us <= now || window.count == 0;
     }
     if (known.packing.kind == Kind::compact) {
-      return compact_log_roll(unpack_compact(state, known.packing), known.limit.period_us, now).used() == 0;
+      return sliding_window_roll(unpack_compact(state, known.packing), known.limit.period_us, now).used() == 0;
     }
     return used_of(unpack_sliding(state, known.packing), known.limit.period_us, now) == 0;
   }
