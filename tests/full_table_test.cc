@@ -92,7 +92,7 @@ TEST_F(FullTable, PermitsInFlightHaveHalfOfAPage) {
   for (std::size_t i = 0; i < held; ++i) EXPECT_TRUE(*store->release("held" + std::to_string(i), "id", kNow)) << i;
 }
 
-// Permits in flight fill the arena to the last block. Whoever gives one back needs no block for it.
+// Permits in flight fill the arena to the last block. A release needs no block.
 TEST_F(FullTable, ReleasesPermitsWhenNoBlockIsFree) {
   const auto store = make(1'000, std::uint64_t{64} << 10);
   const Limit flights = make_window(Algorithm::concurrency, 1'000, 60'000'000).value();

@@ -1,4 +1,5 @@
-// What requests that may be sent twice are told, in the plainest words: a sum for each key, and a list of what passed.
+// What the limiter answers to requests that may be sent twice, in the plainest words: a sum for each key, and a list of
+// what passed.
 //
 // An id is bound to what it charges: the same id with another key or another cost is another request. Limits are
 // windows that do not end, so there is no time in it. One thread. Used by once_test.cc and fleet_once_test.cc.
@@ -53,7 +54,7 @@ class OnceModel {
   std::set<std::pair<std::string, Asked>> passed_;
 };
 
-// So many requests with few ids, keys and costs, of which many are sent again. `limiter_of` is told the number of each.
+// `requests` with few ids, keys and costs, many of them sent again. `limiter_of` receives the number of each.
 template <class LimiterOf>
 void compare_once(int requests, const LimiterOf& limiter_of) {
   std::mt19937_64 random = seeded();

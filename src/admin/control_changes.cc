@@ -91,8 +91,8 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
   return Made{*id, *std::move(installed)};
 }
 
-// A text that may be applied over the file. What names files, servers and databases is up to the config file: whoever
-// may change rules does not thereby choose what this process opens, creates and asks.
+// A text that may be applied over the file. What names files, servers and databases is up to the config file: a client
+// that may change rules must not choose what this process opens, creates and connects to.
 Result<Policy> Control::parse_applicable(std::string_view text) const {
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto policy = parse_policy(text, "policy");

@@ -105,7 +105,7 @@ Result<void> Journal::open(std::string path, SharedChanges* shared) {
   return {};
 }
 
-// A link is refused and not followed: whoever may write the folder could lead us to any file that this user may write.
+// A link is refused and not followed: a user who may write the folder could lead us to any file of ours.
 Result<void> Journal::reopen() {
   constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
   int file = ::open(path_.c_str(), kFlags);

@@ -1,6 +1,6 @@
 // Rows of texts as aligned columns, for people.
 //
-// What a terminal would act upon is shown as `?`, whoever chose it. One thread. Tested by table_text_test.cc and
+// What a terminal would act upon is shown as `?`, whatever its source. One thread. Tested by table_text_test.cc and
 // tests/server/commands.sh.
 #pragma once
 

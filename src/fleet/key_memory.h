@@ -78,8 +78,9 @@ class KeyMemory {
   // ask()
   //
   // A cached denial; or nothing, and charge number `place` is counted as in flight. is_any_owed() says whether any key
-  // has unsynced charges, as this one may if it is not known. It is called behind the lock of the record: whoever adds
-  // unsynced charges later finds the record. `is_shared`: this node's share has admitted it, so it has begun.
+  // has unsynced charges, as this one may if it is not known. It is called behind the lock of the record, so a
+  // thread that adds unsynced charges later finds the record. `is_shared`: this node's share has admitted it, so it has
+  // begun.
   template <class IsAnyOwed>
   std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
                               IsAnyOwed is_any_owed, bool may_cache = true, bool is_shared = false) {

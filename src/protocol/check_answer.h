@@ -46,10 +46,10 @@ struct CheckOutcome {
 
 // write_check()
 //
-// By the rules: what binds is told as if it were the only limit, then each limit by its name. A denial is what callers
-// pass on to their own clients, so it names the limit that denies and no other, unless AnswerStyle::limits says all;
-// what passes is read by the caller alone, and lists all. Without any limit there are no header fields, for there is
-// nothing to tell. `deny_status` is that of a denial.
+// By the rules: the binding limit is reported as if it were the only one, then each limit by its name. A denial is what
+// callers pass on to their own clients, so it names the limit that denies and no other, unless AnswerStyle::limits says
+// all; what passes is read by the caller alone, and lists all. Without any limit there are no header fields, for there
+// is nothing to tell. `deny_status` is that of a denial.
 void write_check(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now,
                  int deny_status = 429);
 

@@ -4,7 +4,7 @@
 //   GCRA key max-burst tokens-per-period period [TOKENS n]         Redis's own: the same, its period a decimal
 //   THROTTLE key max_burst count period [quantity]                 throttlecrab's: max_burst permits at once
 //
-// A negative quantity is an error: whoever may charge a limit could refund it for everybody. WEIR.LIMIT refunds. Errors
+// A negative quantity is an error: a client that charges a limit could refund it for all. WEIR.LIMIT refunds. Errors
 // begin as the originals word them, so that what matches on them still does. Pure; any thread. Tested by
 // throttle_test.cc and, with time, by server/resp_session_test.cc.
 #pragma once

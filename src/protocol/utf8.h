@@ -36,8 +36,7 @@ inline std::uint32_t utf8_code(std::string_view character) {
 }
 
 // Characters that are not seen themselves and act on what is around them: a line with them can begin another line,
-// show its letters in another order, or look like another text. Whoever shows text of others writes them in another
-// way.
+// show its letters in another order, or look like another text. Text from outside is shown with these escaped.
 inline bool is_unseen(std::uint32_t code) {
   const auto is_in = [code](std::uint32_t first, std::uint32_t last) { return code >= first && code <= last; };
   return code < 0x20 || is_in(0x7F, 0x9F) ||  // control characters, the C1 ones of 8 bits included

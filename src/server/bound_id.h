@@ -5,7 +5,7 @@
 // request are bound, too, but for its headers, which may differ when it is sent again; those that a rule counts by, or
 // takes the cost from, are in keys and costs. What is bound is written behind each other with lengths, so that no two
 // are the same text. If that is too long for an id, a hash stands for it. It is the same in every run: ids outlive a
-// restart. Reservations keep theirs, which their clients are told. What is no id stays as it is, and the limiter says
+// restart. Reservations keep theirs, which their clients receive. What is no id stays as it is, and the limiter says
 // what is wrong with it. Pure; any thread. Tested by bound_id_test.cc.
 #pragma once
 

@@ -277,7 +277,8 @@ bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_clas
   return false;
 }
 
-// The block stays, and something in it changes. The slot gets another word, so whoever looked at the block finds out.
+// The block stays, and something in it changes. The slot gets another word, so a thread that has read the block finds
+// out.
 bool Transaction::change_slot_of_block(const Case& one, std::uint64_t tag) {
   const Word& seen = one.place.seen;
   const Word next{tag, block_state(one.content->block->line, next_change(actor_, seen, true))};
@@ -303,7 +304,7 @@ Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::Sta
 }
 
 // Without a block for the holds that are left: the one that was given back loses its id and its cost where it stands.
-// Whoever reads the block leaves it out, and who writes the holds into another block does not take it along.
+// A reader of the block leaves it out, and a writer of the holds into another block does not take it along.
 Transaction::Outcome Transaction::release_in_place(std::size_t i) {
   const Case& one = cases_[i];
   Unit* const hold = reader_.find_hold(*one.content->block, one.content->block_word, debits_[i].id);

@@ -41,7 +41,7 @@ denied=$(reserve 192.0.2.2)
 has "POST /v1/reserve: denied" "HTTP/1.1 429" "$denied"
 is "it names what denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
 passed=$(check 192.0.2.3)
-is "what passes lists all to whoever asks" "$all" "$(seen "$(tail -n1 <<<"$passed")")"
+is "what passes lists all limits" "$all" "$(seen "$(tail -n1 <<<"$passed")")"
 is "but not in the fields that are passed on" 1 "$(seen "$(headers "$passed")" | tr ',' '\n' | wc -l)"
 rls=$(curl -s -m 60 "$http/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/login"},
   {"key":"remote_address","value":"192.0.2.2"}]}]}')
