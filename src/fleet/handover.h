@@ -7,8 +7,9 @@
 //           their shares.
 //
 // From `redis` to `away` when a breaker opens; from `away` to `both` when the last one closes; from `both` to `redis`
-// when this node has written its charges back and every other live node has reported the same since then, or has not
-// been heard of for too long. In a cluster only the slots of a server whose breaker has opened are handed over. is_on()
+// when this node has written its charges back and every other live node has reported the same since then. A live node
+// whose charges cannot be written is waited for a minute only, so that it does not keep all others from what Redis has
+// left. In a cluster only the slots of a server whose breaker has opened are handed over. is_on()
 // and concerns() are for any thread and cost one load; begin() is for lanes, the rest for the keeper's thread. Tested
 // by handover_test.cc and tests/fleet_seam_test.cc.
 #pragma once
@@ -88,7 +89,7 @@ class Handover {
     std::uint64_t beats = 0;  // answered, in all
     std::int64_t redis_ms = 0;
     std::span<const Other> others{};
-    Micros patience{5'000'000};  // for others
+    Micros patience{60'000'000};  // with a live node that still writes back; others count as live for some seconds
   };
   void turn(const Facts& facts, Micros now) {
     if (!is_on()) return;

@@ -492,8 +492,7 @@ void Keeper::hand_over(Lane& lane, Micros now) {
                   .is_synced = is_synced(),
                   .beats = beats_,
                   .redis_ms = redis_ms_,
-                  .others = others_,
-                  .patience = options_.believed + options_.beat},
+                  .others = others_},
                  now);
 }
 
