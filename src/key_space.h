@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,12 +45,13 @@ class StoredKey {
   std::string_view text_;
 };
 
-// Charges with the names that their keys are stored under; the same charges, in nearly all cases.
+// Charges with the names that their keys are stored under; the same charges, in nearly all cases. Those cost a look at
+// the first byte of each key.
 class StoredCharges {
  public:
   explicit StoredCharges(std::span<const Charge> charges) : charges_(charges) {
     if (std::ranges::any_of(charges, is_longer)) [[unlikely]] {
-      lengthen();
+      charges_ = copies_.emplace(charges).all;
     }
   }
   StoredCharges(const StoredCharges&) = delete;
@@ -62,23 +64,24 @@ class StoredCharges {
     return charge.space == KeySpace::callers && begins_reserved(charge.key);
   }
 
-  void lengthen() {
-    std::size_t bytes = 0;
-    for (const Charge& charge : charges_) bytes += is_longer(charge) ? charge.key.size() + 1 : 0;
-    keys_.reserve(bytes);  // views into it stay good
-    copies_.assign(charges_.begin(), charges_.end());
-    for (Charge& charge : copies_) {
-      if (!is_longer(charge)) continue;
-      const std::size_t at = keys_.size();
-      keys_.append(1, kCallerKeys).append(charge.key);
-      charge.key = std::string_view(keys_).substr(at);
+  struct Copies {
+    explicit Copies(std::span<const Charge> charges) : all(charges.begin(), charges.end()) {
+      std::size_t bytes = 0;
+      for (const Charge& charge : charges) bytes += is_longer(charge) ? charge.key.size() + 1 : 0;
+      keys.reserve(bytes);  // views into it stay good
+      for (Charge& charge : all) {
+        if (!is_longer(charge)) continue;
+        const std::size_t at = keys.size();
+        keys.append(1, kCallerKeys).append(charge.key);
+        charge.key = std::string_view(keys).substr(at);
+      }
     }
-    charges_ = copies_;
-  }
+    std::string keys;
+    std::vector<Charge> all;
+  };
 
   std::span<const Charge> charges_;
-  std::string keys_;
-  std::vector<Charge> copies_;
+  std::optional<Copies> copies_;
 };
 
 }  // namespace weir

@@ -51,8 +51,11 @@ std::string_view without_port(std::string_view host) {
 Facts::Facts(const Request& request, const Reading& reading) : request_(request), reading_(reading) {
   if (request.path.size() <= kPathBytesMax) {
     path_ = normal_path(request.path, reading.path_case, path_scratch_);
-    has_readings_ = find_readings(request.path, path_, reading.path_case, readings_);
-    choose_reading(0);
+    const bool is_as_sent = path_.data() == request.path.data() && path_.size() == request.path.size();
+    if (!is_as_sent) {  // else it has one reading
+      has_readings_ = find_readings(request.path, path_, reading.path_case, readings_);
+      choose_reading(0);
+    }
   }
   if (!request.ip.empty()) peer_ = parse_node(request.ip);
 }

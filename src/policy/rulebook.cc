@@ -141,7 +141,7 @@ bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_p
 void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
   if (policy_.skip_preflights && is_preflight(facts.request())) {
     out.reason = Bill::Reason::skipped;
-  } else if (facts.readings() == 1) {
+  } else if (facts.readings() == 1) [[likely]] {
     bill_reading(facts, now, out);
   } else {
     bill_readings(facts, now, out);
