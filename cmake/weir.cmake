@@ -32,12 +32,14 @@ if(WEIR_SANITIZE)
   endif()
   target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
 endif()
+if(WEIR_FUZZ)
+  # A fuzzer has to reach what is tested, not the tests, which weir_test() marks.
+  target_compile_options(weir_flags INTERFACE
+    "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:WEIR_IS_TEST>>>:-fsanitize=fuzzer-no-link>")
+endif()
 
 # What is tested is optimised, the tests are not: so they are compiled in half of the time.
 set(WEIR_TEST_FLAGS -O0 -U_FORTIFY_SOURCE)
-if(WEIR_SANITIZE MATCHES "fuzzer-no-link")
-  list(APPEND WEIR_TEST_FLAGS -fno-sanitize=fuzzer-no-link)  # a fuzzer is to reach what is tested, not the test
-endif()
 
 # What nearly every file includes is read once for all of them: by itself it takes a second of each. The tests have
 # GoogleTest beside it. That a public header brings along what it needs is seen by weir_headers, which does without.
@@ -108,6 +110,7 @@ function(weir_test name)
   target_link_libraries(${name} PRIVATE weir_flags ${arg_LINKS} GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE WEIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
+  set_target_properties(${name} PROPERTIES WEIR_IS_TEST ON)
   set(computes OFF)
   set(calls_often "config_damage|eviction")
   if(WEIR_SANITIZE)
