@@ -44,7 +44,7 @@ std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
       {"password file", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
       {"name a file that", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
       {"write redis", {"", "mend the address: --store, or `store` of the config; then start the server anew"}},
-      {"NOPERM", {"its user may not do what limits need", "give it what docs/fleet.md, \"A user for it\", lists"}},
+      {"NOPERM", {"its user may not do what limits need", "give it what docs/fleet.md, \"Redis user (ACL)\", lists"}},
       {"NOAUTH", {"it wants a password", "name one: redis://user@host?password_file=FILE"}},
       {"WRONGPASS", {"user or password are wrong", "see ACL LIST there, and the password's file here"}},
       {"OOM", {"it may use no more memory", "raise maxmemory there, or give limits a Redis of their own"}},
@@ -107,7 +107,7 @@ void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
   const bool is_forbidden = error.find("NOPERM") != error.npos;
   say(out, Level::warning,
       "Redis refuses the channel by which servers tell which denials are void, so none is remembered: " + error,
-      is_forbidden ? "ACL SETUSER its user +subscribe +publish &" + prefix + "*: docs/fleet.md, \"A user for it\""
+      is_forbidden ? "ACL SETUSER its user +subscribe +publish &" + prefix + "*: docs/fleet.md, \"Redis user (ACL)\""
                    : "RESP3 is needed: let the server, or the proxy before it, know HELLO");
 }
 
@@ -117,7 +117,7 @@ std::string rights_for(const JsonValue& nodes, const std::string& error, const s
                             error.find("ACL failure") != error.npos;
   if (!is_forbidden) return "see what lies under " + nodes.at("prefix").text + "* there";
   return "ACL SETUSER its user +evalsha " + commands + " ~" + nodes.at("prefix").text +
-         "*: docs/fleet.md, \"A user for it\"";
+         "*: docs/fleet.md, \"Redis user (ACL)\"";
 }
 
 void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {

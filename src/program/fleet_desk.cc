@@ -35,7 +35,7 @@ constexpr std::string_view kBeatRights = "+time +hset +hdel +hgetall +pexpire";
 
 std::string rights(std::string_view what, std::string_view prefix) {
   return "ACL SETUSER its user +evalsha " + std::string(what) + " ~" + std::string(prefix) +
-         "*, in a cluster on every server; see docs/fleet.md, A user for it";
+         "*, in a cluster on every server; see docs/fleet.md, Redis user (ACL)";
 }
 
 std::string host_name() {
@@ -229,7 +229,7 @@ void log_deaf_fleet(std::string_view prefix, std::string_view why) {
   log(LogLevel::warn, "Redis refuses the channel by which servers tell which denials are void; none is remembered",
       {{"error", std::string(why)},
        {"fix", "ACL SETUSER its user +subscribe +publish &" + std::string(prefix) +
-                   "*, in a cluster on every server; see docs/fleet.md, A user for it"}});
+                   "*, in a cluster on every server; see docs/fleet.md, Redis user (ACL)"}});
 }
 
 void log_unheard(std::string_view prefix, std::string_view why) {
