@@ -1,5 +1,5 @@
 // What a fleet does when a master of Redis fails over, slots move, or a part of a cluster is away: faults F07 to F09,
-// and F40 across slots, of docs/operate.md; by a real cluster and real sentinels.
+// and F40 across slots, of docs/guarantees.md; by a real cluster and real sentinels.
 //
 // Redis itself needs seconds to fail over, and may lose what it had not replicated: what is let through is then the
 // limit and that, and the shares for the time between. The rest is in fleet_faults_test.cc.

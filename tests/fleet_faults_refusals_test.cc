@@ -1,5 +1,5 @@
-// A Redis that answers, but with a refusal, is as good as none: fault F10 of docs/operate.md, by real servers of Redis
-// that are out of memory, cannot save, want a password, and so on.
+// A Redis that answers, but with a refusal, is as good as none: fault F10 of docs/guarantees.md, by real servers of
+// Redis that are out of memory, cannot save, want a password, and so on.
 //
 // The shares hold, nobody sees an error, and Redis decides again once it relents.
 

@@ -1,9 +1,9 @@
 // What a fleet does when its Redis is killed, paused, slow or cut off: faults F01 to F06, F11 and F38 of
-// docs/operate.md, by real servers of Redis and a proxy that makes the weather.
+// docs/guarantees.md, by real servers of Redis and a proxy that makes the weather.
 //
 // For every fault: what is let through stays within its bound, every answer says how it was made, nobody waits for
 // long, and Redis decides again afterwards. Times are only told, or held to bounds that a busy machine keeps; those
-// of docs/operate.md are held by tests/server/fleet_fault*_long.sh. Failovers are in fleet_faults_failover_test.cc,
+// of docs/guarantees.md are held by tests/server/fleet_fault*_long.sh. Failovers are in fleet_faults_failover_test.cc,
 // refusals in fleet_faults_refusals_test.cc, what is settled later in fleet_faults_settle_test.cc.
 
 #include "fleet_faults.h"

@@ -102,7 +102,7 @@ KeysCommand::KeysCommand(CLI::App& app) {
   ban_->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
   ban_->add_flag("--force", force_, "Also many: a range wider than /8 (IPv6: /32), or without any client");
   for (CLI::App* one : {explain_, reset_, ban_}) request_.add(*one);
-  top_ = server_.add_subcommand(*keys_, "top", "Who is busiest: bounded and approximate, see docs/operate.md");
+  top_ = server_.add_subcommand(*keys_, "top", "Who is busiest: bounded and approximate, see docs/metrics.md");
   top_->add_option("--by", by_, "hits or denied")->type_name("WHAT")->check(CLI::IsMember({"hits", "denied"}));
   top_->add_option("--rule", of_rule_, "Of this rule only")->type_name("NAME");
   top_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();

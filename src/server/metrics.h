@@ -1,7 +1,7 @@
 // The page of metrics: every number that the server keeps of itself, put together when somebody asks.
 //
-// Names are a promise: dashboards and alerts are written against them. Each is told of in docs/operate.md, "What to
-// look at". Labels come from the config and the code, so that no client can make the page grow; where Envoy's files ask
+// Names are a promise: dashboards and alerts are written against them. Each is described in docs/metrics.md.
+// Labels come from the config and the code, so that no client can make the page grow; where Envoy's files ask
 // for values of requests in them, there are only so many.
 // What other parts of the server know is asked through MetricsHooks, which whoever starts the server fills. Any thread.
 // Tested by metrics_test.cc and tests/server/metrics.sh.

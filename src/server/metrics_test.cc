@@ -160,7 +160,7 @@ TEST_F(Metrics, AreAllToldOf) {
   };
   std::set<std::string> known;
   for (const auto& [name, family] : read().families) known.insert(name);
-  EXPECT_EQ(names_in("/docs/operate.md", std::regex(R"(\n\| `((?:weir|process)_[a-z_]+))")), known);
+  EXPECT_EQ(names_in("/docs/metrics.md", std::regex(R"(\n\| `((?:weir|process)_[a-z_]+))")), known);
   for (const char* path : {"/examples/prometheus/alerts.yml", "/examples/grafana/weir.json"}) {
     for (std::string name : names_in(path, std::regex(R"(\b((?:weir|process)_[a-z_]+))"))) {
       for (const std::string suffix : {"_bucket", "_sum", "_count"}) {

@@ -1,5 +1,5 @@
 # Redis is killed for 15 seconds, paused for 10, and slow, under 5,000 checks a second: nobody waits longer than the
-# deadline, and Redis is asked again within a second. F01, F02 and F03, by the numbers of docs/operate.md.
+# deadline, and Redis is asked again within a second. F01, F02 and F03, by the numbers of docs/guarantees.md.
 source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fleet_fault.bash"
 

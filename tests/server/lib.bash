@@ -5,7 +5,7 @@
 #
 # Exit codes: 0 all passed, 1 something failed, 77 nothing failed and something could not be tried here, which ctest
 # counts as skipped. A script called *_long.sh runs with nothing beside it: `alone` is set, and times are held to the
-# numbers that docs/operate.md states. All others run on a machine that may be busy, and print times without judging
+# numbers that docs/guarantees.md states. All others run on a machine that may be busy, and print times without judging
 # them: they wait for what must come, however long it takes, and compare what is right at any speed.
 #
 # No limit ends its window in a test by chance: those that are spent are of a year, or the test begins where its window

@@ -50,7 +50,7 @@ refuses "a unix socket with TLS" "leave its door out" "${tls[@]}" --tls http --h
 # The example of docs/operate.md, on this run's ports.
 free_port shown_http shown_resp
 mkdir "$work/shown"
-example=$(sed -n '/^## TLS/,/^## Stop/p' "$2/docs/operate.md" | sed -n '/^```sh$/,/^```$/p' | grep -v '^```' |
+example=$(sed -n '/^## TLS/,/^## Bounds/p' "$2/docs/operate.md" | sed -n '/^```sh$/,/^```$/p' | grep -v '^```' |
   sed -e "s#^weir serve#'$program' serve --http :$shown_http --grpc off --resp :$shown_resp --admin off#" \
     -e "s#^weir check#'$program' check#; s/8080/$shown_http/; s/6380/$shown_resp/" \
     -e 's/ &$/ >out \& until grep -q ^ready out; do sleep 0.1; done/')
