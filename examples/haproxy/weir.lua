@@ -1,13 +1,13 @@
--- The action `lua.weir` of haproxy.cfg: asks Weir whether a request may pass.
+-- The action `lua.weir` of haproxy.cfg: checks with Weir whether a request may pass.
 --
--- A denial becomes the client's answer as Weir wrote it: 429, Retry-After, RateLimit and its body. So does any other
--- answer of 4xx: a request that Weir cannot take (431, for a long URL) must not pass for that. What passes has the
--- headers left in variables, for http-after-response. Weir is away if it answers 5xx or nothing; where it is, and what
--- to do without it, says haproxy.cfg.
+-- The client gets a denial as Weir wrote it: 429, Retry-After, RateLimit and its body. It gets any other 4xx
+-- answer as well: a request that Weir cannot take (431, for a long URL) must not pass because of that. If the request
+-- passes, Weir's headers are stored in variables for http-after-response. Weir counts as down if it answers 5xx or
+-- nothing. haproxy.cfg has its address, and says what to do when it is down.
 local url = os.getenv("WEIR_URL")
 local when_away = os.getenv("WEIR_AWAY")
 
--- Each header of Weir's answer, and the variable it is left in.
+-- Each header of Weir's answer, and the variable that stores it.
 local told = {
     ["x-ratelimit-limit"] = "txn.weir_limit",
     ["x-ratelimit-remaining"] = "txn.weir_remaining",
@@ -18,12 +18,12 @@ local told = {
 
 local function ask(txn)
     local headers = {
-        ["x-forwarded-for"] = { txn.f:src() },          -- never what the client wrote there
+        ["x-forwarded-for"] = { txn.f:src() },          -- never the client's own X-Forwarded-For
         ["x-forwarded-method"] = { txn.f:method() },
         ["x-forwarded-uri"] = { txn.f:url() },
         ["x-forwarded-host"] = { txn.f:req_hdr("host") or "" },
     }
-    -- Rules may count by a header: name those here that yours look at.
+    -- If your rules use other headers, name them here.
     for _, name in ipairs({ "authorization", "x-api-key" }) do
         local value = txn.f:req_hdr(name)
         if value then headers[name] = { value } end
