@@ -1,5 +1,5 @@
-// What a C program can ask: one limit, several at once, a wait, and a reservation for work whose cost is known only
-// afterwards. Prints what it was told; ends with 1 and the reason when something went wrong.
+// What a C program can do: check one limit, check several at once, wait, and reserve for work whose cost is known only
+// afterwards. It prints the answers. On an error it prints the reason and exits with 1.
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/weir.h>
@@ -41,7 +41,7 @@ int main(void) {
   weir_charge work = {"tenant:7", WEIR_STRING, tokens, 4000};
   must(weir_reserve(limiter, &work, 1, 0, id, &allowed, NULL), "reserve");
   if (!allowed) return fprintf(stderr, "not enough is left\n"), 1;
-  work.cost = 1234;  // what the work really took
+  work.cost = 1234;  // what the work really cost
   must(weir_commit(limiter, id, &work, 1, &decision), "commit");
   printf("commit: remaining %d\n", (int)decision.remaining);
 

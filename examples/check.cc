@@ -1,5 +1,5 @@
-// The smallest program with a limit: sixty requests of one user, of which the burst of fifty passes and the others are
-// told how long to wait.
+// The smallest program with a limit. One user sends sixty requests. The burst of fifty passes, and the program prints
+// how long the others have to wait.
 #include <weir/limiter.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A service whose processes hold one limit together, by a Redis: asked with waiting, and without.
+// A service whose processes share one limit through Redis, with blocking and with asynchronous checks.
 //
 // fleet redis://127.0.0.1:6379. Built by examples/CMakeLists.txt, run by tests/install.sh.
 #include <weir/fleet.h>
@@ -11,20 +11,20 @@ using namespace std::chrono_literals;
 
 int main(int count, char** words) {
   if (count < 2) return std::puts("usage: fleet redis://HOST:PORT"), 2;
-  // So long a decision waits for Redis, at most. The default is 15 ms; with this, even a busy machine counts exactly.
+  // The longest that a decision waits for Redis. The default is 15 ms; with 10 s even a busy machine counts exactly.
   const auto fleet = weir::open_fleet({.url = words[1], .deadline = 10s, .says = "the example"});
   if (!fleet) return std::puts(fleet.error().message.c_str()), 1;
   weir::Limiter limiter({.shared = fleet->store()});
   if (!fleet->wait_until_strict(10s)) std::puts("Redis is not there; this process has the whole limit to itself");
 
-  // With waiting: whoever calls is answered within the deadline.
+  // Blocking: the call returns within the deadline.
   const weir::Limit hourly = weir::compile("1000/hour", weir::Algorithm::fixed_window).value();
   const auto decision = limiter.check("user:42", hourly);
   if (!decision) return std::puts(decision.error().message.c_str()), 1;
   std::printf("check: allowed %d, remaining %d, made %s\n", decision->allowed, int(decision->remaining),
               std::string(weir::to_string(decision->made)).c_str());
 
-  // Without: callbacks come on a thread of the fleet's, and all have come when it has ended.
+  // Asynchronous: a thread of the fleet calls the callbacks. All have been called when the destructor returns.
   std::atomic<int> admitted{0};
   {
     weir::AsyncLimiter async(limiter, *fleet);

@@ -1,4 +1,4 @@
-// A service that decides by rules in a file: read them, ask them, and say which one denied.
+// A service that decides by rules in a file: it reads the rules, checks requests, and prints which rule denied.
 //
 // rules weir.yaml. Built by examples/CMakeLists.txt, run by tests/install.sh.
 #include <weir/gate.h>

@@ -1,5 +1,5 @@
-// Several processes, one limit, no server: each opens the same state file, charges one key so many times, and prints how
-// many were admitted. However many processes there are, together they admit what the limit says.
+// Several processes, one limit, no server. Each process opens the same state file, charges one key TIMES times, and
+// prints how many charges were admitted. Any number of processes together admit exactly the limit.
 //
 //   ./shared state.weir 10000   (in as many terminals as you like)
 #include <stdio.h>
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
 
   options.file = argv[1];
   if (weir_open(&options, &limiter) != WEIR_OK) return failed("open");
-  // A window of a year, so that none ends while this runs; well, nearly none.
+  // A window of a year almost never ends while this runs.
   if (weir_compile("fixed_window", "1000/year", &limit) != WEIR_OK) return failed("limit");
   for (long i = 0; i < times; ++i) {
     if (weir_check(limiter, limit, "everybody", WEIR_STRING, 1, &decision) != WEIR_OK) return failed("check");

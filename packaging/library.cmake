@@ -1,12 +1,11 @@
-# The library as an embedder gets it: libweir.a and libweir.so, the headers, a CMake package and a pkg-config file; and
-# beside them libweir_policy.a, which brings the rules, and yaml-cpp with them, and libweir_fleet.a, the store on Redis,
-# which brings OpenSSL.
+# The library for embedders: libweir.a and libweir.so, the headers, a CMake package and a pkg-config file. Beside them:
+# libweir_policy.a with the rules (needs yaml-cpp) and libweir_fleet.a with the store on Redis (needs OpenSSL).
 #
-# Both are made from the objects of the core's folders, so nothing is compiled twice. The shared library shows only what
-# weir.map names. Tested by tests/install.sh.
+# libweir.a and libweir.so are made of the objects of the core's folders, so nothing is compiled twice. libweir.so
+# exports only what weir.map names. Tested by tests/install.sh.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
-# Debian has a folder of libraries for each processor, which CMake takes only when the prefix is /usr from the start.
+# Debian has a library folder for each processor. CMake uses it only if the prefix is /usr from the start.
 if(CMAKE_INSTALL_LIBDIR STREQUAL "lib" AND CMAKE_LIBRARY_ARCHITECTURE AND EXISTS /etc/debian_version)
   set(CMAKE_INSTALL_LIBDIR "lib/${CMAKE_LIBRARY_ARCHITECTURE}")
 endif()
@@ -21,7 +20,7 @@ foreach(folder weir_limiter weir_store weir_table weir_algorithm weir_resp)
 endforeach()
 weir_shareable(${core})
 foreach(folder IN LISTS core)
-  # Nobody replaces our functions from outside, so the compiler may inline them as ever.
+  # No other library replaces our functions, so the compiler may inline them.
   target_compile_options(${folder} PRIVATE -fno-semantic-interposition)
 endforeach()
 
@@ -38,14 +37,14 @@ foreach(library weir_static weir_shared)
   target_link_libraries(${library} PRIVATE Threads::Threads)
 endforeach()
 
-# Rules are asked through what the shared library does not show, so they come with the static one.
+# Rules use symbols that the shared library does not export, so they are linked with the static one.
 weir_shareable(weir_policy weir_gate)
 add_library(weir_rules STATIC $<TARGET_OBJECTS:weir_gate> $<TARGET_OBJECTS:weir_policy>)
 target_link_libraries(weir_rules PUBLIC weir_static yaml-cpp)
 set_target_properties(weir_rules PROPERTIES OUTPUT_NAME weir_policy EXPORT_NAME policy LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
-find_package(OpenSSL 3 REQUIRED)  # whose targets are known where they are asked for
+find_package(OpenSSL 3 REQUIRED)  # its targets are known only in folders that look for it
 weir_shareable(weir_redis weir_fleet)
 add_library(weir_fleet_static STATIC $<TARGET_OBJECTS:weir_fleet> $<TARGET_OBJECTS:weir_redis>)
 target_link_libraries(weir_fleet_static PUBLIC weir_static OpenSSL::SSL)
@@ -74,7 +73,7 @@ write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/weir-config-versio
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/weir-config-version.cmake"
   DESTINATION "${place}" COMPONENT library)
 
-# The way from the folder of weir.pc to the prefix, so that the tree can be moved.
+# The path from the folder of weir.pc to the prefix, so that the tree can be moved.
 string(REGEX REPLACE "[^/]+" ".." WEIR_FROM_PKGCONFIG "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 foreach(package weir weir-policy weir-fleet)
   configure_file("${CMAKE_SOURCE_DIR}/cmake/${package}.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/${package}.pc" @ONLY)

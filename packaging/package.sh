@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes the Debian packages of what was built: weir, libweir0.1 and libweir-dev.
+# Makes the Debian packages from a finished build: weir, libweir0.1 and libweir-dev.
 #
 # Called as `package.sh SOURCE_DIR BUILD_DIR OUT_DIR [VERSION]`. The same build gives the same packages, byte for byte:
-# times are those of the last commit, or of the changelog. `./dev package` calls it; tested by tests/package.sh.
+# file times are those of the last commit, or of the changelog. `./dev package` calls it; tested by tests/package.sh.
 set -euo pipefail
 source_dir=$(realpath "$1") build=$(realpath "$2") out=$(realpath "$3")
 version=${4:-$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")}

@@ -1,5 +1,5 @@
-# The program as it is installed: itself, its man pages and completions, which it prints itself, the units of systemd
-# and the files of /etc as the Debian package has them, and documentation.
+# The program as it is installed: the binary, its man pages and completions (the program prints them), the systemd units
+# and the files of /etc as the Debian package has them, and the documentation.
 #
 # Tested by tests/package.sh.
 set(papers)
