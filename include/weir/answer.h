@@ -1,6 +1,7 @@
-// What the rules of a policy answer to a request: may it pass, which limits it met, and which of them decided.
+// The answer of a config's rules to a request: whether the request may pass, which limits apply to it, and which
+// limit decided.
 //
-// Plain values. The names in it are views of the rules, which `rules` keeps alive. Tested by tests/gate_test.cc.
+// Plain values. The names are views into the rules, which `rules` keeps alive. Tested by tests/gate_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +16,20 @@
 
 namespace weir {
 
-class Rulebook;  // a policy compiled; src/policy/rulebook.h
+class Rulebook;  // a compiled policy; src/policy/rulebook.h
 struct AnswerStyle;
 
 enum class Why : std::uint8_t {
-  within,          // every limit has room
-  no_rule,         // no rule is about this request
-  skipped,         // its path is not looked at, or it is a preflight
-  exempt,          // an unlimited rule
-  limited,         // a limit has no room, or it is a ban
+  within,          // every limit allows it
+  no_rule,         // no rule applies to this request
+  skipped,         // Policy::skip exempts its path, or it is a CORS preflight
+  exempt,          // an unlimited rule applies
+  limited,         // a limit is exhausted, or a ban applies
   missing,         // a rule requires an attribute that the request lacks
-  ambiguous_path,  // servers read its path in more ways than can be charged
+  ambiguous_path,  // HTTP servers read its path in more ways than can be charged
 };
 
-// The word that answers say it by.
+// The word for it in responses.
 constexpr std::string_view to_string(Why why) {
   switch (why) {
     case Why::within:
@@ -50,7 +51,7 @@ constexpr std::string_view to_string(Why why) {
 }
 
 struct LimitAnswer {
-  std::string_view name;  // the rule and the window: `steps: 100/minute`
+  std::string_view name;  // rule and quota: `steps: 100/minute`
   std::string_view rule;
   std::string_view quota;
   const Limit* limit = nullptr;
@@ -61,13 +62,13 @@ struct LimitAnswer {
 struct Answer {
   bool allowed = false;
   Why why = Why::no_rule;
-  std::string_view rule{};             // that decided, exempted or found something missing; empty if none did
-  std::string missing{};               // the attribute that it requires: `header:x-org`
-  std::size_t binding = 0;             // of `limits`: the denial with the longest wait, else the tightest
+  std::string_view rule{};             // the rule that decided or exempted, or that misses an attribute; empty: none
+  std::string missing{};               // the missing attribute that the rule requires: `header:x-org`
+  std::size_t binding = 0;             // index into `limits`: the denial with the longest wait, else the tightest
   std::vector<LimitAnswer> limits{};   // in the order of the rules
-  std::vector<LimitAnswer> shadows{};  // what rules in shadow would have said; they changed nothing
-  Micros retry_after{0};               // the longest wait of those that deny, and the rule's jitter; 0 iff allowed
-  const AnswerStyle* style = nullptr;  // of the policy that decided; null if there is none
+  std::vector<LimitAnswer> shadows{};  // what rules in shadow mode would have decided; no effect on this answer
+  Micros retry_after{0};               // the longest wait of the denials, plus the rule's jitter; 0 iff allowed
+  const AnswerStyle* style = nullptr;  // of the policy that decided; null: no policy
   std::shared_ptr<const Rulebook> rules{};
 
   const LimitAnswer* binding_limit() const { return limits.empty() ? nullptr : &limits[binding]; }

@@ -1,4 +1,4 @@
-// How long, as a person writes it: `5s`, `200ms`, `2min`, `1h`; in the units of a quota.
+// Parses a duration such as `5s`, `200ms`, `2min` or `1h`, in the units of a quota.
 //
 // Pure; any thread. Tested by quota_test.cc.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace weir {
 
-// A time of up to a day, and more than none.
+// A duration of more than 0 and at most one day.
 Result<Micros> parse_duration(std::string_view text);
 
 }  // namespace weir

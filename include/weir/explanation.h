@@ -1,4 +1,4 @@
-// What the rules of a policy have to do with a request, rule by rule: for people who wonder why.
+// Explains a decision rule by rule: which rules apply to a request, and why. For people who debug a config.
 //
 // Plain values, made by Gate::explain(). Tested by tests/gate_test.cc.
 #pragma once
@@ -11,24 +11,25 @@
 
 namespace weir {
 
-// What one rule has to do with a request.
+// How one rule relates to a request.
 struct RuleExplanation {
   std::string rule{};
   bool applies = false;
   std::string reason{};  // why it does not apply, or how it does: enforced, in shadow
-  std::string key{};     // what it would count the request by
+  std::string key{};     // what the rule would count this request by
   struct State {
     std::string quota{};
     std::string algorithm{};
     std::int64_t cost = 1;
-    Decision decision{};       // what it would say now
-    std::string worst_case{};  // the most that it can admit
-    std::string when_away{};   // the same of a fleet, while Redis cannot be asked; empty: it shares with nobody
+    Decision decision{};       // what it would decide now
+    std::string worst_case{};  // the most that the limit can admit
+    std::string when_away{};   // the same for a fleet while Redis is unavailable; empty: not shared
   };
   std::vector<State> limits{};
 };
 
-// One of several paths that servers read in the request's target: each is judged by itself, and all of it is charged.
+// One of several ways in which HTTP servers read the path. The rules judge each one on its own, and the request pays
+// for all.
 struct ReadingExplanation {
   std::string path{};
   std::string outcome{};               // skipped, unlimited by a rule, charged, ...
@@ -37,11 +38,11 @@ struct ReadingExplanation {
 
 struct Explanation {
   bool allowed = false;
-  std::string summary{};  // why, in one sentence
+  std::string summary{};  // the reason, in one sentence
   std::string client_ip{};
-  std::string path{};                          // as rules see it
+  std::string path{};                          // as the rules see it
   std::string binding{};                       // `steps: 100/minute`
-  std::vector<ReadingExplanation> readings{};  // empty if all servers read the path alike
+  std::vector<ReadingExplanation> readings{};  // empty if all HTTP servers read the path alike
   std::vector<RuleExplanation> rules{};
 };
 

@@ -1,4 +1,4 @@
-// Limits that several processes hold together, by a Redis: how a service of your own becomes a node of a fleet.
+// Limits that several processes share through Redis: how to make your own service a node of a fleet.
 //
 //   auto fleet = weir::open_fleet({.url = "redis://redis.internal"});
 //   if (!fleet) return report(fleet.error().message);
@@ -8,9 +8,9 @@
 //   weir::AsyncLimiter async(limiter, *fleet);          // or does not wait
 //   async.check(charges, [](weir::Result<weir::Verdict> verdict) { ... });
 //
-// It is a component of its own, weir::fleet, since it needs OpenSSL. All members may be called from any thread at once,
-// but for turn() and destructors. Open it after a fork. Tested by tests/fleet_embed_test.cc; docs/embed.md is the
-// guide.
+// It is a component of its own, weir::fleet, because it needs OpenSSL. Open a fleet after a fork, not before. Any
+// thread may call any member at any time, except turn() and destructors. Tested by tests/fleet_embed_test.cc; the
+// guide is docs/embed.md.
 #pragma once
 
 #include <cstddef>
@@ -32,47 +32,47 @@ namespace weir {
 class FleetStore;
 
 struct FleetOptions {
-  std::string url{};                            // of Redis, as docs/fleet.md has it
+  std::string url{};                            // of Redis; docs/fleet.md lists the forms
   std::string prefix = "weir:";                 // of the names of all keys; the same on every node
-  Micros deadline{15'000};                      // so long a decision waits for Redis
-  std::size_t remembered_keys = 65'536;         // of which is known what Redis said last: 48 bytes each
-  std::string says{};                           // what this node tells the others of itself, such as a name; 200 bytes
-  std::function<void(std::string_view)> log{};  // connections, made, lost, refused; called by threads of the fleet
+  Micros deadline{15'000};                      // the longest that a decision waits for Redis
+  std::size_t remembered_keys = 65'536;         // keys whose last reply is remembered; 48 bytes each
+  std::string says{};                           // announced to the other nodes, such as a name; 200 bytes at most
+  std::function<void(std::string_view)> log{};  // connection events; called by threads of the fleet
 };
 
-// What happened, in all.
+// Totals since the fleet was opened.
 struct FleetStats {
-  std::uint64_t strict = 0;     // verdicts by Redis
-  std::uint64_t cached = 0;     // denials by what Redis said before
-  std::uint64_t fallen = 0;     // verdicts by the fallback, since Redis did not answer in time
-  std::uint64_t released = 0;   // of a cluster: charges of denied requests that were taken back
-  std::uint64_t stuck = 0;      // of those, that could not be: they lapse
-  std::uint64_t paid_back = 0;  // permits that fallbacks let through, charged in Redis since
+  std::uint64_t strict = 0;     // decisions by Redis
+  std::uint64_t cached = 0;     // denials known from an earlier reply of Redis
+  std::uint64_t fallen = 0;     // decisions by the fallback: Redis did not answer in time
+  std::uint64_t released = 0;   // in a cluster: charges of denied requests that were refunded
+  std::uint64_t stuck = 0;      // the same, but not refundable: such a charge stays until it expires
+  std::uint64_t paid_back = 0;  // permits that fallbacks admitted and that were later charged in Redis
 };
 
 class Fleet {
  public:
-  // A node that lives, as it was last heard of.
+  // A live node, as of its last heartbeat.
   struct Node {
     std::string id{};
     std::string says{};
-    Micros age{0};  // since it was
+    Micros age{0};  // since that heartbeat
     bool is_self = false;
   };
 
-  // For LimiterOptions::shared, of one limiter at a time.
+  // For LimiterOptions::shared. One limiter may use it at a time.
   std::shared_ptr<SharedStore> store() const;
 
-  // Whether Redis is asked now: it answered the last heartbeat, and nothing speaks against it since.
+  // Whether decisions come from Redis now: Redis answered the last heartbeat, and no circuit breaker is open.
   bool is_strict() const noexcept;
   // wait_until_strict()
   //
-  // Blocks, but no longer than this. For the start of a service: what is asked before the first connection stands is
-  // answered by the fallback. False: it is not.
+  // Blocks until is_strict(), for `most` at longest. For the start of a service: until the first connection stands,
+  // the fallback decides. Returns false if the time runs out first.
   bool wait_until_strict(Micros most) const noexcept;
 
   FleetStats stats() const noexcept;
-  // By their ids; none before the first heartbeat.
+  // Sorted by id; empty before the first heartbeat.
   std::vector<Node> nodes() const;
 
  private:
@@ -84,51 +84,53 @@ class Fleet {
 
 // open_fleet()
 //
-// Begins to connect, and does not wait for it: a Redis that is away is no error. Refused is an address that cannot be
-// one, and what is beyond a bound.
+// Starts connecting and does not wait: an unavailable Redis is no error. Fails if the URL is invalid, a file that it
+// names is unusable, an option is out of bounds, or memory or threads run out.
 Result<Fleet> open_fleet(FleetOptions options) noexcept;
 
-// Who looks after an AsyncLimiter: a thread of its own, or the caller, by turn().
+// What drives an AsyncLimiter: its own thread, or the caller by calling turn().
 enum class Driving : std::uint8_t { by_thread, by_hand };
 
 struct AsyncOptions {
   Driving driving = Driving::by_thread;
-  std::size_t most = 10'000;  // under way at once
+  std::size_t most = 10'000;  // checks in flight at once
 };
 
-// A limiter of a fleet, asked without waiting. Make it after the limiter, so that it ends before: the destructor
-// returns when all that is under way has been answered. What is asked together goes to Redis together.
+// A limiter of a fleet that does not block its caller. Make it after the limiter, so that it is destroyed first: the
+// destructor returns once every check in flight is answered. Checks made together go to Redis together.
 class AsyncLimiter {
  public:
-  // Without memory for it, or a thread, the program ends.
+  // Aborts the program if there is no memory or no thread.
   AsyncLimiter(Limiter& limiter, const Fleet& fleet, const AsyncOptions& options = {}) noexcept;
   ~AsyncLimiter();
   AsyncLimiter(const AsyncLimiter&) = delete;
   AsyncLimiter& operator=(const AsyncLimiter&) = delete;
 
-  // Never empty. Must not throw, nor destroy this, and is not the place to block: others are served by the same thread.
+  // Never empty. It must not throw, destroy this object or block: the same thread serves other checks.
   using Callback = std::function<void(Result<Verdict>)>;
   using Function = std::function<void()>;
 
   // check()
   //
-  // As Limiter::check_all(). All that the charges speak of is copied. The callback is made exactly once: within this
-  // call, with an error, if as many as may be are under way; else by turn(), or the thread that calls that.
+  // Like Limiter::check_all(). Copies everything that the charges refer to. The callback runs exactly once. If `most`
+  // checks are in flight, or memory runs out, it runs within this call, with an error. Otherwise it runs within
+  // turn(), on the thread that calls turn().
   void check(std::span<const Charge> charges, Callback callback) noexcept;
 
   // run()
   //
-  // The same for whatever else there is: `work` asks the limiter, or a gate on it, as often as it likes, and whenever
-  // that waits for Redis, others go on. It runs on a small stack (128 KiB), so it asks and no more; `done` is called
-  // afterwards, on the thread's own. False, and neither is called, if as many as may be are under way. Of those who
-  // wait for permits: wait() is an error there, and wait_async() and cancel_wait() let the others wait for Redis, too.
+  // Runs other work the same way. `work` may call the limiter, or a gate on it, any number of times. Whenever a call
+  // waits for Redis, other work continues. `work` runs on a small stack (128 KiB), so it should do little else.
+  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `most` are in flight.
+  // Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block other work while they wait for
+  // Redis.
   bool run(Function work, Function done) noexcept;
 
   std::size_t under_way() const noexcept;
 
   // turn()
   //
-  // Driving::by_hand: to be called, by one thread, whenever descriptor() is readable. Callbacks are made within it.
+  // With Driving::by_hand, one thread calls this whenever descriptor() is readable. Callbacks run within it.
   int descriptor() const noexcept;
   void turn() noexcept;
 

@@ -1,14 +1,14 @@
-// A limiter behind a policy: may this request pass, by the rules?
+// A limiter with a policy: do the rules let this request pass?
 //
 //   weir::Gate gate(limiter);
 //   auto applied = gate.apply(*weir::parse_policy(text, "weir.yaml"));
 //   auto answer = gate.check({.user = "42", .ip = "192.0.2.1", .path = "/api/search"});
 //   if (answer && !answer->allowed) return too_many(answer->binding_limit()->name);   // `steps: 100/minute`
 //
-// The policy can be changed at any time: one pointer is swapped, requests under way finish by the rules they began
-// with, and what was spent stays spent under the rules' names. Until one is applied every request passes.
-// All members may be called from any thread at once. Tested by tests/gate_test.cc and tests/gate_calls_test.cc;
-// docs/configuration.md is the guide.
+// The policy can change at any time: apply() swaps one pointer. Requests in flight finish under the rules they began
+// with, and charges stay charged under the names of the rules. Until a policy is applied, every request passes. Any
+// thread may call any member at any time. Tested by tests/gate_test.cc and tests/gate_calls_test.cc; the guide is
+// docs/configuration.md.
 #pragma once
 
 #include <memory>
@@ -29,137 +29,141 @@
 
 namespace weir {
 
-enum class Force : std::uint8_t { no, yes };  // whether a change beyond Policy::max_change is made all the same
+enum class Force : std::uint8_t { no, yes };  // yes: apply a change beyond Policy::max_change, too
 
 struct RuleReservation {
-  Answer answer{};   // nothing is reserved if it denies
+  Answer answer{};   // nothing is reserved if this denies
   std::string id{};  // for commit() or cancel()
 };
 
 struct GateOptions {
-  KeyNames key_names = KeyNames::plain;  // hashed: of subjects that spend, too, but without a secret
+  KeyNames key_names = KeyNames::plain;  // hashed: the subjects of spending, too, but without a secret
   SpendingOptions spending{};
 };
 
 class Gate {
  public:
-  explicit Gate(Limiter& limiter, const GateOptions& options = {});  // the limiter outlives the gate
+  explicit Gate(Limiter& limiter, const GateOptions& options = {});  // the limiter must outlive the gate
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
   // apply()
   //
-  // Puts the policy in force, or changes nothing. The lines say what has changed, and what starts to count anew.
+  // Puts the policy in force, or changes nothing. The returned lines list what changed and which counts start from
+  // zero.
   Result<PolicyChanges> apply(Policy policy, Force force = Force::no) noexcept;
-  // The same with other plans, see use_plans(); no request meets one without the other.
+  // The same with other plans, see use_plans(). Every request sees both the new policy and the new plans, or neither.
   Result<PolicyChanges> apply(Policy policy, Force force, std::shared_ptr<Plans> plans) noexcept;
 
   // use_plans()
   //
-  // Who says what plan a subject is on, for rules with `limit: plan`; null, the default: each request says it itself.
+  // Sets where rules with `limit: plan` look up the plan of a subject. Null, the default: each request names its
+  // plan.
   Result<void> use_plans(std::shared_ptr<Plans> plans) noexcept;
 
-  // The one in force; null if there is none. Who asks by many requests at once takes it once.
+  // The rules in force; null if there are none. A caller with many requests at once loads them once.
   std::shared_ptr<const Rulebook> rules() const noexcept;
-  // What was last applied.
+  // The policy applied last.
   Policy policy() const;
-  // How it wants answers to be worded; the default if there is none.
+  // How responses are worded under the policy; the default style if there is none.
   AnswerStyle answer_style() const noexcept;
 
   // check()
   //
-  // Charges every limit that the rules name for this request, or none of them.
+  // Charges every limit that the rules apply to this request, or none of them.
   Result<Answer> check(const Request& request) noexcept;
-  // The same by rules taken before, into an answer whose room is used again.
+  // The same under rules loaded before. Reuses the memory of `answer`.
   Result<void> check(const std::shared_ptr<const Rulebook>& rules, const Request& request, Answer& answer) noexcept;
 
   // peek()
   //
-  // What a check of this cost would be answered, but `remaining` is what is left before it. Charges nothing, in shadow
-  // neither.
+  // What check() would answer for this cost, except that `remaining` is what is left before the charge. Charges
+  // nothing, not even rules in shadow mode.
   Result<Answer> peek(const Request& request) noexcept;
 
   // check_once()
   //
-  // For a request that may be sent twice: with the id of one that was allowed it is allowed, and charged nothing. The
-  // id is bound to the rules that the request is charged to, to the client that each of them counts, and to the costs:
-  // if one of these differs, it is another request.
+  // Makes check() idempotent. If a request with this id was allowed before, this one is allowed and charged nothing.
+  // The id is bound to the rules that charge the request, the client that each rule counts, and the costs. If any of
+  // these differs, it is another request.
   Result<Answer> check_once(std::string_view id, const Request& request) noexcept;
 
   // check_together()
   //
-  // Several views of one request, such as the descriptors that Envoy sends. All that they are charged to is one event:
-  // everything is taken or nothing is. A limit that several of them meet under the same key is charged once, with the
-  // highest of their costs. `also` are charges beside the rules, part of the same event, answered in `decisions`. Each
-  // answer tells of what its own request met: one may say `allowed` although nothing was charged because another one
-  // denied. True if all passed.
+  // Checks several views of one request, such as the descriptors that Envoy sends, as one event: all charges are made
+  // or none. If several views meet the same limit under the same key, the limit is charged once, at the highest of
+  // their costs. `also` holds charges beside the rules, part of the same event; their decisions go to `decisions`.
+  // Each answer covers only its own view. It may say `allowed` although nothing was charged because another view
+  // denied. Returns true if all passed.
   Result<bool> check_together(const std::shared_ptr<const Rulebook>& rules, std::span<const Request> requests,
                               std::span<Answer> answers, std::span<const Charge> also = {},
                               std::span<Decision> decisions = {}) noexcept;
 
   // reserve(), commit(), cancel()
   //
-  // As Limiter's, on what the rules charge the request to. commit() and cancel() are given the same request again,
-  // commit() with the actual cost; rules that were changed in between settle by the new ones what they can.
+  // Like Limiter's, for what the rules charge the request to. Pass commit() and cancel() the same request again, and
+  // commit() the actual cost. If the rules changed in between, the new rules settle what they can.
   Result<RuleReservation> reserve(const Request& request, const ReserveOptions& options = {}) noexcept;
   Result<Answer> commit(std::string_view id, const Request& request) noexcept;
   Result<Answer> cancel(std::string_view id, const Request& request) noexcept;
 
   // reset()
   //
-  // Forgets what the rule of this name has counted for this request's attributes. True if there was anything; not_found
-  // if there is no such rule, invalid_argument if the request lacks an attribute that it counts by.
+  // Deletes what the named rule has counted for this request's attributes. True if there was anything. Fails with
+  // not_found if there is no such rule, invalid_argument if the request lacks an attribute that the rule counts by.
   Result<bool> reset(std::string_view rule, const Request& request) noexcept;
 
   // explain()
   //
-  // Every rule, why it is about this request or is not, and what it would say. Charges nothing.
+  // For every rule: why it applies to this request or does not, and what it would decide. Charges nothing.
   Result<Explanation> explain(const Request& request) noexcept;
 
   // key_of()
   //
-  // What the rule that decided this answer counts the request by, in explain()'s words; empty if no rule did.
+  // The key that the deciding rule counts this request by, as explain() prints it. Empty if no rule decided.
   std::string key_of(const Answer& answer, const Request& request) const noexcept;
 
   // usage(), other_usage()
   //
-  // What was decided so far; of every rule in force, in their order.
+  // Decisions since the gate was made: of every rule in force, in their order, and of everything else.
   std::vector<RuleUsage> usage() const;
   OtherUsage other_usage() const;
 
   // top_keys()
   //
-  // The n keys of a rule, or of all if it is empty, that are met or denied most now; most first. The time that this
-  // tells of began so long ago: one to two minutes, or less if the gate is younger. So many bytes are held for it.
+  // The n keys of a rule (of all rules if `rule` is empty) with the most hits or denials now, most first. They cover
+  // the last top_keys_cover(): one to two minutes, or less if the gate is younger. They use top_keys_bytes() of
+  // memory.
   std::vector<TopKey> top_keys(TopBy by, std::string_view rule, std::size_t n) const;
   Micros top_keys_cover() const;
   std::size_t top_keys_bytes() const;
 
   // spending()
   //
-  // What a subject spent, or who spent most; see weir/spending.h. `others` are texts that other processes saved: their
-  // numbers are added. not_found if it is not counted, invalid_argument if the question is not understood.
+  // What a subject used, or which subjects used most; see weir/spending.h. `others` are texts that other processes
+  // saved; their numbers are added. Fails with not_found if spending is not counted, invalid_argument if the query is
+  // invalid.
   Result<SpendingReport> spending(const SpendingQuery& query, std::span<const std::string> others = {}) const noexcept;
   SpendingStats spending_stats() const noexcept;
 
   // unsaved_spending(), spending_saved(), take_spending()
   //
-  // The days of which something is new, until they are called saved. What was saved is taken back, each day once, by a
-  // gate that has counted nothing yet.
+  // unsaved_spending() returns the days that changed since they were last saved; spending_saved() marks a day as
+  // saved. take_spending() loads a saved text, each day once, into a gate that has counted nothing yet.
   Result<std::vector<SavedSpending>> unsaved_spending() noexcept;
   void spending_saved(std::int64_t day, std::uint64_t version) noexcept;
   Result<void> take_spending(std::string text) noexcept;
 
   // count_inline()
   //
-  // Counts what the limiter answered beside the rules, under the name kInlineRule.
+  // Counts decisions that the limiter made outside the rules, under the name kInlineRule.
   void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;
 
   // count_reversed()
   //
-  // Whoever asked denies, by one of its limits, what this answer of check() allowed, and gives the charge back: then it
-  // counts as denied by that limit's rule, and no longer as allowed.
+  // For a caller that denies, by a limit of its own, what this answer of check() allowed, and refunds the charge. The
+  // request then counts as denied by the rule of that limit, no longer as allowed.
   void count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// A limit is a quota compiled to integers: every bound is checked here, once, and none later.
+// A limit is a quota compiled to integers. compile() checks every bound once, so later code need not.
 //
 // Plain values; compile() may be called from any thread. Tested by limit_test.cc and compile_test.cc.
 #pragma once
@@ -10,38 +10,38 @@
 
 namespace weir {
 
-class Calendar;  // windows of a time zone; src/algorithm/calendar.h
+class Calendar;  // windows in a time zone; src/algorithm/calendar.h
 
 struct Limit {
   Algorithm algorithm = Algorithm::sliding_window;
   std::int64_t permits = 0;    // of one period
-  std::int64_t period_us = 0;  // 0: the windows are the calendar's
-  std::int64_t phase_us = 0;   // fixed_window of a period: its windows begin so long after multiples of it; 0 elsewhere
-  std::int64_t capacity = 0;   // what a decision calls `limit`: the burst of a bucket, else the permits
-  // Buckets: `rate` units drain each microsecond and one permit weighs `weight` units, so that 3/s is
-  // rate 3, weight 1,000,000 and nothing is rounded. 1 and 1 elsewhere.
+  std::int64_t period_us = 0;  // 0: the windows are those of the calendar
+  std::int64_t phase_us = 0;   // fixed_window with a period: how long after multiples of it its windows begin; else 0
+  std::int64_t capacity = 0;   // `limit` in a decision: the burst of a bucket, else the permits
+  // Buckets drain `rate` units per microsecond and one permit weighs `weight` units, so 3/s is rate 3, weight
+  // 1,000,000, without rounding. Other algorithms: 1 and 1.
   std::int64_t rate = 1;
   std::int64_t weight = 1;
-  // The log: at most so many events are remembered; a further one waits for the oldest to leave.
+  // sliding_log: the most events it stores. A further event waits until the oldest leaves the log.
   std::int64_t events_max = 65'536;
-  std::shared_ptr<const Calendar> calendar{};  // null unless the quota names one
+  std::shared_ptr<const Calendar> calendar{};  // null unless the quota names a calendar unit
 
   friend bool operator==(const Limit& a, const Limit& b);
 };
 
 // compile()
 //
-// Refuses what the arithmetic cannot hold, and says why. A bucket rate that does not fit is replaced by
-// the best one below it, at most 0.025 % slower, never faster. Reads the zone file of a calendar quota.
+// Refuses what the arithmetic cannot represent, and says why. A bucket rate that does not fit becomes the closest
+// lower rate that does: at most 0.025 % slower, never faster. Reads the zone file of a calendar quota.
 Result<Limit> compile(const Quota& quota);
 
-// The two steps in one, for callers that have text.
+// Parses and compiles in one step.
 Result<Limit> compile(std::string_view quota, std::optional<Algorithm> algorithm = {});
 
 // phased()
 //
-// The same fixed window of a period, but its windows begin `phase_us` after multiples of the period since the epoch:
-// so each key can have boundaries of its own. The phase is at least 0 and less than the period.
+// Returns the same fixed window of a period, but its windows begin `phase_us` after multiples of the period since the
+// epoch. So each key can have its own boundaries. The phase must be at least 0 and less than the period.
 Result<Limit> phased(Limit limit, std::int64_t phase_us);
 
 }  // namespace weir

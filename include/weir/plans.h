@@ -1,11 +1,10 @@
-// Who is on which plan: what a rule with `limit: plan` asks about its subject.
+// Looks up the plan of a subject, for rules with `limit: plan`.
 //
 //   class MyPlans final : public weir::Plans { ... };
 //   gate.use_plans(std::make_shared<MyPlans>());
 //
-// A subject is written as its kind and its value: user:42, tenant:acme, api_key:sha256: and the hash of the key in
-// hexadecimal, ip:192.0.2.1 or ip:2001:db8::/64. All members may be called from any thread at once. Tested by
-// tests/plan_rules_test.cc.
+// A subject is its kind and its value: user:42, tenant:acme, api_key:sha256: and the hash of the key in hexadecimal,
+// ip:192.0.2.1 or ip:2001:db8::/64. Any thread may call any member at any time. Tested by tests/plan_rules_test.cc.
 #pragma once
 
 #include <memory>
@@ -18,10 +17,10 @@ namespace weir {
 
 // What a subject is entitled to.
 struct PlanTerms {
-  std::string_view plan{};                       // a tier's name; empty: the default one. Lives as long as the Plans
-  std::shared_ptr<const std::string> instead{};  // quotas that hold instead of the tier's: `10/second, 5000/hour`
-  Micros until{0};                               // how long those do, since the epoch; 0: without end
-  bool is_pending = false;  // nobody has answered yet; until then the default plan holds, counted apart
+  std::string_view plan{};                       // name of a plan; empty: the default plan. Lives as long as the Plans
+  std::shared_ptr<const std::string> instead{};  // quotas that replace the plan's: `10/second, 5000/hour`
+  Micros until{0};                               // when those expire, since the epoch; 0: never
+  bool is_pending = false;  // not looked up yet; until then the default plan applies, counted apart
 };
 
 class Plans {
@@ -30,13 +29,13 @@ class Plans {
 
   // find()
   //
-  // What is known now. Never waits; a subject that was not asked about before is looked up meanwhile.
+  // What is known now. Never waits. Starts a lookup if the subject is unknown.
   virtual PlanTerms find(std::string_view subject) noexcept = 0;
 
   // wait()
   //
-  // Until a subject that is pending is known, but for no longer than a check may take, and not at all if waiting has
-  // lately taken too much time. False if it still is not.
+  // Waits until a pending subject is known, but no longer than a check may take, and not at all if waiting has
+  // recently taken too much time. False if the subject is still pending.
   virtual bool wait(std::string_view subject) noexcept = 0;
 };
 

@@ -1,18 +1,18 @@
-// A quota is what a person writes: `100/minute`, `10/s burst 50`, `20 concurrent`.
+// A quota is a limit as text: `100/minute`, `10/s burst 50`, `20 concurrent`.
 //
 //   auto quota = weir::parse_quota("10/s burst 50");          // a token bucket: only buckets burst
 //   auto login = weir::parse_quota("5/5min", weir::Algorithm::sliding_log);
 //   auto limit = weir::compile(*login);                       // checked once, then only integers
 //
-// The grammar, which every part of Weir that reads a quota shares:
+// The grammar. Every part of Weir that reads a quota uses it:
 //
 //   quota    = permits "/" [count] unit ["burst" permits]     100/minute  5/5min  10/s burst 50
 //            | permits "/" "calendar_" day|week|month|year [zone]   100/calendar_month Europe/Berlin
 //            | permits "concurrent" ["for" [count] unit]      20 concurrent for 5min
 //   unit     = us | ms | s | min | h | day | week | month (30 days) | year (365 days), and their long forms
 //
-// An algorithm that is not named is chosen by the text: `burst` means token_bucket, `calendar_` means
-// fixed_window, `concurrent` means concurrency, anything else sliding_window.
+// If no algorithm is named, the text decides: `burst` means token_bucket, `calendar_` means fixed_window,
+// `concurrent` means concurrency, anything else sliding_window.
 #pragma once
 
 #include <cstdint>
@@ -52,13 +52,13 @@ struct CalendarPeriod {
 inline constexpr std::int64_t kPermitsMax = std::int64_t{1} << 40;
 inline constexpr Micros kPeriodMin{1'000};
 inline constexpr Micros kPeriodMax{315'576'000'000'000};  // 10 years of 365.25 days
-inline constexpr Micros kHoldDefault{60'000'000};         // of `20 concurrent`, when it does not say
-inline constexpr std::int64_t kConcurrentMax = 10'000;    // an acquire looks at every permit in flight
+inline constexpr Micros kHoldDefault{60'000'000};         // of `20 concurrent` without a time
+inline constexpr std::int64_t kConcurrentMax = 10'000;    // an acquire scans every permit in flight
 
 struct Quota {
   Algorithm algorithm = Algorithm::sliding_window;
   std::int64_t permits = 0;
-  Micros period{0};                          // concurrency: how long a permit is held at most; calendar: 0
+  Micros period{0};                          // concurrency: how long an unreleased permit lasts; calendar: 0
   std::optional<CalendarPeriod> calendar{};  // fixed_window only
   std::optional<std::int64_t> burst{};       // buckets only; without it, the permits of one period
   friend bool operator==(const Quota&, const Quota&) = default;
@@ -66,8 +66,8 @@ struct Quota {
 
 // parse_quota()
 //
-// With `algorithm`, the text must suit it: a fixed window has no burst. Errors carry the column and the
-// nearest right form.
+// If `algorithm` is given, the text must suit it: a fixed window has no burst. Errors name the column and the nearest
+// valid form.
 Result<Quota> parse_quota(std::string_view text, std::optional<Algorithm> algorithm = {});
 
 // to_string()

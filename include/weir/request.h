@@ -1,8 +1,8 @@
-// What a caller knows of a request: its attributes and its cost. Rules are matched against it.
+// The attributes and the cost of a request, as the caller knows them. Rules match these.
 //
-// Views only: all of it must outlive the call that it is given to. What is empty is not known. `ip` is the address of
-// the peer as the caller sees it; who stands behind a trusted proxy is found in the headers. Tested through the tests
-// of src/policy.
+// Views only: all of it must outlive the call that receives it. An empty attribute is unknown. `ip` is the peer's
+// address as the caller sees it; the rules find the client behind a trusted proxy in the headers. Tested through the
+// tests of src/policy.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Request {
   std::string_view host{};
   std::string_view path{};               // with its query, as the client sent it
   std::span<const Attribute> headers{};  // in their order; names in any case
-  std::span<const Attribute> entries{};  // anything else: descriptor entries
-  std::int64_t cost = 1;                 // 0 asks only, negative gives back
+  std::span<const Attribute> entries{};  // any other attributes: descriptor entries
+  std::int64_t cost = 1;                 // 0 only looks, a negative cost refunds
 };
 
 }  // namespace weir

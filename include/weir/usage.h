@@ -1,11 +1,11 @@
-// What the rules of a gate have decided so far, and for whom: numbers for whoever looks after it.
+// Decisions by rule, and the keys with the most hits: numbers for operators.
 //
 //   for (const weir::RuleUsage& one : gate.usage()) report(one.rule, one.allowed, one.denied);
 //   for (const weir::TopKey& one : gate.top_keys(weir::TopBy::denied, "login", 10)) report(one.key, one.denied);
 //
-// Every request that is decided counts once: for the rule that decided it, or as one that no rule is about. Peeks,
-// explanations, settled reservations and requests that cost nothing count nowhere. Each view that check_together() is
-// given counts by itself. Plain values. Tested by tests/usage_test.cc.
+// Every decided request counts once: for the rule that decided it, or as one without a rule. Peeks, explanations,
+// settled reservations and requests of cost 0 do not count. Each view in check_together() counts on its own. Plain
+// values. Tested by tests/usage_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -17,50 +17,50 @@
 
 namespace weir {
 
-// The name under which limits are counted that clients bring along. A rule of this name shares its numbers.
+// The name that counts limits which clients send. A rule of this name shares its numbers.
 inline constexpr std::string_view kInlineRule = "inline";
-// The name under which all rules that were made by hand are counted together. No rule can have it.
+// The name that counts all rules from runtime changes together. No rule can have it.
 inline constexpr std::string_view kByHandRules = "(bans)";
 
-// Of a rule, since the gate was made. A rule that comes back after it was gone goes on where it was.
+// One rule's counts since the gate was made. A rule that is removed and added again continues its counts.
 struct RuleUsage {
   std::string rule{};
-  std::uint64_t allowed = 0;         // it was the tightest, or it is unlimited and let the request pass
-  std::uint64_t denied = 0;          // it had no room: of several rules, the one with the longest wait
-  std::uint64_t missing = 0;         // denied, too: the request lacked what it requires
-  std::uint64_t shadow_allowed = 0;  // in shadow: it would have had room
-  std::uint64_t shadow_denied = 0;   // in shadow: it would have denied
-  Micros last_hit{0};    // when a request last met it, since the epoch; 0: never. To a second if others decide
+  std::uint64_t allowed = 0;         // it was the tightest limit, or an unlimited rule that let the request pass
+  std::uint64_t denied = 0;          // its limit was exhausted; of several such rules, the one with the longest wait
+  std::uint64_t missing = 0;         // denied, too: the request lacked a required attribute
+  std::uint64_t shadow_allowed = 0;  // shadow mode: it would have allowed
+  std::uint64_t shadow_denied = 0;   // shadow mode: it would have denied
+  Micros last_hit{0};    // last request it applied to, since the epoch; 0: none. To 1 s if other rules decide
   bool by_hand = false;  // as Rule::by_hand
 };
 
-// What no rule of the policy decided, and what those made by hand did, of which most are gone by now.
+// Requests that no rule of the policy decided, and the totals of runtime rules, of which most no longer exist.
 struct OtherUsage {
-  std::uint64_t no_rule = 0;         // passed: none is about it
-  std::uint64_t skipped = 0;         // passed: rules are not asked
-  std::uint64_t failed = 0;          // no answer but an error
-  std::uint64_t ambiguous_path = 0;  // denied: servers read the path in too many ways
+  std::uint64_t no_rule = 0;         // passed: no rule applies
+  std::uint64_t skipped = 0;         // passed: skipped by the policy
+  std::uint64_t failed = 0;          // ended in an error
+  std::uint64_t ambiguous_path = 0;  // denied: HTTP servers read the path in too many ways
   RuleUsage inline_limits{};         // see kInlineRule
-  RuleUsage by_hand{};               // see kByHandRules; each counts for itself, too, while it is in force
+  RuleUsage by_hand{};               // see kByHandRules; each also has its own counts while in force
 };
 
 enum class TopBy : std::uint8_t { hits, denied };
 
-// A key that is met often, now: over the last minute or two. `hits` and `denied` may be too high, never too low; the
-// one that was asked for by `error` at most, so a key that is not told of has fewer than that. At high rates they are
-// estimates from a sample.
+// A key with many hits over the last minute or two. `hits` and `denied` may be too high, never too low. The one that
+// top_keys() was asked for is too high by `error` at most. A key of the same rule that is no longer tracked has at
+// most as many as any listed key. At high rates they are estimates from a sample.
 struct TopKey {
   std::string rule{};
-  std::string key{};  // `ip=192.0.2.1`, `user=42,path=/x`; what is not printable is escaped
+  std::string key{};  // `ip=192.0.2.1`, `user=42,path=/x`; unprintable bytes are escaped
   std::uint64_t hits = 0;
-  std::uint64_t denied = 0;  // by this rule, or in shadow what it would have
+  std::uint64_t denied = 0;  // by this rule, or in shadow mode what it would have denied
   std::uint64_t error = 0;
 };
 
-// How top keys are named.
+// How top_keys() prints keys.
 enum class KeyNames : std::uint8_t {
   plain,
-  hashed,  // values from requests as hashes under a secret of this process: `ip=#3f29c01b77aa5e10`
+  hashed,  // request values as hashes under a secret of this process: `ip=#3f29c01b77aa5e10`
 };
 
 }  // namespace weir

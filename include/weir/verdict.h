@@ -1,5 +1,4 @@
-// What is asked of a limit (Charge) and what it answers (Decision); what all limits of a request
-// answer together (Verdict). Plain values.
+// Plain values: a Charge against one limit, the Decision of that limit, and the Verdict of all limits of a request.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +18,17 @@ inline constexpr Micros kNever = Micros::max();
 
 // How a decision was made.
 enum class MadeBy : std::uint8_t {
-  here,        // by the limiter's own state, which is all there is
+  here,        // by the limiter's own state; there is no Redis
   strict,      // by Redis, for the whole fleet
-  cached,      // a denial by what Redis said before, which cannot have changed since
-  local,       // Redis could not be asked: by this node's share of the limit
-  open,        // the same, by the whole limit
-  closed,      // the same: denied
-  overloaded,  // denied: Redis has more to do than it can, and nothing is known of the key
-  no_room,     // denied: the table has no room for what the request would have to leave there
+  cached,      // a denial known from an earlier reply of Redis, which cannot have changed since
+  local,       // Redis unavailable: by this node's share of the limit
+  open,        // Redis unavailable: by the whole limit
+  closed,      // Redis unavailable: denied
+  overloaded,  // denied: Redis is overloaded, and nothing is known of the key
+  no_room,     // denied: the table has no capacity for what the request must store
 };
 
-// The word that answers say it by.
+// The word for it in responses.
 constexpr std::string_view to_string(MadeBy made) {
   switch (made) {
     case MadeBy::here:
@@ -52,12 +51,13 @@ constexpr std::string_view to_string(MadeBy made) {
   return "no_room";
 }
 
-// Whether it was made without Redis, which could not be asked.
+// Whether the decision was made without Redis because Redis was unavailable or overloaded.
 constexpr bool is_fallback(MadeBy made) {
   return made == MadeBy::local || made == MadeBy::open || made == MadeBy::closed || made == MadeBy::overloaded;
 }
 
-// What holds while Redis cannot be asked: this node's share of the limit, the whole limit on every node, or nothing.
+// The limit in effect while Redis is unavailable: this node's share, the whole limit on every node, or no requests at
+// all.
 enum class Fallback : std::uint8_t { local, open, closed };
 
 struct Decision {
@@ -66,7 +66,7 @@ struct Decision {
   std::int64_t remaining = 0;  // the largest cost that would pass now
   Micros retry_after{0};       // the shortest wait after which the same request would pass; 0 iff allowed
   Micros reset_after{0};       // the shortest wait after which, without traffic, remaining == limit
-  Micros delay{0};             // leaky_bucket: the time until this request's turn
+  Micros delay{0};             // leaky_bucket: how long this request must be delayed
   MadeBy made = MadeBy::here;
 
   friend bool operator==(const Decision&, const Decision&) = default;
@@ -76,39 +76,39 @@ inline constexpr std::size_t kKeyBytesMax = 4096;
 
 // refuse_key()
 //
-// Why nothing can be counted under this key: it is empty, or too long. Nothing if it will do.
+// Returns an error if the key is empty or too long; nothing if it is valid.
 std::optional<Error> refuse_key(std::string_view key, std::size_t bytes_max = kKeyBytesMax);
 
-// Whose key it is. Keys of different spaces never meet, whatever their bytes are.
+// The name space of a key. Keys of different spaces never collide, whatever their bytes are.
 enum class KeySpace : std::uint8_t {
   callers,  // any text that the caller of the limiter chooses
   rules,    // made by the rules of a Gate
-  envoy,    // made of Envoy's descriptors
+  envoy,    // made from Envoy's descriptors
 };
 
-inline constexpr std::size_t kChargesMax = 32;   // of a request
-inline constexpr std::size_t kReservedMax = 16;  // of a reservation
+inline constexpr std::size_t kChargesMax = 32;   // per request
+inline constexpr std::size_t kReservedMax = 16;  // per reservation
 
-// One limit to be debited. A key has one state for each algorithm; two quotas of the same algorithm
-// on the same subject need two keys ("user:42/second", "user:42/hour").
+// One limit to charge. A key has one state per algorithm; two quotas of the same algorithm on the same subject need
+// two keys ("user:42/second", "user:42/hour").
 struct Charge {
   std::string_view key;
-  const Limit* limit = nullptr;  // never null when it is used; outlives the call
-  std::int64_t cost = 1;         // 0 peeks, negative gives back
+  const Limit* limit = nullptr;  // not null when used; must outlive the call
+  std::int64_t cost = 1;         // 0 peeks, a negative cost refunds
   Fallback fallback = Fallback::local;
-  KeySpace space = KeySpace::callers;  // only who makes keys as src/key_space.h says names another one
-  // Of a rule's limit, the same for all its versions: what a full table evicts of one of them counts for the others. 0:
-  // the request brought the limit along; it has no other versions then. A table keeps half of its 4,092 numbers of
-  // limits for those of rules.
+  KeySpace space = KeySpace::callers;  // other spaces are only for code that makes keys as src/key_space.h says
+  // Identifies a rule's limit across its versions: when a full table evicts a key of one version, the others count
+  // it, too. 0: the request brought the limit, which then has no other versions. A table keeps half of its 4,092
+  // limit numbers for limits of rules.
   std::uint64_t family = 0;
 };
 
 struct Verdict {
   bool allowed = false;
   std::size_t binding = 0;               // the denial with the longest wait, else the tightest limit
-  std::vector<Decision> decisions{};     // one for each charge, in order
-  bool repeated = false;                 // of check_once(): a request of this id passed before, and nothing was charged
-  std::vector<std::int64_t> reserved{};  // of commit() and cancel(): what each charge had reserved
+  std::vector<Decision> decisions{};     // one per charge, in order
+  bool repeated = false;                 // check_once(): this id passed before, and nothing was charged
+  std::vector<std::int64_t> reserved{};  // commit(), cancel(): the reserved cost of each charge
 
   const Decision& binding_decision() const { return decisions[binding]; }
 };
