@@ -1,6 +1,5 @@
-// How the doors word what the rules decide: the keys of `answers`, how they are read and printed. See fields.h.
-// What a client or a proxy would take for something else is refused here, with the reason. Any thread. Tested by
-// tests/answers_text_test.cc.
+// The `answers` of a config: how listeners word decisions to clients. See fields.h. Settings that a client or a proxy
+// would misunderstand are refused with the reason. Any thread may call it. Tested by tests/answers_text_test.cc.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr Micros kHoldMax{60'000'000};
 constexpr std::string_view kXRateLimit = "x-ratelimit", kRetryAfter = "retry-after";
-// In the order of RateLimitFields, from draft_03 on.
+// in the order of RateLimitFields, from draft_03
 constexpr std::array<std::string_view, 4> kDrafts = {"draft-03", "draft-06", "draft-07", "draft-11"};
 constexpr std::array<std::string_view, 6> kHeaders = {kXRateLimit, kDrafts[0], kDrafts[1],
                                                       kDrafts[2],  kDrafts[3], kRetryAfter};

@@ -1,4 +1,4 @@
-// See client_ip.h. First the elements of a list, from the right; then the address in an element; then the walk.
+// Implements client_ip.h: first the elements of a list from the right, then the address in an element, then the walk.
 #include "policy/client_ip.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ bool is_same_name(std::string_view a, std::string_view b) {
 
 // begin_of_last()
 //
-// Where the last element of the line begins; nothing if that cannot be told. Quoted text, which only Forwarded has, may
-// hold commas, and is read from the right as all else: a quote that the client left open stands to the left of what the
-// proxy added, and must not be able to change how that is read. A quote is text if an odd number of backslashes
-// stands before it, from either side.
+// Returns where the last element of the line begins; nothing if that is ambiguous. Only Forwarded has quoted text,
+// which may contain commas. It is scanned from the right too: a quote that the client left open is to the left of
+// what the proxy added, and must not change how that is read. A quote is text if an odd number of backslashes
+// precedes it, when read from either side.
 std::optional<std::size_t> begin_of_last(std::string_view line, ForwardedBy by) {
   const std::size_t stop = line.size() - std::min(line.size(), kElementBytesMax);
   bool is_quoted = false;
@@ -37,7 +37,7 @@ std::optional<std::size_t> begin_of_last(std::string_view line, ForwardedBy by) 
   return 0;
 }
 
-// The elements of all lines of a header, the last first. After the first that is nothing, there are no more.
+// The elements of all lines of a header, last first. After next() has returned nothing, there are no more.
 class Elements {
  public:
   Elements(std::span<const Attribute> headers, ForwardedBy by)
@@ -67,10 +67,10 @@ class Elements {
     return std::nullopt;
   }
 
-  std::span<const Attribute> headers_;  // those that are still to be looked at
+  std::span<const Attribute> headers_;  // not read yet
   ForwardedBy by_;
   std::string_view name_;
-  std::optional<std::string_view> line_;  // what is left of the line at hand
+  std::optional<std::string_view> line_;  // the unread part of the current line
 };
 
 void skip_blanks(std::string_view& text) {
@@ -85,7 +85,7 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, may_name);
 }
 
-// What stands behind `for=`, without its quotes and backslashes. What is too long for an address is only counted.
+// The value of `for=`, without quotes and backslashes. Bytes beyond the longest address are counted but not stored.
 struct NodeText {
   std::array<char, kNodeBytesMax> text;
   std::size_t size = 0;
@@ -99,7 +99,8 @@ struct NodeText {
   }
 };
 
-// Takes a value off the front of `rest`, to the semicolon or the end, and adds it to the node if one is given.
+// Removes a value from the front of `rest`, up to the semicolon or the end, and adds it to `node` unless that is
+// null.
 bool take_value(std::string_view& rest, NodeText* node) {
   const bool is_quoted = rest.starts_with('"');
   std::size_t i = is_quoted ? 1 : 0;
@@ -114,7 +115,7 @@ bool take_value(std::string_view& rest, NodeText* node) {
   return rest.empty() || rest.front() == ';';
 }
 
-// The address behind `for=`, of which an element has one, in a list of pairs that is well formed to its end.
+// Returns the address in `for=`. An element must have exactly one, in a list of pairs that is well-formed to its end.
 std::optional<IpAddress> forwarded_for(std::string_view element) {
   NodeText node;
   bool has_node = false;
@@ -139,7 +140,7 @@ std::optional<IpAddress> address_in(std::optional<std::string_view> element, For
   return by == ForwardedBy::forwarded ? forwarded_for(*element) : parse_node(*element);
 }
 
-// Of two lines one may be the client's, and there is no telling which.
+// If there are two lines, the client may have sent one of them, and we cannot tell which.
 std::optional<IpAddress> address_in_only(std::span<const Attribute> headers, std::string_view name) {
   const auto is_named = [name](const Attribute& header) { return is_same_name(header.name, name); };
   const auto only = std::ranges::find_if(headers, is_named);

@@ -1,7 +1,7 @@
-// Who is the client: honest proxies, lying clients, and the mistakes that others have made.
+// Tests who the client is: honest proxies, lying clients, and mistakes that other limiters made.
 //
-// The advisories that a test answers are named before it; XFF-1, IP-2, IP-3 and HDR-1 are the rows of our catalogue of
-// them. The walk is held against one that builds the whole chain, on random headers.
+// Each test names the advisories that it covers. XFF-1, IP-2, IP-3 and HDR-1 are the rows of our catalogue of them.
+// The walk is compared on random headers with a walk that builds the whole chain.
 #include "policy/client_ip.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace weir {
 namespace {
 
 const char kPeer[] = "10.0.0.1";       // a trusted proxy
-const char kStranger[] = "192.0.2.7";  // not one
+const char kStranger[] = "192.0.2.7";  // not trusted
 
 IpAddress address_of(std::string_view text) {
   const auto address = parse_ip(text);
@@ -37,7 +37,7 @@ std::string client(const ProxyTrust& trusted, const Headers& headers, const char
   return to_string(client_ip(address_of(peer), headers, trusted));
 }
 
-// Behind the trusted peer, with these lines of the header.
+// The client's address, behind the trusted peer, with these header lines.
 std::string by_x_forwarded_for(const std::vector<std::string_view>& lines, unsigned hops = 0) {
   Headers headers;
   for (const std::string_view line : lines) headers.push_back({"X-Forwarded-For", line});
@@ -55,7 +55,7 @@ std::string repeated(std::string_view text, std::size_t times) {
   return all;
 }
 
-// Who is believed.
+// Which headers count.
 
 TEST(ClientIp, IsThePeerWithoutHeaders) {
   for (const auto by : {ForwardedBy::x_forwarded_for, ForwardedBy::forwarded, ForwardedBy::single_header}) {
@@ -80,7 +80,7 @@ TEST(ClientIp, IsTheLeftmostIfAllAreTrusted) {
 
 // XFF-1: CVE-2025-59152 (Litestar), CVE-2020-28483 (gin), GHSA-246p-cpwv-v3jq (Echo), CVE-2024-52796, CVE-2026-29794,
 // CVE-2026-24000, CVE-2026-46356, CVE-2023-50463, CVE-2025-66508, CVE-2026-57210, CVE-2023-44463, CVE-2026-23848,
-// CVE-2026-107271, CVE-2026-108162, CVE-2024-34451, CVE-2025-41235: a header of anybody was believed.
+// CVE-2026-107271, CVE-2026-108162, CVE-2024-34451, CVE-2025-41235: headers were trusted whoever sent them.
 TEST(ClientIp, IgnoresHeadersOfAPeerThatIsNotTrusted) {
   for (int i = 0; i < 1000; ++i) {
     const std::string forged = "198.51." + std::to_string(i / 256) + '.' + std::to_string(i % 256);
@@ -99,7 +99,7 @@ TEST(ClientIp, IgnoresHeadersOfAPeerThatIsNotTrusted) {
 }
 
 // XFF-1 behind a proxy: GHSA-3fxj-6jh8-hvhx, GHSA-9g5q-2w5x-hmxf and GHSA-rjr7-jggh-pgcp (go-chi), CVE-2026-110724,
-// -110723 and -110726 (api-gateway) took the leftmost, which the client writes.
+// -110723 and -110726 (api-gateway) took the leftmost address, which the client controls.
 TEST(ClientIp, IgnoresWhatTheClientPutBeforeItsOwnAddress) {
   for (int i = 0; i < 1000; ++i) {
     const std::string forged = "198.51." + std::to_string(i / 256) + '.' + std::to_string(i % 256);
@@ -132,7 +132,7 @@ TEST(ClientIp, ReadsHeaderNamesInAnyCase) {
   EXPECT_EQ(client(trust(ForwardedBy::single_header, 0, "x-REAL-ip"), {{"X-Real-Ip", "192.0.2.1"}}), "192.0.2.1");
 }
 
-// CVE-2026-88011: names that collapse into one behind a gateway of another kind.
+// CVE-2026-88011: header names that another kind of gateway treats as the same.
 TEST(ClientIp, TakesNoOtherNameForTheHeaders) {
   for (const char* name :
        {"X.Forwarded.For", "X_Forwarded_For", "X-Forwarded_For", " X-Forwarded-For", "X-Forwarded-For ",
@@ -143,8 +143,8 @@ TEST(ClientIp, TakesNoOtherNameForTheHeaders) {
   }
 }
 
-// HDR-1: CVE-2022-31813 (httpd), CVE-2024-45410, CVE-2026-29054 and CVE-2021-32813 (Traefik): a client that names the
-// header in Connection has it taken away by the next proxy. Who stays is the peer, not nobody.
+// HDR-1: CVE-2022-31813 (httpd), CVE-2024-45410, CVE-2026-29054 and CVE-2021-32813 (Traefik): a client names the
+// header in Connection, so the next proxy removes it. Then the client is the peer, not unknown.
 TEST(ClientIp, IsThePeerIfTheProxysHeaderWasTakenAway) {
   for (const char* name : {"X-Forwarded-For", "x-forwarded-for", "close, X-Forwarded-For"}) {
     EXPECT_EQ(client(trust(ForwardedBy::x_forwarded_for), {{"Connection", name}}), kPeer);
@@ -153,10 +153,10 @@ TEST(ClientIp, IsThePeerIfTheProxysHeaderWasTakenAway) {
   }
 }
 
-// What an address is.
+// Which texts are addresses.
 
-// IP-2 and IP-3: GHSA-5847-rm3g-23mw, CVE-2026-30827, CVE-2026-39409, CVE-2026-47674: an address had two values, or all
-// of them had one.
+// IP-2 and IP-3: GHSA-5847-rm3g-23mw, CVE-2026-30827, CVE-2026-39409, CVE-2026-47674: one address had two values, or
+// all addresses had the same value.
 TEST(ClientIp, IsOneValueInEveryNotation) {
   for (const char* text : {"1.2.3.4", "::ffff:1.2.3.4", "::ffff:102:304", "0:0:0:0:0:FFFF:0102:0304",
                            "[::ffff:1.2.3.4]:80", "1.2.3.4:9", "[::FFFF:102:304]"}) {
@@ -206,7 +206,7 @@ TEST(ClientIp, WalksSeveralLinesAsOneListTheLastLineFirst) {
   EXPECT_EQ(client(trust(ForwardedBy::x_forwarded_for, 6), headers), kPeer);
 }
 
-// So many hops.
+// A fixed number of hops.
 
 TEST(ClientIp, IsTheNthFromTheRightIfHopsAreCounted) {
   EXPECT_EQ(by_x_forwarded_for({"1.1.1.3, 1.1.1.2, 1.1.1.1"}, 1), "1.1.1.1");
@@ -225,7 +225,7 @@ TEST(ClientIp, IsTheNthFromTheRightIfHopsAreCounted) {
   EXPECT_EQ(by_x_forwarded_for({repeated("1.1.1.2,", 64) + "1.1.1.1"}, 4'000'000'000), kPeer);
 }
 
-// One address alone. GHSA-7r4p-vjf4-gxv4: a header of the client's survived beside that of the proxy.
+// A header with a single address. GHSA-7r4p-vjf4-gxv4: the client's own header was kept beside that of the proxy.
 
 TEST(ClientIp, IsInASingleHeaderThatIsThereOnce) {
   const ProxyTrust real_ip = trust(ForwardedBy::single_header, 0, "X-Real-IP");
@@ -236,7 +236,7 @@ TEST(ClientIp, IsInASingleHeaderThatIsThereOnce) {
   EXPECT_EQ(client(real_ip, {{"X-Real-IP", "198.51.100.1, 192.0.2.1"}}), kPeer);
 }
 
-// Forwarded, as RFC 7239 has it.
+// Forwarded, as RFC 7239 defines it.
 
 TEST(ClientIp, ReadsForwardedAsTheStandardWritesIt) {
   EXPECT_EQ(by_forwarded({"for=192.0.2.43"}), "192.0.2.43");
@@ -286,7 +286,7 @@ TEST(ClientIp, StopsAtAForwardedElementThatNamesNoAddress) {
   }
 }
 
-// Whatever the client sends, the proxy puts a comma and its own element behind it, or a line of its own.
+// Whatever the client sends, the proxy appends a comma and its own element, or a line of its own.
 TEST(ClientIp, IsNotSmuggledByAQuoteThatIsLeftOpen) {
   const std::vector<std::string> of_the_proxy = {"for=192.0.2.1", "for=\"192.0.2.1\"",
                                                  "for=\"192.0.2.1:80\";host=\"a,\\\",for=198.51.100.3,\\\\\"",
@@ -346,7 +346,7 @@ TEST(ClientIp, ReadsNoElementThatIsLongerThanItsBound) {
   EXPECT_EQ(client(trust(ForwardedBy::single_header, 0, "A"), {{"A", "192.0.2.1" + blanks}}), kPeer);
 }
 
-// A mebibyte, of which all but the last page cannot be read.
+// A header of 1 MiB of which only the last page is readable.
 TEST(ClientIp, ReadsNoMoreOfAHeaderThanTheWalkNeeds) {
   constexpr std::size_t kSize = 1 << 20, kPage = 4096;
   void* const memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -369,7 +369,7 @@ TEST(ClientIp, ReadsNoMoreOfAHeaderThanTheWalkNeeds) {
   munmap(memory, kSize);
 }
 
-// The rule as the catalogue states it: join the lines, split at commas, append the peer, walk.
+// The rule as the catalogue states it: join the lines, split at commas, append the peer, then walk.
 IpAddress walk(const IpAddress& peer, const Headers& headers, const ProxyTrust& trusted) {
   std::string joined;
   bool is_there = false;

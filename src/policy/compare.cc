@@ -1,7 +1,7 @@
-// What changes when one policy follows another, and what of that is too much to be an intention. See weir/policy.h.
+// Lists the changes from one policy to the next, and which of them are too large to be intended. See weir/policy.h.
 //
-// A reload that takes most rules away, or cuts a limit to a small part, has been the start of real outages: an empty
-// file, a unit mistaken, a generator that failed. Such a change must be said twice.
+// A reload that removed most rules or cut a limit to a fraction has started real outages: an empty file, a wrong
+// unit, a failed generator. Such a change must be confirmed.
 #include <algorithm>
 #include <map>
 
@@ -12,17 +12,17 @@
 namespace weir {
 namespace {
 
-// Whether the pace of `to` is less than a `factor`th of that of `from`.
+// Whether the rate of `to` is less than 1/`factor` of the rate of `from`.
 bool is_slowed(const Quota& from, const Quota& to, int factor) {
   return Wide{to.permits} * period_us(from) * factor < Wide{from.permits} * period_us(to);
 }
 
-// The same of what may come at once.
+// The same for the burst.
 bool is_clipped(const Quota& from, const Quota& to, int factor) {
   return Wide{to.burst.value_or(to.permits)} * factor < Wide{from.burst.value_or(from.permits)};
 }
 
-// The one that holds longest, at whose pace all goes on.
+// The limit with the lowest sustained rate, which bounds long-term traffic.
 const RuleLimit* slowest(const std::vector<RuleLimit>& limits) {
   const RuleLimit* out = nullptr;
   for (const RuleLimit& limit : limits) {
@@ -47,7 +47,7 @@ std::string limits_text(const std::vector<RuleLimit>& limits) {
 
 std::string limits_text(const Rule& rule) { return rule.by_plan ? "by plan" : limits_text(rule.limits); }
 
-// The limits of a rule that hold together: its own, or those of each plan.
+// Limits of a rule that apply together: its own, or those of one plan.
 struct Holding {
   std::string who;  // `rule api`, `rule api for plan pro`
   const Rule* rule = nullptr;
@@ -77,7 +77,7 @@ class Comparison {
     }
   }
 
-  // A rule that was enforced and no longer is might as well be gone.
+  // A rule that was enforced and no longer limits anything counts as gone.
   PolicyChanges run() {
     std::size_t gone = 0;
     for (const auto& [name, rule] : before_) {
@@ -126,8 +126,8 @@ class Comparison {
     each_pair(from, to, [this](const Holding& a, const Holding& b) { check_cut(a, b); });
   }
 
-  // What held before and what holds then, for each plan if there are plans. Who is on a plan that is gone has the
-  // default; a plan that is new had nobody.
+  // Calls `call` with the old and new limits, once per plan if there are plans. A subject on a removed plan gets the
+  // default. A new plan has no subjects yet.
   template <class F>
   void each_pair(const Rule& from, const Rule& to, F call) const {
     const std::string who = "rule " + to.name;
@@ -180,7 +180,7 @@ class Comparison {
     if (from.limits->empty() && !to.limits->empty()) return refuse(to.who, "unlimited", limits_text(*to.limits));
     for (const RuleLimit& limit : *to.limits) {
       const RuleLimit* old = same_window(from, window_id(*to.rule, *to.limits, limit));
-      if (old == nullptr) old = same_period(from, limit.quota);  // when one limit becomes several, or several one
+      if (old == nullptr) old = same_period(from, limit.quota);  // one limit became several, or several became one
       const bool is_new = old == nullptr;
       if (is_new) old = slowest(*from.limits);
       if (old == nullptr) continue;
@@ -192,7 +192,7 @@ class Comparison {
 
   const int factor_;
   const bool skips_all_;
-  const std::string from_default_, to_default_;  // plans
+  const std::string from_default_, to_default_;  // plan names
   std::map<std::string, const Rule*> before_, after_;
   PolicyChanges out_;
 };

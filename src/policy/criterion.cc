@@ -1,4 +1,4 @@
-// Conditions as they are asked on every request. See criterion.h.
+// Evaluates conditions, on every request. See criterion.h.
 #include "policy/criterion.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ bool Criterion::accepts(std::string_view value) const {
   return std::ranges::any_of(globs_, [&](const std::string& glob) { return glob_matches(glob, value); });
 }
 
-// Names of methods are compared without regard to case, so that `post` is no way around a rule for POST.
+// Method names are compared without regard to case, so that `post` cannot avoid a rule for POST.
 bool Criterion::accepts_method(std::string_view method) const {
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
   const auto is_same = [&](const std::string& known) {
@@ -80,7 +80,7 @@ bool Criterion::holds(Facts& facts) const {
       return is_any_ || std::ranges::find(hashes_, facts.key_hash()) != hashes_.end();
     case AttributeKind::method:
       return accepts_method(request.method);
-    case AttributeKind::header:  // any line of that name: a second one must be no way to hide the first
+    case AttributeKind::header:  // any line of that name, so that a client cannot hide one value behind another
       return std::ranges::any_of(request.headers, [&](const Attribute& header) {
         return is_header(header.name, condition_.name) && accepts(header.value);
       });

@@ -1,6 +1,6 @@
-// One condition of a rule, compiled: does it hold for these facts?
+// One compiled condition of a rule: does it hold for the facts of a request?
 //
-// Immutable once made; any thread. Tested by rulebook_test.cc and tests/matcher_test.cc.
+// Immutable after construction; any thread may call it. Tested by rulebook_test.cc and tests/matcher_test.cc.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ namespace weir {
 
 class Criterion {
  public:
-  // Of a condition that was parsed: its values are in their canonical forms.
+  // `condition` must come from the parser: its values are in canonical form.
   Criterion(const Condition& condition, PathCase path_case);
 
   bool holds(Facts& facts) const;
   const Condition& condition() const { return condition_; }
-  // Its values, if it compares with nothing but whole texts; a hash table can then stand for it.
+  // Its values if it compares only whole texts, so that a hash table can replace it. Otherwise null.
   const std::vector<std::string>* whole_values() const { return globs_.empty() && !is_any_ ? &whole_ : nullptr; }
 
  private:

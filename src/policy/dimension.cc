@@ -1,4 +1,4 @@
-// Words of a config that are neither quotas nor paths. See dimension.h.
+// Config words that are neither quotas nor paths. See dimension.h.
 #include "policy/dimension.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool take_bits(std::string_view& text, unsigned& bits) {
   return true;
 }
 
-// ip/24 groups IPv4, ip/48 IPv6, ip/24/48 both.
+// ip/24 groups IPv4, ip/48 groups IPv6, ip/24/48 both.
 Result<Dimension> parse_address(std::string_view text) {
   Dimension out{.kind = AttributeKind::ip};
   std::string_view rest = text.substr(2);
@@ -75,7 +75,7 @@ std::string to_string(const Dimension& dimension) {
     case AttributeKind::ip: {
       const bool other_v4 = dimension.v4_bits != 32, other_v6 = dimension.v6_bits != 64;
       std::string text = "ip";
-      // ip/20 would be IPv4's; what is unusual is written in full.
+      // ip/20 would set the IPv4 prefix, so other values are written in full.
       if (other_v4 || (other_v6 && dimension.v6_bits <= 32)) text += '/' + std::to_string(dimension.v4_bits);
       if (other_v6) text += '/' + std::to_string(dimension.v6_bits);
       return text;
@@ -110,7 +110,7 @@ Result<Dimension> parse_dimension(std::string_view text) {
   return wrong(message.append(", did you mean ").append(meant).append("?"));
 }
 
-// The greedy way: when letters differ, the last star takes one more. Nothing before that star need be tried again.
+// Greedy: on a mismatch, the last star takes one more character. Nothing before that star needs another try.
 bool glob_matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = pattern.npos, resume = 0;
   while (t < text.size()) {
@@ -132,7 +132,7 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
 
 namespace {
 
-// Takes so many digits off the front.
+// Removes `count` digits from the front.
 bool take_digits(std::string_view& text, std::size_t count, int& value) {
   if (text.size() < count || !std::ranges::all_of(text.substr(0, count), is_digit)) return false;
   std::from_chars(text.data(), text.data() + count, value);
@@ -176,7 +176,7 @@ Result<Micros> parse_time(std::string_view text) {
     if (!take(rest, 'T') && !take(rest, 't') && !take(rest, ' ')) return refuse();
     if (!take_digits(rest, 2, hour) || !take(rest, ':') || !take_digits(rest, 2, minute)) return refuse();
     if (take(rest, ':') && !take_digits(rest, 2, second)) return refuse();
-    if (take(rest, '.')) {  // of a second, which nobody needs
+    if (take(rest, '.')) {  // fractions of a second, which are ignored
       const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
       if (digits < 1 || digits > 9) return refuse();
       rest.remove_prefix(digits);

@@ -1,6 +1,6 @@
-// The words for attributes: `user`, `ip/24`, `header:x-org`, `{id}`; and for the values that conditions compare with.
+// The names of attributes in a config (`user`, `ip/24`, `header:x-org`, `{id}`), globs and times.
 //
-// Pure; any thread. Tested by dimension_test.cc.
+// Pure; any thread may call it. Tested by dimension_test.cc.
 #pragma once
 
 #include <span>
@@ -12,18 +12,18 @@
 
 namespace weir {
 
-// user, api_key, ... The kinds that need a name are written `header:name`, captures `{name}`.
+// Returns user, api_key, ... In a config, kinds with a name are written `header:name`, and captures `{name}`.
 std::string_view to_string(AttributeKind kind);
 
-// Errors carry the nearest right form.
+// An error suggests the nearest valid form.
 Result<Dimension> parse_dimension(std::string_view text);
 
 // glob_matches()
 //
-// Whether the text is what the pattern says, where each `*` stands for any run of letters, also none.
+// Whether `pattern` matches the whole text. Each `*` matches any run of characters, including none.
 bool glob_matches(std::string_view pattern, std::string_view text);
 
-// The time of `2026-12-31` (its beginning, UTC) or `2026-12-31T18:30:00Z` (or with an offset, +01:00).
+// Parses `2026-12-31` (its start, UTC) or `2026-12-31T18:30:00Z` (or with an offset such as +01:00).
 Result<Micros> parse_time(std::string_view text);
 std::string time_text(Micros time);
 

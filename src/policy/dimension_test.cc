@@ -1,4 +1,4 @@
-// Words of a config: attributes, patterns with stars, times and durations; each against what it must mean.
+// Tests config words: attributes, patterns with stars, times and durations, each against its expected meaning.
 #include "policy/dimension.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(Dimension, SaysWhatWouldBeRight) {
   const std::pair<const char*, const char*> cases[] = {
       {"usr", "did you mean user?"},
       {"heder:x", "did you mean header:x?"},
-      {"heder:\x88", "known are user"},  // what is suggested works, and can be printed
+      {"heder:\x88", "known are user"},  // the suggestion is valid and printable
       {"header", "needs a name, as in header:x-org"},
       {"ip/0", "write ip, ip/24"},
       {"ip/24/129", "write ip, ip/24"},
@@ -51,7 +51,7 @@ bool plain_glob(std::string_view pattern, std::string_view text) {
   return !text.empty() && pattern[0] == text[0] && plain_glob(pattern.substr(1), text.substr(1));
 }
 
-// Every text of up to so many of these letters.
+// Returns every text of at most `most` of these letters.
 std::vector<std::string> every_text(std::string_view letters, std::size_t most) {
   std::vector<std::string> all = {""};
   for (std::size_t i = 0; i < all.size() && all[i].size() < most; ++i) {

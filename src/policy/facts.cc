@@ -1,4 +1,4 @@
-// Finds out about a request what rules ask for. See facts.h.
+// Computes the attributes of a request that rules ask for. See facts.h.
 #include "policy/facts.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string_view find_entry(std::span<const Attribute> entries, std::string_view
   return {};
 }
 
-// An empty one before it must be no way to hide a value.
+// Skips empty values, so that a client cannot hide a value behind an empty one.
 std::string_view first_parameter(std::string_view query, std::string_view name, std::string& scratch) {
   QueryValues values(query, name);
   auto value = values.next(scratch);
@@ -37,7 +37,7 @@ std::string_view first_parameter(std::string_view query, std::string_view name, 
   return value.value_or(std::string_view{});
 }
 
-// api.example.com of API.example.com.:8443; an IPv6 address stays in its brackets.
+// API.example.com.:8443 becomes API.example.com; an IPv6 address keeps its brackets.
 std::string_view without_port(std::string_view host) {
   const std::size_t bracket = host.rfind(']');
   const std::size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);

@@ -1,7 +1,7 @@
-// What is known of one request, in the forms that rules compare: its normal path, its client's address, who it is.
+// The attributes of one request in the form that rules compare: normal path, client address, identity.
 //
-// Made once a request and found out only when a rule asks. A value is a view of the request or of these facts. One
-// thread. Tested by rulebook_test.cc.
+// Built once per request; each attribute is computed when a rule first needs it. A returned view points into the
+// request or into this object. One thread may use it. Tested by rulebook_test.cc.
 #pragma once
 
 #include <array>
@@ -22,9 +22,9 @@
 namespace weir {
 
 inline constexpr std::size_t kPathBytesMax = 8'192;
-inline constexpr std::size_t kRequestAttributesMax = 1'000;  // headers, and entries
+inline constexpr std::size_t kRequestAttributesMax = 1'000;  // of headers, and of entries
 
-// How requests are looked at: the part of a policy that is not rules.
+// How requests are read: the part of a policy that is not rules.
 struct Reading {
   PathCase path_case = PathCase::folded;
   ProxyTrust trust{};
@@ -36,22 +36,23 @@ class Facts {
   Facts(const Facts&) = delete;
   Facts& operator=(const Facts&) = delete;
 
-  // Why nothing can be said about this request; nothing if it is sound.
+  // Why this request cannot be judged, or nothing if it is valid.
   std::optional<Error> refuse() const;
 
   const Request& request() const { return request_; }
-  // By the reading of the target that was chosen last; see policy/path_readings.h. At first by that of normal_path().
+  // The path of the reading that was chosen last; see policy/path_readings.h. Initially that of normal_path().
   std::string_view path() const { return path_; }
-  // How many readings there are: 0 if there are too many to judge.
+  // The number of readings of the target. 0 if there are too many to judge.
   std::size_t readings() const { return has_readings_ ? readings_.size() : 1; }
   void choose_reading(std::size_t number);
-  std::string_view query() const { return has_readings_ ? query_ : query_of(request_.path); }  // by the same reading
+  std::string_view query() const { return has_readings_ ? query_ : query_of(request_.path); }  // of the same reading
   std::string_view host();
-  const IpAddress* ip();  // null if it is not known
-  // The hash that a key is known by; only if there is a key.
+  const IpAddress* ip();  // null if unknown
+  // The SHA-256 of the API key. Only valid if the request has a key.
   const std::array<std::uint8_t, 32>& key_hash();
 
-  // Of the plain kinds, and of the first header, query parameter or entry of that name. Empty if it is not known.
+  // The value of a plain kind, or of the first non-empty header, query parameter or entry of that name. Empty if
+  // unknown.
   std::string_view value(AttributeKind kind, std::string_view name);
 
  private:
@@ -59,7 +60,7 @@ class Facts {
   const Reading& reading_;
   std::string path_scratch_, host_scratch_, query_scratch_;
   std::string_view path_, query_;
-  bool has_readings_ = false;  // beside that of normal_path()
+  bool has_readings_ = false;  // other than normal_path()
   std::vector<PathReading> readings_;
   std::optional<IpAddress> peer_;
   std::optional<IpAddress> client_;
@@ -70,7 +71,7 @@ class Facts {
   std::array<std::uint8_t, 32> key_hash_;
 };
 
-// Whether a header has this name, which is given in small letters.
+// Whether a header has this name. `name` is in lower case.
 bool is_header(std::string_view header, std::string_view name);
 
 }  // namespace weir

@@ -1,7 +1,7 @@
-// Writes YAML as policies are printed: scalars, lists and maps in flow style, which is the form of the examples.
+// Prints config values as YAML in flow style: scalars, lists and maps, as the examples in the docs are written.
 //
-// Quotes only where they are needed; what is written is read again as the same text. Pure; any thread. Tested by
-// yaml_test.cc and tests/policy_text_test.cc.
+// Texts are quoted only where YAML needs it, and what is printed parses back to the same text. Pure; any thread may
+// call it. Tested by yaml_test.cc and tests/policy_text_test.cc.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace weir {
 
-// A text that a plain scalar may be, wherever it stands.
+// Whether a text can stand unquoted, wherever it appears.
 inline bool is_plain_text(std::string_view text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return false;
   const auto is_safe = [](char c) {
@@ -30,8 +30,8 @@ inline bool is_plain_text(std::string_view text) {
 
 // flow_text()
 //
-// As a scalar. Anything but plain words is quoted as JSON does; a header:x-org would be plain, too, but is easier to
-// read in a list with quotes around none.
+// Prints a scalar. Everything except plain words is quoted as in JSON. YAML would also allow header:x-org unquoted,
+// but lists are easier to read when they are quoted consistently.
 inline std::string flow_text(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   if (is_plain_text(text)) return std::string(text);
@@ -49,7 +49,7 @@ inline std::string flow_text(std::string_view text) {
   return out + '"';
 }
 
-// A single one stands for itself.
+// Prints a list. A single element is printed without brackets.
 inline std::string flow_list(const std::vector<std::string>& texts) {
   if (texts.size() == 1) return flow_text(texts[0]);
   std::string out = "[";
@@ -57,7 +57,7 @@ inline std::string flow_list(const std::vector<std::string>& texts) {
   return out + ']';
 }
 
-// `{a: b, c: d}` of members that are `key: value` already.
+// Prints `{a: b, c: d}` from members that already read `key: value`.
 inline std::string flow_map(const std::vector<std::string>& members) {
   std::string out = "{";
   for (const std::string& member : members) out.append(out.size() > 1 ? ", " : "").append(member);

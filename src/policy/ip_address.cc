@@ -1,4 +1,5 @@
-// See ip_address.h. The reading of addresses comes first, because every request waits for it; then ranges and sets.
+// Implements ip_address.h: first the parsing of addresses, which is on the path of every request, then ranges and
+// sets.
 #include "policy/ip_address.h"
 
 #include <algorithm>
@@ -57,7 +58,8 @@ std::optional<IpAddress> parse_v4(std::string_view text) {
   return address;
 }
 
-// Groups are written where they stand if nothing was left out; `gap` is where groups of zeros were, if some were.
+// Writes groups at their place as if nothing were left out. `gap` is the position of "::", where zeros are then
+// inserted.
 std::optional<IpAddress> parse_v6(std::string_view text) {
   if (text.size() > kTextMax) return std::nullopt;
   IpAddress address;
@@ -87,14 +89,14 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
     gap = count;
     ++at;
   }
-  if (gap == kNoGap ? count < kGroups : count == kGroups) return std::nullopt;  // "::" stands for one group at least
+  if (gap == kNoGap ? count < kGroups : count == kGroups) return std::nullopt;  // "::" stands for at least one group
   const auto first = address.bytes.begin();
   const auto from = first + static_cast<std::ptrdiff_t>(2 * std::min(gap, count));
   std::rotate(from, first + static_cast<std::ptrdiff_t>(2 * count), address.bytes.end());
   return address;
 }
 
-// A zone names an interface of the machine that wrote it, so it is nothing to tell clients apart by.
+// A zone names an interface of the machine that wrote it, so it cannot tell clients apart. It is dropped.
 std::optional<IpAddress> parse_v6_with_zone(std::string_view text) {
   const std::size_t percent = text.find('%');
   if (percent == text.npos) return parse_v6(text);
@@ -106,7 +108,7 @@ std::optional<IpAddress> parse_v6_with_zone(std::string_view text) {
   return parse_v6(text.substr(0, percent));
 }
 
-// A number, or a name that hides it: RFC 7239, section 6.
+// A port number, or an obfuscated name for one: RFC 7239, section 6.
 bool is_port(std::string_view text) {
   if (text.starts_with('_')) {
     const auto may_hide = [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; };
@@ -161,7 +163,7 @@ std::optional<IpAddress> parse_node(std::string_view text) {
   }
   const std::size_t colon = text.find(':');
   if (colon == text.npos) return std::nullopt;
-  if (text.find(':', colon + 1) != text.npos) return parse_v6_with_zone(text);  // which has two colons at least
+  if (text.find(':', colon + 1) != text.npos) return parse_v6_with_zone(text);  // has at least two colons
   return is_port(text.substr(colon + 1)) ? parse_v4(text.substr(0, colon)) : std::nullopt;
 }
 
@@ -179,7 +181,7 @@ std::string to_string(const IpAddress& address) {
     return text;
   }
   const auto group = [&](std::size_t i) { return unsigned{address.bytes[2 * i]} << 8 | address.bytes[2 * i + 1]; };
-  std::size_t gap = kGroups, gap_size = 1;  // the first of the longest runs of zeros; a single one is written
+  std::size_t gap = kGroups, gap_size = 1;  // the first of the longest runs of zeros; a single zero is written out
   for (std::size_t i = 0, run = 0; i < kGroups; ++i) {
     run = group(i) == 0 ? run + 1 : 0;
     if (run > gap_size) gap_size = run, gap = i + 1 - run;
@@ -219,7 +221,7 @@ IpRange network_of(const IpAddress& address, unsigned bits) {
   return {first_bits(address, bits), static_cast<std::uint8_t>(bits)};
 }
 
-// The prefix that 255.255.0.0 stands for.
+// The prefix length that a mask such as 255.255.0.0 means.
 std::optional<unsigned> prefix_of_mask(std::string_view text) {
   const auto address = parse_v4(text);
   if (!address) return std::nullopt;
@@ -230,8 +232,8 @@ std::optional<unsigned> prefix_of_mask(std::string_view text) {
 
 // guess_range()
 //
-// The range that was probably meant: without port and brackets, with the numbers that were left out (10/8), with a
-// prefix in the place of a mask, and without what stands behind the prefix. It is only ever offered, never taken.
+// Guesses the range that was probably meant: without port and brackets, with left-out numbers added (10/8), with a
+// prefix instead of a mask, and without anything after the prefix. The guess is only suggested, never used.
 std::optional<IpRange> guess_range(std::string_view text) {
   const std::size_t slash = text.find('/');
   const std::string_view host = trimmed(text.substr(0, slash));
@@ -244,7 +246,7 @@ std::optional<IpRange> guess_range(std::string_view text) {
   if (!prefix) prefix = prefix_of_mask(behind);
   if (!address || !prefix) return std::nullopt;
   if (address->is_v4() && *prefix <= 32) return network_of(*address, kV4PrefixBits + *prefix);
-  const bool is_dotted = host.find(':') == host.npos;  // and ::/40 is meant by nobody who writes ::ffff:10.0.0.0/40
+  const bool is_dotted = host.find(':') == host.npos;  // ::ffff:10.0.0.0/40 was not meant as ::/40
   if (*prefix > 128 || (address->is_v4() && (is_dotted || *prefix < kV4PrefixBits))) return std::nullopt;
   return network_of(*address, *prefix);
 }
@@ -291,7 +293,7 @@ std::uint32_t IpSet::v4_number_of(const IpAddress& address) {
   return static_cast<std::uint32_t>(load(&address.bytes[8]));
 }
 
-// Of two ranges one is within the other or they are apart: they never merely overlap.
+// Drops ranges within others. Two ranges are either nested or disjoint; they never overlap partly.
 template <class T>
 void IpSet::drop_nested(Intervals<T>& intervals) {
   std::ranges::sort(

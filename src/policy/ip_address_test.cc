@@ -1,7 +1,7 @@
-// Addresses and ranges in every spelling, right and wrong.
+// Tests addresses and ranges in valid and invalid spellings.
 //
-// What is an address, and how it is written, is held against inet_pton() and inet_ntop() on random texts; a set against
-// a scan of its ranges. IP-2 and IP-3 name the rows of the catalogue of other limiters' mistakes.
+// Parsing and printing are compared with inet_pton() and inet_ntop() on random texts, and a set with a scan of its
+// ranges. IP-2 and IP-3 are rows of the catalogue of other limiters' mistakes.
 #include "policy/ip_address.h"
 
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@ std::string error(std::string_view text) {
   return parsed ? "none" : parsed.error().message;
 }
 
-// The texts between the bars: a long list is easier to read without quotes and commas, some of which are its texts.
+// Splits a list at bars. Some of the texts contain quotes and commas, so a bar-separated list is easier to read.
 std::vector<std::string_view> between_bars(std::string_view list) {
   std::vector<std::string_view> texts;
   for (std::size_t end = list.find('|'); end != list.npos; end = list.find('|')) {
@@ -44,7 +44,7 @@ std::vector<std::string_view> between_bars(std::string_view list) {
   return texts;
 }
 
-// What the C library says: a third opinion would be ours again.
+// Returns what the C library parses, as an independent opinion.
 std::optional<IpAddress> library_ip(const std::string& text) {
   IpAddress address;
   if (text.find('\0') != text.npos) return std::nullopt;
@@ -79,7 +79,7 @@ TEST(IpAddress, IsReadAsPeopleWriteIt) {
   EXPECT_FALSE(ip("1::ffff:1.2.3.4").is_v4());
 }
 
-// IP-3: express-rate-limit #667 and CVE-2026-47674 took the notation for the address.
+// IP-3: express-rate-limit #667 and CVE-2026-47674 treated the notation as the address.
 TEST(IpAddress, IsOneValueInEveryNotation) {
   for (const char* text : {"1.2.3.4", "::ffff:1.2.3.4", "::ffff:102:304", "::FFFF:0102:0304", "0:0:0:0:0:ffff:102:304",
                            "0:0:0:0:0:FFFF:1.2.3.4", "0000:0000:0000:0000:0000:ffff:0102:0304"}) {
@@ -124,7 +124,7 @@ TEST(IpAddress, IsReadAndWrittenAsTheLibraryDoes) {
     ASSERT_EQ(parse_ip(ours), address) << ours;
     ASSERT_EQ(parse_ip(library_text), address) << library_text;
     const bool has_zeros_in_front = std::all_of(&address.bytes[0], &address.bytes[10], [](auto b) { return b == 0; });
-    if (!has_zeros_in_front) {  // there the library writes ::1.2.3.4
+    if (!has_zeros_in_front) {  // for such addresses the library prints ::1.2.3.4
       ASSERT_EQ(ours, library_text);
     }
 
@@ -177,7 +177,7 @@ TEST(IpAddress, IsNotFoundInTheNameOfAnotherThing) {
   EXPECT_FALSE(parse_node("fe80::1%" + std::string(kNodeBytesMax - 7, 'x')));
 }
 
-// IP-2: CVE-2026-30827 put an IPv6 mask on IPv4 addresses, which left ::/56 of each.
+// IP-2: CVE-2026-30827 applied an IPv6 mask to IPv4 addresses, which turned all of them into ::/56.
 TEST(IpAddress, IsCutToThePrefixOfItsOwnFamily) {
   EXPECT_NE(truncated(ip("::ffff:1.2.3.4"), 32, 56), truncated(ip("::ffff:5.6.7.8"), 32, 56));
   EXPECT_EQ(truncated(ip("::ffff:1.2.3.4"), 32, 56), truncated(ip("1.2.3.4"), 32, 56));

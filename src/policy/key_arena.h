@@ -1,6 +1,7 @@
-// Room for the keys of one request: bytes in place, and more from the heap only if a request needs many.
+// Memory for the keys of one request: an inline buffer, and heap memory only if a request needs more.
 //
-// A key is written at its end and stays where it is while the arena lives. One thread. Tested through rulebook_test.cc.
+// A key is always written at the end, and stays at its address while the arena lives. One thread may use it. Tested
+// through rulebook_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +19,12 @@
 
 namespace weir {
 
-inline constexpr std::size_t kPartBytesMax = 64;  // longer parts of a key are replaced by their hash
+inline constexpr std::size_t kPartBytesMax = 64;  // longer key parts are replaced by their hash
 inline constexpr std::size_t kRuleKeyBytesMax = 2'048;
 
 class KeyArena {
  public:
-  // Begins a key, which starts with `prefix`.
+  // Begins a new key with `prefix`.
   void begin(std::string_view prefix) {
     if (end_ - at_ < static_cast<std::ptrdiff_t>(kRuleKeyBytesMax)) grow();
     begin_ = at_;
@@ -33,7 +34,7 @@ class KeyArena {
   void drop() { at_ = begin_; }
   void take_back(std::size_t bytes) { at_ -= bytes; }
 
-  // How a part stands in a key.
+  // Returns the encoding of one part.
   static std::string part_of(std::string_view bytes) {
     KeyArena arena;
     arena.begin({});
@@ -41,12 +42,12 @@ class KeyArena {
     return std::string(arena.end());
   }
 
-  // The bytes as they are.
+  // Appends the bytes unchanged.
   void raw(std::string_view bytes) {
     WEIR_ASSERT(static_cast<std::size_t>(end_ - at_) >= bytes.size());
     at_ = std::copy(bytes.begin(), bytes.end(), at_);
   }
-  // A part of a key: its length first, so that no two lists of parts look alike.
+  // Appends a part, preceded by its length, so that two different lists of parts never give the same key.
   void part(std::string_view bytes) {
     if (bytes.size() > kPartBytesMax) return long_part(bytes);
     *at_++ = static_cast<char>(bytes.size());

@@ -1,4 +1,4 @@
-// Reads keys. See key_name.h; Rulebook::append() writes them.
+// Decodes keys. See key_name.h; Rulebook::append() encodes them.
 #include "policy/key_name.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string name_of(const Dimension& dimension) {
   return is_plain ? std::string(to_string(dimension.kind)) : to_string(dimension);
 }
 
-// Which attribute stood for the identity.
+// Returns the attribute that stood for the identity.
 std::optional<Dimension> take_identity(std::string_view& rest, const std::vector<Dimension>& identity) {
   if (rest.empty()) return {};
   Dimension found{.kind = static_cast<AttributeKind>(rest.front())};

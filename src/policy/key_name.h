@@ -1,7 +1,7 @@
-// The name of a rule's key, for people, made from its bytes: `ip=192.0.2.1`, `user=42,path=/api/search`.
+// Decodes the key of a rule into a display name: `ip=192.0.2.1`, `user=42,path=/api/search`.
 //
-// Whoever counts keys need not keep texts: a key says by itself what it is made of (docs/configuration.md, "Keys").
-// Anything but printable ASCII is escaped. Pure; any thread. Tested by key_name_test.cc.
+// Code that counts keys need not store names, because a key encodes its own parts (docs/configuration.md, "Keys").
+// Everything except printable ASCII is escaped. Pure; any thread may call it. Tested by key_name_test.cc.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace weir {
 
-// How a value that a request brought is shown.
+// How to print a value that came from a request.
 using ShowValue = std::function<std::string(std::string_view)>;
 
-// As it is, what is not printable as \x0a, and the comma as well.
+// Returns the value with non-printable bytes, backslashes and commas written as \x0a.
 std::string escaped(std::string_view value);
 
-// The part of a limit's key that is not the same for all: without the mark of rules' keys (key_space.h), the rule's
-// name and the limit's suffix.
+// Returns the part of a limit's key that differs between clients: without the leading byte of rule keys
+// (key_space.h), the rule's name and the limit's suffix.
 std::string_view key_body(std::string_view key, std::string_view suffix);
 
 // key_name()
 //
-// `body` is a key's body, perhaps cut off; `per` what its rule counts by, `identity` the policy's. Empty if the key was
-// made by something else than this `per`.
+// `body` is a key's body and may be truncated. `per` is what its rule counts by, `identity` is the policy's. Returns
+// an empty text if the key was made under another `per`.
 std::string key_name(std::string_view body, const std::vector<Dimension>& per, const std::vector<Dimension>& identity,
                      const ShowValue& show);
 

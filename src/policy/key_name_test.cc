@@ -1,4 +1,4 @@
-// Keys that rules make are read back as what they were made of.
+// Tests that the keys of rules are decoded to the attributes they were made of.
 #include "policy/key_name.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 std::string as_is(std::string_view value) { return escaped(value); }
 
-// The name of the key that a rule which counts by this makes of the request.
+// Returns the name of the key that a rule with this `per` makes for the request.
 std::string named(const std::string& per, const Request& request, const std::string& top = "") {
   const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
   const std::string text = top + "rules:\n  - {name: r, per: " + per + ", limit: [5/s, 100/h]}\n";
@@ -30,7 +30,7 @@ std::string named(const std::string& per, const Request& request, const std::str
     const auto body = key_body(bill.charges[i].key, bill.limits[i]->suffix);
     names[i] = key_name(body, policy.rules[0].per, policy.identity, as_is);
   }
-  EXPECT_EQ(names[0], names[1]);  // one client, whatever the window
+  EXPECT_EQ(names[0], names[1]);  // the same client in every window
   return names[0];
 }
 

@@ -1,6 +1,6 @@
-// What a rule matches: reading, checking and printing of `match`. See fields.h.
+// Reads, checks and prints the `match` of a rule. See fields.h.
 //
-// Every value is brought to its canonical form here, once: matching compares, and never has to interpret.
+// Every value is converted to its canonical form here, once, so matching only compares and never interprets.
 #include <algorithm>
 #include <array>
 
@@ -16,12 +16,12 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kValuesMax = 1'000;  // of one condition
-constexpr std::size_t kNamesMax = 16;      // headers, parameters or entries of one condition
+constexpr std::size_t kNamesMax = 16;      // headers, parameters or entries that one condition may name
 constexpr std::size_t kEntriesMax = 16;
 constexpr std::size_t kNotMax = 16;
 constexpr std::string_view kKeyHash = "sha256:";
 
-// A key in a config is a key in a repository: only its hash is taken.
+// Configs are often kept in repositories, so a config must contain the hash of an API key, never the key.
 std::optional<std::string> key_hash(Reader& reader, const Node& node, const std::string& text) {
   if (text == "*") return text;
   const std::string digest = lower(text.starts_with(kKeyHash) ? std::string_view(text).substr(kKeyHash.size()) : "");
@@ -50,7 +50,7 @@ std::optional<std::string> method_name(Reader& reader, const Node& node, std::st
 std::optional<std::string> host_name(Reader& reader, const Node& node, const std::string& text) {
   std::string host = lower(text);
   while (host.ends_with('.')) host.pop_back();
-  const std::size_t bracket = host.rfind(']');  // [::1] is a host, too
+  const std::size_t bracket = host.rfind(']');  // [::1] is a host too
   if (host.find(':', bracket == host.npos ? 0 : bracket) != host.npos) {
     reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " has a port, but requests are matched without theirs");
     return {};
@@ -90,7 +90,7 @@ void read_condition(Reader& reader, const Node& node, Match& out) {
   read_values(reader, node, {.kind = kind}, out);
 }
 
-// `header: {x-org: acme}`: each member is a condition of its own.
+// `header: {x-org: acme}`: each member is a separate condition.
 template <AttributeKind kind>
 void read_named(Reader& reader, const Node& node, Match& out) {
   if (!node.is_map() || node.items.empty() || node.items.size() > 2 * kNamesMax) {
@@ -131,7 +131,7 @@ std::string print_named(const Match& match) {
   return members.empty() ? "" : flow_map(members);
 }
 
-// Which entries there are, whatever their values; a name may stand twice.
+// Reads which entries a request must have, whatever their values. A name may appear twice.
 void read_entries(Reader& reader, const Node& node, Match& out) {
   reader.each(node, kEntriesMax, Empty::refused, [&](const Node& one) {
     const auto text = reader.text(one, "the name of an entry, or a list of some");

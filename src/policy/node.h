@@ -1,8 +1,8 @@
-// A config text as a tree: what stands where. YAML or JSON, read by yaml.cc; what it means is policy_reader.cc's.
+// The parsed tree of a config text, YAML or JSON. yaml.cc builds it; policy_reader.cc interprets it.
 //
-// Bounds are part of the reading, since a config may come from anywhere: bytes, brackets, depth, aliases, nodes, and no
-// key twice. Aliases are copied, so a node is a value. Pure; any thread. Tested by yaml_test.cc and
-// fuzz/yaml_config.cc.
+// A config may come from an untrusted source, so parsing is bounded: bytes, brackets, depth, aliases and nodes.
+// Duplicate keys are errors. Aliases are copied, so a node is a plain value. Pure; any thread may call it. Tested by
+// yaml_test.cc and fuzz/yaml_config.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,29 +23,30 @@ struct Node {
   enum class Kind : std::uint8_t { scalar, list, map };
   Kind kind = Kind::scalar;
   bool is_plain = true;  // a scalar without quotes
-  bool is_null = false;  // nothing at all, `~` or `null`
+  bool is_null = false;  // empty, `~` or `null`
   Position at{};
   std::string text{};         // of a scalar
-  std::vector<Node> items{};  // of a list; of a map, keys and values in turn
+  std::vector<Node> items{};  // of a list; for a map, keys and values alternate
 
   bool is_scalar() const { return kind == Kind::scalar; }
   bool is_list() const { return kind == Kind::list; }
   bool is_map() const { return kind == Kind::map; }
 };
 
-// Something that is wrong with the text.
+// An error in the text.
 struct TextProblem {
   Position at;
   std::string message;
 };
 
-// Whose the text is. What this program has printed itself has no bound on its bytes, values and brackets: a policy that
-// was read within the bounds may print longer than it was written, and longer still when its rules are turned.
+// Where the text comes from. A text that Weir printed itself has no bound on bytes, values and brackets: a policy
+// that was read within the bounds may print longer than it was written, and runtime changes make it longer still.
 enum class TextFrom : std::uint8_t { outside, ourselves };
 
 // read_yaml()
 //
-// The one document of a text. Problems are added to those given; a tree that was read only in part is still a tree.
+// Parses a text that is one document, and appends its errors to `problems`. A text with errors may give a partial
+// tree.
 Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFrom from = TextFrom::outside);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Texts to limits. See overrides.h.
+// Compiles and caches override texts. See overrides.h.
 #include "policy/overrides.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace weir {
 
-// A set stays where it is, and so does all that its limits refer to.
+// A set never moves, and neither does anything that its limits point to.
 struct Overrides::Set {
   std::vector<RuleLimit> written;
   std::deque<Limit> limits;
@@ -73,7 +73,7 @@ std::span<const BookLimit> Overrides::find(const Rule& rule, std::uint32_t numbe
   return sets_[number].emplace(std::string(text), std::move(made)).first->second->book;
 }
 
-// One that is no quota is kept as such: it would be read again with every request.
+// A text that is no quota is cached as an empty set, so that it is not parsed for every request.
 std::unique_ptr<const Overrides::Set> Overrides::make(const Rule& rule, std::uint32_t number,
                                                       std::string_view text) const {
   auto set = std::make_unique<Set>();

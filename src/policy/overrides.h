@@ -1,8 +1,8 @@
-// Limits that hold for a subject instead of its plan's: compiled when they are first met, then kept with the rulebook.
+// Compiled limits that override a subject's plan. Compiled on first use, then kept with the rulebook.
 //
-// Many subjects have the same ones, so they are known by their text. Bounded: what does not fit, and what is no quota,
-// is not there, and then the plan's limits hold. Any thread; who finds what is there already waits for nobody but one
-// who adds. Tested by rulebook_test.cc.
+// Many subjects have the same overrides, so they are cached by their text. The cache is bounded. If it is full, or
+// the text is not a list of quotas, the plan's limits apply instead. Any thread may call it. A lookup of cached
+// limits waits only for a thread that is adding some. Tested by rulebook_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ inline constexpr std::size_t kOverridesMax = 100'000;
 
 // parse_limits()
 //
-// Quotas in one text, with commas between them, from the shortest period to the longest: `10/second, 5000/hour`.
+// Parses comma-separated quotas, and sorts them from the shortest period to the longest: `10/second, 5000/hour`.
 Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional<Algorithm> algorithm,
                                             const Reader::Compile& compile);
 
@@ -41,7 +41,7 @@ class Overrides {
   Overrides(const Overrides&) = delete;
   Overrides& operator=(const Overrides&) = delete;
 
-  // Of this rule, the so-manyth of its policy. Empty: there are none.
+  // Returns the limits of the text for a rule; `number` is its number in the policy. Empty if there are none.
   std::span<const BookLimit> find(const Rule& rule, std::uint32_t number, std::string_view text);
 
  private:
@@ -56,7 +56,7 @@ class Overrides {
   std::unique_ptr<const Set> make(const Rule& rule, std::uint32_t number, std::string_view text) const;
 
   const Reader::Compile compile_;
-  mutable std::shared_mutex mutex_;  // guards what follows
+  mutable std::shared_mutex mutex_;  // guards the members below
   std::map<std::uint32_t, Sets> sets_;
   std::size_t size_ = 0;
 };

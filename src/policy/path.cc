@@ -1,4 +1,4 @@
-// A scan that finds nothing to rewrite, which is the common case, and the values of a query. See path.h.
+// Implements path.h: a scan for targets that need no rewriting, which is the common case; the rewriting; and queries.
 #include "policy/path.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// What a byte of a path means to the scan. What is not plain makes it stop and look.
+// How the scan treats a byte of a path. Every kind but plain needs a closer look.
 enum class ByteKind : std::uint8_t { plain, slash, ends, changes };
 
 constexpr std::array<ByteKind, 256> make_kinds(PathCase letters) {
@@ -37,7 +37,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Whether the segment that begins at `at` is empty, '.' or '..'. Bytes that change are found later by the scan.
+// Whether the segment at `at` is empty, '.' or '..'. Bytes of kind `changes` are found later by the scan.
 bool vanishes(std::string_view target, std::size_t at) {
   for (int dots = 0; dots <= 2; ++dots, ++at) {
     if (at == target.size() || target[at] == '/' || target[at] == '?' || target[at] == '#') return true;
@@ -46,7 +46,7 @@ bool vanishes(std::string_view target, std::size_t at) {
   return false;
 }
 
-// The length of the path if the target begins with one in normal form; npos if it must be rewritten.
+// Returns the length of the path if the target begins with a normal path; npos if it must be rewritten.
 std::size_t normal_length(std::string_view target, const std::array<ByteKind, 256>& kinds) {
   if (target.front() != '/') return target.npos;
   std::size_t i = 0;
@@ -62,15 +62,15 @@ std::size_t normal_length(std::string_view target, const std::array<ByteKind, 25
   return i;
 }
 
-// Writes the segments of a path into a string that has space for all of them and two slashes.
+// Writes the segments of a path into a string with space for all of them and two slashes.
 class SegmentWriter {
  public:
   explicit SegmentWriter(std::string& path) : path_(path) { path_[0] = '/'; }
 
   void add(char c) { path_[end_++] = c; }
 
-  // Ends a segment at a slash: drops it if it says nothing, and for '..' the one before it, too. What is dropped was
-  // written once, so all of this is linear.
+  // Ends a segment at a slash. Drops it if it is empty or '.'; for '..' also drops the segment before it. Dropped
+  // bytes were written once, so the total cost is linear.
   void end_segment() {
     const std::string_view segment = std::string_view(path_).substr(start_, end_ - start_);
     if (segment == "..") {
@@ -89,13 +89,13 @@ class SegmentWriter {
 
  private:
   std::string& path_;
-  std::size_t start_ = 1, end_ = 1;  // of the segment that is being written
+  std::size_t start_ = 1, end_ = 1;  // of the segment being written
 };
 
 std::string_view rewritten_path(std::string_view target, PathCase letters, std::string& scratch) {
   target = without_authority(target, "/\\?#");
   const std::string_view path = target.substr(0, target.find_first_of("?#"));
-  scratch.resize(path.size() + 2);  // a slash before the path and one behind it
+  scratch.resize(path.size() + 2);  // one slash before the path and one after it
   SegmentWriter writer(scratch);
   bool in_parameters = false;
   for (std::size_t i = 0; i < path.size();) {
@@ -118,7 +118,7 @@ std::string_view rewritten_path(std::string_view target, PathCase letters, std::
 // Whether decoding changes the text.
 bool is_encoded(std::string_view text) { return text.find_first_of("%+") != text.npos; }
 
-// Takes a byte off the front of a part of a query, decoded.
+// Removes a byte from the front of a query part and returns it decoded.
 char take_decoded(std::string_view& text) {
   const char first = text.front();
   const auto byte = first == '%' ? escaped_byte(text, 0) : std::nullopt;

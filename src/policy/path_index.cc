@@ -1,7 +1,8 @@
-// The tree is two trees in one: forward from the root, and below each `**` backward from the end of the path.
+// The tree combines two trees: forward from the root, and below each `**` backward from the end of the path.
 //
-// Both walks are recursions no deeper than a pattern has segments. The hash is a folded product, seeded so that nobody
-// can tell beforehand which paths share a slot; what is in the table comes from a policy, so no more is needed.
+// Both walks are recursions no deeper than a pattern has segments. The hash is a folded product with a random seed,
+// so a client cannot predict which paths share a slot. The table contains only paths of the policy, so that is
+// enough.
 #include "policy/path_index.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ std::uint64_t path_hash(std::uint64_t seed, std::string_view bytes) {
   std::uint64_t state = seed ^ bytes.size() * kOdd2;
   for (; left > 16; left -= 16, at += 16)
     state = fold(load<std::uint64_t>(at) ^ kOdd1, load<std::uint64_t>(at + 8) ^ state);
-  std::uint64_t first = 0, last = 0;  // the last sixteen bytes or fewer, from both ends
+  std::uint64_t first = 0, last = 0;  // the last 16 bytes or fewer, read from both ends
   if (left >= 8) {
     first = load<std::uint64_t>(at);
     last = load<std::uint64_t>(at + left - 8);
@@ -78,7 +79,7 @@ void PathIndex::Table::build(const Entries& entries, std::uint64_t seed) {
   seed_ = seed;
   slots_.resize(std::bit_ceil(2 * entries.size()));
   mask_ = slots_.size() - 1;
-  words_.push_back(0);  // so that no record is at 0
+  words_.push_back(0);  // so that no record has index 0
   for (const auto& [key, values] : entries) {
     const auto& [node, bytes] = key;
     const std::uint64_t full = hash(node, bytes);
@@ -113,7 +114,8 @@ PathIndex::Number PathIndex::new_node() {
   return narrow(nodes_.size() - 1);
 }
 
-// Makes the child if there is none. Stars of the same text share one, so that no pattern makes another slower.
+// Returns the child, and creates it if needed. Globs with the same text share a child, so that no pattern slows
+// another.
 PathIndex::Number PathIndex::child_of(Number node, const PathSegment& segment) {
   const auto made = [&](Number Node::*edge) {
     if (nodes_[node].*edge == kNone) {
@@ -138,7 +140,7 @@ PathIndex::Number PathIndex::child_of(Number node, const PathSegment& segment) {
       break;
   }
   std::string key;
-  for (const std::string& piece : segment.pieces) key += piece + '/';  // which no piece contains
+  for (const std::string& piece : segment.pieces) key += piece + '/';  // no piece contains a slash
   Number& child = draft_.globs[{node, key}];
   if (child == kNone) {
     child = new_node();
@@ -166,7 +168,7 @@ void PathIndex::add(const PathPattern& pattern, std::uint32_t id) {
     node = child_of(node, *first);
     auto at = segments.end();
     for (; !is_rest(at[-1]); --at) node = child_of(node, at[-1]);
-    if (at - 1 != first) {  // what stands between two `**` is not in the tree
+    if (at - 1 != first) {  // the segments between two `**` are not in the tree
       questions_.push_back(pattern);
       question = narrow(questions_.size());
     }
@@ -230,7 +232,7 @@ void PathIndex::each_child(const Node& node, Number number, std::string_view seg
   }
 }
 
-// From the front; `rest` is what is left of the path.
+// Walks from the front; `rest` is the remaining path.
 void PathIndex::follow(Number number, std::string_view path, std::string_view rest, PathHits& out) const {
   const Node& node = nodes_[number];
   if (node.rest != kNone) follow_back(node.rest, path, rest, out);
@@ -239,7 +241,7 @@ void PathIndex::follow(Number number, std::string_view path, std::string_view re
   each_child(node, number, segment, [&](Number child) { follow(child, path, rest, out); });
 }
 
-// From the end, below a `**`, which stands for whatever is left.
+// Walks from the end, below a `**`, which matches whatever is left.
 void PathIndex::follow_back(Number number, std::string_view path, std::string_view rest, PathHits& out) const {
   const Node& node = nodes_[number];
   report(node, path, out);

@@ -1,10 +1,10 @@
-// Which of many path patterns match a path.
+// Finds which of many path patterns match a path.
 //
-// Exact patterns are found by one hash of the whole path. The others form a tree by their segments: what stands before
-// the first `**` is followed from the front of the path, what stands behind the last from its end, so neither asks how
-// long the path is. A pattern with a second `**` is then asked itself. However patterns and paths are chosen, find()
-// visits no node of the tree twice and asks no pattern twice. One thread fills it; after finish() any may ask.
-// Tested by path_index_test.cc.
+// Exact patterns are found by one hash of the whole path. The others form a tree of segments. The segments before the
+// first `**` are followed from the start of the path, those after the last `**` from its end, so the length of the
+// path does not matter. A pattern with a second `**` is then matched in full. Whatever the patterns and paths are,
+// find() visits no tree node twice and matches no pattern twice. One thread fills the index; after finish(), any
+// thread may call find(). Tested by path_index_test.cc.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace weir {
 
-// One pattern that matches: the id it was added under, and its number in the order of add(). Not zero from the start,
-// because each request would pay for 64 of them.
+// A pattern that matches: the id it was added under, and its number in the order of add(). The members are not
+// zero-initialized, because each request would pay for 64 of them.
 struct PathHit {
   std::uint32_t id;
   std::uint32_t pattern;
@@ -31,13 +31,13 @@ struct PathHit {
 
 // PathHits
 //
-// What find() found. Asks the heap for nothing up to kInline hits; beyond that it keeps what it asked for, so one that
-// is used again soon asks no more.
+// The results of find(). Up to kInline hits need no heap memory. Beyond that the memory is kept for reuse, so an
+// object that is reused soon stops allocating.
 class PathHits {
  public:
   static constexpr std::size_t kInline = 64;
 
-  PathHits() {}  // NOLINT: what is not used is not even zeroed
+  PathHits() {}  // NOLINT: unused hits are not initialized
 
   void add(PathHit hit) {
     if (size_ < kInline) {
@@ -59,33 +59,33 @@ class PathHits {
 
   std::size_t size_ = 0;
   std::array<PathHit, kInline> inline_;
-  std::vector<PathHit> beyond_;  // all of them, once there are more than kInline
+  std::vector<PathHit> beyond_;  // all hits, once there are more than kInline
 };
 
-// The hash of whole paths, under the seed of an index. Quick, and good while the seed is not known.
+// Hashes a path under the seed of an index. Fast, and hard to attack as long as the seed is secret.
 std::uint64_t path_hash(std::uint64_t seed, std::string_view bytes);
 
 class PathIndex {
  public:
-  // An id may come with several patterns, and a pattern with several ids.
+  // Several patterns may share an id, and one pattern may have several ids.
   void add(const PathPattern& pattern, std::uint32_t id);
-  void finish();                    // once, after all were added
-  void finish(std::uint64_t seed);  // the same with a hash that a test can foretell
+  void finish();                    // once, after the last add()
+  void finish(std::uint64_t seed);  // the same with a given seed, for tests
 
   // find()
   //
-  // Appends every pattern that matches, once, in no particular order. The path is one that normal_path() returned,
-  // under the PathCase of the patterns. Memory that runs out beyond PathHits::kInline hits ends the program.
+  // Appends every matching pattern once, in no particular order. The path must come from normal_path() with the
+  // PathCase of the patterns. If memory runs out beyond PathHits::kInline hits, the program terminates.
   void find(std::string_view normal_path, PathHits& out) const noexcept;
 
   std::size_t size() const { return size_; }
 
  private:
   using Number = std::uint32_t;
-  using Key = std::pair<Number, std::string>;  // a node and what leads on from it; node 0 holds whole paths
+  using Key = std::pair<Number, std::string>;  // a node and the bytes that lead on from it; node 0 stores whole paths
   using Entries = std::map<Key, std::vector<Number>>;
 
-  // Bytes under a node to some numbers: open addressing, and all there is about a key in one place behind it.
+  // Maps a node and bytes to numbers. Open addressing; each record is contiguous in words_.
   class Table {
    public:
     void build(const Entries& entries, std::uint64_t seed);
@@ -95,7 +95,7 @@ class PathIndex {
    private:
     struct Slot {
       std::uint32_t tag = 0;
-      std::uint32_t at = 0;  // in words_; 0 is a free slot
+      std::uint32_t at = 0;  // in words_; 0 marks a free slot
     };
     // A record in words_: node, length, number of values, the values, the bytes.
     static constexpr std::size_t kHeadWords = 3;
@@ -109,16 +109,16 @@ class PathIndex {
     std::vector<std::uint32_t> words_;
   };
 
-  static constexpr Number kNone = 0;  // the node that nothing leads to
+  static constexpr Number kNone = 0;  // no edge leads to this node
   static constexpr Number kRoot = 1;
 
   struct Hit {
     PathHit hit{};
-    Number question = 0;  // which of questions_ must agree, counted from 1; 0 if none
+    Number question = 0;  // which of questions_ must match too, counted from 1; 0 if none
   };
   struct Node {
-    Number any = kNone;   // by * or {name}
-    Number rest = kNone;  // by **: from that node on, segments are taken from the end of the path
+    Number any = kNone;   // edge by * or {name}
+    Number rest = kNone;  // edge by **: below that node, segments are taken from the end of the path
     Number has_literals = 0;
     Number globs_first = 0, globs_end = 0;
     Number hits_first = 0, hits_end = 0;
@@ -131,7 +131,7 @@ class PathIndex {
     Number node;
     Hit hit;
   };
-  // What is needed until finish().
+  // Data that is needed only until finish().
   struct Draft {
     Entries paths, literals;
     std::map<Key, Number> globs;

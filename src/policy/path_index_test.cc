@@ -1,4 +1,4 @@
-// The index finds what a scan of all patterns finds, however they overlap; and takes no long for paths that are long.
+// Tests that the index finds what a scan of all patterns finds, however they overlap, and that long paths are fast.
 #include "policy/path_index.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ PathPattern indexed(std::string_view text) {
   return parsed ? *parsed : *PathPattern::parse("/did-not-parse", PathCase::folded);
 }
 
-PathIndex index_of(const std::vector<std::string>& texts) {  // each under ten times its number
+PathIndex index_of(const std::vector<std::string>& texts) {  // the id of each pattern is ten times its index
   PathIndex index;
   for (std::uint32_t i = 0; i < texts.size(); ++i) index.add(indexed(texts[i]), 10 * i);
   index.finish();
@@ -90,7 +90,7 @@ TEST(PathHits, HoldsMoreThanItHasRoomFor) {
   }
 }
 
-// Over a tiny alphabet, so that patterns meet in every way.
+// Random paths over a tiny alphabet, so that patterns overlap in every way.
 std::string random_path(std::mt19937_64& random, const std::vector<std::string>& words, std::int64_t segments_max) {
   std::string path;
   for (auto count = test::pick(random, 0, segments_max); count > 0; --count) {
@@ -109,7 +109,7 @@ TEST(PathIndex, AgreesWithAScanOfAllPatterns) {
     std::vector<std::pair<PathPattern, std::uint32_t>> scanned;
     for (auto count = test::pick(random, 0, 120); count > 0;) {
       const auto parsed = PathPattern::parse(random_path(random, words, 6), PathCase::folded);
-      if (!parsed) continue;  // too many **
+      if (!parsed) continue;  // more `**` than allowed
       const auto id = static_cast<std::uint32_t>(test::pick(random, 0, 9));
       index.add(*parsed, id);
       scanned.emplace_back(*parsed, id);
@@ -141,7 +141,7 @@ TEST(PathIndex, FindsEachOfManyExactPathsOfAllLengths) {
 }
 
 TEST(PathIndex, IsNotTakenInByAPathOfTheSameHash) {
-  std::unordered_map<std::uint64_t, std::string> seen;  // by what a table of one path looks at
+  std::unordered_map<std::uint64_t, std::string> seen;  // by the bits that a table with one path compares
   int pairs = 0;
   for (int i = 0; i < 400'000; ++i) {
     const std::string path = "/p" + std::to_string(i);
@@ -158,7 +158,7 @@ TEST(PathIndex, IsNotTakenInByAPathOfTheSameHash) {
   EXPECT_GT(pairs, 0);
 }
 
-// A walk that asked the tree at each segment, or that went back, would not end while somebody waits for the test.
+// A walk that searched the tree at every segment, or backtracked, would not finish in reasonable time.
 TEST(PathIndex, TakesNoLongForALongPath) {
   std::vector<std::string> texts;
   for (int i = 0; i < 1000; ++i) {

@@ -1,7 +1,7 @@
-// Reading patterns, and matching them by placing what stands between two `**` as far to the left as it goes.
+// Parses and matches patterns. Matching places the segments between two `**` as far to the left as they fit.
 //
-// Leftmost is enough: what follows has the more room, and segments do not depend on one another. The same holds for
-// the pieces of a glob, so nothing here ever goes back to try another place for what it has placed.
+// The leftmost place is enough: it leaves the most segments for the rest, and segments do not depend on each other.
+// The same is true of the pieces of a glob. So nothing that was placed is ever moved.
 #include "policy/path_pattern.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool accepts_glob(std::span<const std::string> pieces, std::string_view segment)
   return true;
 }
 
-// Whether a pattern of `size` parts, of which stars stand for any number of others, stands for all of the `others`.
+// Whether a pattern of `size` parts matches all of the `others` parts. Stars match any number of parts.
 template <class IsStar, class Accepts>
 bool stands_for(std::size_t size, std::size_t others, IsStar&& is_star, Accepts&& accepts) {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -54,7 +54,7 @@ bool stands_for(std::size_t size, std::size_t others, IsStar&& is_star, Accepts&
   return i == size;
 }
 
-// A segment as bytes and stars.
+// Parts of a segment: bytes, and kStar for a star.
 constexpr int kStar = 256;
 
 std::vector<int> parts_of(const PathSegment& segment) {
@@ -68,7 +68,7 @@ std::vector<int> parts_of(const PathSegment& segment) {
 }
 
 bool covers_segment(const PathSegment& segment, const PathSegment& other) {
-  if (segment.kind == Kind::rest || other.kind == Kind::rest) return false;  // these are stars, not segments
+  if (segment.kind == Kind::rest || other.kind == Kind::rest) return false;  // these match any number of segments
   if (segment.kind == Kind::any || segment.kind == Kind::name) return true;
   if (segment.kind == Kind::literal || other.kind == Kind::literal) {
     return other.kind == Kind::literal && segment.accepts(other.pieces.front());
@@ -79,8 +79,8 @@ bool covers_segment(const PathSegment& segment, const PathSegment& other) {
       [&](std::size_t i, std::size_t j) { return parts[i] == others[j]; });
 }
 
-// The segments with `**` on both sides of each star that has one beside it: /*/** and /**/*/** match the same, but the
-// latter finds more by one way through.
+// Returns the segments with `**` on both sides of each star that is next to one: /*/** and /**/*/** match the same
+// paths, but with the latter a single pass finds more.
 std::vector<const PathSegment*> spread_rests(const std::vector<PathSegment>& segments) {
   const auto is_star = [](const PathSegment& segment) {
     return segment.kind == Kind::any || segment.kind == Kind::name;
@@ -117,7 +117,7 @@ std::string name_near(std::string_view text) {
   return name.empty() ? "id" : name;
 }
 
-// Literal text as a pattern spells it.
+// Escapes literal text as a pattern spells it.
 std::string percent_escaped(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef", kSpecial = "%*{}?#;/\\";
   std::string out;
@@ -150,7 +150,7 @@ std::string quoted_name(std::string_view text) { return quoted(std::string("/{")
 
 }  // namespace
 
-// Reads a pattern byte by byte, as normal_path() reads a target, and keeps for each where it stood.
+// Parses a pattern byte by byte, as normal_path() reads a target, and remembers the position of each byte.
 class PathPattern::Parser {
  public:
   Parser(std::string_view text, PathCase letters) : text_(text), letters_(letters) {}
@@ -262,7 +262,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::add_glob(Bytes bytes) {
   if (bytes.size() == 1) return add(Kind::any, {}, at);
   if (bytes.size() == 2 && std::ranges::all_of(bytes, is_star)) {
     const auto& segments = pattern_.segments_;
-    if (!segments.empty() && segments.back().kind == Kind::rest) return {};  // twice any number is any number
+    if (!segments.empty() && segments.back().kind == Kind::rest) return {};  // adjacent `**` are the same as one
     if (++rests_ > kRestsMax) {
       return error(at, "more than 4 '**' in a path pattern: write '*' where one segment is meant",
                    ErrorCode::out_of_range);
@@ -274,7 +274,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::add_glob(Bytes bytes) {
     if (!is_star(bytes[i])) {
       pieces.back() += letters_ == PathCase::folded ? lower(bytes[i].value) : bytes[i].value;
     } else if (i > 0 && is_star(bytes[i - 1])) {
-      std::string one = "/";  // as it is, with one star for each run of them
+      std::string one = "/";  // the glob with each run of stars replaced by one
       for (std::size_t k = 0; k < bytes.size(); ++k) {
         if (!is_star(bytes[k])) one += percent_escaped(std::string(1, bytes[k].value));
         if (is_star(bytes[k]) && (k == 0 || !is_star(bytes[k - 1]))) one += '*';
@@ -334,10 +334,10 @@ std::string PathPattern::Parser::plain(Bytes bytes) {
   return text;
 }
 
-// The path that the text would be as a request target, if that is a pattern.
+// Returns the path that the text would be as a request target, if that is a valid pattern; else an example.
 std::string PathPattern::Parser::whole_form() const {
   std::string scratch;
-  if (text_.find('%') != text_.npos) return quoted(kExample);  // escapes may mean what cannot be shown
+  if (text_.find('%') != text_.npos) return quoted(kExample);  // escapes may decode to bytes that cannot be printed
   const auto form = PathPattern::parse(normal_path(text_, letters_, scratch), letters_);
   return quoted(form && form->text().size() <= 80 ? form->text() : kExample);
 }
@@ -363,8 +363,8 @@ bool PathSegment::accepts(std::string_view segment) const {
 
 // match()
 //
-// What stands before the first `**` is at the front of the path, what stands behind the last at its end; each run
-// between two is put where it fits first. Tells where each segment was found, if asked.
+// Segments before the first `**` match the start of the path, those after the last match its end. Each run between
+// two `**` goes to the first place where it fits. Stores the text of each segment in `found`, unless that is null.
 bool PathPattern::match(std::string_view path, std::string_view* found) const {
   if (path == "/") path = {};
   const auto place = [&](std::size_t i, std::string_view segment) {
@@ -380,11 +380,11 @@ bool PathPattern::match(std::string_view path, std::string_view* found) const {
   for (; !is_rest(segments_[end - 1]); --end) {
     if (path.empty() || !place(end - 1, take_last_segment(path))) return false;
   }
-  while (++begin < end) {  // from behind one `**` to the next
+  while (++begin < end) {  // from one `**` to the next
     std::string_view rest = path;
     std::size_t i = begin;
     while (!is_rest(segments_[i])) {
-      if (rest.empty()) return false;  // nor is there room for it farther on
+      if (rest.empty()) return false;  // a later start leaves even fewer segments
       if (place(i, take_first_segment(rest))) {
         ++i;
       } else {

@@ -1,11 +1,11 @@
-// The paths that a rule is for: /api/search, /users/*, /users/{id}, /img-*.png, /api/**, /a/**/z.
+// The path patterns of rules: /api/search, /users/*, /users/{id}, /img-*.png, /api/**, /a/**/z.
 //
-// A segment is a literal, a glob whose stars stand for any characters of that segment, one {name}, or `**` for any
-// number of segments, none included. Patterns are brought into the form that paths are brought into, so a rule for
-// //Login/ matches; an escape makes a special character plain (%2a is a star that stands for itself). Paths given here
-// are those that normal_path() returns, under the same PathCase. An empty path, which is not known, matches nothing.
-// Matching never tries again what it has placed: its cost is at most the length of the path times that of the
-// pattern. Does not change once made: any thread. Tested by path_pattern_test.cc and path_index_test.cc.
+// A segment is a literal, a glob whose stars match any characters of that segment, one {name}, or `**`. A `**`
+// matches any number of segments, including none. Patterns are normalized like paths, so a rule for //Login/ matches.
+// An escape makes a special character literal: %2a is a plain star. Paths must come from normal_path() with the same
+// PathCase. An empty path is unknown and matches nothing. Matching never moves what it has placed, so it
+// costs at most the length of the path times that of the pattern. Immutable; any thread may call it. Tested by
+// path_pattern_test.cc and path_index_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ struct PathSegment {
   enum class Kind : std::uint8_t { literal, glob, any, name, rest };  // any is *, rest is **
 
   Kind kind = Kind::literal;
-  std::vector<std::string> pieces;  // the literal; what stands before, between and after the stars; the name
+  std::vector<std::string> pieces;  // the literal; the texts before, between and after the stars; or the name
 
-  // Whether this segment, which is not `**`, stands for one of a path.
+  // Whether this segment, which must not be `**`, matches one segment of a path.
   bool accepts(std::string_view segment) const;
 
   friend bool operator==(const PathSegment&, const PathSegment&) = default;
@@ -36,35 +36,35 @@ class PathPattern {
  public:
   static constexpr std::size_t kBytesMax = 1024;
   static constexpr std::size_t kSegmentsMax = 64;
-  static constexpr std::size_t kRestsMax = 4;  // of `**`, where neighbours count once
+  static constexpr std::size_t kRestsMax = 4;  // number of `**`, where adjacent ones count once
 
-  // An error's column is where in `text` it was found.
+  // The column of an error is the position in `text`.
   static Result<PathPattern> parse(std::string_view text, PathCase letters);
 
-  // Canonical and printable: parse(text()) is this pattern again.
+  // Canonical and printable: parse(text()) gives this pattern again.
   const std::string& text() const { return text_; }
   const std::vector<PathSegment>& segments() const { return segments_; }
   const std::vector<std::string>& names() const { return names_; }
 
-  // Whether it stands for one path alone.
+  // Whether the pattern matches exactly one path.
   bool is_exact() const { return !exact_path_.empty(); }
-  const std::string& exact_path() const { return exact_path_; }  // empty if there is no such path
+  const std::string& exact_path() const { return exact_path_; }  // empty unless is_exact()
 
   bool matches(std::string_view normal_path) const;
 
   // capture()
   //
-  // What {name} stands for in a path that matches. Where `**` leaves a choice, each takes as few segments as it can,
-  // the first of them first: {x} of /**/a/{x}/** in /a/b/a/c is b.
+  // Returns what {name} matches in a path that matches. Where `**` leaves a choice, each `**` takes as few segments
+  // as it can, from left to right: {x} of /**/a/{x}/** in /a/b/a/c is b.
   std::optional<std::string_view> capture(std::string_view normal_path, std::string_view name) const;
 
   // covers()
   //
-  // Whether every path that `other` matches is matched by this pattern too. True is certain, for two patterns of one
-  // PathCase; false may also mean that it is hard to tell.
+  // Whether this pattern matches every path that `other` matches. Both must have the same PathCase. True is certain;
+  // false may also mean that the answer is hard to compute.
   bool covers(const PathPattern& other) const;
 
-  // Two patterns of one PathCase are equal if they read the same.
+  // Patterns of the same PathCase are equal if their texts are equal.
   friend bool operator==(const PathPattern& a, const PathPattern& b) { return a.text_ == b.text_; }
 
  private:

@@ -1,6 +1,7 @@
-// Patterns: what they match, which error each mistake gets, and that text and value are the same thing.
+// Tests patterns: what they match, the error for each mistake, and that text and value convert both ways.
 //
-// That matches() is right is shown by a slow matcher that tries everything, on every small pattern and path; that
+// On all small patterns and paths, matches() is compared with a slow matcher that tries everything. On the same small
+// worlds, covers() must never claim too much.
 // covers() never promises too much, by the same small worlds.
 #include "policy/path_pattern.h"
 
@@ -41,7 +42,7 @@ TEST(PathPattern, MatchesWithinASegmentByStars) {
   EXPECT_TRUE(matches("/img-*.png", "/img-.png"));
   EXPECT_FALSE(matches("/img-*.png", "/img-1.png.gz"));
   EXPECT_FALSE(matches("/img-*.png", "/img-1/x.png"));
-  EXPECT_FALSE(matches("/a*a", "/a"));  // the ends may not overlap
+  EXPECT_FALSE(matches("/a*a", "/a"));  // the two ends may not overlap
   EXPECT_TRUE(matches("/*a*b*", "/xaxbx"));
   EXPECT_TRUE(matches("/*a*b*", "/ab"));
   EXPECT_FALSE(matches("/*a*b*", "/ba"));
@@ -137,7 +138,7 @@ TEST(PathPattern, TakesTheLeftmostWhereANameHasAChoice) {
   EXPECT_EQ(pattern("/**/a/{x}/**").capture("/a/b/a/c", "x"), "b");
   EXPECT_EQ(pattern("/**/a/{x}").capture("/a/b/a/c", "x"), "c");
   EXPECT_EQ(pattern("/**/{x}/**/{y}/**").capture("/a/b/c", "y"), "b");
-  EXPECT_EQ(pattern("/**/{x}/b/**").capture("/a/c/b/b", "x"), "c");  // tried at a first, and found not to fit
+  EXPECT_EQ(pattern("/**/{x}/b/**").capture("/a/c/b/b", "x"), "c");  // the first place tried, at a, does not fit
   EXPECT_EQ(pattern("/{w}/**/{z}").capture("/a/b/c", "z"), "c");
 }
 
@@ -148,7 +149,7 @@ struct Mistake {
   ErrorCode code = ErrorCode::invalid_argument;
 };
 
-// Every form between quotes behind "write" is a pattern.
+// Every quoted form after "write" must be a valid pattern.
 void expect_offers_patterns(const std::string& message) {
   std::size_t at = message.rfind("write ");
   ASSERT_NE(at, message.npos) << message;
@@ -217,10 +218,10 @@ TEST(PathPattern, TakesWhatIsJustWithinItsBounds) {
   for (int i = 0; i < 64; ++i) deep += "/a";
   EXPECT_EQ(pattern(deep).segments().size(), 64u);
   EXPECT_EQ(pattern("/**/a/**/b/**/c/**").segments().size(), 7u);
-  EXPECT_EQ(pattern("/**/**/a/**/b/**/c/**/**/**").segments().size(), 7u);  // neighbours count once
+  EXPECT_EQ(pattern("/**/**/a/**/b/**/c/**/**/**").segments().size(), 7u);  // adjacent `**` count once
 }
 
-// The small world: all patterns and paths over a few segments.
+// The small world: all patterns and paths over a few words.
 
 std::vector<std::string> all_of(const std::vector<std::string>& words, int segments_max) {
   std::vector<std::string> all = {""}, longest = {""};
@@ -260,7 +261,7 @@ bool slow_match(const Strings& words, std::size_t i, const Strings& path, std::s
   return (words[i].front() == '{' || slow_glob(words[i], path[j])) && slow_match(words, i + 1, path, j + 1);
 }
 
-// A pattern may have a name once, so the second and later of {x} get others.
+// A name may appear only once in a pattern, so each {x} after the first gets another name.
 std::string with_own_names(std::string text) {
   char next = 'u';
   for (char& c : text) {
@@ -350,10 +351,10 @@ TEST(PathPattern, NeverClaimsToCoverWhatItDoesNotMatch) {
       true_in_small += holds ? 1 : 0;
     }
   }
-  EXPECT_EQ(claimed, true_in_small);  // unsure of none as small as these
+  EXPECT_EQ(claimed, true_in_small);  // covers() is certain about all patterns this small
 }
 
-// Trying everything would not end while somebody waits for the test.
+// Trying every placement would not finish in reasonable time.
 TEST(PathPattern, TakesNoLongForPatternsThatInviteTryingEverything) {
   std::string path, deep = "/**";
   for (int i = 0; i < 4000; ++i) path += "/a";

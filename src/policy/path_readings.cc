@@ -1,4 +1,4 @@
-// A search: from the path as it was sent, by every step that can change it, to all paths that steps lead to. See
+// A search: starts from the path as sent, and applies every step that can change it, until no new paths appear. See
 // path_readings.h.
 #include "policy/path_readings.h"
 
@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-// Together a fraction of a millisecond: bytes that steps read, and different paths between two steps.
+// Bounds on the bytes that steps read and on distinct paths. Together they cost a fraction of a millisecond.
 constexpr std::size_t kWorkMax = 65'536;
 constexpr std::size_t kPathsMax = 32;
 
@@ -20,7 +20,7 @@ constexpr std::size_t kPathsMax = 32;
 struct PathByte {
   char value = 0;
   bool is_escaped = false;
-  std::size_t length = 1;  // of what it was decoded from
+  std::size_t length = 1;  // of its encoded form
 
   bool is(char c) const { return value == c; }
   bool is_plain(char c) const { return value == c && !is_escaped; }
@@ -33,7 +33,7 @@ PathByte byte_at(std::string_view text, std::size_t at) {
   return {text[at], false, 1};
 }
 
-// The ASCII byte that an overlong sequence of UTF-8 stands for, else the byte itself.
+// Returns the ASCII byte that an overlong UTF-8 sequence encodes, or else the byte itself.
 PathByte overlong_byte_at(std::string_view text, std::size_t at) {
   const PathByte first = byte_at(text, at);
   const auto lead = static_cast<unsigned char>(first.value);
@@ -53,33 +53,33 @@ PathByte overlong_byte_at(std::string_view text, std::size_t at) {
   return {static_cast<char>(value), true, end - at};
 }
 
-// What a gateway or a server may do to a path. A step on an escaped byte does the same to the plain one: a server that
+// What a gateway or a server may do to a path. A step for escaped bytes also affects plain ones: a server that
 // decodes %5c before it looks for backslashes finds both.
 enum PathStep : std::uint32_t {
-  kCutHash = 1 << 0,               // '#' begins a fragment, as in nginx; else it is a byte of the path, as in Go
+  kCutHash = 1 << 0,               // '#' begins a fragment, as in nginx; otherwise a byte of the path, as in Go
   kDropHost = 1 << 1,              // //x/y is the path /y on host x, as in the URL of Node and browsers
-  kTurnBackslash = 1 << 2,         // '\' is a slash, as in Envoy and browsers; else a byte, as in nginx
-  kTurnEscapedBackslash = 1 << 3,  // the same of %5c
-  kCutParameters = 1 << 4,         // ';' begins parameters of a segment, as in Java; else it is a byte, as in nginx
-  kCutEscapedParameters = 1 << 5,  // the same of %3b
-  kTurnEscapedSlash = 1 << 6,      // %2f is a slash, as in nginx; else it stays in its segment, as in the URL of Node
-  kCutNul = 1 << 7,                // %00 ends the path, as a string of C
+  kTurnBackslash = 1 << 2,         // '\' is a slash, as in Envoy and browsers; otherwise a byte, as in nginx
+  kTurnEscapedBackslash = 1 << 3,  // the same for %5c
+  kCutParameters = 1 << 4,         // ';' begins segment parameters, as in Java; otherwise a byte, as in nginx
+  kCutEscapedParameters = 1 << 5,  // the same for %3b
+  kTurnEscapedSlash = 1 << 6,      // %2f is a slash, as in nginx; otherwise part of its segment, as in Node's URL
+  kCutNul = 1 << 7,                // %00 ends the path, as in a C string
   kDecodeOverlong = 1 << 8,        // %c0%af is %2f, as in decoders that accept overlong UTF-8
-  kMergeSlashes = 1 << 9,          // as in nginx and Go; else '..' removes an empty segment, as in RFC 3986
-  kDropDot = 1 << 10,              // '.' is followed; else it is a name like others, as in Express and WSGI
-  kDropEscapedDot = 1 << 11,       // the same of %2e
-  kFollowDots = 1 << 12,           // '..' is followed; HAProxy can do so and leave '.'
-  kFollowEscapedDots = 1 << 13,    // the same of %2e%2e
+  kMergeSlashes = 1 << 9,          // as in nginx and Go; otherwise '..' removes an empty segment, as in RFC 3986
+  kDropDot = 1 << 10,              // '.' is resolved; otherwise an ordinary name, as in Express and WSGI
+  kDropEscapedDot = 1 << 11,       // the same for %2e
+  kFollowDots = 1 << 12,           // '..' is resolved; HAProxy can do so and leave '.'
+  kFollowEscapedDots = 1 << 13,    // the same for %2e%2e
   // A gateway that forwards what it decoded, as nginx does by `proxy_pass http://app$uri`:
   kCutEscapedHash = 1 << 14,    // %23 becomes '#'
   kCutEscapedMark = 1 << 15,    // %3f becomes '?', where the query begins
-  kDecodePercent = 1 << 16,     // %252f becomes %2f; Apache does this, too
+  kDecodePercent = 1 << 16,     // %252f becomes %2f; Apache does this too
   kDecodeUnreserved = 1 << 17,  // %%32f becomes %2f, as in HAProxy's percent-decode-unreserved
   // Python's:
   kCutLastParameters = 1 << 18,         // ';' begins parameters in the last segment only, as in urlparse()
-  kCutLastEscapedParameters = 1 << 19,  // the same of %3b
-  kDropBlanks = 1 << 20,                // blanks at the end go, as in http.server, and in Node if they are spaces
-  kDropEscapedBlanks = 1 << 21,         // the same of %20
+  kCutLastEscapedParameters = 1 << 19,  // the same for %3b
+  kDropBlanks = 1 << 20,                // trailing blanks are removed, as in http.server; Node removes spaces
+  kDropEscapedBlanks = 1 << 21,         // the same for %20
 };
 
 constexpr bool is_for_escaped_parameters(PathStep step) {
@@ -89,21 +89,21 @@ constexpr bool is_for_last_parameters(PathStep step) {
   return step == kCutLastParameters || step == kCutLastEscapedParameters;
 }
 
-// A path between two steps. It is encoded as it was sent, begins with a slash and ends with one only if it is the root.
+// A path between two steps. It is encoded as sent, begins with a slash, and ends with a slash only if it is the root.
 struct Path {
   std::string text;
   std::string_view query;
   friend bool operator==(const Path&, const Path&) = default;
 };
 
-// Takes the first segment and the slash behind it off the rest of a path.
+// Removes the first segment and the slash after it from `rest`, and returns the segment.
 std::string_view take_segment(std::string_view& rest) {
   const std::string_view segment = rest.substr(0, rest.find('/'));
   rest.remove_prefix(std::min(segment.size() + 1, rest.size()));
   return segment;
 }
 
-// How many dots a segment consists of; 0 if it has anything else in it. Sets `is_escaped` if one is escaped.
+// Returns the number of dots if a segment is only dots, else 0. Sets `is_escaped` if any of them is escaped.
 std::size_t dots_in(std::string_view segment, bool& is_escaped) {
   std::size_t dots = 0;
   is_escaped = false;
@@ -116,7 +116,7 @@ std::size_t dots_in(std::string_view segment, bool& is_escaped) {
   return dots;
 }
 
-// Whether a segment is that many dots, for a step that sees escaped ones or does not.
+// Whether a segment is exactly `dots` dots, for a step that does or does not see escaped ones.
 bool is_dots(std::string_view segment, std::size_t dots, bool sees_escaped) {
   bool is_escaped = false;
   return dots_in(segment, is_escaped) == dots && (sees_escaped || !is_escaped);
@@ -126,13 +126,13 @@ bool is_unreserved(char c) {
   return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// What parts the words of a request line for Python, which takes its bytes for ISO 8859-1.
+// The bytes that separate words of a request line in Python, which decodes it as ISO 8859-1.
 bool ends_target(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte >= 0x09 && byte <= 0x0D) || (byte >= 0x1C && byte <= 0x20) || byte == 0x85 || byte == 0xA0;
 }
 
-// Whether an escaped percent sign and two digits begin here: %252f.
+// Whether a doubly escaped byte begins here: %252f.
 bool is_nested_escape(std::string_view text, std::size_t at) {
   const auto is_digit = [&](std::size_t i) {
     return i < text.size() && ((text[i] >= '0' && text[i] <= '9') || (lower(text[i]) >= 'a' && lower(text[i]) <= 'f'));
@@ -140,7 +140,7 @@ bool is_nested_escape(std::string_view text, std::size_t at) {
   return escaped_byte(text, at) == '%' && is_digit(at + 3) && is_digit(at + 4);
 }
 
-// The steps that may change a path. One that changes nothing after all costs time only.
+// Returns the steps that may change a path. A step that turns out to change nothing only costs time.
 unsigned steps_of(std::string_view text, std::string_view query) {
   unsigned steps = query.find('#') != query.npos ? unsigned{kCutHash} : 0;
   if (text.starts_with("//")) steps |= kDropHost;
@@ -169,7 +169,7 @@ unsigned steps_of(std::string_view text, std::string_view query) {
   steps |= blank_step;
   if (has_percent && has_unreserved) steps |= kDecodeUnreserved;
   if (!may_have_dots) return steps;
-  if (text.find("//") != text.npos) steps |= kMergeSlashes;  // which is to be seen only by what dots remove
+  if (text.find("//") != text.npos) steps |= kMergeSlashes;  // which matters only to segments that dots remove
   for (std::string_view rest = text.substr(1); !rest.empty();) {
     bool is_escaped = false;
     const std::size_t dots = dots_in(take_segment(rest), is_escaped);
@@ -184,7 +184,8 @@ std::string without_host(std::string_view path) {
   return std::string(path.substr(std::min(end, path.size())));
 }
 
-// Copies a path byte by byte. `copy(byte, out)` may add something to `out` in place of the byte, and says what to do.
+// Copies a path byte by byte. `copy(byte, out)` may append a replacement to `out`, and returns what to do with the
+// byte.
 enum class Copied : std::uint8_t { as_it_is, done, enough };
 template <class Copy>
 std::string copied(std::string_view path, Copy&& copy) {
@@ -220,10 +221,10 @@ std::string without_parameters(std::string_view path, PathStep step) {
   return std::string(path.substr(0, begin)) + rest;
 }
 
-// A blank within a letter of UTF-8 is none: the last byte of an `a` with a grave accent is 0xA0.
+// A blank byte within a UTF-8 character is not a blank: the last byte of an `a` with a grave accent is 0xA0.
 std::string without_blanks(std::string_view path, PathStep step) {
   std::size_t end = 0;
-  int more = 0;  // bytes of the letter that follow
+  int more = 0;  // remaining bytes of the character
   for (std::size_t i = 0; i < path.size();) {
     const PathByte byte = byte_at(path, i);
     const auto value = static_cast<unsigned char>(byte.value);
@@ -236,7 +237,7 @@ std::string without_blanks(std::string_view path, PathStep step) {
   return std::string(path.substr(0, end));
 }
 
-// Until a byte, plain or escaped.
+// Returns the path up to a byte, plain or escaped.
 std::string until(std::string_view path, char end) {
   return copied(path,
                 [end](const PathByte& byte, std::string&) { return byte.is(end) ? Copied::enough : Copied::as_it_is; });
@@ -280,7 +281,7 @@ std::string without_overlong(std::string_view path) {
   return out;
 }
 
-// Without the segments '.', or without '..' and the segments before them. Never leaves the root.
+// Removes segments '.', or '..' together with the segment before it. Never goes above the root.
 std::string without_dots(std::string_view path, PathStep step) {
   const std::size_t dots = step == kDropDot || step == kDropEscapedDot ? 1 : 2;
   const bool sees_escaped = step == kDropEscapedDot || step == kFollowEscapedDots;
@@ -337,14 +338,14 @@ std::string stepped(std::string_view path, PathStep step) {
   return {};
 }
 
-// A path with a slash before it and none behind it.
+// Returns the path with a leading slash and without trailing ones.
 Path rooted(std::string text, std::string_view query) {
   if (!text.starts_with('/')) text.insert(text.begin(), '/');
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return {std::move(text), query};
 }
 
-// What follows the first %3f of a target; `otherwise` if there is none.
+// Returns what follows the first %3f of a target, or `otherwise` if there is none.
 std::string_view escaped_query_of(std::string_view target, std::string_view otherwise) {
   for (std::size_t i = 0; i < target.size(); ++i) {
     if (escaped_byte(target, i) == '?') return target.substr(i + 3);
@@ -362,7 +363,7 @@ Path after(const Path& path, PathStep step, std::string_view target) {
   return rooted(std::move(text), query);
 }
 
-// What a server that takes no further step finds in a path: decoded, and in the form of normal_path()'s.
+// Returns what a server that takes no further step reads: the path decoded, in the form of normal_path().
 PathReading reading_of(const Path& path, PathCase letters) {
   PathReading out{.path = {}, .query = path.query};
   out.path.reserve(path.text.size());
@@ -378,15 +379,15 @@ PathReading reading_of(const Path& path, PathCase letters) {
   return out;
 }
 
-// Adds what is not there yet.
+// Appends a value that is not in the list yet.
 template <class T>
 void add_new(T&& value, std::vector<T>& all) {
   if (std::ranges::find(all, value) == all.end()) all.push_back(std::move(value));
 }
 
-// The paths of a target that does not begin with one, such as http://host/path: several if servers disagree about
-// where the host begins, as in http:///host/path and http:/path, and about which byte ends it. Node's url.parse() ends
-// it at any byte that no host contains.
+// Returns the paths of a target that does not begin with one, such as http://host/path. There are several, because
+// servers disagree where the host begins, as in http:///host/path and http:/path, and which byte ends it. Node's
+// url.parse() ends it at any byte that cannot be in a host.
 std::vector<Path> paths_behind_host(std::string_view target) {
   std::vector<Path> out;
   const auto add = [&](std::string_view rest) {
@@ -401,7 +402,7 @@ std::vector<Path> paths_behind_host(std::string_view target) {
         const std::string ends = std::string("/?").append(hash).append(backslash).append(no_host);
         add(without_authority(target, ends));
         if (!may_have_host) continue;
-        // As in the URL of Node and browsers: the host follows any number of slashes.
+        // As in Node's URL and browsers: the host follows any number of slashes.
         const std::string_view host = behind.substr(std::min(behind.find_first_not_of("/\\"), behind.size()));
         add(host.substr(std::min(host.find_first_of(ends), host.size())));
       }
@@ -411,8 +412,8 @@ std::vector<Path> paths_behind_host(std::string_view target) {
   return out;
 }
 
-// Finds all readings from these paths of a target on; the steps of the first path are known. Returns false if there are
-// too many.
+// Finds all readings reachable from the given paths of a target. `steps` are those of the first path. Returns false
+// if there are too many readings, or the work bound is exceeded.
 bool search(std::string_view target, std::vector<Path>& paths, unsigned steps, PathCase letters,
             std::vector<PathReading>& out) {
   for (const Path& path : paths) add_new(reading_of(path, letters), out);

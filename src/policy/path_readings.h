@@ -23,7 +23,7 @@
 namespace weir {
 
 struct PathReading {
-  std::string path;        // in the form of normal_path()'s; a slash within a segment is %2f
+  std::string path;        // as normal_path() returns it; a slash within a segment is %2f
   std::string_view query;  // a part of the target
   friend auto operator<=>(const PathReading&, const PathReading&) = default;
 };
@@ -32,9 +32,9 @@ inline constexpr std::size_t kPathReadingsMax = 8;
 // find_readings()
 //
 // Returns whether a target may have other readings than `normal`, its normal_path(). If so, `out` receives all
-// different readings, the normal one first and the others in the order of their paths. `out` is empty if there are more
-// than kPathReadingsMax, or if they take too long to find: the work is bounded, since any client may send such a
-// target. Quick where `normal` is a part of the target.
+// distinct readings: the normal one first, the others in the order of their paths. `out` is empty if there are more
+// than kPathReadingsMax, or if finding them exceeds the work bound, since any client may send such a target. Fast if
+// `normal` is a part of the target.
 bool find_readings(std::string_view target, std::string_view normal, PathCase letters, std::vector<PathReading>& out);
 
 }  // namespace weir

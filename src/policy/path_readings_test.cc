@@ -1,4 +1,4 @@
-// Readings by hand-made cases, against a slow reader and against the readers of well-known servers on random targets.
+// Tests readings by hand-made cases, and on random targets against a slow reader and models of well-known servers.
 #include "policy/path_readings.h"
 
 #include <gtest/gtest.h>
@@ -109,18 +109,18 @@ TEST(PathReadings, EndBeforeBlanksThatAreNoPartOfALetter) {
 
 TEST(PathReadings, FindALoginBehindAGatewayThatRewritesThePath) {
   const char* const targets[] = {
-      "/api/x\\y/../z\\..\\login",       // nginx follows `..` and keeps `\`, which is a slash to Node
-      "/x/..//y/api/login",              // Envoy follows `..` and keeps the empty segment; Node takes y for a host
+      "/api/x\\y/../z\\..\\login",       // nginx resolves `..` and keeps `\`, which is a slash in Node
+      "/x/..//y/api/login",              // Envoy resolves `..` and keeps the empty segment; Node takes y for a host
       "/api/q//x\\\\..\\..\\..\\login",  // HAProxy merges `//` and keeps `\\`, of which Node removes one
-      "/api/login/./..",                 // HAProxy follows `..` and keeps `.`, which `..` removes
+      "/api/login/./..",                 // HAProxy resolves `..` and keeps `.`, which `..` removes
       "/api%%32flogin",                  // HAProxy decodes %32 and nothing else
       "/api%252flogin",                  // nginx by `proxy_pass http://app$uri`, and Apache in part
-      "/api%25%32flogin",                // the same nginx
+      "/api%25%32flogin",                // the same nginx config
       "/api/login%3fx",
       "/api/login%23x",
-      "/api/login%20",     // the same nginx; Node and Python read until the blank
-      "/api/login%09%a0",  // the same; Python
-      "//x//y/api/login",  // Node behind Node: each takes a host away
+      "/api/login%20",     // the same nginx config; Node and Python read until the blank
+      "/api/login%09%a0",  // the same nginx config; Python
+      "//x//y/api/login",  // Node behind Node: each removes a host
   };
   for (const char* const target : targets) EXPECT_TRUE(reads(target, "/api/login")) << target;
 }
@@ -153,7 +153,7 @@ TEST(PathReadings, HaveAQueryEach) {
 
 TEST(PathReadings, AreNoneIfThereAreTooMany) {
   EXPECT_TRUE(path_readings("/a;b\\c%2fd/../e%5cf%3bg/#/h//../i%00j%c0%afk", PathCase::folded).empty());
-  // Few of them, but long to find out.
+  // Few readings, but finding them takes long.
   std::string target = "/#;\\%5c%3b%2f%00%c0%af/./%2e";
   for (int i = 0; i < 20; ++i) target += "/..";
   target += std::string(8'000, 'a');

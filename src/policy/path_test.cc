@@ -1,6 +1,7 @@
-// Every spelling of a path that should meet the same rule, and those that should not; then queries.
+// Tests which spellings of a path match the same rule, and which do not; then queries.
 //
-// PATH-1: rack-attack before 4.3.1 let /login/ pass a throttle for /login. The table holds that and its relatives.
+// PATH-1: rack-attack before 4.3.1 let /login/ pass a throttle for /login. The table contains that case and similar
+// ones.
 #include "policy/path.h"
 
 #include <gtest/gtest.h>
@@ -185,7 +186,7 @@ TEST(Path, AgreesWithASlowReadingAndStaysWhenReadAgain) {
   }
 }
 
-TEST(Path, ManySegmentsUpAndDownAreAllResolved) {  // a quadratic way would take minutes
+TEST(Path, ManySegmentsUpAndDownAreAllResolved) {  // a quadratic algorithm would take minutes
   std::string target;
   for (int i = 0; i < 200'000; ++i) target += "/a";
   for (int i = 0; i < 199'999; ++i) target += "/..";

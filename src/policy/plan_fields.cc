@@ -1,7 +1,7 @@
-// What a config says of plans: its tiers, and where it is written who is on which. See fields.h.
+// The `plans` of a config: the tiers, and the source that says which subject is on which plan. See fields.h.
 //
-// Tiers are read once by themselves and once more for each rule that goes by them, because a rule may choose how they
-// are counted. The table stands at the end, after the functions that its rows name.
+// Tiers are read once, and again for each rule by plan, because a rule may choose another algorithm. The table is at
+// the end, after the functions that its rows use.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -153,7 +153,7 @@ void check_plans(Reader& reader, Position at, const PlanPolicy& plans) {
   if (plans.source.empty() && !plans.query.empty()) reader.wrong(at, "`query`: of which `source`?");
 }
 
-// A tier as the rule counts it.
+// Adds a tier to a rule, under the rule's algorithm.
 void resolve(Reader& reader, const PlanTier& tier, Rule& rule) {
   PlanTier out = tier;
   for (RuleLimit& limit : out.limits) {
@@ -164,7 +164,7 @@ void resolve(Reader& reader, const PlanTier& tier, Rule& rule) {
   rule.tiers.push_back(std::move(out));
 }
 
-// What goes on when the plan changes must be counted alike, or it would begin anew.
+// Limits whose count continues when the plan changes must share an algorithm, or the count would start again.
 void check_algorithms(Reader& reader, const Rule& rule) {
   const PlanTier* first = nullptr;
   for (const PlanTier& tier : rule.tiers) {

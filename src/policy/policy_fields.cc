@@ -1,5 +1,5 @@
-// What stands at the top of a config: its keys, how they are read and printed. See fields.h and policy_reader.h.
-// What only the whole can tell, as how many limits hold one request, is checked here, too.
+// The top-level keys of a config: how they are read and printed. See fields.h and policy_reader.h. Checks that need
+// the whole config are here too, such as how many limits apply to one request.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -176,7 +176,7 @@ void read_store(Reader& reader, const Node& node, Policy& out) {
   out.store = *text;
 }
 
-// How many limits a request meets that every rule without conditions applies to: known here, not when it comes.
+// Bounds the limits that apply to every request: this is reported when the config is read, not when a request comes.
 void check_charges(Reader& reader, const Policy& policy, Position at) {
   std::size_t charges = 0;
   for (const Rule& rule : policy.rules) {
@@ -191,7 +191,7 @@ void check_charges(Reader& reader, const Policy& policy, Position at) {
   }
 }
 
-// Patterns with two `**` are the ones that no index answers: a request asks each of them.
+// The index does not cover patterns with two `**`: each request may have to be matched against each of them.
 void check_patterns(Reader& reader, const Policy& policy, Position at) {
   constexpr std::size_t kHardMax = 100;
   const auto is_hard = [](const std::string& text) { return text.find("**") != text.rfind("**"); };
@@ -239,7 +239,7 @@ std::string print_rules(const Policy& policy) {
 
 constexpr std::string_view kPatterns = R"({"$ref":"#/$defs/patterns"})";
 
-// `path_case` stands before the patterns that it tells how to read.
+// `path_case` precedes the patterns, because it decides how they are parsed.
 constexpr Field<Policy> kPolicyFields[] = {
     {"path_case", R"({"enum":["ignored","kept"]})", "Whether /API and /api are one path (ignored, the default)",
      read_path_case, [](const Policy& p) { return std::string(p.path_case_matters ? "kept" : ""); }},

@@ -1,5 +1,5 @@
-// The reader alone: defaults, canonical forms, and errors told together. The large tables of mistakes are in
-// tests/policy_text_test.cc.
+// Tests the reader alone: defaults, canonical forms, and errors reported together. tests/policy_text_test.cc has the
+// large tables of mistakes.
 #include "policy/policy_reader.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The parts of a reading that are the same for every table. See reader.h.
+// Reading code shared by all tables. See reader.h.
 #include "policy/reader.h"
 
 #include <charconv>

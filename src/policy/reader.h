@@ -1,8 +1,8 @@
-// Reads a tree of nodes by tables of fields: each key of the config is one row, which the schema is made from, too.
+// Reads a tree of nodes by tables of fields. Each config key is one row, and the JSON Schema is built from the same
+// rows.
 //
-// Whatever is wrong is noted and the reading goes on, so that all errors are told at once. A row says how its value is
-// read and how it is printed again; nothing is printed for a default. One thread a reader. Tested by
-// policy_reader_test.cc.
+// An error is recorded and reading goes on, so all errors are reported at once. A row says how its value is read and
+// how it is printed. Defaults are not printed. Each reader belongs to one thread. Tested by policy_reader_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -31,28 +31,28 @@ struct Field {
   std::string_view schema;  // of its value, as JSON
   std::string_view about;
   void (*read)(Reader&, const Node&, T&);
-  std::string (*print)(const T&);  // empty: it is at its default
+  std::string (*print)(const T&);  // empty if the value is the default
 };
 
-// In a list of one or more, or alone.
+// Whether a list may be empty.
 enum class Empty : std::uint8_t { refused, allowed };
 
 class Reader {
  public:
-  // How a quota becomes a limit is handed in: it may have to read the file of a time zone.
+  // Compiles a quota to a limit. The caller supplies it, because it may have to read a time zone file.
   using Compile = std::function<Result<Limit>(const Quota&)>;
 
   Reader(std::vector<TextProblem>& problems, Compile compile) : problems_(problems), compile_(std::move(compile)) {}
 
-  bool path_case_matters = false;  // known before any pattern is read
+  bool path_case_matters = false;  // set before any pattern is read
 
   void wrong(Position at, std::string message) { problems_.push_back({at, std::move(message)}); }
-  // The error of a text within a scalar: its column counts from the scalar's first letter.
+  // Records the error of a text within a scalar. The column of `error` counts from the scalar's first character.
   void wrong(const Node& scalar, std::string_view what, const Error& error);
-  // `limit` must be a text such as ..., found a list.
+  // Records an error such as: `limit` must be a text such as ..., found a list.
   void wrong_kind(const Node& node, std::string_view wanted);
 
-  // All members of a map, each by its row.
+  // Reads all members of a map, each by its row.
   template <class T>
   void fields(const Node& map, std::span<const Field<T>> rows, std::string_view wanted, T& out) {
     if (!map.is_map()) return wrong_kind(map, wanted);
@@ -72,7 +72,7 @@ class Reader {
   std::optional<std::string> text(const Node& node, std::string_view wanted);
   std::optional<bool> boolean(const Node& node);
   std::optional<std::int64_t> whole(const Node& node, std::int64_t min, std::int64_t max);
-  // Each element of a list, or the only one.
+  // Calls `read` for each element of a list, or once for a single value.
   void each(const Node& node, std::size_t most, Empty empty, const std::function<void(const Node&)>& read);
   std::optional<Quota> quota(const Node& node, std::optional<Algorithm> algorithm);
 
@@ -97,13 +97,13 @@ class Reader {
 
   std::vector<TextProblem>& problems_;
   const Compile compile_;
-  std::map<std::string, Quota> sound_;  // those that were compiled, by algorithm and text: most are written many times
+  std::map<std::string, Quota> sound_;  // quotas that compiled, by algorithm and text: most appear many times
   std::string_view field_ = "the config";
 };
 
 // print_fields()
 //
-// `key: value` of every row that is not at its default.
+// Returns `key: value` for every row whose value is not the default.
 template <class T>
 std::vector<std::string> print_fields(std::span<const Field<T>> rows, const T& value) {
   std::vector<std::string> members;

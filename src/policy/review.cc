@@ -1,6 +1,5 @@
-// What in a policy is probably not meant: rules that can never match or never bind, that have expired, that deny
-// everything or sooner than they say, wide trust. See weir/policy.h. Every warning is certain: where it cannot be told,
-// nothing is said.
+// Warnings about a valid policy: rules that can never match or never bind, that have expired, that deny everything or
+// sooner than they say, and wide trust. See weir/policy.h. Every warning is certain: in doubt, there is none.
 #include <algorithm>
 #include <map>
 
@@ -72,7 +71,7 @@ class Review {
     }
   }
 
-  // What can be said of a rule without the others. False if it will never apply anyway.
+  // Checks a rule by itself. Returns false if it will never apply.
   bool check_alone(const Rule& rule) {
     if (rule.mode == Mode::off) return false;
     if (is_expired(rule)) {
@@ -101,7 +100,7 @@ class Review {
     }
   }
 
-  // A limit of 0 is meant to deny everything.
+  // A limit of 0 denies everything on purpose.
   void check_limit(const Rule& rule, const std::string& whose, const RuleLimit& limit) {
     const std::int64_t cost = rule.cost.permits, permits = limit.quota.permits;
     const std::int64_t most = limit.quota.burst.value_or(permits), events = Limit{}.events_max;
@@ -111,14 +110,14 @@ class Review {
       warn(rule, "denies every request" + what + ": each costs " + std::to_string(cost) + ", and " + text +
                      " admits at most " + std::to_string(most) + " at once; lower `cost`, or raise the limit");
     }
-    // A request that costs more fills fewer of the places.
+    // A request with a higher cost uses fewer of the log's entries.
     if (limit.quota.algorithm == Algorithm::sliding_log && permits / std::max<std::int64_t>(1, cost) > events) {
       warn(rule, "may deny sooner than " + text + " says: a sliding_log keeps at most " + std::to_string(events) +
                      " requests of a key; write algorithm: sliding_window, or a limit that is no larger");
     }
   }
 
-  // A rule that names every path leaves nothing for `otherwise`.
+  // If a rule names every path, `otherwise` rules never see a request with a path.
   void check_otherwise() {
     const auto everywhere = std::ranges::find_if(policy_.rules, [&](const Rule& rule) {
       const auto& all = rule.match.all;
@@ -133,9 +132,9 @@ class Review {
     }
   }
 
-  // Of two rules that count the same, the one that always allows at least as much never decides.
+  // Of two rules that count alike, the one that always allows at least as much never decides.
   void check_looser() {
-    constexpr std::size_t kRulesCompared = 2'000;  // each with each
+    constexpr std::size_t kRulesCompared = 2'000;  // compared pairwise
     const std::size_t count = std::min(policy_.rules.size(), kRulesCompared);
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t k = 0; k < count; ++k) {
@@ -155,7 +154,7 @@ class Review {
            loose.match.entries == tight.match.entries && tight.match.all == loose.match.all;
   }
 
-  // Each limit of the loose one is at least as large as one of the tight, over the same time and counted alike.
+  // Whether each limit of `loose` is at least as large as a limit of `tight` with the same period and algorithm.
   static bool allows_more(const Rule& loose, const Rule& tight, bool also_equal) {
     bool is_larger = also_equal;
     for (const RuleLimit& large : loose.limits) {
@@ -172,7 +171,7 @@ class Review {
     return is_larger;
   }
 
-  // Whether all that `narrow` matches is matched by `wide`.
+  // Whether `wide` matches everything that `narrow` matches.
   bool covers(const Match& wide, const Match& narrow) {
     if (wide.otherwise || !wide.none_of.empty()) return false;
     if (!wide.entries.empty() && wide.entries != narrow.entries) return false;
@@ -190,7 +189,8 @@ class Review {
     });
   }
 
-  // A large policy has more pairs than anybody would wait for: then the rest is not said.
+  // A large policy has too many pairs to compare, so the number of comparisons is bounded. Beyond it there are no
+  // warnings.
   bool covers_value(AttributeKind kind, const std::string& wide, const std::string& narrow) {
     if (wide == narrow) return true;
     if (pairs_left_ == 0) return false;

@@ -1,5 +1,5 @@
-// What a rule can say: its keys, how they are read, checked against each other, and printed. See fields.h.
-// The table stands at the end, after the functions that its rows name.
+// The keys of a rule: how they are read, checked against each other, and printed. See fields.h. The table is at the
+// end, after the functions that its rows use.
 #include <algorithm>
 #include <charconv>
 
@@ -70,10 +70,10 @@ void read_algorithm(Reader& reader, const Node& node, RuleDraft& draft) {
   }
 }
 
-// As it was written; one that was made by hand as it would be.
+// The text as written. For a limit built by hand, its canonical text.
 std::string limit_text(const RuleLimit& limit) { return limit.text.empty() ? to_string(limit.quota) : limit.text; }
 
-// The text of a quota says which algorithm it means, unless it is another than usual.
+// Prints the algorithm only if the text of a quota does not imply it.
 std::string print_algorithm(const RuleDraft& draft) {
   if (draft.rule.plan_algorithm) return std::string(to_string(*draft.rule.plan_algorithm));
   for (const RuleLimit& limit : draft.rule.limits) {
@@ -219,7 +219,7 @@ constexpr std::string_view kText = R"({"type":"string","minLength":1,"maxLength"
 constexpr std::string_view kFlag = R"({"type":"boolean"})";
 constexpr std::string_view kQuota = R"({"$ref":"#/$defs/quota"})";
 
-// `algorithm` stands before the limits that it tells how to read.
+// `algorithm` precedes the limits, because it decides how they are parsed.
 constexpr Field<RuleDraft> kRuleFields[] = {
     {"name", R"({"type":["string","integer"],"minLength":1,"maxLength":64,"pattern":"^[A-Za-z0-9_.:/-]+$"})",
      "What answers, logs and counters call it; what was spent goes on under it after a change", read_name,
@@ -272,7 +272,7 @@ std::string period_text(const Quota& quota) {
   return text.substr(text.find('/') + 1);
 }
 
-// Whose plan it is must be the first that is counted by.
+// A rule by plan must first count by a subject, because that subject's plan decides.
 void check_subject(Reader& reader, const Rule& rule) {
   constexpr std::array kSubjects = {AttributeKind::user, AttributeKind::api_key, AttributeKind::tenant,
                                     AttributeKind::ip, AttributeKind::identity};
@@ -281,7 +281,7 @@ void check_subject(Reader& reader, const Rule& rule) {
                             "api_key, tenant, ip or identity, before anything else that it counts by");
 }
 
-// A `{part}` must be named by every pattern of the rule, or some of its requests could not be counted.
+// Every pattern of the rule must contain each `{part}` that it counts by, or some requests could not be counted.
 void check_captures(Reader& reader, const Rule& rule) {
   const auto paths = std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind);
   for (const Dimension& dimension : rule.per) {
@@ -380,7 +380,7 @@ void read_quotas(Reader& reader, const Node& node, std::optional<Algorithm> algo
     auto quota = reader.quota(one, algorithm);
     if (!quota) return;
     out.push_back({*std::move(quota), one.text});
-    std::ranges::replace(out.back().text, '\t', ' ');  // it will stand in header fields
+    std::ranges::replace(out.back().text, '\t', ' ');  // the text will be sent in header fields
   });
   std::ranges::stable_sort(out, {}, [](const RuleLimit& limit) { return period_us(limit.quota); });
 }

@@ -1,8 +1,8 @@
-// Asks the rules about one request. See rulebook.h; how a book is made is in rulebook_compile.cc.
+// Applies the rules to one request. See rulebook.h; rulebook_compile.cc builds the book.
 //
-// The way of a request: skip, candidates by the index, those of them that are about it, then their keys. Rules that
-// stand `otherwise` wait until it is known that no other rule with a path applied. What is in shadow changes nothing
-// of that: it is billed apart, and an `otherwise` applies as if it were not there.
+// The steps are: check `skip`, find candidate rules by index, keep those that match, then build their keys. Rules
+// with `otherwise` wait until it is known whether another rule with a path applied. Rules in shadow mode do not
+// affect that: they are billed apart, and an `otherwise` rule applies as if they did not exist.
 #include "policy/rulebook.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kSmall = 32;  // so few are sorted by hand
+constexpr std::size_t kSmall = 32;  // up to this many candidates are insertion-sorted in place
 
-// An OPTIONS request that a browser sends by itself. If nothing is known of the headers, the method tells.
+// An OPTIONS request that a browser sends by itself. If there are no headers, the method alone decides.
 bool is_preflight(const Request& request) {
   if (request.method.size() != 7 || !is_header(request.method, "options")) return false;
   return request.headers.empty() || std::ranges::any_of(request.headers, [](const Attribute& header) {
@@ -53,7 +53,7 @@ void sort_hits(std::vector<PathHit>& hits) {
   hits.erase(std::unique(hits.begin(), hits.end(), same_rule), hits.end());
 }
 
-// The candidates in the order of their rules, each once, with the first of its patterns.
+// Returns the candidates in the order of their rules, each once, with the first of its patterns.
 std::span<const PathHit> in_order(const PathHits& found, std::array<PathHit, kSmall>& few, std::vector<PathHit>& many) {
   if (found.size() > kSmall) {
     many.assign(found.begin(), found.end());
@@ -117,8 +117,8 @@ void Rulebook::find_by_value(Facts& facts, PathHits& hits) const {
   for (const std::uint32_t rule : others_) hits.add({rule, kNoPattern});
 }
 
-// An unlimited rule lets a request pass every limit but a ban, if it applies as any other does: with all attributes of
-// its `per`, and to the part of its keys that it is enforced for.
+// An unlimited rule lifts every limit but bans, under the conditions of any other rule: the request has all
+// attributes of its `per`, and the rule is enforced for this key.
 bool Rulebook::is_exempt(std::span<const PathHit> hits, std::uint32_t template_pattern, Facts& facts, std::int64_t now,
                          Bill& out) const {
   for (PathHit hit : hits) {
@@ -148,10 +148,10 @@ void Rulebook::bill(Facts& facts, std::int64_t now, Bill& out) const {
   }
 }
 
-// The union of what each reading asks for. A request is skipped or exempt only if it is so by every reading.
+// Unites the charges of all readings. A request is skipped or exempt only if every reading says so.
 void Rulebook::bill_readings(Facts& facts, std::int64_t now, Bill& out) const {
   using Reason = Bill::Reason;
-  // By what each reason was found first: the reading, and the rule.
+  // For each reason, the first reading that gave it, and its rule.
   struct First {
     std::size_t reading = SIZE_MAX;
     std::uint32_t rule = 0;
@@ -192,7 +192,7 @@ void Rulebook::bill_reading(Facts& facts, std::int64_t now, Bill& out) const {
   std::array<PathHit, kSmall> few;
   std::vector<PathHit> many;
   std::span<const PathHit> hits = in_order(found, few, many);
-  // Their ids are the largest, so they stand last.
+  // The ids of skip and templates are the largest, so they come last.
   if (!hits.empty() && hits.back().id == kSkipId) {
     out.reason = Bill::Reason::skipped;
     return;
@@ -210,7 +210,7 @@ void Rulebook::bill_reading(Facts& facts, std::int64_t now, Bill& out) const {
     if (otherwise && (path_applied || !has_otherwise_)) break;
     for (PathHit hit : hits) {
       const BookRule& rule = rules_[hit.id];
-      const bool is_lifted = exempt && !rule.is_ban;  // but a path that it names is one that is named
+      const bool is_lifted = exempt && !rule.is_ban;  // but if it names a path, that still counts for `otherwise`
       if (rule.otherwise != otherwise || (is_lifted && !(rule.names_path && has_otherwise_))) continue;
       if (!is_about(rule, facts, now)) continue;
       if (hit.pattern == kNoPattern) hit.pattern = template_pattern;
@@ -220,8 +220,8 @@ void Rulebook::bill_reading(Facts& facts, std::int64_t now, Bill& out) const {
   }
 }
 
-// The key of a limit is that of its rule, and the window; see docs/configuration.md, "Keys". Nothing if an attribute of
-// `per` is absent.
+// The key of a limit is the key of its rule, followed by its window; see docs/configuration.md, "Keys". Returns
+// nothing if an attribute of `per` is absent.
 std::optional<std::string_view> Rulebook::begin_key(const PathHit& hit, Facts& facts, KeyArena& keys) const {
   const BookRule& rule = rules_[hit.id];
   keys.begin(rule.key_prefix);
@@ -264,7 +264,7 @@ Rulebook::Applied Rulebook::apply(const PathHit& hit, Facts& facts, Bill& out) c
   return how;
 }
 
-// Whether another reading of the path has brought this key already.
+// Whether another reading of the path has added this key already.
 bool Rulebook::is_billed(const BookRule& rule, std::string_view key, const Bill& bill) const {
   const auto number = static_cast<std::uint32_t>(&rule - rules_.data());
   const auto is_same = [&](const Charge& charge, const BookLimit& limit) {
@@ -288,8 +288,8 @@ void Rulebook::let_pass(const BookRule& rule, Facts& facts, std::string_view key
 
 void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, Applied how, Bill& out) const {
   if (facts.readings() > 1 && is_billed(rule, key, out)) {
-    // Another reading has charged this key, or let it pass. It is not charged twice, but limits that were charged apply
-    // to this reading, too.
+    // Another reading has charged this key or let it pass. The key is not charged twice, but if any limit was
+    // charged, limits apply to this reading too.
     const bool has_limits = out.charges.size() > 0;
     if (how == Applied::enforced && has_limits && out.reason == Bill::Reason::no_rule)
       out.reason = Bill::Reason::limits;
@@ -300,7 +300,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
   const std::span<const BookLimit> limits = limits_for(rule, facts, out.keys);
   if (is_enforced && limits.empty()) return let_pass(rule, facts, key, out);
   if (is_enforced && out.charges.size() + limits.size() > kChargesMax) {
-    if (out.reason != Bill::Reason::missing) out.reason = Bill::Reason::too_many;  // which is denied in any case
+    if (out.reason != Bill::Reason::missing) out.reason = Bill::Reason::too_many;  // missing is denied anyway
     return;
   }
   if (!is_enforced && !limits.empty()) {
@@ -308,7 +308,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
     out.shadows.back().charges.reserve(limits.size());
   }
   for (const BookLimit& limit : limits) {
-    // The first goes on where the rule's own key ends, unless something was written behind it.
+    // The first limit extends the rule's own key in place, unless other bytes were written after it.
     if (&limit != limits.data() || rule.tiers > 0) out.keys.begin(key);
     out.keys.raw(limit.suffix);
     const std::string_view limit_key = out.keys.end();
@@ -332,7 +332,7 @@ void Rulebook::charge(const BookRule& rule, Facts& facts, std::string_view key, 
 
 bool Rulebook::append_identity(Facts& facts, KeyArena& out) const {
   for (std::size_t i = 0; i < policy_.identity.size(); ++i) {
-    // Whose identity it is must be in the key: user 42 is not API key 42.
+    // The key must contain the kind of identity: user 42 is not API key 42.
     out.raw(identity_keys_[i]);
     if (append(policy_.identity[i], kNoPattern, facts, out)) return true;
     out.take_back(identity_keys_[i].size());
@@ -354,7 +354,7 @@ bool Rulebook::append(const Dimension& dimension, std::uint32_t pattern, Facts& 
       if (facts.request().api_key.empty()) return false;
       out.part({reinterpret_cast<const char*>(facts.key_hash().data()), facts.key_hash().size()});
       return true;
-    case AttributeKind::path:  // never as it was sent, or every made-up path would bring a budget of its own
+    case AttributeKind::path:  // never as sent, or each invented path would get its own budget
       if (facts.path().empty()) return false;
       out.raw(pattern == kNoPattern ? std::string_view("\0", 1) : pattern_keys_[pattern]);
       return true;

@@ -1,10 +1,10 @@
-// A policy compiled: which limits must this request be charged to?
+// A compiled policy: which limits does a request charge?
 //
-// Immutable: a reload makes another one and swaps the pointer, so asking takes no lock. Every rule that matches is on
-// the bill, not only the first, because a client may be held by its plan and by its address at once. Rules that name a
-// path are found through an index of paths, those that name a tenant, user, plan or host through a hash table; the few
-// others are asked one by one. Any thread. Tested by rulebook_test.cc, tests/matcher_test.cc (against a slow, obvious
-// matcher) and fuzz/rule_matcher.cc.
+// Immutable: a reload builds another rulebook and swaps the pointer, so lookups take no lock. A request is charged by
+// every rule that matches, not only the first, because its plan and its address may limit a client at once. Rules
+// that name a path are found through a path index. Rules that name a tenant, user, plan or host are found through a
+// hash table. The few other rules are checked one by one. Any thread may call it. Tested by rulebook_test.cc,
+// tests/matcher_test.cc (against a slow, obvious matcher) and fuzz/rule_matcher.cc.
 #pragma once
 
 #include <array>
@@ -34,14 +34,14 @@
 
 namespace weir {
 
-inline constexpr std::size_t kPhases = 16;  // at which fixed windows of different keys begin
+inline constexpr std::size_t kPhases = 16;  // phases: fixed windows of different keys begin at different times
 
-// A limit of a rule, compiled. Small, and what many rules share is kept once: of ten thousand rules a request meets one
-// or two that are in no cache, and every line that they lie in is waited for.
+// A compiled limit of a rule. It is small, and data that many rules share is stored once: with ten thousand rules, a
+// request matches one or two that are in no CPU cache, and each cache line they span costs a miss.
 struct BookLimit {
   const Limit* limit = nullptr;
   const Limit* phases = nullptr;  // null, or kPhases of them
-  std::string_view suffix;        // of its keys
+  std::string_view suffix;        // appended to its keys
   std::string_view name;          // `steps: 100/minute`
   const Quota* written = nullptr;
   std::uint64_t family = 0;  // see weir::Charge
@@ -52,14 +52,14 @@ struct BookLimit {
   std::string_view quota_text() const { return name.substr(rule_name_bytes + 2U); }
 };
 
-// Beside what the index answers: all must hold, and of each of the sets not all.
+// What the index leaves to check: all of `all` must hold, and no set in `none_of` may hold as a whole.
 struct BookConditions {
-  std::vector<std::string> entries;  // their names, if it matters which there are
+  std::vector<std::string> entries;  // entry names, if the rule says which entries a request has
   std::vector<Criterion> all;
   std::vector<std::vector<Criterion>> none_of;
 };
 
-// What a plan entitles to, under one rule.
+// The limits of one plan under one rule.
 struct BookTier {
   std::string_view name;
   std::uint32_t first_limit = 0, limits = 0;
@@ -71,10 +71,10 @@ struct BookRule {
   const BookConditions* conditions = nullptr;  // null if there are none
   const Rule* rule = nullptr;                  // of the policy in the same book
   std::int64_t expires_us = INT64_MAX;
-  std::uint32_t first_limit = 0, limits = 0;         // of a rule by plan, those of the default
-  std::uint32_t first_tier = 0, tiers = 0;           // each plan, then the default of those whose plan is not known yet
-  std::uint32_t first_pattern = 0, end_pattern = 0;  // those of its paths
-  std::uint32_t counts = 0;                          // where it is counted what it decides
+  std::uint32_t first_limit = 0, limits = 0;         // for a rule by plan, those of the default plan
+  std::uint32_t first_tier = 0, tiers = 0;           // each plan, then the one for subjects with a plan not known yet
+  std::uint32_t first_pattern = 0, end_pattern = 0;  // the patterns of its paths
+  std::uint32_t counts = 0;                          // index of its decision counters
   Mode mode = Mode::enforce;
   std::uint8_t percent = 100;
   bool otherwise = false;
@@ -83,42 +83,42 @@ struct BookRule {
   bool unlimited = false;
   bool required = false;
   bool count_denied = false;
-  bool has_cost = false;  // another than 1
+  bool has_cost = false;  // other than 1
   Fallback fallback = Fallback::local;
 };
 
-// A rule in shadow, whose limits are charged apart from all others. They follow each other in the book.
+// A rule in shadow mode. Its limits are charged apart from all others, and are consecutive in the book.
 struct ShadowBill {
   std::uint32_t rule = 0;
   const BookLimit* limits = nullptr;  // the first of them
   std::vector<Charge> charges;
 };
 
-// What a rule lets pass without a limit, as a plan or the rule itself says: nothing is charged, but it is spent.
+// A charge without a limit, from an unlimited plan or rule: nothing can deny it, but usage is counted.
 struct FreeCharge {
   std::uint32_t rule = 0;
-  std::string_view key;  // of the rule, without any limit's suffix
+  std::string_view key;  // the key of the rule, without a limit's suffix
   std::int64_t cost = 1;
 };
 
-// What the rules ask of one request. Keys lie in the bill itself, so it is neither copied nor moved.
+// What the rules charge for one request. Keys are stored in the bill itself, so it cannot be copied or moved.
 struct Bill {
   enum class Reason : std::uint8_t {
-    no_rule,    // nothing applies
-    limits,     // charged to some
-    skipped,    // no rule sees it
-    exempt,     // an unlimited rule lets it pass; bans apart
-    missing,    // an attribute that a rule requires is not there: denied
-    too_many,   // more limits than can be charged at once
-    ambiguous,  // more readings of the path than can be judged, or charged at once: denied
+    no_rule,    // no rule applies
+    limits,     // at least one limit is charged
+    skipped,    // `skip` hides the request from all rules
+    exempt,     // an unlimited rule applies, so only bans are charged
+    missing,    // denied: an attribute that a rule requires is missing
+    too_many,   // more limits than one request can charge
+    ambiguous,  // denied: too many readings of the path, or too many charges over all readings
   };
   static constexpr std::size_t kReasons = 7;
   Reason reason = Reason::no_rule;
-  std::uint32_t rule = 0;                     // the one that exempts, or that lacks an attribute
-  bool counts_denied = false;                 // some of the rules do
+  std::uint32_t rule = 0;                     // the exempting rule, or the rule whose attribute is missing
+  bool counts_denied = false;                 // at least one charging rule has count_denied
   Few<Charge, kChargesMax> charges;           // all or none
-  Few<const BookLimit*, kChargesMax> limits;  // of each charge, its limit in the book
-  Few<FreeCharge, kChargesMax> free;          // further ones are left out
+  Few<const BookLimit*, kChargesMax> limits;  // the limit in the book of each charge
+  Few<FreeCharge, kChargesMax> free;          // anything beyond this capacity is dropped
   std::vector<ShadowBill> shadows{};
   KeyArena keys;
 
@@ -127,7 +127,7 @@ struct Bill {
   Bill& operator=(const Bill&) = delete;
 };
 
-// Texts that lie close together and stay where they are.
+// Stores texts close together, at addresses that never change.
 class TextStore {
  public:
   std::string_view keep(std::string_view text);
@@ -141,8 +141,8 @@ class TextStore {
 
 class Rulebook {
  public:
-  // What is wrong was said by the parser already, but for a policy that was put together by hand.
-  // `counts_of` says where a rule is counted; nowhere if it is empty.
+  // Fails only for a policy built by hand: the parser has reported every other error already. `counts_of` returns the
+  // index of a rule's decision counters; if it is empty, the index is 0.
   using CountsOf = std::function<std::uint32_t(std::string_view rule)>;
   static Result<std::shared_ptr<const Rulebook>> make(Policy policy, const Reader::Compile& compile,
                                                       const CountsOf& counts_of = {},
@@ -158,30 +158,31 @@ class Rulebook {
   std::span<const BookTier> tiers(const BookRule& rule) const {
     return std::span(tiers_).subspan(rule.first_tier, rule.tiers);
   }
-  Plans* plans() const { return plans_.get(); }  // null: requests say themselves what plan they are on
-  // Whether the time makes a difference to which rules there are.
+  Plans* plans() const { return plans_.get(); }  // null if each request states its own plan
+  // Whether any rule expires, so that the current time matters.
   bool has_expiring() const { return has_expiring_; }
 
   // bill()
   //
-  // `now` only tells which rules have expired.
+  // Collects the charges of a request. `now` is only used to leave out expired rules.
   void bill(Facts& facts, std::int64_t now, Bill& out) const;
-  // The same by the one reading of the path that is chosen. Adds to the bill.
+  // The same for the chosen reading of the path only. Adds to the bill.
   void bill_reading(Facts& facts, std::int64_t now, Bill& out) const;
 
-  // For explanations, without any index: the first reason why a rule is not about this request, without regard to
-  // `otherwise`. Empty if it is.
+  // For explanations; uses no index. Returns the first reason why a rule does not match this request, ignoring
+  // `otherwise`. Empty if the rule matches.
   std::string mismatch(std::uint32_t rule, Facts& facts, std::int64_t now) const;
-  // What the rule counts this request by, for people: `user 42, path /api/search`. API keys by their hash.
+  // What the rule counts this request by, as display text: `user 42, path /api/search`. API keys appear as their
+  // hash.
   std::string key_text(std::uint32_t rule, Facts& facts) const;
-  // The first attribute of `per` that this request lacks.
+  // The first attribute of `per` that this request does not have.
   std::optional<Dimension> lacking(std::uint32_t rule, Facts& facts) const;
 
   // find_rule(), keys_of()
   //
-  // The number of the rule with this name. The keys that its limits have for this request, also those of plans that it
-  // is not on, whatever the rule's match says; an error if the request lacks an attribute of `per`, such as a path that
-  // the rule names.
+  // find_rule() returns the number of the rule with this name. keys_of() returns the keys that the rule's limits have
+  // for this request, whether or not the rule matches it, and including plans that the subject is not on. It fails if
+  // the request lacks an attribute of `per`, such as a path that the rule names.
   std::optional<std::uint32_t> find_rule(std::string_view name) const;
   Result<std::vector<std::string_view>> keys_of(std::uint32_t rule, Facts& facts, KeyArena& keys) const;
 
@@ -225,8 +226,8 @@ class Rulebook {
   Reading reading_;
   TextStore texts_;
   std::deque<BookConditions> conditions_;
-  std::map<std::string, std::vector<Dimension>> pers_;       // by how they are written
-  std::map<std::string, std::vector<Limit>> shared_limits_;  // by algorithm and quota, and whether it has phases
+  std::map<std::string, std::vector<Dimension>> pers_;       // by the text of `per`
+  std::map<std::string, std::vector<Limit>> shared_limits_;  // by algorithm, quota, and whether it has phases
   std::vector<BookRule> rules_;
   std::vector<BookLimit> limits_;
   std::vector<BookTier> tiers_;
@@ -236,13 +237,13 @@ class Rulebook {
   bool has_unlimited_ = false;
   bool has_otherwise_ = false;
 
-  // Every path pattern has a number: those of skip, of the templates, then those of rules.
+  // Every path pattern has a number: first those of skip, then of templates, then of rules.
   static constexpr std::uint32_t kSkipId = UINT32_MAX;
   static constexpr std::uint32_t kTemplateId = UINT32_MAX - 1;
   static constexpr std::uint32_t kNoPattern = UINT32_MAX;
   std::vector<PathPattern> patterns_;
-  std::vector<std::string_view> pattern_keys_;  // as parts of keys
-  std::vector<std::string> identity_keys_;      // what stands before the value, for each kind that identity may be
+  std::vector<std::string_view> pattern_keys_;  // each pattern encoded as a part of a key
+  std::vector<std::string> identity_keys_;      // what precedes the value in a key, for each attribute of `identity`
   PathIndex paths_;
 
   struct TextHash {
@@ -253,15 +254,15 @@ class Rulebook {
   static constexpr std::array kIndexed = {AttributeKind::user, AttributeKind::tenant, AttributeKind::plan,
                                           AttributeKind::host};
   std::array<ByValue, kIndexed.size()> by_value_;
-  std::vector<std::uint32_t> others_;  // asked one by one
+  std::vector<std::uint32_t> others_;  // checked one by one
 };
 
-// Whether the request has entries of these names, in this order, and no others.
+// Whether the request has exactly these entries, in this order.
 bool has_entries(const Request& request, const std::vector<std::string>& names);
 
-// A number that is the same for a key on every machine.
+// A hash of a key that is the same on every machine.
 std::uint64_t key_mark(std::string_view key);
-// As it applies to this key of its rule, which has no suffix yet.
+// The limit as it applies to this key of its rule. `key` has no suffix yet.
 const Limit* limit_of_key(const BookLimit& limit, std::string_view key);
 
 }  // namespace weir

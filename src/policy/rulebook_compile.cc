@@ -1,5 +1,4 @@
-// Makes a rulebook: patterns into the index, quotas into limits, and the parts of keys that are the same for all. See
-// rulebook.h.
+// Builds a rulebook: patterns into the index, quotas into limits, and the constant parts of keys. See rulebook.h.
 #include <algorithm>
 
 #include "family.h"
@@ -54,7 +53,7 @@ Result<void> Rulebook::compile(const Reader::Compile& compile) {
                     .header = policy_.client_ip_header,
                     .hops = static_cast<unsigned>(policy_.trusted_hops)};
   for (const Dimension& dimension : policy_.identity) {
-    // The kind's own number, and the name of those that have one.
+    // The number of the kind, followed by the name if the kind has one.
     identity_keys_.push_back(std::string(1, static_cast<char>(dimension.kind)) +
                              (dimension.name.empty() ? "" : part_of(dimension.name)));
   }
@@ -98,9 +97,9 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
   return rule.mode == Mode::off ? Result<void>{} : index_rule(number);
 }
 
-// The limits of each plan stand one after the other; the rule itself has those of the default. Whoever's plan is not
-// known yet is held to these, too, but counted apart: under limits that are not its own, what it has spent would be cut
-// to what they can hold.
+// The limits of the plans are stored one after the other; the rule itself refers to those of the default. A subject
+// whose plan is not known yet gets the default's limits too, but counted apart: under limits that are not its own,
+// its used permits would be cut to what those limits can represent.
 Result<void> Rulebook::compile_tiers(std::uint32_t number, const Reader::Compile& compile) {
   const Rule& rule = policy_.rules[number];
   BookRule& out = rules_[number];
@@ -126,7 +125,7 @@ Result<void> Rulebook::compile_tiers(std::uint32_t number, const Reader::Compile
   return {};
 }
 
-// Limits that are written alike are one: in most policies all are of a few kinds.
+// Limits with the same quota are shared: most policies have only a few kinds.
 Result<const std::vector<Limit>*> Rulebook::limits_of(const RuleLimit& written, bool has_phases,
                                                       const Reader::Compile& compile) {
   std::string key = std::string(to_string(written.quota.algorithm)) + ' ' + to_string(written.quota);
@@ -144,7 +143,7 @@ Result<const std::vector<Limit>*> Rulebook::limits_of(const RuleLimit& written, 
   return &limits;
 }
 
-// Those that hold together. What is to be counted apart has keys of its own.
+// Compiles limits that apply together. A non-empty `apart` gives them separate keys.
 Result<void> Rulebook::compile_limits(std::uint32_t number, std::span<const RuleLimit> written, std::string_view apart,
                                       const Reader::Compile& compile) {
   const Rule& rule = policy_.rules[number];
@@ -166,8 +165,8 @@ Result<void> Rulebook::compile_limits(std::uint32_t number, std::span<const Rule
   return {};
 }
 
-// By its paths, else by the whole values of one attribute, else asked always. What the index answers is not asked
-// again.
+// Indexes a rule by its paths, else by the whole values of one attribute, else it is checked for every request.
+// Conditions that the index answers are not checked again.
 Result<void> Rulebook::index_rule(std::uint32_t number) {
   const Rule& rule = policy_.rules[number];
   BookRule& out = rules_[number];

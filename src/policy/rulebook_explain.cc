@@ -1,6 +1,5 @@
-// What explanations and resets ask of a rulebook, rule by rule, without its index: this need not be fast. See
-// rulebook.h.
-// Texts from outside are quoted, and API keys appear as their hash only.
+// What explanations and resets need from a rulebook, rule by rule. It uses no index, since this need not be fast. See
+// rulebook.h. Texts from outside are quoted, and API keys appear only as their hash.
 #include <algorithm>
 
 #include "nearest.h"
@@ -40,7 +39,7 @@ std::string found_text(const Condition& condition, Facts& facts) {
   }
 }
 
-// The names of entries, for people.
+// The names of a request's entries, as display text.
 std::string entries_text(const Request& request) {
   std::string out;
   for (const Attribute& entry : request.entries) {
@@ -105,7 +104,7 @@ std::optional<std::uint32_t> Rulebook::find_rule(std::string_view name) const {
 Result<std::vector<std::string_view>> Rulebook::keys_of(std::uint32_t number, Facts& facts, KeyArena& keys) const {
   const BookRule& rule = rules_[number];
   const PathHit hit{number, pattern_of(number, facts)};
-  // By which of its own paths it counts is not known of any other path.
+  // For a path that is not the rule's, it is unknown which of its paths it would count by.
   const bool is_elsewhere = rule.names_path && hit.pattern == kNoPattern &&
                             std::ranges::count(*rule.per, AttributeKind::path, &Dimension::kind) > 0;
   const auto key = is_elsewhere ? std::nullopt : begin_key(hit, facts, keys);

@@ -1,6 +1,6 @@
-// Which limits a rule has for a request: its own, or those of its subject's plan. See rulebook.h.
+// Selects the limits of a rule for a request: its own, or those of the subject's plan. See rulebook.h.
 //
-// Whose plan it is says the first attribute that the rule counts by, which the request has, or the rule would not
+// The subject is the first attribute that the rule counts by. The request has that attribute, or the rule would not
 // apply.
 #include <algorithm>
 
@@ -11,9 +11,9 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kPlanSubjectMax = 512;  // nobody has a longer name in a database
+constexpr std::size_t kPlanSubjectMax = 512;  // no database stores a longer name
 
-// As subject_text() writes it: of an IPv6 address always with its prefix.
+// The same text as subject_text() gives: an IPv6 address always has its prefix.
 std::string network_text(const IpAddress& network, const Dimension& dimension) {
   if (network.is_v4() && dimension.v4_bits == 32) return to_string(network);
   return to_string(network) + '/' + std::to_string(network.is_v4() ? dimension.v4_bits : dimension.v6_bits);
@@ -21,7 +21,8 @@ std::string network_text(const IpAddress& network, const Dimension& dimension) {
 
 }  // namespace
 
-// Those of its tier; the last is for who is pending, and who is on none of them has the rule's own.
+// Returns the limits of the subject's plan. The last tier is for a plan not known yet; an unknown plan gets the
+// default.
 std::span<const BookLimit> Rulebook::limits_of_plan(const BookRule& rule, const PlanTerms& terms) const {
   const std::span<const BookTier> tiers = std::span(tiers_).subspan(rule.first_tier, rule.tiers);
   BookTier found{.first_limit = rule.first_limit, .limits = rule.limits};

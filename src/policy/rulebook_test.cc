@@ -1,5 +1,5 @@
-// The rulebook's index and keys by hand-made cases; tests/matcher_test.cc holds it against a slow matcher on random
-// ones.
+// Tests the rulebook's index and keys by hand-made cases. tests/matcher_test.cc compares it with a slow matcher on
+// random rules.
 #include "policy/rulebook.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::shared_ptr<const Rulebook> book_of(const std::string& text) {
   return Rulebook::make(std::move(policy), compile).value();
 }
 
-// The rules on the bill, in its order.
+// Returns the names of the billed rules, in the order of the bill.
 std::string billed(const Rulebook& book, const Request& request) {
   Facts facts(request, book.reading());
   Bill bill;
@@ -102,7 +102,7 @@ TEST(Rulebook, ExemptsOnlyWhereTheUnlimitedRuleApplies) {
   EXPECT_EQ(billed(*book, {.ip = "192.0.2.1"}), "all") << "who names no user is no vip";
 }
 
-// A list of paths that are open, and a ban on all others: who is exempt must not be worse off than others.
+// A list of open paths, and a ban on all other paths: an exempt client must not be worse off than others.
 TEST(Rulebook, KnowsThatAPathIsNamedThoughItsLimitIsLifted) {
   const auto book = book_of(
       "rules:\n"

@@ -1,6 +1,7 @@
-// The JSON Schema of a config, put together from the rows that the parser reads by. See fields.h.
+// The JSON Schema of a config, built from the same rows as the parser. See fields.h.
 //
-// It holds what a schema can hold: names, types, bounds. What a quota or a pattern may be is the parser's to say.
+// It covers what a schema can express: names, types, bounds. Whether a quota or a pattern is valid, only the parser
+// checks.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,7 @@
 namespace weir {
 namespace {
 
-// Texts of ours: nothing in them needs more.
+// Quotes a text from the tables. Those contain nothing else that JSON must escape.
 std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -1,5 +1,5 @@
-// Whether an address has a password in it: a config is shown to whoever may read it, and so would be the password.
-// Pure; any thread. Tested through policy_reader_test.cc.
+// Detects a password in a database or Redis address. Configs are shown to many people, so an address must not contain
+// one. Pure; any thread may call it. Tested through policy_reader_test.cc.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// Ids of subjects, and their texts. See subject.h.
+// Converts between ids of subjects and their texts. See subject.h.
 //
-// An id is the kind's number; of an address the bits of its prefix, of what has a name the name as a part of a key;
-// then the value, as in the key.
+// An id is the number of the kind, then the prefix bits of an address or the name of a named kind (encoded as a key
+// part), then the value as in the key.
 #include "policy/subject.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kHash = "sha256:";
-constexpr std::uint8_t kHashedAddress = 0xff;  // where the bits of a prefix would be
+constexpr std::uint8_t kHashedAddress = 0xff;  // in place of the prefix bits
 
 bool says_who(AttributeKind kind) {
   switch (kind) {
@@ -40,7 +40,7 @@ static_assert(kFirstNamedKind == static_cast<unsigned char>(AttributeKind::heade
 bool is_named(AttributeKind kind) { return kind >= AttributeKind::header; }
 bool may_say_who(AttributeKind kind) { return is_named(kind) && kind != AttributeKind::capture; }
 
-// Which of `per` says who; as many as there are, if none does.
+// The index in `per` of the attribute that identifies the subject; per.size() if none does.
 std::size_t place_of_who(const std::vector<Dimension>& per) {
   std::size_t may = per.size();
   for (std::size_t i = 0; i < per.size(); ++i) {
@@ -50,7 +50,7 @@ std::size_t place_of_who(const std::vector<Dimension>& per) {
   return may;
 }
 
-// Takes the bytes of one attribute off a key.
+// Removes the bytes of one attribute from a key.
 bool skip(const Dimension& dimension, std::string_view& rest) {
   if (dimension.kind == AttributeKind::identity) {
     if (rest.empty()) return false;
@@ -61,7 +61,7 @@ bool skip(const Dimension& dimension, std::string_view& rest) {
   return take_key_part(rest).has_value();
 }
 
-// How much of an address a part of a key holds.
+// The number of prefix bits that the address in a key part has.
 std::uint8_t bits_of(const KeyPart& part, const Dimension& dimension) {
   return part.bytes.size() == 4 ? dimension.v4_bits : dimension.v6_bits;
 }
@@ -120,7 +120,7 @@ std::optional<std::string> from_hex(std::string_view text) {
   return out;
 }
 
-// The other way of escaped(). A backslash that begins nothing stands for itself.
+// The inverse of escaped(). A backslash that begins no escape stands for itself.
 std::string unescaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -206,7 +206,7 @@ std::string_view subject_of(std::string_view body, const std::vector<Dimension>&
 std::string hashed_subject(std::string_view id) {
   if (id.empty()) return {};
   const auto kind = static_cast<AttributeKind>(id.front());
-  if (kind == AttributeKind::api_key) return std::string(id);  // it is one
+  if (kind == AttributeKind::api_key) return std::string(id);  // it is a hash already
   std::string_view rest = id.substr(1);
   if (kind == AttributeKind::ip) {
     if (rest.empty() || static_cast<std::uint8_t>(rest.front()) == kHashedAddress) return std::string(id);
@@ -261,7 +261,7 @@ Result<std::string> parse_subject(std::string_view text) {
     value.remove_prefix(equals + 1);
   }
   const auto hash = value.starts_with(kHash) ? from_hex(value.substr(kHash.size())) : std::nullopt;
-  if (hash) {  // no value that is kept as it is is as long as that
+  if (hash) {  // no value that is stored unhashed is this long
     if (kind == AttributeKind::api_key) return id + part_text(*hash);
     if (kind == AttributeKind::ip) id += static_cast<char>(kHashedAddress);
     return id + kHashedPart + *hash;

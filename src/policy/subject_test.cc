@@ -1,4 +1,4 @@
-// Subjects of keys that a rulebook made, and texts that lead back to them.
+// Tests the subjects of keys that a rulebook made, and the texts that parse back to them.
 #include "policy/subject.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace weir {
 namespace {
 
-// The subject of a request by a rule that counts so.
+// Returns the subject of a request under a rule with this `per`.
 std::string id_of(const std::string& per, const Request& request, const std::string& identity = "[user, api_key, ip]") {
   const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
   std::vector<TextProblem> problems;

@@ -1,7 +1,7 @@
-// Reads YAML, and JSON as YAML, into a tree of nodes. See node.h. The one file that sees yaml-cpp.
+// Parses YAML, and JSON as YAML, into a tree of nodes. See node.h. Only this file includes yaml-cpp.
 //
-// It listens to the parser's events rather than walk its tree: the bounds then hold while it reads, and every node has
-// its place. A bound that is exceeded ends the reading by an exception of our own, which goes no further than here.
+// It handles the parser's events instead of walking its tree: this way bounds apply while parsing, and every node has
+// its position. An exceeded bound throws an exception of our own, which never leaves this file.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -23,8 +23,8 @@ namespace {
 
 struct Stop {};
 
-constexpr std::string_view kKey = "k: ";  // what JSON is read as the value of
-constexpr std::size_t kTextBytes = 64;    // of a copied text count as much as a value
+constexpr std::string_view kKey = "k: ";  // JSON is parsed as the value of this key
+constexpr std::size_t kTextBytes = 64;    // in a copy of a text, this many bytes count like one value
 
 class TreeMaker final : public YAML::EventHandler {
  public:
@@ -37,7 +37,7 @@ class TreeMaker final : public YAML::EventHandler {
     const int before = is_json_ && mark.line == 0 ? static_cast<int>(kKey.size()) : 0;
     return {mark.line + 1, std::max(1, mark.column + 1 - before)};
   }
-  std::optional<Position> odd_key;  // the first that is a list or a map
+  std::optional<Position> odd_key;  // the first key that is a list or a map
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) stop(position(mark), "a second document begins here; a config is one document");
@@ -50,7 +50,7 @@ class TreeMaker final : public YAML::EventHandler {
                 const std::string& value) override {
     const bool is_plain = tag == "?";
     refuse_tag(mark, tag);
-    add({.is_plain = is_plain, .at = position(mark), .text = value}, anchor);  // `null` and `~` come by OnNull()
+    add({.is_plain = is_plain, .at = position(mark), .text = value}, anchor);  // `null` and `~` arrive through OnNull()
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (++aliases_ > kAliasesMax) {
@@ -95,7 +95,7 @@ class TreeMaker final : public YAML::EventHandler {
     if (++nodes_ > nodes_max_) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
   }
 
-  // An anchor and an alias each cost as much as what they stand for.
+  // Counts a copied node. An anchor and an alias each cost as much as the node they stand for.
   void count(const Node& node, Position at) {
     count_one(at);
     nodes_ += node.text.size() / kTextBytes;
@@ -137,7 +137,8 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   void check_key(Open& parent, const Node& key) {
-    // Told at the end: with a bracket left open, the parser makes keys of what are none, and then says so better.
+    // Reported only at the end: after an unclosed bracket the parser sees false keys, and then its own error is
+    // better.
     if (!key.is_scalar() && !odd_key) odd_key = key.at;
     if (key.is_scalar() && !parent.keys.insert(key.text).second) {
       problems_.push_back({key.at, "the key " + in_quotes(key.text) + " is given twice; give it once"});
@@ -164,8 +165,8 @@ int hex_value(std::string_view text) {
   return text.size() == 4 ? value : -1;
 }
 
-// JSON writes characters beyond 16 bits as two halves, \ud83d\ude00, which YAML does not know: they become one,
-// \U0001f600.
+// JSON writes characters beyond 16 bits as surrogate pairs such as \ud83d\ude00, which YAML does not know. Each pair
+// becomes one escape: \U0001f600.
 std::string with_whole_characters(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef", kBlanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kBlanks);
@@ -183,7 +184,7 @@ std::string with_whole_characters(std::string_view text) {
       for (int shift = 28; shift >= 0; shift -= 4) out += kHex[static_cast<std::size_t>(whole >> shift & 15)];
       at += rest.size();
     } else {
-      const std::size_t letters = rest[0] == '\\' && rest.size() > 1 ? 2 : 1;  // an escape stays together
+      const std::size_t letters = rest[0] == '\\' && rest.size() > 1 ? 2 : 1;  // keep an escape together
       out += rest.substr(0, letters);
       at += letters;
     }
@@ -191,9 +192,9 @@ std::string with_whole_characters(std::string_view text) {
   return out;
 }
 
-// What people run into, said in other words than the parser's.
+// Explains common mistakes better than the parser's message.
 std::string explained(const std::string& message) {
-  std::string out = in_quotes(message, 200);  // it may hold bytes of the text
+  std::string out = in_quotes(message, 200);  // the message may contain bytes of the text
   out = "this is not YAML: " + out.substr(1, out.size() - 2);
   if (message.find("flow not found") != std::string::npos) {
     out += "; is a bracket open, or a value with { } [ ] , in it not in quotes, as '/users/{id}' must be?";
@@ -214,12 +215,12 @@ Position end_of(std::string_view text) {
   return {static_cast<std::int32_t>(lines) + 1, static_cast<std::int32_t>(text.size() - line_start) + 1};
 }
 
-// What the parser would have to hold at once: it reads ahead to the end of a bracket that could be a key, which is any
-// that does not follow its own key on the same line. Quotes and comments are no exception: whoever writes thousands of
-// commas or brackets there can do without.
+// Bounds what the parser buffers at once. It reads ahead to the end of any bracket that could be a key, which is any
+// bracket that does not follow its own key on the same line. Quotes and comments are not exempt: a text with
+// thousands of commas or brackets in them is not a normal config.
 class ReadAhead {
  public:
-  // Where it becomes too much, and what to say; npos if nowhere.
+  // Returns where the bound is exceeded, and sets why(). npos if it is not.
   std::size_t find_excess(std::string_view text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
       const char c = text[i];
@@ -250,15 +251,15 @@ class ReadAhead {
  private:
   static constexpr std::size_t kOpenMax = 1'000, kMarksMax = 20'000, kNone = static_cast<std::size_t>(-1);
 
-  std::size_t open_ = 0;        // brackets
-  std::size_t key_at_ = kNone;  // the outermost of them that could be a key, and the marks before it
+  std::size_t open_ = 0;        // open brackets
+  std::size_t key_at_ = kNone;  // the outermost bracket that could be a key, and marks_ before it
   std::size_t key_marks_ = 0;
   std::size_t marks_ = 0;
-  char last_ = 0;  // that is no blank; 0 at the beginning
+  char last_ = 0;  // last character that is no blank; 0 at the start
   std::string why_;
 };
 
-// What no config contains, and a damaged file does.
+// Finds a control character. Valid configs have none, damaged files do.
 std::size_t find_control(std::string_view text) {
   const auto bad = std::ranges::find_if(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -288,7 +289,7 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFr
       return {};
     }
   }
-  // JSON is read as the value of a key, or all of it would be read ahead of.
+  // JSON is parsed as the value of a key, because the parser would otherwise read all of it ahead.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != text.npos && (text[first] == '{' || text[first] == '[');
   TreeMaker maker(problems, from, is_json);

@@ -1,4 +1,4 @@
-// The tree of a config: places, bounds, and what each kind of damage is told. Also the writer of flow style.
+// Tests the tree of a config: positions, bounds, and the error for each kind of damage. Also tests flow style output.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ Node read(std::string_view text) {
   return root;
 }
 
-// `line:column message` of the first problem.
+// Returns `line:column message` of the first problem.
 std::string problem_of(std::string_view text) {
   std::vector<TextProblem> problems;
   read_yaml(text, problems);
