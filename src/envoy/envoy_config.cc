@@ -1,4 +1,5 @@
-// From text to domains: first the shape that every part must have, then what the keys mean. See envoy_config.h.
+// Parses text to domains: first checks the shape that every part must have, then interprets the keys. See
+// envoy_config.h.
 #include "envoy/envoy_config.h"
 
 #include <algorithm>
@@ -68,7 +69,7 @@ std::string units() {
   return out;
 }
 
-// `<<: *name` stands for the keys of another map that are not given here; Envoy's files may have it.
+// `<<: *name` adds the keys of another map that are not given here. Envoy's files may use it.
 void merge_into(Node& map, const Node& from, std::set<std::string>& given, std::vector<TextProblem>& problems) {
   if (from.is_list()) {
     for (const Node& one : from.items) merge_into(map, one, given, problems);
@@ -96,11 +97,11 @@ void merge_maps(Node& node, std::vector<TextProblem>& problems) {
     std::set<std::string> given;
     for (std::size_t k = 0; k < node.items.size(); k += 2) given.insert(node.items[k].text);
     merge_into(node, from, given, problems);
-    return;  // a key is given once
+    return;  // a key appears only once
   }
 }
 
-// Reads one file. Whatever is wrong is noted, and the reading goes on.
+// Reads one file. An error is recorded, and reading goes on.
 class FileReader {
  public:
   FileReader(std::vector<TextProblem>& problems, std::vector<TextProblem>& warnings, std::size_t& descriptors)
@@ -137,7 +138,7 @@ class FileReader {
     return nullptr;
   }
 
-  // What the reference service asks of every map before it looks at what the keys mean, wherever it stands.
+  // Checks what the reference service requires of every map, wherever it is, before it interprets keys.
   void check_shape(const Node& map) {
     const std::vector<std::string_view>& known = all_keys();
     for (std::size_t i = 0; i + 1 < map.items.size(); i += 2) {
@@ -209,7 +210,7 @@ class FileReader {
     if (list == nullptr) return;
     if (!list->is_list()) return wrong(list->at, "`" + std::string(name) + "` must be a list");
     for (const Node& item : list->items) {
-      if (item.is_map()) read(item);  // else it is told already
+      if (item.is_map()) read(item);  // others are reported already
     }
   }
 
@@ -287,7 +288,7 @@ class FileReader {
 
   std::vector<TextProblem>& problems_;
   std::vector<TextProblem>& warnings_;
-  std::size_t& descriptors_;  // of all files
+  std::size_t& descriptors_;  // over all files
 };
 
 Result<EnvoyConfig> parse_all(std::span<const EnvoyFile> files) {

@@ -1,12 +1,13 @@
-// The files of Envoy's reference rate limit service as values: domains, and in each a tree of descriptors with limits.
+// The config files of Envoy's reference rate limit service as values: domains, each with a tree of descriptors and
+// limits.
 //
 //   auto config = weir::parse_envoy(std::vector<weir::EnvoyFile>{{"edge.yaml", text}});
 //   if (!config) return report(config.error().message);   // every error at once: edge.yaml:3:5: ...
 //
-// What the reference service refuses is refused, with its place and the fix: unknown keys, an empty key or domain, a
-// composite key or a domain twice, bad units. What it takes without effect, a known key in the wrong place, is taken,
-// and is a warning. Beyond it, a key twice in one map and a second document are refused: one of the two would be
-// without effect. Pure; any thread. Tested by envoy_config_test.cc.
+// The parser refuses what the reference service refuses, with the position and the fix: unknown keys, an empty key or
+// domain, a duplicate composite key or domain, and bad units. A known key in the wrong place has no effect in the
+// reference service. The parser accepts it with a warning. It also refuses a duplicate key in one map and a second
+// document, since one of the two would have no effect. Pure; any thread may call it. Tested by envoy_config_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -24,28 +25,29 @@ namespace weir {
 
 inline constexpr std::size_t kEnvoyFilesMax = 1'000;
 inline constexpr std::size_t kEnvoyDescriptorsMax = 100'000;  // of all files
-inline constexpr std::size_t kEnvoyTextBytesMax = 4'096;      // of a key, a value, a name or a domain
+inline constexpr std::size_t kEnvoyTextBytesMax = 4'096;      // of a key, value, name or domain
 
 enum class EnvoyUnit : std::uint8_t { second, minute, hour, day, week, month, year };
 
-// `minute`, as the files write it.
+// Returns the name used in the files, such as `minute`.
 std::string_view to_string(EnvoyUnit unit);
-// Weeks begin on Thursdays, a month has 30 days and a year 365: windows are multiples of this since the epoch.
+// Returns the length of a window. Windows start at multiples of it since the epoch: weeks begin on Thursdays, a month
+// has 30 days and a year has 365.
 std::int64_t seconds_of(EnvoyUnit unit);
 
 struct EnvoyLimit {
-  std::uint32_t requests_per_unit = 0;  // 0: always over
-  EnvoyUnit unit = EnvoyUnit::second;   // means nothing if unlimited
+  std::uint32_t requests_per_unit = 0;  // 0: always over the limit
+  EnvoyUnit unit = EnvoyUnit::second;   // ignored if unlimited
   bool unlimited = false;
   std::string name{};
-  std::vector<std::string> replaces{};  // names of limits that do not count where this one is matched
+  std::vector<std::string> replaces{};  // names of limits that do not apply where this one matches
   Position at{};
   friend bool operator==(const EnvoyLimit&, const EnvoyLimit&) = default;
 };
 
 struct EnvoyDescriptor {
   std::string key{};
-  std::string value{};  // empty: any that no other descriptor names; may hold `*`
+  std::string value{};  // empty: any value that no other descriptor names; may contain `*`
   std::optional<EnvoyLimit> limit{};
   bool shadow_mode = false;
   bool quota_mode = false;
@@ -57,7 +59,7 @@ struct EnvoyDescriptor {
   Position at{};
 
   bool has_value() const { return !value.empty(); }
-  // What entries are compared with: `key`, or `key_value`. Another pair may have the same.
+  // The text that entries are compared with: `key`, or `key_value`. Different pairs may have the same text.
   std::string composite() const { return has_value() ? key + '_' + value : key; }
   bool is_wildcard() const { return key.find('*') != key.npos || value.find('*') != value.npos; }
   friend bool operator==(const EnvoyDescriptor&, const EnvoyDescriptor&) = default;
@@ -65,26 +67,26 @@ struct EnvoyDescriptor {
 
 struct EnvoyDomain {
   std::string name{};
-  std::string file{};  // that it was read from
+  std::string file{};  // the file that defines it
   std::vector<EnvoyDescriptor> descriptors{};
   Position at{};
   friend bool operator==(const EnvoyDomain&, const EnvoyDomain&) = default;
 };
 
 struct EnvoyConfig {
-  std::vector<EnvoyDomain> domains{};   // one of each file, in their order
-  std::vector<std::string> warnings{};  // a line each, with its place
+  std::vector<EnvoyDomain> domains{};   // one per file, in the order of the files
+  std::vector<std::string> warnings{};  // one line each, with its position
   friend bool operator==(const EnvoyConfig&, const EnvoyConfig&) = default;
 };
 
 struct EnvoyFile {
-  std::string name{};  // what errors call it
+  std::string name{};  // its name in error messages
   std::string text{};
 };
 
 // parse_envoy()
 //
-// All files or none. The lines of an error stand in the order of the files and of their text.
+// Parses all files, or fails. Errors are in the order of the files and of their text.
 Result<EnvoyConfig> parse_envoy(std::span<const EnvoyFile> files) noexcept;
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Files of the reference service: what they mean, and what is refused, with its place.
+// Tests files of the reference service: what they mean, and which are refused, with the position.
 #include "envoy/envoy_config.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Walks the trees of descriptors and writes rules. See envoy_import.h.
+// Walks the descriptor trees and writes rules. See envoy_import.h.
 #include "envoy/envoy_import.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kDomainEntry = "domain";
-constexpr std::size_t kMatchEntriesMax = 16;  // of a match, the domain's among them
+constexpr std::size_t kMatchEntriesMax = 16;  // of a match, including the domain
 constexpr std::size_t kPerMax = 8;
 constexpr std::size_t kValuesMax = 1'000;  // of one condition
 constexpr std::size_t kNotMax = 16;
@@ -28,13 +28,13 @@ bool is_entry_name(std::string_view key) {
   return !key.empty() && key.size() <= kEntryNameMax && std::ranges::all_of(key, is_letter);
 }
 
-// One level on the way to a limit: the descriptor, and the values that others beside it take first.
+// One level on the path to a limit: the descriptor, and the values that sibling descriptors match first.
 struct Level {
   const EnvoyDescriptor* descriptor = nullptr;
   std::vector<std::string> taken{};
 };
 
-// An exact value comes before a pattern, an earlier pattern before a later, and any of them before the key alone.
+// An exact value precedes a pattern, an earlier pattern precedes a later one, and all of them precede the key alone.
 std::vector<std::string> taken_from(const std::vector<EnvoyDescriptor>& level, const EnvoyDescriptor& own) {
   std::vector<std::string> out;
   if (own.has_value() && !own.is_wildcard()) return out;
@@ -55,7 +55,7 @@ std::vector<std::string> taken_from(const std::vector<EnvoyDescriptor>& level, c
 class Importer {
  public:
   ImportedEnvoy run(const EnvoyConfig& config) {
-    out_.policy.skip_preflights = false;  // an entry `method` is no browser's
+    out_.policy.skip_preflights = false;  // an entry named `method` is not a browser's preflight
     for (const EnvoyDomain& domain : config.domains) {
       domain_ = &domain;
       walk(domain.descriptors);
@@ -122,7 +122,7 @@ class Importer {
     out_.policy.rules.push_back(std::move(rule));
   }
 
-  // What the entry must be and must not be, and whether its values are counted apart.
+  // Adds what the entry must and must not be, and whether its values are counted apart.
   static void add_level(const Level& level, Rule& rule) {
     const EnvoyDescriptor& descriptor = *level.descriptor;
     rule.match.entries.push_back(descriptor.key);
@@ -153,7 +153,7 @@ class Importer {
     if (descriptor.has_metadata) note(descriptor.at, "rules carry no metadata: Envoy is told none");
   }
 
-  // The name that the file gives, else where it stands: edge/user/path_-api-.
+  // Returns the limit's name in the file, or else its path in the tree: edge/user/path_-api-.
   std::string name_of(const EnvoyLimit& limit) const {
     std::string name = limit.name;
     if (name.empty()) {

@@ -1,4 +1,4 @@
-// Envoy's files as rules: what each descriptor becomes, which of two comes first, and what is told of the rest.
+// Tests Envoy's files as rules: the rule of each descriptor, the precedence of descriptors, and the notes.
 #include "envoy/envoy_import.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ ImportedEnvoy imported(const std::string& descriptors) {
   return config ? import_envoy(*config) : ImportedEnvoy{};
 }
 
-// The rules alone, a line each.
+// Returns only the rules, one line each.
 std::string rules_of(const ImportedEnvoy& imported) {
   const std::string text = to_yaml(imported.policy);
   return text.substr(text.find("\n", text.find("rules:")) + 1);
@@ -50,7 +50,7 @@ TEST(EnvoyImports, WhatAnotherDescriptorTakesFirstIsExcluded) {
   EXPECT_EQ(taken(0), (Texts{"a*", "ab", "*b"}));  // the key alone comes last
   EXPECT_EQ(taken(1), Texts{"ab"});                // an exact value before a pattern
   EXPECT_EQ(taken(2), Texts{});
-  EXPECT_EQ(taken(3), (Texts{"a*", "ab"}));  // an earlier pattern before a later
+  EXPECT_EQ(taken(3), (Texts{"a*", "ab"}));  // an earlier pattern before a later one
   EXPECT_EQ(taken(4), Texts{});
 }
 
@@ -75,7 +75,7 @@ TEST(EnvoyImports, ModesAreKept) {
   ASSERT_EQ(rules.size(), 2U);
   EXPECT_EQ(rules[0].mode, Mode::shadow);
   EXPECT_TRUE(rules[1].unlimited);
-  EXPECT_EQ(rules[1].mode, Mode::enforce);  // the reference, too, looks at nothing but `unlimited`
+  EXPECT_EQ(rules[1].mode, Mode::enforce);  // the reference also ignores everything except `unlimited`
 }
 
 TEST(EnvoyImports, NamesStayApartAndAreNamesOfRules) {

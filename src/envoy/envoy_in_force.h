@@ -1,9 +1,9 @@
-// The limits of Envoy's files that hold now, and what was counted by them: put by one thread, used by all loops.
+// The current limits of Envoy's files and their counters. One thread replaces the limits; all server loops read them.
 //
-// A loop keeps a view of it and asks only whether there is a newer one, which costs a load. What was replaced is kept
-// until the next is put, so that it is the thread that puts who frees it, and not the last loop that lets it go: a tree
-// of many limits takes a while. Lifted, as by the kill switch, no limit of the files holds. Any thread. Tested by
-// envoy_in_force_test.cc, rls_envoy_test.cc and tests/server/envoy_files.sh.
+// Each loop keeps a view, and checks with one atomic load whether there is a newer one. put() keeps the replaced
+// limits until the next put(). This way the thread that calls put() frees them, not the last loop to drop its view:
+// freeing a tree of many limits takes a while. While lifted, as by the kill switch, no limit of the files applies.
+// Any thread may call it. Tested by envoy_in_force_test.cc, rls_envoy_test.cc and tests/server/envoy_files.sh.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@
 namespace weir {
 
 struct EnvoyView {
-  std::shared_ptr<const EnvoyRules> rules{};  // null: there are none
-  std::vector<EnvoyCounts*> counts{};         // of each rule, by its place
-  bool counts_denied = false;                 // what a denied request asks for is charged, too, at most to full
+  std::shared_ptr<const EnvoyRules> rules{};  // null if there are no files
+  std::vector<EnvoyCounts*> counts{};         // one for each rule, by its place
+  bool counts_denied = false;                 // charge denied requests too, at most to full
   bool is_lifted = false;
 };
 
@@ -38,7 +38,7 @@ class EnvoyInForce {
         next.counts.push_back(&tally_.counts(rule.domain, rule.stat, EnvoyTally::Name::of_file));
       }
     }
-    std::shared_ptr<const EnvoyView> old;  // freed without the lock
+    std::shared_ptr<const EnvoyView> old;  // freed after the lock is released
     const std::lock_guard lock(mutex_);
     old.swap(replaced_);
     replaced_ = view_;
@@ -54,10 +54,10 @@ class EnvoyInForce {
     store(std::move(next));
   }
 
-  // Brings a view up to date.
+  // Updates a view if there is a newer one.
   void renew(std::shared_ptr<const EnvoyView>& view, std::uint64_t& version) const {
     if (version == version_.load(std::memory_order_acquire)) return;
-    std::shared_ptr<const EnvoyView> newest;  // afterwards the old one, let go without the lock
+    std::shared_ptr<const EnvoyView> newest;  // takes the old view, which is released after the lock
     const std::lock_guard lock(mutex_);
     newest = view_;
     view.swap(newest);
@@ -66,7 +66,7 @@ class EnvoyInForce {
 
   EnvoyTally& tally() { return tally_; }
   const EnvoyTally& tally() const { return tally_; }
-  std::atomic<std::uint64_t> unknown_domains{0};  // requests about one that no file names
+  std::atomic<std::uint64_t> unknown_domains{0};  // requests whose domain no file defines
 
  private:
   void store(EnvoyView next) {
@@ -75,9 +75,9 @@ class EnvoyInForce {
   }
 
   EnvoyTally tally_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<const EnvoyView> view_ = std::make_shared<const EnvoyView>();
-  std::shared_ptr<const EnvoyView> replaced_;  // the one before
+  std::shared_ptr<const EnvoyView> replaced_;  // the previous view
   std::atomic<std::uint64_t> version_{1};
 };
 

@@ -1,4 +1,4 @@
-// Limits of Envoy's files that one thread replaces while others use them.
+// Tests limits of Envoy's files that one thread replaces while others use them.
 #include "envoy/envoy_in_force.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Making the tree, walking it, and writing what was found. See envoy_rules.h.
+// Builds the tree, searches it, and writes the result. See envoy_rules.h.
 #include "envoy/envoy_rules.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kEntriesMax = 64;    // more entries than any file is deep
-constexpr std::size_t kPlainKeyMax = 256;  // a longer key is its hash
+constexpr std::size_t kPlainKeyMax = 256;  // a longer key is replaced by its hash
 
-// Short, and nothing that could end a text in quotes or a line.
+// Shortens a text, and replaces every byte that could end a quoted text or a line.
 std::string as_label(std::string_view text) {
   constexpr std::size_t kBytesMax = 128;
   std::string out(text.substr(0, kBytesMax));
@@ -95,7 +95,7 @@ EnvoyRules::Step EnvoyRules::step(const Level& level, const Attribute& entry, st
   return {bare == level.branches.end() ? nullptr : &bare->second, By::key};
 }
 
-// What stands for the entry's value in the key: the pattern, if all that it matches share one count.
+// Returns the key part for an entry: its value, or the pattern if all values that match it share one count.
 std::string_view EnvoyRules::counted_value(const Step& step, const Attribute& entry) {
   if (step.by != By::wildcard || !step.branch->share_threshold) return entry.value;
   const std::string_view pattern = step.branch->composite;
@@ -133,7 +133,7 @@ void EnvoyRules::find(std::string_view domain, std::span<const Attribute> entrie
   if (out.key.size() > kPlainKeyMax) out.key = kEnvoyKeys + ("envoy/sha256:" + hex(sha256(out.key)));
 }
 
-// The names that the reference service gives its statistics, where they hold values of the request.
+// Writes the statistic name of the reference service if it contains values of the request.
 void EnvoyRules::write_stat(std::span<const Attribute> entries, std::span<const Step> steps, EnvoyFound& out) {
   const auto names_value = [&](const Step& step) {
     const bool is_shared = step.by == By::wildcard && step.branch->share_threshold;

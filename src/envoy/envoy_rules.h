@@ -1,13 +1,14 @@
-// The limits of Envoy's files, ready to be asked: which one holds a descriptor, and what it is counted by.
+// The limits of Envoy's files, compiled for lookup: which limit applies to a descriptor, and under which key it
+// counts.
 //
 //   auto rules = weir::EnvoyRules::compile(*config, weir::Algorithm::fixed_window);
 //   weir::EnvoyFound found;
-//   (*rules)->find("edge", entries, found);                // found.rule is null if no limit is about it
+//   (*rules)->find("edge", entries, found);                // found.rule is null if no limit applies
 //
-// The search is the reference service's: of each entry in turn `key_value`, then the wildcards in the order of the
-// file, then `key`; and only a limit as deep as the descriptor is long applies. Windows begin at multiples of the unit
-// since the epoch. Immutable: a reload makes another one. Any thread. Tested by envoy_rules_test.cc, there also against
-// a slow matcher.
+// The search is that of the reference service. For each entry in turn it tries `key_value`, then the wildcards in the
+// order of the file, then `key`. A limit applies only if it is as deep in the tree as the descriptor has entries.
+// Windows start at multiples of the unit since the epoch. Immutable: a reload builds a new object. Any thread may
+// call it. Tested by envoy_rules_test.cc, also against a slow matcher.
 #pragma once
 
 #include <cstddef>
@@ -27,31 +28,31 @@
 
 namespace weir {
 
-// A limit, with all that is said of its descriptor.
+// A limit, with the settings of its descriptor.
 struct EnvoyRule {
-  std::size_t place = 0;  // among all
+  std::size_t place = 0;  // index among all rules
   std::string domain{};
-  std::string stat{};  // what metrics call it, without the domain: `user_alice.path`
+  std::string stat{};  // its name in metrics, without the domain: `user_alice.path`
   EnvoyLimit said{};
-  Limit limit{};             // not of an unlimited one
+  Limit limit{};             // not set if unlimited
   std::uint64_t family = 0;  // of the limit; see weir::Charge
   bool shadow_mode = false;
   bool quota_mode = false;
   bool detailed_metric = false;
-  std::string quota{};  // for people: `10/minute`
-  std::string label{};  // by which answers name it: its name, else the stat; fit for a header field
+  std::string quota{};  // display text: `10/minute`
+  std::string label{};  // its name in responses: the limit's name, or else the stat; safe in a header field
 };
 
-// The room is used again.
+// The result of find(). Reuse it to avoid allocations.
 struct EnvoyFound {
-  const EnvoyRule* rule = nullptr;  // null: no limit
-  std::string key{};                // that is counted by; empty if there is nothing to count
-  std::string stat{};               // with the values that metrics are to name, fit for them; empty: the rule's
+  const EnvoyRule* rule = nullptr;  // null: no limit applies
+  std::string key{};                // the key to charge; empty if nothing is counted
+  std::string stat{};               // the metric name with values of the request, made safe; empty: use the rule's stat
 };
 
 class EnvoyRules {
  public:
-  // Every limit by this algorithm, which must suit a quota of permits and a period.
+  // Compiles every limit with this algorithm, which must support a quota of permits and a period.
   static Result<std::shared_ptr<const EnvoyRules>> compile(const EnvoyConfig& config, Algorithm algorithm);
 
   bool knows(std::string_view domain) const { return domains_.find(domain) != domains_.end(); }
@@ -67,13 +68,13 @@ class EnvoyRules {
     bool value_to_metric = false;
     bool share_threshold = false;
     std::string composite{};
-    std::unique_ptr<Level> below{};  // null: nothing
+    std::unique_ptr<Level> below{};  // null if there is no level below
   };
   struct Level {
     std::map<std::string, Branch, std::less<>> branches{};        // by composite key
     std::vector<std::pair<Wildcard, const Branch*>> wildcards{};  // in the order of the file
   };
-  // How an entry met its branch.
+  // How an entry matched its branch.
   enum class By { value, wildcard, key };
   struct Step {
     const Branch* branch = nullptr;
@@ -86,7 +87,7 @@ class EnvoyRules {
   static std::string_view counted_value(const Step& step, const Attribute& entry);
   static void write_stat(std::span<const Attribute> entries, std::span<const Step> steps, EnvoyFound& out);
 
-  std::deque<EnvoyRule> rules_;  // which stay where they are
+  std::deque<EnvoyRule> rules_;  // addresses must not change
   std::map<std::string, std::unique_ptr<Level>, std::less<>> domains_;
 };
 

@@ -1,5 +1,5 @@
-// Which limit of Envoy's files holds a descriptor, what it is counted by, what its metric is called; by cases, and
-// against a slow matcher on random trees.
+// Tests which limit of Envoy's files applies to a descriptor, the key it counts under, and its metric name; by cases,
+// and against a slow matcher on random trees.
 #include "envoy/envoy_rules.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::shared_ptr<const EnvoyRules> rules_of(const std::string& descriptors,
   return *rules;
 }
 
-// The requests per unit of the limit that is found; -1 if there is none.
+// Returns the requests per unit of the limit that is found; -1 if there is none.
 std::int64_t found(const EnvoyRules& rules, const Entries& entries, EnvoyFound* out = nullptr) {
   EnvoyFound one;
   rules.find("d", entries, one);
@@ -131,7 +131,7 @@ TEST(EnvoyRules, CompilesEveryUnitAndAlgorithm) {
   }
 }
 
-// The definition, on the files themselves.
+// The definition, applied to the files themselves.
 bool slow_wildcard(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] != '*') {

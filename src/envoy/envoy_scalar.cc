@@ -1,4 +1,4 @@
-// The words and the numbers of YAML 1.1, without regular expressions. See envoy_scalar.h.
+// Parses the words and numbers of YAML 1.1 without regular expressions. See envoy_scalar.h.
 #include "envoy/envoy_scalar.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// How many digits it begins with.
+// Returns the number of leading digits.
 std::size_t digits(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
 }
@@ -25,7 +25,7 @@ std::string without_underscores(std::string_view text) {
   return out;
 }
 
-// The base that the letters before a number name, which are taken away.
+// Removes the prefix that names the base of a number, and returns the base.
 int take_base(std::string_view& text) {
   if (text.size() < 2 || text[0] != '0') return 10;
   const char mark = static_cast<char>(text[1] | 0x20);

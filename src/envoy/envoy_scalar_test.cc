@@ -1,4 +1,4 @@
-// Scalars as the reference service's reader takes them: which are numbers, which are words for true and false.
+// Tests which scalars the reference service's YAML reader takes as numbers, and which as true and false.
 #include "envoy/envoy_scalar.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// How often the limits of Envoy's files were met, by the names that the reference service gives its statistics.
+// Counts hits of the limits in Envoy's files, under the statistic names of the reference service.
 //
-// The names of the files' limits are as many as the files say. Names that hold values of requests are made by whoever
-// asks, so there are only so many: the rest count as `other`. What was counted once stays, also when a reload takes its
-// limit away. Any thread. Tested by envoy_tally_test.cc.
+// The files bound the names of their own limits. Names that contain request values are chosen by clients, so their
+// number is bounded here, and hits beyond it count as `other`. A counter stays when a reload removes its limit. Any
+// thread may call it. Tested by envoy_tally_test.cc.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@
 
 namespace weir {
 
-inline constexpr std::size_t kEnvoySeriesMax = 20'000;      // in all
-inline constexpr std::size_t kEnvoyValueSeriesMax = 1'000;  // of names with values
+inline constexpr std::size_t kEnvoySeriesMax = 20'000;      // in total
+inline constexpr std::size_t kEnvoyValueSeriesMax = 1'000;  // names that contain request values
 inline constexpr std::string_view kEnvoyOther = "other";
 
 enum class EnvoyResult : std::uint8_t { within_limit, near_limit, over_limit, shadow_mode };
 inline constexpr std::array<std::string_view, 4> kEnvoyResults = {"within_limit", "near_limit", "over_limit",
                                                                   "shadow_mode"};
 
-// Hits, by what became of them.
+// Number of hits for each result.
 struct EnvoyCounts {
   std::array<std::atomic<std::uint64_t>, kEnvoyResults.size()> hits{};
 
@@ -45,7 +45,7 @@ class EnvoyTally {
  public:
   enum class Name : std::uint8_t { of_file, with_values };
 
-  // Those of this name, which stay where they are.
+  // Returns the counters of this name. Their address never changes.
   EnvoyCounts& counts(std::string_view domain, std::string_view descriptor, Name name) {
     const std::lock_guard lock(mutex_);
     const auto known = series_.find(std::pair(domain, descriptor));
@@ -73,7 +73,7 @@ class EnvoyTally {
     bool operator()(const Views& a, const Views& b) const { return a < b; }
   };
 
-  mutable std::mutex mutex_;  // guards what follows, but not the numbers
+  mutable std::mutex mutex_;  // guards the members below, but not the counters
   std::map<std::pair<std::string, std::string>, EnvoyCounts, Less> series_;
   std::size_t values_ = 0;
 };

@@ -1,4 +1,4 @@
-// Counting under bounded names.
+// Tests counting under a bounded number of names.
 #include "envoy/envoy_tally.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
-// Patterns in which each `*` stands for any text, also none: what values of Envoy's files may be.
+// Patterns for values in Envoy's files: each `*` matches any text, including none.
 //
-// Split when it is made, so that a match takes no memory. The first place at which a part fits is as good as any later
-// one: what is left for the parts behind it is then longest. Pure; any thread. Tested by wildcard_test.cc.
+// The pattern is split in the constructor, so matching allocates nothing. Each part is placed at the first position
+// where it fits, which leaves the most text for the parts after it. Pure; any thread may call it. Tested by
+// wildcard_test.cc.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Patterns with stars, by cases and against the obvious definition on random ones.
+// Tests patterns with stars, by cases and against the obvious definition on random patterns.
 #include "envoy/wildcard.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-// A star is nothing, or one letter and a star.
+// A star matches nothing, or one character and then a star.
 bool slow_match(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] == '*') {
