@@ -1,4 +1,4 @@
-// Numbers as networks and time zone files have them: the highest byte first.
+// Reads big-endian numbers (highest byte first), as in network protocols and time zone files.
 //
 // Pure; any thread. Tested through its readers, proxy_header_test.cc and tzif_test.cc among them.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// Of at most eight bytes.
+// `bytes` has at most eight bytes.
 constexpr std::uint64_t big_endian(std::string_view bytes) {
   std::uint64_t value = 0;
   for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);

@@ -1,5 +1,5 @@
-// The C face of the limiter: checks pointers and lengths, translates values, lets nothing throw. See weir/weir.h.
-// Tested by c_api_test.cc.
+// Implements the C interface on top of Limiter: checks pointers and lengths, converts values, and lets no exception
+// escape. See weir/weir.h. Any thread. Tested by c_api_test.cc.
 
 #include <algorithm>
 #include <array>
@@ -37,12 +37,12 @@ static_assert(sizeof(weir_charge) == 32 || sizeof(void*) != 8, "its size is a pr
 static_assert(WEIR_CHARGES_MAX == weir::kChargesMax && WEIR_RESERVED_MAX == weir::kReservedMax);
 static_assert(WEIR_ID_BYTES_MAX == weir::kRequestIdBytesMax && WEIR_ID_BYTES_MAX == weir::kHoldIdBytesMax);
 
-constexpr std::size_t kManyAtOnce = 64;  // of weir_check_many(): as many as find room on the stack
+constexpr std::size_t kManyAtOnce = 64;  // batch size of weir_check_many(): as many as fit on the stack
 
-// Of the first version of the options.
+// The size of the first version of the options.
 constexpr std::size_t kOptionsBytesMin = offsetof(weir_options, reserved) + sizeof(std::int32_t);
 
-// Fixed room: an error must be told without memory, too.
+// A fixed buffer, because errors must be reported without memory, too.
 thread_local std::array<char, 512> last_error{};
 
 weir_status report(ErrorCode code, std::string_view message) {
@@ -80,7 +80,7 @@ weir_status refuse_null(const weir_limiter* limiter, const weir_limit* limit, co
 }
 
 std::string_view text_of(const char* text, std::size_t bytes) {
-  if (text == nullptr) return {};  // an empty one is refused further on
+  if (text == nullptr) return {};  // the limiter refuses an empty one later
   return bytes == WEIR_STRING ? std::string_view(text) : std::string_view(text, bytes);
 }
 
@@ -111,7 +111,7 @@ weir_status answer(const Result<bool>& result, std::int32_t* value) {
   return WEIR_OK;
 }
 
-// Where a verdict goes; each may be null.
+// Where to write a verdict; each pointer may be null.
 struct VerdictPlace {
   std::int32_t* allowed = nullptr;
   weir_decision* decisions = nullptr;
@@ -125,7 +125,7 @@ void write(const Verdict& verdict, const VerdictPlace& place) {
     std::transform(verdict.decisions.begin(), verdict.decisions.end(), place.decisions, to_c);
 }
 
-// Calls with the charges in the library's own form.
+// Converts the charges to the library's type and calls `call` with them.
 template <class Call>
 weir_status with_charges(const weir_charge* charges, std::size_t count, Call call) {
   if (charges == nullptr) return missing("charges");
@@ -137,7 +137,7 @@ weir_status with_charges(const weir_charge* charges, std::size_t count, Call cal
   return call(std::span<const Charge>(own.data(), count));
 }
 
-// How long an id lasts.
+// 0 means the default.
 Micros lasts_of(std::int64_t lasts_us) { return lasts_us == 0 ? weir::kRequestIdLasts : Micros{lasts_us}; }
 
 weir::LimiterOptions options_of(const weir_options& given) {
@@ -246,7 +246,7 @@ weir_status weir_check_many(weir_limiter* limiter, const weir_charge* charges, s
     const auto answers = limiter->limiter.check_many({own.data(), many});
     for (std::size_t i = 0; i < many; ++i) {
       decisions[from + i] = {};
-      if (!answers[i] && first != WEIR_OK) {  // weir_last_error() tells of the first
+      if (!answers[i] && first != WEIR_OK) {  // weir_last_error() reports the first
         const auto kept = last_error;
         statuses[from + i] = answer(answers[i], &decisions[from + i]);
         last_error = kept;
@@ -292,7 +292,7 @@ weir_status weir_reserve(weir_limiter* limiter, const weir_charge* charges, size
                          char id[WEIR_RESERVATION_BYTES], int32_t* allowed, weir_decision* decisions) {
   if (limiter == nullptr) return missing("limiter");
   if (id == nullptr) return missing("id");
-  if (allowed == nullptr) return missing("allowed");  // else nobody knows whether there is anything to commit
+  if (allowed == nullptr) return missing("allowed");  // without it the caller could not know whether to commit
   return with_charges(charges, count, [&](std::span<const Charge> own) -> weir_status {
     const auto reservation = limiter->limiter.reserve(own, {.lasts = lasts_of(lasts_us)});
     if (!reservation) return report(reservation.error());

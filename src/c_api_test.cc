@@ -1,4 +1,4 @@
-// The C interface: answers as the C++ does, tells errors by code and text, and takes no wrong pointer or size ill.
+// The C interface: results equal those of C++, errors have codes and texts, and wrong pointers or sizes do no harm.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class CApi : public testing::Test {
   }
   void TearDown() override { weir_close(limiter_); }
 
-  // Nothing recovers while a test runs.
+  // The default is so slow that nothing recovers while a test runs.
   const weir_limit* limit(const char* quota = "5/year burst 5", const char* algorithm = nullptr) {
     weir_limit* made = nullptr;
     EXPECT_EQ(weir_compile(algorithm, quota, &made), WEIR_OK) << weir_last_error();

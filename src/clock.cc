@@ -1,4 +1,4 @@
-// The only place that asks the system what time it is, and the only one that waits for it. See weir/clock.h.
+// The only file that reads the system's clocks or waits for them. See weir/clock.h.
 
 #include "weir/clock.h"
 
@@ -25,7 +25,7 @@ class SystemClock final : public Clock {
   const std::int64_t offset_us_;
 };
 
-// What lies in a state file may be damaged: whatever the sum is, the answer is a time.
+// The values in a state file may be damaged. So it computes without overflow and clamps the sum to a valid time.
 class SharedClock final : public Clock {
  public:
   SharedClock(const std::int64_t& offset_us, std::int64_t& latest_us) : offset_us_(offset_us), latest_us_(latest_us) {}
@@ -34,7 +34,7 @@ class SharedClock final : public Clock {
     const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(read_us(CLOCK_BOOTTIME)) + offset);
     const std::int64_t time = std::clamp<std::int64_t>(sum, 0, kTimeEnd - 1);
     if (std::int64_t latest = __atomic_load_n(&latest_us_, __ATOMIC_RELAXED); is_far_behind(latest, time)) {
-      // If somebody else is faster, that will do.
+      // If another thread or process has stored a time first, that one is good enough.
       __atomic_compare_exchange_n(&latest_us_, &latest, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
     return Micros{time};
@@ -67,7 +67,7 @@ constexpr Micros kNapMax{1'000'000};
 }  // namespace
 
 void Sleeper::wake() {
-  // Notified under the lock: the woken thread may end the sleeper at once.
+  // Notifies under the lock: the woken thread may destroy the sleeper at once.
   const std::lock_guard lock(mutex_);
   woken_ = true;
   changed_.notify_one();
@@ -84,8 +84,8 @@ void Clock::sleep(Sleeper& sleeper, Micros until) const {
   sleeper.woken_ = false;
 }
 
-// The sleeper is listed before the time is looked at, and the time is moved before the list is walked: one of the two
-// sees the other.
+// The sleeper enters the list before it reads the time, and the time changes before wake_all() walks the list. So one
+// of the two sees the other.
 void ManualClock::sleep(Sleeper& sleeper, Micros until) const {
   {
     const std::lock_guard lock(sleepers_mutex_);

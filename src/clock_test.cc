@@ -1,4 +1,4 @@
-// The clocks that ask the system. How an offset is chosen is tested in table/file_test.cc, with readings made up.
+// The clocks that read the system's. table/file_test.cc tests how an offset is chosen, with made-up readings.
 
 #include "weir/clock.h"
 

@@ -1,10 +1,10 @@
-// compile(): the one place where a limit needs a file, that of a calendar's time zone.
+// compile(): the only place where a limit needs a file, that of a calendar's time zone.
 //
-// Zones are read from $TZDIR, or from where the system keeps them. A name has passed is_zone_name() before it
-// becomes part of a path, and no message holds that path: whoever sends a quota may see it. Reads the file anew each
-// time, so a limit made after an update of the zones knows it; keep the Limit rather than compiling it for every
-// request. An unknown zone costs about 0.1 ms, mostly to read the list of all names in search of the one that was
-// meant; where there is no list, the folder is walked, which costs about 0.4 ms. Any thread. Tested by compile_test.cc.
+// Zone files are read from $TZDIR, or from the system's folder. A name must pass is_zone_name() before it becomes
+// part of a path. No message contains that path, because a remote client that sent the quota may see the message. The
+// file is read at every call, so a limit made after an update of the zones uses it. Keep the Limit instead of
+// compiling it for every request. An unknown zone costs about 0.1 ms, mostly to read the list of all names and
+// suggest one. Without that list, walking the folder costs about 0.4 ms. Any thread. Tested by compile_test.cc.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -34,7 +34,7 @@ fs::path zone_folder() {
   return named != nullptr && *named != '\0' ? named : "/usr/share/zoneinfo";
 }
 
-// Empty if there is no such file.
+// Returns an empty string if there is no such file.
 std::string read_file(const fs::path& file, std::size_t bytes_max) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return {};
@@ -48,7 +48,7 @@ std::string read_file(const fs::path& file, std::size_t bytes_max) {
 
 bool is_tzif(const fs::path& file) { return read_file(file, 4) == "TZif"; }
 
-// What else the folder holds in the format of zones: the machine's own, and all zones again, with and without leap
+// Other files of the folder in the zone format: the machine's own zone, and copies of all zones with and without leap
 // seconds.
 bool is_beside_the_zones(std::string_view name) {
   const std::string plain = lower(name);
@@ -56,12 +56,12 @@ bool is_beside_the_zones(std::string_view name) {
   return top == "posix" || top == "right" || plain == "posixrules" || plain == "localtime";
 }
 
-// PST, CEST. Each letter of these counts: PST is no misspelt EST.
+// PST, CEST. Every letter of these counts: PST is not a typo of EST.
 bool is_abbreviation(std::string_view typed) {
   return typed.size() <= 3 || (typed.size() == 4 && std::ranges::all_of(typed, [](char c) { return lower(c) != c; }));
 }
 
-// A set of the letters of a word, whatever their case. The distance of two words is at least the number of letters
+// The letters of a word as a bit set, ignoring case. Two words are at least as far apart as the number of letters
 // that only one of them has.
 std::uint32_t letters_of(std::string_view word) {
   std::uint32_t letters = 0;
@@ -69,15 +69,15 @@ std::uint32_t letters_of(std::string_view word) {
   return letters;
 }
 
-// The zone that was probably meant, of all that it is shown.
+// Picks the zone that was probably meant from all names passed to consider().
 class ZoneGuess {
  public:
   ZoneGuess(const fs::path& folder, std::string_view typed)
       : folder_(folder), typed_(typed), letters_(letters_of(typed)) {
-    // One digit more or less is another zone, so is one letter of few; and three typos are another word.
+    // A wrong digit means another zone, as does a wrong letter in a short word. Three typos mean another word.
     const bool exact = typed.size() <= 4 || typed.find_first_of("0123456789") != std::string_view::npos;
     best_distance_ = exact ? 1 : std::min<std::size_t>(typo_max(typed), 2) + 1;
-    // Who types `Berlin` means the place, whatever the continent. But Etc/GMT+5 is not what GMT+5 means elsewhere.
+    // `Berlin` means the place, on any continent. But Etc/GMT+5 is not what GMT+5 means elsewhere.
     by_place_ = typed.find_first_of("/0123456789") == std::string_view::npos && !is_abbreviation(typed);
   }
 
@@ -94,7 +94,7 @@ class ZoneGuess {
   const std::string& best() const { return best_; }
 
  private:
-  // Beyond best_distance_ it is not exact.
+  // Not exact beyond best_distance_.
   std::size_t distance_to(std::string_view name) const {
     const std::size_t far = best_distance_ + 1;
     if (length_gap(typed_, name) >= far) return far;

@@ -1,4 +1,4 @@
-// compile(): quotas of a calendar need a zone's file, and whoever misspells its name, or has none, is told what to do.
+// compile(): calendar quotas need a zone file, and the error for a misspelt or missing zone says what to do.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of zones of this test's own.
+// A zone folder for one test.
 class ZoneFolder : public testing::Test {
  protected:
   ZoneFolder() : folder_(fs::temp_directory_path() / ("weir_zones_" + std::to_string(getpid()))) {
@@ -30,7 +30,7 @@ class ZoneFolder : public testing::Test {
     fs::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
   }
-  // A version 1 file of one offset.
+  // A version 1 file with one offset.
   static std::string zone_of(std::int32_t offset_s) {
     std::string bytes = std::string("TZif") + std::string(16, '\0');
     for (const char count : {'\0', '\0', '\0', '\0', '\1', '\4'}) bytes += std::string(3, '\0') + count;
@@ -56,7 +56,7 @@ TEST(Compile, FindsTheZonesOfTheSystem) {
   const auto limit = compile("100/calendar_month Europe/Berlin");
   ASSERT_TRUE(limit) << limit.error().message;
   ASSERT_NE(limit->calendar, nullptr);
-  // At 2024-07-31 22:30 UTC it is August in Berlin.
+  // At 2024-07-31 22:30 UTC it is already August in Berlin.
   EXPECT_EQ(limit->calendar->window_at(1'722'465'000'000'000).start_us, 1'722'463'200'000'000);
   EXPECT_EQ(*limit, *compile("100/calendar_month Europe/Berlin"));
 }
@@ -78,7 +78,7 @@ TEST(Compile, NamesTheNearestZoneAndTheColumn) {
   EXPECT_EQ(error_of(compile("1/calendar_day Europe")).code, ErrorCode::not_found);  // a folder
 }
 
-// PST is not a misspelt EST: of so few letters each one counts, and so does every digit.
+// PST is not a misspelt EST: in a word this short every letter counts, and so does every digit.
 TEST(Compile, TakesNoAbbreviationForAnotherZone) {
   for (const char* typed : {"PST", "pst", "CDT", "CEST", "cest", "WEST", "XX", "GMT+5", "UTC+5", "EST5EDU"}) {
     const Error error = error_of(compile(std::string("1/calendar_day ") + typed));
@@ -95,7 +95,7 @@ TEST(Compile, TakesNoAbbreviationForAnotherZone) {
   }
 }
 
-// The folder of zones holds other things too. None is a zone, and whoever asks learns nothing about the machine.
+// The folder of zones contains other files, too. None is a zone, and the error reveals nothing about the machine.
 TEST(Compile, TakesNoOtherFileForAZone) {
   for (const std::string name :
        {"leapseconds", "posixrules", "localtime", "posix/UTC", "right/UTC", "Right/Europe/Rome", "Europe", "UTC/UTC"}) {

@@ -1,4 +1,4 @@
-// The family of a rule's limit: the same in every process, and for all versions of the limit. See weir::Charge.
+// The family number of a rule's limit: the same in every process and for all versions of the limit. See weir::Charge.
 //
 // Pure; any thread. Tested by tests/eviction_test.cc.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// Never 0. `limit` tells the limits of one rule apart.
+// Never 0. `limit` distinguishes the limits of one rule.
 inline std::uint64_t family_of(std::string_view rule, std::string_view limit) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&hash](std::string_view bytes) {

@@ -1,7 +1,7 @@
-// A vector of at most so many elements, in place: a request needs some, and must not ask the heap for them.
+// A fixed-capacity vector with in-place storage, for request paths that must not allocate.
 //
-// Nothing is made before it is added; one that is added without arguments has the values that its type gives its
-// members, and is not cleared first. One thread. Tested through tests/store_contract_test.cc.
+// An element is constructed only when it is added. add() without arguments default-initializes it: members without an
+// initializer stay uninitialized. One thread. Tested through tests/store_contract_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Few {
   ~Few() { clear(); }
 
   template <class... Args>
-  T& add(Args&&... args) {  // the caller knows that there is room
+  T& add(Args&&... args) {  // the caller makes sure that it fits
     return *std::construct_at(data() + size_++, std::forward<Args>(args)...);
   }
   T& add() { return *::new (static_cast<void*>(data() + size_++)) T; }

@@ -1,8 +1,9 @@
-// Stacks, and who runs on which. See fiber.h.
+// The stacks of fibers, and the switches between them. See fiber.h.
 //
-// A stack is mapped once, with a part below it that nobody may touch; what is known of its fiber lies at its upper end.
-// Its entry never returns: it runs one work after the other, and goes back to whoever handed it over after each. The
-// sanitizers are told of every switch, and an exception that a fiber has caught but not yet dealt with stays its own.
+// A stack is mapped once, with an inaccessible guard below it; the Fiber object lies at its upper end. The entry
+// function never returns: it runs one piece of work after another, and switches back to the caller after each. Every
+// switch is reported to the sanitizers. Exceptions that a fiber has caught but not finished handling stay its own.
+// One thread.
 #include "fiber.h"
 
 #include <cxxabi.h>
@@ -28,7 +29,7 @@ namespace {
 
 // More than a page: a function with large arrays may step over one.
 constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
-constexpr std::size_t kPageBytes = std::size_t{64} << 10;  // of any machine; ours have 4 KiB
+constexpr std::size_t kPageBytes = std::size_t{64} << 10;  // at least the page size of any machine; ours have 4 KiB
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kTimes = 4;
 #else
@@ -37,7 +38,7 @@ constexpr std::size_t kTimes = 1;
 
 thread_local Fibers* fibers_here = nullptr;
 
-// What the C++ runtime knows of exceptions that are under way in this thread; the ABI names these two words.
+// The C++ runtime's record of exceptions in flight on this thread: two words that the ABI defines.
 struct Exceptions {
   void* caught = nullptr;
   unsigned uncaught = 0;
@@ -57,9 +58,9 @@ struct Fiber {
   enum class State : std::uint8_t { free, runs, suspended };
 
   Fibers::Work work{};
-  FiberPlace place{};       // where it stopped
-  FiberPlace returns_to{};  // who runs it
-  Exceptions exceptions{};  // while it runs, those of who runs it
+  FiberPlace place{};       // where the fiber stopped
+  FiberPlace returns_to{};  // where the code that runs it continues
+  Exceptions exceptions{};  // while it runs, those of the code that runs it
   State state = State::free;
   Fiber* next_free = nullptr;
   std::byte* bottom = nullptr;
@@ -75,7 +76,7 @@ struct Fiber {
   void* outer_thread = nullptr;
 #endif
 
-  // By who runs it.
+  // Called by the code that runs the fiber.
   void enter() {
     exchange(exceptions);
 #if defined(__SANITIZE_ADDRESS__)
@@ -93,7 +94,7 @@ struct Fiber {
     exchange(exceptions);
   }
 
-  // By itself. Returns when it is entered again.
+  // Called by the fiber itself. Returns when the fiber is entered again.
   void leave(State as) {
     state = as;
 #if defined(__SANITIZE_ADDRESS__)
@@ -117,7 +118,7 @@ struct Fiber {
 
 namespace {
 
-// The frame that stays on every stack. Nothing may be thrown through it.
+// The bottom frame of every stack. No exception may pass through it.
 void run_works(void* argument) noexcept {
   Fiber& fiber = *static_cast<Fiber*>(argument);
   fiber.arrive();
@@ -151,7 +152,7 @@ Fibers* Fibers::here() { return fibers_here; }
 Fibers::Pinned::Pinned() : before_(std::exchange(fibers_here, nullptr)) {}
 Fibers::Pinned::~Pinned() { fibers_here = before_; }
 
-// Null if there may be no more, or there is no memory.
+// Returns null if `most` fibers are in flight, or there is no memory.
 Fiber* Fibers::take() {
   if (under_way_ >= most_) return nullptr;
   if (free_ != nullptr) return std::exchange(free_, free_->next_free);

@@ -1,17 +1,17 @@
-// Fibers: work that may wait, many pieces of it on one thread, each with a stack of its own.
+// Fibers: blocking work, many pieces of it on one thread, each with its own stack.
 //
 //   Fibers fibers;
 //   fibers.start([&call] { call.answer(); });     runs until it ends, or until something in it waits
 //
-//   if (Fibers* const fibers = Fibers::here()) {  deep within: whoever must wait for an answer
+//   if (Fibers* const fibers = Fibers::here()) {  deep inside: code that must wait for a reply
 //     network.ask(question, fibers->current());
 //     fibers->suspend();                          returns once the network has called resume()
 //   }
 //
-// Code between the two stays as it is written for a thread. No lock may be held across suspend(): the next fiber of
-// the thread that wants it would wait for ever; who cannot do without is Pinned. All is of one thread, the one that
-// first calls start(). Stacks are kept when their work has ended, so that nothing is asked of the heap or the kernel
-// later. Tested by fiber_test.cc.
+// The code between start() and suspend() is written as for a thread. Hold no lock across suspend(): the next fiber of
+// this thread that wants the lock would wait forever. Code that must hold a lock uses Pinned. All members belong to
+// one thread, the first that calls start(). Stacks are kept when their work ends, so later work needs no allocation
+// and no system call. Tested by fiber_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,14 @@ namespace weir {
 
 struct FiberOptions {
   std::size_t stack_bytes = std::size_t{128} << 10;  // four times as much under a sanitizer, whose frames are larger
-  std::size_t most = 1'024;                          // under way at once
+  std::size_t most = 1'024;                          // fibers in flight at once
 };
 
-struct Fiber;  // one that is under way, known by its place in memory
+struct Fiber;  // a fiber in flight, identified by its address
 
 class Fibers {
  public:
-  // Something small that is called once, such as a lambda that has caught some pointers.
+  // A small callable that runs once, such as a lambda that captures some pointers.
   class Work {
    public:
     static constexpr std::size_t kBytesMax = 32;
@@ -53,18 +53,18 @@ class Fibers {
   };
 
   explicit Fibers(const FiberOptions& options = {});
-  ~Fibers();  // none may be under way: whoever makes fibers wait ends that first
+  ~Fibers();  // no fiber may be in flight: the owner ends them first
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  // Runs it until it ends or suspends. False, and nothing was run, if as many as may be are under way, or there is no
-  // memory for a stack. What the work throws ends the program.
+  // Runs `work` until it ends or suspends. Returns false, and runs nothing, if `most` fibers are in flight or there
+  // is no memory for a stack. An exception from `work` ends the program.
   bool start(Work work);
 
-  // Those of this thread if the caller runs on one of its fibers, else null.
+  // The Fibers of this thread if the caller runs on one of its fibers, else null.
   static Fibers* here();
-  // While it lives, the caller is on no fiber, as far as here() knows: who must wait makes the thread wait. For those
-  // who hold a lock meanwhile.
+  // While a Pinned lives, here() returns null, so code that must wait blocks the thread. For callers that hold a
+  // lock.
   class Pinned {
    public:
     Pinned();
@@ -75,21 +75,21 @@ class Fibers {
    private:
     Fibers* const before_;
   };
-  // The one that runs; null: none does.
+  // The running fiber; null if none runs.
   Fiber* current() const { return current_; }
-  // On a fiber: returns when somebody has resumed it.
+  // Called on a fiber. Returns when resume() is called for that fiber.
   void suspend();
-  // Goes on with one that is suspended, until it ends or suspends again. From the thread's own stack, or from another
-  // fiber, which goes on afterwards.
+  // Runs a suspended fiber until it ends or suspends again. Call it from the thread's own stack or from another
+  // fiber, which continues afterwards.
   void resume(Fiber* fiber);
 
-  // Whatever these fibers wait for, for those who find them by here().
+  // A pointer to what these fibers wait for, for code that finds them through here().
   void set_companion(void* companion) { companion_ = companion; }
   void* companion() const { return companion_; }
 
   std::size_t under_way() const { return under_way_; }
   std::size_t most() const { return most_; }
-  std::size_t stacks() const { return stacks_.size(); }  // that there are, in use or not
+  std::size_t stacks() const { return stacks_.size(); }  // in use or not
 
  private:
   Fiber* take();
@@ -100,7 +100,7 @@ class Fibers {
   std::size_t under_way_ = 0;
   Fiber* current_ = nullptr;
   void* companion_ = nullptr;
-  Fiber* free_ = nullptr;  // the one that was used last comes first: its stack is warm
+  Fiber* free_ = nullptr;  // last used first: its stack is still in the cache
   std::vector<void*> stacks_;
 };
 

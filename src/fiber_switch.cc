@@ -1,8 +1,8 @@
-// The switch, by hand for two processors. See fiber_switch.h.
+// The switch, in assembly for two processors. See fiber_switch.h.
 //
-// What a function must keep is pushed onto the stack that is left, and popped from the one that is entered: both look
-// alike below the stack pointer, so one description serves whoever unwinds. A new stack looks as if it had been left at
-// the beginning of weir_fiber_begin, whose own caller is said to be undefined: there every walk ends.
+// It pushes the preserved registers onto the old stack and pops them from the new one. Both stacks look alike below
+// the stack pointer, so one set of unwind information describes both. A new stack looks as if it had stopped at the
+// beginning of weir_fiber_begin. The caller of that function is marked undefined, so every stack walk ends there.
 #include "fiber_switch.h"
 
 #include <cstdint>
@@ -16,7 +16,7 @@ void weir_fiber_begin();
 #endif
 
 #if defined(WEIR_FIBERS_BY_UCONTEXT)
-// Nothing by hand.
+// No assembly.
 #elif defined(__x86_64__)
 asm(R"(
 .text
@@ -153,7 +153,7 @@ namespace weir {
 #if defined(WEIR_FIBERS_BY_UCONTEXT)
 namespace {
 
-// makecontext() hands over integers only.
+// makecontext() passes integers only.
 void enter_halves(unsigned entry_high, unsigned entry_low, unsigned argument_high, unsigned argument_low) {
   const auto whole = [](unsigned high, unsigned low) { return std::uint64_t{high} << 32 | low; };
   const auto entry = reinterpret_cast<void (*)(void*)>(whole(entry_high, entry_low));
@@ -178,13 +178,13 @@ void go_from(FiberPlace& from, FiberPlace& to) { swapcontext(&from.context, &to.
 
 #else
 
-// The words that weir_fiber_switch will pop. An address above them would be the caller's of weir_fiber_begin.
+// The words that weir_fiber_switch will pop. An address above them would belong to the caller of weir_fiber_begin.
 void begin_at(FiberPlace& place, std::byte* bottom, std::size_t bytes, void (*entry)(void*), void* argument) {
   const auto top = (reinterpret_cast<std::uintptr_t>(bottom) + bytes) & ~std::uintptr_t{15};
   const auto begin = reinterpret_cast<std::uintptr_t>(&weir_fiber_begin);
   const auto function = reinterpret_cast<std::uintptr_t>(entry), data = reinterpret_cast<std::uintptr_t>(argument);
 #if defined(__x86_64__)
-  constexpr std::uint64_t kModes = std::uint64_t{0x037f} << 32 | 0x1f80;      // of x87 and of SSE, as a process begins
+  constexpr std::uint64_t kModes = std::uint64_t{0x037f} << 32 | 0x1f80;      // x87 and SSE modes as in a new process
   const std::uint64_t words[] = {kModes, 0, 0, data, function, 0, 0, begin};  // r15 r14 r13 r12 rbx rbp rip
 #else
   const std::uint64_t words[20] = {function, data, 0, 0, 0, 0, 0, 0, 0, 0, 0, begin};  // x19 x20 ... x29 x30 d8 ...

@@ -1,8 +1,8 @@
-// From one stack to another: all that a fiber needs of the processor.
+// Switches from one stack to another: the only part of a fiber that depends on the processor.
 //
-// On x86-64 and aarch64 it is written by hand, since swapcontext() makes two system calls; elsewhere, or with
-// WEIR_FIBERS_BY_UCONTEXT, it is swapcontext() all the same. What a function must keep for its caller is kept:
-// registers and, on x86-64, the modes of floating point. One thread. Tested by fiber_test.cc.
+// On x86-64 and aarch64 it is written in assembly, because swapcontext() makes two system calls. Elsewhere, or with
+// WEIR_FIBERS_BY_UCONTEXT, it is swapcontext(). It preserves what a function must preserve for its caller: registers
+// and, on x86-64, the floating-point modes. One thread. Tested by fiber_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace weir {
 
-// Where somebody stopped.
+// Where a stack stopped.
 struct FiberPlace {
 #ifdef WEIR_FIBERS_BY_UCONTEXT
   ucontext_t context{};
@@ -25,11 +25,11 @@ struct FiberPlace {
 #endif
 };
 
-// Whoever goes to this place for the first time calls `entry`, which never returns, on the stack that begins at
-// `bottom`. For those who walk up the stack, be it for an exception or a report, it ends there.
+// Prepares `place`. The first switch to it calls `entry`, which never returns, on the stack that begins at `bottom`.
+// An unwinder, for an exception or a stack trace, stops there.
 void begin_at(FiberPlace& place, std::byte* bottom, std::size_t bytes, void (*entry)(void*), void* argument);
 
-// Stops here, to be gone on with from `from`, and goes on at `to`.
+// Stops here, saving the position in `from`, and continues at `to`.
 void go_from(FiberPlace& from, FiberPlace& to);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Fibers run, wait and go on in any order, and what happens on one stays there.
+// Fibers run, wait and continue in any order, and the state of one stays separate from the others.
 #include "fiber.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace weir::fiber_test {
 namespace {
 
-// Where fibers wait to be gone on with.
+// Suspended fibers, to be resumed by the test.
 struct Waiting {
   Fibers& fibers;
   std::vector<Fiber*> all{};
@@ -134,7 +134,7 @@ TEST(Fibers, MayResumeOthers) {
   EXPECT_EQ(told, "first second third");
 }
 
-// Deep, with something on the stack that must still be there.
+// Recurses deeply, and checks that the values on the stack survive every wait.
 std::uint64_t sum_with_waits(Waiting& waiting, std::uint64_t mark, int depth) {
   std::array<std::uint64_t, 16> marks{};
   marks.fill(mark + static_cast<std::uint64_t>(depth));
@@ -204,7 +204,7 @@ TEST(Fibers, ThrowAndCatchWithin) {
   EXPECT_EQ(told, "within");
 }
 
-// Each is in the midst of catching while the others throw and catch theirs.
+// Each fiber is inside a catch block while the others throw and catch.
 TEST(Fibers, KeepTheirExceptionsApart) {
   constexpr int kMany = 50;
   auto random = test::seeded();
@@ -263,7 +263,7 @@ TEST(Fibers, MayWaitWhileAnExceptionIsOnItsWay) {
   EXPECT_TRUE(is_caught);
 }
 
-// What a walk up the stack has met.
+// What a stack walk has seen.
 struct Walk {
   int frames = 0;
   _Unwind_Ptr last = 1;
@@ -275,7 +275,7 @@ struct Walk {
   }
 };
 
-// It comes to an end that is meant as one, and does not go on into whoever started the fiber.
+// The walk ends at the intended frame and does not continue into the code that started the fiber.
 TEST(Fibers, AreTheEndOfAWalkUpTheStack) {
   Fibers fibers;
   Walk walk;

@@ -1,4 +1,4 @@
-// The calendar of a limit that another process, or an earlier one, has written into a table: by its zone's name.
+// Finds the calendar of a limit that another or an earlier process wrote into a table, by the name of its zone.
 //
 // Reads the zone file. Any thread. Tested by compile_test.cc.
 #pragma once

@@ -1,9 +1,9 @@
-// One part of a rule's key, taken off its front again: bytes behind their length, or the hash of bytes that were too
+// Parses one part off the front of a rule's key: a length byte and the bytes, or the hash of bytes that were too
 // many.
 //
-// KeyArena writes them. A rule's key is a byte that says so (key_space.h), the parts of its name and its `per`, then
-// the values; what stood for `identity` has a byte before it that says which kind it was. Pure; any thread. Tested
-// through key_name_test.cc, subject_test.cc and redis_key_test.cc.
+// KeyArena writes these parts. A rule's key is a byte that marks it (key_space.h), the parts of its name and its
+// `per`, then the values. A value for `identity` has a byte in front that says which kind it was. Pure; any thread.
+// Tested through key_name_test.cc, subject_test.cc and redis_key_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace weir {
 
-inline constexpr char kHashedPart = '\x7f';  // before the hash of a part, where its length would be
-// The kinds of `identity` from this on have the part of a name before their value.
+inline constexpr char kHashedPart = '\x7f';  // in place of the length byte: a hash follows
+// From this kind of `identity` on, the part of a name precedes the value.
 inline constexpr unsigned char kFirstNamedKind = 9;
 
 struct KeyPart {
@@ -21,7 +21,7 @@ struct KeyPart {
   bool is_hash = false;
 };
 
-// Nothing if the key ends before the part does.
+// Returns nothing if the key ends before the part does.
 inline std::optional<KeyPart> take_key_part(std::string_view& rest) {
   if (rest.empty()) return {};
   const bool is_hash = rest.front() == kHashedPart;

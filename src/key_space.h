@@ -1,10 +1,10 @@
-// Separate name spaces for keys: those of rules, those of Envoy's descriptors, and those that callers bring.
+// Separate name spaces for keys: those of rules, those of Envoy's descriptors, and those of callers.
 //
-// The store knows a key by its bytes alone, so the first byte says whose it is. Rules and Envoy's descriptors always
-// write theirs. A caller's key is stored as it was sent, unless it begins with one of these bytes: then kCallerKeys
-// stands before it. So no bytes that a caller sends are the key of a rule, and two keys of callers never become one.
-// The limiter does this for every call (limiter.cc), so that no listener can forget it. Pure; any thread. Tested by
-// tests/key_space_test.cc and tests/server/key_spaces.sh.
+// The store sees only the bytes of a key, so the first byte says which space it belongs to. Rules and Envoy's
+// descriptors always write theirs. A caller's key is stored as sent, unless it begins with one of these bytes; then
+// kCallerKeys is put in front. So no caller can send the key of a rule, and two different caller keys never become
+// the same. The limiter does this in every call (limiter.cc), so no listener can forget it. Pure; any thread. Tested
+// by tests/key_space_test.cc and tests/server/key_spaces.sh.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr bool begins_reserved(std::string_view key) {
   return !key.empty() && key.front() >= kRuleKeys && key.front() <= kCallerKeys;
 }
 
-// The name that a caller's key is stored under; a view of the key, in nearly all cases.
+// The name that a caller's key is stored under. In nearly all cases it is a view of the key itself.
 class StoredKey {
  public:
   explicit StoredKey(std::string_view key) : text_(key) {
@@ -45,8 +45,8 @@ class StoredKey {
   std::string_view text_;
 };
 
-// Charges with the names that their keys are stored under; the same charges, in nearly all cases. Those cost a look at
-// the first byte of each key.
+// Charges with the names that their keys are stored under. In nearly all cases these are the charges themselves, and
+// cost a look at the first byte of each key.
 class StoredCharges {
  public:
   explicit StoredCharges(std::span<const Charge> charges) : charges_(charges) {
@@ -68,7 +68,7 @@ class StoredCharges {
     explicit Copies(std::span<const Charge> charges) : all(charges.begin(), charges.end()) {
       std::size_t bytes = 0;
       for (const Charge& charge : charges) bytes += is_longer(charge) ? charge.key.size() + 1 : 0;
-      keys.reserve(bytes);  // views into it stay good
+      keys.reserve(bytes);  // keeps the views into it valid
       for (Charge& charge : all) {
         if (!is_longer(charge)) continue;
         const std::size_t at = keys.size();

@@ -1,5 +1,5 @@
-// The embeddable heart: checks what the caller hands in, reads the clock once a call, and lets the store decide.
-// See weir/limiter.h. Any thread may call anything here.
+// Implements Limiter: checks the arguments, reads the clock once per call, and lets the store decide. See
+// weir/limiter.h. Any thread may call any function here.
 
 #include "weir/limiter.h"
 
@@ -49,7 +49,7 @@ std::optional<Error> refuse_id(std::string_view id) {
                                                 " bytes; this one has " + std::to_string(id.size())};
 }
 
-// Nothing is thrown to the caller: without memory, a call answers with an error.
+// No exception reaches the caller: if memory runs out, the call returns an error.
 template <class F>
 auto guarded(F call) -> decltype(call()) {
   try {
@@ -99,13 +99,13 @@ std::optional<Error> refuse_negative(std::span<const Charge> charges) {
 
 }  // namespace
 
-// Not a word of it in the shared library.
+// Hidden: the shared library exports none of it.
 struct [[gnu::visibility("hidden")]] Limiter::Impl {
   std::optional<Limit> own;
   std::unique_ptr<MemoryStore> store;
-  std::shared_ptr<SharedStore> shared;  // asked instead, if there is one; goes on with the other when it must
-  const Clock& clock;                   // the store's
-  std::shared_ptr<WaitQueue> waits;     // shared with those who wait while the limiter ends
+  std::shared_ptr<SharedStore> shared;  // if set, the calls go to it; it uses `store` for its fallback
+  const Clock& clock;                   // the one that `store` uses
+  std::shared_ptr<WaitQueue> waits;     // shared with calls that wait while the limiter is destroyed
   std::unique_ptr<Sweeper> sweeper;
   const pid_t process = getpid();
 
@@ -129,7 +129,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
     if (getpid() == process) {
       sweeper.reset();
       waits->close();
-    } else {  // after a fork: their threads are not here, and what those slept on would wait for them for ever
+    } else {  // after a fork: the child has no such threads, and destroying what they sleep on would block forever
       static_cast<void>(sweeper.release());
       static_cast<void>(new std::shared_ptr<WaitQueue>(std::move(waits)));
     }
@@ -148,7 +148,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
     return std::make_unique<Impl>(*std::move(store), options, std::move(limit));
   }
 
-  // For the constructors, which have no other way to say it.
+  // For the constructors, which cannot return an error.
   static std::unique_ptr<Impl> open_in_memory(LimiterOptions options, std::optional<Limit> limit) {
     WEIR_ASSERT(options.file.empty());  // open_limiter() opens files
     auto impl = open(std::move(options), std::move(limit));
@@ -157,7 +157,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   }
 
   std::int64_t now() const { return clock.now().count(); }
-  // When the store is asked.
+  // The time of a store call.
   std::int64_t ask_at() const {
     if (before_store != nullptr) before_store();
     return now();
@@ -166,12 +166,12 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   bool sweep() {
     try {
       return store->sweep(now());
-    } catch (const std::exception&) {  // without memory: next time
+    } catch (const std::exception&) {  // out of memory: next time
       return true;
     }
   }
 
-  // A run of sound charges. Without memory none of them is answered, though some may have been charged.
+  // A run of sound charges. If memory runs out, every result is an error, though some may have been charged.
   void check_many(std::span<const Charge> charges, std::int64_t at, std::span<Result<Decision>> answers) {
     try {
       if (shared) return shared->check_many(charges, answers);
@@ -200,7 +200,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
     return verdict;
   }
 
-  // Those who wait for a key that was given permits try again.
+  // Waiters for a refunded key try again.
   void hurry(std::span<const Charge> charges) {
     for (const Charge& charge : charges) {
       if (charge.cost < 0) waits->hurry(charge.key);
@@ -305,7 +305,7 @@ Micros Limiter::check_many(std::span<const Charge> asked, std::vector<Result<Dec
   const std::span<const Charge> charges = stored.all();
   const std::int64_t now = impl_->ask_at();
   answers.resize(charges.size(), Decision{});
-  // Those that must be refused part the others into runs that the store answers together.
+  // Charges with errors split the others into runs that the store decides together.
   std::size_t from = 0;
   for (std::size_t i = 0; i <= charges.size(); ++i) {
     std::optional<Error> wrong;
@@ -460,7 +460,7 @@ Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> ask
     const std::span<const Charge> actual = stored.all();
     auto verdict =
         impl_->shared ? impl_->shared->commit(actual, id) : impl_->store->commit(actual, id, impl_->ask_at());
-    for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // who reserved too much gave permits back
+    for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // the unused part was refunded
     return verdict;
   });
 }

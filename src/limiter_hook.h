@@ -1,7 +1,7 @@
-// Where a store over a network would make a call wait: what tests put there.
+// A test hook that runs where a store over a network would wait.
 //
-// Called before each call of a store, by whoever calls the limiter, on any thread; null, as it is, costs a look at it.
-// Set before any thread runs. Used by tests/slow_store.h and tests/far_store.h.
+// The limiter calls it before each call of a store, on the caller's thread. It is null in production, which costs one
+// comparison. Set it before other threads run. Used by tests/slow_store.h and tests/far_store.h.
 #pragma once
 
 namespace weir {

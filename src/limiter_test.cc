@@ -1,4 +1,4 @@
-// The library as its users meet it: from text, with their clock, and with what they get wrong.
+// The library as its users see it: limits from text, the user's own clock, and typical mistakes.
 
 #include "weir/limiter.h"
 
@@ -243,7 +243,7 @@ TEST(Limiter, TellsThoseWhoWaitWhatAReservationGaveBack) {
   canceller.join();
 }
 
-// A file of its own for each test, removed at the end.
+// Each test has its own file, removed at the end.
 class LimiterFile : public testing::Test {
  protected:
   void TearDown() override { std::remove(path_.c_str()); }
@@ -297,7 +297,7 @@ TEST_F(LimiterFile, CanBeUsedByAChildThatInheritedIt) {
     alarm(60);
     const bool counts = limiter->check("k", 4)->allowed;
     const bool refuses = !limiter->wait("full", Micros::max()) && limiter->give_back("full", 1);
-    limiter.reset();  // does not wait for threads that are not there
+    limiter.reset();  // does not wait for threads that the child does not have
     _exit(counts && refuses ? 0 : 1);
   }
   int status = -1;

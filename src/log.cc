@@ -1,7 +1,7 @@
-// The queue, its thread, and stderr. See log.h.
+// The log's queue, its thread, and stderr. See log.h.
 //
-// The state of the log is never destroyed: its thread may hang in a write when the process ends, and a line may be told
-// while others are ending.
+// The log is never destroyed, because its thread may hang in a write when the process ends, and other destructors may
+// still log.
 #include "log.h"
 
 #include <fcntl.h>
@@ -30,11 +30,11 @@ namespace {
 constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warn", "error"};
 constexpr std::size_t kQueueMax = 1'024;  // lines
 constexpr std::chrono::seconds kFlushMax{1};
-constexpr std::chrono::milliseconds kNap{10};  // when somebody made stderr non-blocking, and it is full
+constexpr std::chrono::milliseconds kNap{10};  // for a full stderr that another process made non-blocking
 
 std::atomic<LogLevel> least{LogLevel::info};
 
-// Whether stderr is what systemd says it is: its journal, which reads levels and has a clock of its own.
+// Whether stderr is the journal, as systemd says in JOURNAL_STREAM. The journal reads levels and has its own clock.
 bool is_journal() {
   const char* const stream = std::getenv("JOURNAL_STREAM");
   struct stat about {};
@@ -42,7 +42,7 @@ bool is_journal() {
   return stream == std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
 }
 
-// What is opened next must not be taken for it.
+// Opens /dev/null as stderr if stderr is closed, so that the next file to be opened does not become stderr.
 void open_stderr_if_closed() {
   if (::fcntl(STDERR_FILENO, F_GETFD) >= 0) return;
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -109,7 +109,7 @@ class Log {
     ended_.notify_all();
   }
 
-  // All that is there; the lock is open while a line is written.
+  // Writes all queued lines. The lock is released while a line is written.
   void write_queue(std::unique_lock<std::mutex>& lock) {
     bool goes_through = true;
     while (!queue_.empty() || (goes_through && untold_ > 0)) {
@@ -141,7 +141,7 @@ class Log {
     return true;
   }
 
-  // False if not all of it could be written; the next line then begins on a line of its own.
+  // Returns false if it could not write everything; the next line then starts on a new line.
   bool write_all(std::string_view text) {
     const std::lock_guard lock(writing_);
     std::string whole;
@@ -163,7 +163,7 @@ class Log {
   }
 
   std::atomic<LogFormat> format_{LogFormat::text};
-  std::atomic<std::uint64_t> untold_{0};  // of the dropped
+  std::atomic<std::uint64_t> untold_{0};  // dropped lines that are not reported yet
   std::mutex writing_;                    // guards is_torn_ and stderr
   bool is_torn_ = false;
   std::mutex mutex_;  // guards the rest
@@ -171,7 +171,7 @@ class Log {
   std::deque<std::string> queue_;
   bool has_writer_ = false;
   bool is_ending_ = false;
-  bool is_stuck_ = false;  // the writer hangs while the process ends
+  bool is_stuck_ = false;  // the writer hung in a write when it was stopped
 };
 
 }  // namespace
@@ -194,7 +194,7 @@ void log(LogLevel level, std::string_view message, std::span<const LogField> fie
   try {
     to.add({level, Micros{read_clocks().wall_us}, message, fields});
   } catch (...) {
-    to.drop();  // there is no memory for it
+    to.drop();  // out of memory
   }
 }
 

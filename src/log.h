@@ -1,11 +1,11 @@
-// What the server tells whoever runs it, on stderr: one line an event, for people or as JSON.
+// Writes the server's log to stderr: one line per event, as text for people or as JSON.
 //
 //   weir::log(weir::LogLevel::warn, "the rules stay as they were", {{"file", path}, {"error", why}});
 //
-// While a LogWriter lives, lines go through a bounded queue to a thread of its own: nothing waits for a reader of the
-// log. What finds no room, or cannot be written, is dropped and counted, and the next line that goes through is
-// preceded by one that says how many. Without a LogWriter the caller writes. Any thread, but no signal handler. Tested
-// by log_test.cc and tests/server/logs.sh.
+// While a LogWriter lives, lines go through a bounded queue to a thread of its own, so no caller waits for the reader
+// of the log. A line that does not fit or cannot be written is dropped and counted. The next line that is written is
+// preceded by one with the number dropped. Without a LogWriter the caller writes. Any thread, but no signal handler.
+// Tested by log_test.cc and tests/server/logs.sh.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ enum class LogLevel : std::uint8_t { debug, info, warn, error };
 std::string_view to_string(LogLevel level);
 std::optional<LogLevel> log_level_of(std::string_view name);
 
-// What is below it is not told; info at first.
+// The minimum level that is logged; info by default.
 LogLevel log_level() noexcept;
 void set_log_level(LogLevel level) noexcept;
-// Whether it is worth the while to put a line together.
+// Whether lines of this level are logged, so that callers can skip building one.
 inline bool is_logged(LogLevel level) noexcept { return level >= log_level(); }
 
 struct LogField {
@@ -31,7 +31,7 @@ struct LogField {
   std::string_view value;
 };
 
-// `message` is a plain sentence without its full stop; what varies stands in fields.
+// `message` is a plain sentence without its full stop; variable parts go into fields.
 void log(LogLevel level, std::string_view message, std::span<const LogField> fields) noexcept;
 inline void log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {}) noexcept {
   log(level, message, std::span(fields.begin(), fields.size()));
@@ -40,7 +40,7 @@ inline void log(LogLevel level, std::string_view message, std::initializer_list<
 enum class LogFormat : std::uint8_t {
   text,     // weir: the rules stay as they were file=weir.yaml
   json,     // {"ts":"2026-11-16T07:00:00.123Z","level":"warn","msg":"the rules stay as they were","file":"weir.yaml"}
-  journal,  // as text, with the level in front as systemd's journal reads it; chosen instead of text where it listens
+  journal,  // as text, with systemd's level prefix; replaces text where stderr is the journal
 };
 
 // Since the process began.
@@ -50,10 +50,11 @@ struct LogCounts {
 };
 LogCounts log_counts() noexcept;
 
-// For whoever ends the process without ending a LogWriter: what is queued is written, for a second at most.
+// For ending the process without destroying a LogWriter: writes the queued lines, for at most one second.
 void end_log() noexcept;
 
-// One at a time in a process. At its end what is queued is written, for a second at most; what is left then is lost.
+// At most one at a time in a process. Its destructor writes the queued lines, for at most one second; the rest is
+// lost.
 class LogWriter {
  public:
   explicit LogWriter(LogFormat format);

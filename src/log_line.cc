@@ -1,4 +1,4 @@
-// Text and JSON. See log_line.h.
+// Formats log lines as text and JSON. See log_line.h.
 #include "log_line.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kClosing = 2;  // of JSON: "}\n"
 constexpr std::size_t kShortMax = 128;
 
-// At most so many bytes, and no half of a character; three dots tell of it.
+// At most `most` bytes, no partial character; "..." marks the cut.
 std::string cut(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
@@ -73,7 +73,8 @@ void append_json_escape(std::string& out, std::uint32_t unit) {
   for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kHexDigits[unit >> shift & 15]);
 }
 
-// JSON lets all but the ASCII ones stand as they are; terminals and editors obey them. `text` is valid from there on.
+// JSON allows all but the ASCII ones unescaped, but terminals and editors act on them. `text` is valid UTF-8 from
+// `from` on.
 void escape_unseen(std::string& text, std::size_t from) {
   std::string out;
   std::string_view rest = std::string_view(text).substr(from);
@@ -104,7 +105,7 @@ void append_json_field(std::string& out, std::string_view name, std::string_view
   }
 }
 
-// Escapes make a value up to six times as long: if it has no room, less of it may have.
+// Escapes make a value up to six times as long. If it does not fit, a shorter piece may.
 template <class Append>
 void append_fitting(std::string& out, std::string_view name, std::string_view value, Append append) {
   const std::size_t before = out.size();

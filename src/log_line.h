@@ -1,8 +1,8 @@
-// A line of the log as bytes, whatever was put into it: no control character, nothing unseen that begins a line or
-// turns the direction of writing, no broken UTF-8, never too long.
+// Formats a log line so that no value can break it. The line has no control characters, no invisible characters that
+// start a line or change the writing direction, and no invalid UTF-8, and its length is bounded.
 //
-// A line is at most as long as a pipe takes in one piece, so that lines of several writers do not mix. Values are cut
-// to that end, and what still has no room is left out. Pure; any thread. Tested by log_line_test.cc.
+// A line is no longer than a pipe accepts in one write, so lines of several writers do not mix. Values are cut to
+// make the line fit, and left out if they still do not fit. Pure; any thread. Tested by log_line_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace weir {
 
 inline constexpr std::size_t kLogLineMax = 4'096;
-inline constexpr std::size_t kLogValueMax = 1'024;  // bytes of a message or a value, as they were given
+inline constexpr std::size_t kLogValueMax = 1'024;  // bytes of a message or a value, before escaping
 
 struct LogLine {
   LogLevel level = LogLevel::info;
@@ -25,7 +25,7 @@ struct LogLine {
   std::span<const LogField> fields{};
 };
 
-// With the newline at its end.
+// Includes the newline at the end.
 std::string write_log_line(const LogLine& line, LogFormat format);
 
 }  // namespace weir

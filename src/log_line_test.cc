@@ -1,4 +1,4 @@
-// Lines as text, as JSON and for the journal, with the worst that can be put into them.
+// Log lines as text, as JSON and for the journal, with hostile values.
 #include "log_line.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(LogLine, NobodyForgesALineOrAnEscapeSequence) {
   EXPECT_EQ(line_of(LogFormat::json, "\xC2\x9B\xC2\xA9\xC2\x85").substr(48), "\"msg\":\"\\u009b\xC2\xA9\\u0085\"}\n");
 }
 
-// What a terminal, a browser or an editor acts upon without showing it: ends of lines, directions, no width.
+// Invisible characters that a terminal, browser or editor acts on: line ends, writing directions, zero width.
 TEST(LogLine, NobodyTurnsAroundWhatIsRead) {
   EXPECT_EQ(line_of(LogFormat::text, "a", {{"k", "x\u202Ey\u2028z"}}),
             "weir: a k=\"x\\xe2\\x80\\xaey\\xe2\\x80\\xa8z\"\n");

@@ -1,4 +1,4 @@
-// The log through stderr: with and without its writer, into a file, into a pipe that nobody reads, onto a full disk.
+// The log through stderr: with and without its writer, into a file, a pipe without a reader, and a full disk.
 #include "log.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 namespace weir::log_test {
 namespace {
 
-// Stderr is another descriptor as long as it lives.
+// Redirects stderr to another descriptor while it lives.
 class StderrIs {
  public:
   explicit StderrIs(int descriptor) : before_(::dup(STDERR_FILENO)) {
@@ -112,7 +112,7 @@ TEST_F(LogTest, NobodyWaitsForAPipeThatNobodyReads) {
     const LogWriter writer(LogFormat::text);
     for (std::uint64_t i = 0; i < kLines; ++i) log(LogLevel::info, "a line that is long enough to fill a pipe soon");
     EXPECT_GT(log_counts().dropped, before.dropped);
-    reader = std::jthread([&] {  // now somebody does
+    reader = std::jthread([&] {  // now it is read
       std::array<char, 4'096> bytes{};
       for (ssize_t size = 0; (size = ::read(ends[0], bytes.data(), bytes.size())) > 0;) {
         text.append(bytes.data(), static_cast<std::size_t>(size));

@@ -1,7 +1,7 @@
-// What an error message about a word is made of: the word itself, safe to print, and the known word nearest to it.
+// Helps error messages about a word: quotes it safely, and finds the nearest known word.
 //
-// Used where people type: quotas, algorithms, time zones. Both functions bound their work, because what they read
-// comes from outside. Pure; any thread. Tested by algorithm/quota_test.cc.
+// Used for what people type: quotas, algorithms, time zones. Both functions bound their work, because their input is
+// untrusted. Pure; any thread. Tested by algorithm/quota_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@ inline std::string lower(std::string_view text) {
 
 // in_quotes()
 //
-// The text in quotes: what is not printable ASCII as \xNN, and no more of it than a person needs to recognise it.
+// Quotes the text. Bytes that are not printable ASCII become \xNN, and it is cut to what a person needs to recognise
+// it.
 inline std::string in_quotes(std::string_view text, std::size_t bytes_max = 40) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "'";
@@ -40,9 +41,9 @@ inline std::string in_quotes(std::string_view text, std::size_t bytes_max = 40) 
 
 // edit_distance()
 //
-// How many letters must be added, dropped, changed or swapped with their neighbour to make `a` of `b`. The case of
-// letters does not count. Words beyond kWordMax are as far from each other as can be. Who does not care how much
-// farther than `far` it is gets some number from there on, sooner.
+// The number of letters that must be added, dropped, changed or swapped with a neighbour to turn `b` into `a`. Case
+// does not count. Words longer than kWordMax are as far apart as possible. Stops early once the distance is at least
+// `far`, and then returns some value >= `far`.
 inline constexpr std::size_t kWordMax = 64;
 
 inline std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t far = 2 * kWordMax) {
@@ -63,24 +64,24 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b, std::si
       if (swapped) row[j] = std::min(row[j], twice[j - 2] + 1);
       least = std::min(least, row[j]);
     }
-    if (least >= far && least_before + 1 >= far) return least;  // each later row is made of the two before it
+    if (least >= far && least_before + 1 >= far) return least;  // each later row depends on the two before it
     least_before = least;
   }
   return rows[a.size() % 3][b.size()];
 }
 
-// No two words are nearer to each other than this, and it costs nothing to know.
+// A lower bound of the distance of two words, which costs almost nothing.
 inline std::size_t length_gap(std::string_view a, std::string_view b) {
   return std::max(a.size(), b.size()) - std::min(a.size(), b.size());
 }
 
-// How far a word may be from the one that was meant: a third of its letters. Of two letters none may be wrong, but for
-// their case: too many other words are as near.
+// The largest distance of a typo from the intended word: a third of its letters. A word of two letters may differ in
+// case only: too many other words are as near.
 inline std::size_t typo_max(std::string_view word) { return word.size() / 3; }
 
 // nearest()
 //
-// The first of the known words that is nearest to `word`; empty if none is near enough to have been meant.
+// Returns the first of the known words that is nearest to `word`; empty if none is within typo_max().
 template <class Words>
 std::string_view nearest(std::string_view word, const Words& known) {
   std::string_view best;

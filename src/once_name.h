@@ -1,13 +1,13 @@
-// The name under which stores remember a request that may be sent twice: its id, bound to what the request charges.
+// The name under which stores remember an idempotent request: its id, bound to what the request charges.
 //
 //   OnceName name;
 //   for (const Charge& charge : charges) name.add(charge.key, charge.cost);
 //   store.charge(charges, {.name = name.of(id)});
 //
-// A client chooses its ids. Bound only to itself, an id that was used for 1 permit would free a request for 1,000, and
-// one of a key would free those of another. So a request with the same id and another cost or key is another request.
-// A hash stands for what is charged, the same in every run: ids outlive a restart. Pure; one thread. Tested by
-// tests/once_test.cc.
+// Clients choose their ids. Without the binding, an id used for 1 permit would free a request for 1,000, and an id
+// used with one key would free requests of another key. So the same id with another cost or key is another request.
+// The name contains a hash of the charges that is the same in every run, because ids outlive a restart. Pure; one
+// thread. Tested by tests/once_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class OnceName {
   }
 
   std::string of(std::string_view id) const {
-    constexpr std::size_t kHashBytes = 16;  // of a SHA-256: no client finds two costs with the same ones
+    constexpr std::size_t kHashBytes = 16;  // of SHA-256; a client cannot find two sets of charges with equal ones
     const auto hash = sha256(charged_);
     std::string name(hash.begin(), hash.begin() + kHashBytes);
     return name.append(id);

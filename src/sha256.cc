@@ -1,4 +1,4 @@
-// See sha256.h. The names of the variables are those of the standard, section 6.2.
+// See sha256.h. Variable names follow the standard, section 6.2.
 #include "sha256.h"
 
 #if defined(__x86_64__)
@@ -17,7 +17,7 @@ constexpr std::size_t kBlockBytes = 64;
 
 using State = std::array<std::uint32_t, 8>;
 
-// The first 32 bits behind the point of the square roots of the first 8 primes, and of the cube roots of the first 64.
+// The first 32 fractional bits of the square roots of the first 8 primes, and of the cube roots of the first 64.
 constexpr State kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                           0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 constexpr std::array<std::uint32_t, 64> kRounds = {
@@ -60,8 +60,8 @@ void add_block(State& state, const char* block) {
 
 #if defined(__x86_64__)
 
-// The same by the processor, which keeps the state in two registers: a, b, e, f and c, d, g, h. It does four rounds
-// with two instructions, and makes the four words that come 16 rounds later with three more.
+// The same with the processor's SHA instructions, which keep the state in two registers: a, b, e, f and c, d, g, h.
+// Two instructions do four rounds. Three more compute the four words needed 16 rounds later.
 [[gnu::target("sha,sse4.1")]] void add_block_fast(State& state, const char* block) {
   constexpr std::array<std::size_t, 8> kOrder = {5, 4, 1, 0, 7, 6, 3, 2};
   const auto load_four = [](const void* words) { return _mm_loadu_si128(static_cast<const __m128i*>(words)); };
@@ -86,7 +86,7 @@ void add_block(State& state, const char* block) {
 }
 
 AddBlock* fastest() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;  // clang's __builtin_cpu_supports() does not know of "sha"
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;  // clang's __builtin_cpu_supports() does not know "sha"
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & bit_SHA) != 0 ? add_block_fast : add_block;
 }
 
@@ -101,7 +101,7 @@ std::array<std::uint8_t, 32> hash(std::string_view bytes, AddBlock* add) {
   const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
   for (; bytes.size() >= kBlockBytes; bytes.remove_prefix(kBlockBytes)) add(state, bytes.data());
 
-  // The rest, a bit that is set, zeros, and the number of bits in the last eight bytes: one block, or two.
+  // The rest, a set bit, zeros, and the number of bits in the last eight bytes: one block or two.
   std::array<char, 2 * kBlockBytes> tail{};
   if (!bytes.empty()) std::memcpy(tail.data(), bytes.data(), bytes.size());
   tail[bytes.size()] = static_cast<char>(0x80);
@@ -117,7 +117,7 @@ std::array<std::uint8_t, 32> hash(std::string_view bytes, AddBlock* add) {
 }  // namespace
 
 std::array<std::uint8_t, 32> sha256(std::string_view bytes) {
-  static AddBlock* const add = fastest();  // asked once: a virtual machine needs microseconds to answer
+  static AddBlock* const add = fastest();  // only once: in a virtual machine CPUID takes microseconds
   return hash(bytes, add);
 }
 

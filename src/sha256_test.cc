@@ -1,6 +1,7 @@
-// SHA-256 against the vectors of FIPS 180-4, and against what sha256sum says of the lengths where the padding turns.
+// SHA-256 against the vectors of FIPS 180-4, and against sha256sum at the lengths where the padding needs another
+// block.
 //
-// Each is computed in both ways, with the processor's own instructions and without.
+// Each hash is computed twice: with the processor's own instructions and without.
 #include "sha256.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ std::string hash_of(std::string_view bytes) {
   return text;
 }
 
-// abc ... xyzabc ..., so many letters.
+// abc ... xyzabc ..., `size` letters.
 std::string letters(std::size_t size) {
   std::string text;
   for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 26);

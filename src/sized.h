@@ -1,4 +1,4 @@
-// Several texts as one, so that no two lists of texts become the same: each behind its length.
+// Joins several texts into one, each with its length in front, so that different lists never give the same result.
 //
 // Pure; any thread. Tested through bound_id_test.cc, rls_service_test.cc and envoy_rules_test.cc.
 #pragma once

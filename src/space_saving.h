@@ -1,9 +1,9 @@
-// Who is met most often, in bounded memory: the Space-Saving sketch of Metwally, Agrawal and El Abbadi (2005).
+// The most frequent keys in bounded memory: the Space-Saving sketch of Metwally, Agrawal and El Abbadi (2005).
 //
-// So many keys are counted. Another one takes the place of the key with the smallest count and inherits it, as an error
-// that is kept beside. So a count is never too low, it is too high by its error at most, and whoever has more than the
-// N-th part of all, where N is the number of places, is there. As long as there are places left, counts are exact.
-// Nothing is asked of the heap. One thread. Tested by space_saving_test.cc.
+// It counts N = kPlaces keys. When all places are taken, a new key replaces the key with the smallest count and
+// inherits that count, which is also stored as its error. So a count is never too low and too high by at most its
+// error, and any key with more than 1/N of the total is present. While places are free, counts are exact. It does not
+// allocate. One thread. Tested by space_saving_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace weir {
 
 // mark_of()
 //
-// A hash of a key under a secret: who does not know it cannot make two keys alike.
+// A keyed hash: without the secret, a client cannot make two keys collide.
 inline std::uint64_t mark_of(std::string_view key, std::uint64_t secret) {
   const auto fold = [](std::uint64_t a, std::uint64_t b) {
     __extension__ using Product = unsigned __int128;
@@ -37,7 +37,7 @@ inline std::uint64_t mark_of(std::string_view key, std::uint64_t secret) {
 template <std::size_t kPlaces>
 class SpaceSaving {
  public:
-  static constexpr std::size_t kKeyBytesMax = 112;  // of a longer key only so much is kept; its mark tells it apart
+  static constexpr std::size_t kKeyBytesMax = 112;  // longer keys are cut to this; the mark tells them apart
 
   struct Entry {
     std::uint64_t mark;
@@ -45,10 +45,10 @@ class SpaceSaving {
     std::uint64_t count;  // never too low
     std::uint64_t error;  // and too high by this at most
     std::string_view key;
-    bool is_cut;  // the key goes on
+    bool is_cut;  // the key is longer than stored
   };
 
-  // `mark` is that of the key; keys of different groups are different.
+  // `mark` is the key's mark_of(). Equal keys of different groups are different entries.
   void add(std::uint32_t group, std::string_view key, std::uint64_t mark, std::uint64_t weight) {
     std::size_t i = find(group, key, mark);
     if (i == size_) {
@@ -80,13 +80,13 @@ class SpaceSaving {
             {kept.bytes.data(), std::min<std::size_t>(kept.size, kKeyBytesMax)},
             kept.size > kKeyBytesMax};
   }
-  // What a key that is not here has at most.
+  // The most that a key without an entry can have.
   std::uint64_t floor() const { return size_ < kPlaces ? 0 : *std::min_element(counts_.begin(), counts_.end()); }
 
  private:
   struct Kept {
     std::uint32_t group;
-    std::uint32_t size;  // of the whole key
+    std::uint32_t size;  // of the uncut key
     std::array<char, kKeyBytesMax> bytes;
   };
 
@@ -102,7 +102,7 @@ class SpaceSaving {
     return size_;
   }
 
-  // Counts only grow, so whoever has the smallest one that was ever found still has it, if there is such a one.
+  // Counts only grow, so an entry that still has the smallest count ever found is a smallest one.
   std::size_t smallest() {
     for (std::size_t steps = 0; steps < kPlaces; ++steps) {
       at_ = at_ + 1 < kPlaces ? at_ + 1 : 0;

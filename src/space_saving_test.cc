@@ -39,7 +39,7 @@ TEST(SpaceSaving, IsExactWhileThereIsRoom) {
   }
 }
 
-// All that the head comment promises, on streams of every skewness and weights of a sampler.
+// All guarantees of the head comment, on streams of different skew and with a sampler's weights.
 TEST(SpaceSaving, HoldsWhatItPromises) {
   std::mt19937_64 random = test::seeded();
   for (int stream = 0; stream < 60; ++stream) {

@@ -1,4 +1,4 @@
-// From what table/contents.h finds in a file to what a person or a program reads. See state.h.
+// Formats what table/contents.h reads from a state file, as text or JSON. See state.h.
 
 #include "state.h"
 
@@ -33,7 +33,7 @@ std::string seconds(std::int64_t us) {
   return text;
 }
 
-// As a person writes it; no quota names a phase.
+// The limit as a quota. No quota contains a phase.
 std::string quota_text(const Limit& limit) {
   Quota quota{.algorithm = limit.algorithm, .permits = limit.permits, .period = Micros{limit.period_us}};
   if (limit.calendar) quota.calendar = {limit.calendar->unit(), limit.calendar->zone_name()};
@@ -107,7 +107,7 @@ std::string use_text(const table::Contents& contents) {
 
 using Shares = std::map<std::pair<Algorithm, std::string>, std::uint64_t>;
 
-// The limits with most live keys first.
+// The limits with the most live keys first.
 std::string limits_text(const Shares& shares) {
   std::vector<std::pair<std::uint64_t, std::string>> rows;
   for (const auto& [which, count] : shares) {

@@ -1,7 +1,6 @@
-// What `weir state` does with a state file, as text: inspect, export, resize.
+// The commands of `weir state`: inspect, export and resize a state file.
 //
-// The first two only look, and do so while the file is in use, too. Tested by state_test.cc and
-// tests/server/state.sh.
+// inspect and export only read, and work while the file is in use. Tested by state_test.cc and tests/server/state.sh.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +13,20 @@ namespace weir {
 
 // inspect_state()
 //
-// A page of text: size, time, how full, which limits.
+// A summary as text: size, time, fill level, limits.
 Result<std::string> inspect_state(const std::string& path);
 
 // export_state()
 //
-// A line of JSON for each live key. Keys are not stored: `name` is what a slot holds of a key's hash.
+// Writes one line of JSON per live key. Keys are not stored: `name` is the part of a key's hash that a slot holds.
 Result<void> export_state(const std::string& path, std::FILE* out);
 
 // resize_state()
 //
-// Makes the file anew with other room; 0 is as it is. The text says what was done.
+// Rebuilds the file with another capacity; 0 keeps a value. Returns a text that says what it did.
 struct StateSize {
   std::uint64_t keys = 0;
-  std::uint64_t memory_bytes = 0;  // of the whole: what the keys leave is for logs and permits in flight
+  std::uint64_t memory_bytes = 0;  // of the whole file: what the keys leave is for logs and permits in flight
 };
 Result<std::string> resize_state(const std::string& path, const StateSize& size);
 

@@ -1,4 +1,4 @@
-// What `weir state` says about a file with known keys in it.
+// The output of `weir state` for a file with known keys.
 
 #include "state.h"
 
@@ -54,7 +54,7 @@ class State : public ::testing::Test {
   std::unique_ptr<table::Table> table_;
 };
 
-// What was wrong; nothing if nothing was.
+// The error message; empty if there was no error.
 template <class T>
 std::string message_of(const Result<T>& result) {
   return result ? "" : result.error().message;

@@ -1,7 +1,7 @@
-// The thread that does a little of a limiter's housekeeping from time to time, until it is destroyed.
+// A thread that runs a limiter's housekeeping in small slices until it is destroyed.
 //
-// It sleeps on the limiter's clock, so that a ManualClock moves it too. A child after a fork has no such thread and
-// must not destroy this. Tested by limiter_test.cc.
+// It sleeps on the limiter's clock, so a ManualClock drives it, too. A child process after a fork has no such thread
+// and must not destroy this object. Tested by limiter_test.cc.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace weir {
 
 class Sweeper {
  public:
-  // `sweep` does a little and says how long to rest before the next time; the first comes after a second.
+  // `sweep` runs a slice and returns how long to rest until the next. The first slice runs after one second.
   Sweeper(const Clock& clock, std::function<Micros()> sweep)
       : clock_(clock), sweep_(std::move(sweep)), thread_([this] { run(); }) {}
   Sweeper(const Sweeper&) = delete;

@@ -1,4 +1,4 @@
-// See wait_queue.h. Nothing allocates on the queue's own thread, where there would be nobody to tell.
+// See wait_queue.h. The queue's own thread does not allocate, because it could report a failure to no caller.
 
 #include "wait_queue.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kDue = INT64_MIN;  // a timer that has fired
 
-// An error whose text may not fit into what memory is left.
+// An error whose text may not fit into the remaining memory.
 Result<Decision> refusal(ErrorCode code, const char* text) noexcept {
   try {
     return fail(code, text);
@@ -28,8 +28,8 @@ Result<Decision> refusal(ErrorCode code, const char* text) noexcept {
 
 std::int64_t saturate(Wide value) { return value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value); }
 
-// How long after the first of a line somebody can pass at the soonest, if `cost` permits pass after the first and with
-// it: exactly for buckets, never too long for the others.
+// A lower bound on the wait after the first of a line has passed, if `cost` further permits must pass. It is exact
+// for buckets and never too long for the others.
 Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
   const Wide whole = Wide{first} + cost - 1;
   switch (limit.algorithm) {
@@ -37,10 +37,10 @@ Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
     case Algorithm::leaky_meter:
     case Algorithm::leaky_bucket:
       return Wide{cost} * limit.weight / limit.rate;
-    case Algorithm::fixed_window:  // the first waits for the beginning of a window
+    case Algorithm::fixed_window:  // the first waits for the start of a window
     case Algorithm::sliding_log:
       return whole / limit.permits * limit.period_us;
-    case Algorithm::sliding_window:  // the first may come late in a window
+    case Algorithm::sliding_window:  // the first may pass late in a window
       return std::max<Wide>(whole / limit.permits - 1, 0) * limit.period_us;
     case Algorithm::concurrency:
       break;
@@ -53,10 +53,10 @@ Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
 struct WaitQueue::Try {
   enum class Outcome { answered, charged, must_wait };
   Outcome outcome = Outcome::must_wait;
-  std::optional<Result<Decision>> answer{};  // unless it must wait
-  std::int64_t timer_us = 0;                 // charged: its turn; must wait: when to look again
-  std::int64_t turn_us = 0;                  // must wait: when the permits can come
-  bool owes = false;                         // answered with a denial, but charged: to be given back without the lock
+  std::optional<Result<Decision>> answer{};  // unless must_wait
+  std::int64_t timer_us = 0;                 // charged: when it passes; must_wait: when to look again
+  std::int64_t turn_us = 0;                  // must_wait: when the permits can be available
+  bool owes = false;                         // denied, but charged: must be refunded without the lock
 };
 
 WaitQueue::WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow charge_now)
@@ -77,7 +77,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
       const Fibers::Pinned pinned;
       const auto lock = enter();
       id = ++last_id_;
-      waiting_.store(waiters_.size() + 1);  // before the key is asked: who gives permits back meanwhile must see it
+      waiting_.store(waiters_.size() + 1);  // before the charge: a concurrent refund must see this waiter
       answer = join(id, charge, deadline.count(), before, callback, owes);
       waiting_.store(waiters_.size(), std::memory_order_relaxed);
     }
@@ -92,29 +92,30 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   return 0;
 }
 
-// Whoever waits for the lock gets it before one who comes later: the queue's thread, which takes it again and again,
-// must not overtake others.
+// A thread that waits for the lock gets it before threads that come later. Otherwise the queue's thread, which takes
+// the lock again and again, could overtake others.
 std::unique_lock<std::mutex> WaitQueue::enter() const {
   const std::lock_guard turn(turn_);
   return std::unique_lock(mutex_);
 }
 
-// A leaky bucket charges whoever may wait, so it is asked first how long that would be. Nothing for the others.
+// A leaky bucket charges every caller that may wait, so this asks it first how long the wait would be. Nothing for
+// the other algorithms.
 std::optional<Result<Decision>> WaitQueue::peek_before(const Charge& charge, std::int64_t now) const {
   const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;
   if (!queues || charge.cost > charge.limit->capacity) return std::nullopt;
   return charge_now_({charge.key, charge.limit, 0}, now);
 }
 
-// Nothing if the caller must wait: then the callback was taken over.
+// Returns nothing if the caller must wait; the waiter then owns the callback.
 std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge, std::int64_t deadline_us,
                                                 const std::optional<Result<Decision>>& before, WaitCallback& callback,
                                                 bool& owes) {
   if (closed_) return refusal(ErrorCode::unavailable, "the limiter is closing: nobody can wait for it any more");
   const std::int64_t now = clock_.now().count();
-  deadline_us = std::max(deadline_us, now);  // what is there at once is given to the latest, too
+  deadline_us = std::max(deadline_us, now);  // permits available now go to a past deadline, too
   const auto line = lines_.find(LineName{charge.limit->algorithm, charge.key});
-  const bool is_first = line == lines_.end() || charge.cost > charge.limit->capacity;  // which is denied for ever
+  const bool is_first = line == lines_.end() || charge.cost > charge.limit->capacity;  // or denied forever
   Try tried =
       is_first ? attempt(charge, deadline_us, now, before) : stand_behind(line->second, charge, deadline_us, now);
   owes = tried.owes;
@@ -139,8 +140,7 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
   return std::nullopt;
 }
 
-// Tries to take the permits for somebody who is first in line: one call of the store. `before` is what peek_before()
-// said.
+// Tries to charge the first waiter of a line: one store call. `before` is the result of peek_before().
 WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now,
                                   const std::optional<Result<Decision>>& before) {
   const Micros patience{std::max<std::int64_t>(deadline_us - now, 0)};
@@ -159,7 +159,7 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
   if (!taken) return answered(std::move(taken));
   if (taken->allowed) {
     const Micros delay = std::exchange(taken->delay, Micros{0});
-    if (delay > patience) {  // others came in between
+    if (delay > patience) {  // another caller came in between
       Try late = too_late(*taken, delay);
       late.owes = true;
       return late;
@@ -168,24 +168,24 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
     return {.outcome = Try::Outcome::charged, .answer = std::move(taken), .timer_us = now + delay.count()};
   }
   if (taken->retry_after == kNever) return answered(std::move(taken));
-  const Micros wait = queues ? taken->reset_after : taken->retry_after;  // all before it drain before its turn comes
+  const Micros wait = queues ? taken->reset_after : taken->retry_after;  // leaky bucket: all before it drain first
   if (wait > patience) return too_late(*taken, wait);
   const std::int64_t again = std::max<std::int64_t>(taken->retry_after.count(), 1);
   return {.timer_us = now + again, .turn_us = now + wait.count()};
 }
 
-// For somebody who comes when others are waiting already.
+// For a waiter that comes when others are waiting already.
 WaitQueue::Try WaitQueue::stand_behind(const Line& line, const Charge& charge, std::int64_t deadline_us,
                                        std::int64_t now) {
   const std::int64_t first = waiters_.find(*line.ids.begin())->second.cost;
-  const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;  // a turn comes when all before have drained
+  const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;  // permits come when all before have drained
   const std::int64_t after_first = queues ? line.cost : line.cost - first + charge.cost;
   const std::int64_t turn_us = saturate(Wide{line.first_turn} + soonest_after(*charge.limit, first, after_first));
   if (turn_us > deadline_us) return {.outcome = Try::Outcome::answered, .answer = denial(charge, turn_us, now)};
   return {.timer_us = deadline_us, .turn_us = turn_us};
 }
 
-// What somebody is told who can have the permits at `turn_us` at the soonest.
+// The denial for a waiter that can be admitted at `turn_us` at the earliest.
 Result<Decision> WaitQueue::denial(const Charge& charge, std::int64_t turn_us, std::int64_t now) {
   Result<Decision> decision = charge_now_({charge.key, charge.limit, 0}, now);
   if (!decision) return decision;
@@ -197,7 +197,7 @@ Result<Decision> WaitQueue::denial(const Charge& charge, std::int64_t turn_us, s
 
 void WaitQueue::add(WaitId id, const Charge& charge, std::int64_t deadline_us, const Try& tried) {
   Waiter& waiter = waiters_.try_emplace(id).first->second;
-  waiter.is_charged = true;  // until it stands in a line
+  waiter.is_charged = true;  // until it joins a line
   waiter.key = std::string(charge.key);
   waiter.limit = *charge.limit;
   waiter.cost = charge.cost;
@@ -219,7 +219,7 @@ void WaitQueue::add(WaitId id, const Charge& charge, std::int64_t deadline_us, c
   if (line->second.ids.size() == 1) line->second.first_turn = tried.turn_us;
 }
 
-// Whoever is first after it tries at once.
+// The next first waiter of the line tries at once.
 void WaitQueue::leave_line(WaitId id, const Waiter& waiter) {
   const auto place = lines_.find(LineName{waiter.limit.algorithm, waiter.key});
   Line& line = place->second;
@@ -249,7 +249,7 @@ void WaitQueue::set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us) {
   timers_.insert(std::move(node));
 }
 
-// Without the lock.
+// Call without the lock.
 void WaitQueue::give_back(const Charge& charge) {
   static_cast<void>(charge_now_({charge.key, charge.limit, -charge.cost}, clock_.now().count()));
   const auto lock = enter();
@@ -266,7 +266,7 @@ void WaitQueue::answer_all(Waiters& done) {
 void WaitQueue::hurry_line(const LineName& name) {
   const auto line = lines_.find(name);
   if (line == lines_.end()) return;
-  line->second.first_turn = 0;  // nobody is turned away for what was true before
+  line->second.first_turn = 0;  // earlier estimates no longer justify a denial
   const auto first = waiters_.find(*line->second.ids.begin());
   set_timer(first->first, first->second, kDue);
   sleeper_.wake();
@@ -293,14 +293,14 @@ bool WaitQueue::cancel(WaitId id) noexcept {
   return true;
 }
 
-// One waiter whose timer has fired: at most one call of the store. What needs another is looked at again at once.
+// Handles one waiter whose timer has fired: at most one store call. If it needs another, it is due again at once.
 void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
   const auto place = waiters_.find(id);
   Waiter& waiter = place->second;
-  if (waiter.is_charged) return finish(place, *std::move(waiter.answer), done);  // its turn has come
+  if (waiter.is_charged) return finish(place, *std::move(waiter.answer), done);  // its delay is over
   const Charge charge{waiter.key, &waiter.limit, waiter.cost};
   Line& line = lines_.find(LineName{waiter.limit.algorithm, waiter.key})->second;
-  if (*line.ids.begin() != id) return finish(place, denial(charge, line.first_turn, now), done);  // its deadline
+  if (*line.ids.begin() != id) return finish(place, denial(charge, line.first_turn, now), done);  // too late
   if (!waiter.before) {
     waiter.before = peek_before(charge, now);
     if (waiter.before) return;
@@ -322,7 +322,7 @@ void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
   set_timer(id, waiter, tried.timer_us);
 }
 
-// Looks at one whose time has come, if there is any; the time of the next timer. Others get the lock in between.
+// Handles one due waiter, if any. Returns the time of the next timer. Other threads get the lock in between.
 Micros WaitQueue::serve_one(Waiters& done) {
   const std::int64_t now = clock_.now().count();
   if (!timers_.empty() && timers_.begin()->first <= now) look_at(timers_.begin()->second, now, done);

@@ -1,15 +1,15 @@
-// Those who wait for a permit: one line a key, served in order of arrival by one thread that sleeps in between.
+// The queue of calls that wait for permits: one line per key, served in order of arrival by one thread.
 //
-// Only the first of a line tries to charge its key, at the time that its last denial named; who stands behind it is
-// not asked before. Nothing is charged ahead, so who gives up leaves nothing behind; but for the leaky bucket, which
-// is itself the line: there a waiter is charged at once, waits out its delay, and gives its permits back if it is
-// cancelled meanwhile. Others who charge the key without waiting, here or in another process, may come in between:
-// then the first tries again later.
+// Only the first waiter of a line tries to charge its key, at the time that its last denial named. Waiters behind it
+// do not try before. Nothing is charged in advance, so a waiter that gives up leaves nothing behind. The exception is
+// the leaky bucket, which is a line itself: there a waiter is charged at once and waits out its delay. If it is
+// cancelled meanwhile, its permits are refunded. Callers that charge the key without waiting, in this or another
+// process, may come in between; then the first waiter tries again later.
 //
-// The thread starts with the first who has to wait. Keys are charged with the lock held, one call of the store at a
-// time, and the lock goes to whoever waited longest: so a fiber that waits or cancels makes its thread wait for the
-// store as long as one call takes. Callbacks are made without a lock. All members may be called from any thread. In a
-// child after a fork, where the thread is missing, nobody can wait, and the queue must not be destroyed. Tested by
+// The thread starts with the first call that has to wait. Keys are charged with the lock held, one call of the store
+// at a time, and the longest-waiting thread gets the lock next. So a fiber that waits or cancels blocks its thread
+// for as long as one store call takes. Callbacks run without a lock. Any thread may call any member. A child process
+// after a fork lacks the thread: there, no call can wait, and the queue must not be destroyed. Tested by
 // wait_test.cc.
 #pragma once
 
@@ -39,7 +39,7 @@ class WaitQueue {
   // Charges one key as the store does, and never throws.
   using ChargeNow = std::function<Result<Decision>(const Charge& charge, std::int64_t now)>;
 
-  // The clock outlives close().
+  // The clock must outlive close().
   WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow charge_now);
   ~WaitQueue() { close(); }
   WaitQueue(const WaitQueue&) = delete;
@@ -47,27 +47,27 @@ class WaitQueue {
 
   // wait()
   //
-  // Calls back once: before it returns, and then answers 0, or later on the thread of this queue.
+  // Runs the callback once: before it returns, and then returns 0, or later on this queue's thread.
   WaitId wait(const Charge& charge, Micros deadline, WaitCallback callback) noexcept;
 
   // cancel()
   //
-  // True if this one was waiting: it is charged nothing and was called back with an error, by this call.
+  // True if this call was waiting. It is charged nothing, and cancel() has run its callback with an error.
   bool cancel(WaitId id) noexcept;
 
   // hurry()
   //
-  // The key was given permits: whoever is first in its lines tries again now.
+  // Call this when a key was refunded or reset. The first waiter of each of its lines tries again now.
   void hurry(std::string_view key) noexcept;
 
   // close()
   //
-  // Ends the thread and calls everybody back with an error; who comes later gets it, too.
+  // Ends the thread and runs every callback with an error. Later calls get that error, too.
   void close() noexcept;
 
   std::size_t size() const noexcept { return waiting_.load(std::memory_order_relaxed); }
 
-  // Whether the caller is in a callback made by this queue's thread, which must not be made to wait.
+  // Whether the caller is a callback on this queue's thread, which must not block.
   bool is_own_thread() const noexcept;
 
  private:
@@ -76,16 +76,16 @@ class WaitQueue {
     Limit limit{};
     std::int64_t cost = 0;
     std::int64_t deadline_us = 0;
-    std::int64_t timer_us = 0;                 // when it is looked at next
-    bool is_charged = false;                   // leaky bucket: in no line any more, only waits out its delay
-    bool owes = false;                         // what it was charged is to be given back before it is answered
-    std::optional<Result<Decision>> before{};  // what peek_before() said, between two looks at it
+    std::int64_t timer_us = 0;                 // when to look at it next
+    bool is_charged = false;                   // leaky bucket: left the line, only waits out its delay
+    bool owes = false;                         // its charge must be refunded before the callback runs
+    std::optional<Result<Decision>> before{};  // result of peek_before(), kept between two looks
     std::optional<Result<Decision>> answer{};
     WaitCallback callback{};
   };
   using Waiters = std::map<WaitId, Waiter>;  // in order of arrival
 
-  // A key has one line for each algorithm, as it has one state.
+  // A key has one line per algorithm, because it has one state per algorithm.
   using LineName = std::pair<Algorithm, std::string_view>;
   struct LineLess {
     using is_transparent = void;
@@ -96,13 +96,13 @@ class WaitQueue {
   };
   struct Line {
     std::set<WaitId> ids{};       // the first of them tries
-    std::int64_t cost = 0;        // of all of them
-    std::int64_t first_turn = 0;  // when the first can get its permits, in microseconds, if nobody comes in between
+    std::int64_t cost = 0;        // the sum of all costs
+    std::int64_t first_turn = 0;  // when the first can be admitted, in microseconds, if nothing else charges the key
   };
   using Lines = std::map<std::pair<Algorithm, std::string>, Line, LineLess>;
 
   bool is_forked() const;
-  struct Try;  // what an attempt came to
+  struct Try;  // the result of an attempt
   std::unique_lock<std::mutex> enter() const;
   std::optional<Result<Decision>> peek_before(const Charge& charge, std::int64_t now) const;
   Try attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now,
@@ -126,11 +126,11 @@ class WaitQueue {
   const std::size_t waiters_max_;
   const Clock& clock_;
   const ChargeNow charge_now_;
-  const int process_;  // a child after a fork has no thread, and perhaps a mutex that nobody unlocks
+  const int process_;  // a forked child has no thread, and perhaps a mutex that stays locked
   Sleeper sleeper_;
   std::atomic<std::size_t> waiting_{0};  // the size of waiters_
 
-  mutable std::mutex turn_;   // of whoever waits for the next: see enter()
+  mutable std::mutex turn_;   // held by the thread that waits for mutex_ next: see enter()
   mutable std::mutex mutex_;  // guards all below
   bool closed_ = false;
   WaitId last_id_ = 0;
@@ -142,7 +142,7 @@ class WaitQueue {
 
 // wait_here()
 //
-// Blocks until the queue calls back. The queue may be closed meanwhile; the caller keeps nothing else of it.
+// Blocks until the queue runs the callback. The queue may be closed meanwhile; the caller keeps nothing else of it.
 Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charge, Micros deadline,
                            const std::stop_token& stop) noexcept;
 

@@ -1,5 +1,5 @@
-// Waiting for permits: in order, exactly paid for, and without a trace where somebody gives up. Time is moved by hand;
-// a test that waits for the limiter's thread waits for what it does, never for a time.
+// Waiting for permits: in order, charged exactly, and without a trace after a cancellation. Tests move the clock by
+// hand; a test that needs the limiter's thread waits for its effect, never for a time.
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -23,7 +23,7 @@
 namespace weir::wait_test {
 namespace {
 
-// What was called back, in order, and when.
+// The callbacks that ran, in order, with their times.
 class Answers {
  public:
   struct Answer {
@@ -40,7 +40,7 @@ class Answers {
       changed_.notify_all();
     };
   }
-  // All that came so far, once there are as many.
+  // Returns all callbacks so far, once there are `count`.
   std::vector<Answer> first(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return answers_.size() >= count; });
@@ -172,7 +172,7 @@ TEST_F(Wait, LeavesNoChargeWhenTheDeadlinePasses) {
   Limiter limiter = make("token_bucket", "1/s burst 2");
   limiter.check("k", 2);
   limiter.wait_async("k", Micros::max(), answers_.of(1), 2);
-  limiter.wait_async("k", kStart + 3 * kSecond, answers_.of(2), 1);  // in time, if nobody came in between
+  limiter.wait_async("k", kStart + 3 * kSecond, answers_.of(2), 1);  // in time, unless another charge comes in between
   clock_->advance(kSecond);
   EXPECT_TRUE(limiter.check("k")->allowed);
   clock_->advance(Micros{1'500'000});
@@ -192,7 +192,7 @@ TEST_F(Wait, IsToldSoonerWhenOthersTakeThePermit) {
   Limiter limiter = make("token_bucket", "1/s burst 1");
   limiter.check("k");
   limiter.wait_async("k", kStart + kSecond, answers_.of(1));
-  // Whoever comes first at that time, the other one is denied, and at once.
+  // Whichever of the two is first then, the other is denied at once.
   clock_->advance(kSecond);
   const bool taken = limiter.check("k")->allowed;
   EXPECT_EQ(answers_.first(1)[0].result->allowed, !taken);
@@ -339,8 +339,8 @@ TEST_F(Wait, RefusesWhatCannotBeWaitedFor) {
   EXPECT_FALSE(answers_.first(2)[1].result);
 }
 
-// Threads wait, cancel, check and give back while time stands still: afterwards the key is charged for what was allowed
-// and not given back, and for nothing else.
+// Threads wait, cancel, check and refund while time stands still. Afterwards the key is charged exactly for what was
+// allowed and not refunded.
 TEST_F(Wait, ChargesExactlyWhatItAllows) {
   const std::uint64_t seed = test::base_seed();
   for (const char* algorithm : {"token_bucket", "sliding_log", "fixed_window", "leaky_bucket"}) {
@@ -384,7 +384,7 @@ TEST_F(Wait, ChargesExactlyWhatItAllows) {
   }
 }
 
-// Threads that block while time runs: nobody is lost, and nobody passes before its permit.
+// Threads block while real time runs: no waiter is lost, and none passes before its permit is available.
 TEST_F(Wait, ServesManyThreadsWhileTimeRuns) {
   Limiter limiter = make("token_bucket", "1000/s burst 1");
   constexpr int kThreads = 4, kEach = 50;
@@ -435,7 +435,7 @@ TEST(Clock, WakesWhoSleepsUntilATime) {
   EXPECT_EQ(awake, 2);
 }
 
-// A store that is slow: each call stands still until it is let go on.
+// A slow store: each call blocks until the test releases it.
 class SlowStore {
  public:
   Result<Decision> operator()(const Charge& charge) {
@@ -467,7 +467,7 @@ class SlowStore {
   bool is_open_ = false;
 };
 
-// Whoever comes gets the lock after the one call that is under way, however many others are due.
+// A caller gets the lock after the one store call in flight, however many other waiters are due.
 TEST(WaitQueue, HoldsItsLockForOneCallOfTheStore) {
   constexpr int kWaiting = 20;
   const auto clock = std::make_shared<ManualClock>(kStart);
@@ -495,7 +495,7 @@ TEST(WaitQueue, HoldsItsLockForOneCallOfTheStore) {
     return tid != 0 && text.find(") S ") != text.npos;
   };
   while (!is_asleep()) std::this_thread::yield();
-  store.let(kWaiting + 1);  // the call under way, and no other
+  store.let(kWaiting + 1);  // the call in flight, and no other
   other.join();
   EXPECT_TRUE(is_cancelled);
   store.open();
