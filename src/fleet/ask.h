@@ -1,9 +1,8 @@
-// One question on its way to Redis and back, with copies of all that it speaks of: who asked may have gone on by the
-// time that the answer comes.
+// One question on its way to Redis and back. It owns copies of all its arguments, because the caller may have
+// returned before the reply arrives.
 //
-// Made and kept by a Lane (lane.h), which uses them again. Whoever asks fills in what is asked and where to tell that
-// it is done; from then on it is the lane's until `done` has been called. One thread at a time. Tested through
-// tests/fleet_nodes_test.cc.
+// A Lane (lane.h) creates and reuses it. The caller fills in the question and the callback. From then on the lane
+// owns it until it has called `on_done`. One thread at a time. Tested through tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +21,13 @@ namespace weir {
 
 struct Ask;
 
-// The write-backs that questions of one call carry have one ticket: Redis applies all of them or none.
+// Write-backs that share a call share one ticket: Redis applies all of them or none.
 struct SharedTicket {
-  std::shared_ptr<const std::string> id{};  // null: the write-back has a ticket of its own
-  std::uint16_t place = 0, count = 0;       // among those that share it
+  std::shared_ptr<const std::string> id{};  // null: the write-back has its own ticket
+  std::uint16_t place = 0, count = 0;       // among the write-backs that share it
 };
 
-// Who waits. Called on the lane's thread, once for each ask.
+// The caller of a question. Its callback runs on the lane's thread, once per question.
 class Asker {
  public:
   virtual void on_done(Ask& ask) = 0;
@@ -39,12 +38,12 @@ class Asker {
 
 struct Ask {
   enum class State : std::uint8_t {
-    answered,  // `request` says what
-    failed,    // nobody was asked, or did not answer in time
-    refused,   // the server understood and said no: `error`
+    answered,  // the answer is in `request`
+    failed,    // not sent, or no reply in time
+    refused,   // Redis replied with an error: `error`
   };
 
-  // What is asked: copies. They stay where they are, so `request` can point to them.
+  // The question, as copies. They do not move, so `request` can point to them.
   std::string bytes{};
   std::vector<Limit> limits{};
   std::vector<Charge> charges{};
@@ -53,31 +52,31 @@ struct Ask {
   ScriptRequest request{};
 
   int slot = -1;                   // of a cluster
-  std::uint64_t server = 0;        // who has it, as the lane counts them
+  std::uint64_t server = 0;        // the server that has it, by the lane's numbering
   Micros deadline{0};              // monotonic
-  bool is_retried = false;         // after a refusal that taught the server's time
-  bool is_alone = false;           // shares its call with no other: the server refused the call that they shared
-  bool is_tied = false;            // goes in the same call as the next one
-  std::string_view own_id{};       // of the question; `request` may have that of a shared ticket
+  bool is_retried = false;         // after a refusal that taught us the server's time
+  bool is_alone = false;           // shares its call with no other: the server refused a shared call
+  bool is_tied = false;            // goes in the same call as the next question
+  std::string_view own_id{};       // of the question; `request` may have the id of a shared ticket
   SharedTicket shared{};           // of a write-back that was sent
   std::int64_t decided_us = 0;     // by the server's clock
   bool is_in_doubt = false;        // it failed, but the server may have executed it
-  std::shared_ptr<Doubt> doubt{};  // of that, if more will be known
+  std::shared_ptr<Doubt> doubt{};  // of that call, if its outcome may still become known
 
   State state = State::failed;
   std::string error{};
   Asker* asker = nullptr;
-  void* mark = nullptr;  // the asker's own
+  void* mark = nullptr;  // for the asker's use
 
   // fill()
   //
-  // Takes over a question. `charges` and what they point to are copied.
+  // Starts a new question. Copies `charges` and everything they point to.
   void fill(ScriptRequest::What what, std::span<const Charge> asked, std::string_view id = {}, Micros lasts = Micros{0},
             std::int64_t charged_us = 0) {
     std::size_t size = id.size();
     for (const Charge& charge : asked) size += charge.key.size();
     bytes.clear();
-    bytes.reserve(size);  // views into it stay good
+    bytes.reserve(size);  // so that views into it stay valid
     limits.clear();
     limits.reserve(asked.size());
     charges.assign(asked.begin(), asked.end());

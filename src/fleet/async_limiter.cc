@@ -1,7 +1,7 @@
-// Fibers that ask a limiter, and the thread or loop that drives them. See weir/fleet.h.
+// Fibers that call a limiter, and the thread or loop that drives them. See weir/fleet.h.
 //
-// Whoever asks only leaves a job and wakes the driver. What waits for Redis within a job suspends its fiber, so that
-// the blocking calls of Limiter and Gate are all there is to ask, and answer here as they do elsewhere.
+// A caller only posts a job and wakes the driver. Waiting for Redis within a job suspends its fiber. So the blocking
+// calls of Limiter and Gate are the whole interface, and behave here as they do elsewhere.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,13 +23,13 @@ namespace {
 
 constexpr int kTurnMs = 100;  // the longest sleep; a wake-up ends it
 
-// Charges with all that they speak of.
+// Charges with copies of everything they point to.
 class KeptCharges {
  public:
   explicit KeptCharges(std::span<const Charge> charges) : charges_(charges.begin(), charges.end()) {
     std::size_t size = 0;
     for (const Charge& charge : charges) size += charge.key.size();
-    bytes_.reserve(size);  // views into it stay good
+    bytes_.reserve(size);  // so that views into it stay valid
     limits_.reserve(charges.size());
     for (Charge& charge : charges_) {
       charge.key = keep(charge.key);
@@ -52,14 +52,14 @@ class KeptCharges {
   std::vector<Charge> charges_;
 };
 
-// One check, from being asked to being told.
+// One check, from the call to the callback.
 struct Checked {
   explicit Checked(std::span<const Charge> asked) : charges(asked) {}
   KeptCharges charges;
   AsyncLimiter::Callback callback{};
   Result<Verdict> verdict{Verdict{}};
 
-  // One charge alone may be known to be denied; several are one event.
+  // A single charge may have a cached denial; several charges are one event.
   void ask(Limiter& limiter) {
     if (charges.all().size() != 1) {
       verdict = limiter.check_all(charges.all());
@@ -101,7 +101,7 @@ struct AsyncLimiter::Impl {
     if (options.driving == Driving::by_thread) thread.emplace([this] { drive(); });
   }
 
-  // Nothing, or why it is not done.
+  // Returns nothing, or why the job is not accepted.
   std::optional<Error> post(Job job) {
     bool is_first = false;
     {
@@ -137,7 +137,7 @@ struct AsyncLimiter::Impl {
       start_waiting();
       before = ended.size();
       way->flush();
-    } while (!waiting.empty() && ended.size() > before);  // who could not be sent made room for others
+    } while (!waiting.empty() && ended.size() > before);  // jobs that failed at once made capacity for others
     tell();
   }
 
@@ -150,7 +150,7 @@ struct AsyncLimiter::Impl {
         ended.emplace_back(job);
       };
       if (fibers.start(work)) continue;
-      if (fibers.under_way() == 0) {  // there is no memory for a stack: it must be done without, and waited for
+      if (fibers.under_way() == 0) {  // no memory for a stack: run it here and block
         work();
         continue;
       }
@@ -163,7 +163,7 @@ struct AsyncLimiter::Impl {
   void tell() noexcept {
     for (const std::unique_ptr<Job>& job : std::exchange(ended, {})) {
       job->done();
-      job->done = nullptr;  // whatever it holds is gone before it is counted as such
+      job->done = nullptr;  // destroys what it captured before the job counts as ended
       const std::lock_guard lock(mutex);
       --under_way;
     }
@@ -174,7 +174,7 @@ struct AsyncLimiter::Impl {
     return is_ending && under_way == 0;
   }
 
-  // Until all that is under way has ended, once it is to end.
+  // Runs until end() was called and every accepted job has ended.
   void drive() {
     while (!has_ended()) {
       pollfd watched{epoll.get(), POLLIN, 0};
@@ -204,7 +204,7 @@ struct AsyncLimiter::Impl {
   std::unique_ptr<LoopWay> way;
   Descriptor wakes;
   Descriptor epoll;
-  std::deque<Job> waiting;  // for a fiber; like what follows, the driver's
+  std::deque<Job> waiting;  // for a fiber; the driver's, like what follows
   std::vector<std::unique_ptr<Job>> ended;
 
   std::mutex mutex;  // guards what follows
@@ -221,7 +221,7 @@ AsyncLimiter::AsyncLimiter(Limiter& limiter, const Fleet& fleet, const AsyncOpti
 AsyncLimiter::~AsyncLimiter() {
   if (getpid() == impl_->process) {
     impl_->end();
-  } else {  // after a fork: its thread is not here, nor whoever waited
+  } else {  // after a fork: neither its thread nor its callers exist here
     static_cast<void>(impl_.release());
   }
 }

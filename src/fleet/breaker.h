@@ -1,11 +1,10 @@
-// Whether a server of Redis is asked at all: shut while it answers, open from a few failures in a row until it has
-// answered probes again.
+// The circuit breaker of one Redis server. A few failures in a row open it, and answered probes close it again.
 //
-// Open, one request in a while may try: the wait between two is drawn from a range, so that a fleet does not come back
-// in step. It closes after two answers in a row; but of a server that it had closed for in vain a moment ago, it wants
-// eight times as many each time, so that a bad line does not make it flap. They follow each other at once, so a good
-// one gives them in some milliseconds. Time is an argument, by the monotonic clock. One thread. Tested by
-// breaker_test.cc.
+// While it is open, only occasional probes are sent. The wait between two probes is random, so that a fleet does not
+// come back in step. Two answers in a row close it. If it opens again soon after a close, it wants eight times as
+// many answers each time, so that a bad network link does not make it flap. Probes follow each answer immediately, so
+// a good link supplies the answers within some milliseconds. Time is an argument, of the monotonic clock. One thread.
+// Tested by breaker_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +15,10 @@
 namespace weir {
 
 struct BreakerOptions {
-  std::uint32_t failures_max = 3;  // in a row, without an answer between
-  std::uint32_t answers_min = 2;   // in a row, to close it again
+  std::uint32_t failures_max = 3;  // failures in a row that open it
+  std::uint32_t answers_min = 2;   // answers in a row that close it
   std::uint32_t answers_most = 128;
-  Micros proven{20'000'000};  // who was closed for so long had rightly been
+  Micros proven{20'000'000};  // a close that lasted this long was justified
   Micros probe_min{50'000};   // between two probes
   Micros probe_max{150'000};
 };
@@ -30,28 +29,28 @@ class Breaker {
       : options_(options), dice_(seed | 1), answers_wanted_(options.answers_min) {}
 
   bool is_open() const { return is_open_; }
-  // Since when it is as it is; times it has opened.
+  // When the current state began; how often it has opened.
   Micros since() const { return since_; }
   std::uint64_t openings() const { return openings_; }
 
-  // Whether a request may be sent now. Of an open one: whether this is the probe.
+  // Whether a request may be sent now. If it is open: whether this request is the probe.
   bool lets_through(Micros now) {
     if (!is_open_) return true;
     if (is_probing_ || now < probe_at_) return false;
     is_probing_ = true;
     return true;
   }
-  // When it wants a probe, though nobody asks.
+  // When the next probe is due, even without traffic.
   Micros probe_at() const { return is_probing_ ? Micros::max() : probe_at_; }
 
-  // The next probe need not wait: there is news.
+  // Makes the next probe due now, for example after a new connection.
   void hurry(Micros now) { probe_at_ = now; }
 
   void succeed(Micros now) {
     failures_ = 0;
     if (!is_open_) return;
     is_probing_ = false;
-    probe_at_ = now;  // the next one may follow at once
+    probe_at_ = now;  // the next probe may follow immediately
     if (++answers_ < answers_wanted_) return;
     is_open_ = false;
     since_ = now;
@@ -64,7 +63,7 @@ class Breaker {
     if (failures_ >= options_.failures_max) open(now);
   }
 
-  // Nothing can be sent at all, as without a connection.
+  // Nothing can be sent at all, for example without a connection.
   void open(Micros now) {
     answers_ = 0;
     if (!is_open_) {

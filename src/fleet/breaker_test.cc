@@ -1,4 +1,4 @@
-// When Redis is asked, and when it is not.
+// When the breaker lets requests to Redis through, and when it does not.
 
 #include "fleet/breaker.h"
 
@@ -48,7 +48,7 @@ TEST(Breaker, ClosesAfterTwoAnswers) {
   EXPECT_TRUE(breaker.lets_through(152 * kMs));
 }
 
-// Answers in a row until it closes.
+// Counts the answers in a row until it closes.
 int answers_until_closed(Breaker& breaker, Micros now) {
   int answers = 0;
   while (breaker.is_open()) {
@@ -77,7 +77,7 @@ TEST(Breaker, HurriesWhenThereIsNews) {
   EXPECT_TRUE(breaker.lets_through(1 * kMs));
 }
 
-// A fleet that lost Redis at one moment does not come back in one.
+// The nodes of a fleet that lost Redis at the same moment do not come back at the same moment.
 TEST(Breaker, ProbesOfManyAreSpread) {
   int early = 0;
   for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {

@@ -1,9 +1,9 @@
-// A call that was given up after it was sent: Redis may have executed it, and its reply may still come.
+// A call whose caller stopped waiting after it was sent. Redis may have executed it, and its reply may still arrive.
 //
-// Two things become known of it, in any order and on different threads: what this node decided instead, and what Redis
-// did. When both are, the store settles it: a charge that both made counts once, one that only Redis made is undone. If
-// the connection breaks first, what Redis did stays unknown, and the charge counts as not made: this errs against the
-// client. Any thread. Tested by tests/fleet_seam_test.cc and tests/fleet_seam_model_test.cc.
+// Two facts become known later, in any order and on different threads: what this node decided instead, and what Redis
+// did. When both are known, the store settles the call. A charge that both made counts once. A charge that only Redis
+// made is undone. If the connection breaks first, what Redis did stays unknown, and the charge counts as not made.
+// This errs against the client. Any thread. Tested by tests/fleet_seam_test.cc and tests/fleet_seam_model_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace weir {
 class Doubt {
  public:
   struct Part {
-    std::string name{};  // of key_name.h
+    std::string name{};  // as key_name.h builds it
     Limit limit{};
     std::int64_t cost = 0;
 
@@ -30,13 +30,13 @@ class Doubt {
   struct Outcome {
     bool is_granted = false;  // by this node
     bool is_charged = false;  // by Redis
-    bool is_refused = false;  // by Redis, as too late: it executed nothing
+    bool is_refused = false;  // by Redis, as too late: it did not execute the call
     std::int64_t charged_us = 0;
-    std::vector<Decision> decisions{};  // what Redis said of each part; none if that is not known
+    std::vector<Decision> decisions{};  // Redis's decision for each part; empty if unknown
   };
   using Settle = std::function<void(const Doubt&, const Outcome&)>;
 
-  // `undoes_us`: of an undo, when that was charged which it undoes.
+  // `undoes_us`: for an undo, the time of the charge that it undoes.
   Doubt(ScriptRequest::What what, std::vector<Part> parts, std::string id, Settle settle, std::int64_t undoes_us = 0)
       : what_(what), parts_(std::move(parts)), id_(std::move(id)), settle_(std::move(settle)), undoes_us_(undoes_us) {}
   Doubt(const Doubt&) = delete;
@@ -51,7 +51,7 @@ class Doubt {
   void decide(bool is_granted) {
     settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
   }
-  // What Redis did, as far as that can be known.
+  // What Redis did, as far as it is known.
   void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {},
                bool is_refused = false) {
     settle_with(

@@ -1,13 +1,13 @@
-// A hash map whose look-ups touch one line of an array, and the entry only if it is there.
+// A hash map whose lookup reads one cache line of an array, and the entry itself only if the key is present.
 //
 //   FlatMap<Key, Value, Hash> map;
 //   if (Value* known = map.find(key)) ...          // valid until something is removed
 //   auto [value, is_new] = map.insert(key, {});
 //   map.erase(key);
 //
-// std::unordered_map looks at several entries that lie far apart for each key. Entries never move while others are
-// inserted; when one is removed, the last takes its place. Keys of one hash in its 32 upper bits are compared, so any
-// hash is right, and a good one is fast. One thread at a time. Tested by flat_map_test.cc.
+// std::unordered_map follows pointers to several distant entries per key. Insertion never moves an entry. Removal
+// moves the last entry into the gap. A slot stores the upper 32 bits of the hash, and only keys that match those bits
+// are compared. So any hash is correct, and a good hash is fast. One thread at a time. Tested by flat_map_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class FlatMap {
   };
 
   std::size_t size() const { return entries_.size(); }
-  // In any order.
+  // In no particular order.
   const std::deque<Entry>& entries() const { return entries_; }
   std::deque<Entry>& entries() { return entries_; }
 
@@ -35,7 +35,7 @@ class FlatMap {
     const std::size_t at = slot_of(key);
     return at == kNone ? nullptr : &entries_[slots_[at].place - 1].value;
   }
-  // Nothing is changed if the key is there.
+  // Changes nothing if the key is present.
   std::pair<Value*, bool> insert(const Key& key, Value value) {
     if (Value* const known = find(key)) return {known, false};
     if ((entries_.size() + 1) * 2 > slots_.size()) grow();
@@ -70,7 +70,7 @@ class FlatMap {
   static constexpr std::size_t kSlotsMin = 64;
   struct Slot {
     std::uint32_t tag = 0;
-    std::uint32_t place = 0;  // of its entry, from 1; 0: none
+    std::uint32_t place = 0;  // position of its entry plus one; 0: empty
   };
 
   static std::uint32_t tag_of(const Key& key) {
@@ -99,7 +99,8 @@ class FlatMap {
       if (slot.place != 0) put(slot);
     }
   }
-  // What stands behind a slot is not found across an empty one: it moves up, unless that were before its home.
+  // A search stops at an empty slot, so a removal moves later entries up. It never moves an entry before its home
+  // slot.
   void close_gap(std::size_t gap) {
     for (std::size_t at = next(gap); slots_[at].place != 0; at = next(at)) {
       const std::size_t mask = slots_.size() - 1, home = home_of(slots_[at].tag);
@@ -111,7 +112,7 @@ class FlatMap {
   }
 
   std::deque<Entry> entries_;
-  std::vector<Slot> slots_;  // a power of two, at most half of them in use
+  std::vector<Slot> slots_;  // size is a power of two; at most half of them in use
 };
 
 }  // namespace weir

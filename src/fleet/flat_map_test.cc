@@ -1,4 +1,5 @@
-// Random changes against std::map, with hashes that are good, few or all the same.
+// Random changes compared with std::map, with hashes that spread well, take few values, or lie at the end of the
+// array.
 #include "fleet/flat_map.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ struct Spread {
 struct Few {
   std::uint64_t operator()(int key) const { return static_cast<std::uint64_t>(key % 3) << 32; }
 };
-struct AtTheEnd {  // of the array, so that they go on at its beginning
+struct AtTheEnd {  // of the array, so that entries wrap around to its start
   std::uint64_t operator()(int key) const { return ~(static_cast<std::uint64_t>(key % 2) << 32); }
 };
 

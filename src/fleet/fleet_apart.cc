@@ -1,4 +1,4 @@
-// Reserve and release. See fleet_apart.h.
+// Charge the parts, and refund them if one denies. See fleet_apart.h.
 #include "fleet/fleet_apart.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool is_taken(What what) { return what == What::charge || what == What::once || 
 
 }  // namespace
 
-// By subject, in the order they came; but the part with the id of a request is the last.
+// Groups charges by subject, in their order. The part with the id of a request is the last.
 void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const std::uint32_t tag = redis_tag(subject_of(charges[i].key));
@@ -41,7 +41,7 @@ void FleetStore::Apart::divide(What what, std::span<const Charge> charges, std::
   }
 }
 
-// A part on its way.
+// A part in flight.
 struct FleetStore::Apart::Sent {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   KeyMemory::Asked asked{};
@@ -86,7 +86,7 @@ void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
     part.is_left = part.question.state == Ask::State::failed;
     if (part.is_left) {
       store_.miss(part.charges, sent.asked);
-      // What this node decides instead is unsynced by itself: if the server has charged the part, that is undone.
+      // What this node decides instead is unsynced anyway. If the server has charged the part, that charge is undone.
       if (part.question.doubt) part.question.doubt->decide(false);
     } else {
       part.verdict = store_.take(part.question, sent.asked, now);
@@ -94,8 +94,8 @@ void FleetStore::Apart::ask_parts(std::size_t from, std::size_t to) {
   }
 }
 
-// The request is denied, unless it is one that passed before: its last part is asked with costs that cannot pass, since
-// what passes would be remembered; and, in the same call, for what the keys hold.
+// The request is denied, unless it was admitted before. Its last part is asked with costs that can never pass, since
+// an admitted one would be remembered. The same call also reads the state of the keys.
 void FleetStore::Apart::ask_whether_repeated(Part& part) {
   std::vector<Charge> charges = part.charges;
   for (Charge& charge : charges) charge.cost = charge.limit->capacity + 1;
@@ -126,7 +126,8 @@ std::vector<Charge> FleetStore::Apart::left_to_us() const {
   return charges;
 }
 
-// Of those that are decided in one of both ways, the charges that this node's share was charged for before, or not.
+// Of the parts decided in this way (by spare() or by share()), the charges that the share was charged for before, or
+// the others.
 std::vector<Charge> FleetStore::Apart::left_to_us(bool is_spared, bool was_charged) const {
   std::vector<Charge> charges;
   for (const Part& part : parts_) {
@@ -138,7 +139,7 @@ std::vector<Charge> FleetStore::Apart::left_to_us(bool is_spared, bool was_charg
   return charges;
 }
 
-// What this node would say, each charge for itself.
+// What this node would decide for each charge on its own.
 Result<Verdict> FleetStore::Apart::look_here() const {
   Verdict seen{.allowed = true};
   const std::vector<Charge> charges = left_to_us();
@@ -151,7 +152,7 @@ Result<Verdict> FleetStore::Apart::look_here() const {
   return seen;
 }
 
-// The part with the id, if others deny: it is asked as ask_whether_repeated() does.
+// The part with the id, if other parts deny: it is asked in the way of ask_whether_repeated().
 Result<Verdict> FleetStore::Apart::once_here(std::string_view id, Micros lasts) {
   std::vector<Charge> charges = left_to_us();
   const Micros now = store_.now();
@@ -160,8 +161,8 @@ Result<Verdict> FleetStore::Apart::once_here(std::string_view id, Micros lasts) 
   return verdict && !verdict->repeated ? look_here() : verdict;
 }
 
-// From what was last said to be left. Nothing if no part is decided so, or this does not decide it: then the share
-// does.
+// Decides from what Redis last said was left. Returns nothing if this applies to no part, or cannot decide. Then the
+// share decides.
 std::optional<Verdict> FleetStore::Apart::spare() {
   for (Part& part : parts_) {
     part.is_spared = part.is_left && (part.is_spared || (!part.is_here && !store_.is_shared(part.charges)));
@@ -180,7 +181,7 @@ std::optional<Verdict> FleetStore::Apart::spare() {
   return {};
 }
 
-// The charges that the share has admitted before are only booked. With an id they are charged again, together with it.
+// Charges that the share admitted before are only booked. With an id they are charged again, together with the id.
 Result<Verdict> FleetStore::Apart::share(What what, std::string_view id, Micros lasts) {
   const Local::Moment now = shared_ = store_.local_.moment(store_.now());
   const std::vector<Charge> before = left_to_us(false, true), others = left_to_us(false, false);
@@ -198,7 +199,7 @@ Result<Verdict> FleetStore::Apart::share(What what, std::string_view id, Micros 
   return verdict;
 }
 
-// All that is left to this node or nothing: what each charge is told, in the order of the parts.
+// Admits all parts left to this node, or none. Returns a decision for each charge, in the order of the parts.
 Result<Verdict> FleetStore::Apart::admit_here(What what, std::string_view id, Micros lasts) {
   const auto spared = spare();
   const bool is_denied = spared && !spared->allowed;
@@ -255,7 +256,7 @@ void FleetStore::Apart::decide_here(What what, std::string_view id, Micros lasts
   }
 }
 
-// By a server, or by this node.
+// Whether a server or this node has denied a part.
 bool FleetStore::Apart::is_denied() const {
   return std::ranges::any_of(parts_, [](const Part& part) {
     const bool is_decided = part.is_here || part.question.state != Ask::State::failed;
@@ -271,7 +272,7 @@ bool FleetStore::Apart::are_allowed() const {
   return std::ranges::all_of(parts_, [](const Part& part) { return part.verdict && part.verdict->allowed; });
 }
 
-// What this node's share was charged for a part. A part of a negative cost is charged for what it got.
+// Refunds what this node's share was charged for a part. A part with a negative cost is charged for what it received.
 void FleetStore::Apart::release_here(const Part& part) {
   for (std::size_t i = 0; i < part.charges.size(); ++i) {
     const Charge& charge = part.charges[i];
@@ -286,7 +287,7 @@ void FleetStore::Apart::release_here(const Part& part) {
   }
 }
 
-// If it was not executed. One that may have been is known to be refused only when its late reply comes.
+// Queues an undo that was not executed. If it may have been executed, only its late reply shows that it was refused.
 void FleetStore::Apart::undo_later(const Question& question) {
   if (question.state == Ask::State::answered) return;
   if (question.doubt) return question.doubt->decide(false);
@@ -305,7 +306,7 @@ void FleetStore::Apart::undo_later(const Question& question) {
                               .charged_us = question.charged_us});
 }
 
-// What was taken is given back as of when it was: a window that has ended since gets nothing.
+// Refunds charges with the time they were made: a window that has ended since receives nothing.
 void FleetStore::Apart::release() {
   std::vector<Question> questions;
   std::vector<Charge> nothing;
@@ -352,7 +353,7 @@ void FleetStore::Apart::release() {
   }
 }
 
-// A commit: whoever is asked again after one part could not be settled finds the others settled before.
+// A commit: if one part could not be settled, a retry finds the other parts settled before.
 void FleetStore::Apart::settle() {
   for (Part& part : parts_) part.verdict = store_.settled(part.question, std::move(part.verdict));
   if (std::ranges::none_of(parts_, [](const Part& part) { return part.verdict.has_value(); })) return;

@@ -1,13 +1,14 @@
-// A request whose charges lie on several servers of a cluster: each part is charged, and if one denies, the others are
-// taken back.
+// A request whose charges lie on several servers of a cluster. Each part is charged, and if one part denies, the
+// others are refunded.
 //
-// Nobody is let through too much: a part counts from the moment it is charged. Who comes between charge and release may
-// be denied for what is then taken back. Who crashes there leaves it charged, until it lapses. Each part carries the
-// unsynced charges of its keys. What servers do not answer, the node decides after the others, all or none, and charges
-// nothing if one of them has denied: from its part of what Redis last said was left of each key; or by its share, while
-// that has a say. A part that was sent and not answered in time is undone when its late reply comes. The id of a
-// request is written last of all, so that only one that passes is remembered. Part of FleetStore; any thread. Tested by
-// tests/fleet_nodes_test.cc, tests/fleet_faults_failover_test.cc and tests/fleet_seam_model_test.cc.
+// This never admits too much, because a part counts from the moment it is charged. A request between charge and
+// refund may be denied falsely. If the node crashes there, the part stays charged until it expires. Each part carries
+// the unsynced charges of its keys. The node decides the parts that servers do not answer, after the others: all or
+// none, and it charges nothing if a server has denied. It decides from its part of what Redis last said was left of
+// each key, or by its share during a handover. A part that was sent and not answered in time is undone when its late
+// reply arrives. The id of a request is written last, so that only an admitted request is remembered. Part of
+// FleetStore; any thread. Tested by tests/fleet_nodes_test.cc, tests/fleet_faults_failover_test.cc and
+// tests/fleet_seam_model_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -26,22 +27,23 @@ class FleetStore::Apart {
   Apart(FleetStore& store, const ChargedHere& charged) : store_(store), charged_(charged) {}
 
   Result<Verdict> ask(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
-  // A request that this node's share denies, unless one of its id has passed before. Of one part or several.
+  // For a request that this node's share denies, unless a request with its id was admitted before. In one part or
+  // several.
   Result<Verdict> ask_whether_repeated(std::span<const Charge> charges, std::string_view id, Micros lasts,
                                        Verdict denial);
 
  private:
   struct Part {
     std::vector<Charge> charges{};
-    std::vector<std::size_t> places{};  // in the request
+    std::vector<std::size_t> places{};  // indexes in the request
     std::vector<Decision> decisions{};
     std::vector<std::int64_t> reserved{};
     Question question{};
     Result<Verdict> verdict{Verdict{}};
-    bool is_left = false;  // to this node: its server did not answer
-    bool is_here = false;  // and it has decided
+    bool is_left = false;  // for this node to decide: its server did not answer
+    bool is_here = false;  // and this node has decided
     bool is_charged_here = false;
-    bool is_spared = false;  // from what was left, not by the share
+    bool is_spared = false;  // decided from what was left, not by the share
   };
   struct Sent;
 
@@ -68,7 +70,7 @@ class FleetStore::Apart {
 
   FleetStore& store_;
   const ChargedHere charged_;
-  Local::Moment spared_{}, shared_{};  // when parts were charged here, in one of both ways
+  Local::Moment spared_{}, shared_{};  // when parts were charged here, by spare() or by share()
   std::vector<Part> parts_;
 };
 

@@ -1,7 +1,8 @@
-// Who decides: Redis, what is known of a key, or this node's share. Part of FleetStore, see fleet_store.h.
+// Which of them decides a check: Redis, the record of the key, or this node's share. Part of FleetStore, see
+// fleet_store.h.
 //
 // A check goes to Redis and carries the unsynced charges of its keys. If Redis does not decide it, the record of the
-// key does (KeyMemory::spare()); after an outage the share must admit it, too (handover.h). Tested by
+// key does (KeyMemory::spare()). After an outage the share must also admit it (handover.h). Tested by
 // tests/fleet_seam_test.cc and tests/fleet_seam_model_test.cc.
 #include <algorithm>
 #include <array>
@@ -29,7 +30,7 @@ void decide(const Question& question, bool is_granted) {
 
 }  // namespace
 
-// The slot of a cluster that a charge lies in; Handover::kAll without one.
+// The cluster slot of a charge; Handover::kAll without a cluster.
 int FleetStore::slot_of(const Charge& charge) const {
   if (options_.target.layout != redis::Layout::cluster) return Handover::kAll;
   std::string head;
@@ -37,7 +38,7 @@ int FleetStore::slot_of(const Charge& charge) const {
   return redis::slot_of(head);
 }
 
-// Whether this node's share must admit the charge, too.
+// Whether this node's share must also admit the charge.
 bool FleetStore::is_shared(const Charge& charge) const {
   return handover_.is_on() && charge.cost >= 0 && charge.fallback == Fallback::local &&
          charge.limit->algorithm != Algorithm::concurrency && handover_.concerns(slot_of(charge));
@@ -47,7 +48,7 @@ bool FleetStore::is_shared(std::span<const Charge> charges) const {
   return handover_.is_on() && std::ranges::any_of(charges, [this](const Charge& one) { return is_shared(one); });
 }
 
-// They are in flight from now on; but not in a child, where the locks of the memory may be held forever.
+// Counts the charges as in flight. Not in a child process, where the memory's locks may be locked forever.
 KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
   KeyMemory::Asked asked = memory_.begin(this->now());
   if (local_.is_child()) return asked;
@@ -68,8 +69,8 @@ void FleetStore::miss(std::span<const Charge> charges, const KeyMemory::Asked& a
   }
 }
 
-// One of its limits denies it for sure; what the others have left is what was last heard, since a denied request is
-// charged nothing.
+// The verdict if a cached denial decides the request. For the other limits it reports the last known state, because a
+// denied request is charged nothing.
 std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges, Micros now) {
   if (!may_cache() || local_.is_child()) return {};
   Verdict verdict;
@@ -87,7 +88,7 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
   return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
 }
 
-// By this node's share. What is looked at comes into the cache while the clocks are read.
+// Decides by this node's share. Reading the clocks overlaps with the prefetches.
 Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
   const table::Name place = local_.find(charge);
   const KeyMark mark = KeyMemory::mark_of(place);
@@ -97,7 +98,7 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
   return local_.check(charge, place, {name, mark}, this->now(), booking);
 }
 
-// Redis did not decide, though it may be well: by what is known of the key, else by this node's share.
+// Redis did not decide, though it may be healthy. The record of the key decides, else this node's share.
 Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micros now, Booking booking) {
   if (!is_shared(charge)) {
     const KeyName name(charge);
@@ -110,7 +111,7 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
   return check_here(charge, booking);
 }
 
-// The same, of several charges, or with an id.
+// The same for several charges, or with an id.
 Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
   const Local::Moment now = local_.moment(steady);
   counts_.fallen.fetch_add(1, std::memory_order_relaxed);
@@ -123,7 +124,7 @@ Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
       counts_.shed.fetch_add(1, std::memory_order_relaxed);
     }
     if (verdict && (question.what == What::charge || !verdict->allowed)) return *std::move(verdict);
-    is_booked = verdict.has_value();  // only its id is to be remembered
+    is_booked = verdict.has_value();  // then only its id remains to be stored
   }
   auto verdict = local_.answer(question.what, question.charges, question.id, question.lasts, now,
                                is_booked ? Booking::none : booking);
@@ -131,12 +132,12 @@ Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
   return verdict;
 }
 
-// Runs a question. If its keys have unsynced charges, the same call writes them back first; if those are in flight in
-// another call, a question that takes permits has failed. Nothing is taken for a call that would not be sent.
+// Runs a question. If its keys have unsynced charges, the same call writes them back first. If those are in flight in
+// another call, a question that takes permits fails. Takes no charges for a call that would not be sent.
 void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked) {
   if (asked.owing != 0 && is_turned_away(question.charges[0])) return;
   auto [batch, are_elsewhere] = backs_.take_for(question.charges, asked.owing, asked.at);
-  // Redis would decide without them; this node knows of them. After an outage its share has admitted the request.
+  // Redis would decide without them, but this node knows them. After an outage its share has admitted the request.
   const bool takes = std::ranges::any_of(question.charges, [](const Charge& one) { return one.cost > 0; });
   if (are_elsewhere && takes && !is_shared(question.charges)) {
     if (batch) backs_.finish(*std::move(batch), {}, asked.at);
@@ -152,7 +153,7 @@ void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked)
   if (written.state == Ask::State::failed) wake();
 }
 
-// Of one question that came back.
+// The verdict of one question after run().
 Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
   if (question.state != Ask::State::answered) miss(question.charges, asked);
   if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
@@ -170,7 +171,7 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
     verdict.decisions[i].made = MadeBy::strict;
     const Charge& charge = question.charges[i];
     if (question.what == What::look || charge.limit == nullptr) continue;
-    const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // one may come back at any time
+    const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // a permit may be released any time
     const KeyMark mark = memory_.mark_of(KeyName(charge));
     memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], question.decided_us, asked,
                  i, now);
@@ -178,7 +179,7 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
   return verdict;
 }
 
-// The same, of one charge.
+// The same for one charge.
 Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked,
                                       Micros now) {
   const Charge& charge = question.charges[0];
@@ -196,8 +197,8 @@ Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, co
   return decision;
 }
 
-// After an outage, until all nodes have written their charges back: this node's share first, then Redis, where the
-// charge is written.
+// After an outage, until all nodes have written their charges back: this node's share decides first, then Redis,
+// which is charged.
 Result<Decision> FleetStore::check_both(const Charge& charge) {
   const Handover::Pending pending(handover_);
   auto here = check_here(charge, Booking::none);
@@ -222,7 +223,7 @@ Decision FleetStore::from_memory(Decision denial) {
 }
 
 Result<Decision> FleetStore::check_one(const Charge& charge) {
-  if (is_away() || local_.is_child()) return check_here(charge);  // a known denial is where its share begins
+  if (is_away() || local_.is_child()) return check_here(charge);  // the share starts from the known denial
   if (is_shared(charge)) return check_both(charge);
   const Micros now = this->now();
   const KeyMark mark = memory_.mark_of(KeyName(charge));
@@ -249,12 +250,12 @@ Result<Decision> FleetStore::check(const Charge& charge) {
   return answer;
 }
 
-// Those that this node's share must admit, too, are checked one by one; all others go together, each after the unsynced
-// charges of its key.
+// Charges that this node's share must also admit are checked one by one. All others go together, each after the
+// unsynced charges of its key.
 void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) {
   struct One {
     std::size_t place;     // of its charge
-    std::size_t question;  // npos: Redis would decide without some of its charges, so it has failed
+    std::size_t question;  // kNone: Redis would decide without some of its charges, so it has failed
     KeyMark mark;
     KeyMemory::Asked asked;
   };
@@ -315,9 +316,9 @@ void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<De
 
 // ask_here_first()
 //
-// After an outage, until all nodes have written their charges back, this node's share must admit a request, too. The
-// answer if it does not; or if that is all there is to say. While Redis is away it is not asked, and the share is
-// charged when that has failed. Of a cluster it is not known here which servers are away.
+// After an outage, until all nodes have written their charges back, this node's share must also admit a request.
+// Returns the answer if the share denies, or if the answer is complete. While Redis is down this is skipped, and the
+// share is charged after Redis has failed. In a cluster it is unknown at this point which servers are down.
 FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Charge> charges) {
   const bool takes = what == What::charge || what == What::once || what == What::reserve;
   if (!handover_.is_on() || (what != What::look && !takes)) return {};
@@ -361,7 +362,7 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
   return {std::move(here)};
 }
 
-// What ask_here_first() has charged to this node's share. It was not booked.
+// Refunds what ask_here_first() has charged to this node's share. It was not booked.
 void FleetStore::give_back(std::span<const Charge> charges, const ChargedHere& charged) {
   std::vector<Charge> back;
   for (std::size_t i = 0; i < charges.size(); ++i) {

@@ -1,4 +1,4 @@
-// From charges to questions, and from answers to verdicts. See fleet_store.h.
+// Turns charges into questions, and answers into verdicts. See fleet_store.h.
 #include "fleet/fleet_apart.h"
 
 #include <unistd.h>
@@ -64,7 +64,7 @@ class Merged {
   }
   std::span<const Charge> charges() const { return merged_.all(); }
 
-  // One for each that was given.
+  // Expands one value per merged charge to one per given charge.
   template <class T>
   std::vector<T> spread(std::span<const T> of_merged) const {
     std::vector<T> out;
@@ -111,11 +111,11 @@ FleetStore::FleetStore(FleetStoreOptions options)
                   : std::make_unique<ThreadWay>(options_.target, with_events(lane_options(), keeper_), keeper_)) {}
 
 FleetStore::~FleetStore() {
-  if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: it is not here to be waited for
+  if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: the thread does not exist here
 }
 
-// Names have their marks from here on. When the charges that were kept were made is not known: a refund does not lower
-// them.
+// From here on, marks use the table's secret. The saved state does not say when its charges were made, so a refund
+// does not lower them.
 void FleetStore::use(MemoryStore& here) {
   local_.use(here);
   const Micros since = this->now() - wall_->now();
@@ -126,8 +126,8 @@ void FleetStore::use(MemoryStore& here) {
   }
 }
 
-// With its thread end the connections: what came of calls in doubt will not be known, so this node's own grants among
-// them are unsynced.
+// Ending the thread ends its connections. The outcome of calls in doubt will stay unknown, so this node's own grants
+// among them are unsynced.
 Keepsake FleetStore::close() {
   thread_.reset();
   backs_.give_up();
@@ -168,16 +168,16 @@ void FleetStore::run(std::span<Question> questions) {
   if (options_.transport) return options_.transport->run(questions);
   if (keeper_.is_barred()) return;  // they have failed
   if (LoopWay* const way = LoopWay::here()) return way->run(questions);
-  if (getpid() == process_) thread_->run(questions);  // after a fork nobody would answer: they have failed
+  if (getpid() == process_) thread_->run(questions);  // after a fork there is no thread: they have failed
 }
 
-// Whether a question would fail at once, as far as this loop knows. One of several keys is about one subject.
+// Whether a question would fail immediately, as far as this loop knows. A question of several keys has one subject.
 bool FleetStore::would_fail(const Charge& charge) const {
   LoopWay* const way = options_.transport ? nullptr : LoopWay::here();
   return way != nullptr && way->lane().would_fail(way->lane().slot_of(subject_of(charge.key)));
 }
 
-// It would, so it is not asked.
+// Counts a question that is not sent because it would fail.
 void FleetStore::count_failed(const Charge& charge) const {
   Lane& lane = LoopWay::here()->lane();
   lane.count_failed(lane.slot_of(subject_of(charge.key)));
@@ -191,11 +191,11 @@ bool FleetStore::is_turned_away(const Charge& charge) const {
 
 // settle()
 //
-// Of a call that was given up. What Redis charged for it is this node's charge, if it granted the request; else it is
-// undone. The id of a request stays: its retry is let through and charged nothing. An undo that Redis refused as too
-// late is sent again.
+// Settles a call in doubt. If this node granted the request, what Redis charged for it is this node's charge.
+// Otherwise it is undone. The id of a request stays: its retry is admitted and charged nothing. An undo that Redis
+// refused as too late is sent again.
 //
-// What Redis said is noted first: from then on this charge is among what is used, and not unsynced any more.
+// Redis's answer is noted first: from then on this charge is part of what is used, and no longer unsynced.
 void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
   if (doubt.what() == What::undo) {
     const Doubt::Part& part = doubt.parts()[0];
@@ -236,7 +236,7 @@ bool FleetStore::is_away() const {
   return thread_->is_away();
 }
 
-// Permits have come back: what was denied for want of them may pass, on every node.
+// Permits were refunded: denials for lack of them are invalidated on every node.
 void FleetStore::drop(const Charge& charge) {
   if (local_.is_child()) return;
   keeper_.publish(KeyName(charge));
@@ -267,7 +267,7 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
   return ask_one(what, charges, id, lasts, here.charged);
 }
 
-// A request as one event: of one subject, or on a server that has all keys.
+// Decides a request as one event: it has one subject, or one server has all keys.
 Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                                     const ChargedHere& charged) {
   std::array<Decision, kChargesMax> decisions;
@@ -280,7 +280,7 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
                     .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
   const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(this->now());
   run_carrying(question, asked);
-  if (question.state == Ask::State::failed) give_back(charges, charged);  // it is charged there together with its id
+  if (question.state == Ask::State::failed) give_back(charges, charged);  // the fallback charges it again, with its id
   auto verdict = settled(question, take(question, asked, this->now()));
   if (!verdict) return verdict;
   if (what == What::reserve && question.state == Ask::State::answered && question.ruling == Ruling::repeated) {
@@ -294,8 +294,9 @@ Result<Verdict> FleetStore::ask_one(What what, std::span<const Charge> charges, 
 
 // settled()
 //
-// What a commit is told: who was asked may not be who was asked to reserve. What was reserved without Redis is owed,
-// and mostly paid by now. What was not used of that does not come back: how much of it Redis had room for is not known.
+// The answer to a commit. Redis may have decided the reserve and this node the commit, or the reverse. A reservation
+// made without Redis is unsynced, and by now mostly written back. Its unused part is not refunded, because it is
+// unknown how much of it Redis had capacity for.
 Result<Verdict> FleetStore::settled(const Question& question, Result<Verdict> verdict) {
   if (question.what != What::commit) return verdict;
   if (question.state == Ask::State::answered && question.ruling == Ruling::missing) {
@@ -329,7 +330,7 @@ Result<Decision> FleetStore::preview(const Charge& charge) {
   if (!verdict) return fail(std::move(verdict.error()));
   Decision& seen = verdict->decisions[0];
   if (seen.made != MadeBy::closed || charge.cost <= 0) return seen;
-  // As a check would be told, though nobody looks at what is left then.
+  // Answer as a check would be answered, although a check reads no counts then.
   seen.allowed = false;
   seen.remaining = 0;
   seen.retry_after = seen.reset_after = Micros{1'000'000};
@@ -374,7 +375,7 @@ Result<Decision> FleetStore::acquire(const Charge& charge, std::string_view id) 
   return verdict->decisions[0];
 }
 
-// Here first: Redis may be told of the permit in this moment.
+// This node first: the permit may be on its way to Redis right now.
 Result<bool> FleetStore::release(std::string_view key, std::string_view id) {
   const auto here = local_.release(key, id);
   const Charge charge{.key = key};

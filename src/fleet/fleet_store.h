@@ -1,10 +1,10 @@
-// The store on Redis: every question is decided there, by the script and on its clock, so that all nodes of a fleet
-// hold one limit; or, when Redis cannot be asked in time, by what the limit's fallback says.
+// The store on Redis. The script decides every question there, by Redis's clock, so all nodes of a fleet share one
+// limit. If Redis cannot be asked in time, the limit's fallback decides.
 //
 // Denials are cached until they can change. While a breaker is open, and until all nodes have written their charges
-// back (handover.h), this node's share decides, too. In a cluster, what a request is charged to may lie on several
-// servers: each part is charged, and if one denies, the others are taken back; nobody is let through too much, and who
-// came in that moment may have been denied for nothing, which is counted. Any thread. Tested by
+// back (handover.h), this node's share also decides. In a cluster, a request's charges may lie on several servers.
+// Each part is charged, and if one part denies, the others are refunded. This never admits too much. A request that
+// arrives in that moment may be denied falsely; the refunds are counted. Any thread. Tested by
 // tests/fleet_nodes_test.cc and tests/server/fleet*.sh; docs/fleet.md is the guide.
 #pragma once
 
@@ -38,24 +38,24 @@ namespace weir {
 struct FleetStoreOptions {
   redis::Target target{};
   LaneOptions lane{};
-  std::size_t memory_keys = 65'536;        // of which is remembered what Redis said
-  bool remembers_denials = true;           // until they can change
-  std::size_t owed_keys = 100'000;         // that can be owed to it
-  std::size_t lent_permits = 10'000;       // in flight, that it can be told of
+  std::size_t memory_keys = 65'536;        // for which Redis's last answer is remembered
+  bool remembers_denials = true;           // caches denials until they can change
+  std::size_t owed_keys = 100'000;         // that can have unsynced charges
+  std::size_t lent_permits = 10'000;       // in flight that can be reported to it
   KeeperOptions keeper{};                  // an empty id: a random one
-  Keepsake kept{};                         // of the one before
+  Keepsake kept{};                         // saved state of the previous process
   std::shared_ptr<Transport> transport{};  // null: Redis, at the target
-  LaneTotals::OnChange on_change{};        // told when Redis cannot be asked, and when it can again
+  LaneTotals::OnChange on_change{};        // called when Redis becomes unavailable, and when it is back
 };
 
-// What happened, in all.
+// Counts since the start.
 struct FleetCounts {
   std::atomic<std::uint64_t> strict{0};    // verdicts by Redis
-  std::atomic<std::uint64_t> cached{0};    // denials without asking
+  std::atomic<std::uint64_t> cached{0};    // cached denials
   std::atomic<std::uint64_t> fallen{0};    // verdicts by the fallback
-  std::atomic<std::uint64_t> shed{0};      // of those, denials of keys that nothing was known of, in overload
-  std::atomic<std::uint64_t> released{0};  // parts of denied requests that were taken back
-  std::atomic<std::uint64_t> stuck{0};     // of those, that could not be: they lapse
+  std::atomic<std::uint64_t> shed{0};      // of those, overload denials of keys of unknown state
+  std::atomic<std::uint64_t> released{0};  // parts of denied requests that were refunded
+  std::atomic<std::uint64_t> stuck{0};     // of those, refunds that failed: they expire
 };
 
 class FleetStore final : public SharedStore {
@@ -63,7 +63,7 @@ class FleetStore final : public SharedStore {
   explicit FleetStore(FleetStoreOptions options);
   ~FleetStore() override;
 
-  // For a loop, which drives it; the store outlives it.
+  // For a loop that drives it. The store must outlive it.
   std::unique_ptr<LoopWay> make_way(Fibers& fibers);
 
   void use(MemoryStore& here) override;
@@ -80,10 +80,10 @@ class FleetStore final : public SharedStore {
   Result<bool> reset(std::string_view key) override;
   std::uint32_t nodes() const override { return seat().nodes; }
 
-  // What the next one goes on with. From then on nothing may be asked.
+  // Returns the saved state for the next process. Ask nothing afterwards.
   Keepsake close();
 
-  // How each server of Redis is. Waits for them, half a second at most; not on a fiber.
+  // The health of each Redis server. Waits for them, at most half a second; not on a fiber.
   std::vector<RedisHealth> inspect();
 
   const FleetCounts& counts() const { return counts_; }
@@ -98,7 +98,7 @@ class FleetStore final : public SharedStore {
   WriteBacks& write_backs() { return backs_; }
   Local& local() { return local_; }
   Handover& handover() { return handover_; }
-  // Of a call that was given up: it is known now what came of it.
+  // The outcome of a call in doubt has become known.
   void settle(const Doubt& doubt, const Doubt::Outcome& outcome);
   const FleetStoreOptions& options() const { return options_; }
   Seat seat() const { return local_.seat(); }
@@ -127,9 +127,9 @@ class FleetStore final : public SharedStore {
 
     bool has(std::size_t place) const { return (places >> place & 1) != 0; }
   };
-  // What this node's share said, where it must admit a request, too.
+  // What this node's share returned, where it must also admit a request.
   struct FirstHere {
-    std::optional<Result<Verdict>> answer{};  // all that there is to say
+    std::optional<Result<Verdict>> answer{};  // the complete answer, if Redis need not be asked
     ChargedHere charged{};
   };
   FirstHere ask_here_first(ScriptRequest::What what, std::span<const Charge> charges);
@@ -162,7 +162,7 @@ class FleetStore final : public SharedStore {
   Local local_;
   Handover handover_;
   WriteBacks backs_;
-  std::vector<Debt> kept_ = options_.kept.debts;  // unsynced charges of the process before, until use()
+  std::vector<Debt> kept_ = options_.kept.debts;  // unsynced charges of the previous process, until use()
   Keeper keeper_;
   FleetCounts counts_;
   std::unique_ptr<ThreadWay> thread_;  // the last: it uses all of the above

@@ -1,4 +1,4 @@
-// Who decides a key: Redis alone, or this node's share, too. A small state machine, one for each node.
+// Who decides a key: Redis alone, or also this node's share. A small state machine, one per node.
 //
 //   redis   Redis decides. A single call that fails is decided from what is known of the key (KeyMemory::spare()).
 //   away    a circuit breaker is open: this node's share decides, and what it admits is unsynced (owed.h).
@@ -37,7 +37,7 @@ class Handover {
   Handover(const Handover&) = delete;
   Handover& operator=(const Handover&) = delete;
 
-  // Whether this node's share has a say, of any key; of those in a slot.
+  // Whether this node's share takes part in deciding: for any key; for keys in this slot.
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
   bool concerns(int slot) const {
     if (!is_on()) return false;
@@ -59,8 +59,8 @@ class Handover {
     if (!is_on_.exchange(true)) memory_.share(true);
   }
 
-  // A request that this node's share has admitted and Redis is being asked about: if Redis does not answer, it becomes
-  // unsynced.
+  // A request that this node's share has admitted while Redis is being asked. If Redis does not answer, the request
+  // becomes unsynced.
   class Pending {
    public:
     explicit Pending(Handover& handover) : handover_(handover) { handover_.pending_.fetch_add(1); }
@@ -81,15 +81,15 @@ class Handover {
 
   // turn()
   //
-  // Looks whether Redis can decide alone again. `redis_ms` is Redis's clock, as of the last heartbeat that was answered
-  // since `answered` changed; others are all other nodes that are believed to live.
+  // Checks whether Redis can decide alone again. `beats` counts the heartbeats that Redis has answered, and
+  // `redis_ms` is Redis's clock as of the last of them. `others` are all other nodes that are believed to be alive.
   struct Facts {
     bool is_any_open = false;
     bool is_synced = false;   // this node's charges are in Redis
-    std::uint64_t beats = 0;  // answered, in all
+    std::uint64_t beats = 0;  // answered heartbeats, in total
     std::int64_t redis_ms = 0;
     std::span<const Other> others{};
-    Micros patience{60'000'000};  // with a live node that still writes back; others count as live for some seconds
+    Micros patience{60'000'000};  // how long to wait for a live node that still writes back
   };
   void turn(const Facts& facts, Micros now) {
     if (!is_on()) return;
@@ -119,7 +119,7 @@ class Handover {
   bool reports_synced(bool is_synced, Micros now) const { return !is_on() || is_settled(is_synced, now); }
 
  private:
-  // A thread that saw the breaker open has noted its charge after so long.
+  // After this time, a thread that saw the breaker open has recorded its charge.
   static constexpr Micros kNoted{50'000};
   bool is_settled(bool is_synced, Micros now) const { return is_synced && returned_ && now - returned_at_ >= kNoted; }
   std::uint64_t openings_now() const {
@@ -142,8 +142,8 @@ class Handover {
   std::atomic<std::int64_t> pending_{0};
   mutable std::mutex mutex_;  // guards openings_, and is_on_ against it
   std::uint64_t openings_ = 0;
-  std::uint64_t openings_seen_ = 0;  // the keeper's, as what follows
-  bool returned_ = false;            // no breaker is open since returned_at_
+  std::uint64_t openings_seen_ = 0;  // the keeper's, like what follows
+  bool returned_ = false;            // no breaker has been open since returned_at_
   Micros returned_at_{0};
   std::int64_t returned_ms_ = 0;  // by Redis's clock; 0: not known yet
   std::uint64_t beats_ = 0;

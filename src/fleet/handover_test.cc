@@ -11,7 +11,7 @@ namespace {
 
 class HandoverTest : public ::testing::Test {
  protected:
-  // A heartbeat is answered each time.
+  // A heartbeat is answered before each call.
   void turn(bool is_open, bool is_synced, std::vector<Handover::Other> others = {}) {
     now_ += Micros{100'000};
     redis_ms_ += 100;

@@ -1,4 +1,4 @@
-// Heartbeats, news and payments. See keeper.h.
+// Heartbeats, invalidation messages and write-backs. See keeper.h.
 #include "fleet/keeper.h"
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 namespace weir {
 namespace {
 
-// One says that it lives, or leaves, and is told who else lives. KEYS: a hash. ARGV: the node's id, what it says of
-// itself (nothing: it leaves), how many milliseconds it is believed. Answer: the time, then of each its id, age, words.
+// One heartbeat: a node registers, or leaves, and receives the list of live nodes. KEYS: a hash. ARGV: the node's id,
+// its description (empty: it leaves), how many milliseconds the heartbeat is valid. Reply: the time, then id, age and
+// description of each node.
 constexpr std::string_view kNodesScript = R"lua(
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -41,23 +42,24 @@ return answer
 )lua";
 
 constexpr std::uint64_t kBeatTag = 1, kNewsTag = 2, kLookTag = 3;  // kLookTag + place in kOtherVersions
-// Of the key format. A server of an older version cannot know of this one, so this one looks for both neighbours.
+// Neighbours of this version of the key format. An older server cannot know of this version, so this server looks
+// both ways.
 constexpr std::array<char, 2> kOtherVersions = {kRedisVersion - 1, kRedisVersion + 1};
-constexpr Micros kPatience{500'000};           // for what is not a decision
-constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials are void
-constexpr Micros kNewsRest{100'000};           // after some could not be told
-constexpr Micros kMuteRest{1'000'000};         // after Redis has refused to tell them
+constexpr Micros kPatience{500'000};           // for calls that are not decisions
+constexpr std::size_t kNewsMax = 10'000;       // names; beyond it, all denials are invalidated
+constexpr Micros kNewsRest{100'000};           // after a failure to publish
+constexpr Micros kMuteRest{1'000'000};         // after Redis has refused to publish
 constexpr std::size_t kPayloadMax = 64 << 10;  // bytes of names in one message
-constexpr std::size_t kPaymentsMax = 32;       // in flight: no check shall wait long for them
+constexpr std::size_t kPaymentsMax = 32;       // in flight, so that no check waits long for them
 constexpr std::size_t kBatchMax = 100;         // keys of a write-back
-constexpr std::size_t kBatchesMax = 4;         // of them, before a rest
-constexpr Micros kPayRest{100};                // at least, between two batches
-constexpr Micros kPayAgain{20'000};            // after one was not answered
+constexpr std::size_t kBatchesMax = 4;         // batches before a pause
+constexpr Micros kPayRest{100};                // minimum pause between two batches
+constexpr Micros kPayAgain{20'000};            // after a batch was not answered
 constexpr Micros kBeatSoon{100'000};           // between heartbeats while other nodes wait for this one's report
 constexpr std::string_view kSynced = "sync=1 ", kUnsynced = "sync=0 ";
 constexpr std::string_view kEverything = "*";
 
-// Of what was asked, not of a server that is away or not well: that is told elsewhere.
+// Refusals of the command itself. A server that is down or unwell is reported elsewhere.
 bool is_refusal(redis::FaultKind kind) {
   using enum redis::FaultKind;
   return kind == noperm || kind == wrong_type || kind == error;
@@ -98,8 +100,8 @@ void Keeper::begin(Lane& lane) {
   lane.client().subscribe(channel_, [this](std::string_view payload) { take_news(payload); });
 }
 
-// A denial is believed only while all would hear that it is void: others are heard, and so would this one be. Whether
-// it would, an empty message tells.
+// A denial is cached only while invalidations reach every node. So this node must receive messages, and Redis must
+// accept its own. An empty message finds out whether it does.
 void Keeper::listen(Lane& lane) {
   const redis::Client::Hearing hearing = lane.client().hearing();
   const bool was_hearing = std::exchange(is_hearing_, hearing.is_sure);
@@ -175,9 +177,9 @@ void Keeper::beat(Lane& lane, Micros now, bool is_leaving) {
 
 // look_for_strangers()
 //
-// The heartbeats of other versions have another name. A hash of heartbeats expires when no server has renewed it for as
-// long as a heartbeat is believed, so whoever stands in it lives, or has lived until a few seconds ago. A node that has
-// not joined sends its first heartbeat when there are none.
+// The heartbeats of other versions have another key. A hash of heartbeats expires when no server has renewed it for
+// as long as a heartbeat is valid. So every node in it is alive, or was until a few seconds ago. A node that has not
+// joined sends its first heartbeat when there are none.
 void Keeper::look_for_strangers(Lane& lane, Micros now) {
   beat_at_ = now + options_.beat;
   beat_sent_at_ = now;
@@ -206,7 +208,7 @@ void Keeper::on_look(std::size_t place, const redis::Reply& reply) {
   if (!has_joined() && !is_barred()) beat(*lane_, redis::steady_now(), false);
 }
 
-// A node that is barred has its part of each limit, as if it was one more of them.
+// A barred node takes its part of each limit, as if it were one more of the strangers.
 void Keeper::meet(const Strangers& strangers) {
   const bool is_barred = strangers.version != 0 && !has_joined();
   if (is_barred) {
@@ -240,7 +242,7 @@ void Keeper::on_news_sent(const redis::Reply& reply) {
   if (reply.is_ok()) return mute_why_.clear();
   if (is_refused) mute_why_ = "PUBLISH: " + std::string(reply.fault->text);
   news_at_ = redis::steady_now() + (is_refused ? kMuteRest : kNewsRest);
-  const std::lock_guard lock(mutex_);  // which names they were is not known any more
+  const std::lock_guard lock(mutex_);  // the names of the lost message are no longer known
   news_.resize(kNewsMax + 1);
   has_news_ = true;
 }
@@ -310,7 +312,8 @@ void Keeper::set_says(Says says) {
   says_ = std::move(says);
 }
 
-// A Redis that was away may have forgotten who lives: those that were known count for as long as they are believed.
+// A Redis that was down may have lost the heartbeats. The nodes known before still count while their heartbeat is
+// valid.
 void Keeper::hold(std::vector<FleetNode>& nodes, Micros now) const {
   if (now >= held_until_) return;
   for (const FleetNode& known : held_) {
@@ -345,7 +348,8 @@ void Keeper::publish(std::string_view name) {
   has_news_ = true;
 }
 
-// Names, each with its length before it; or a star, for all; or nothing, to learn whether it may be said.
+// The message has names, each with its length before it; or a star, for all; or nothing, to test whether Redis
+// accepts it.
 void Keeper::send_news(Lane& lane, Micros now) {
   std::vector<std::string> news;
   {
@@ -377,14 +381,14 @@ void Keeper::take_news(std::string_view payload) {
     const auto read = std::from_chars(payload.data(), payload.data() + payload.size(), size);
     payload.remove_prefix(static_cast<std::size_t>(read.ptr - payload.data()));
     if (read.ec != std::errc{} || payload.empty() || payload.front() != ':' || size > payload.size() - 1) {
-      return memory_.drop_all();  // no message of ours: to know nothing is safe
+      return memory_.drop_all();  // not our message: dropping everything is safe
     }
     memory_.drop(memory_.mark_of(payload.substr(1, size)));
     payload.remove_prefix(1 + size);
   }
 }
 
-// As much as there is room for, a little at a time.
+// Writes back as much as fits, a little at a time.
 void Keeper::pay_back(Lane& lane, Micros now) {
   if (lane.is_any_open() || is_barred() || now < pay_at_) return;
   tell_of_permits(lane, now);
@@ -403,7 +407,7 @@ void Keeper::tell_of_permits(Lane& lane, Micros now) {
   }
 }
 
-// If there was no room for it, as many are in flight as may be, or more: nothing is left to be told.
+// An ask without a permit is a release, and its result does not matter.
 void Keeper::Teller::on_done(Ask& ask) {
   const std::unique_ptr<LentPermit> permit(static_cast<LentPermit*>(std::exchange(ask.mark, nullptr)));
   Lane& lane = *keeper.lane_;
@@ -441,9 +445,9 @@ void Keeper::Undoer::on_done(Ask& ask) {
 
 // write_back()
 //
-// A few batches, and when all are answered a rest (write_back.h). Calls of other connections are executed between two
-// batches. In a cluster a batch is one key, and many are in flight. To make batches takes this thread some time, which
-// is a part of the rest.
+// Sends a few batches, and pauses when all are answered (write_back.h). Calls of other connections are executed
+// between two batches. In a cluster a batch is one key, and many are in flight. Building batches takes this thread
+// some time, which counts as part of the pause.
 void Keeper::write_back(Lane& lane, Micros now) {
   if (writes_ > 0) return;
   const bool is_cluster = lane.slot_of({}) >= 0;
@@ -484,7 +488,7 @@ void Keeper::on_done(Ask& ask) {
 
 // hand_over()
 //
-// Whether Redis can decide alone again.
+// Checks whether Redis can decide alone again.
 void Keeper::hand_over(Lane& lane, Micros now) {
   if (!handover_.is_on()) return;
   const bool is_away = lane.options().totals && lane.options().totals->is_away();

@@ -1,9 +1,8 @@
-// What a node of a fleet does by itself: it says that it lives and hears who else does, tells the others which denials
-// are void and is told so, pays Redis back what it let through while that was away, tells it of permits in flight, and
-// runs commands for others.
+// The background work of a fleet node: heartbeat and membership, invalidation of cached denials, write-back of
+// charges made during an outage, reports of permits in flight, and commands for other threads.
 //
-// It keeps house on the lane of a ThreadWay, by that one's thread; what is const, and publish(), are for any thread.
-// Tested by tests/fleet_nodes_test.cc.
+// It runs on the lane and the thread of a ThreadWay. Const functions, and publish(), are for any thread. Tested by
+// tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <array>
@@ -33,11 +32,11 @@
 
 namespace weir {
 
-// A node that lives, as it was last heard of.
+// A live node, as of its last heartbeat.
 struct FleetNode {
   std::string id{};
-  std::string says{};  // of itself
-  Micros age{0};       // since then
+  std::string says{};  // its own description
+  Micros age{0};       // of that heartbeat
   bool is_self = false;
   bool is_synced = true;  // it reports no charges to write back after an outage
 };
@@ -53,24 +52,24 @@ struct Strangers {
 std::string to_string(const Strangers& strangers, std::string_view prefix);
 
 struct KeeperOptions {
-  std::string id{};                     // no other node's
+  std::string id{};                     // unique in the fleet
   std::function<std::string()> says{};  // see Keeper::set_says()
   Micros beat{1'000'000};
-  Micros believed{5'000'000};  // so long after it was last heard of a node counts
-  // Told why Redis refuses the channel by which nodes say that denials are void, so that none is believed; nothing: it
-  // does not any more. On the thread of the lane; it must not wait.
+  Micros believed{5'000'000};  // how long after its last heartbeat a node counts as alive
+  // Called with the reason when Redis refuses the pub/sub channel for cache invalidation, so that no denial is
+  // cached. An empty reason: it no longer refuses. Runs on the lane's thread; must not block.
   std::function<void(std::string_view why)> on_deaf{};
-  // The same of the heartbeat: then the others do not know of this node, nor it of them.
+  // The same for the heartbeat: while it is refused, this node and the others do not know of each other.
   std::function<void(std::string_view why)> on_unheard{};
-  // Receives strangers, when they have changed, and whether this node refuses to join because of them.
+  // Called when the strangers have changed, and says whether this node refuses to join because of them.
   std::function<void(const Strangers& strangers, bool is_barred)> on_strangers{};
-  // Told which of how many nodes it is, when that has changed. On the same thread.
+  // Called when this node's seat has changed. On the same thread.
   std::function<void(Seat)> on_seat{};
 };
 
 class Keeper final : public Housekeeping, private redis::Receiver, private Asker {
  public:
-  // What it keeps in order.
+  // The parts of the store that it works on.
   struct House {
     KeyMemory& memory;
     WriteBacks& backs;
@@ -86,53 +85,53 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
 
   void begin(Lane& lane) override;
   Micros turn(Lane& lane, Micros now) override;
-  // The others need not wait until it is not believed any more.
+  // Leaves the fleet, so that the others need not wait until its heartbeat expires.
   void end(Lane& lane, Micros now) override;
-  // Connections to Redis were lost or made anew: what was published meanwhile is not known.
+  // Connections to Redis were lost or made again: messages published meanwhile were missed.
   void miss() { has_missed_ = true; }
 
-  // What it says of itself from now on: short, and asked for at every beat. When this returns, nobody asks the one
-  // before any more.
+  // Sets this node's description: short, and called for at every heartbeat. When this returns, the previous function
+  // is never called again.
   using Says = std::function<std::string()>;
   void set_says(Says says);
 
-  // Charges for requests that this node denied: undone as soon as their server answers.
+  // Charges for requests that this node denied. They are undone as soon as their server answers.
   Undos& undos() { return undos_; }
   std::uint64_t undone() const { return undos_.done(); }
 
-  // Denials of this key are void for every node.
+  // Invalidates the cached denials of this key on every node.
   void publish(std::string_view name);
 
-  // As Redis told it last: so long ago that is heard(), in which their ages grow.
+  // The nodes as Redis reported them heard() ago; their ages include that time.
   std::vector<FleetNode> nodes() const;
   Micros heard() const;
   StoreCommands& commands() { return commands_; }
   SharedLog& log() { return log_; }
-  // Of this machine's clock to that of Redis; since when it runs, by the monotonic clock.
+  // Difference of this machine's clock from Redis's clock; when this node started, by the monotonic clock.
   Micros skew() const { return Micros{skew_us_.load(std::memory_order_relaxed)}; }
   Micros began() const { return began_; }
-  // Whether Redis is asked: it answered the last heartbeat, and no breaker is open.
+  // Whether Redis alone decides: it answered the last heartbeat, no breaker is open, and no handover is in progress.
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
-  // Why no denial is remembered; empty if all is well, or Redis is away.
+  // Why no denial is cached; empty if denials are cached, or if Redis is down.
   std::string deaf_why() const;
   // Why Redis refuses the heartbeat; empty if it does not.
   std::string unheard_why() const;
   std::uint64_t paid_back() const { return backs_.written(); }
-  // Whether it has ever heard from Redis how many nodes there are. Until then its share is the whole limit.
+  // Whether Redis has ever reported how many nodes there are. Until then this node's share is the whole limit.
   bool has_joined() const { return has_joined_.load(std::memory_order_relaxed); }
   Strangers strangers() const;
-  // Whether it refuses to join because of strangers. It then decides as while Redis is unavailable, looks every
-  // heartbeat whether they are gone, and joins when they are. A node that has joined stays.
+  // Whether it refuses to join because of strangers. It then decides as it does while Redis is unavailable. At every
+  // heartbeat it checks whether they are gone, and joins when they are. A node that has joined stays.
   bool is_barred() const { return is_barred_.load(std::memory_order_relaxed); }
 
  private:
-  // Hears what became of permits that Redis was told of.
+  // Receives the results of permits that were reported to Redis.
   struct Teller final : Asker {
     explicit Teller(Keeper& its) : keeper(its) {}
     void on_done(Ask& ask) override;
     Keeper& keeper;
   };
-  // Hears what became of charges that are taken back.
+  // Receives the results of undos.
   struct Undoer final : Asker {
     explicit Undoer(Keeper& its) : keeper(its) {}
     void on_done(Ask& ask) override;
@@ -173,28 +172,28 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   int script_ = 0;
   Micros beat_at_{0};
   Micros beat_sent_at_{0};
-  Micros pay_at_{0};    // not earlier
+  Micros pay_at_{0};    // no write-back earlier
   Micros wrote_at_{0};  // when the write-backs in flight were sent
-  Micros making_{0};    // how long it took to make them
+  Micros making_{0};    // how long it took to build them
   std::size_t writes_ = 0;
-  std::uint64_t crowded_ = 0;    // checks that found no room, when write-backs were last answered
-  std::vector<FleetNode> held_;  // who was known when Redis was away
-  Micros held_at_{0};            // their ages are of then
-  Micros held_until_{0};         // so long they count
+  std::uint64_t crowded_ = 0;    // checks that were not queued, when write-backs were last answered
+  std::vector<FleetNode> held_;  // known when the connection was lost
+  Micros held_at_{0};            // when their ages were taken
+  Micros held_until_{0};         // until then they count as alive
   bool has_missed_ = false;
-  bool is_heard_ = false;                 // the last heartbeat was
-  bool is_hearing_ = false;               // what others publish
-  bool can_tell_ = false;                 // others would hear what this one publishes
-  Micros news_at_{0};                     // not earlier; a refusal is not answered at once
-  std::string mute_why_;                  // why Redis refuses what this one publishes
-  std::size_t payments_ = 0;              // permits that Redis is being told of
-  std::size_t unsynced_nodes_ = 0;        // of the others
-  std::uint64_t beats_ = 0;               // answered
+  bool is_heard_ = false;                 // Redis answered the last heartbeat
+  bool is_hearing_ = false;               // it receives what others publish
+  bool can_tell_ = false;                 // others would receive what this node publishes
+  Micros news_at_{0};                     // no message earlier; no instant retry after a refusal
+  std::string mute_why_;                  // why Redis refuses this node's messages
+  std::size_t payments_ = 0;              // reports of permits in flight
+  std::size_t unsynced_nodes_ = 0;        // among the others
+  std::uint64_t beats_ = 0;               // answered heartbeats
   bool is_beat_refused_ = false;          // by the last answer
-  std::size_t looks_ = 0;                 // for strangers, in flight
-  bool has_look_failed_ = false;          // one of them: nothing is known
-  std::array<std::uint32_t, 2> found_{};  // strangers, by kOtherVersions
-  std::int64_t redis_ms_ = 0;             // of the last one
+  std::size_t looks_ = 0;                 // queries for strangers in flight
+  bool has_look_failed_ = false;          // one of them failed: nothing is known
+  std::array<std::uint32_t, 2> found_{};  // number of strangers, by kOtherVersions
+  std::int64_t redis_ms_ = 0;             // Redis's clock at the last heartbeat
   std::vector<Handover::Other> others_;
   Teller teller_{*this};
   Undoer undoer_{*this};

@@ -1,4 +1,4 @@
-// Lines of words. See keepsake.h.
+// A text file of lines and words. See keepsake.h.
 #include "fleet/keepsake.h"
 
 #include <unistd.h>
@@ -137,7 +137,7 @@ Result<Keepsake> read_keepsake(const std::string& path) {
   return kept;
 }
 
-// A whole new file, for nobody else's eyes, then its name.
+// Writes a whole new file that only its owner can read, then renames it.
 Result<void> write_keepsake(const std::string& path, const Keepsake& kept) {
   const std::string beside = path + ".new";
   const int file = open_fresh_file(beside);

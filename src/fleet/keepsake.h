@@ -1,9 +1,9 @@
-// What a node of a fleet keeps in a file, for a start while Redis cannot be asked: which of how many nodes it was, and
-// what it owes.
+// The saved state of a fleet node, in a file, for a start while Redis is unavailable: its seat among the nodes, and
+// its unsynced charges.
 //
-// Written as a whole when it ends, and without debts when its seat changes and as soon as they have been read: no debt
-// is paid twice. A file that is damaged, or another version's, is refused as a whole. Any thread, one at a time for a
-// file. Tested by keepsake_test.cc and tests/server/fleet_restart.sh.
+// Written whole when the node ends. Written without charges when its seat changes, and right after the charges have
+// been read: no charge is written to Redis twice. A file that is damaged, or of another version, is refused whole.
+// Any thread; one at a time per file. Tested by keepsake_test.cc and tests/server/fleet_restart.sh.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace weir {
 
 struct Keepsake {
   Seat seat{};
-  std::vector<Debt> debts{};  // until a time of the wall clock; what was spent here is not kept
+  std::vector<Debt> debts{};  // `until` is a time of the wall clock; `spent` is not saved
 };
 
 std::string to_text(const Keepsake& kept);

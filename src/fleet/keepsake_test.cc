@@ -1,4 +1,4 @@
-// What is kept is read as it was written; what is damaged is refused.
+// Saved state is read as it was written, and a damaged file is refused.
 #include "fleet/keepsake.h"
 
 #include <gtest/gtest.h>

@@ -12,9 +12,9 @@
 namespace weir {
 namespace {
 
-constexpr std::uint64_t kNoAlgorithm = 0xff;  // of a name that is none
+constexpr std::uint64_t kNoAlgorithm = 0xff;  // for a name without an algorithm's letter
 
-// A denial that ends this soon is not worth a place.
+// A denial that ends sooner is not worth caching.
 constexpr Micros kDenialMin{1'000};
 constexpr std::int64_t kOvertakenMax_us = 1'000'000;
 
@@ -35,7 +35,8 @@ KeyMark KeyMemory::mark_of(std::string_view name) const {
   return mark_of(table::Table::hashed(secret, static_cast<std::uint64_t>(*algorithm), name.substr(1)));
 }
 
-// A print of what a decision depends on. Two limits with one print are told apart by Redis at the next question.
+// A hash of everything that a denial depends on. If two limits share a hash, the next question to Redis tells them
+// apart.
 std::uint32_t KeyMemory::print_of(const Limit& limit) {
   std::uint64_t print = static_cast<std::uint64_t>(limit.algorithm);
   for (const std::int64_t part : {limit.permits, limit.period_us, limit.phase_us, limit.capacity, limit.rate,
@@ -66,7 +67,7 @@ KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limi
   return place;
 }
 
-// Also if it was said under another version of the limit: what is used stays used.
+// Also if Redis spoke of another version of the limit: what is used stays used.
 std::int64_t KeyMemory::remaining_of(const Entry& entry, const Limit& limit, Micros now) {
   if (entry.reset_at <= now) return limit.capacity;
   return std::max<std::int64_t>(0, limit.capacity - entry.used);
@@ -119,8 +120,8 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   if (is_new) entry = make_room(sets_[set], mark, limit);
   if (entry == nullptr) return;
   if ((asked.counted >> place & 1) != 0) end_call(*entry, cost);
-  // A reply that was overtaken by a later one says nothing new. A clock that is behind by more is another server's.
-  // Of two replies of one call, which have the same time, the one counts that leaves less.
+  // A reply that a later one overtook says nothing new. A clock that is further behind belongs to another server. Two
+  // replies of one call have the same time: the one that leaves less counts.
   const std::int64_t used = limit.capacity - decision.remaining;
   const bool is_overtaken =
       entry->is_known && decided_us < entry->said_us && entry->said_us - decided_us < kOvertakenMax_us;
@@ -132,7 +133,7 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   if (!is_sharing_.load(std::memory_order_relaxed)) {
     entry->seeded = 0;
   } else if (is_new) {
-    entry->seeded = round_.load(std::memory_order_relaxed);  // its share may have begun whole
+    entry->seeded = round_.load(std::memory_order_relaxed);  // its share may have begun as a whole one
   }
   // If nothing is left under this version of the limit, more than its capacity may be used under a higher one.
   const bool is_more_known = entry->is_known && decision.remaining <= 0 && entry->reset_at > now;

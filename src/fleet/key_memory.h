@@ -4,18 +4,18 @@
 //   if (auto denied = memory.ask(mark, limit, cost, asked)) return *denied;   // else it is counted as in flight
 //   memory.note(mark, limit, cost, decision, decided_us, asked, now);         // Redis answered, or
 //   memory.miss(mark, limit, cost, asked);                                    // it did not
-//   memory.spare(mark, limit, cost, terms, grant);                            // may this node admit it by itself?
+//   memory.spare(mark, limit, cost, terms, grant);                            // may this node admit it alone?
 //
-// A record is of a name and a period: versions of a limit share it. It has what Redis last said was used (ordered by
-// Redis's clock, since replies overtake each other), the permits of calls in flight, and at most how many permits of
-// this key are unsynced (owed.h knows exactly how many). Denials of one permit are cached until their wait is over;
-// drop() invalidates one early, and keeps what is known to be used. When this node decides by its share of a limit
-// (local.h), seed() starts that share once from what is known.
+// A record belongs to a name and a period: versions of a limit share it. It has what Redis last said was used,
+// ordered by Redis's clock, because replies overtake each other. It has the permits of calls in flight, and an upper
+// bound on the unsynced permits of this key (owed.h knows the exact number). Denials of one permit are cached until
+// their wait is over. drop() invalidates a denial early, and keeps what is known to be used. When this node decides
+// by its share of a limit (local.h), seed() starts that share once from what is known.
 //
-// Bounded: sets of four records, where the one that recovers first is evicted, but never one with a call in flight. 64
-// bits of a keyed hash stand for the names of key_name.h, so that nobody can choose two that collide. Time is the
-// monotonic clock's. Any thread; a lock is held for some tens of nanoseconds, or for as long as the caller's function
-// takes. Tested by key_memory_test.cc.
+// Bounded: sets of four records. The record that recovers first is evicted, but never one with a call in flight. 64
+// bits of a keyed hash replace the names of key_name.h, so that no client can choose two that collide. Time is that
+// of the monotonic clock. Any thread. A lock is held for some tens of nanoseconds, or for as long as the caller's
+// function takes. Tested by key_memory_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -38,11 +38,11 @@
 
 namespace weir {
 
-// What is known of a key.
+// What is known about a key.
 struct Said {
   std::int64_t remaining = 0;
-  Micros reset_at{0};     // from then on it is full, if nobody else was admitted since
-  std::int64_t used = 0;  // more than the limit, if a higher version of it admitted more
+  Micros reset_at{0};     // from then on it is full, unless another node admitted requests since
+  std::int64_t used = 0;  // may exceed the limit, if a higher version of it admitted more
 };
 
 class KeyMemory {
@@ -53,19 +53,19 @@ class KeyMemory {
 
   // denial()
   //
-  // The cached answer to a request of this cost, if Redis would deny it for sure.
+  // The cached denial, if Redis would certainly deny a request of this cost.
   std::optional<Decision> denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
   // guess()
   //
-  // What was last said of a key, for a request that another limit denies: it is not charged to it. Nothing if that is
-  // not known, or if this limit would deny it, too, for a wait that is not known.
+  // The last known state of a key, for a request that another limit denies, so that this key is not charged. Returns
+  // nothing if the state is unknown, or if this limit would also deny, for an unknown wait.
   std::optional<Decision> guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
-  // What was last said of a key; nothing if it is full again, or was said under another limit.
+  // The last known state of a key; nothing if it is full again, or if Redis spoke of another limit.
   std::optional<Said> said(KeyMark mark, const Limit& limit, Micros now);
 
-  // A question to Redis, from before it is sent: an answer may be void when it comes, if permits were refunded
+  // A question to Redis, from before it is sent. Its answer may be outdated when it arrives, if permits were refunded
   // meanwhile.
   struct Asked {
     Micros at{0};
@@ -77,10 +77,10 @@ class KeyMemory {
 
   // ask()
   //
-  // A cached denial; or nothing, and charge number `place` is counted as in flight. is_any_owed() says whether any key
-  // has unsynced charges, as this one may if it is not known. It is called behind the lock of the record, so a
-  // thread that adds unsynced charges later finds the record. `is_shared`: this node's share has admitted it, so it has
-  // begun.
+  // Returns a cached denial, or nothing, and then counts charge number `place` as in flight. is_any_owed() returns
+  // whether any key has unsynced charges, since an unknown key may have some. It is called while the record is
+  // locked, so a thread that adds unsynced charges later finds the record. `is_shared`: this node's share has
+  // admitted the request, so the share has begun.
   template <class IsAnyOwed>
   std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
                               IsAnyOwed is_any_owed, bool may_cache = true, bool is_shared = false) {
@@ -103,27 +103,27 @@ class KeyMemory {
 
   // note()
   //
-  // Redis's answer; `decided_us` is Redis's clock. Another node may have asked since.
+  // Stores Redis's answer; `decided_us` is of Redis's clock. Another node may have asked since.
   void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, std::int64_t decided_us,
             const Asked& asked, std::size_t place, Micros now);
   // This key has unsynced charges from before this node's start.
   void owe(KeyMark mark, const Limit& limit);
-  // Unsynced charges of this key were added or written back elsewhere: spare() counts them the next time.
+  // Unsynced charges of this key were added or written back elsewhere: the next spare() counts them.
   void recount_unsynced(KeyMark mark, const Limit& limit);
-  // There is no answer, or none that says something of the key: only the call is over.
+  // There is no answer, or it does not describe the key. Only ends the call.
   void miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place);
 
   enum class Spare : std::uint8_t {
     granted,
     denied,   // not enough is left for this node
     busy,     // nothing is known, and a call about the key is in flight
-    unknown,  // there is no room for a record
+    unknown,  // there is no capacity for a record
   };
   // spare()
   //
-  // Whether a request that Redis did not decide can be admitted by this node: if its cost fits this node's part of what
+  // Whether this node can admit a request that Redis did not decide. It can if the cost fits this node's part of what
   // Redis last said was left, less what is in flight and what is unsynced. A key that this node never asked about
-  // counts as full. unsynced() is called only if it matters; grant(left, reset_at) must add the charge to it.
+  // counts as full. unsynced() is called only if it matters. grant(left, reset_at) must add the charge to it.
   template <class Unsynced, class Grant>
   Spare spare(KeyMark mark, const Limit& limit, std::int64_t cost, Seat seat, Micros now, Unsynced unsynced,
               Grant grant) {
@@ -148,8 +148,8 @@ class KeyMemory {
 
   // seed()
   //
-  // begin(said), for the first request that is decided by this node's share since Redis last said something, or since
-  // share(true). Not called if nothing is known, nor unsynced: then the share is whole.
+  // Calls begin(said) for the first request that this node's share decides since Redis last answered, or since
+  // share(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole.
   template <class Begin>
   void seed(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
     const std::size_t set = set_of(mark);
@@ -164,19 +164,20 @@ class KeyMemory {
 
   // share()
   //
-  // From true to false, shares that have begun go on, whatever Redis says: it does not have the charges of all nodes.
+  // After share(true), a share that has begun goes on, whatever Redis says: Redis does not have the charges of all
+  // nodes.
   void share(bool is_sharing);
 
   // drop()
   //
-  // Denials of this key are void, under every period. What is known to be used stays: it errs against the client until
-  // Redis is asked.
+  // Invalidates the cached denials of this key, under every period. Keeps what is known to be used: that errs against
+  // the client until Redis is asked.
   void drop(KeyMark mark);
   void drop_all();
-  // Caches no denial while nobody would say that it is void. When that is heard again, all are dropped.
+  // False: caches no denial, because invalidations would not arrive. Back to true: drops all denials.
   void believe(bool is_heard);
-  // Uses the secret of a table, where keys have the same hashes: a key that was looked up there has its mark. Before
-  // anything is known.
+  // Uses the secret of a table, so that keys have the same hash in both: a key that was looked up in the table has
+  // its mark. Call it before anything is known.
   void share_secret(table::SipKey secret);
   KeyMark mark_of(std::string_view name) const;
   static KeyMark mark_of(const table::Name& name) { return KeyMark{name.place == 0 ? 1 : name.place}; }
@@ -188,19 +189,19 @@ class KeyMemory {
   }
 
  private:
-  static constexpr std::uint16_t kSome = UINT16_MAX;  // nobody has counted them, or there are more
+  static constexpr std::uint16_t kSome = UINT16_MAX;  // not counted, or more than fit
   static std::uint16_t owed_of(std::int64_t permits) {
     return static_cast<std::uint16_t>(std::min<std::int64_t>(permits, kSome));
   }
 
   struct Entry {
-    std::uint32_t limit = 0;          // a print of it, which denials depend on
-    std::uint32_t period = 0;         // the same of its period
-    std::uint16_t seeded = 0;         // in this round
+    std::uint32_t limit = 0;          // a hash of it; denials depend on it
+    std::uint32_t period = 0;         // a hash of its period
+    std::uint16_t seeded = 0;         // the round in which it was
     std::uint16_t calls = 0;          // in flight
     std::uint16_t owed_most = kSome;  // permits that are unsynced, or kSome
     bool is_known = false;
-    std::int64_t used = 0;  // by Redis's last word
+    std::int64_t used = 0;  // as Redis last said
     Micros reset_at{0};
     Micros denied_until{0};
     std::int64_t said_us = 0;    // Redis's clock when it said so
@@ -209,7 +210,7 @@ class KeyMemory {
   static constexpr std::size_t kWays = 4;
   static constexpr std::size_t kLocks = 256;
   struct Set {
-    std::array<KeyMark, kWays> marks{};  // 0: none
+    std::array<KeyMark, kWays> marks{};  // 0: empty
     std::array<Entry, kWays> entries{};
   };
 
@@ -229,9 +230,9 @@ class KeyMemory {
   std::atomic<bool> is_sharing_{false};
   std::atomic<std::uint16_t> round_{1};  // of shares; 0 is none
   std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
-  mutable std::array<std::mutex, kLocks> locks_;  // each guards a part of the sets, and one of the next
-  std::array<std::uint64_t, kLocks> dropped_{};   // of voids_, when one was last dropped there
-  std::vector<Set> sets_;                         // a power of two
+  mutable std::array<std::mutex, kLocks> locks_;  // each guards every 256th set, and one of the next
+  std::array<std::uint64_t, kLocks> dropped_{};   // voids_ at the last drop there
+  std::vector<Set> sets_;                         // size is a power of two
 };
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// What is remembered of keys, and what is not believed any more.
+// What is remembered of keys, and what is no longer believed.
 
 #include "fleet/key_memory.h"
 
@@ -30,7 +30,7 @@ class Memory : public ::testing::Test {
   }
   const Limit limit_ = compile("5/minute").value();
   const Limit other_ = compile("6/minute").value();
-  // Asks about a key that nothing is owed of.
+  // Asks about a key without unsynced charges.
   KeyMemory::Asked ask(std::string_view name, std::int64_t cost = 1) {
     KeyMemory::Asked asked = memory_.begin(10 * kSecond);
     EXPECT_FALSE(memory_.ask(mark(name), limit_, cost, asked, 0, [] { return false; }));
@@ -84,7 +84,7 @@ TEST_F(Memory, KeepsNoDenialThatNeverEndsOrEndsAtOnce) {
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 10 * kSecond));
 }
 
-// The answer was on its way when permits came back.
+// Permits were refunded while the answer was on its way.
 TEST_F(Memory, KeepsNoDenialThatWasVoidBeforeItCame) {
   const auto asked = memory_.begin(10 * kSecond);
   memory_.drop(mark("k"));
@@ -127,7 +127,7 @@ TEST_F(Memory, KnowsWhatWasLeftThoughDenialsAreVoid) {
   EXPECT_EQ(seed("k", limit_)->remaining, 0);
 }
 
-// A refund, or a reset, does not make an outage start with a full share.
+// After a refund or a reset, an outage does not start with a full share.
 TEST_F(Memory, KnowsWhatWasLeftThoughADenialIsVoid) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop(mark("k"));
@@ -162,8 +162,8 @@ TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
   EXPECT_EQ(asked.counted, 8u);
 }
 
-// Another thread adds unsynced charges of a key while its first question makes the record. The question comes before
-// them, and the next one carries them.
+// Another thread adds unsynced charges of a key while the key's first question creates its record. The first question
+// comes before them, and the next one carries them.
 TEST_F(Memory, MissesNoUnsyncedChargesThatAreAddedBesideTheFirstQuestion) {
   std::thread other;
   KeyMemory::Asked first = memory_.begin(10 * kSecond), second = first;
@@ -184,13 +184,13 @@ TEST_F(Memory, MissesNoUnsyncedChargesThatAreAddedBesideTheFirstQuestion) {
   EXPECT_EQ(second.owing, 1u);
 }
 
-// Its record was evicted while it had some.
+// Its record was evicted while it had unsynced charges.
 TEST_F(Memory, AnAnswerForAKeyWithoutARecordDoesNotSayThatNothingIsUnsynced) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 4, .reset_after = 9 * kSecond}, 10 * kSecond);
   EXPECT_EQ(ask("k").owing, 1u);
 }
 
-// To count them takes longer than all else; what was granted here is known without.
+// Counting unsynced charges takes longer than everything else. What was granted here is known without counting.
 TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
   int counts = 0;
   const auto spare = [&](std::int64_t cost) {
@@ -215,7 +215,7 @@ TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
   memory_.recount_unsynced(mark("k"), limit_);
   EXPECT_EQ(spare(1), 4);
   EXPECT_EQ(counts, 2);
-  unsynced_ = 4;  // this node's share has let some through
+  unsynced_ = 4;  // this node's share has admitted some
   memory_.recount_unsynced(mark("k"), limit_);
   EXPECT_EQ(spare(2), -1);
   EXPECT_EQ(counts, 3);
@@ -227,7 +227,7 @@ TEST_F(Memory, GrantsOnlyThisNodesPart) {
   EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Spare::denied);
 }
 
-// Calls of several connections: the reply that comes last need not be the newest.
+// Calls use several connections, so the last reply to arrive need not be the newest.
 TEST_F(Memory, IsNotMisledByAReplyThatWasOvertaken) {
   const auto early = ask("k"), late = ask("k");
   memory_.note(mark("k"), limit_, 1, {.allowed = true, .limit = 5, .remaining = 0, .reset_after = 9 * kSecond}, 2'000,
@@ -238,7 +238,7 @@ TEST_F(Memory, IsNotMisledByAReplyThatWasOvertaken) {
   EXPECT_EQ(spare("k", 0), KeyMemory::Spare::granted) << "nothing is in flight";
 }
 
-// Between the return of Redis and the moment that all nodes have written their charges back, a share goes on.
+// After Redis is back, a share goes on until all nodes have written their charges back.
 TEST_F(Memory, AShareGoesOnWhileNodesShare) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
   memory_.share(true);
@@ -251,7 +251,7 @@ TEST_F(Memory, AShareGoesOnWhileNodesShare) {
   EXPECT_EQ(seed("k", limit_)->remaining, 5);
 }
 
-// Unsynced charges are known of it, and a late reply is the first that Redis says: its share begins from both.
+// The key has unsynced charges, and a late reply is the first news from Redis: its share starts from both.
 TEST_F(Memory, AShareThatHasNotBegunStartsFromWhatIsHeardLater) {
   memory_.owe(mark("k"), limit_);
   memory_.share(true);
@@ -264,7 +264,7 @@ TEST_F(Memory, AShareThatHasNotBegunStartsFromWhatIsHeardLater) {
   EXPECT_FALSE(seed("begun", limit_)) << "its share admitted it before Redis was asked";
 }
 
-// Two limits with one name, such as 5/minute and 50/day: what is used of one says nothing of the other.
+// Two limits with one name, such as 5/minute and 50/day: what is used of the one says nothing about the other.
 TEST_F(Memory, KeepsPeriodsApart) {
   const Limit day = compile("50/day", Algorithm::sliding_window).value();
   const Limit minute = compile("5/minute", Algorithm::sliding_window).value();

@@ -1,9 +1,9 @@
-// What a node calls a key among those that it knows something of: its algorithm's letter, then the key.
+// The name under which a node stores what it knows of a key: the letter of the algorithm, then the key.
 //
 //   memory.denial(KeyName(charge), ...);            // a view into it, which needs no memory unless the key is long
 //
-// Nodes tell each other of keys by these names; in Redis more stands before them (redis_key.h). Pure; any thread.
-// Tested through local_test.cc and tests/fleet_nodes_test.cc.
+// Nodes use these names in messages to each other. The key in Redis has a longer prefix (redis_key.h). Pure; any
+// thread. Tested through local_test.cc and tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace weir {
 
-// What stands for a key's name (key_memory.h). Not 0.
+// A hash that replaces a key's name (key_memory.h). Never 0.
 enum class KeyMark : std::uint64_t {};
 
 struct KnownKey {

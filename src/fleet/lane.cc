@@ -1,4 +1,4 @@
-// Questions gathered into calls. See lane.h.
+// Batches questions into calls. See lane.h.
 #include "fleet/lane.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ using What = ScriptRequest::What;
 namespace {
 
 constexpr char kProbeMark = '!';
-constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on; below are calls
-constexpr Micros kRetryMin{500};                           // a question without so much time left is not sent
-constexpr Micros kPatienceMax{3'000};                      // so long beyond its deadline a question waits with others
+constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on are probes; below are calls
+constexpr Micros kRetryMin{500};                           // a question with less time left is not sent
+constexpr Micros kPatienceMax{3'000};                      // a question waits this long past its deadline for others
 constexpr std::int64_t kCall = kScriptKeysMax;             // questions of a full call, if all keys are different
 constexpr std::int64_t kCallOfCluster = kCall / 8;
-constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only tells the time
+constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only returns the time
 
 redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, std::vector<std::uint64_t>& lost,
                                  std::string& why) {
@@ -36,25 +36,25 @@ redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connect
   return options;
 }
 
-// Of those that speak of the server, not of the question.
+// Whether the fault is the server's, not the question's.
 bool is_of_server(redis::FaultKind kind) {
   using enum redis::FaultKind;
   return kind != error && kind != wrong_type && kind != crowded && kind != try_again;
 }
 
-// Whether a question may stand in the same call, after this one.
+// Whether a question may follow this one in the same call.
 bool can_join(const Ask& before, const Ask& ask) {
   return !before.is_alone && !ask.is_alone && before.is_retried == ask.is_retried;
 }
 
-// Two that are tied need room for both: a write-back with its ticket, and the question after it. If they do not even
-// fit an empty call, the first goes before the second.
+// Whether a tied pair fits: a write-back with its ticket, and the question after it. If the pair does not fit even an
+// empty call, the write-back is sent first, alone.
 bool has_room_for_pair(const ScriptCall& call, const std::deque<Ask*>& waiting) {
   const std::size_t after = waiting.size() > 1 ? waiting[1]->charges.size() : 0;
   return call.keys() + waiting[0]->charges.size() + 1 + after <= kScriptKeysMax;
 }
 
-// A ticket is that of the first write-back of a call. What was sent before and refused may come in another call now.
+// The first write-back of a call names the ticket. One that was sent before and refused may now share another call.
 void share_ticket(Ask& ask, const Ask*& leader) {
   if (leader == nullptr) {
     leader = &ask;
@@ -175,7 +175,7 @@ void Lane::change(std::uint64_t number, Change change, std::string_view why) {
   if (options_.totals && !has_left_) options_.totals->open(is_open ? 1 : -1, why, now_);
 }
 
-// From now on this node's share has a say in the keys of this server.
+// From now on this node's share also decides for the keys of this server.
 void Lane::hand_over(std::uint64_t number) {
   if (options_.handover == nullptr || is_closed_) return;
   if (!is_cluster_) return options_.handover->begin();
@@ -184,7 +184,7 @@ void Lane::hand_over(std::uint64_t number) {
   }
 }
 
-// The breaker of a server that was never asked is closed, and nobody waits for it.
+// A server that was never asked has no entry: its breaker is closed, and nothing waits for it.
 bool Lane::is_too_much(std::uint64_t server) const {
   const auto known = servers_.find(server);
   return under_way_ >= options_.asks_max || (known != servers_.end() && is_crowded(known->second));
@@ -255,7 +255,7 @@ void Lane::flush(Micros now, bool more_comes) {
   client_.flush(now_);
 }
 
-// What fills a call need not wait for more.
+// A full call need not wait for more questions.
 void Lane::send_full() {
   for (const int slot : ready_) {
     Place& place = places_[slot];
@@ -264,10 +264,11 @@ void Lane::send_full() {
   client_.flush(now_);
 }
 
-// As many calls as may be under way; what is left waits for the next answer. Many that come at once go in two halves:
-// the server works on one while the answers of the other are read. If more comes, that is the other half.
+// Sends as many calls as may be in flight. The rest waits for the next reply. A large batch goes in two halves: Redis
+// executes one while we parse the other's reply. With `more_comes`, the next flush sends the other half.
 void Lane::send_from(Place& place, int slot, bool more_comes) {
-  // One that comes too late would make the whole call too late; and behind an open breaker nobody waits.
+  // A question with too little time would make the whole call too late. And behind an open breaker questions fail at
+  // once.
   expire(place, is_open(slot) ? Micros::max() : now_ + kRetryMin);
   while (!place.waiting.empty() && place.calls < options_.calls_max) {
     if (free_calls_.empty()) {
@@ -285,7 +286,7 @@ void Lane::send_from(Place& place, int slot, bool more_comes) {
     Micros first = Micros::max(), last{0};
     const bool is_halved = !more_comes && place.calls == 0 && place.waiting.size() >= kHalvedMin;
     const std::size_t most = is_halved ? place.waiting.size() / 2 : place.waiting.size();
-    const Ask* leader = nullptr;  // of the write-backs
+    const Ask* leader = nullptr;  // the first write-back of this call
     while (call.asks.size() < most || (!place.waiting.empty() && call.asks.back()->is_tied)) {
       Ask& ask = *place.waiting.front();
       if (!call.asks.empty() && !can_join(*call.asks.back(), ask)) break;
@@ -319,9 +320,9 @@ void Lane::turn(Micros now) {
   now_ = std::max(now_, now);
   client_.turn(now_);
   if (!lost_why_.empty()) blame(lost_why_);
-  // Without a connection, nobody need wait to find out. The other servers of a cluster may be well.
+  // Without a connection, questions fail without waiting for a timeout. The other servers of a cluster may be fine.
   for (const std::uint64_t node : std::exchange(lost_, {})) {
-    if (is_cluster_ && !servers_.contains(node)) continue;  // it was never asked, so there is no key to probe it by
+    if (is_cluster_ && !servers_.contains(node)) continue;  // it was never asked, so we have no key to probe it by
     change(
         is_cluster_ ? node : 0, [&](Breaker& breaker) { breaker.open(now_); }, lost_why_);
   }
@@ -332,7 +333,7 @@ void Lane::turn(Micros now) {
   tell();
 }
 
-// Those that were not even sent, and have time until then at most.
+// Fails the questions that were not even sent and whose deadline is at most `until`.
 void Lane::expire(Place& place, Micros until) {
   while (!place.waiting.empty() && place.waiting.front()->deadline <= until) {
     Ask& ask = *place.waiting.front();
@@ -342,7 +343,7 @@ void Lane::expire(Place& place, Micros until) {
   }
 }
 
-// A small write: a server that can only be read is no help.
+// The probe is a small write: a read-only server is no help.
 void Lane::probe() {
   const bool is_new = std::exchange(has_connected_, false);
   for (auto& [number, server] : servers_) {
@@ -374,7 +375,7 @@ void Lane::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   if (!call.is_given_up) free_calls_.push_back(tag);
 }
 
-// A reply that came too late for those who waited, or the end of its connection.
+// A reply that arrived after its askers gave up, or the end of its connection.
 void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
   Call& call = *calls_[tag];
   bool is_done = false, is_refused = false;
@@ -395,7 +396,7 @@ void Lane::on_late(std::uint64_t tag, const redis::Reply& reply) {
   free_calls_.push_back(tag);
 }
 
-// The asker goes on, with another ask that has failed; this one waits for what comes of its call.
+// The asker gets another ask, which has failed. This ask waits for the outcome of its call.
 void Lane::give_up(Ask& ask) {
   const What what = ask.request.what;
   if (what == What::charge || what == What::once || what == What::reserve || what == What::overdraw ||
@@ -434,9 +435,10 @@ void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
 
 // learn()
 //
-// From an answer: the server's time, since the moment that it speaks of lies between sending and now; and its pace, by
-// sums of which a quarter is forgotten with every call. One that was not full says little of how long a full one takes:
-// it counts as if it had been, until there are so many questions that calls are. In a cluster they seldom are.
+// Learns two things from a reply. First the server's time: the moment that the reply names lies between sending and
+// now. Then the server's speed, by sums that lose a quarter with every call. A call that was not full says little
+// about how long a full one takes, so it counts as full, until there are so many questions that calls are full. In a
+// cluster they seldom are.
 void Lane::learn(Server& server, const Call& call) {
   server.offset_us = call.script.now_us() - (call.sent.count() + now_.count()) / 2;
   server.has_offset = true;
@@ -446,7 +448,7 @@ void Lane::learn(Server& server, const Call& call) {
   server.answers = server.answers * 3 / 4 + std::max(asks, is_cluster_ ? kCallOfCluster : kCall);
 }
 
-// Whether what waits already would take it half of the time that a question has. A call may always be filled.
+// Whether the waiting questions would take the server half of a question's deadline. One full call may always wait.
 bool Lane::is_crowded(const Server& server) const {
   const auto asks = static_cast<std::int64_t>(server.asks);
   return asks >= kCall && asks * server.busy_us > server.answers * (options_.deadline.count() / 2);
@@ -478,13 +480,13 @@ void Lane::read(Call& call, const redis::Reply& reply) {
   }
 }
 
-// Once, if there is time: the refusal has taught the server's time.
+// A question is retried once, if there is time: the refusal has taught us the server's time.
 bool Lane::may_retry(Ask& ask) {
   return !std::exchange(ask.is_retried, true) && ask.deadline - now_ >= kRetryMin && !is_closed_;
 }
 
-// Before those that came later: they have less time. Since a call is as urgent as the first of its questions, they
-// share none with others.
+// Retried questions go before newer ones: they have less time. A call is as urgent as its first question, so they
+// share no call with others.
 void Lane::retry(std::span<Ask* const> asks) {
   Place& place = places_[asks[0]->slot];
   for (std::size_t i = asks.size(); i-- > 0;) {
@@ -498,7 +500,7 @@ void Lane::retry(std::span<Ask* const> asks) {
   }
 }
 
-// While a slot migrates, the server refuses calls with several of its keys (TRYAGAIN), but not those with one.
+// While a slot migrates, the server refuses a call with several keys of it (TRYAGAIN), but not a call with one key.
 void Lane::fail(Call& call, const redis::Fault& fault) {
   const bool is_between = fault.kind == redis::FaultKind::try_again && call.asks.size() == 1;
   if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded && !is_between) return part(call, fault);
@@ -522,8 +524,8 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
   }
 }
 
-// The server has refused a call: which of its questions is to blame is found by asking each alone. A question that is
-// tied to the write-back before it must not be decided without that: a write-back has two keys, so it cannot be
+// The server has refused a call. Sending each question alone finds the one to blame. A question that is tied to the
+// write-back before it must not be decided without that write-back. A write-back has two keys, so it cannot be
 // executed while its slot migrates, and both have failed.
 void Lane::part(Call& call, const redis::Fault& fault) {
   const bool is_one = call.asks.size() == 1;

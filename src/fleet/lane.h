@@ -1,19 +1,20 @@
-// A thread's way to Redis: questions in, as few calls as can be, answers out, each within its deadline.
+// One thread's connection to Redis. It batches questions into as few calls as possible, and each gets an answer by
+// its deadline.
 //
 //   Ask& ask = lane.make();
 //   ask.fill(...);
-//   lane.submit(ask, asker);        // done at once if there is no hope, else by turn()
-//   lane.flush(now);                // once a turn of the owner: what was submitted goes out together
+//   lane.submit(ask, asker);        // false: it has failed already; else turn() reports the answer
+//   lane.flush(now);                // once per loop iteration: sends together what was submitted
 //   ... wait for lane.descriptor(), until lane.due() ...
 //   lane.turn(now);                 // asker.on_done(ask)
-//   lane.give(ask);                 // its room is used again
+//   lane.give(ask);                 // for reuse
 //
-// Questions for one place become one call of the script, up to its bounds, and only so many calls are under way: while
-// they are, the next questions gather. No more gather than the server can answer in half of the time that they have:
-// whoever comes when it has more to do than it can is refused at once, and the others do not wait in vain. A breaker
-// stands before every server; behind an open one, or without a connection, nobody waits. Calls carry a deadline in the
-// server's own time, which is learnt from its answers, so that what comes too late charges nothing. Belongs to one
-// thread. Tested by lane_test.cc and tests/fleet_nodes_test.cc.
+// Questions for one place go into one call of the script, up to its bounds. The number of calls in flight is limited,
+// and meanwhile the next questions queue. The queue is bounded: it has at most what the server can answer in half of
+// a question's deadline. A question beyond that fails immediately, so the queued ones do not wait in vain. Each
+// server has a circuit breaker. While it is open, or without a connection, questions fail immediately. Calls carry a
+// deadline in the server's own time, which we learn from its answers, so a call that arrives late charges nothing.
+// Belongs to one thread. Tested by lane_test.cc and tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <array>
@@ -41,17 +42,17 @@ namespace weir {
 struct LaneOptions {
   std::string prefix = "weir:";
   Micros deadline{15'000};        // of a question, from its submission
-  std::size_t asks_max = 10'000;  // under way; beyond it, they fail at once
-  std::size_t calls_max = 2;      // under way for one place
+  std::size_t asks_max = 10'000;  // in flight or queued; beyond it, they fail immediately
+  std::size_t calls_max = 2;      // in flight for one place
   BreakerOptions breaker{};
-  // What is lost is dialled so often that a server that is back is asked within a second.
+  // Redials often enough that a server that is back is asked within a second.
   redis::ClientOptions client{.connect_timeout = Micros{500'000}, .backoff_most = Micros{400'000}};
-  std::shared_ptr<LaneTotals> totals{};  // that it adds to; null: none
-  Doubt::Settle on_doubt{};              // a call that was given up: it is known now what came of it
-  Handover* handover = nullptr;          // begins when a breaker opens; null: none
+  std::shared_ptr<LaneTotals> totals{};  // to which it adds its counts; null: none
+  Doubt::Settle on_doubt{};              // called when the outcome of a call in doubt is known
+  Handover* handover = nullptr;          // begin() is called when a breaker opens; null: none
 };
 
-inline constexpr std::size_t kHalvedMin = 16;  // questions at once: more go in two calls
+inline constexpr std::size_t kHalvedMin = 16;  // questions at once: more are sent as two calls
 
 class Lane final : private redis::Receiver {
  public:
@@ -62,32 +63,34 @@ class Lane final : private redis::Receiver {
 
   Ask& make();
   void give(Ask& ask);
-  // Whether a question about a key in this slot would fail at once; counts one that was therefore not submitted.
+  // Whether a question about a key in this slot would fail immediately. count_failed() counts one that was therefore
+  // not submitted.
   bool would_fail(int slot) const;
   void count_failed(int slot);
-  // False: it is done already, and failed; the asker is not called.
+  // False: it has already failed, and the asker is not called.
   bool submit(Ask& ask, Asker& asker, Micros now);
 
   int descriptor() const { return client_.descriptor(); }
   Micros due() const;
-  // `more_comes`: it is called again at once.
+  // `more_comes`: the owner will call it again right away.
   void flush(Micros now, bool more_comes = false);
-  // Nothing was sent that is not answered.
+  // Whether no call is in flight.
   bool is_idle() const { return calls_.size() == free_calls_.size(); }
   void turn(Micros now);
-  // Whoever waits is told that it failed; nothing is accepted any more.
+  // Every waiting question fails, and no new one is accepted.
   void close();
 
-  // Whether a breaker is open: of the server that has the slot; of any.
+  // Whether a breaker is open: that of the server with this slot; any.
   bool is_open(int slot) const;
   bool is_any_open() const;
-  // Whether all that is asked would fail at once. Of one server; those of a cluster are seldom all away. Any thread.
+  // Whether every question would fail immediately. Always false for a cluster, whose servers are seldom all down. Any
+  // thread.
   bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
   const LaneCounts& counts() const { return counts_; }
   redis::Client& client() { return client_; }
   const LaneOptions& options() const { return options_; }
 
-  // The slot that a subject's charges have in a cluster; -1 if there is none.
+  // The cluster slot of a subject's charges; -1 without a cluster.
   int slot_of(std::string_view subject) const;
 
  private:
@@ -97,22 +100,22 @@ class Lane final : private redis::Receiver {
     std::vector<Ask*> asks;
     int slot = -1;
     Micros sent{0};
-    bool is_given_up = false;  // but what came of it will be known
+    bool is_given_up = false;  // its askers have failed; its late reply is awaited
   };
-  // Questions that one call can hold: of a slot, or all.
+  // Questions that may share a call: those of one slot, or all.
   struct Place {
     std::deque<Ask*> waiting;
-    std::size_t calls = 0;  // under way
+    std::size_t calls = 0;  // in flight
     bool is_ready = false;  // it is in ready_
   };
-  // A server of Redis: one, or a master of a cluster.
+  // A Redis server: the only one, or a master of a cluster.
   struct Server {
     Breaker breaker;
     bool has_offset = false;
-    std::int64_t offset_us = 0;  // of its clock to the monotonic one
-    std::uint32_t tag = 0;       // of a key that it has, to be probed by
-    std::size_t asks = 0;        // waiting for it or under way
-    // How fast it answers: over the last calls, the time that it was busy with and the questions that it answered.
+    std::int64_t offset_us = 0;  // its clock minus the monotonic clock
+    std::uint32_t tag = 0;       // of a key on it, for probes
+    std::size_t asks = 0;        // queued or in flight
+    // Its speed: over the last calls, the time it was busy and the number of questions it answered.
     Micros heard_at{0};
     std::int64_t busy_us = 0;
     std::int64_t answers = 0;
@@ -148,7 +151,7 @@ class Lane final : private redis::Receiver {
   const bool is_cluster_;
   std::unordered_map<std::uint64_t, Server> servers_;
   std::unordered_map<int, Place> places_;
-  std::vector<int> ready_;  // slots with questions to be sent
+  std::vector<int> ready_;  // slots with questions to send
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<std::size_t> free_calls_;
   std::vector<std::unique_ptr<Ask>> asks_;
@@ -157,12 +160,12 @@ class Lane final : private redis::Receiver {
   Micros now_{0};
   bool is_closed_ = false;
   std::atomic<bool> is_away_{false};
-  bool has_left_ = false;            // it is not counted among the totals any more
-  bool has_connected_ = false;       // since the last look: probes need not wait
-  std::vector<std::uint64_t> lost_;  // the same: nodes
+  bool has_left_ = false;            // the totals do not include it any more
+  bool has_connected_ = false;       // since the last probe(): probes need not wait
+  std::vector<std::uint64_t> lost_;  // nodes, since the last turn()
   std::string lost_why_;
   LaneCounts counts_, told_;
-  redis::Client client_;  // the last: what is under way when it ends is answered to all of the above
+  redis::Client client_;  // the last: its destructor calls back for calls in flight, which uses all of the above
   const int script_;
 };
 

@@ -1,4 +1,4 @@
-// A lane on a real Redis: questions gathered, answered, refused alone, given up in time.
+// A lane on a real Redis: batches, answers, single refusals, and deadlines.
 
 #include "fleet/lane.h"
 
@@ -48,14 +48,14 @@ class LaneTest : public ::testing::Test, public Asker {
     ask.fill(what, {&charge, 1});
     if (!lane_->submit(ask, *this, redis::steady_now())) on_done(ask);
   }
-  // One look at what has come.
+  // Handles once what has arrived.
   void look() {
     lane_->flush(redis::steady_now());
     pollfd watched{lane_->descriptor(), POLLIN, 0};
     poll(&watched, 1, 1);
     lane_->turn(redis::steady_now());
   }
-  // Until so many are done.
+  // Runs until `count` questions are done.
   void drive(std::size_t count, Micros most = Micros{5'000'000}) {
     const Micros end = redis::steady_now() + most;
     while (states_.size() < count && redis::steady_now() < end) look();
@@ -66,12 +66,12 @@ class LaneTest : public ::testing::Test, public Asker {
     decisions_.clear();
     errors_.clear();
   }
-  // The connection is made, and the server's time known.
+  // Makes the connection and learns the server's time.
   void warm_up() {
     const Micros begun = redis::steady_now(), end = begun + Micros{60'000'000};
     while ((states_.empty() || states_.back() != Ask::State::answered) && redis::steady_now() < end) {
       const std::size_t before = states_.size();
-      ask({.key = "warm", .limit = &limit_, .cost = 0});  // done at once if the breaker is open
+      ask({.key = "warm", .limit = &limit_, .cost = 0});  // fails at once if the breaker is open
       drive(before + 1);
       look();
     }
@@ -102,7 +102,7 @@ TEST_F(LaneTest, GathersQuestionsIntoFewCalls) {
   }
 }
 
-// Of 400 questions two calls go out with the flush, the third as soon as one of them is answered.
+// Of 400 questions, flush() sends two calls. The third goes out as soon as one of them is answered.
 TEST_F(LaneTest, AFullCallGoesOutWithTheAnswerToTheOneBefore) {
   warm_up();
   for (int i = 0; i < 400; ++i) {
@@ -120,7 +120,7 @@ TEST_F(LaneTest, AFullCallGoesOutWithTheAnswerToTheOneBefore) {
   drive(400);
 }
 
-// Each write-back has an id, but one ticket in Redis says of all of a call that they were applied.
+// Each write-back has an id, but a single ticket in Redis records that all write-backs of a call were applied.
 TEST_F(LaneTest, WriteBacksOfACallShareATicket) {
   warm_up();
   const std::size_t before = test::call_redis(server_->port(), {"KEYS", "*"}).items.size();
@@ -188,7 +188,7 @@ TEST_F(LaneTest, GivesUpInTimeAndChargesNothingLate) {
   clear();
   ask({.key = "k", .limit = &limit_});
   EXPECT_EQ(states_.size(), 1u) << "behind an open breaker nobody waits";
-  // The server's time is known to within half of a round trip: what is later than that is late for sure.
+  // The server's time is known to within half a round trip. Beyond that, a call is certainly late.
   std::this_thread::sleep_for(std::chrono::microseconds(warm_up_took_.count()));
   server_->resume();
   for (const Micros end = redis::steady_now() + Micros{60'000'000}; lane_->is_open(-1) && redis::steady_now() < end;) {
@@ -222,7 +222,7 @@ TEST_F(LaneTest, FailsWhoeverWaitsWhenItIsClosed) {
   server_->resume();
 }
 
-// By a clock of its own, a server that is slow for once and then is not.
+// With a clock of the test's own: a server that is slow once, and then is fast.
 TEST_F(LaneTest, RefusesAtOnceWhatWouldWaitInVain) {
   constexpr Micros kDeadline{10'000'000};
   open({.deadline = kDeadline, .client = {.silence = 10 * kDeadline}});
@@ -250,7 +250,7 @@ TEST_F(LaneTest, RefusesAtOnceWhatWouldWaitInVain) {
     ASSERT_EQ(states_.size(), count);
   };
   ask_many(kCall);
-  wait_for(kCall, kDeadline * 3 / 4);  // so a further call would be answered after three quarters of its time
+  wait_for(kCall, kDeadline * 3 / 4);  // so another call would be answered after three quarters of its deadline
   EXPECT_EQ(lane_->counts().crowded, 0u);
   clear();
   ask_many(6 * kCall);
@@ -277,7 +277,7 @@ TEST_F(LaneTest, DialsOftenEnoughToBeBackWithinASecond) {
   const auto pass = [&](int tenths) {
     for (int i = 0; i < tenths; ++i) lane_->turn(now += Micros{100'000});
   };
-  pass(50);  // until every wait has grown
+  pass(50);  // until every backoff has grown
   for (int i = 0; i < 50; ++i) {
     const std::uint64_t before = lane_->client().counters().dials;
     pass(6);
@@ -304,8 +304,8 @@ TEST_F(LaneTest, HearsOfALossOnceHoweverOftenItDials) {
   EXPECT_EQ(losses, 2) << "the connection, and that none can be made";
 }
 
-// A call is as urgent as the most urgent of its questions, so the new one would be refused with the old one. The first
-// call is always refused: it teaches the server's time.
+// A call is as urgent as its most urgent question, so a new question would be refused with the old one. The first
+// call is always refused: it teaches us the server's time.
 TEST_F(LaneTest, ARetriedQuestionSharesNoCallWithANewOne) {
   ask({.key = "old", .limit = &limit_});
   for (int i = 0; i < 5'000 && lane_->counts().late == 0; ++i) {
@@ -332,7 +332,7 @@ class LaneOnClusterTest : public LaneTest {
     const auto target = redis::parse_url("redis+cluster://" + cluster_->addresses());
     lane_ = std::make_unique<Lane>(target.value(), LaneOptions{.deadline = kPatient});
   }
-  // A key of each master, asked for until it is answered.
+  // Finds a key on each master, by asking until each has answered once.
   std::map<std::uint64_t, std::string> keys_of_masters() {
     std::map<std::uint64_t, std::string> keys;
     for (int i = 0; i < 1'000 && keys.size() < 3; ++i) {
@@ -369,7 +369,7 @@ class LaneOnMigratingSlotTest : public LaneOnClusterTest {
     test::call_redis(to_, {"CLUSTER", "SETSLOT", slot_, "IMPORTING", from_id});
     test::call_redis(from_, {"CLUSTER", "SETSLOT", slot_, "MIGRATING", to_id});
   }
-  // One question for each; all are in the same slot, so they go in one call.
+  // One question for each key. All are in the same slot, so they go in one call.
   void charge_all(const std::vector<std::string>& names) {
     std::deque<std::string> keys;
     for (const std::string& name : names) {
@@ -424,7 +424,7 @@ TEST_F(LaneOnMigratingSlotTest, AWriteBackAndItsCheckFailTogether) {
   EXPECT_EQ(decisions_[1].remaining, 93) << "the first charge, the five and this one";
 }
 
-// One question with keys on both servers cannot be split. That says nothing of the server.
+// One question with keys on both servers cannot be split. Its failure says nothing about the server.
 TEST_F(LaneOnMigratingSlotTest, ATornQuestionFailsAndItsServerIsStillAsked) {
   charge_all({"b"});
   clear();
@@ -456,8 +456,8 @@ TEST_F(LaneOnMigratingSlotTest, ATornQuestionFailsAndItsServerIsStillAsked) {
   EXPECT_EQ(states_.back(), Ask::State::answered) << "when both are in one place";
 }
 
-// A question is refused (TRYAGAIN), sent again, and its deadline passes before the second reply. That reply belongs to
-// no question any more: it must not end the call of the next one, which would then wait forever.
+// A question is refused (TRYAGAIN) and sent again, and its deadline passes before the second reply. That reply
+// belongs to no question any more. It must not end the call of the next question, which would then wait forever.
 TEST_F(LaneOnMigratingSlotTest, ALateReplyToARetriedQuestionLeavesTheNextOneAlone) {
   charge_all({"b"});
   clear();

@@ -1,7 +1,7 @@
-// What all lanes of a store have counted together, and whether Redis is asked now.
+// The sums of what all lanes of a store counted, and whether any circuit breaker is open now.
 //
-// Lanes add to it what they counted, a turn at a time, and say when a breaker of theirs opens or shuts; the first that
-// opens and the last that shuts are told on. Any thread. Tested by lane_totals_test.cc.
+// Each lane adds its counts once per loop iteration, and reports when one of its breakers opens or closes. OnChange
+// is called for the first that opens and the last that closes. Any thread. Tested by lane_totals_test.cc.
 #pragma once
 
 #include <array>
@@ -23,10 +23,10 @@ struct LaneCounts {
   std::uint64_t calls = 0;     // sent
   std::uint64_t answered = 0;  // asks
   std::uint64_t failed = 0;    // asks
-  std::uint64_t refused = 0;   // asks: the server said no to the question itself
+  std::uint64_t refused = 0;   // asks: Redis replied with an error for the question itself
   std::uint64_t timeouts = 0;  // asks
-  std::uint64_t late = 0;      // calls that the script refused
-  std::uint64_t crowded = 0;   // asks that found no room, or too many before them
+  std::uint64_t late = 0;      // calls that the script refused as too late
+  std::uint64_t crowded = 0;   // asks not queued, as too many were waiting
   std::uint64_t openings = 0;  // of the breaker
   std::uint64_t connects = 0;  // to a server of Redis
 
@@ -38,13 +38,14 @@ static_assert(sizeof(LaneCounts) == sizeof(std::uint64_t) * 10, "kMembers has th
 
 class LaneTotals {
  public:
-  // Told when Redis is away, with the last reason, and when it is back. On the thread of a lane; it must not wait.
+  // Called when Redis becomes unavailable, with the last reason, and when it is back. Runs on a lane's thread; must
+  // not block.
   using OnChange = std::function<void(bool is_away, std::string_view why)>;
   explicit LaneTotals(OnChange on_change = {}) : on_change_(std::move(on_change)) {}
   LaneTotals(const LaneTotals&) = delete;
   LaneTotals& operator=(const LaneTotals&) = delete;
 
-  // What was counted since a lane told the last time.
+  // Adds what a lane counted since its last call.
   void add(const LaneCounts& now, LaneCounts& told) {
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const auto member = LaneCounts::kMembers[i];
@@ -54,7 +55,7 @@ class LaneTotals {
     }
   }
 
-  // By so many breakers more, or fewer, are open.
+  // `more` more breakers are open; negative: fewer.
   void open(int more, std::string_view why, Micros now) {
     const std::lock_guard lock(mutex_);
     const bool was_away = open_ > 0;
@@ -65,13 +66,13 @@ class LaneTotals {
     since_ = now;
     if (on_change_) on_change_(open_ > 0, why_);
   }
-  // The lane of so many open breakers has ended. Nobody is told: Redis is not back.
+  // A lane with `fewer` open breakers has ended. Does not call OnChange, because Redis is not back.
   void leave(int fewer) {
     const std::lock_guard lock(mutex_);
     open_ -= fewer;
     is_away_.store(open_ > 0, std::memory_order_relaxed);
   }
-  // Why something has failed just now.
+  // Records the reason of a failure.
   void blame(std::string_view why, Micros now) {
     const std::lock_guard lock(mutex_);
     note(why, now);
@@ -90,8 +91,8 @@ class LaneTotals {
 
   struct State {
     bool is_away = false;
-    Micros since{0};    // monotonic; 0: from the beginning
-    std::string why{};  // the last fault, however long ago
+    Micros since{0};    // monotonic; 0: since the start
+    std::string why{};  // the last fault, however old
     Micros why_at{0};
   };
   State state() const {

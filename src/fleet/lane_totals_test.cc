@@ -1,4 +1,4 @@
-// Sums of several lanes, and who is told that Redis is away.
+// The sums of several lanes, and who learns that Redis is down.
 #include "fleet/lane_totals.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ void Lent::wait(std::string name) {
   waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
-// One that is taken again under its id lasts longer; Redis is told of that, too.
+// A permit that is acquired again under its id lasts longer. Redis receives that, too.
 void Lent::add(LentPermit permit) {
   std::string name = name_of(permit.key, permit.id);
   const std::lock_guard lock(mutex_);

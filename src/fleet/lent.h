@@ -1,9 +1,9 @@
-// Permits in flight that a node gave out while Redis could not be asked, until Redis knows of them.
+// Concurrency permits that a node granted while Redis was unavailable, until Redis has a record of them.
 //
-// Whoever tells Redis takes some, and says how that went; one that is released between may reach Redis first as
-// released, then as taken: told() says that it must be told once more. Bounded: beyond so many, Redis is not told, and
-// they are in flight beside its own until they end. Any thread. Tested by lent_test.cc and
-// tests/fleet_faults_settle_test.cc.
+// take() returns permits to report to Redis, and told() takes the result. A release in between may reach Redis before
+// the permit itself does. told() then returns true: the release must be sent again. Bounded: permits beyond the bound
+// are never reported to Redis, and are in flight in addition to its own until they end. Any thread. Tested by
+// lent_test.cc and tests/fleet_faults_settle_test.cc.
 #pragma once
 
 #include <atomic>
@@ -21,9 +21,9 @@ namespace weir {
 
 struct LentPermit {
   std::string key{}, id{};
-  Limit limit{};  // the whole one
+  Limit limit{};  // the whole limit, not this node's share
   std::int64_t cost = 0;
-  Micros until{0};  // monotonic: then it lapses
+  Micros until{0};  // monotonic: then it expires
 };
 
 class Lent {
@@ -36,12 +36,12 @@ class Lent {
   void release(std::string_view key, std::string_view id);
   void forget(std::string_view key);
 
-  // Some that Redis has not been told of and that have not lapsed; each comes once, until told().
+  // Permits that Redis has no record of yet and that have not expired. Each is returned once, until told().
   std::vector<LentPermit> take(std::size_t most, Micros now);
-  // True if it was released meanwhile. Unless Redis knows, it comes again.
+  // True if the permit was released meanwhile. If `is_known` is false, take() returns it again.
   bool told(const LentPermit& permit, bool is_known);
 
-  // False if there may be some to take. Costs nothing.
+  // False if take() may return some. One load.
   bool is_empty() const { return waiting_count_.load(std::memory_order_relaxed) == 0; }
 
  private:
@@ -57,7 +57,7 @@ class Lent {
   std::atomic<std::size_t> waiting_count_{0};
   std::mutex mutex_;  // guards what follows
   std::unordered_map<std::string, Entry> entries_;
-  std::vector<std::string> waiting_;  // names, of which some may have gone
+  std::vector<std::string> waiting_;  // names; some may no longer have an entry
 };
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Permits that were given out without Redis: told once, and released if they were meanwhile.
+// Permits granted without Redis: each is reported once, and released there if it was released meanwhile.
 #include "fleet/lent.h"
 
 #include <gtest/gtest.h>

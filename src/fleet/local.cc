@@ -1,4 +1,4 @@
-// Questions turned to the memory of this process. See local.h.
+// Decisions from the memory of this process. See local.h.
 #include "fleet/local.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ namespace {
 
 using What = ScriptRequest::What;
 
-std::atomic<std::uint64_t> forks{0};  // of this process's forebears, and it
+std::atomic<std::uint64_t> forks{0};  // of this process and its ancestors
 
 std::uint64_t count_forks() {
   static const int watched = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
@@ -27,7 +27,7 @@ std::uint64_t count_forks() {
   return forks.load();
 }
 
-// After so long it is worth asking again.
+// After this time a retry makes sense.
 constexpr Micros kClosedRetry{1'000'000};
 constexpr Micros kShedRetry{50'000};
 
@@ -56,8 +56,8 @@ bool Local::is_child() const { return forks.load(std::memory_order_relaxed) != f
 
 namespace {
 
-// The shares of a limit differ with the number of nodes and with what is known of a key: to a table they are versions
-// of one limit, also if the request brought it along.
+// Shares of a limit differ with the number of nodes and with what is known of a key. For the table they are versions
+// of one limit, even if the limit came with the request.
 std::uint64_t family_of_shares(const Charge& charge) {
   if (charge.family != 0) return charge.family;
   const Limit& limit = *charge.limit;
@@ -68,7 +68,7 @@ std::uint64_t family_of_shares(const Charge& charge) {
 
 }  // namespace
 
-// The limits that hold here instead of those that were asked for.
+// The limits that apply here instead of the requested ones.
 class Local::Shares {
  public:
   void add(std::span<const Charge> charges, Seat seat) {
@@ -85,8 +85,8 @@ class Local::Shares {
   Few<Charge, kChargesMax> charges_;
 };
 
-// What is used everywhere, as far as this node has heard, is used here in proportion; and so are this node's own
-// unsynced charges, which Redis did not know of.
+// Starts a key with this node's part of what is used everywhere, as far as this node knows, plus its own unsynced
+// charges, which Redis did not include.
 void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
   memory_.seed(key.mark, *whole.limit, now.steady, [&](const Said& said) {
@@ -98,7 +98,7 @@ void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& par
     used += owed_.cost_of(key, *whole.limit, now.steady);
     static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
     if (used <= 0) return;
-    // A request under a higher version of the limit may come next: it must find all that is used.
+    // The next request may use a higher version of the limit, and must find everything that is used.
     Limit wide = part;
     if (!is_bucket(part.algorithm)) wide.permits = std::max(part.permits, used);
     if (used < kFillMax_us / wide.weight) wide.capacity = std::max(part.capacity, used);
@@ -128,7 +128,7 @@ const Limit* Local::share(const Limit& limit, Fallback fallback) const {
   return &one.part;
 }
 
-// Names the whole limit in the decision, and notes the charge.
+// Puts the whole limit into the decision, and books the charge.
 void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, Booked booked,
                  Micros now) {
   const auto [cost, charged_us, booking] = booked;
@@ -188,7 +188,7 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
   return Verdict{.allowed = true, .decisions = std::vector<Decision>(charges.size())};
 }
 
-// Permits in flight: those that Redis has given out are held elsewhere, and it cannot be asked which came back.
+// Permits in flight. Redis granted some of them to other callers, and cannot be asked which were released.
 Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros now) {
   const auto tell = [&](Decision decision) -> Result<Verdict> {
     decision.made = made_by(charge.fallback);
@@ -234,7 +234,7 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
     begin_key({name, memory_.mark_of(name)}, charge, *shares.charges()[i].limit, now);
   }
   Result<Verdict> verdict = Verdict{.allowed = true};
-  std::array<MemoryStore::Returned, kChargesMax> returned{};  // by a commit
+  std::array<MemoryStore::Returned, kChargesMax> returned{};  // refunded by a commit
   if (is_closed) {
     for (std::size_t i = 0; i < charges.size(); ++i) {
       auto one = charges[i].fallback == Fallback::closed
@@ -252,7 +252,7 @@ Result<Verdict> Local::answer(What what, std::span<const Charge> charges, std::s
   const bool is_charged =
       verdict->allowed && !verdict->repeated && (takes(what) || what == What::overdraw || what == What::commit);
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    // What was reserved is owed already. Of what was not used, only what came back here is not owed any more.
+    // The reservation is unsynced already. Of its unused part, only what was refunded here stops being unsynced.
     const std::int64_t reserved = what == What::commit ? verdict->reserved[i] : 0;
     const bool has_rest = what == What::commit && charges[i].cost < reserved;
     const std::int64_t cost = !is_charged ? 0 : has_rest ? -returned[i].permits : charges[i].cost - reserved;
@@ -278,7 +278,7 @@ void Local::refund(std::span<const Charge> charges, std::int64_t charged_us, std
   }
 }
 
-// The wait is short: Redis is well, and will have time.
+// The retry wait is short: Redis is healthy, and will have time.
 std::optional<Decision> Local::shed_one(const Charge& charge, const KnownKey& key, Moment moment, Booking booking) {
   if (is_child() || charge.fallback != Fallback::local || charge.cost < 0 ||
       charge.limit->algorithm == Algorithm::concurrency) {

@@ -1,9 +1,9 @@
 // Decisions by this node's share of every limit, counted in its own memory, while Redis does not decide alone.
 //
 // A key starts with this node's part of what Redis last said was left of it. Limits with Fallback::open are whole on
-// every node, and those with Fallback::closed deny. What is admitted is unsynced (owed.h), unless the caller asks Redis
-// next; Redis is also told of permits in flight (lent.h). A request is one event, as in any store. Any thread. Tested
-// by local_test.cc.
+// every node, and those with Fallback::closed deny. What is admitted is unsynced (owed.h), unless the caller asks
+// Redis next. Permits in flight are also reported to Redis (lent.h). A request is charged as one event, as in any
+// store. Any thread. Tested by local_test.cc.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@
 
 namespace weir {
 
-// What becomes of an admitted charge.
+// What happens to an admitted charge.
 enum class Booking : std::uint8_t {
   owe,    // it is unsynced
-  doubt,  // Redis may have it: settle() of owed.h tells
-  none,   // Redis is asked, too
+  doubt,  // Redis may have it: settle() of owed.h decides
+  none,   // none: Redis is asked, too
 };
 
 class Local {
@@ -47,18 +47,19 @@ class Local {
     return {static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(seat >> 32)};
   }
 
-  // A time by both clocks: the monotonic one and that of this node's store.
+  // A moment on both clocks: the monotonic clock, and the clock of this node's store.
   struct Moment {
     Micros steady;
     std::int64_t here;
   };
   Moment moment(Micros now) const { return {now, here_->clock().now().count()}; }
 
-  // A charge to one limit, which most are. Its place comes into the cache while others are looked at.
+  // Finds the table slot of a charge to one limit, the most common request. The slot is prefetched while others are
+  // looked at.
   table::Name find(const Charge& charge) const { return here_->find(charge); }
   Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
                          Booking booking = Booking::owe);
-  // Whatever a question is, as script_call.h has it; `now` is the monotonic clock's.
+  // Answers any question that script_call.h defines. `now` is of the monotonic clock.
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                          Moment now, Booking booking = Booking::owe);
   Result<Verdict> answer(ScriptRequest::What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
@@ -67,21 +68,24 @@ class Local {
   }
   // refund()
   //
-  // Charges that answer() admitted at `charged_us` by the clock of this node's store, and that are not admitted after
-  // all. They come back as of then: what was charged since stays. `booked_us`: when they were booked, if they were.
+  // Refunds charges that answer() admitted at `charged_us`, by the clock of this node's store, if the request is not
+  // admitted after all. The refund has that time, so later charges stay. `booked_us`: when they were booked, if they
+  // were.
   void refund(std::span<const Charge> charges, std::int64_t charged_us, std::optional<std::int64_t> booked_us,
               Micros now);
   // shed()
   //
-  // Charges that Redis did not decide though it answers others, by what is known of their keys (KeyMemory::spare()):
-  // all or none. Nothing if that is not known of all, or one has another fallback than `local`: then the share decides.
+  // Decides charges that Redis did not decide although it answers others, from what is known of their keys
+  // (KeyMemory::spare()): all or none. Returns nothing if that is unknown for one of them, or if one has a fallback
+  // other than `local`. Then the share decides.
   std::optional<Verdict> shed(std::span<const Charge> charges, Moment now, Booking booking);
   std::optional<Decision> shed_one(const Charge& charge, const KnownKey& key, Moment now, Booking booking);
-  // Admitted charges that were not booked.
+  // Books admitted charges that were not booked.
   void book_all(std::span<const Charge> charges, Moment now, Booking booking);
-  // Charges that shed() booked at that time, and that are not admitted after all.
+  // Undoes the booking of charges that shed() booked at that time, if the request is not admitted after all.
   void unbook(std::span<const Charge> charges, Moment booked, Booking booking);
-  // In a child locks may be held by threads that are not there, and nobody pays debts.
+  // Whether this process was forked. In a child, locks may be held by threads that do not exist, and nothing writes
+  // charges back.
   bool is_child() const;
   Result<bool> release(std::string_view key, std::string_view id);
   Result<bool> forget(std::string_view key);
@@ -104,7 +108,7 @@ class Local {
   KeyMemory& memory_;
   Owed& owed_;
   Lent& lent_;
-  const std::uint64_t forks_;  // when it was made
+  const std::uint64_t forks_;  // at construction
   MemoryStore* here_ = nullptr;
   std::atomic<std::uint64_t> seat_{0};
 };

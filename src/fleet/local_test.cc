@@ -1,4 +1,4 @@
-// What a node lets through by itself.
+// What a node admits by its own share.
 
 #include "fleet/local.h"
 
@@ -77,7 +77,7 @@ TEST_F(LocalTest, BeginsWithItsPartOfWhatWasLeft) {
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
 }
 
-// What was reserved in a window that has ended does not lower what is owed for the window of now.
+// Settling a reservation of a window that has ended does not lower the unsynced charges of the current window.
 TEST_F(LocalTest, OwesWhatASettlementDidNotBringBack) {
   const Limit limit = compile("10/minute", Algorithm::fixed_window).value();
   Charge one{.key = "k", .limit = &limit, .cost = 10};
@@ -131,7 +131,7 @@ TEST_F(LocalTest, IsOneEventAsEver) {
   EXPECT_EQ(owed_.take(10).size(), 1u);
 }
 
-// What one algorithm counts of a key is not another's, and both begin with what was said of them.
+// Each algorithm has its own count of a key, and both start from what is known of theirs.
 TEST_F(LocalTest, BeginsAKeyUnderEachAlgorithm) {
   const Limit fixed = compile("10/hour", Algorithm::fixed_window).value();
   const Charge bucket{.key = "k", .limit = &limit_}, window{.key = "k", .limit = &fixed};
@@ -143,7 +143,7 @@ TEST_F(LocalTest, BeginsAKeyUnderEachAlgorithm) {
   EXPECT_EQ(admitted(window, 5), 0) << "it was spent before";
 }
 
-// Permits that Redis has given out are in flight, whoever holds them.
+// Permits that Redis granted are in flight, no matter which client has them.
 TEST_F(LocalTest, GivesOutItsPartOfThePermitsThatWereLeft) {
   local_.sit({.rank = 0, .nodes = 2});
   const Limit ten = compile("10 concurrent for 5min", Algorithm::concurrency).value();

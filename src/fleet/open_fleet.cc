@@ -1,6 +1,6 @@
-// A fleet's store, made from what an embedder says, and what he is told of it. See weir/fleet.h.
+// Builds a fleet's store from the options of an embedder, and reports to its log. See weir/fleet.h.
 //
-// Everything from outside is bounded here; the store itself believes its options. Tested by tests/fleet_embed_test.cc.
+// All input from outside is bounded here; the store trusts its options. Tested by tests/fleet_embed_test.cc.
 #include <unistd.h>
 
 #include <algorithm>

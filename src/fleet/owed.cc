@@ -1,4 +1,4 @@
-// Desks and the book. See owed.h.
+// The desks, where threads append charges, and the book. See owed.h.
 #include "fleet/owed.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-// Threads' memories lie some pages apart.
+// Each thread has its own memory for this variable, some pages apart, so its address selects a desk.
 std::size_t own_desk(std::size_t desks) {
   static thread_local const char own = 0;
   return (reinterpret_cast<std::uintptr_t>(&own) >> 12) % desks;
@@ -16,8 +16,8 @@ std::size_t own_desk(std::size_t desks) {
 
 }  // namespace
 
-// Later costs of a key are written to its line, if that is easily found; not what is given back, which is no more than
-// there was at its time.
+// Adds later costs of a key to its existing line, if that is easily found. A refund gets its own line: it is capped
+// by what there was at its time.
 bool Owed::List::add_to_known(const Line& more, const Limit& limit) {
   const std::size_t place = recent[static_cast<std::uint64_t>(more.mark) % kRecent];
   if (more.cost <= 0 || place >= lines.size() || lines[place].mark != more.mark) return false;
@@ -38,7 +38,7 @@ void Owed::List::clear() {
 }
 
 bool Owed::List::may_have(KeyMark mark) const {
-  const std::size_t bit = static_cast<std::uint64_t>(mark) / kRecent % kMarkBits;  // not those of recent
+  const std::size_t bit = static_cast<std::uint64_t>(mark) / kRecent % kMarkBits;  // other bits than those for `recent`
   return (marks[bit / 64] >> bit % 64 & 1) != 0;
 }
 
@@ -63,7 +63,7 @@ void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micro
     if (list.limits.empty() || !(list.limits.back() == limit)) list.limits.push_back(limit);
     line.limit = static_cast<std::uint32_t>(list.limits.size() - 1);
     list.lines.push_back(line);
-    list.names.append(key.name);  // without memory a line has no name, and is lost
+    list.names.append(key.name);  // if this throws, the line has no name and is lost
     list.lines.back().name_size = static_cast<std::uint32_t>(key.name.size());
     list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size() - 1);
     list.set_mark(key.mark);
@@ -79,7 +79,7 @@ void Owed::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micro
   }
 }
 
-// The desk's lock is held. False: there are enough already.
+// Call with the desk's lock. Returns false if there are too many full lists.
 bool Owed::put_aside(List& list) {
   const std::lock_guard lock(lists_mutex_);
   std::swap(full_.emplace_back(), list);
@@ -87,14 +87,14 @@ bool Owed::put_aside(List& list) {
   return full_.size() < kFullMax;
 }
 
-// One that has been used has its memory already. The lock of lists is held.
+// A reused list already has memory. Call with the lock of the lists.
 void Owed::swap_for_empty(List& list) {
   if (spare_.empty()) return;
   list = std::move(spare_.back());
   spare_.pop_back();
 }
 
-// One list at a time: others want the book, too.
+// Releases the lock between lists, because others need the book, too.
 void Owed::tidy() {
   while (true) {
     const std::lock_guard lock(mutex_);
@@ -117,8 +117,8 @@ void Owed::use_again(List& list) {
   if (list.lines.capacity() > 0 && spare_.size() < kFullMax) spare_.push_back(std::move(list));
 }
 
-// Desks first: a list that is put aside meanwhile is found among the full ones. The book's lock is held, so that none
-// leaves those.
+// Desks first: a list that is put aside meanwhile is found among the full ones. Call with the book's lock, so that no
+// list leaves those.
 bool Owed::may_have_line(KeyMark mark) {
   for (Desk& desk : desks_) {
     if (!desk.has_lines.load()) continue;
@@ -129,14 +129,14 @@ bool Owed::may_have_line(KeyMark mark) {
   return std::ranges::any_of(full_, [&](const List& list) { return list.may_have(mark); });
 }
 
-// The book's lock is held.
+// Call with the book's lock.
 void Owed::enter_lines_of(KeyMark mark) {
   if (has_lines_.load() && may_have_line(mark)) enter_all();
 }
 
-// The book's lock is held. What is written from here on says so again.
+// Call with the book's lock. A line written after the exchange sets has_lines_ again.
 void Owed::enter_all() {
-  keys_.fetch_add(1);  // nobody finds all empty meanwhile
+  keys_.fetch_add(1);  // so that no reader sees everything empty meanwhile
   if (has_lines_.exchange(false)) {
     std::vector<List> lists;
     for (Desk& desk : desks_) {
@@ -147,7 +147,7 @@ void Owed::enter_all() {
       const std::lock_guard spares(lists_mutex_);
       swap_for_empty(desk.list);
     }
-    std::vector<List> full;  // taken after the desks: what was being put aside is there now; but they are older
+    std::vector<List> full;  // taken after the desks, so that lists put aside meanwhile are included; but entered first
     {
       const std::lock_guard lock(lists_mutex_);
       full.swap(full_);
@@ -188,7 +188,7 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
     known = book_.insert(state, {.name = std::string(name), .mark = line.mark}).first;
   }
   Debt& debt = *known;
-  // Under a lower version of the limit Redis would have less room than was admitted under the higher one.
+  // Keeps the higher version of the limit: under the lower one, Redis would have less capacity than was admitted.
   if (is_new || limit.capacity > debt.limit.capacity) debt.limit = limit;
   const bool is_elsewhere = line.cost < 0 && line.charged_us < debt.since_us;
   if (is_elsewhere) refund_in_flight(state, line);
@@ -205,13 +205,13 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   if (cost > 0) debt.since_us = std::min(debt.since_us, line.charged_us);
 }
 
-// The book's lock is held. What was charged then has been taken: if it is not in flight either, Redis has it.
+// Call with the book's lock. The charge has been taken. If it is no longer in flight either, Redis has it.
 void Owed::refund_in_flight(const State& state, const Line& line) {
   InFlight* const known = in_flight_.find(state);
   if (known != nullptr) known->refunds.push_back({line.charged_us, -line.cost});
 }
 
-// Of charges since then, at most as much as they cost.
+// Refunds for charges since `since_us`, at most `most`.
 std::int64_t Owed::InFlight::take_refunds(std::int64_t since_us, std::int64_t most) {
   std::int64_t taken = 0;
   for (Refund& refund : refunds) {
@@ -221,7 +221,7 @@ std::int64_t Owed::InFlight::take_refunds(std::int64_t since_us, std::int64_t mo
   return std::min(taken, most);
 }
 
-// Under every period.
+// Removes the key under every period.
 void Owed::forget(KeyMark mark) {
   const std::lock_guard lock(mutex_);
   enter_all();
@@ -236,7 +236,7 @@ void Owed::doubt(const KnownKey& key, const Limit& limit, std::int64_t cost) {
   send(state_of(key.mark, limit), cost, Micros::max());
 }
 
-// The book's lock is held.
+// Call with the book's lock.
 void Owed::send(const State& state, std::int64_t cost, Micros until) {
   InFlight& sent = *in_flight_.insert(state, {}).first;
   sent.cost += cost;
@@ -259,7 +259,7 @@ std::vector<Debt> Owed::take(std::size_t most) {
   const std::lock_guard lock(mutex_);
   enter_all();
   while (book_.size() > 0 && out.size() < most) {
-    auto& [state, debt] = book_.entries()[taken_++ % book_.size()];  // so that none waits forever
+    auto& [state, debt] = book_.entries()[taken_++ % book_.size()];  // in rotation, so that none waits forever
     out.push_back(std::move(debt));
     send(state, out.back().cost, out.back().until);
     book_.erase(state);

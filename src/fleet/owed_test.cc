@@ -1,4 +1,4 @@
-// What is owed to Redis after it was away.
+// Charges that are unsynced after Redis was down.
 
 #include "fleet/owed.h"
 
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-// A key with a mark of its own, until the next.
+// A key with its own mark; valid until the next call.
 KnownKey key(const std::string& name) {
   static thread_local std::string kept;
   kept = name;
@@ -39,7 +39,7 @@ TEST(Owed, AddsUpByKeyAndGivesAllBackOnce) {
   EXPECT_EQ(owed.size(), 0u);
 }
 
-// Two limits with one name: each has a state of its own, in Redis too. Versions of one limit share it.
+// Two limits with one name: each has its own state, in Redis too. Versions of one limit share a state.
 TEST(Owed, KeepsPeriodsApart) {
   const Limit hour = compile("5/hour", Algorithm::fixed_window).value();
   const Limit day = compile("50/day", Algorithm::fixed_window).value();
@@ -83,8 +83,8 @@ TEST(Owed, IsNoMoreThanIsStillSpent) {
   EXPECT_EQ(owes(owed), 0);
 }
 
-// Two threads say how much is spent, and what one says is entered after what the other said later.
-// A thread reads the clock, another one is faster, and the first one's charge is the last: it must not be lost.
+// Two threads report how much is used, and the earlier report is entered last. The first thread reads the clock,
+// another overtakes it, and the first one's charge arrives last. It must not be lost.
 TEST(Owed, LosesNothingOfThreadsThatOvertakeEachOther) {
   const Limit limit = compile("100/minute").value();
   Owed owed(10);
@@ -109,7 +109,7 @@ TEST(Owed, BelievesTheLatest) {
   EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{11}), 5) << "charges that no share counts come on top";
 }
 
-// What is given back counts, whoever is entered first, also if the list was full in between.
+// A refund counts, in whatever order the lines are entered, also if the list was full in between.
 TEST(Owed, KnowsWhatIsGivenBackInWhateverOrder) {
   const Limit limit = compile("100/minute").value();
   Owed owed(10'000);
@@ -150,7 +150,8 @@ TEST(Owed, LosesNothingAmongManyThreads) {
   EXPECT_EQ(owed.lost(), 0u);
 }
 
-// Charges that the share did not count, before those that it did: what the share has spent says nothing of them.
+// Charges that the share did not count, before charges that it did count. What the share has used says nothing about
+// the former.
 TEST(Owed, OwesWhatTheShareDidNotCountBesides) {
   const Limit limit = compile("50/minute").value();
   Owed owed(10);
@@ -167,7 +168,8 @@ TEST(Owed, OwesWhatTheShareDidNotCountBesides) {
   EXPECT_EQ(owed.cost_of(key("a"), limit, Micros{3}), 16);
 }
 
-// A refund lowers what was charged then: what waits, or what is in flight and comes back; never what was charged later.
+// A refund lowers what was charged at its time: what waits, or what is in flight and comes back. It never lowers a
+// later charge.
 TEST(Owed, ARefundLowersNoLaterCharge) {
   const Limit limit = compile("50/minute").value();
   const auto owes = [&](Owed& owed) { return owed.cost_of(key("a"), limit, Micros{0}); };

@@ -1,5 +1,5 @@
-// Names of the keys that a fleet keeps for itself in Redis, beside those that it counts in. Pure; any thread. Tested by
-// tests/fleet_nodes_test.cc.
+// Names of the Redis keys that the fleet uses for its own data, beside the keys of limits. Pure; any thread. Tested
+// by tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <string>

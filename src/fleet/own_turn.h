@@ -1,8 +1,8 @@
-// When a node of many dials a Redis that is gone: in its own part of a period, so that they do not all come back in one
-// moment.
+// When a node of a large fleet dials a Redis that is down. Each node dials in its own part of a period, so that they
+// do not all reconnect at the same moment.
 //
-// By the clock on the wall, which nodes have in common more or less; if they have not, their turns are spread by
-// chance. Of few nodes each waits as long as it has drawn. Pure; any thread. Tested by own_turn_test.cc and F38 of
+// Uses the wall clock, which the nodes roughly share. If they do not, chance spreads the dials. In a small fleet each
+// node waits for its random delay. Pure; any thread. Tested by own_turn_test.cc and F38 of
 // tests/fleet_faults_test.cc.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace weir {
 
-inline constexpr std::uint32_t kHerdMin = 8;          // nodes: of fewer, each is more than a tenth of them
-inline constexpr Micros kTurnPeriod{800'000};         // so that each is back within a second
-inline constexpr Micros kTurnRest = kTurnPeriod / 8;  // between two dials at least
+inline constexpr std::uint32_t kHerdMin = 8;          // nodes; in a smaller fleet each node is over a tenth of it
+inline constexpr Micros kTurnPeriod{800'000};         // so that each node is back within a second
+inline constexpr Micros kTurnRest = kTurnPeriod / 8;  // minimum time between two dials
 
-// How long to wait, instead of what was drawn.
+// How long to wait, instead of the random delay `drawn`.
 inline Micros own_turn(Micros drawn, Seat seat, Micros wall) {
   if (seat.nodes < kHerdMin) return drawn;
   const std::int64_t period = kTurnPeriod.count();

@@ -1,4 +1,4 @@
-// Turns of many nodes.
+// The dial times of many nodes.
 
 #include "fleet/own_turn.h"
 

@@ -1,4 +1,4 @@
-// The lines of INFO. See redis_health.h.
+// Parses the lines of INFO. See redis_health.h.
 #include "fleet/redis_health.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Fields = std::map<std::string_view, std::string_view, std::less<>>;
 
-// `name:value`, a line each; `name=value,name=value` for what has parts.
+// `name:value`, one per line; a value with parts is `name=value,name=value`.
 Fields split(std::string_view text, std::string_view ends, char between) {
   Fields fields;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// What is read out of INFO.
+// What the parser reads from INFO.
 #include "fleet/redis_health.h"
 
 #include <gtest/gtest.h>

@@ -14,22 +14,22 @@
 
 namespace weir {
 
-// Which node of how many; ranks begin at 0.
+// This node's rank among how many nodes; ranks begin at 0.
 struct Seat {
   std::uint32_t rank = 0;
   std::uint32_t nodes = 1;
   friend bool operator==(const Seat&, const Seat&) = default;
 };
 
-// Of a number that the nodes part among them.
+// This node's part of a number that is split among all nodes.
 constexpr std::int64_t part_of(std::int64_t whole, Seat seat) {
   return whole / seat.nodes + (seat.rank < whole % seat.nodes ? 1 : 0);
 }
 
 // left_of()
 //
-// A node's part of what is left of a limit, of which so much is used. All parts together are what is left, also if some
-// nodes ask under another version of the limit.
+// This node's part of what is left of a limit, if `used` of it is used. All parts together are what is left, even if
+// some nodes use another version of the limit.
 constexpr std::int64_t left_of(std::int64_t capacity, std::int64_t used, Seat seat) {
   return std::max<std::int64_t>(0, part_of(capacity, seat) - part_of(used, seat));
 }
@@ -56,7 +56,7 @@ inline Limit share_of(const Limit& limit, Seat seat) {
   return part;
 }
 
-// A charge of this limit has been recovered from after this time at the latest.
+// The longest time until a charge of this limit has recovered.
 inline Micros recovery_of(const Limit& limit) {
   constexpr Micros kLongest{std::int64_t{366} * 86'400 * 1'000'000};
   if (limit.period_us <= 0) return kLongest;  // of a calendar

@@ -1,4 +1,4 @@
-// Shares of a limit: all of them together are the limit, or one permit a node.
+// Shares of a limit: together they are the limit, or one permit per node.
 
 #include "fleet/share.h"
 
@@ -37,8 +37,8 @@ TEST(Share, AllTogetherAreTheLimit) {
   }
 }
 
-// Whatever the number of nodes, the shares of a bucket refill together at most as fast as the bucket: 1/hour on twenty
-// nodes is one permit in 20 hours on each of them.
+// With any number of nodes, the shares of a bucket together refill at most as fast as the bucket. For 1/hour on
+// twenty nodes, each share refills one permit in 20 hours.
 TEST(Share, ABucketRefillsNoFasterOnManyNodes) {
   for (const char* const quota :
        {"1/hour", "3/day", "1/year", "7/s", "100/minute", "99999/hour burst 5", "1000000/s"}) {
@@ -65,7 +65,7 @@ TEST(Share, OfABanIsABan) {
   EXPECT_EQ(share_of(ban, {1, 3}).permits, 0);
 }
 
-// Whichever versions of the limit the nodes go by.
+// With any mix of versions of the limit among the nodes.
 TEST(Share, TogetherLeaveWhatIsLeftOfTheHighestVersion) {
   for (std::uint32_t nodes = 1; nodes <= 5; ++nodes) {
     for (std::int64_t capacity = 1; capacity <= 20; ++capacity) {

@@ -9,13 +9,13 @@
 namespace weir {
 namespace {
 
-constexpr int kReadTries = 5;                             // so often in a row it is not changed under the reader
-constexpr std::size_t kListMax = std::size_t{128} << 20;  // of its lines; more is no list of ours
+constexpr int kReadTries = 5;                             // how often a read restarts because the list was replaced
+constexpr std::size_t kListMax = std::size_t{128} << 20;  // bytes of all lines; a longer list is not ours
 
-// KEYS: the set. ARGV: `since`, a number; `append`, the number of the last, the new one's, its line; `drop`, numbers.
-// Answer of `since`: the last number, the end of the line with that number, the number of the last line that is told,
-// and lines: no more than a MiB, unless it is one, and no more than a thousand, so that others do not wait for long.
-// Else 1 if it is done, or 0.
+// KEYS: the set. ARGV: `since`, a number; or `append`, the number of the newest line, the new line's number, and the
+// line; or `drop`, numbers. Reply to `since`: the newest number, the end of the line with the given number, the
+// number of the last line in this reply, and lines. They are at most a MiB, unless there is only one, and at most a
+// thousand, so that other clients do not wait long. Reply to the others: 1 if it was done, else 0.
 constexpr std::string_view kLogScript = R"lua(
 local key = KEYS[1]
 local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
@@ -80,8 +80,8 @@ Result<SharedLog::Page> SharedLog::page_behind(std::uint64_t number) {
   return out;
 }
 
-// A page begins behind the last line of the one before it: if that is there no more, or another, the list is not the
-// one whose beginning was read.
+// A page begins after the last line of the page before it. If that line is gone or different, the list is not the one
+// whose beginning was read.
 Result<std::optional<SharedLog::Lines>> SharedLog::all_behind(std::uint64_t number) {
   std::optional<Lines> out;
   std::size_t bytes = 0;

@@ -1,12 +1,12 @@
-// A list of numbered lines that all nodes of a fleet have together, in Redis.
+// A list of numbered lines in Redis that all nodes of a fleet share.
 //
-//   while (!*log.append(last, last + 1, line)) last = take(log.since(last));     // somebody was faster
+//   while (!*log.append(last, last + 1, line)) last = take(log.since(last));     // another node was faster
 //
-// Numbers rise, and whoever appends says after which: so no two lines are made of the same knowledge. Redis may lose
-// the newest lines in a failover; who looks is shown the end of the last line that it had, and sees if it is another.
-// It does not expire. A long list is read in pages, and anew if it has become another one in between. Calls wait for
-// Redis, half a second at most, and of a long list so long for each page; any thread but the store's. Tested by
-// tests/fleet_log_test.cc.
+// Numbers rise, and append() names the last line that the caller knows. So no two lines follow the same line. Redis
+// may lose the newest lines in a failover. since() returns the end of the reader's last line, so the reader notices
+// if that line has changed. The list does not expire. A long list is read in pages, and from the start if it was
+// replaced in between. A call waits for Redis at most half a second, or that long per page of a long list. Any thread
+// but the store's. Tested by tests/fleet_log_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +26,25 @@ class SharedLog {
  public:
   SharedLog(StoreCommands& commands, std::function<void()> wake) : commands_(commands), wake_(std::move(wake)) {}
 
-  // Before the store's thread is driven.
+  // Call this before the store's thread runs.
   void begin(Lane& lane);
 
   struct Lines {
-    std::uint64_t last = 0;  // number of all; 0: there is no list
-    std::string tail{};      // the last 32 bytes of the line with the number that was asked for; empty: there is none
+    std::uint64_t last = 0;  // number of the newest line; 0: there is no list
+    std::string tail{};      // the last 32 bytes of the line with the requested number; empty: none
     std::vector<std::string> lines{};
   };
-  // Those behind this number.
+  // The lines after this number.
   Result<Lines> since(std::uint64_t number);
 
   static constexpr std::size_t kLineMax = std::size_t{7} << 20;  // bytes; a reply may have one more MiB
-  // False: the last one is not `after`, and nothing was done.
+  // False: the newest line is not `after`, and nothing was written.
   Result<bool> append(std::uint64_t after, std::uint64_t number, const std::string& line);
   Result<void> drop(const std::vector<std::uint64_t>& numbers);
 
  private:
   struct Page {
-    std::uint64_t last = 0;     // of all
+    std::uint64_t last = 0;     // of the whole list
     std::uint64_t reached = 0;  // of this page
     std::string tail{};
     std::vector<std::string> lines{};
@@ -52,7 +52,7 @@ class SharedLog {
 
   Result<resp::Value> run(std::vector<std::string> arguments);
   Result<Page> page_behind(std::uint64_t number);
-  // Nothing: it became another list meanwhile.
+  // Empty: the list was replaced meanwhile.
   Result<std::optional<Lines>> all_behind(std::uint64_t number);
 
   StoreCommands& commands_;

@@ -1,4 +1,4 @@
-// StoreCommands on their way. See commands.h.
+// Sends commands and collects their replies. See store_commands.h.
 #include "fleet/store_commands.h"
 
 #include <string_view>
@@ -41,13 +41,13 @@ void StoreCommands::turn(Lane& lane, Micros now) {
     posted.swap(posted_);
   }
   for (const std::shared_ptr<Job>& job : posted) {
-    ++job->left;  // ours, until all are sent
+    ++job->left;  // our own count, until all are sent
     if (!job->command.is_for_all) {
       send(lane, job, redis::kAnyNode, {}, now);
     } else {
       const std::vector<redis::NodeState> masters = lane.client().masters();
       for (const redis::NodeState& node : masters) send(lane, job, node.index, node.address, now);
-      if (masters.empty()) send(lane, job, redis::kAnyNode, {}, now);  // the client tells why nobody is known
+      if (masters.empty()) send(lane, job, redis::kAnyNode, {}, now);  // the client reports why no server is known
     }
     if (--job->left == 0) finish(*job);
   }

@@ -1,8 +1,10 @@
-// Commands that somebody sends to Redis by the store's own thread, and waits for: no decisions, and few.
+// Commands that a thread sends to Redis through the store's own thread, and waits for. They are few, and no
+// decisions.
 //
 //   auto answers = commands.run({.words = {"INFO"}, .is_for_all = true}, [&] { thread.wake(); });
 //
-// run() is for any thread but the store's, which calls the others. Tested by tests/fleet_nodes_test.cc.
+// Any thread but the store's may call run(); the store's thread calls the others. Tested by
+// tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <condition_variable>
@@ -23,14 +25,14 @@
 namespace weir {
 
 struct StoreCommand {
-  std::vector<std::string> words{};  // the command; of a script, what follows its name
-  int script = redis::kNoScript;     // of add_script()
-  std::string key{};                 // a key that it is about, in a cluster
-  bool is_for_all = false;           // every master gets it
+  std::vector<std::string> words{};  // the command; for a script, the arguments after its name
+  int script = redis::kNoScript;     // as add_script() returned it
+  std::string key{};                 // in a cluster, the key that selects the server
+  bool is_for_all = false;           // sent to every master
 };
 
 struct StoreAnswer {
-  std::string address{};  // of whom; empty if only one was asked
+  std::string address{};  // of the server; empty if only one was asked
   Result<resp::Value> value{};
 };
 
@@ -38,10 +40,10 @@ class StoreCommands final : private redis::Receiver {
  public:
   static constexpr Micros kPatience{500'000};
 
-  // One answer from each that was asked, or an error in its place; never none.
+  // One answer from each server that was asked, or an error in its place; never empty.
   std::vector<StoreAnswer> run(StoreCommand command, const std::function<void()>& wake);
 
-  // By the store's thread: sends what was posted; and at its end, fails it.
+  // For the store's thread. turn() sends what was posted; end() fails it.
   void turn(Lane& lane, Micros now);
   void end();
 
@@ -59,7 +61,7 @@ class StoreCommands final : private redis::Receiver {
 
   std::uint64_t next_tag_ = 1;
   std::unordered_map<std::uint64_t, std::pair<std::shared_ptr<Job>, std::size_t>> under_way_;
-  std::mutex mutex_;  // guards what follows, and what jobs have come to
+  std::mutex mutex_;  // guards what follows, and the results of jobs
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Job>> posted_;
   bool has_ended_ = false;

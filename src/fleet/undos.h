@@ -4,11 +4,11 @@
 //   for (Undo& undo : undos.take(now, can_be_sent)) ... ask Redis ...
 //   undos.finish(std::move(undo), state, is_in_doubt, now);
 //
-// An undo waits for its own server only: not for other servers of a cluster, nor for write-backs. One that was not
-// executed is sent again a moment later. One that may have been executed is not: twice would give permits away. If a
-// late reply says that Redis refused it, the store adds it again (doubt.h). A reservation is settled only once, so its
-// undo can always be sent again. Bounded: beyond the bound, charges stay. Any thread. Tested by
-// tests/fleet_seam_step_test.cc and tests/fleet_faults_failover_test.cc.
+// An undo waits only for its own server, not for other servers of a cluster or for write-backs. An undo that was not
+// executed is sent again a moment later. An undo that may have been executed is not sent again: executing it twice
+// would give permits away. If a late reply says that Redis refused it, the store adds it again (doubt.h). A
+// reservation is settled only once, so its undo can always be sent again. Bounded: beyond the bound, charges stay.
+// Any thread. Tested by tests/fleet_seam_step_test.cc and tests/fleet_faults_failover_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace weir {
 
 struct Undo {
-  ScriptRequest::What what = ScriptRequest::What::charge;  // by which it was charged
+  ScriptRequest::What what = ScriptRequest::What::charge;  // the call that charged it
   std::string key{};
   Limit limit{};
   std::int64_t cost = 0;
@@ -36,7 +36,7 @@ struct Undo {
   Micros at{0};  // monotonic: not sent earlier
 
   bool is_reserved() const { return what == ScriptRequest::What::reserve; }
-  // What Redis is asked for it.
+  // The call that undoes it.
   ScriptRequest::What asks() const { return is_reserved() ? ScriptRequest::What::commit : ScriptRequest::What::undo; }
   Charge charge() const { return {.key = key, .limit = &limit, .cost = is_reserved() ? 0 : cost}; }
 };
@@ -50,7 +50,7 @@ class Undos {
     has_some_.store(true);
   }
 
-  // Those that are due and can be sent now.
+  // The undos that are due and can be sent now.
   template <class CanBeSent>
   std::vector<Undo> take(Micros now, CanBeSent can_be_sent) {
     std::vector<Undo> out;
@@ -65,7 +65,7 @@ class Undos {
     return out;
   }
 
-  // Whether it is undone.
+  // Returns whether it is undone.
   bool finish(Undo undo, Ask::State state, bool is_in_doubt, Micros now) {
     if (state == Ask::State::failed && (!is_in_doubt || undo.is_reserved())) {
       undo.at = now + kAgain;
@@ -75,7 +75,8 @@ class Undos {
     return state == Ask::State::answered;
   }
 
-  // When the next one is due, after now. Those that are due and cannot be sent wait for news of their server.
+  // When the next undo after `now` is due. An undo that is already due and cannot be sent waits for its server to
+  // come back.
   Micros due(Micros now) const {
     Micros first = Micros::max();
     if (!has_some_.load()) return first;

@@ -1,4 +1,4 @@
-// Questions put into lanes, and answers carried back. See way.h.
+// Submits questions to lanes, and copies the answers back. See way.h.
 #include "fleet/way.h"
 
 #include <poll.h>
@@ -34,7 +34,7 @@ void take(const Ask& ask, Question& question) {
 
 }  // namespace
 
-// Those that one fiber waits for.
+// The questions that one fiber waits for.
 class LoopWay::Waiting final : public Asker {
  public:
   explicit Waiting(LoopWay& way) : way_(way) {}
@@ -85,7 +85,7 @@ LoopWay* LoopWay::here() {
   return fibers == nullptr ? nullptr : static_cast<LoopWay*>(fibers->companion());
 }
 
-// A timer that goes off too early does no harm; so it is set anew only for something earlier, or when it has gone off.
+// An early timer does no harm. So it is set again only for an earlier time, or after it has expired.
 void LoopWay::set_timer() {
   const Micros due = lane_.due();
   if (due >= set_for_) return;
@@ -101,8 +101,8 @@ void LoopWay::run(std::span<Question> questions) {
   if (!is_away()) Waiting(*this).run(questions);
 }
 
-// Those who are answered mostly ask again. If Redis has nothing to do, what the first half asks goes out before the
-// rest goes on; else both would wait for each other in turns from then on.
+// A fiber that gets its answer mostly asks again. If Redis is idle, we resume half of the fibers and flush their
+// questions before the rest. Otherwise Redis and this loop would idle in turns from then on.
 void LoopWay::resume_ready() {
   while (!ready_.empty()) {
     const std::vector<Fiber*> ready = std::exchange(ready_, {});
@@ -127,7 +127,7 @@ void LoopWay::turn() {
 
 void LoopWay::flush() {
   lane_.flush(redis::steady_now());
-  resume_ready();  // whoever could not be sent
+  resume_ready();  // fibers whose questions could not be sent
   set_timer();
 }
 
@@ -136,7 +136,7 @@ void LoopWay::close() {
   resume_ready();
 }
 
-// Questions that somebody waits for together.
+// Questions that one caller waits for together.
 struct ThreadWay::Group final : public Asker {
   std::span<Question> questions;
   Done done;

@@ -1,11 +1,11 @@
-// How whoever asks waits for the answer: a fiber of a loop by that loop's own lane, anybody else by a thread that
-// drives a lane for all of them.
+// How a caller waits for Redis's answer. A fiber of a loop waits on that loop's own lane. Any other caller waits on a
+// thread that drives one lane for all of them.
 //
 //   Question question{.what = ..., .charges = charges, .decisions = room};
 //   ways.run({&question, 1});                       // returns when it is answered, or has failed
 //
-// A loop has a LoopWay: it watches descriptor(), calls turn() when that is readable, and flush() once a turn. Tested by
-// tests/fleet_nodes_test.cc and tests/server/fleet.sh.
+// A loop has a LoopWay: it watches descriptor(), calls turn() when that is readable, and flush() once per iteration.
+// Tested by tests/fleet_nodes_test.cc and tests/server/fleet.sh.
 #pragma once
 
 #include <atomic>
@@ -27,28 +27,28 @@
 
 namespace weir {
 
-// What is asked, and room for the answer; all of it stays until it is answered.
+// A question, and buffers for its answer. All of it must stay valid until it is answered.
 struct Question {
   ScriptRequest::What what = ScriptRequest::What::charge;
-  std::span<const Charge> charges{};  // of one subject, in a cluster; each key once
+  std::span<const Charge> charges{};  // in a cluster, of one subject; each key once
   std::string_view id{};
   Micros lasts{0};
   std::int64_t charged_us = 0;
   std::span<Decision> decisions{};
   std::span<std::int64_t> reserved{};
-  bool is_tied = false;  // in the same call as the next one, right before it
+  bool is_tied = false;  // in the same call as the next question, right before it
 
   Ask::State state = Ask::State::failed;
   ScriptRequest::Ruling ruling = ScriptRequest::Ruling::denied;
   bool is_in_doubt = false;        // it failed, but the server may have executed it
-  std::shared_ptr<Doubt> doubt{};  // of that, if more will be known: whoever asked says what was decided instead
+  std::shared_ptr<Doubt> doubt{};  // of that call, if its outcome may still become known; see Doubt::decide()
   SharedTicket shared{};           // of a write-back
   std::int64_t decided_us = 0;
   std::string error{};
 };
 
-// Something else that answers questions, on a clock of its own: a scripted Redis of a test. The store has no thread
-// then; the test does what its keeper would.
+// Another source of answers, with its own clock: a test's scripted Redis. The store then has no thread, and the test
+// does the keeper's work.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -57,28 +57,28 @@ class Transport {
   virtual Micros now() const = 0;
 };
 
-// Of a loop and its thread.
+// The way of one loop, on that loop's thread.
 class LoopWay {
  public:
-  // Fibers of that thread; both outlive it.
+  // `fibers` belong to that thread. `fibers` and the thread outlive this object.
   LoopWay(const redis::Target& target, LaneOptions options, Fibers& fibers);
   ~LoopWay();
   LoopWay(const LoopWay&) = delete;
   LoopWay& operator=(const LoopWay&) = delete;
 
-  // Readable when there is something to be done, also because time has passed; it stays the same.
+  // Readable when there is work, including timers that have expired. The descriptor never changes.
   int descriptor() const { return epoll_.get(); }
   void flush();
-  // Fibers whose answers have come go on within it.
+  // Reads replies, and resumes the fibers whose answers have arrived.
   void turn();
-  // All that wait go on, with failures; what is asked from now on fails at once.
+  // All waiting fibers resume with failures. From now on every question fails immediately.
   void close();
   Lane& lane() { return lane_; }
 
-  // Nobody would be asked.
+  // Whether every question would fail immediately.
   bool is_away() const { return lane_.is_away(); }
 
-  // The one of this thread, if the caller is on a fiber of its.
+  // The LoopWay of this thread, if the caller is on one of its fibers.
   static LoopWay* here();
   void run(std::span<Question> questions);
 
@@ -88,17 +88,17 @@ class LoopWay {
   void set_timer();
 
   Descriptor epoll_, timer_;
-  Micros set_for_ = Micros::max();  // when the timer goes off
+  Micros set_for_ = Micros::max();  // when the timer expires
   Lane lane_;
   Fibers& fibers_;
   std::vector<Fiber*> ready_;
 };
 
-// What else a thread's lane is for; called on its thread.
+// The other work on a thread's lane; called on its thread.
 class Housekeeping {
  public:
-  virtual void begin(Lane& lane) = 0;  // before it is driven
-  // In every turn; when it wants one, though nothing happens.
+  virtual void begin(Lane& lane) = 0;  // before the thread starts
+  // Called in every iteration. Returns when it must be called again, even if nothing happens.
   virtual Micros turn(Lane& lane, Micros now) = 0;
   virtual void end(Lane& lane, Micros now) = 0;
 
@@ -106,7 +106,7 @@ class Housekeeping {
   ~Housekeeping() = default;
 };
 
-// A thread of its own, for those without a loop.
+// A thread with a lane, for callers without a loop.
 class ThreadWay {
  public:
   using Done = std::function<void()>;
@@ -115,15 +115,15 @@ class ThreadWay {
   ThreadWay(const ThreadWay&) = delete;
   ThreadWay& operator=(const ThreadWay&) = delete;
 
-  // Makes a turn, soon.
+  // Wakes the thread for one iteration.
   void wake();
-  // Ends its thread, and with it all questions. Nothing may be asked from then on.
+  // Ends the thread, and fails all questions. Ask nothing afterwards.
   void end();
-  // Nobody would be asked.
+  // Whether every question would fail immediately.
   bool is_away() const { return lane_.is_away(); }
-  // Blocks. Not from its own thread.
+  // Blocks. Not from the thread itself.
   void run(std::span<Question> questions);
-  // Returns at once; `done` is called on its thread when all are answered.
+  // Returns immediately. `done` is called on the thread when all are answered.
   void start(std::span<Question> questions, Done done);
 
  private:

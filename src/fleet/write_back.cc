@@ -1,4 +1,4 @@
-// Batches out, answers in. See write_back.h.
+// Builds batches and handles their replies. See write_back.h.
 #include "fleet/write_back.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<Charge> charges_of(const std::vector<Debt>& debts) {
 
 WriteBacks::WriteBacks(Owed& owed, KeyMemory& memory) : owed_(owed), memory_(memory), node_(random_id()) {}
 
-// Charges that have been recovered from need not be written.
+// Charges that have recovered need not be written.
 std::optional<WriteBack> WriteBacks::batch_of(std::vector<Debt> debts, Micros now) {
   WriteBack batch;
   for (Debt& debt : debts) {
@@ -80,7 +80,7 @@ void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
     std::vector<Part>& parts = parts_[*shared.id];
     parts.push_back({std::move(batch), shared.place});
     if (parts.size() < shared.count) return count_waiting();
-    std::ranges::sort(parts, {}, &Part::place);  // the first names the place of the ticket
+    std::ranges::sort(parts, {}, &Part::place);  // the first one selects the ticket's key
     WriteBack all{.id = *shared.id};
     for (Part& part : parts) std::ranges::move(part.batch.debts, std::back_inserter(all.debts));
     all.charges = charges_of(all.debts);

@@ -3,10 +3,10 @@
 //   if (auto batch = backs.take(100, now)) ... send its charges with its id ...
 //   backs.finish(*std::move(batch), {state, is_in_doubt, decisions, decided_us}, now);
 //
-// A batch that was sent and not answered is sent again with the same id and the same charges, and the script applies an
-// id only once; so it does not matter whether the first call was executed. Batches that questions of one call carried
-// share a ticket, and are sent again together. The charges of a batch that was not sent wait as before: a refund still
-// lowers them. The answer says what is left of each key, which this node remembers: another outage starts from there.
+// A batch that was sent and not answered is sent again with the same id and the same charges. The script applies each
+// id only once, so it does not matter whether the first call was executed. Batches that go in one call share a
+// ticket, and are sent again together. If a batch was not sent, its charges wait as before, and a refund still lowers
+// them. The reply says what is left of each key. This node remembers that, and decides from there in the next outage.
 // Any thread. Tested by write_back_test.cc and tests/fleet_seam_test.cc.
 #pragma once
 
@@ -32,9 +32,9 @@ inline constexpr Micros kWriteBackLasts{600'000'000};
 
 // rest_after_write_back()
 //
-// How long a node waits after write-backs that took `took`. They take at most half of Redis's time, also if other nodes
-// write back meanwhile. While Redis has more checks than it can decide, they take a twentieth: a check carries the
-// unsynced charges of its key, and one that Redis has no time for makes more.
+// How long a node waits after write-backs that took `took`. They take at most half of Redis's time, even if other
+// nodes write back meanwhile. While Redis has more checks than it can decide, they take a twentieth. A check carries
+// the unsynced charges of its key, and a check that Redis has no time for adds more of them.
 inline Micros rest_after_write_back(Micros took, std::size_t unsynced_nodes, bool is_overloaded) {
   const std::int64_t parts = is_overloaded ? 20 : 2;
   return took * (parts * static_cast<std::int64_t>(1 + unsynced_nodes) - 1);
@@ -43,9 +43,9 @@ inline Micros rest_after_write_back(Micros took, std::size_t unsynced_nodes, boo
 struct WriteBack {
   std::string id{};
   std::vector<Debt> debts{};
-  std::vector<Charge> charges{};  // of them
+  std::vector<Charge> charges{};  // of the debts
 
-  // What Redis is asked for it. The answer comes into `decisions`, one for each charge.
+  // The question for Redis. Redis's answer is written to `decisions`, one for each charge.
   Question question(std::span<Decision> decisions) const {
     return {.what = ScriptRequest::What::write_back,
             .charges = charges,
@@ -53,7 +53,7 @@ struct WriteBack {
             .lasts = kWriteBackLasts,
             .decisions = decisions};
   }
-  // The same, in one call with the question that comes next.
+  // The same, in one call with the next question.
   Question tied_question(std::span<Decision> decisions) const {
     Question tied = question(decisions);
     tied.is_tied = true;
@@ -67,13 +67,13 @@ class WriteBacks {
   WriteBacks(const WriteBacks&) = delete;
   WriteBacks& operator=(const WriteBacks&) = delete;
 
-  // The next batch, of at most that many keys; one that was not answered comes first.
+  // The next batch, of at most `most` keys. A batch that was not answered comes first.
   std::optional<WriteBack> take(std::size_t most, Micros now);
   // take_for()
   //
-  // The unsynced charges of the keys of a request that is about to be sent, to go in the same call; `owing` says of
-  // which charges there may be some. `are_elsewhere`: some are in flight in another call, so Redis may decide without
-  // them.
+  // The unsynced charges of the keys of a request that is about to be sent, to go in the same call. Bit i of `owing`
+  // says that charge i may have some. `are_elsewhere`: some are in flight in another call, so Redis may decide
+  // without them.
   struct ForRequest {
     std::optional<WriteBack> batch{};
     bool are_elsewhere = false;

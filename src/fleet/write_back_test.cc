@@ -1,4 +1,4 @@
-// Batches of unsynced charges: each comes until it is answered, and what the answer says is remembered.
+// Batches of unsynced charges: each is sent until it is answered, and the reply is remembered.
 
 #include "fleet/write_back.h"
 
@@ -60,7 +60,7 @@ TEST_F(WriteBacksTest, ABatchThatWasNotAnsweredComesAgainWithItsId) {
   EXPECT_TRUE(owed_.is_synced() && backs_.is_empty());
 }
 
-// A batch that was not sent is no batch: what is refunded meanwhile lowers what is sent next.
+// A batch that was not sent does not count as one: a refund in between lowers what is sent next.
 TEST_F(WriteBacksTest, ABatchThatWasNotSentWaitsAsBefore) {
   owe("a", 5);
   auto batch = backs_.take(10, kNow);
@@ -123,7 +123,8 @@ TEST_F(WriteBacksTest, WritesNothingThatHasBeenRecoveredFrom) {
   EXPECT_TRUE(owed_.is_synced());
 }
 
-// Redis may have applied all of them or none: what is sent again is one batch with the same id, in the same order.
+// Redis may have applied all of them or none. So they are sent again as one batch with the same id, in the same
+// order.
 TEST_F(WriteBacksTest, ThoseThatSharedATicketAreSentAgainTogether) {
   const auto ticket = std::make_shared<const std::string>("shared");
   std::vector<WriteBack> batches;
