@@ -1,4 +1,4 @@
-// Addresses to listen on. See address.h.
+// Parses and prints listening addresses. See address.h.
 #include "server/address.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
-// Where to listen, as a person writes it: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`,
+// A listening address, parsed from text: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`,
 // `unix:/run/weir.sock`.
 //
-// Without a host it is the loopback address: nothing is open to the network unless it is told so. Port 0 is any
-// free one. Pure; any thread. Tested by address_test.cc.
+// An address without a host means loopback, so the server is open to the network only if the operator says so. Port 0
+// means any free port. Pure; any thread. Tested by address_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace weir {
 struct Address {
   std::string host = "127.0.0.1";  // a numeric address, IPv6 without its brackets
   std::uint16_t port = 0;
-  std::string path{};  // of a unix socket; then host and port mean nothing
+  std::string path{};  // of a unix socket; host and port are then unused
 
   bool is_unix() const { return !path.empty(); }
   bool is_loopback() const;

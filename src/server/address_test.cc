@@ -1,4 +1,4 @@
-// Addresses to listen on, right and wrong.
+// Tests valid and invalid listening addresses.
 #include "server/address.h"
 
 #include <gtest/gtest.h>

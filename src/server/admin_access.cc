@@ -1,4 +1,4 @@
-// The checks, one after the other. See admin_access.h.
+// Access control of the admin API, check by check. See admin_access.h.
 #include "server/admin_access.h"
 
 #include <arpa/inet.h>

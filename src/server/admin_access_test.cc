@@ -1,4 +1,4 @@
-// Who may use the admin port: tokens, names of the port, pages of other sites, forms.
+// Tests access to the admin API: tokens, Host names, pages of other sites, HTML forms.
 #include "server/admin_access.h"
 
 #include <gtest/gtest.h>

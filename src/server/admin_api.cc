@@ -1,4 +1,4 @@
-// What all admin routes share: who may call, who it is, and how errors are worded. See admin_api.h.
+// What all admin routes share: access control, the author of a change, and error answers. See admin_api.h.
 #include "server/admin_api.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kOpenPaths[] = {"/livez", "/readyz"};
-constexpr std::string_view kMetricsPath = "/metrics";  // without a token, but not for pages of other sites
+constexpr std::string_view kMetricsPath = "/metrics";  // needs no token, but closed to pages of other sites
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// The routes of the admin port; each group of them has a file, admin_*.cc. Their table is in http_api.cc.
+// The routes of the admin API. Each group of routes has a file, admin_*.cc; http_api.cc has the table of routes.
 //
-// They are called by the thread of the admin port, which may wait for a disk: no check is answered by it. Tested by
+// Only the admin thread calls them. They may wait for a disk, because this thread answers no checks. Tested by
 // admin_api_test.cc and tests/server/admin.sh.
 #pragma once
 
@@ -17,7 +17,8 @@ namespace weir {
 
 // guard_admin()
 //
-// Who may not is answered here. What is answered later carries the fields that every answer of the port has.
+// Answers a call that is not permitted. Otherwise returns nothing, and the later answer carries the header fields
+// that every answer of the admin API has.
 std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path, HttpService& service, HttpWork& work);
 
 HttpNext status_route(const HttpCall& call, HttpService& service, HttpWork& work);
@@ -45,17 +46,17 @@ HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork& work)
 HttpNext log_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext set_log_route(const HttpCall& call, HttpService& service, HttpWork& work);
 
-// What the groups share.
+// Helpers of several groups.
 HttpNext refuse_body(HttpService& service, const Error& error);    // 400
 HttpNext refuse_change(HttpService& service, const Error& error);  // 404, 409, 422 or 503
 Result<Author> author_of(const HttpCall& call, const AdminBody& body);
-// Of the member "for"; nothing if it is not there.
+// The duration in the member "for"; nothing if the member is missing.
 Result<std::optional<Micros>> lasting_of(const AdminBody& body);
-// {"id":…,"changes":[…]}, and append_reach() of it.
+// Answers {"id":…,"changes":[…]}, followed by the members of append_reach().
 HttpNext answer_made(HttpService& service, const Result<Made>& made);
-// Of a change in a fleet: `on_all_servers`, and if it is not, a `note` for people that says until when.
+// For a change in a fleet: appends `on_all_servers` and, if that is false, a `note` that says until when.
 void append_reach(JsonWriter& json, HttpService& service, std::uint64_t change);
-// A parameter of a query that says how many are wanted.
+// A query parameter that gives a number of results.
 Result<std::size_t> count_of(std::string_view name, std::string_view text, std::size_t most);
 std::string time_or_null(Micros time);  // as JSON; 0 is null
 

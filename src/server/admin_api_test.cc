@@ -1,4 +1,4 @@
-// The admin routes without a socket: what a body may say, how errors are worded, names that an attacker chose.
+// Tests the admin routes without a socket: bodies, error messages, and names chosen by an attacker.
 #include "server/admin_api.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Reads the bodies of admin calls. See admin_body.h.
+// Reads the bodies of admin API calls. See admin_body.h.
 #include "server/admin_body.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// The bodies of admin calls: a JSON object of few members, each known by its name.
+// The bodies of admin API calls: a JSON object with a few known members.
 //
-// Strict: an unknown or repeated member is an error, because a misspelt "for" would be a change that never ends. What
-// names a request, as in POST /v1/check, is handed on as it is. One thread. Tested by admin_api_test.cc.
+// Parsing is strict: an unknown or repeated member is an error, because with a misspelt "for" a change would never
+// end. Members that describe a request, as in POST /v1/check, are passed on unparsed. One thread. Tested by
+// admin_api_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct AdminMember {
   Need need = Need::optional;
 };
 
-// What becomes of members that are not in the list.
+// What happens to members that are not in the list.
 enum class Others : std::uint8_t { refused, attributes };
 
 class AdminBody {
@@ -34,11 +35,11 @@ class AdminBody {
   static Result<AdminBody> read(std::string_view body, std::span<const AdminMember> known,
                                 Others others = Others::refused);
 
-  std::string_view text(std::string_view name) const;  // empty if it is not there
+  std::string_view text(std::string_view name) const;  // empty if the member is missing
   bool has(std::string_view name) const { return values_.contains(name); }
   bool flag(std::string_view name) const { return text(name) == "true"; }
   std::optional<std::uint64_t> number(std::string_view name) const;
-  // The other members, as an object.
+  // The members outside the list, as an object.
   const std::string& attributes() const { return attributes_; }
 
  private:

@@ -1,4 +1,4 @@
-// Single keys: explained, reset, banned; and who comes most. See admin_api.h.
+// Admin routes for single keys: explain, reset and ban a key, and list the top keys. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <array>
@@ -24,7 +24,7 @@ constexpr std::array<AdminMember, 2> kReset = {{{"rule", text, needed}, {"reason
 constexpr std::array<AdminMember, 4> kBan = {
     {{"for", text, needed}, {"reason", text}, {"force", flag}, {"cost", number}}};
 
-// The attributes of a request, as POST /v1/check takes them, in HttpService::item.
+// Parses a request's attributes into HttpService::item, as POST /v1/check does.
 Result<Request> request_of(const std::string& attributes, HttpService& service) {
   service.texts.clear();
   if (attributes == "{}") {
@@ -38,7 +38,8 @@ Result<Request> request_of(const std::string& attributes, HttpService& service) 
               "rules look at attributes such as \"user\", \"ip\" and \"path\"; \"key\" and \"limit\" do without them");
 }
 
-// For the journal. An API key is shown by its hash, as everywhere, and so is a header, which may hold a secret.
+// The request as text for the journal. An API key appears as its hash, as everywhere, and so does a header, which may
+// contain a secret.
 std::string for_people(const CheckItem& item) {
   std::string out;
   const std::string key = item.api_key.empty() ? "" : "sha256:" + hex(sha256(item.api_key));
@@ -87,7 +88,7 @@ HttpNext reset_route(const HttpCall& call, HttpService& service, HttpWork&) {
   if (!body) return refuse_body(service, body.error());
   const auto author = author_of(call, *body);
   if (!author) return refuse_body(service, author.error());
-  // A rule may count by nothing, then it needs no attributes.
+  // A rule that counts by nothing needs no attributes.
   const bool has_none = body->attributes() == "{}";
   const auto request = has_none ? Result<Request>(Request{}) : request_of(body->attributes(), service);
   if (!request) return refuse_body(service, request.error());

@@ -1,4 +1,4 @@
-// The servers of a fleet and the Redis between them. See admin_api.h.
+// The admin route that reports the servers of a fleet and their Redis. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/fleet_admin.sh.
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-// Seconds, with three places.
+// Seconds with three decimal places.
 std::string seconds(Micros time) {
   const std::int64_t ms = std::abs(time.count()) / 1'000;
   std::string places = std::to_string(ms % 1'000);

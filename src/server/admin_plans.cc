@@ -1,6 +1,6 @@
-// Who is on which plan: looked up, listed, changed. See admin_api.h.
+// Admin routes for plans: look up, list and change a subject's plan. See admin_api.h.
 //
-// What is changed is written to the database, not to the journal: that one is whose the plans are. Tested by
+// Changes are written to the plan database, which owns the plans, not to the journal. Tested by
 // tests/server/plans.sh.
 #include <array>
 #include <string>
@@ -33,7 +33,7 @@ void write_optional(JsonWriter& json, std::string_view name, const std::optional
   }
 }
 
-// What the database has; whether it makes sense is another matter.
+// The row as the database has it, valid or not.
 void write_row(JsonWriter& json, const PlanRow& row) {
   json.text("subject", row.subject);
   write_optional(json, "plan", row.plan);
@@ -57,7 +57,7 @@ HttpNext answer_view(HttpService& service, const Result<PlanView>& view) {
   return HttpNext::answer;
 }
 
-// Reads the body and who sends it; `change_of` says what is to be written.
+// Parses the body and the author; `change_of` gives the change to write.
 template <class ChangeOf>
 HttpNext write(const HttpCall& call, HttpService& service, std::span<const AdminMember> members, ChangeOf change_of) {
   const auto body = AdminBody::read(call.body, members);

@@ -1,4 +1,4 @@
-// The policy in force: shown, tried, replaced, read again; what was changed, and back. See admin_api.h.
+// Admin routes for the policy: show, validate, apply and reload it; list and undo changes. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <array>
@@ -81,7 +81,7 @@ HttpNext apply_route(const HttpCall& call, HttpService& service, HttpWork&) {
 }
 
 HttpNext reload_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  const auto body = AdminBody::read(call.body, {});  // no reason: the file is what is told, and nothing is noted
+  const auto body = AdminBody::read(call.body, {});  // no reason: only the file matters, and the journal gets no entry
   if (!body) return refuse_body(service, body.error());
   const auto changes = service.admin->control->reload();
   if (!changes) {

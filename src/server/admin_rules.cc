@@ -1,4 +1,4 @@
-// What is turned on and off: a rule, all of them, the log. See admin_api.h.
+// Admin routes for runtime changes: a rule's mode, the kill switch and the log level. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <array>
@@ -19,7 +19,7 @@ constexpr std::array<AdminMember, 4> kMode = {
 constexpr std::array<AdminMember, 3> kKillSwitch = {{{"on", flag, needed}, {"for", text}, {"reason", text}}};
 constexpr std::array<AdminMember, 3> kLog = {{{"level", text, needed}, {"for", text}, {"reason", text}}};
 
-// Reads the body, who sends it and for how long it is to hold; `make` makes the change.
+// Parses the body, the author and the duration; `make` makes the change.
 template <class Make>
 HttpNext change(const HttpCall& call, HttpService& service, std::span<const AdminMember> members, Make make) {
   const auto body = AdminBody::read(call.body, members);

@@ -1,6 +1,6 @@
-// What the admin port shows of its server, and works with.
+// What the admin API reports about its server, and what it works with.
 //
-// One for a server; the thread of the admin port alone uses it, and calls the functions while all others run. Tested by
+// One per server. Only the admin thread uses it; it calls the functions while all other threads run. Tested by
 // admin_api_test.cc.
 #pragma once
 
@@ -30,19 +30,20 @@ struct DoorView {
 };
 
 struct AdminService {
-  Control* control = nullptr;    // null: nothing can be changed
-  UsageKeeper* usage = nullptr;  // null: nobody knows who spent what
+  Control* control = nullptr;    // null: no runtime changes
+  UsageKeeper* usage = nullptr;  // null: no usage by client
   FleetTells fleet{};
   AdminAccess access{};
   std::string version{};
-  std::string state{};  // the file; empty: none
+  std::string state{};  // the state file's path; empty: none
   std::size_t threads = 1;
   Micros started{0};
   std::function<std::vector<DoorView>()> doors{};
-  WrongSecrets wrong{};  // tokens, missing ones included
+  WrongSecrets wrong{};  // wrong and missing tokens
 };
 
-// What is counted here is this server's alone: who adds up knows by this of how many. Nothing without a fleet.
+// The counts in the answer are this server's alone. The number of nodes tells the reader how many servers to add up.
+// Appends nothing without a fleet.
 inline void append_nodes(JsonWriter& json, const AdminService& admin) {
   if (!admin.fleet.view) return;
   json.number("nodes", std::max<std::uint64_t>(1, admin.fleet.view().nodes.size()));

@@ -1,4 +1,4 @@
-// The server as it stands, and its rules with what they have counted. See admin_api.h.
+// Admin routes that report the server's status, and the rules with their counts. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace weir {
 namespace {
 
-// A part of one, with four places.
+// part/whole with four decimal places.
 std::string fraction(std::uint64_t part, std::uint64_t whole) {
   const std::uint64_t parts = whole == 0 ? 0 : part * 10'000 / whole;
   std::string places = std::to_string(parts % 10'000);
@@ -55,7 +55,7 @@ void append_doors(JsonWriter& json, const AdminService& admin) {
   json.end_array();
 }
 
-// What no rule of the config decided; rules tell for themselves.
+// The decisions that no rule of the config made; each rule reports its own.
 void append_others(JsonWriter& json, const OtherUsage& others) {
   json.begin_object("decisions");
   json.number("inline_allowed", others.inline_limits.allowed);

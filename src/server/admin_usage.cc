@@ -1,4 +1,4 @@
-// What subjects spent, by rule and day. See admin_api.h and weir/spending.h.
+// The admin route for usage: what subjects used, by rule and day. See admin_api.h and weir/spending.h.
 //
 // Tested by admin_api_test.cc and tests/server/usage.sh.
 #include <string>

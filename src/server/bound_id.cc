@@ -1,4 +1,4 @@
-// Ids with what they are bound to. See bound_id.h.
+// Builds ids that include what they are bound to. See bound_id.h.
 #include "server/bound_id.h"
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kHashBytes = 31;  // of a SHA-256: as many as an id has room for behind a letter
+constexpr std::size_t kHashBytes = 31;  // bytes of the SHA-256 that fit in an id behind a letter
 
 bool is_one(std::string_view id) { return !id.empty() && id.size() <= kRequestIdBytesMax; }
 
-// An own first letter, so that no hash is the text of something else.
+// A hash has a first letter of its own, so that it never equals another text.
 std::string fitted(std::string text) {
   if (text.size() <= kRequestIdBytesMax) return text;
   const auto hash = sha256(text);

@@ -1,12 +1,14 @@
-// The id of a check by the rules that may be sent twice, bound to the request that it came with.
+// Binds the idempotency id of a rules check to the request that came with it.
 //
-// The limiter binds an id to the keys and costs that it charges (once_name.h). That is not enough where a rule counts
-// all clients together: an id that one client has used must not free a request of another. So the attributes of the
-// request are bound, too, but for its headers, which may differ when it is sent again; those that a rule counts by, or
-// takes the cost from, are in keys and costs. What is bound is written behind each other with lengths, so that no two
-// are the same text. If that is too long for an id, a hash stands for it. It is the same in every run: ids outlive a
-// restart. Reservations keep theirs, which their clients receive. What is no id stays as it is, and the limiter says
-// what is wrong with it. Pure; any thread. Tested by bound_id_test.cc.
+// The limiter binds an id to the keys and costs that it charges (once_name.h). That is not enough for a rule that
+// counts all clients together: the id of one client must not make another client's request free. So the request's
+// attributes are bound, too. Headers are left out, since they may differ in a retry. Headers that a rule counts by,
+// or takes the cost from, are already part of keys and costs.
+//
+// Each bound part has its length as a prefix, so that two different requests never give the same text. If the text is
+// too long for an id, a hash replaces it. The result is the same in every run, because ids outlive a restart.
+// Reservations keep their id as it is, because their clients receive it. An invalid id is returned unchanged, and the
+// limiter reports what is wrong with it. Pure; any thread. Tested by bound_id_test.cc.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Ids that are bound to the request they came with: no two the same, none too long, and what that means to clients.
+// Tests bound ids: no two are equal, none is too long, and clients cannot use each other's.
 #include "server/bound_id.h"
 
 #include <set>

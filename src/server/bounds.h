@@ -1,8 +1,8 @@
-// What clients may take of a server: every bound on what comes from outside, each with a safe default.
+// Bounds on everything that clients send or make the server hold, each with a safe default.
 //
-// `weir serve` has a flag for each, in program/bound_options; docs/operate.md has them in a table. Whoever goes beyond
-// one is told so, and counted under the reason that the table names. Plain values; any thread. Tested by
-// bounds_test.cc and tests/server/bounds_table.sh.
+// `weir serve` has a flag for each (program/bound_options); docs/operate.md lists them in a table. A client that
+// exceeds a bound receives an error, and the server counts it under the reason that the table names. Plain values;
+// any thread. Tested by bounds_test.cc and tests/server/bounds_table.sh.
 #pragma once
 
 #include <cstddef>
@@ -17,46 +17,46 @@
 
 namespace weir {
 
-// No session adds to output that is already this long: it stops, and goes on when it is called again.
+// A session whose output has reached this size stops. It continues when it is called again.
 inline constexpr std::size_t kOutputMax = std::size_t{1} << 20;
 
-inline constexpr std::size_t kChecksMax = 10'000;   // of one call
-inline constexpr std::size_t kChecksBodyTimes = 4;  // how much larger than others a body of many checks may be
-inline constexpr std::size_t kHoldsMax = 10'000;    // answers that a loop holds back at once
+inline constexpr std::size_t kChecksMax = 10'000;   // in one call
+inline constexpr std::size_t kChecksBodyTimes = 4;  // how much larger the body of a batch of checks may be
+inline constexpr std::size_t kHoldsMax = 10'000;    // answers that one loop delays at once
 
-// What is answered instead of a decision when there is no time for one.
+// The answer to a request that the server has no time to decide.
 enum class OnOverload : std::uint8_t { deny, allow };
 
-// How many seconds a connection may stay in a phase; 0 is for ever.
+// How many seconds a connection may stay in a phase; 0: no limit.
 struct Patience {
   std::uint32_t idle = 0;
   std::uint32_t header = 10;
   std::uint32_t body = 60;
 };
 
-// HTTP/2, and what a client can make of it that is no call.
+// HTTP/2, and how much a client may send that is not a call.
 struct GrpcBounds {
-  std::uint32_t calls_max = 100;  // at once, of a connection
-  // A gateway that gives up after 20 ms resets all its calls when a machine stalls, and must not lose its connection
-  // for that; who resets much more than a server could ever be asked does.
+  std::uint32_t calls_max = 100;  // concurrent calls of one connection
+  // When a machine stalls, a gateway with a 20 ms time-out resets all its calls. It must not lose its connection for
+  // that. A client that resets far more calls than a server can receive does lose it.
   std::uint64_t resets_per_second = 10'000;
-  // PING, SETTINGS, WINDOW_UPDATE and other frames that ask nothing, beside a few for each call.
+  // PING, SETTINGS, WINDOW_UPDATE and other frames that ask for nothing, beside a few for each call.
   std::uint64_t frames_per_second = 1'000;
 };
 
 struct Bounds {
-  std::size_t output_max = kOutputMax;  // of one connection: not read on, and cut off if it takes nothing
-  Patience patience{.idle = 60};        // idle is HTTP's: pools and gateways keep theirs for days
-  std::uint32_t write_seconds = 10;     // in which a client must take something of its answers
+  std::size_t output_max = kOutputMax;  // per connection: beyond it reading stops; a client that never reads is cut off
+  Patience patience{.idle = 60};        // idle is for HTTP only: pools and gateways keep other connections for days
+  std::uint32_t write_seconds = 10;     // in this time a client must read some of its answers
   HttpBounds http{};
-  std::size_t body_max = kGrpcMessageMax;  // of a request, of a bulk, of a message
+  std::size_t body_max = kGrpcMessageMax;  // of a request body, a RESP bulk, a gRPC message
   std::size_t checks_max = kChecksMax;
   std::size_t key_max = kKeyBytesMax;
   std::size_t holds_max = kHoldsMax;
   std::size_t resp_args_max = resp::kArgsMax;
   std::size_t resp_line_max = resp::kLineMax;
   GrpcBounds grpc{};
-  Micros shed_after{20'000};  // of a loop that is behind; 0: never
+  Micros shed_after{20'000};  // turns longer than this, for a while, are overload; 0: never
   OnOverload on_overload = OnOverload::deny;
 
   std::size_t checks_body_max() const { return kChecksBodyTimes * body_max; }
@@ -65,15 +65,15 @@ struct Bounds {
   resp::RequestBounds resp() const { return {resp_args_max, body_max, resp_line_max}; }
 };
 
-// What the sessions of a door go by, and where they count whom they refuse.
+// The bounds of one listener's sessions, and the counters of what they refuse.
 struct DoorBounds : Bounds {
-  DoorCounts* counts = nullptr;  // null: nobody wants to know
+  DoorCounts* counts = nullptr;  // null: refusals are not counted
 
   void refuse(Refused why) const {
     if (counts != nullptr) counts->refuse(why);
   }
 
-  // Of a key that a client has sent; refuse_key() has the words.
+  // For a key that a client has sent; refuse_key() gives the error text.
   bool has_room_for(std::string_view key) const { return key.size() <= key_max; }
 };
 

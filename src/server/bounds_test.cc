@@ -1,4 +1,5 @@
-// Bounds that are set lower than usual: who goes beyond one is told so and counted, and what is just within passes.
+// Tests bounds set below their defaults: beyond a bound, a client gets an error and is counted; just within, it
+// passes.
 #include "server/bounds.h"
 
 #include <gtest/gtest.h>

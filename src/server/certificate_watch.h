@@ -1,6 +1,6 @@
-// Looks every second whether the files of a certificate have become others, so that a renewal needs nobody.
+// Checks every second whether the certificate files have changed, so that a renewal takes effect by itself.
 //
-// A thread of its own, from the making to the end of this object. Tested by tests/server/tls.sh.
+// Runs a thread of its own from construction to destruction. Tested by tests/server/tls.sh.
 #pragma once
 
 #include <chrono>

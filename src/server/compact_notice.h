@@ -1,8 +1,8 @@
-// Logs when keys of sliding_log begin to be put into compact form because the log arena is full, and when that ends.
+// Logs when a full log arena forces sliding_log keys into compact form, and when that ends.
 //
-// One line at the beginning and one at the end, however many keys there are in between: it has ended when no key was
-// put into that form for a minute. A thread of its own looks at the limiter's counter every second, from the making
-// to the end of this object. Tested by compact_notice_test.cc and tests/server/full_arena.sh.
+// It logs one line at the beginning and one at the end, however many keys are affected. The state has ended when no
+// key was converted for a minute. A thread of its own checks the limiter's counter every second, from construction to
+// destruction. Tested by compact_notice_test.cc and tests/server/full_arena.sh.
 #pragma once
 
 #include <chrono>
@@ -18,13 +18,13 @@
 
 namespace weir {
 
-// What to log. Pure.
+// Decides what to log. Pure.
 class CompactNews {
  public:
   static constexpr Micros kQuiet{60'000'000};
   enum class News : std::uint8_t { none, begins, ends };
 
-  // What happened before this process is not news.
+  // Keys converted before this process started are not reported.
   explicit CompactNews(std::uint64_t count) : count_(count) {}
 
   News look(std::uint64_t count, Micros now) {
@@ -36,7 +36,7 @@ class CompactNews {
     is_on_ = is_more;
     return is_on_ ? News::begins : News::ends;
   }
-  // Keys, since it began last.
+  // Keys converted since the current or last beginning.
   std::uint64_t keys() const { return count_ - since_; }
 
  private:

@@ -1,4 +1,4 @@
-// One line when clients begin to be counted in compact form, one when that has ended.
+// Tests the two log lines: when keys begin to be compacted, and when that has ended.
 #include "server/compact_notice.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Sockets are read once a turn and written once a turn; epoll tells when there is more. See connection.h.
+// Reads and writes each socket once per turn; epoll reports when there is more. See connection.h.
 #include "server/connection.h"
 
 #include <linux/sockios.h>
@@ -14,9 +14,9 @@ namespace weir {
 namespace {
 
 constexpr std::uint32_t kLingerMax = 2;
-constexpr std::uint32_t kFreshMax = 1;  // seconds: whoever has just connected is about to say something
+constexpr std::uint32_t kFreshMax = 1;  // seconds: a new client is about to send something
 constexpr std::uint32_t kPreludeMax = 10;
-constexpr std::size_t kPreludesMax = 16;  // of a turn; epoll tells the others again
+constexpr std::size_t kPreludesMax = 16;  // of a turn; epoll reports the others again
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
 
 // An assignment of {} would keep the capacity.
@@ -37,15 +37,16 @@ Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Pati
 
 Connection::~Connection() { all_.held -= held_; }
 
-// A process that is being started has a copy of every socket for a moment. What is closed here then lives on there, and
-// epoll would go on telling of it, to whoever has its place in memory by then: so it is told to forget it.
+// While a process is being started, it has a copy of every socket for a moment. A socket closed here stays open in
+// that copy, and epoll would go on reporting its events, which would reach whatever object is at the old address by
+// then. So remove it from epoll explicitly.
 void Connection::die() {
   if (is_dead()) return;
   epoll_ctl(all_.epoll, EPOLL_CTL_DEL, socket_.get(), nullptr);
   socket_.close();
 }
 
-// Nothing that a step throws goes further: without memory, this connection ends.
+// Exceptions of a step go no further: without memory, this connection ends.
 template <class Step>
 void Connection::guarded(Step step) {
   if (is_dead()) return;
@@ -69,8 +70,8 @@ std::uint32_t Connection::interest() const {
   if (waits_to_write()) events |= EPOLLOUT;
   if (has_ended_) return events;
   if (is_closing_ || takes_input()) events |= EPOLLIN;
-  // Who has been told all that it will hear may hang up; who waits for a place gives it up. Work in pieces goes on, and
-  // so does what waits for a decision.
+  // Watch for hangup. A client whose answer is only delayed may leave, and then gives up its place. Work in pieces
+  // continues without it, and so does a request that waits for a decision.
   if (!session_->is_holding()) return events;
   const Micros due = session_->due();
   if (due > Micros{0} && due != kNever) events |= EPOLLRDHUP;
@@ -93,7 +94,7 @@ void Connection::begin_with(std::unique_ptr<Prelude> prelude) {
   phase_ = Phase::header;
 }
 
-// The memory of a handshake is there from its first byte on, and its client need not even be real.
+// A handshake takes its memory from the first byte on, and the client may not even be genuine.
 void Connection::prepare() {
   if (prelude_->will_shake_hands() && all_.held + TlsStream::kHandshakeHeld > all_.held_max) {
     counts_.refuse(Refused::buffers);
@@ -118,7 +119,7 @@ void Connection::prepare() {
   if (is_draining_) session_->drain(out_);
 }
 
-// Whoever came and left without a word is no news. To others there is something to read: an alert, or the words.
+// A client that sends nothing is not logged. Any other has something to read: an alert, or the plain text.
 void Connection::give_up_prelude() {
   const std::unique_ptr<Prelude> prelude = std::move(prelude_);
   if (!prelude->has_begun()) return die();
@@ -129,7 +130,7 @@ void Connection::give_up_prelude() {
   out_ = prelude->last_words();
 }
 
-// As recv() and send(). What comes after the last answer is dropped as it is.
+// Like recv() and send(). Input after the last answer is dropped without decryption.
 ssize_t Connection::read_some(std::span<char> room) {
   if (!tls_ || is_closing_) return recv(socket_.get(), room.data(), room.size(), 0);
   const std::size_t size = tls_->receive(room);
@@ -161,10 +162,10 @@ void Connection::receive() {
     return;
   }
   has_spoken_ = true;
-  if (is_closing_) return;  // what comes after the last answer is read and dropped
+  if (is_closing_) return;  // input after the last answer is dropped
   const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
   counts_.bytes_in.add(bytes.size());
-  if (!in_.empty() || !rest_.empty()) keep_rest();  // also of a reading before, within this turn
+  if (!in_.empty() || !rest_.empty()) keep_rest();  // also of an earlier read in this turn
   if (in_.empty()) {
     all_.room.keep(bytes.size());
     rest_ = bytes;
@@ -175,16 +176,16 @@ void Connection::receive() {
   consume();
 }
 
-// From its first byte on, the rest of a record is waited for as the rest of a request is.
+// From its first byte on, an incomplete record has a time-out like an incomplete request.
 void Connection::note_record() {
   const bool in_record = tls_ && !is_closing_ && tls_->is_midway();
   if (in_record && !in_record_ && phase_ == Phase::idle) since_ = all_.tick;
   in_record_ = in_record;
 }
 
-// Lets the session work on what is left over from before and what is new.
+// Passes old and new input to the session.
 void Connection::consume() {
-  if (!has_output()) written_ = all_.tick;  // from now on the client is waited for
+  if (!has_output()) written_ = all_.tick;  // the client's time to read begins now
   const std::size_t before = out_.size();
   const Progress progress = session_->consume(rest_, all_.turn, out_);
   all_.unwritten += out_.size() - before;
@@ -208,7 +209,7 @@ void Connection::go_on() {
   guarded([this] { consume_rest(); });
 }
 
-// What is left may have to wait until the client has taken its answers; then finish() goes on with it.
+// The rest may have to wait until the client has read its answers; then finish() continues.
 void Connection::consume_rest() {
   if (is_closing_ || rest_.empty() || session_->is_holding()) return;
   if (out_.size() - sent_ >= all_.bounds.output_max) {
@@ -240,10 +241,10 @@ bool Connection::finish() {
     if (prelude_) return die();
     give_up(GiveUp::no_room);
     flush();
-    // Who leaves much unread would keep that memory until its patience ends: the last words come too late for it.
+    // A client that leaves much unread would keep that memory until its time-out: the error comes too late for it.
     if (is_dead() || out_.size() <= kBufferKeep) return;
     cut_off();
-    free_memory(out_);  // a dead connection is buried when the round is over
+    free_memory(out_);  // the object of a dead connection stays until the round is over
     sent_ = 0;
   });
   return goes_on && !is_dead();
@@ -266,7 +267,7 @@ void Connection::drop_input() {
   rest_ = {};
 }
 
-// Whoever was told something last is given the time to read it.
+// If something was written last, gives the client time to read it.
 void Connection::end_if_drained() {
   if (!is_draining_ || is_closing_ || is_full_ || is_midway() || !session_->is_drained()) return;
   if (!has_spoken_ && !has_ended_ && is_fresh()) return;
@@ -289,11 +290,11 @@ bool Connection::is_growing_too_much() {
                              : in_record_                             ? TlsStream::kMidwayHeld
                                                                       : 0;
   const std::size_t before = std::exchange(held_, in_.capacity() + out_.capacity() + session_->held() + of_tls);
-  all_.held += held_ - before;  // wraps around to the right sum when it shrinks
+  all_.held += held_ - before;  // unsigned arithmetic wraps to the right sum when it shrinks
   return held_ > before && held_ > kBufferKeep && all_.held > all_.held_max;
 }
 
-// Adds the last words; whoever calls flushes.
+// Appends the last answer; the caller flushes.
 void Connection::give_up(GiveUp why) {
   if (!has_output()) written_ = all_.tick;
   session_->give_up(why, out_);
@@ -322,14 +323,14 @@ void Connection::flush() {
   if (is_closing_) linger();
 }
 
-// What the client takes of what the kernel holds for it is progress too, though there is no room for more yet.
+// Progress is also what the client reads of the kernel's send queue, even if there is not yet space for more.
 bool Connection::is_taking() {
   int queued = 0;
   if (ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) return false;
   return queued < std::exchange(queued_, queued);
 }
 
-// The kernel would keep what is not taken, megabytes of it, for as long as the client likes.
+// Without the reset, the kernel would keep unread data, megabytes of it, for as long as the client likes.
 void Connection::cut_off() {
   const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
   setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -337,7 +338,7 @@ void Connection::cut_off() {
   die();
 }
 
-// Closing at once would throw away answers that the client has not read while it still sends.
+// Closing at once would lose unread answers if the client is still sending.
 void Connection::linger() {
   if (has_ended_) return part();
   if (is_lingering_) return;
@@ -348,7 +349,7 @@ void Connection::linger() {
   drop_input();
 }
 
-// At an end that both sides know of.
+// Closes after both sides have ended.
 void Connection::part() {
   if (tls_) tls_->say_goodbye();
   die();
@@ -366,7 +367,7 @@ void Connection::on_ready() {
 
 void Connection::on_due(Micros now) {
   guarded([&] {
-    if (is_closing_ || asked_) return;  // it stays due
+    if (is_closing_ || asked_) return;  // it remains due
     const bool was_holding = session_->is_holding();
     if (!has_output()) written_ = all_.tick;
     session_->wake(now, out_);
@@ -374,7 +375,7 @@ void Connection::on_due(Micros now) {
   });
 }
 
-// Though nothing may have come: the session may want to write or to close.
+// Called even if nothing has arrived: the session may want to write or to close.
 void Connection::after_hold(bool was_holding) {
   if (session_->is_holding()) return;
   if (was_holding) since_ = all_.tick;
@@ -406,7 +407,7 @@ void Connection::drain() {
   });
 }
 
-// Whoever has begun to say who it is may end that, and is then served once; whoever has just connected may begin.
+// A client that has begun its prelude may finish it and is then served once. A new client may still begin.
 void Connection::drain_prelude() {
   prepare();
   if (!prelude_ || is_dead()) return;

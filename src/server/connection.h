@@ -1,12 +1,14 @@
-// A socket with a session behind it, as a loop drives it: read, ask, settle, write once.
+// A socket with its session, driven by a loop: read, ask, settle, write once.
 //
-// In each turn a loop lets it read (on_readable()), and if it asks() something of the turn, lets it settle() and
-// go_on() with what it had read, as often as need be; finish() then writes. Patience is counted in the loop's ticks of
-// a second; nothing here reads a clock. A client that does not take its answers is read no further beyond a bound,
-// and cut off if it takes none at all; a slow one is waited for. What all connections hold is counted: beyond the
-// bound, one that holds more than a little and wants more is told so and closed. What comes before a session (see
-// prelude.h) and TLS cost those that have none of it a look at a null pointer. One thread. Tested by
-// connection_test.cc and tests/server/*.sh.
+// In each turn the loop calls on_readable(). If the connection then asks() for decisions of the turn, the loop calls
+// settle() and go_on(), as often as needed. finish() then writes. Time-outs count in the loop's ticks of one second;
+// nothing here reads a clock.
+//
+// A client that does not read its answers is not read from beyond a bound, and is cut off if it reads nothing at all;
+// a slow client is waited for. The memory of all connections is counted. Beyond the bound, a connection that already
+// uses more than a little and needs more gets an error and is closed. Connections without TLS and PROXY header
+// (prelude.h) pay only for the test of a null pointer. One thread. Tested by connection_test.cc and
+// tests/server/*.sh.
 #pragma once
 
 #include <cstddef>
@@ -30,22 +32,22 @@ namespace weir {
 
 class Connection;
 
-// What the connections of a loop share.
+// State shared by the connections of a loop.
 struct Shared {
   explicit Shared(Limiter& limiter, const Bounds& with = {}, Gate* counting = nullptr)
       : turn(limiter, counting), bounds(with), overload(with.shed_after) {}
 
   Turn turn;
   Room room;
-  int epoll = -1;  // the loop's, in which each connection is watched
+  int epoll = -1;  // the loop's epoll descriptor, which watches each connection
   const Bounds bounds;
   Overload overload;
   std::uint64_t tick = 0;            // seconds since the loop began
   std::size_t held = 0;              // bytes in the buffers of all connections
-  std::size_t held_max = 0;          // beyond it, none may grow that holds more than a little
-  std::size_t unwritten = 0;         // bytes of answers since somebody could write: a turn must not gather too many
-  std::size_t preludes = 0;          // of this turn: those who are served already do not wait for many handshakes
-  std::vector<Connection*> ready{};  // whose sessions are to be woken in this turn: what a fiber waited for has come
+  std::size_t held_max = 0;          // beyond it, a connection that uses more than a little must not grow
+  std::size_t unwritten = 0;         // bytes of answers since the last chance to write: a turn must not gather too many
+  std::size_t preludes = 0;          // handshakes in this turn: open connections must not wait for many of them
+  std::vector<Connection*> ready{};  // sessions to wake in this turn: their fiber's answer has come
 };
 
 class Connection final : private SessionOwner {
@@ -57,12 +59,12 @@ class Connection final : private SessionOwner {
 
   int descriptor() const { return socket_.get(); }
 
-  // Before anything happens to it: its session is made when this is over.
+  // Call it first. The session is made when the prelude is done.
   void begin_with(std::unique_ptr<Prelude> prelude);
 
-  // What happens to it. After each of these comes finish(), before that the rounds of settle() and go_on().
+  // Events. finish() follows each of them, after the rounds of settle() and go_on().
   void on_readable();
-  void on_gone();  // the peer has left, or something is wrong with the socket
+  void on_gone();  // the peer has closed, or the socket has an error
   void on_tick();
   void on_due(Micros now);
   void tell_watchers();
@@ -72,25 +74,25 @@ class Connection final : private SessionOwner {
   bool asks() const { return asked_; }
   void settle();
   void go_on();
-  // Writes, and keeps what the session has not consumed. True if there is room for more answers now: another round.
+  // Writes, and keeps what the session has not consumed. True if there is now space for more answers: another round.
   bool finish();
 
   bool is_dead() const { return !socket_; }
-  // Whether the client would miss an answer if it were closed now: it has sent a request, or a part of one.
+  // Whether closing now would lose an answer: the client has sent a request, or a part of one.
   bool has_request() const;
-  // Of epoll: what it waits for.
+  // The epoll events to watch.
   std::uint32_t interest() const;
-  // What is closing waits for nothing but its client.
+  // A closing connection waits for its client only.
   Micros due() const { return is_closing_ ? kNever : session_->due(); }
 
-  // The loop's own notes.
+  // Bookkeeping of the loop.
   struct Notes {
-    std::uint32_t watched = 0;  // what epoll was told
-    Micros due = kNever;        // when it is in the loop's calendar
+    std::uint32_t watched = 0;  // the events registered with epoll
+    Micros due = kNever;        // its time in the loop's calendar
     bool in_turn = false;
     bool in_asking = false;
     bool in_ready = false;
-    void* client = nullptr;  // what it is a part of
+    void* client = nullptr;  // the loop's object that contains this connection
   };
   Notes notes{};
 
@@ -131,29 +133,29 @@ class Connection final : private SessionOwner {
 
   Descriptor socket_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Prelude> prelude_;  // until the session is there
+  std::unique_ptr<Prelude> prelude_;  // until there is a session
   std::unique_ptr<TlsStream> tls_;
   Patience patience_;
   Shared& all_;
   DoorCounts& counts_;
-  std::string in_;         // what was left over from turns before
-  std::string_view rest_;  // what the session has not consumed: of the room while a turn lasts, else all of in_
-  std::string out_;        // what is to be written, from sent_ on
+  std::string in_;         // unconsumed input of earlier turns
+  std::string_view rest_;  // unconsumed input: in the turn's buffer during a turn, else all of in_
+  std::string out_;        // output; the bytes from sent_ on are not yet written
   std::size_t sent_ = 0;
-  std::size_t held_ = 0;       // what all_.held counts of these and of the session
+  std::size_t held_ = 0;       // bytes of these and of the session that all_.held includes
   std::uint64_t since_;        // the tick at which the phase, or the lingering, began
-  std::uint64_t written_ = 0;  // the tick at which the client last took something, or was first asked to
-  int queued_ = 0;             // bytes that the kernel held for the client at the last look
-  Phase phase_ = Phase::idle;  // as the session sees it
-  bool in_record_ = false;     // TLS: a part of one has come
+  std::uint64_t written_ = 0;  // the tick at which the client last read something, or output first waited for it
+  int queued_ = 0;             // bytes in the kernel's send queue at the last look
+  Phase phase_ = Phase::idle;  // the session's phase
+  bool in_record_ = false;     // TLS: a record has begun and is incomplete
   bool asked_ = false;
   bool has_spoken_ = false;  // the client has sent something
-  bool is_full_ = false;     // the session waits for room in out_
+  bool is_full_ = false;     // the session waits for space in out_
   bool is_closing_ = false;  // after out_ is written
   bool is_lingering_ = false;
   bool is_draining_ = false;
   bool spoke_last_ = false;  // something was written while draining
-  bool has_ended_ = false;   // the client sends no more
+  bool has_ended_ = false;   // the client has closed its sending side
 };
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// A connection over a real pair of sockets, driven as a loop drives it; its client sends and takes what it wants to.
+// A connection over a real socket pair, driven as a loop drives it. The test is the client.
 //
 // One thread. Used by connection_test.cc and, by tls_fixture.h, the tests of TLS.
 #pragma once
@@ -46,7 +46,7 @@ class Connections : public testing::Test {
     all.preludes = 0;
   }
 
-  // Sends all of it, while the connection reads what it wants to.
+  // Sends all bytes while the connection reads as much as it accepts.
   void send_all(const std::string& bytes) {
     std::size_t sent = 0;
     for (int stuck = 0; sent < bytes.size() && stuck < 10; ++stuck) {
@@ -61,7 +61,7 @@ class Connections : public testing::Test {
     left_ = bytes.substr(sent);
   }
 
-  // Takes everything that comes, and sends what did not fit before.
+  // Reads everything that comes, and sends what did not fit before.
   std::string take_all() {
     std::string taken, buffer(1 << 16, '\0');
     for (int idle = 0; idle < 20; ++idle) {

@@ -1,7 +1,7 @@
-// A connection over a real pair of sockets, driven as a loop drives it: what is read, what is written, and when.
+// Tests a connection over a real socket pair, driven as a loop drives it: what is read, what is written, and when.
 //
-// The client takes nothing until it wants to, and sends nothing more afterwards: whatever the connection then still
-// owes must come by itself.
+// The client reads nothing for a while, and sends nothing more afterwards. The connection must then write all
+// remaining answers by itself.
 #include "server/connection.h"
 
 #include <sys/epoll.h>
@@ -22,7 +22,7 @@ TEST_F(Connections, AnswerEverythingToAClientThatTakesItLate) {
   const std::string post =
       "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   all.held_max = std::size_t{1} << 30;
-  constexpr std::size_t kStep = test::kIsSanitized ? 5 : 1;  // how many of these sizes one is tried of
+  constexpr std::size_t kStep = test::kIsSanitized ? 5 : 1;  // try one of this many sizes
   for (std::size_t total = 7'000; total < 12'000; total += 211 * kStep) {
     open(make_resp_session(resp, 1));
     std::string pipeline;
@@ -70,10 +70,10 @@ TEST_F(Connections, AreDueNoMoreOnceTheyClose) {
                      field("content-type", "application/grpc") + field("te", "trailers") +
                      field("grpc-timeout", "10m")));
   EXPECT_LT(connection->due(), kNever) << "a call has an end";
-  send_all(frame(0, 0, 0, "xx"));  // data of no stream: the connection is closed, and lingers
+  send_all(frame(0, 0, 0, "xx"));  // data on no stream: the connection closes, and lingers
   EXPECT_FALSE(connection->is_dead());
   EXPECT_EQ(connection->due(), kNever);
-  connection.reset();  // before what its session uses
+  connection.reset();  // before the objects that its session uses
 }
 
 TEST_F(Connections, AreForgottenByEpollThoughAProcessThatIsBeingStartedHasACopy) {

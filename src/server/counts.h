@@ -1,7 +1,7 @@
-// What a loop counts of each of its doors, for whoever looks after the server.
+// The counters of a loop, for each of its listeners; /metrics shows them.
 //
-// One thread writes, any may read: a number may be a moment old, never torn. Names of metrics are in metrics.cc.
-// Tested by counts_test.cc.
+// One thread writes, any thread may read: a value may be slightly old, but is never torn. The metric names are in
+// metrics.cc. Tested by counts_test.cc.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace weir {
 
-// Counted up by one thread, read by any.
+// Incremented by one thread, read by any.
 class Count {
  public:
   void add(std::uint64_t n = 1) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
@@ -22,7 +22,7 @@ class Count {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// How long something took, in buckets whose upper ends are in kEnds, in microseconds; the last has no end.
+// A histogram of durations. kEnds are the upper bounds of its buckets in microseconds; the last bucket has none.
 class Times {
  public:
   static constexpr std::array<std::int64_t, 14> kEnds = {10,    25,    50,     100,    250,     500,     1'000,
@@ -42,24 +42,24 @@ class Times {
   Count sum_us_{};
 };
 
-// Why a client was refused something, or cut off: each is a bound that an operator can set.
+// Why the server refused a client or cut it off. Each is a bound that an operator can set.
 enum class Refused : std::uint8_t {
-  connections,  // as many as may be are open
-  buffers,      // all connections together hold as much as they may
+  connections,  // the number of open connections is at its bound
+  buffers,      // the memory of all connections is at its bound
   slow,         // a request was begun and not finished in time
-  unread,       // it does not take its answers
-  header,       // larger than may be
+  unread,       // the client does not read its answers
+  header,       // a header above its bound
   body,
   key,
-  pipeline,   // a connection's own bound of what waits
+  pipeline,   // unprocessed messages of a connection, or delayed answers of a loop, at their bound
   streams,    // HTTP/2: streams or resets
-  malformed,  // not the protocol of this door
-  proxy,      // no PROXY header, or not from whom it is taken
-  tls,        // no handshake, or no certificate that is known
-  overload,   // shed: the loop has more than it can answer in time
-  token,      // the admin port's is missing or wrong
-  password,   // of a Redis client, wrong
-  origin,     // a web page, of an origin that was not allowed
+  malformed,  // not the protocol of this listener
+  proxy,      // no PROXY header, or not from a trusted proxy
+  tls,        // no handshake, or no accepted client certificate
+  overload,   // shed: the loop has more requests than it can answer in time
+  token,      // the admin token is missing or wrong
+  password,   // a wrong password of a Redis client
+  origin,     // a web page whose origin is not allowed
 };
 inline constexpr std::size_t kRefusals = 16;
 
@@ -68,7 +68,7 @@ struct DoorCounts {
   Count requests{};
   Count bytes_in{};
   Count bytes_out{};
-  Times seconds{};  // from the reading of a request to the writing of its answer, what is held back apart
+  Times seconds{};  // from reading a request to writing its answer; delayed answers are not included
   std::array<Count, kRefusals> refused{};
 
   void refuse(Refused why, std::uint64_t n = 1) { refused[static_cast<std::size_t>(why)].add(n); }
@@ -78,11 +78,11 @@ inline constexpr std::size_t kDoors = 4;
 enum class DoorName : std::uint8_t { http, grpc, resp, admin };
 inline constexpr std::array<std::string_view, kDoors> kDoorNames = {"http", "grpc", "resp", "admin"};
 
-// What one loop counts.
+// The counters of one loop.
 struct LoopCounts {
   std::array<DoorCounts, kDoors> doors{};
   Count turns{};
-  Count ticks{};  // seconds that it has lived through: one that stands still hangs
+  Count ticks{};  // seconds that the loop has counted; if this stands still, the loop hangs
 };
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Counts and times of a loop: every value lands in the bucket that ends at or above it.
+// Tests a loop's counters and histograms: every value is in the bucket whose upper bound is at or above it.
 //
 // See counts.h.
 #include "server/counts.h"

@@ -1,4 +1,4 @@
-// Counts, lines, and the thread that ends a silence. See denial_log.h.
+// Counts and logs denials; a thread logs the rest when no more follow. See denial_log.h.
 #include "server/denial_log.h"
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kSilence{1};
 constexpr std::size_t kNameBytes = 6;
-constexpr std::string_view kOwnLimit = "inline";  // no rule has it: the client brought the limit along
+constexpr std::string_view kOwnLimit = "inline";  // the limit has no rule: the client sent it
 
 std::string seconds_text(Micros wait) {
   std::string text;
@@ -50,7 +50,7 @@ void DenialLog::close(std::uint64_t word) {
   dropped_ += more;
 }
 
-// False if somebody else has begun it, or a later one.
+// False if another thread has begun this second or a later one.
 bool DenialLog::begin_second(std::uint64_t second) {
   std::uint64_t before = word_.load();
   do {
@@ -70,7 +70,7 @@ void DenialLog::tell_rest(Micros now) {
       word_.compare_exchange_strong(before, second << kCountBits)) {
     close(before);
     const std::lock_guard lock(mutex_);
-    has_begun_ = true;  // this second: what comes in it does not begin it
+    has_begun_ = true;  // this second is begun: its first denial does not begin it
     changed_.notify_one();
   }
   const std::uint64_t untold = before >> kCountBits < second ? untold_.exchange(0) : 0;
@@ -79,14 +79,14 @@ void DenialLog::tell_rest(Micros now) {
   log(LogLevel::info, "more denials", {{"not_logged", number}});
 }
 
-// A second after the first denial of a second nothing may have come that tells of the rest.
+// If no denial follows, no line reports the unlogged ones. So log them a second after a second's first denial.
 void DenialLog::watch() {
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
     changed_.wait(lock, [&] { return has_begun_ || is_ending_; });
     has_begun_ = false;
     changed_.wait_for(lock, kSilence, [&] { return is_ending_; });
-    if (has_begun_) continue;  // that line told it
+    if (has_begun_) continue;  // a later second began, and its line reported them
     lock.unlock();
     tell_rest(limiter_.now());
     lock.lock();
@@ -118,7 +118,7 @@ void DenialLog::write(const Denial& denial) {
   log(LogLevel::info, "denied", fields);
 }
 
-// What the rule counts it by is not kept with an answer; for the few that are written it is found once more.
+// An answer does not contain its key. For the few denials that are logged it is computed again.
 void DoorDenials::write(const Answer& answer, const Request& request) const {
   const std::string key = gate == nullptr ? std::string() : gate->key_of(answer, request);
   const LimitAnswer* const limit = answer.binding_limit();

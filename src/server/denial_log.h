@@ -1,13 +1,13 @@
-// Denials in the log: a few of each second, and how many were not told, whatever an attacker makes of it.
+// Logs denials: at most a few per second, and how many were left out, so that an attacker cannot flood the log.
 //
-//   denials.note(now, answer, request);        // by the rules; `denials` is the door's
-//   denials.note(now, key, decision);          // by a limit that the client brought along
+//   denials.note(now, answer, request);        // by the rules; `denials` is the listener's
+//   denials.note(now, key, decision);          // by a limit that the client sent
 //   denials.note(now, limit, key);             // by one of Envoy's files
 //
-// One bound for all loops. A denial that is not told costs two accesses to one word. Each is counted in one second
-// exactly, so that the lines and what they call not_logged add up to all that were noted. Keys are personal: the log
-// has a short hash, with a secret of this process, unless the operator wants them in clear. Any thread. Tested by
-// denial_log_test.cc and tests/server/denials_log.sh.
+// All loops share one bound. A denial that is not logged costs two accesses to one word. Each denial counts in
+// exactly one second, so the lines plus their `not_logged` counts add up to all denials. Keys are personal data: the
+// log shows a short hash, with a secret of this process, unless the operator wants them in clear. Any thread. Tested
+// by denial_log_test.cc and tests/server/denials_log.sh.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@
 namespace weir {
 
 struct DenialLogOptions {
-  std::uint32_t per_second = 10;  // 0: none
-  bool in_clear = false;          // keys
+  std::uint32_t per_second = 10;  // 0: none are logged
+  bool in_clear = false;          // log keys unhashed
 };
 
 struct DenialCounts {
@@ -37,11 +37,11 @@ struct DenialCounts {
   std::uint64_t dropped = 0;
 };
 
-// What is told of one.
+// What the log says about one denial.
 struct Denial {
   std::string_view protocol{};
   std::string_view request_id{};
-  std::string_view rule{};  // empty: a limit that the client brought along
+  std::string_view rule{};  // empty: a limit that the client sent
   std::string_view quota{};
   std::string_view key{};
   Micros retry_after{0};
@@ -55,7 +55,7 @@ class DenialLog {
   DenialLog(const DenialLog&) = delete;
   DenialLog& operator=(const DenialLog&) = delete;
 
-  // Counts one; true if it is to be written.
+  // Counts one denial; true if it is to be logged.
   bool takes(Micros now) {
     if (options_.per_second == 0 || !is_logged(LogLevel::info)) return false;
     const std::uint64_t second = second_of(now);
@@ -64,7 +64,7 @@ class DenialLog {
   }
   void write(const Denial& denial);
 
-  // If a second is over in which some were not told, tells how many.
+  // If a second with unlogged denials is over, logs how many there were.
   void tell_rest(Micros now);
 
   DenialCounts counts() const;
@@ -83,30 +83,31 @@ class DenialLog {
   const DenialLogOptions options_;
   Limiter& limiter_;
   const std::string secret_;
-  std::atomic<std::uint64_t> word_{0};    // a second, and how many were noted in it
-  std::atomic<std::uint64_t> untold_{0};  // of seconds that are over
+  std::atomic<std::uint64_t> word_{0};    // a second, and the number of denials in it
+  std::atomic<std::uint64_t> untold_{0};  // unlogged denials of past seconds
   std::atomic<std::uint64_t> logged_{0}, dropped_{0};
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool has_begun_ = false;  // a second, after silence
   bool is_ending_ = false;
-  std::thread watcher_;  // tells the rest when silence follows
+  std::thread watcher_;  // logs the rest when no more denials follow
 };
 
-// What a request came to, for whoever traces it.
+// The outcome of a request, for its trace.
 struct DecidedRule {
-  std::string rule{};  // empty: a limit that the client brought along, or none at all
+  std::string rule{};  // empty: a limit that the client sent, or no limit
   bool is_denied = false;
   bool is_decided = false;
 };
 
-// What a door of a loop notes by: all that it decides, though only denials are told. Without a log it does nothing.
+// How one listener of a loop records its decisions. It accepts all of them, but logs only denials. Without a log it
+// does nothing.
 struct DoorDenials {
   DenialLog* log = nullptr;
   Gate* gate = nullptr;
   std::string_view protocol{};
-  std::string_view request_id{};   // of the request at hand
-  DecidedRule* decided = nullptr;  // of the same, if it is traced
+  std::string_view request_id{};   // of the current request
+  DecidedRule* decided = nullptr;  // of the current request, if it is traced
 
   void note(Micros now, const Answer& answer, const Request& request) const {
     if (decided != nullptr) *decided = {std::string(rule_of(answer)), !answer.allowed, true};
@@ -116,7 +117,7 @@ struct DoorDenials {
     if (decided != nullptr) *decided = {{}, !decision.allowed, true};
     if (!decision.allowed && log != nullptr && log->takes(now)) write(key, decision);
   }
-  // By a limit that has a name, but is of no policy.
+  // By a limit that has a name but belongs to no policy.
   void note(Micros now, const LimitAnswer& limit, std::string_view key) const {
     if (decided != nullptr) *decided = {std::string(limit.rule), !limit.decision.allowed, true};
     if (!limit.decision.allowed && log != nullptr && log->takes(now)) write(limit, key);

@@ -1,4 +1,4 @@
-// How many denials of a second are told, and that none is lost from the count.
+// Tests how many denials of a second are logged, and that none is missing from the counts.
 #include "server/denial_log.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST_F(DenialLogTest, LosesNoneFromTheCount) {
     for (std::uint64_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         for (std::uint64_t i = 0; i < kEach; ++i) {
-          if (log.takes(Micros{static_cast<std::int64_t>((i + t * 100) * 100)})) ++taken;  // some five seconds
+          if (log.takes(Micros{static_cast<std::int64_t>((i + t * 100) * 100)})) ++taken;  // about five seconds
         }
       });
     }

@@ -1,4 +1,4 @@
-// A file descriptor that is closed when its owner goes.
+// An owning file descriptor: the destructor closes it.
 //
 // One owner, one thread. Tested through tests/server/*.sh.
 #pragma once

@@ -1,9 +1,9 @@
-// What a request is worked on with while it is under way: a turn of its own, and the room that its protocol needs.
+// The state of a request in flight: a turn of its own, and the buffers of its protocol.
 //
-// Without fibers one request of a loop is worked on at a time, and all share one room (HttpService, RespService). On
-// fibers several are under way at once, so each has a desk. A session sits at the desk of its fiber while that runs,
-// and at the door's own (home()) when nothing is under way. Desks are kept to be used again. Belongs to one loop and
-// its thread. Tested by fiber_session_test.cc.
+// Without fibers a loop works on one request at a time, and all requests share one state (HttpService, RespService).
+// With fibers several are in flight at once, so each has a Desk. A session uses the desk of its fiber while the fiber
+// runs, and the listener's own (home()) at other times. Desks are pooled. Belongs to one loop and its thread. Tested
+// by fiber_session_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -27,25 +27,25 @@ class Desk {
   Desk& operator=(const Desk&) = delete;
   virtual ~Desk() = default;
 
-  // Before it is used again: what was changed since at the loop's own room holds here, too.
+  // Call it before reuse. It copies the settings that have changed at the loop's own desk since then.
   virtual void renew() = 0;
-  // What is told to a client whose session cannot be asked, since it is under way.
+  // Writes the last answer to a client whose session cannot be used, because its request is in flight.
   virtual void write_last_words(GiveUp why, std::string& output) = 0;
 
   Turn turn;
 };
 
-// What becomes of a request for which there is no fiber.
+// What happens to a request when no fiber is free.
 enum class WithoutFiber : std::uint8_t {
-  shed,  // it is answered without a decision, as if the loop had no time
-  wait,  // until another one has ended
+  shed,  // answered without a decision, as under overload
+  wait,  // until another request has ended
 };
 
 class Desks {
  public:
   using Make = std::function<std::unique_ptr<Desk>()>;
 
-  // The errands outlive it.
+  // `with` must outlive it.
   Desks(Errands& with, Make make, WithoutFiber then)
       : errands(with), without_fiber(then), make_(std::move(make)), home_(make_()) {
     free_.reserve(kKept);

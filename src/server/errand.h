@@ -1,9 +1,8 @@
-// What is done on a fiber, and the fibers of a loop with those who wait for one.
+// A task that runs on a fiber, and the fibers of a loop with the queue of tasks that wait for one.
 //
-// A request that may have to wait for its decision is an errand. Whoever can do without is told that no fiber is to be
-// had (start()); whoever cannot, such as a client that has left and gives its place back, is served by the next fiber
-// that comes to the end of its own errand (start_or_wait()). Belongs to one loop and its thread. Tested by
-// fiber_session_test.cc.
+// A request whose decision may have to wait is an errand. start() fails if no fiber is free; the caller must then do
+// without. start_or_wait() is for a task that must run, such as the release of a permit whose client has left: it
+// runs on the next fiber that finishes. Belongs to one loop and its thread. Tested by fiber_session_test.cc.
 #pragma once
 
 #include <utility>
@@ -14,7 +13,7 @@ namespace weir {
 
 class Errand {
  public:
-  // On a fiber. It may be the end of this object.
+  // Runs on a fiber. It may destroy this object.
   virtual void run() noexcept = 0;
 
  protected:
@@ -30,11 +29,11 @@ class Errand {
 
 class Errands {
  public:
-  explicit Errands(Fibers& fibers) : fibers_(fibers) {}  // which outlive it
+  explicit Errands(Fibers& fibers) : fibers_(fibers) {}  // must outlive it
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
 
-  // Runs it until it ends or waits. False, and nothing was done, if no fiber is to be had.
+  // Runs it until it ends or waits. Returns false, without an effect, if no fiber is free.
   bool start(Errand& errand) {
     return fibers_.start([this, &errand] {
       errand.run();
@@ -42,7 +41,8 @@ class Errands {
     });
   }
 
-  // The same, now or when another one has ended. If there is not even memory for a single stack, it has to do without.
+  // The same, now or when another errand has ended. If there is no memory for even one stack, runs it without a
+  // fiber.
   void start_or_wait(Errand& errand) {
     if (start(errand)) return;
     if (fibers_.under_way() == 0) return errand.run();
@@ -63,7 +63,7 @@ class Errands {
   }
 
   Fibers& fibers_;
-  Errand* first_ = nullptr;  // of those that wait for a fiber
+  Errand* first_ = nullptr;  // queue of errands that wait for a fiber
   Errand* last_ = nullptr;
 };
 

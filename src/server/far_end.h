@@ -1,9 +1,8 @@
-// Where the answers come from that the fibers of a loop wait for, as the loop sees it.
+// A source of asynchronous answers that the fibers of a loop wait for, such as Redis.
 //
-// A call suspends its fiber; the loop watches a descriptor, and when there is something to read the answers are taken
-// and their fibers resumed, one after the other, in the loop's own turn. Before the loop ends every call that is still
-// under way fails, and so does each that comes later: then no fiber is left. Belongs to a loop's thread. Tested by
-// fiber_loop_test.cc.
+// A call suspends its fiber. The loop watches a descriptor. When it is readable, the answers are read and their
+// fibers resumed, each after the other, in the loop's own turn. Before the loop ends, every call in flight fails, and
+// so does each later call, so that no fiber is left. Belongs to a loop's thread. Tested by fiber_loop_test.cc.
 #pragma once
 
 namespace weir {
@@ -12,13 +11,13 @@ class FarEnd {
  public:
   virtual ~FarEnd() = default;
 
-  // What becomes readable when there are answers; it stays the same.
+  // Becomes readable when there are answers; it stays the same descriptor.
   virtual int descriptor() const = 0;
-  // Resumes whoever was waiting for what has come.
+  // Resumes the fibers whose answers have come.
   virtual void on_readable() = 0;
-  // The loop is about to wait: what was asked in this turn goes out.
+  // The loop is about to wait: send the requests of this turn.
   virtual void send() {}
-  // Every call fails, now and from now on. All fibers that waited were resumed when it returns.
+  // Fails every call, now and from now on. When it returns, all waiting fibers were resumed.
   virtual void abandon() = 0;
 
  protected:

@@ -1,7 +1,7 @@
-// A loop with sockets, whose sessions wait for a store far away: nobody waits for another one, and the loop ends
+// Tests a loop with sockets whose sessions wait for a slow store: no client delays another, and the loop ends
 // cleanly.
 //
-// The store is a timer of the loop; a test may keep its answers back. The clients are threads of the test's own.
+// The store is a timer of the loop; a test can withhold its answers. The clients run in threads of the test.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ class Client {
   void say(std::string_view bytes) const {
     EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // Until it ends so, or the connection does.
+  // Reads until the text ends with `end`, or the connection closes.
   std::string hear(std::string_view end) const {
     std::string heard;
     std::string room(4'096, '\0');
@@ -56,7 +56,7 @@ class Client {
   }
   std::string hear_all() const { return hear(""); }
   void say_no_more() const { shutdown(socket_.get(), SHUT_WR); }
-  // The other side hears of it at once.
+  // Closes with a reset, which the server sees at once.
   void reset() {
     const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
     setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -246,7 +246,7 @@ TEST_F(FiberLoops, EndAtOnceIfTheyMust) {
 }
 
 TEST_F(FiberLoops, CountNoWaitingAsTheirTime) {
-  constexpr Micros kWait{2'000'000};  // longer than a busy machine keeps a loop from running
+  constexpr Micros kWait{2'000'000};  // longer than a busy machine stalls a loop
   store.answers = false;
   const Client client(resp_address);
   const Micros since = limiter.now();

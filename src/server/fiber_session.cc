@@ -1,4 +1,4 @@
-// The conversation, which outlives its session while a fiber is on it. See fiber_session.h.
+// The conversation of a fiber session, which may outlive the session while a fiber works on it. See fiber_session.h.
 #include "server/fiber_session.h"
 
 #include <exception>
@@ -19,7 +19,7 @@ void empty_out(std::string& text) {
   }
 }
 
-// Owned by its session, or, once that is gone, by the fiber that is on it.
+// Owned by its session or, after that is destroyed, by the fiber that works on it.
 class Conversation final : public Errand {
  public:
   Conversation(Desks& desks, std::unique_ptr<Session> inner) : desks_(desks), inner_(std::move(inner)) {}
@@ -29,7 +29,7 @@ class Conversation final : public Errand {
   enum class State : std::uint8_t {
     rests,
     under_way,  // on a fiber, or waiting for one
-    ended,      // and not collected yet
+    ended,      // but not collected yet
   };
 
   State state() const { return state_; }
@@ -44,14 +44,14 @@ class Conversation final : public Errand {
   bool has_news() const { return has_news_; }
   void drop_input() { in_ = std::string(); }
 
-  // What the next start() does before it reads on.
+  // The next start() first does this.
   void plan_wake(Micros now) {
     is_due_ = true;
     due_now_ = now;
   }
   void plan_drain() { drains_ = true; }
 
-  // Begins, and ends if nothing has to wait.
+  // Begins; if nothing has to wait, it also ends.
   void start(bool sheds) {
     sheds_ = sheds;
     begin();
@@ -59,7 +59,7 @@ class Conversation final : public Errand {
     is_at_once_ = false;
   }
 
-  // Without a session: gives back what the inner one holds, and is gone.
+  // The session is gone: releases what the inner one holds, and deletes this object.
   void leave() noexcept {
     is_left_ = true;
     owner = nullptr;
@@ -72,17 +72,17 @@ class Conversation final : public Errand {
     desks_.errands.start_or_wait(*this);
   }
 
-  // After the end: the answers, and whatever was thrown.
+  // After the end: appends the answers, and rethrows an exception.
   void collect(std::string& output) {
     state_ = State::rests;
     output.append(out_);
     empty_out(out_);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
-  // Since the last call; the phase is that of now.
+  // The progress since the last call, with the current phase.
   Progress take_progress() { return std::exchange(progress_, {.phase = progress_.phase}); }
 
-  // While it rests.
+  // Only in state `rests`.
   void give_up(GiveUp why, std::string& output) { inner_->give_up(why, output); }
   void drain_at_rest(std::string& output) { inner_->drain(output); }
 
@@ -112,7 +112,7 @@ class Conversation final : public Errand {
     has_news_ = false;
   }
 
-  // Nobody was told yet if it is not at once.
+  // If this is not within start(), the owner must be notified.
   void end() {
     state_ = State::ended;
     if (!is_at_once_ && owner != nullptr) owner->on_ready();
@@ -124,7 +124,7 @@ class Conversation final : public Errand {
     }
     Turn& turn = desks_.home().turn;
     desks_.home().renew();
-    turn.clear();  // of what was thrown before
+    turn.clear();  // left over after an exception
     turn.begin();
     turn.refuse_all();
     try {
@@ -135,7 +135,7 @@ class Conversation final : public Errand {
     end();
   }
 
-  // The client may leave, and the server begin to stop, whenever this waits.
+  // While this waits, the client may leave and the server may begin to stop.
   void work(Turn& turn) {
     turn.begin();
     turn.set_shedding(sheds_);
@@ -163,24 +163,24 @@ class Conversation final : public Errand {
       }
       goes_on = step.asked && !progress_.close && !is_left_ && !inner_->is_holding();
     }
-    if (progress_.close) used = in_.size();  // what comes after the last answer is dropped
+    if (progress_.close) used = in_.size();  // input after the last answer is dropped
     in_.erase(0, used);
     if (in_.empty()) empty_out(in_);
   }
 
   Desks& desks_;
   std::unique_ptr<Session> inner_;
-  std::string in_;   // what the inner session has not consumed
+  std::string in_;   // not consumed by the inner session
   std::string out_;  // since the last collect()
   Progress progress_;
   std::exception_ptr error_;
   State state_ = State::rests;
   Micros due_now_{0};
-  bool is_due_ = false;      // the inner session is to be woken
-  bool drains_ = false;      // and told that the server is stopping
-  bool sheds_ = false;       // what is asked now is not decided
-  bool has_news_ = false;    // something has arrived since it began the last time
-  bool is_at_once_ = false;  // whoever began it is still there to collect
+  bool is_due_ = false;      // wake the inner session
+  bool drains_ = false;      // then drain it
+  bool sheds_ = false;       // new requests are not decided
+  bool has_news_ = false;    // input has arrived since the last begin()
+  bool is_at_once_ = false;  // within start(), whose caller collects
   bool is_left_ = false;
 };
 
@@ -250,7 +250,7 @@ class FiberSession final : public Session {
   }
 
   Desks& desks_;
-  Conversation* const talk_;  // which goes its own way in the end
+  Conversation* const talk_;  // deletes itself after leave()
   bool was_full_ = false;
 };
 

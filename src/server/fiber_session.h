@@ -1,13 +1,13 @@
-// A session whose requests may wait, around one that knows nothing of it.
+// A session whose requests may wait for a decision, around an inner session that knows nothing of fibers.
 //
 //   Desks desks(errands, [&] { return make_http_desk(service); }, WithoutFiber::shed);
 //   auto session = make_fiber_session(desks, make_http_session(home_service, peer));
 //
-// What arrives is taken over as a whole, and the inner session works on it on a fiber, with a turn of its own. If that
-// comes to its end at once, all is as without fibers. If it must wait, the session holds (is_holding(), due at no time)
-// and nothing is read; when the fiber has ended the session's owner is told, and wake() brings the answers. A client
-// may leave meanwhile: then the inner session lives until its fiber has come to an end, and ends there. See session.h
-// for how it is driven. Tested by fiber_session_test.cc and, by all that the sessions' own tests ask, on_fibers_test.
+// The session takes over all input, and the inner session works on it on a fiber, with a turn of its own. If that
+// ends at once, everything is as without fibers. If it must wait, the session is_holding() with due() == kNever, and
+// reads nothing. When the fiber has ended, the session calls its owner's on_ready(), and wake() delivers the answers.
+// If the client leaves meanwhile, the inner session lives until its fiber has ended. session.h says how a session is
+// driven. Tested by fiber_session_test.cc and, with all tests of the inner sessions, on_fibers_test.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace weir {
 
-// `inner` sits at desks.home(). The desks outlive the session, and their fibers.
+// `inner` uses desks.home(). The desks must outlive the session and its fibers.
 std::unique_ptr<Session> make_fiber_session(Desks& desks, std::unique_ptr<Session> inner);
 
 }  // namespace weir

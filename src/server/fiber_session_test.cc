@@ -1,4 +1,4 @@
-// Sessions on fibers before a store that lets every call wait: answers are those of a session that never waits.
+// Tests sessions on fibers with a store that makes every call wait: the answers must equal those without waiting.
 #include "server/fiber_session.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ rules:
   - {name: slow, match: {path: /slow}, per: ip, limit: 1/s burst 5, algorithm: leaky_bucket}
 )";
 
-// A limiter with rules, and what the doors of a loop share.
+// A limiter with rules, and what the listeners of a loop share.
 struct World {
   World() {
     EXPECT_TRUE(gate.apply(*parse_policy(kRules, "test.yaml"), Force::yes));
@@ -47,7 +47,7 @@ struct World {
   RespService resp{.limiter = limiter, .gate = &gate, .version = "1"};
 };
 
-// A session as a connection drives it, but for the socket.
+// A session, driven as a connection drives it, without the socket.
 class Peer final : private SessionOwner {
  public:
   Peer(World& world, std::unique_ptr<Session> made) : world_(world), turn_(world.limiter), session(std::move(made)) {
@@ -64,7 +64,7 @@ class Peer final : private SessionOwner {
     rest_.append(bytes);
     consume();
   }
-  // If what it waited for has come.
+  // Wakes the session if its answer has come.
   bool wake_if_ready() {
     if (!std::exchange(is_ready_, false)) return false;
     session->wake(world_.limiter.now(), output);
@@ -164,7 +164,7 @@ TEST_F(FiberSessions, HoldUntilTheAnswerComes) {
   EXPECT_EQ(fibers->under_way(), 0U);
 }
 
-// What one client says, a request after the other.
+// A random request of one client.
 std::string random_http(std::mt19937_64& random, const std::string& who) {
   const auto post = [](std::string_view path, const std::string& body) {
     return "POST " + std::string(path) + " HTTP/1.1\r\nHost: x\r\nX-Request-Id: " + body.substr(2, 4) +
@@ -219,7 +219,7 @@ std::string random_resp(std::mt19937_64& random, const std::string& who) {
   }
 }
 
-// Of one connection: its bytes, and what a session without fibers answers.
+// One connection's input, and the answers of a session without fibers.
 struct Script {
   std::string bytes;
   std::string expected;
@@ -245,14 +245,14 @@ struct Talk {
   bool leaves = false;  // before the end
 };
 
-// Many at once: whoever may speak says a piece, any call is answered, whoever is ready is woken, some leave.
+// Many at once, in random order: a peer sends a piece, a call is answered, a ready session is woken, a client leaves.
 class ManyAtOnce : public FiberSessions {
  protected:
   static constexpr std::size_t kMany = test::kIsSanitized ? 60 : 300;
 
   void run(std::int64_t leaving_percent) {
     auto random = test::seeded();
-    World apart;  // answers the same without fibers
+    World apart;  // gives the same answers without fibers
     for (std::size_t i = 0; i < kMany; ++i) {
       const bool is_http = test::pick(random, 0, 1) == 0;
       const std::string who = "u" + std::to_string(i);
@@ -471,7 +471,7 @@ TEST_F(FiberSessions, TellEveryDenialByItsOwnRequest) {
   }
 }
 
-// A session that runs out of memory, before it waits or after.
+// A session that runs out of memory, before or after a wait.
 class Failing final : public Session {
  public:
   Failing(Limiter& limiter, bool waits) : limiter_(limiter), waits_(waits) {}

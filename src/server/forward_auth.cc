@@ -1,4 +1,4 @@
-// Forward-auth by the rules, and the queue of a leaky bucket. See forward_auth.h.
+// Forward-auth: decides by the rules, and delays requests in the queue of a leaky bucket. See forward_auth.h.
 #include "server/forward_auth.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// What a proxy may log, whatever it makes of the status.
+// Fields for a proxy's log, whatever the proxy does with the status.
 void add_own_fields(HttpService& service, std::string_view status) {
   HttpAnswer& out = service.answer;
   out.add("X-Weir-Status", status);
@@ -33,7 +33,7 @@ HttpNext write_denied(HttpService& service, Micros now) {
   return HttpNext::answer;
 }
 
-// The limit whose queue is the longest, null if there is no queue to wait in.
+// The limit with the longest queue; null if no limit delays the request.
 LimitAnswer* slowest(Answer& answer) {
   LimitAnswer* slowest = nullptr;
   for (LimitAnswer& limit : answer.limits) {
@@ -42,7 +42,7 @@ LimitAnswer* slowest(Answer& answer) {
   return slowest;
 }
 
-// As if the queue had been full.
+// Turns the answer into a denial, as if the queue had been full.
 void deny(Answer& answer, LimitAnswer& limit) {
   limit.decision.allowed = false;
   limit.decision.retry_after = limit.decision.delay;

@@ -1,6 +1,6 @@
-// Forward-auth: what each proxy sends, how it is answered, and answers that are held back until their turn.
+// Tests forward-auth: the requests of each proxy, their answers, and answers that a leaky bucket delays.
 //
-// The bytes are those that the proxies were seen to send, or that their sources say.
+// The bytes are those that the proxies were seen to send, or that their source code shows.
 #include "server/forward_auth.h"
 
 #include "server/http_client.h"

@@ -1,6 +1,6 @@
-// What a hostile or careless client can do to a gRPC session: nothing grows without bound, nobody else is cut off.
+// Tests hostile and careless gRPC clients: memory stays bounded, and well-behaved clients are not cut off.
 //
-// Beside grpc_session_test.cc, which holds the conversations of those who mean well.
+// grpc_session_test.cc has the conversations of well-behaved clients.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 class GrpcAbuseTest : public GrpcTest {
  protected:
-  // Calls that are begun and then cancelled. False once the connection has ended.
+  // Begins and cancels calls. False once the connection has ended.
   bool cancel_calls(std::size_t count) {
     while (count > 0 && !client->progress.close) {
       std::vector<std::int32_t> streams;
@@ -84,7 +84,7 @@ TEST_F(GrpcAbuseTest, DoesNotWaitForAWindowThatIsNeverWidened) {
   connect(0);
   client->takes = false;
   std::string questions;
-  for (int i = 0; i < 100'000; ++i) questions += framed(std::string_view(":\0", 2));  // which services are there?
+  for (int i = 0; i < 100'000; ++i) questions += framed(std::string_view(":\0", 2));  // asks for the list of services
   const std::int32_t stream = client->begin(GrpcClient::usual(kReflection), questions);
   const std::int32_t unary = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress), true);
   client->exchange();

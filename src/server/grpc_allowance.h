@@ -1,8 +1,8 @@
-// How many frames that ask for nothing a client may send, so that nobody keeps a loop busy with them.
+// Bounds how many frames that ask for nothing a client may send, so that no client keeps a loop busy with them.
 //
-// So many a second, ten seconds' worth saved up, and a few for each call that was answered: window updates and small
-// pieces of data belong to it. A client that needs more is told to calm down, and its connection ends. Nothing here
-// reads a clock; one thread. Tested by grpc_allowance_test.cc.
+// The allowance is a number per second, of which ten seconds' worth accumulate, plus a few for each answered call,
+// since a call needs window updates and small pieces of data. A client that exceeds it gets ENHANCE_YOUR_CALM, and
+// its connection ends. Nothing here reads a clock; one thread. Tested by grpc_allowance_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class GrpcAllowance {
 
   void earn(std::uint64_t calls) { left_ = std::min(left_ + calls * kFramesOfCall, most()); }
 
-  // False if there are not so many left.
+  // False if fewer are left.
   bool spend(std::uint64_t frames, Micros now) {
     if (frames == 0) return true;
     if (left_ < frames) refill(now);

@@ -1,4 +1,4 @@
-// What is saved, spent and earned.
+// Tests how the allowance accumulates, is used up and grows with calls.
 #include "server/grpc_allowance.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using std::chrono::seconds;
 
 constexpr Micros kNow{1'794'747'404'000'000};
 
-// How many frames there are, one after the other.
+// How many frames can be spent, one by one.
 std::uint64_t all_of(GrpcAllowance& allowance, Micros now) {
   std::uint64_t count = 0;
   while (count < 1'000'000 && allowance.spend(1, now)) ++count;

@@ -1,8 +1,8 @@
-// One call on a gRPC connection, from its first header field to its trailers, and the pool that calls are taken from.
+// One call on a gRPC connection, from its first header field to its trailers, and the pool of calls.
 //
-// A call holds what has come of its request and what is still to be sent of its answer. Calls come and go by the
-// hundred thousand a second, so a loop keeps those that have ended, with the room that they have grown. One thread.
-// Tested by grpc_session_test.cc.
+// A call holds the unprocessed part of its request and the unsent part of its answer. A loop sees hundreds of
+// thousands of calls per second, so it reuses finished calls together with their buffers. One thread. Tested by
+// grpc_session_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,27 +23,27 @@ class GrpcDecision;  // grpc_decision.h
 struct GrpcCall {
   std::int32_t stream = 0;
   GrpcHead head{};
-  std::string in{};   // of the request: what is not answered yet
-  std::string out{};  // messages, from `sent` on
+  std::string in{};   // the part of the request that is not answered yet
+  std::string out{};  // answer messages; those from `sent` on are unsent
   std::size_t sent = 0;
-  std::size_t surplus = 0;  // what came of a request that is refused in any case
+  std::size_t surplus = 0;  // bytes received of a request that will be refused anyway
   Micros deadline = kNever;
-  Micros question_due = kNever;        // of a stream: until when a question that was begun must be whole
-  Micros take_due = kNever;            // until when something of `out` must be taken; kNever: it is not waited for
-  GrpcStatus status = GrpcStatus::ok;  // of the trailers
-  std::string message{};               // of the same
+  Micros question_due = kNever;        // of a stream: the time until which a message that has begun must be complete
+  Micros take_due = kNever;            // the time until which the client must read some of `out`; kNever: no time-out
+  GrpcStatus status = GrpcStatus::ok;  // for the trailers
+  std::string message{};               // for the trailers
 
   bool is_pending = true;        // its request is not complete
   bool is_dated = false;         // its deadline is set
   bool is_answering = false;     // its response has begun
-  bool is_finished = false;      // after `out` come the trailers
-  bool is_waiting = false;       // HTTP/2 has nothing to send until it is told that there is more
-  bool is_foreign = false;       // to be refused in terms of HTTP
+  bool is_finished = false;      // the trailers follow `out`
+  bool is_waiting = false;       // HTTP/2 sends nothing more until resume()
+  bool is_foreign = false;       // refused with an HTTP status
   bool has_request_end = false;  // the client sends no more
 
-  GrpcDecision* decision = nullptr;  // that it waits for
+  GrpcDecision* decision = nullptr;  // the decision in flight
 
-  GrpcCall* next = nullptr;  // among those of its connection
+  GrpcCall* next = nullptr;  // list of its connection's calls
   GrpcCall* before = nullptr;
 };
 

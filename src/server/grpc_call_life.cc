@@ -1,4 +1,4 @@
-// gRPC over HTTP/2, by nghttp2: a call from its header fields to its trailers. See grpc_http2.h.
+// A gRPC call on nghttp2, from its header fields to its trailers. See grpc_http2.h.
 //
 // Called by nghttp2 through grpc_session.cc. Tested by grpc_session_test.cc and grpc_abuse_test.cc.
 #include <array>
@@ -14,7 +14,7 @@
 namespace weir {
 namespace {
 
-// A stream of questions is answered no further while so many bytes of answers are not taken.
+// A reflection stream pauses while this many bytes of answers are unread.
 constexpr std::size_t kAnswersAhead = std::size_t{64} << 10;
 constexpr std::string_view kShuttingDown = "the server is shutting down";
 
@@ -32,7 +32,7 @@ void GrpcSession::tell_health(GrpcCall& call) {
   unsent_ += call.out.size() - before;
 }
 
-// Ends a stream that would go on for ever: whoever watches is told that the server no longer serves.
+// Ends a stream that would otherwise not end. A health watcher first learns that the server no longer serves.
 void GrpcSession::dismiss(GrpcCall& call) {
   if (call.head.method == GrpcMethod::health_watch && serving() == ServingStatus::not_serving) tell_health(call);
   finish(call, GrpcStatus::unavailable, std::string(kShuttingDown));
@@ -64,7 +64,7 @@ void GrpcSession::forget(GrpcCall* call) {
   service_.calls.give(call);
 }
 
-// Its header fields are complete.
+// The header fields are complete.
 void GrpcSession::start(GrpcCall& call) {
   const GrpcHead& head = call.head;
   call.is_foreign = !head.is_post || !head.is_grpc;
@@ -79,7 +79,7 @@ void GrpcSession::start(GrpcCall& call) {
   if (is_draining_) dismiss(call);
 }
 
-// An answer of HTTP only, for those who do not speak gRPC. It waits for the end of the request, if that comes soon.
+// A plain HTTP answer for clients that do not speak gRPC. It waits for the end of the request, if that comes soon.
 void GrpcSession::refuse_http(GrpcCall& call) {
   call.is_answering = call.is_finished = true;
   if (std::exchange(call.is_pending, false)) --pending_;
@@ -101,7 +101,7 @@ int GrpcSession::take_surplus(GrpcCall& call, std::size_t size) {
   return 0;
 }
 
-// Of a message that can never be answered.
+// For a message that can never be answered.
 void GrpcSession::refuse_message(GrpcCall& call, const GrpcMessage& message) {
   const bool is_large = message.state == GrpcMessage::State::too_large;
   service_.bounds.refuse(is_large ? Refused::body : Refused::malformed);
@@ -116,11 +116,11 @@ void GrpcSession::take_messages(GrpcCall& call) {
   if (message.state != GrpcMessage::State::complete) {
     return refuse_message(call, message);
   }
-  if (message.consumed == call.in.size()) return;  // it is answered when the request ends
+  if (message.consumed == call.in.size()) return;  // answered when the request ends
   finish(call, GrpcStatus::unimplemented, "this method takes one message, and more than one came");
 }
 
-// A stream of questions: each is answered in its turn, but not faster than the answers are taken.
+// Answers each message of a reflection stream in order, but not faster than the client reads the answers.
 void GrpcSession::answer_questions(GrpcCall& call) {
   std::size_t used = 0;
   GrpcMessage message;
@@ -143,7 +143,7 @@ void GrpcSession::answer_questions(GrpcCall& call) {
   finish(call, GrpcStatus::internal, "the request ended within a message");
 }
 
-// A stream may be silent for days, but not within a question, which is held until it is whole.
+// A stream may be silent for days, but not within a message, which stays in memory until it is complete.
 void GrpcSession::wait_for_question(GrpcCall& call) {
   if (call.in.empty() || call.question_due != kNever) return;
   call.question_due = service_.limiter.now() + kGrpcPatience;
@@ -153,7 +153,7 @@ void GrpcSession::wait_for_question(GrpcCall& call) {
 void GrpcSession::end_request(GrpcCall& call) {
   if (call.is_foreign) return refuse_http(call);
   if (call.head.method == GrpcMethod::reflection) return answer_questions(call);
-  if (!call.is_pending) return;  // of trailers after the end
+  if (!call.is_pending) return;  // trailers after the end
   const GrpcMessage message = next_message(call.in);
   if (message.state == GrpcMessage::State::complete) return run(call, message.payload);
   if (call.in.empty()) return finish(call, GrpcStatus::unimplemented, "this method takes one message, and none came");
@@ -179,7 +179,7 @@ void GrpcSession::shed(GrpcCall& call) {
   append_shed_rls(service_.bounds.on_overload, call.out);
 }
 
-// False if it must wait: then the request is complete, and take_decided() goes on with it.
+// False if it must wait: then the request is complete, and take_decided() continues with it.
 bool GrpcSession::decide_on_fiber(GrpcCall& call, std::string_view message, GrpcOutcome& outcome) {
   std::unique_ptr<GrpcDecision> decision = service_.decisions.take();
   switch (decision->start(*this, call, message)) {
@@ -199,7 +199,7 @@ bool GrpcSession::decide_on_fiber(GrpcCall& call, std::string_view message, Grpc
   return true;
 }
 
-// On the decision's fiber. The answer waits for wake(), which nothing of nghttp2 is around.
+// Runs on the decision's fiber. The answer is written by wake(), outside of any nghttp2 callback.
 void GrpcSession::on_decided(GrpcDecision& decision) {
   decision.next = std::exchange(decided_, &decision);
   if (owner_ != nullptr) owner_->on_ready();
@@ -221,7 +221,7 @@ void GrpcSession::take_decided() {
   allowance_.earn(answered_ - before);
 }
 
-// What stands in `out` from `before` on is new.
+// The part of `out` from `before` on is new.
 void GrpcSession::answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome) {
   unsent_ += call.out.size() - before;
   if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
@@ -235,7 +235,7 @@ void GrpcSession::answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome
   ++answered_;
   if (std::exchange(call.is_pending, false)) --pending_;
   if (call.head.method == GrpcMethod::health_watch) drop_input(call);
-  if (call.is_dated && call.head.timeout > kGrpcPatience) {  // which only holds for requests
+  if (call.is_dated && call.head.timeout > kGrpcPatience) {  // kGrpcPatience is only for requests
     call.deadline = call.head.timeout == kNever ? kNever : call.deadline - kGrpcPatience + call.head.timeout;
   }
   open_response(call);
@@ -262,7 +262,7 @@ void GrpcSession::open_response(GrpcCall& call) {
   nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size() - (id.empty() ? 1 : 0), &provider);
 }
 
-// The status is the last thing to be told: behind the messages, or alone, if there are none.
+// The status is sent last: after the messages, or alone if there are none.
 void GrpcSession::finish(GrpcCall& call, GrpcStatus status, std::string message) {
   stop_waiting(call);
   if (!is_stream(call.head.method) || call.is_pending) ++answered_;
@@ -312,7 +312,7 @@ ssize_t GrpcSession::on_read(nghttp2_session*, std::int32_t, std::uint8_t* buffe
   }
 }
 
-// So much as the client's windows allow.
+// As many bytes as the client's windows allow.
 ssize_t GrpcSession::read_answer(GrpcCall& call, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags) {
   const std::size_t part = std::min(size, call.out.size() - call.sent);
   std::memcpy(buffer, call.out.data() + call.sent, part);

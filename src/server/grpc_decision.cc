@@ -1,4 +1,4 @@
-// Copied, decided, told. See grpc_decision.h.
+// Copies a call's request, decides it on a fiber and reports the result. See grpc_decision.h.
 #include "server/grpc_decision.h"
 
 #include <exception>
@@ -41,7 +41,7 @@ void GrpcDecision::run() noexcept {
     decide();
   } catch (const std::exception&) {
     out_.clear();
-    outcome_ = {GrpcStatus::resource_exhausted, "out of memory"};  // short enough to need none
+    outcome_ = {GrpcStatus::resource_exhausted, "out of memory"};  // short enough to need no allocation
   }
   has_ended_ = true;
   if (is_at_once_) return;

@@ -1,9 +1,9 @@
-// A call of the rate limit service while it is decided on a fiber, apart from its stream.
+// A call of the rate limit service while a fiber decides it, independent of its stream.
 //
-// Many calls share a connection, so each has a fiber. What the decision needs of its call is copied: the stream may be
-// reset, its deadline pass or the connection end while the fiber waits, and then nobody is told (forget()). Decisions
-// are kept to be used again, with the room that they have grown. Belongs to one loop and its thread. Tested by
-// grpc_fiber_test.cc.
+// Many calls share a connection, so each has a fiber. The decision copies what it needs of its call. While the fiber
+// waits, the stream may be reset, its deadline may pass or the connection may end; the result is then dropped
+// (forget()). Finished decisions are reused together with their buffers. Belongs to one loop and its thread. Tested
+// by grpc_fiber_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace weir {
 struct GrpcService;
 class GrpcDecision;
 
-// Who is told that one has ended, unless whoever began it is still there.
+// Receives a decision that has ended, unless it ended within start().
 class GrpcDecisionOwner {
  public:
   virtual void on_decided(GrpcDecision& decision) = 0;
@@ -44,19 +44,19 @@ class GrpcDecision final : public Errand {
   GrpcDecision& operator=(const GrpcDecision&) = delete;
   ~GrpcDecision() = default;
 
-  // Once it waits, it is the call's until on_decided(), or forget().
+  // After Started::waits, it belongs to the call until on_decided() or forget().
   Started start(GrpcDecisionOwner& owner, GrpcCall& call, std::string_view message);
   void run() noexcept override;
 
-  // The call is over.
+  // The call is over; drop the result.
   void forget() { call_ = nullptr; }
-  GrpcCall* call() const { return call_; }  // null: it was forgotten
+  GrpcCall* call() const { return call_; }  // null after forget()
 
-  // After the end: the outcome, and the answer, framed.
+  // After the end: the outcome, and the framed answer.
   GrpcOutcome& outcome() { return outcome_; }
   const std::string& answer() const { return out_; }
 
-  GrpcDecision* next = nullptr;  // its owner's
+  GrpcDecision* next = nullptr;  // for lists of the owner
 
  private:
   friend class GrpcDecisions;
@@ -69,7 +69,7 @@ class GrpcDecision final : public Errand {
   std::string message_, request_id_, out_;
   std::optional<TraceParent> trace_;
   GrpcOutcome outcome_;
-  bool is_at_once_ = false;  // whoever began it is still there
+  bool is_at_once_ = false;  // start() has not returned
   bool has_ended_ = false;
 };
 

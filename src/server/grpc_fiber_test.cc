@@ -1,5 +1,5 @@
-// Calls of a gRPC connection, each decided on a fiber, before a store that lets every one wait: streams are reset,
-// deadlines pass and connections end meanwhile. The same calls without waiting are those of grpc_session_test.cc.
+// Tests gRPC calls on fibers with a store that makes every call wait: meanwhile streams are reset, deadlines pass and
+// connections end. grpc_session_test.cc tests the same calls without waiting.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -50,7 +50,7 @@ class GrpcFibers : public test::GrpcTest, protected SessionOwner {
     client->exchange();
     return stream;
   }
-  // As a loop does in the turn in which a decision has come.
+  // Wakes the session, as a loop does in the turn in which a decision has come.
   bool wake_if_ready() {
     if (!std::exchange(is_ready, false)) return false;
     session->wake(clock->now(), client->player.output);
@@ -185,7 +185,7 @@ TEST_F(GrpcFibers, AreWaitedForWhenTheServerStops) {
   EXPECT_TRUE(session->is_drained());
 }
 
-// Calls come, are reset, run out of time; connections end and others come: nothing may be told to whom it is not for.
+// Calls come, are reset or run out of time; connections end and new ones come. No answer may reach the wrong stream.
 TEST_F(GrpcFibers, MayBeLeftAtAnyTime) {
   auto random = test::seeded();
   std::vector<std::int32_t> streams;

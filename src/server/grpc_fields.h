@@ -1,4 +1,4 @@
-// Texts of ours as nghttp2 takes them, and its bytes and flags as we read them.
+// Conversions between our strings and the bytes and flags of nghttp2.
 //
 // Pure; any thread. Tested by grpc_session_test.cc.
 #pragma once
@@ -17,7 +17,7 @@ inline std::uint8_t* bytes_of(std::string_view text) {
   return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
 }
 
-// Of literals, which nghttp2 need not copy; `copied` is for what does not last.
+// field() is for literals, which nghttp2 need not copy; copied() is for values that do not last.
 inline nghttp2_nv field(std::string_view name, std::string_view value) {
   return {bytes_of(name), bytes_of(value), name.size(), value.size(), kNoCopy};
 }

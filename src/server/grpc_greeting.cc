@@ -1,4 +1,4 @@
-// Tells HTTP/2 from HTTP/1.1, Redis and noise. See grpc_greeting.h.
+// Distinguishes HTTP/2 from HTTP/1.1, Redis and noise. See grpc_greeting.h.
 #include "server/grpc_greeting.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 9> kHttp1Methods = {"GET ",     "POST ", 
 
 bool is_printable(char c) { return c >= 0x20 && c < 0x7f; }
 
-// Redis's framing begins with a star; people type the name of a command and what belongs to it in a line.
+// A Redis client begins with a star. A person types a command's name and its arguments in a line.
 bool is_redis(std::string_view input) {
   if (input.front() == '*') return true;
   const std::size_t end = input.find('\n');

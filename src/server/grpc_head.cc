@@ -1,4 +1,4 @@
-// Reads header fields, and words what is wrong with them. See grpc_head.h.
+// Reads gRPC header fields, and writes the errors that they cause. See grpc_head.h.
 #include "server/grpc_head.h"
 
 #include "nearest.h"

@@ -1,9 +1,8 @@
 // A gRPC connection on nghttp2: the class behind make_grpc_session(), in two files.
 //
-// grpc_session.cc is the connection: what is fed to nghttp2, what it calls back, what it wants to send.
-// grpc_call_life.cc is a call from its header fields to its trailers. A call is the user data of its stream, and is
-// gone once that is closed. With grpc_fields.h, all that sees nghttp2. One thread. Tested by grpc_session_test.cc and
-// grpc_abuse_test.cc.
+// grpc_session.cc is the connection: input, callbacks and output of nghttp2. grpc_call_life.cc is a call from its
+// header fields to its trailers. A call is the user data of its stream, and ends when the stream is closed. Only
+// these files and grpc_fields.h see nghttp2. One thread. Tested by grpc_session_test.cc and grpc_abuse_test.cc.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -23,7 +22,7 @@
 
 namespace weir {
 
-// What a client of plain HTTP may send before it is answered. Twice as much ends its request, answer or not.
+// How much a plain HTTP client may send before its answer. At twice as much the server ends the request in any case.
 inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 
 class GrpcSession final : public Session, private GrpcDecisionOwner {
@@ -63,7 +62,7 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
   void begin_drain();
   void say_goodbye();
 
-  // What nghttp2 calls.
+  // Callbacks of nghttp2.
   template <auto kMember>
   struct Callback;
   int on_begin_headers(const nghttp2_frame* frame);
@@ -125,7 +124,7 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
     held_ -= call.in.size();
     call.in.clear();
   }
-  // Whoever has handed over drains too, and the server goes on.
+  // A process that has handed over also drains, but the server still serves.
   ServingStatus serving() const {
     const bool is_stopping = service_.stopping == nullptr ? is_draining_ : service_.stopping->load();
     return is_stopping ? ServingStatus::not_serving : ServingStatus::serving;
@@ -133,26 +132,26 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
 
   GrpcService& service_;
   SessionOwner* owner_ = nullptr;
-  GrpcDecision* decided_ = nullptr;   // those that have ended, and were not taken yet
-  nghttp2_session* http2_ = nullptr;  // none until the client has greeted
-  GrpcCall* open_ = nullptr;          // all calls, the newest first
-  std::size_t pending_ = 0;           // of them: the request is not complete
+  GrpcDecision* decided_ = nullptr;   // decisions that have ended and are not processed yet
+  nghttp2_session* http2_ = nullptr;  // null until the client's preface has come
+  GrpcCall* open_ = nullptr;          // all calls, newest first
+  std::size_t pending_ = 0;           // calls whose request is not complete
   std::size_t held_ = 0;              // bytes of requests
   std::size_t unsent_ = 0;            // bytes of answers
   std::size_t answered_ = 0;          // since consume() began
-  std::size_t answered_late_ = 0;     // before it began: what a fiber had waited for
+  std::size_t answered_late_ = 0;     // calls that a fiber answered before consume() began
   Micros earliest_ = kNever;          // no deadline is earlier
-  Micros take_due_ = kNever;          // the same of what the client must take
+  Micros take_due_ = kNever;          // the same for GrpcCall::take_due
   Micros final_due_ = kNever;
   GrpcPast past_;
   GrpcAllowance allowance_;
-  std::uint64_t resets_ = 0;    // that we have sent, for what the client did wrong
-  std::int32_t header_of_ = 0;  // the stream whose header fields are coming
+  std::uint64_t resets_ = 0;    // resets that the server sent because of client errors
+  std::int32_t header_of_ = 0;  // the stream whose header fields are arriving
   bool is_greeted_ = false;
-  bool sheds_ = false;      // what is asked now is not decided
-  bool is_broken_ = false;  // nothing more can be said
+  bool sheds_ = false;      // new calls are answered without a decision
+  bool is_broken_ = false;  // nothing more can be sent
   bool is_draining_ = false;
-  bool is_final_ = false;  // the last GOAWAY was said
+  bool is_final_ = false;  // the last GOAWAY is sent
 };
 
 }  // namespace weir

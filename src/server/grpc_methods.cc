@@ -1,4 +1,4 @@
-// Messages in, messages out. See grpc_methods.h.
+// The gRPC methods: dispatch and answers. See grpc_methods.h.
 #include "server/grpc_methods.h"
 
 #include <algorithm>

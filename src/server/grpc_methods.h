@@ -1,6 +1,6 @@
-// The methods of the gRPC port: which there are, and what each answers to a message.
+// The methods of the gRPC port, and what each answers to a message.
 //
-// Nothing here knows of HTTP/2. A service belongs to one loop and its thread. Tested by grpc_session_test.cc.
+// Independent of HTTP/2. A service belongs to one loop and its thread. Tested by grpc_session_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace weir {
 
 enum class GrpcMethod : std::uint8_t { none, should_rate_limit, health_check, health_list, health_watch, reflection };
 
-// By the `:path` of a request, case and all.
+// By the `:path` of a request, case-sensitive.
 GrpcMethod find_grpc_method(std::string_view path);
 
-// Whether it goes on after its first answer, until the client or the server ends it.
+// Whether the call continues after its first answer, until the client or the server ends it.
 constexpr bool is_stream(GrpcMethod method) {
   return method == GrpcMethod::health_watch || method == GrpcMethod::reflection;
 }
@@ -32,19 +32,19 @@ struct GrpcOutcome {
   std::string message{};
 };
 
-// ShouldRateLimit, with room for one request. Limiter and gate outlive it; without a gate there are no rules.
+// ShouldRateLimit, with buffers for one request. Limiter and gate must outlive it; without a gate there are no rules.
 class RateLimitMethod {
  public:
   RateLimitMethod(Limiter& limiter, Gate* gate) : gate_(gate), rls_(limiter) {}
 
-  // Whose request_id is that of the call at hand.
+  // Its request_id is that of the current call.
   DoorDenials& denials() { return rls_.denials; }
-  // Which outlives it, too.
+  // `envoy` must outlive it, too.
   void use_envoy(EnvoyInForce* envoy) { rls_.envoy = envoy; }
   EnvoyInForce* envoy() const { return rls_.envoy; }
   Gate* gate() const { return gate_; }
 
-  // Appends the answer, framed, to `out`; if it fails, nothing.
+  // Appends the framed answer to `out`; on failure, nothing.
   GrpcOutcome run(std::string_view message, std::string& out);
 
  private:
@@ -53,7 +53,7 @@ class RateLimitMethod {
   RlsRequest request_;
 };
 
-// What the methods need, for one call at a time.
+// The methods and their buffers, for one call at a time.
 class GrpcMethods {
  public:
   GrpcMethods(Limiter& limiter, Gate* gate) : rate_limit_(limiter, gate) {}
@@ -61,7 +61,7 @@ class GrpcMethods {
   RateLimitMethod& rate_limit() { return rate_limit_; }
   DoorDenials& denials() { return rate_limit_.denials(); }
 
-  // Appends the answer, framed, to `out`; if it fails, nothing.
+  // Appends the framed answer to `out`; on failure, nothing.
   GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);
 
  private:

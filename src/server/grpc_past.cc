@@ -1,4 +1,4 @@
-// Reads the heads of HTTP/2's frames. See grpc_past.h.
+// Reads HTTP/2 frame headers. See grpc_past.h.
 #include "server/grpc_past.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-constexpr std::uint8_t kData = 0, kHeaders = 1, kRstStream = 3, kContinuation = 9;  // types
+constexpr std::uint8_t kData = 0, kHeaders = 1, kRstStream = 3, kContinuation = 9;  // frame types
 constexpr std::uint8_t kEndStream = 1;                                              // a flag
 
 }  // namespace

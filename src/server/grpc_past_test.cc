@@ -1,4 +1,4 @@
-// Streams that are over: frames on them are found in bytes cut anywhere, and no others.
+// Tests the detection of frames on closed streams: found however the bytes are split, and without false alarms.
 #include "server/grpc_past.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::string frame(char type, std::int32_t stream, std::size_t size = 0, char fla
   return out + std::string(size, '\1');
 }
 
-// The last of a request.
+// The last frame of a request.
 std::string last(char type, std::int32_t stream, std::size_t size = 0) { return frame(type, stream, size, 1); }
 
 Fault watch(GrpcPast& past, std::string_view bytes, std::size_t piece) {

@@ -1,7 +1,7 @@
-// gRPC over HTTP/2, by nghttp2: the connection. See grpc_http2.h.
+// The connection of a gRPC session, on nghttp2. See grpc_http2.h.
 //
-// nghttp2 is fed what arrived and calls back; what it wants to send is taken from it after each piece. Nothing may be
-// thrown through it. Tested by grpc_session_test.cc and grpc_abuse_test.cc.
+// Input is fed to nghttp2, which calls back. After each piece of input its output is taken. No exception may pass
+// through nghttp2. Tested by grpc_session_test.cc and grpc_abuse_test.cc.
 #include "server/grpc_session.h"
 
 #include <array>
@@ -15,15 +15,16 @@
 namespace weir {
 namespace {
 
-// So much is read before what it causes is sent: an answer is rarely more than ten times its request.
+// Input is read in pieces of this size, and output is sent between them: an answer is rarely more than ten times its
+// request.
 constexpr std::size_t kPiece = std::size_t{16} << 10;
-// A call whose header fields are larger than may be is refused; so many times larger, and its connection ends.
+// A call whose header fields exceed their bound is refused. At this multiple of the bound, its connection ends.
 constexpr std::size_t kHeaderTimes = 4;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 
 }  // namespace
 
-// The C functions behind the members; an exception becomes the end of the connection.
+// The C functions that call the members; an exception ends the connection.
 template <auto kMember>
 struct GrpcSession::Callback {
   template <class... Args>
@@ -36,7 +37,7 @@ struct GrpcSession::Callback {
   }
 };
 
-// Not before there is somebody to talk to: many connect in advance and say nothing for days.
+// Called only when the client has sent its preface: many clients connect in advance and send nothing for days.
 void GrpcSession::begin() {
   nghttp2_session_callbacks* callbacks = nullptr;
   WEIR_ASSERT(nghttp2_session_callbacks_new(&callbacks) == 0);
@@ -111,7 +112,7 @@ Progress GrpcSession::consume(std::string_view input, Turn& turn, std::string& o
   return progress;
 }
 
-// How much of it was used; negative if the connection is to end.
+// Returns how much was used; negative if the connection must end.
 ssize_t GrpcSession::receive(std::string_view piece, Micros now) {
   const GrpcPast::Fault fault = past_.watch(piece);
   if (!is_calm(now)) return -1;
@@ -121,7 +122,7 @@ ssize_t GrpcSession::receive(std::string_view piece, Micros now) {
   return -1;
 }
 
-// False if the client keeps us busy with what is no call: then the connection is about to end.
+// False if the client keeps the server busy with frames that are not calls: the connection is then ending.
 bool GrpcSession::is_calm(Micros now) {
   if (allowance_.spend(past_.take_idle_frames() + std::exchange(resets_, 0), now)) return true;
   service_.bounds.refuse(Refused::streams);
@@ -142,7 +143,7 @@ Progress GrpcSession::greet(std::string_view input, std::string& output) {
   return progress;
 }
 
-// Takes what there is to send. False if the connection is beyond repair.
+// Takes nghttp2's output. False if the connection cannot continue.
 bool GrpcSession::send(std::string& output) {
   const bool is_sound = take_frames(output);
   take_due_ = kNever;
@@ -161,7 +162,7 @@ bool GrpcSession::take_frames(std::string& output) {
   return true;
 }
 
-// The clock is read only for calls that outlive the bytes that they came with. The new ones stand first.
+// The clock is read only for calls that outlive the input they came with. New calls are first in the list.
 void GrpcSession::set_deadlines() {
   if (open_ == nullptr) {
     earliest_ = kNever;
@@ -179,8 +180,8 @@ void GrpcSession::set_deadlines() {
   }
 }
 
-// What is left when all was sent that could be waits for the client to widen a window. A socket that takes nothing is
-// seen by the connection, a window only here; rarely is anything left, so that looking at all calls costs nothing.
+// Output that is left over waits for the client to widen a window. The connection detects a socket that accepts
+// nothing, but a closed window shows only here. Output is rarely left over, so looking at all calls costs nothing.
 void GrpcSession::watch_answers() {
   const Micros due = service_.limiter.now() + std::chrono::seconds(service_.bounds.write_seconds);
   for (GrpcCall* call = open_; call != nullptr; call = call->next) {
@@ -195,8 +196,8 @@ bool GrpcSession::is_blocked(const GrpcCall& call) const {
          nghttp2_session_get_stream_remote_window_size(http2_, call.stream) <= 0;
 }
 
-// Ends the calls of which nothing was taken for too long. Others of this connection may be somebody else's, behind a
-// proxy: they go on.
+// Ends the calls whose output the client has not read for too long. Other calls of this connection continue: behind a
+// proxy they may belong to other clients.
 void GrpcSession::drop_unread(Micros now) {
   for (GrpcCall* call = open_; call != nullptr; call = call->next) {
     if (call->take_due > now) continue;
@@ -231,15 +232,15 @@ void GrpcSession::wake(Micros now, std::string& output) {
   is_broken_ = is_broken_ || !send(output);
 }
 
-// Who has not greeted yet hears of it when it does.
+// A client that has not sent its preface learns of it after that.
 void GrpcSession::drain(std::string& output) {
   if (std::exchange(is_draining_, true) || !is_greeted_) return;
   begin_drain();
   is_broken_ = is_broken_ || !send(output);
 }
 
-// First a notice, which every client has heard once it has answered a ping; then the last GOAWAY, after which no call
-// can be lost on the way.
+// First a shutdown notice, which the client has seen once it has answered a ping. Then the last GOAWAY, after which
+// no call can be lost on the way.
 void GrpcSession::begin_drain() {
   final_due_ = service_.limiter.now() + kGrpcDrainNotice;
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
@@ -272,7 +273,7 @@ bool GrpcSession::is_drained() const {
 }
 
 void GrpcSession::give_up(GiveUp why, std::string& output) {
-  if (!is_greeted_ && why == GiveUp::too_slow) return;  // nobody knows what it would have spoken
+  if (!is_greeted_ && why == GiveUp::too_slow) return;  // the client's protocol is unknown
   if (http2_ == nullptr) begin();
   std::string_view reason = "a request was not finished in time";
   if (why == GiveUp::no_room) reason = "all connections together hold as much memory as they may";
@@ -327,8 +328,8 @@ int GrpcSession::on_frame(const nghttp2_frame* frame) {
   return 0;
 }
 
-// Whoever was answered before the end of its request need not send the rest. A client of plain HTTP in the midst of
-// sending would lose the answer by a reset that comes with it; it has until twice kSurplusMax.
+// A client that was answered before the end of its request need not send the rest. But a plain HTTP client that is
+// still sending could lose the answer through the reset that comes with it; it may send up to twice kSurplusMax.
 int GrpcSession::on_sent(const nghttp2_frame* frame) {
   if (frame->hd.type == NGHTTP2_RST_STREAM) note_reset(frame->rst_stream.error_code);
   if (frame->hd.type == NGHTTP2_GOAWAY) note_end(frame->goaway.error_code);
@@ -344,7 +345,7 @@ void GrpcSession::note_reset(std::uint32_t error) {
   if (error == NGHTTP2_REFUSED_STREAM) service_.bounds.refuse(Refused::streams);
 }
 
-// nghttp2 calls it an internal error if a client resets too much. Who was told to be calm is counted already.
+// nghttp2 reports an internal error if a client resets too much. ENHANCE_YOUR_CALM is counted where it is sent.
 void GrpcSession::note_end(std::uint32_t error) {
   if (error == NGHTTP2_NO_ERROR || error == NGHTTP2_ENHANCE_YOUR_CALM) return;
   service_.bounds.refuse(error == NGHTTP2_INTERNAL_ERROR ? Refused::streams : Refused::malformed);

@@ -1,4 +1,4 @@
-// gRPC conversations without a socket: calls of every kind, every error that a client must be told, streams, drains.
+// Tests gRPC conversations without a socket: every kind of call, every error for the client, streams, draining.
 #include "server/grpc_session.h"
 
 #include <gtest/gtest.h>
@@ -361,7 +361,7 @@ TEST_F(GrpcTest, EndsAWatchWithoutAlarmWhenASuccessorServes) {
 TEST_F(GrpcTest, EndsAWatchAtItsDeadline) {
   Fields fields = GrpcClient::usual(kHealthWatch);
   fields.emplace_back("grpc-timeout", "60S");
-  client->piece = 1;  // so that its request outlives a turn
+  client->piece = 1;  // so that its request takes more than one turn
   const std::int32_t stream = client->begin(fields, framed(""), true);
   client->exchange();
   wake_at(kGrpcPatience);
@@ -398,7 +398,7 @@ TEST_F(GrpcTest, DrainsWithANoticeAPingAndTheLastGoaway) {
   EXPECT_FALSE(session->is_drained());
   client->hear(client->player.take());
   EXPECT_EQ(client->goaways, std::vector<std::int32_t>{0x7fffffff});
-  client->exchange();  // the ping is answered
+  client->exchange();  // answers the ping
   EXPECT_EQ(client->goaways, (std::vector<std::int32_t>{0x7fffffff, unfinished}));
   EXPECT_FALSE(session->is_drained()) << "a call is open";
   client->send(unfinished, framed(kOneAddress).substr(9), true);

@@ -1,7 +1,7 @@
-// When to tell a watchdog that all is well: at half of its patience, and only while every loop moves.
+// When to notify the watchdog: at half of its period, and only while every loop makes progress.
 //
-// Loops count seconds, see LoopCounts::ticks; one that has counted none for kStillMax hangs, and then nothing is told
-// until it moves again. Pure, one thread. Tested by heartbeat_test.cc and tests/server/systemd.sh.
+// Loops count seconds (LoopCounts::ticks). A loop that has counted none for kStillMax hangs, and the watchdog gets no
+// notification until the loop moves again. Pure, one thread. Tested by heartbeat_test.cc and tests/server/systemd.sh.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ class Heartbeat {
   static constexpr Micros kLook{1'000'000};
   static constexpr Micros kStillMax{3'000'000};
 
-  // `patience` of the watchdog; 0: there is none.
+  // `patience` is the watchdog's period; 0: there is no watchdog.
   Heartbeat(Micros patience, std::size_t loops) : half_(patience / 2), loops_(loops) {}
 
-  // When to look() next.
+  // When to call look() next.
   Micros due() const { return half_ > Micros{0} ? due_ : kNever; }
 
-  // Whether to tell now.
+  // Whether to notify the watchdog now.
   bool look(Micros now, std::span<const std::uint64_t> ticks) {
     if (now < due()) return false;
     due_ = now + std::min(half_, kLook);
@@ -43,7 +43,7 @@ class Heartbeat {
  private:
   struct Seen {
     std::uint64_t ticks = 0;
-    Micros since{0};  // when they were first seen
+    Micros since{0};  // when this number of ticks was first seen
   };
 
   Micros half_;

@@ -1,4 +1,4 @@
-// A heart that beats at half of the watchdog's patience, and stops when a loop does.
+// Tests the heartbeat: at half of the watchdog's period, and none while a loop hangs.
 #include "server/heartbeat.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// Looks whenever it is due, for so many seconds. `moves`: the loops that count.
+// Calls look() whenever it is due, for `many` seconds. `moves`: the loops that make progress.
 int beats(Heartbeat& heart, std::array<std::uint64_t, 2>& ticks, Micros& now, int many, std::array<bool, 2> moves) {
   int told = 0;
   for (const Micros end = now + Micros{many * kSecond}; now < end;) {

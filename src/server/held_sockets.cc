@@ -1,4 +1,4 @@
-// Holding, closing and removing. See held_sockets.h.
+// Keeps and closes listening sockets, and removes the files of unix sockets. See held_sockets.h.
 #include "server/held_sockets.h"
 
 #include <sys/stat.h>

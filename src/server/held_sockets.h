@@ -1,6 +1,6 @@
-// All sockets that listen, held for whoever succeeds this process, and the files of those that have one.
+// All listening sockets of the process, kept for a successor, and the files of unix sockets.
 //
-// The loops accept from copies. One thread. Tested by tests/server/unix.sh and upgrade.sh there.
+// The loops accept on duplicates. One thread. Tested by tests/server/unix.sh and upgrade.sh there.
 #pragma once
 
 #include <sys/types.h>
@@ -21,19 +21,19 @@ class HeldSockets {
   ~HeldSockets() { remove_files(); }
 
   void hold(const std::string& door, std::vector<Descriptor> sockets);
-  // The door's socket has a file that is ours to remove.
+  // Registers the file of the listener's socket, which this process must remove.
   void own_file(const std::string& door, const std::string& path);
 
   const std::vector<NamedSocket>& sockets() const { return sockets_; }
   std::vector<std::string> doors_with_files() const;
 
-  // The end: nothing is held, and the files are gone.
+  // Closes all sockets and removes the files.
   void close();
-  // Another process has them now, and their files.
+  // Leaves sockets and files to another process.
   void give_away();
 
  private:
-  // Another server may have put its own in the same place.
+  // Identifies a file, because another server may have put its own in the same place.
   struct File {
     static File at(const std::string& path);
 

@@ -1,4 +1,4 @@
-// The routes of the HTTP port. See http_api.h.
+// The routes of the HTTP API and the admin API. See http_api.h.
 #include "server/http_api.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ constexpr std::string_view kWelcome =
 
 struct Route {
   std::string_view path;
-  std::string_view method;  // GET routes answer HEAD too
+  std::string_view method;  // GET routes also answer HEAD
   std::string_view allow;
   HttpNext (*answer)(const HttpCall&, HttpService&, HttpWork&);
 };
@@ -64,7 +64,7 @@ HttpNext metrics(const HttpCall& call, HttpService& service, HttpWork&) {
   return plain_text(service, metrics_page(*service.metrics, format), content_type(format));
 }
 HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&);
-// As Envoy's reference service answers it.
+// Answers as Envoy's reference service does.
 HttpNext healthcheck(const HttpCall&, HttpService& service, HttpWork&) { return plain_text(service, "OK"); }
 HttpNext openapi(const HttpCall&, HttpService& service, HttpWork&) {
   return plain_text(service, openapi_document(), kJsonType);
@@ -136,7 +136,7 @@ bool takes(const Route& route, std::string_view method) {
   return route.method == method || (method == "HEAD" && route.method == "GET");
 }
 
-// The route of the path and the method; if it has none, that of the path.
+// The route with this path and method; if there is none, a route with the path.
 const Route* find_route(HttpFace face, std::string_view path, std::string_view method) {
   const std::span<const Route> routes = routes_of(face);
   const auto is_it = [&](const Route& route) { return route.path == path && takes(route, method); };
@@ -162,7 +162,7 @@ void write_unknown_path(HttpAnswer& out, HttpFace face, std::string_view path) {
   write_problem(out, 404, "Not found", detail);
 }
 
-// Whether a route decides, refunds or resets, so that pages of other sites may not call it.
+// Whether a route decides, refunds or resets: pages of other sites may not call it.
 bool is_guarded(std::string_view path) { return path.starts_with("/v1/") || path == "/json"; }
 
 void write_wrong_method(HttpAnswer& out, const Route& route, std::string_view method) {

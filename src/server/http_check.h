@@ -1,6 +1,6 @@
-// The routes that ask whether something may pass: POST /v1/check and POST /v1/checks.
+// The check routes: POST /v1/check and POST /v1/checks.
 //
-// A single check with a limit of its own is left to the loop's turn; all others are decided at once. Tested by
+// A single check with a limit in its body joins the loop's turn; all others are decided at once. Tested by
 // http_check_test.cc and http_checks_test.cc.
 #pragma once
 
@@ -11,20 +11,20 @@ namespace weir {
 HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work);
 HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work);
 
-// The answer to what check_route() left to the turn.
+// Writes the answer to a check that check_route() left to the turn.
 void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service);
 
-// The error of a request, as a problem document with the status of HttpService::refusal, or one that suits it better.
+// Writes the error as a problem document with the status in HttpService::refusal, or a status that fits it better.
 void write_refusal(HttpService& service, const Error& error);
 
-// The same where a request is about something that may not be there any more.
+// The same for a request about something that may not exist any more.
 HttpNext refuse_or_404(HttpService& service, const Error& error);
 
-// What the check brings along, compiled; concurrency is refused, or is all that is taken.
+// Compiles the limit in a check's body. `wanted` says whether it must be a rate or a concurrency limit.
 enum class WantedLimit : std::uint8_t { rate, in_flight };
 Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, HttpService& service);
 
-// With the id, if there is one; charges nothing if `peeks`.
+// Passes the check's id on, if there is one; `peeks` charges nothing.
 enum class Charging : std::uint8_t { charges, peeks };
 Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& service);
 Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service);
@@ -34,17 +34,17 @@ inline const AnswerStyle& style_of(const Answer& answer) {
   return answer.style != nullptr ? *answer.style : kDefault;
 }
 
-// Of a check that no rule decides: as the policy in force has it, all the same.
+// For a check that no rule decides: the answer style of the current policy all the same.
 inline AnswerStyle style_in_force(const HttpService& service) {
   return service.gate == nullptr ? AnswerStyle{} : service.gate->answer_style();
 }
 
-// Counts the item that was refused, if that is due to its key.
+// Counts the refused item if its key is too long.
 inline void note_key(const HttpService& service) {
   if (!service.bounds.has_room_for(service.item.key)) service.bounds.refuse(Refused::key);
 }
 
-// The parsed body in HttpService::item, its id taken from the field Idempotency-Key if it has none.
+// Parses the body into HttpService::item. If the body has no id, takes it from the field Idempotency-Key.
 Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// POST /v1/check: by a limit and by the rules, peeking, ids, and what each mistake is told.
+// Tests POST /v1/check: by a limit and by the rules, peeking, ids, and the message for each error.
 #include "server/http_check.h"
 
 #include "server/http_client.h"

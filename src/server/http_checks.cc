@@ -1,8 +1,8 @@
-// POST /v1/checks: many checks in one request, each decided on its own. See http_check.h.
+// POST /v1/checks: many checks in one request, each decided independently. See http_check.h.
 //
-// The whole body is read first, and nothing is charged if it cannot be. Those with a limit of their own are decided
-// together, as many as stand behind each other, which is what makes this fast; the others are read again, one by one,
-// as they are answered. If those are many, the loop would be held up: then the body is kept and answered in pieces.
+// The whole body is parsed first; if it is invalid, nothing is charged. Consecutive checks with their own limits are
+// decided together, which makes this fast. The others are parsed again, one by one, when they are answered. If those
+// are many, they would hold up the loop: then the body is copied and answered in pieces.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -39,7 +39,7 @@ void note(HttpService& service, std::size_t place) {
   service.charges.push_back({item.key, *limit, item.cost});
 }
 
-// Every check of the body; an error is one of the whole.
+// Parses every check of the body; an error concerns the whole body.
 Result<void> read_all(std::string_view body, HttpService& service) {
   service.reads.clear();
   service.charges.clear();
@@ -76,7 +76,7 @@ void append_decided(std::string& out, std::string_view key, const Result<Decisio
   append_decision_members(out, *decision);
 }
 
-// At once, on its own.
+// Decides one check at once.
 void decide(std::string& out, const CheckItem& item, HttpService& service) {
   if (item.by_rules) {
     if (auto asked = ask_rules(item, Charging::charges, service); !asked) return append_error(out, asked.error());
@@ -91,11 +91,12 @@ void decide(std::string& out, const CheckItem& item, HttpService& service) {
 void decide_later(std::string& out, CheckList& list, std::size_t place, HttpService& service) {
   std::optional<Error> wrong;
   list.go_back(place);
-  if (!list.next(service.item, wrong).value_or(false)) return;  // it was read before
+  if (!list.next(service.item, wrong).value_or(false)) return;  // parsed before
   decide(out, service.item, service);
 }
 
-// The charges from this read on, up to the next that is decided on its own: what stands behind that comes after it.
+// Decides the charges from this check up to the next one with Kind::later: checks after that must be decided after
+// it.
 void decide_run(HttpService& service, std::size_t from) {
   const auto reads = std::span(service.reads).subspan(from);
   const auto end = std::ranges::find(reads, ReadCheck::Kind::later, &ReadCheck::kind);
@@ -109,7 +110,7 @@ void decide_run(HttpService& service, std::size_t from) {
 void answer_all(std::string_view body, HttpService& service) {
   CheckList list(body, service.texts);
   std::string& out = service.answer.body;
-  std::size_t run_begin = 0, run_end = 0;  // of the charges that are decided
+  std::size_t run_begin = 0, run_end = 0;  // the decided charges
   for (std::size_t i = 0; i < service.reads.size(); ++i) {
     const ReadCheck& read = service.reads[i];
     out.append(i == 0 ? "{" : ",{");

@@ -1,4 +1,4 @@
-// POST /v1/checks: one answer each, in order, whatever is among them; nothing if the body cannot be read.
+// Tests POST /v1/checks: one answer each, in order, whatever is among them; nothing is charged for an invalid body.
 #include "server/http_check.h"
 
 #include "server/http_client.h"
@@ -69,7 +69,7 @@ TEST_F(HttpChecks, HaveNoIdempotencyKeyInCommon) {
 
 constexpr std::string_view kEach = "rules:\n  - {name: each, per: user, limit: 3/hour, algorithm: sliding_log}\n";
 
-// Of user 1, by the rules, and one that is wrong at the end.
+// Checks of user 1 by the rules, and an invalid one at the end.
 std::string many_checks(std::size_t count) {
   std::string list = "[";
   for (std::size_t i = 1; i < count; ++i) list += R"({"user":"1"},)";
@@ -93,7 +93,7 @@ TEST_F(HttpChecks, AreAnsweredInPiecesIfTheyTakeLong) {
   EXPECT_GE(pieces, 20);
   EXPECT_EQ(session->due(), kNever);
   std::string all = player->take();
-  for (int i = 0; i < 2; ++i) all += send("");  // on fibers it first says that it was full
+  for (int i = 0; i < 2; ++i) all += send("");  // on fibers it first reports that it is full
   EXPECT_EQ(session->held(), 0u);
   const std::string answer = all.substr(0, all.rfind("HTTP/1.1 "));
   EXPECT_EQ(status(answer), 200);

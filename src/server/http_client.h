@@ -1,4 +1,4 @@
-// A client of an HTTP session for tests: it talks through a SessionPlayer on a ManualClock, with or without rules.
+// A client of an HTTP session for tests: it uses a SessionPlayer on a ManualClock, with or without rules.
 //
 // One thread. Used by the tests of the HTTP routes.
 #pragma once

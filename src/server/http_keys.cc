@@ -1,4 +1,4 @@
-// Resets, by the attributes in the query of the target. See http_keys.h.
+// Resets keys; the query of the target has the attributes. See http_keys.h.
 #include "server/http_keys.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ HttpNext reset_rule_route(const HttpCall& call, HttpService& service, HttpWork&)
     return refuse_or_404(service,
                          {ErrorCode::not_found, "there are no rules; start the server with --config weir.yaml", 0});
   }
-  service.refusal = 409;  // what can be wrong now is that the rule counts by something else
+  service.refusal = 409;  // what remains is that the rule counts by other attributes
   return answer(service, service.gate->reset(*rule, request));
 }
 

@@ -1,4 +1,4 @@
-// DELETE /v1/keys: forgets what was counted, for a rule and attributes, or for a key that checks bring along.
+// DELETE /v1/keys: resets the counts of a rule and attributes, or of a key that checks send with their own limits.
 //
 //   DELETE /v1/keys/login?ip=192.0.2.1&header.x-org=acme
 //   DELETE /v1/keys?key=user:42

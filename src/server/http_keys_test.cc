@@ -1,4 +1,4 @@
-// Resets over HTTP: what is forgotten, and what is told who asks wrongly.
+// Tests resets over HTTP: what they reset, and the messages for wrong requests.
 #include "server/http_keys.h"
 
 #include "server/http_client.h"

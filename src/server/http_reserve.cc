@@ -1,4 +1,4 @@
-// Reservations and permits in flight. See http_reserve.h.
+// The routes for reservations and for permits in flight. See http_reserve.h.
 #include "server/http_reserve.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-// As read_item(), but nobody reserves or settles for less than nothing, or for more than there can be.
+// Like read_item(), but the cost must be 0 to kPermitsMax.
 Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& service) {
   if (auto read = read_item(call, shape, service); !read) return read;
   if (service.item.cost >= 0 && service.item.cost <= kPermitsMax) return {};
@@ -19,7 +19,7 @@ Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& ser
               "\"cost\" is " + std::to_string(service.item.cost) + "; here it is 0 to " + std::to_string(kPermitsMax));
 }
 
-// What is wrong with a reservation whose request is sound: its id is taken.
+// Answers the error of a reservation whose request is valid: its id is in use.
 HttpNext refuse_reservation(HttpService& service, const Error& error) {
   if (error.code != ErrorCode::invalid_argument) return refuse_or_404(service, error);
   service.refusal = 409;
@@ -44,7 +44,7 @@ HttpNext write_limit(HttpService& service, const LimitAnswer& told, std::string_
   return HttpNext::answer;
 }
 
-// There is an id only if something was reserved.
+// The answer has an id only if something was reserved.
 std::string_view id_name_of(bool allowed) { return allowed ? "reservation" : ""; }
 
 HttpNext reserve_by_rules(const CheckItem& item, HttpService& service, Micros now) {

@@ -1,5 +1,5 @@
-// The routes for what is taken before its cost is known, or until it is given back: POST /v1/reserve, /v1/commit,
-// /v1/cancel, /v1/acquire and /v1/release.
+// The routes for permits with a later settlement or release: POST /v1/reserve, /v1/commit, /v1/cancel, /v1/acquire
+// and /v1/release.
 //
 // Tested by http_reserve_test.cc.
 #pragma once

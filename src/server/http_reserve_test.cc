@@ -1,4 +1,4 @@
-// Reservations and permits in flight over HTTP.
+// Tests reservations and permits in flight over HTTP.
 #include "server/http_reserve.h"
 
 #include "server/http_client.h"
@@ -8,7 +8,7 @@ namespace {
 
 class HttpReserve : public HttpClient {
  protected:
-  // The text of a member of a body.
+  // The text value of a member of a body.
   static std::string member(std::string_view text, std::string_view name) {
     const std::string begin = "\"" + std::string(name) + "\":\"";
     const std::size_t at = text.find(begin);

@@ -1,4 +1,4 @@
-// Reads, decides, prints. See http_rls.h.
+// POST /json: parses the request, decides it and prints the response. See http_rls.h.
 #include "server/http_rls.h"
 
 #include <string_view>

@@ -1,7 +1,7 @@
-// POST /json: the rate limit service over plain HTTP, as envoyproxy/ratelimit answers it.
+// POST /json: the rate limit service over plain HTTP, with the answers of envoyproxy/ratelimit.
 //
-// 200 when it passes, 429 when it does not, each with a RateLimitResponse in protobuf's JSON; 400 with a text when the
-// request cannot be read or charged. Tested by http_rls_test.cc.
+// Answers 200 if the request passes and 429 if not, each with a RateLimitResponse in protobuf's JSON. A request that
+// cannot be parsed or charged gets 400 with a text. Tested by http_rls_test.cc.
 #pragma once
 
 #include "server/http_service.h"

@@ -1,4 +1,4 @@
-// The rate limit service over plain HTTP.
+// Tests the rate limit service over plain HTTP.
 #include "server/http_rls.h"
 
 #include "server/http_client.h"

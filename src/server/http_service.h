@@ -1,8 +1,8 @@
-// What the routes of the HTTP port are given and work with.
+// The context of the HTTP routes: their configuration, and the buffers of the current request.
 //
-// One HttpService for a loop and its thread, or, on fibers, one for each request that is under way (HttpDesk); the
-// Limiter and the Gate in it are shared by all. What is used again from one request to the next lies here, so that an
-// answer takes no memory from the heap. Tested by http_session_test.cc.
+// There is one HttpService per loop and its thread or, with fibers, one per request in flight (HttpDesk). All share
+// the Limiter and the Gate. Buffers live here and are reused from request to request, so that an answer needs no heap
+// allocation. Tested by http_session_test.cc.
 #pragma once
 
 #include <atomic>
@@ -30,48 +30,48 @@
 
 namespace weir {
 
-inline constexpr std::size_t kChecksAtOnce = 500;  // of those that take long, before others have their turn
+inline constexpr std::size_t kChecksAtOnce = 500;  // slow checks decided before other connections continue
 
-// A request; views, good until it is answered.
+// A request; its views are valid until it is answered.
 struct HttpCall {
   std::string_view method;
   std::string_view target;
   std::string_view body;
   std::span<const Attribute> fields;
-  std::string_view peer;  // its address
+  std::string_view peer;  // the client's address
 };
 
-// One of many checks, as far as it was read.
+// One check of a batch, after parsing.
 struct ReadCheck {
   enum class Kind : std::uint8_t { charge, later, wrong };
   Kind kind = Kind::charge;
-  std::size_t place = 0;  // of its charge, of its text in the body, of its error
+  std::size_t place = 0;  // index of its charge, offset of its text in the body, or index of its error
 };
 
 struct AdminService;  // admin_service.h
 
-// The routes that a port has.
+// The set of routes that a port has.
 enum class HttpFace : std::uint8_t { checks, admin };
 
 struct HttpService {
   Limiter& limiter;
-  Gate* gate = nullptr;  // null: there are no rules
+  Gate* gate = nullptr;  // null: no rules
   HttpFace face = HttpFace::checks;
-  AdminService* admin = nullptr;                // of the admin port
-  const std::atomic<bool>* stopping = nullptr;  // whether the server is; null: it is not
-  const std::atomic<bool>* leaving = nullptr;   // whether an answer is the last of its connection, so that it moves on
-  Gate* counting = nullptr;                     // counts limits that clients bring along; null: nobody does
-  const MetricsSources* metrics = nullptr;      // what the admin port shows; null: nothing
+  AdminService* admin = nullptr;                // for the admin API
+  const std::atomic<bool>* stopping = nullptr;  // whether the server is stopping; null: it is not
+  const std::atomic<bool>* leaving = nullptr;   // whether to close after an answer, so that clients move on
+  Gate* counting = nullptr;                     // counts limits that clients send; null: not counted
+  const MetricsSources* metrics = nullptr;      // what /metrics shows; null: nothing
   DoorBounds bounds{};
   DoorDenials denials{};
-  Traces* traces = nullptr;                // null: nothing is traced
-  std::span<const std::string> origins{};  // whose pages may call the port that checks
+  Traces* traces = nullptr;                // null: no tracing
+  std::span<const std::string> origins{};  // origins whose pages may call the HTTP port
   InlineLimits limits{};
 
-  Micros now{0};             // when the request at hand was read
-  int refusal = 400;         // the status of what is wrong with it
-  std::string_view route{};  // where it led to; empty: nowhere
-  // Room for one request.
+  Micros now{0};             // when the current request was read
+  int refusal = 400;         // the status if the request is wrong
+  std::string_view route{};  // the route that was found; empty: none
+  // Buffers for one request.
   HttpAnswer answer{};
   Answer by_rules{};
   CheckItem item{};
@@ -83,47 +83,47 @@ struct HttpService {
   RlsJsonRequest rls_json{};
   RlsService rls{limiter};
 
-  // Of all connections of the loop; of a desk beside it, those of `first`.
+  // Counted for all connections of the loop; a desk uses the count of `first`.
   HttpService* first = nullptr;
-  std::size_t holds = 0;  // answers that are held back
+  std::size_t holds = 0;  // delayed answers
   std::size_t& all_holds() { return first == nullptr ? holds : first->holds; }
   std::int64_t date_second = -1;
-  std::string date{};  // of that second, as a line of a header
+  std::string date{};  // the Date header line of that second
 };
 
-// A room for one more request, beside that of the loop.
+// The buffers of one more request in flight, beside those of the loop.
 class HttpDesk final : public Desk {
  public:
-  explicit HttpDesk(HttpService& first);  // which outlives it
+  explicit HttpDesk(HttpService& first);  // `first` must outlive it
   void renew() override;
   void write_last_words(GiveUp why, std::string& output) override;
 
   HttpService service;
 };
 
-// A check that the loop's turn decides: its key and limit stay here until then.
+// A check that the loop's turn decides. Its key and limit stay here until then.
 struct PendingCheck {
   std::string key{};
   Limit limit{};
   std::int64_t cost = 1;
 };
 
-// What becomes of a call.
+// How the answer to a call comes about.
 enum class HttpNext : std::uint8_t {
   answer,  // it is in HttpService::answer
-  ask,     // the turn, for the pending check
-  hold,    // the answer, for as long as HttpWork says
-  pieces,  // HttpWork::pieces makes it, one piece in each turn of the loop
+  ask,     // the turn decides the pending check
+  hold,    // delay the answer as HttpWork says
+  pieces,  // HttpWork::pieces builds it, one piece in each turn of the loop
 };
 
-// Many checks that take long, decided in their order and in pieces. It was found before that the body can be read.
+// A slow batch of checks, decided in order and in pieces. The whole body has been parsed before.
 class ChecksInPieces {
  public:
   ChecksInPieces(std::string_view body, std::size_t key_max);
   ChecksInPieces(const ChecksInPieces&) = delete;
   ChecksInPieces& operator=(const ChecksInPieces&) = delete;
 
-  // Decides the next ones. False if that was all: then the answer is complete.
+  // Decides the next piece. False if it was the last: the answer is complete.
   bool go_on(HttpService& service);
   std::string& answer() { return answer_; }
   std::size_t held() const { return body_.size() + answer_.size(); }

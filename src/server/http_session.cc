@@ -1,7 +1,7 @@
-// HTTP/1.1 on protocol/http1. See http_session.h.
+// The HTTP/1.1 session, on protocol/http1. See http_session.h.
 //
-// A request that has arrived as a whole is read where it lies. One that comes in pieces is gathered here: its head and
-// its body, behind each other. One answer at a time may be outstanding: what the turn decides, or what is held back.
+// A request that has arrived as a whole is parsed in place. One that comes in pieces is gathered here, head and body
+// together. At most one answer is outstanding: the turn decides it, or it is delayed.
 #include "server/http_session.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kRoomKept = std::size_t{64} << 10;
-constexpr std::size_t kLimitsOfDesk = 64;  // compiled ones that it remembers
+constexpr std::size_t kLimitsOfDesk = 64;  // compiled limits that a desk caches
 
 enum class After : std::uint8_t { keep, close };
 
@@ -85,7 +85,7 @@ void append_status(std::string& out, int status) {
   out.append(" Denied\r\n");
 }
 
-// One text serves all answers of a second.
+// All answers of a second share one text.
 void append_date(std::string& out, HttpService& service, Micros now) {
   const std::int64_t second = now.count() / 1'000'000;
   if (second != service.date_second) {
@@ -138,7 +138,8 @@ void empty(std::string& text) {
   }
 }
 
-// Whether looking at a head again may find more than before: a head that grows byte by byte is not read each time.
+// Whether parsing a head again may find more than before, so that a head growing byte by byte is not parsed each
+// time.
 bool may_end_line(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
@@ -204,7 +205,7 @@ class HttpSession final : public Session {
     write_last_words(service_->answer, why);
     append_answer(output, service_->answer, {After::close}, *service_, service_->limiter.now());
     work_.pieces.reset();
-    forget_request();  // what was read of the body is of no use any more
+    forget_request();  // the part of the body that was read is useless now
   }
 
   std::size_t held() const override {
@@ -242,7 +243,7 @@ class HttpSession final : public Session {
   }
 
   Step take_head(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
-    if (rest.front() == '\r' && (rest.size() == 1 || rest[1] == '\n')) {  // empty lines ask for nothing
+    if (rest.front() == '\r' && (rest.size() == 1 || rest[1] == '\n')) {  // empty lines before a request are ignored
       if (rest.size() == 1) return Step::waits;
       progress.consumed += 2;
       return Step::done;
@@ -258,7 +259,7 @@ class HttpSession final : public Session {
     return begin_request(rest, turn, output, progress);
   }
 
-  // The head is there; where it ends the body begins.
+  // The head is complete; the body begins at its end.
   Step begin_request(std::string_view rest, Turn& turn, std::string& output, Progress& progress) {
     framing_ = {head_.keeps_alive && !is_leaving() ? After::keep : After::close, head_.is_http10,
                 head_.method == "HEAD"};
@@ -287,8 +288,8 @@ class HttpSession final : public Session {
     return Step::waits;
   }
 
-  // nginx passes the client's Content-Length on to forward-auth, but no body. What follows may be one all the same, so
-  // nothing after it is read.
+  // nginx passes the client's Content-Length on to forward-auth, but no body. Bytes that follow may be a body all the
+  // same, so the session reads nothing after this request.
   void excuse_body() {
     if (head_.body != HttpBody::sized || !is_forward_auth(split_target(head_.target).path)) return;
     if (head_.method != "GET" && head_.method != "HEAD") return;
@@ -296,7 +297,7 @@ class HttpSession final : public Session {
     framing_.connection = After::close;
   }
 
-  // A client that asked whether to send its body is told once that it may.
+  // If the client sent Expect: 100-continue, answers it once.
   void invite_body(std::string& output) const {
     if (head_.expects_continue) output.append("HTTP/1.1 100 Continue\r\n\r\n");
   }
@@ -325,7 +326,7 @@ class HttpSession final : public Session {
     return answer_gathered(false, turn, output, progress);
   }
 
-  // The views of the head may be gone; its text is not.
+  // The views in head_ may be dangling, but the head's text is still there.
   std::size_t body_max_of_gathered() {
     const std::string_view line(gathered_);
     const std::size_t begin = line.find(' ') + 1;
@@ -361,7 +362,7 @@ class HttpSession final : public Session {
         hold();
         forget_request();
         return Step::done;
-      case HttpNext::pieces:  // the first comes with the next turn of the loop: reading the body was work enough
+      case HttpNext::pieces:  // the first comes with the next turn of the loop: parsing the body was work enough
         forget_request();
         return Step::done;
     }
@@ -370,7 +371,7 @@ class HttpSession final : public Session {
     return Step::done;
   }
 
-  // What is noted from now on is of this request.
+  // Denials and trace data recorded from now on are of this request.
   void take_up() {
     service_->denials.request_id = request_id_;
     service_->denials.decided = traced_.span ? &traced_.decided : nullptr;
@@ -395,7 +396,7 @@ class HttpSession final : public Session {
     if (text.capacity() > kOutputMax) text = std::string();
   }
 
-  // The head is kept as text: should the client leave, its request is read once more and given back.
+  // Keeps the head as text: if the client leaves, its request is parsed again and refunded.
   void hold() {
     is_holding_ = true;
     ++service_->all_holds();
@@ -430,28 +431,28 @@ class HttpSession final : public Session {
     empty(body_);
   }
 
-  HttpService* service_;  // of the loop, or of the desk that it sits at
+  HttpService* service_;  // of the loop, or of its current desk
   std::string peer_;
   State state_ = State::head;
-  HttpHead head_;  // its views are good within one call only
+  HttpHead head_;  // its views are valid within one call only
   Framing framing_;
   std::string request_id_;
   TracedRequest traced_;
   HttpWork work_;
   std::size_t place_ = 0;      // in the turn
-  std::size_t looked_at_ = 0;  // of a head that is not all there
+  std::size_t looked_at_ = 0;  // bytes of an incomplete head that were searched
   std::string gathered_;       // a head and, if it is sized, its body
-  std::size_t wanted_ = 0;     // of it
-  std::string body_;           // of chunks
+  std::size_t wanted_ = 0;     // size of gathered_ when complete
+  std::string body_;           // a decoded chunked body
   ChunkedBody chunks_;
   bool is_invited_ = false;
   bool is_draining_ = false;
-  bool closes_next_ = false;  // an answer that was held has said so
+  bool closes_next_ = false;  // a delayed answer had Connection: close
   bool is_holding_ = false;
   Micros due_ = kNever;
   HttpAnswer held_answer_;
   std::string held_head_;
-  std::shared_ptr<const Rulebook> held_rules_;  // that charged for it
+  std::shared_ptr<const Rulebook> held_rules_;  // the rules that charged the delayed request
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// An HTTP/1.1 client's conversation: requests in, answers out, in order. See session.h for how it is driven.
+// The server side of an HTTP/1.1 connection: requests in, answers out, in order. session.h says how it is driven.
 //
-// Keep-alive, pipelining, chunked bodies, Expect: 100-continue; header and body within their bounds. Whatever is not
-// HTTP, or could be read in two ways, gets a 400 that says so, and the connection ends. Tested by http_session_test.cc.
+// It supports keep-alive, pipelining, chunked bodies and Expect: 100-continue, with header and body within their
+// bounds. Input that is not HTTP, or that can be read in two ways, gets a 400 with the reason, and the connection
+// ends. Tested by http_session_test.cc.
 #pragma once
 
 #include <memory>
@@ -14,10 +15,10 @@
 
 namespace weir {
 
-// `service` outlives the session. `peer` is the client's address; of a unix socket 127.0.0.1.
+// `service` must outlive the session. `peer` is the client's address; on a unix socket 127.0.0.1.
 std::unique_ptr<Session> make_http_session(HttpService& service, std::string peer = "127.0.0.1");
 
-// The same on fibers. The desks are HttpDesks, and outlive it.
+// The same on fibers. The desks must be HttpDesks and outlive the session.
 std::unique_ptr<Session> make_http_session(Desks& desks, std::string peer = "127.0.0.1");
 
 }  // namespace weir

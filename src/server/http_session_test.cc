@@ -1,4 +1,4 @@
-// An HTTP client's conversation without a socket: checks, routes, pipelines, bounds, garbage.
+// Tests an HTTP connection without a socket: checks, routes, pipelines, bounds, garbage.
 #include "server/http_session.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 class HttpSessionTest : public testing::Test {
  protected:
-  // All rounds that a loop would make of this input.
+  // All rounds of a loop for this input.
   Progress consume(std::string_view input, std::string& output) {
     Turn turn(limiter);
     Progress all;
@@ -222,7 +222,7 @@ TEST_F(HttpSessionTest, InvitesTheBodyOnce) {
   EXPECT_EQ(progress.phase, Phase::body);
   EXPECT_EQ(say(bytes.substr(head, 5)), "");
   EXPECT_EQ(status(say(bytes.substr(head + 5))), "HTTP/1.1 200 OK");
-  EXPECT_EQ(count(say(bytes), "HTTP/1.1"), 1u);  // all there already: no invitation needed
+  EXPECT_EQ(count(say(bytes), "HTTP/1.1"), 1u);  // the body is complete: no 100 Continue
 }
 
 TEST_F(HttpSessionTest, BoundsHeaderAndBody) {

@@ -1,4 +1,4 @@
-// Taking what the environment names, and looking at each piece. See inheritance.h.
+// Reads the inherited sockets from the environment, and validates each. See inheritance.h.
 #include "server/inheritance.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ int option_of(int socket, int option) {
   return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-// Whether a door can be made of it, and that nothing else of ours waits for it or is given it.
+// Whether it can be a listener's socket. Also makes it non-blocking and close-on-exec.
 Result<void> look_at(int number) {
   const int type = option_of(number, SO_TYPE), family = option_of(number, SO_DOMAIN);
   if (type < 0) return fail(wrong(number, "is not an open socket; give it one that listens"));
@@ -76,7 +76,7 @@ Result<Inheritance> take_inheritance() {
                     names = take_variable("LISTEN_FDNAMES"), succeeds = take_variable("WEIR_SUCCEEDS");
   unsetenv("LISTEN_PIDFDID");
   Inheritance out;
-  if (number_in(pid) != getpid()) return out;  // all of it was meant for somebody else
+  if (number_in(pid) != getpid()) return out;  // the variables are for another process
   const int sockets = number_in(count).value_or(-1);
   if (sockets < 0 || sockets > kSocketsMax) {
     return fail(ErrorCode::invalid_argument,

@@ -1,10 +1,10 @@
-// What this process was given at birth: sockets that listen, by systemd or by the server that it succeeds.
+// The listening sockets that this process inherits, from systemd or from the server that it replaces.
 //
-// The protocol is systemd's: LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, with the descriptors from 3 on. Names say which
-// door a socket belongs to: http, grpc, resp, admin; several of one name are one door's. A predecessor adds
-// WEIR_SUCCEEDS: the descriptor of a pipe that it listens to, and the doors whose socket files are now ours to remove.
-// The variables are taken away, so call it before there are threads. Tested by inheritance_test.cc and
-// tests/server/socket_activation.sh.
+// The protocol is systemd's: LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, with the descriptors from 3 on. A name says
+// which listener a socket belongs to: http, grpc, resp or admin. Several sockets of one name belong to one listener.
+// A predecessor adds WEIR_SUCCEEDS: the descriptor of the pipe that it reads, and the listeners whose socket files
+// this process must remove later. Reading removes the variables, so call it before threads start. Tested by
+// inheritance_test.cc and tests/server/socket_activation.sh.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace weir {
 
-// What systemd and a predecessor give begins here.
+// The first inherited descriptor, from systemd and from a predecessor.
 inline constexpr int kFirstSocket = 3;
 
 struct NamedSocket {
@@ -26,17 +26,17 @@ struct NamedSocket {
 
 struct Inheritance {
   std::vector<NamedSocket> sockets{};
-  std::vector<std::string> files{};  // doors whose socket files the predecessor had made
-  Descriptor predecessor{};          // waits for tell_predecessor(); none: nobody does
+  std::vector<std::string> files{};  // listeners whose socket files the predecessor created
+  Descriptor predecessor{};          // waits for tell_predecessor(); none: there is no predecessor
 };
 
 // take_inheritance()
 //
-// Nothing, if nothing was given to this process. A socket that does not listen, or whose door is not known, is an
-// error that says what to change.
+// Empty if this process inherits nothing. A socket that does not listen, or whose name is unknown, is an error that
+// says what to change.
 Result<Inheritance> take_inheritance();
 
-// That we serve now: it stops accepting.
+// Notifies the predecessor that this process serves now; it then stops accepting.
 void tell_predecessor(Descriptor& predecessor);
 
 }  // namespace weir

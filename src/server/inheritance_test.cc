@@ -1,4 +1,4 @@
-// What is not meant for this process is left alone, and what cannot be a door is named.
+// Tests inherited sockets: those of another process stay untouched, and unusable ones are named.
 #include "server/inheritance.h"
 
 #include <gtest/gtest.h>

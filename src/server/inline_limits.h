@@ -1,10 +1,12 @@
-// Compiled limits that checks bring along, remembered by their text: most requests of a client have the same one, and
-// compiling a calendar limit reads the zone's file, for which no request should wait.
+// A cache of the compiled limits that checks send, by their text.
 //
-// A wrong text is remembered too, since finding the nearest right one is work; a zone that could not be read is not,
-// because the next request may find its file. Bounded: a text that is too long to be a limit is refused and not kept,
-// and when it is full, it starts anew, between two requests. Belongs to one loop and its thread. Tested by
-// inline_limits_test.cc.
+// Most requests of a client have the same limit, and compiling a calendar limit reads the time zone's file, for which
+// no request should wait.
+//
+// The cache keeps errors too, since finding the nearest valid text is work. It does not keep the error of a zone file
+// that could not be read, because the next request may find the file. The size is bounded: a text that is too long
+// for a limit is refused and not kept. When the cache is full, it is cleared between two requests. Belongs to one
+// loop and its thread. Tested by inline_limits_test.cc.
 #pragma once
 
 #include <array>
@@ -25,7 +27,7 @@ class InlineLimits {
   static constexpr std::size_t kMost = 1'024;
   static constexpr std::size_t kBytesMax = 256;  // of a text
 
-  // What compile() gave before is void.
+  // Earlier results of compile() become invalid.
   void begin_request() {
     if (size_ < most_) return;
     for (Limits& limits : limits_) limits.clear();
@@ -33,7 +35,7 @@ class InlineLimits {
     last_ = nullptr;
   }
 
-  // Good until the next request begins, or, if it is an error, until the next call.
+  // A limit is valid until the next request begins; an error may be valid only until the next call.
   const Result<Limit>& compile(std::string_view text, std::optional<Algorithm> algorithm) {
     if (text.size() > kBytesMax) return passing_ = too_long(text.size());
     const std::size_t kind = algorithm ? 1 + static_cast<std::size_t>(*algorithm) : 0;
@@ -52,7 +54,7 @@ class InlineLimits {
   }
 
   std::size_t size() const { return size_; }
-  // Where there are many of these, each remembers less.
+  // Sets a smaller capacity where there are many caches.
   void set_most(std::size_t most) { most_ = most; }
 
  private:
@@ -67,11 +69,11 @@ class InlineLimits {
   };
   using Limits = std::unordered_map<std::string, Result<Limit>, Hash, std::equal_to<>>;
 
-  std::array<Limits, 1 + std::size(kAlgorithms)> limits_;  // without an algorithm, and for each
+  std::array<Limits, 1 + std::size(kAlgorithms)> limits_;  // without an algorithm, and one for each
   std::size_t size_ = 0, most_ = kMost;
   const Limits::value_type* last_ = nullptr;
   std::size_t last_kind_ = 0;
-  Result<Limit> passing_{};  // an error that is not remembered
+  Result<Limit> passing_{};  // an error that is not cached
 };
 
 }  // namespace weir

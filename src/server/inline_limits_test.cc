@@ -1,4 +1,4 @@
-// Limits that checks bring along: what is remembered of them, and that wrong ones take no room.
+// Tests the cache of limits that checks send: what it keeps, and that invalid ones take no space.
 #include "server/inline_limits.h"
 
 #include <gtest/gtest.h>

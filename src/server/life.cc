@@ -1,4 +1,4 @@
-// One thread that waits for signals and for time to pass. See life.h.
+// One thread that waits for signals and time-outs. See life.h.
 #include "server/life.h"
 
 #include <unistd.h>
@@ -16,13 +16,13 @@
 namespace weir {
 namespace {
 
-// After a successor has taken over: whoever has a connection here may use it once more, and is told that it is the
-// last.
+// After the handover to a successor: a client may use its connection here once more, and learns that this is the last
+// time.
 constexpr Micros kMoveOn{1'000'000};
-// After a second signal: a loop that does not end by then waits for the kernel.
+// After a second signal: a loop that has not ended by then waits for the kernel.
 constexpr Micros kLeaveMax{1'000'000};
 
-// A time that is not of day.
+// A monotonic time, independent of the time of day.
 Micros stopwatch() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
 
 }  // namespace
@@ -36,7 +36,7 @@ bool Life::open(std::function<void()> on_hangup, std::size_t serving) {
 void Life::upgrade() { Signals::tell(SIGUSR2); }
 
 void Life::run() {
-  // A predecessor speaks to the service manager until it has handed over.
+  // With a predecessor, that process notifies the service manager until it has handed over.
   if (!settings_.inherited.predecessor) manager([](ServiceManager& manager) { manager.ready(); });
   tell_predecessor(settings_.inherited.predecessor);
   heartbeat_.emplace(settings_.manager == nullptr ? Micros{0} : settings_.manager->watchdog(), serving_);
@@ -62,8 +62,8 @@ void Life::on_signal(int signal) {
     end_at_ = std::min(end_at_, stopwatch() + kLeaveMax);
     return ask(Wish::leave);
   }
-  if (successor_) hear_successor();  // it may serve by now, and then it goes on
-  if (has_handed_over_) return;      // it is ending already
+  if (successor_) hear_successor();  // it may serve by now, and then it keeps the listeners
+  if (has_handed_over_) return;      // already ending
   if (successor_) give_up_upgrade("the server is told to stop");
   stop(signal == SIGTERM ? settings_.drain_delay : Micros{0});
 }
@@ -80,7 +80,7 @@ void Life::on_time() {
   if (now >= drain_at_) {
     drain_at_ = kNever;
     leave_at_ = now + settings_.drain_max;
-    sockets_.close();  // now: later, the files may be another server's
+    sockets_.close();  // now, because later the files may belong to another server
     ask(Wish::drain);
   }
   if (now >= leave_at_) {
@@ -147,7 +147,7 @@ void Life::hand_over() {
   drain_at_ = stopwatch() + kMoveOn;
 }
 
-// What the state file holds is whole at any moment.
+// Safe for the state file, whose content is consistent at any moment.
 void Life::end_at_once() {
   log(LogLevel::error, "the server was told to stop twice and ends at once, though something in it still waits");
   end_log();

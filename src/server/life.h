@@ -1,12 +1,12 @@
-// A server's life after its doors are open: signals, its end, the process that takes its place, who is told of it.
+// A server's life after its listeners are open: signals, shutdown, upgrade to a successor, and watchdog.
 //
-//   SIGTERM  not ready, and goes on; after the delay the doors are shut, what is in flight is finished
-//   SIGINT   the same at once; either of them again: now, whatever a loop may be waiting for
-//   SIGUSR2  a successor is started; once it serves, this process gives it the doors, lets its clients move on, and
+//   SIGTERM  not ready, but still serving; after the delay the listeners close, and requests in flight are finished
+//   SIGINT   the same without the delay; a second SIGTERM or SIGINT ends it at once, whatever a loop waits for
+//   SIGUSR2  starts a successor; once that serves, it gets the listeners, clients move to it, and this process
 //            ends
-//   SIGHUP   what the server was given to do then; without anything, a line in the log
+//   SIGHUP   calls on_hangup; without one, it only writes a line to the log
 //
-// The loops do the work; this tells them when. One thread, but for upgrade(). Tested by life_test.cc and
+// The loops do the work; this class tells them when. One thread, but for upgrade(). Tested by life_test.cc and
 // tests/server/drain.sh, upgrade.sh and systemd.sh there.
 #pragma once
 
@@ -29,41 +29,41 @@
 namespace weir {
 
 struct LifeSettings {
-  Inheritance inherited{};            // sockets to serve on, whatever the addresses say
-  ServiceManager* manager = nullptr;  // which wants to hear of all this; it outlives the server
-  Micros drain_delay{2'000'000};      // after SIGTERM: it is not ready, and goes on
-  Micros drain_max{10'000'000};       // then, to finish what is in flight
-  Micros upgrade_max{30'000'000};     // for a successor to be ready
+  Inheritance inherited{};            // listening sockets to use, whatever the addresses say
+  ServiceManager* manager = nullptr;  // is notified of all this; it must outlive the server
+  Micros drain_delay{2'000'000};      // after SIGTERM: how long it still serves, though not ready
+  Micros drain_max{10'000'000};       // after that: how long requests in flight may take
+  Micros upgrade_max{30'000'000};     // how long a successor may take to be ready
   Succession succession{};
-  bool keeps_state = false;  // a successor would know all counts
+  bool keeps_state = false;  // a successor would keep all counts
 };
 
-// What the sessions of all loops are told of the end.
+// Flags by which the sessions of all loops learn of the end.
 struct Ending {
-  std::atomic<bool> stopping{false};  // the server is: nobody should send more
-  std::atomic<bool> leaving{false};   // this process is: connections should move on
+  std::atomic<bool> stopping{false};  // the server stops: clients should send no more
+  std::atomic<bool> leaving{false};   // this process ends: connections should move on
 };
 
 class Life {
  public:
   using Loops = std::vector<std::unique_ptr<Loop>>;
 
-  // All outlive it.
+  // All must outlive it.
   Life(LifeSettings& settings, const Loops& loops, HeldSockets& sockets)
       : settings_(settings), loops_(loops), sockets_(sockets) {}
 
   const Ending& ending() const { return ending_; }
 
-  // Takes the signals from now on; `on_hangup` may be empty: SIGHUP then ends nothing, either. The first `serving`
-  // loops serve everybody, and a watchdog hears of them; those behind them may wait for a disk. False, and errno, if
-  // the kernel refuses.
+  // Handles the signals from now on. `on_hangup` may be empty; SIGHUP does not end the process even then. The first
+  // `serving` loops serve clients, and the watchdog checks them; those after them may wait for a disk. Returns false
+  // with errno if the kernel refuses.
   bool open(std::function<void()> on_hangup, std::size_t serving);
-  // Until every loop has told that it has ended.
+  // Runs until every loop has reported its end.
   void run();
-  // After run(): the server was told a second time to stop, or has used up its time. What is left need not be done.
+  // After run(): a second stop signal came, or the drain time is used up. Remaining work may be skipped.
   bool is_hurried();
   static void tell_loop_ended() { Signals::tell(0); }
-  // From any thread, as SIGUSR2.
+  // Does what SIGUSR2 does. Any thread.
   static void upgrade();
 
  private:
@@ -91,7 +91,7 @@ class Life {
   Micros successor_due_ = kNever;
   Micros drain_at_ = kNever;
   Micros leave_at_ = kNever;
-  Micros end_at_ = kNever;  // though a loop has not ended
+  Micros end_at_ = kNever;  // end by then, even if a loop has not ended
   std::size_t serving_ = 0;
   bool is_stopping_ = false;
   bool is_hurried_ = false;

@@ -1,6 +1,6 @@
-// The life of a server whose loops are stand-ins: what they are asked, and how it ends when one of them hangs.
+// Tests a server's life with fake loops: what they are asked to do, and how it ends if one of them hangs.
 //
-// Signals are raised for real; the processes that are started are shells. The rest is tested by tests/server/drain.sh.
+// Signals are real; the started processes are shells. tests/server/drain.sh tests the rest.
 #include "server/life.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ends when it is asked to drain, or never.
+// Ends when asked to drain, or never.
 class FakeLoop final : public Loop {
  public:
   FakeLoop(std::vector<Wish>& asked, bool hangs) : asked_(asked), hangs_(hangs) {}
@@ -71,7 +71,7 @@ TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
   settings.keeps_state = true;
   settings.drain_delay = Micros{0};
   settings.succession.command = {"sh", "-c", "printf r >&3; : >" + served.string() + "; sleep 3"};
-  // While this lasts, both come: that the successor serves, and the signal, which is heard first.
+  // During this, two events arrive: the successor is ready, and the signal, which is handled first.
   begin(false, [&] {
     for (int i = 0; i < 6'000 && !fs::exists(served); ++i) usleep(10'000);
     std::raise(SIGTERM);

@@ -1,4 +1,4 @@
-// Binding and its many ways to fail. See listener.h.
+// Creates listening sockets, with an error message for each way to fail. See listener.h.
 #include "server/listener.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@
 namespace weir {
 namespace {
 
-// An address as the kernel takes it.
+// An address in the kernel's format.
 struct Endpoint {
   sockaddr_storage bytes{};
   socklen_t size = 0;
@@ -75,7 +75,7 @@ Error cannot_listen(std::string_view option, const Address& address, int error) 
 
 enum class Sharing : bool { alone, among_loops };
 
-// The socket, bound; or why not, in errno.
+// A bound socket; on failure none, with errno.
 Descriptor bound(const Address& address, Sharing sharing) {
   Endpoint endpoint = endpoint_of(address);
   Descriptor socket(::socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -91,7 +91,7 @@ Descriptor bound(const Address& address, Sharing sharing) {
 
 bool start_listening(const Descriptor& socket) { return ::listen(socket.get(), SOMAXCONN) == 0; }
 
-// A file that a server left behind when it was killed; one that is served answers.
+// Whether the file was left behind by a killed server. If a server uses it, connecting succeeds.
 bool is_left_behind(const Address& address) {
   struct stat status {};
   if (::stat(address.path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
@@ -130,7 +130,7 @@ Address address_of(const Descriptor& socket) {
   const void* bytes = endpoint.family() == AF_INET ? static_cast<const void*>(&v4->sin_addr) : &v6->sin6_addr;
   inet_ntop(endpoint.family(), bytes, text.data(), text.size());
   address.host = text.data();
-  address.port = ntohs(v4->sin_port);  // both families have it at the same place
+  address.port = ntohs(v4->sin_port);  // the field is at the same offset in both families
   return address;
 }
 
@@ -138,8 +138,8 @@ Result<Listening> listen_on(const Address& address, std::string_view option, std
   if (address.is_unix()) return listen_on_path(address, option);
   Listening listening{address, {}};
   {
-    // Sockets that share a port would also share it with those of another process: ask first for it alone. A port that
-    // the kernel chose is free, and chosen here once.
+    // With SO_REUSEPORT, the loops' sockets would share the port with another process's, too. So first bind it
+    // without sharing. If the kernel chooses the port, this socket fixes the choice for all loops.
     const Descriptor alone = bound(address, Sharing::alone);
     if (!alone || !start_listening(alone)) return fail(cannot_listen(option, address, errno));
     listening.address.port = address_of(alone).port;

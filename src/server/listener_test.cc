@@ -1,4 +1,4 @@
-// Listening where one may, and the words where one may not.
+// Tests listening on valid addresses, and the messages for invalid ones.
 #include "server/listener.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The loop on epoll, level-triggered. See loop.h.
+// The loop on level-triggered epoll. See loop.h.
 #include "server/loop.h"
 
 #include <arpa/inet.h>
@@ -26,17 +26,17 @@
 namespace weir {
 namespace {
 
-constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds after which a failure to accept is told again
-constexpr std::size_t kAskedMax = 4'096;        // of a turn: what is more is decided in the next
-constexpr std::size_t kEventsMin = 256;         // after so many, what was read is decided
+constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds before a failure to accept is logged again
+constexpr std::size_t kAskedMax = 4'096;        // checks of a turn: more are decided in the next
+constexpr std::size_t kEventsMin = 256;         // after this many events, decide what was read
 constexpr std::size_t kEventsMax = 16'384;      // of a turn
-constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // of a turn's answers: then they are written
+constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // bytes of a turn's answers before they are written
 constexpr int kAcceptsMax = 64;                              // in a row
 constexpr int kBacklogMax = 4'096;                           // of a listener: the kernel's own bound
-constexpr Micros kAcceptRest{50'000};                        // when descriptors have run out
+constexpr Micros kAcceptRest{50'000};                        // pause when descriptors have run out
 constexpr std::int64_t kTickSeconds = 1;
 
-// What epoll's events point to.
+// The target of epoll's data pointers.
 struct Watched {
   enum class Kind : std::uint8_t { connection, listener, other };
   Kind kind;
@@ -60,7 +60,7 @@ struct Listener : Watched {
   Listener(Descriptor listening, Door behind)
       : Watched{Kind::listener}, socket(std::move(listening)), door(std::move(behind)) {}
 
-  Descriptor socket;  // none once the server is stopping
+  Descriptor socket;  // none after the listener is shut
   Door door;
   Micros rests_until{0};  // 0: it accepts
 };
@@ -93,7 +93,7 @@ class EpollLoop final : public Loop {
     all_.held_max = options.buffers_max;
   }
 
-  // False, and errno, if the kernel refuses.
+  // Returns false with errno if the kernel refuses.
   bool prepare() {
     epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
     ticks_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
@@ -108,7 +108,7 @@ class EpollLoop final : public Loop {
   }
 
   void open(Descriptor listening, Door door) override {
-    // What it accepts has it too: the kernel keeps no more for a client than we do.
+    // Accepted sockets inherit it: the kernel buffers no more unsent bytes per client than the server does.
     const auto unsent_max = static_cast<int>(all_.bounds.output_max);
     setsockopt(listening.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
     listeners_.emplace_back(std::move(listening), std::move(door));
@@ -127,7 +127,7 @@ class EpollLoop final : public Loop {
 
   Stopped run() override {
     std::vector<epoll_event> events(kEventsMin);
-    events.reserve(kEventsMax);  // no memory is asked for later
+    events.reserve(kEventsMax);  // no allocation later
     while (!left_) {
       if (far_end_ != nullptr) far_end_->send();
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
@@ -151,7 +151,7 @@ class EpollLoop final : public Loop {
       }
       all_.overload.end_turn(limiter_.now());
       if (count == static_cast<int>(events.size())) events.resize(std::min(2 * events.size(), kEventsMax));
-      graveyard_.clear();  // no event of this round points there any more
+      graveyard_.clear();  // no event of this round points to them any more
       count_time(began);
       if (is_stopping_ && clients_.empty() && !has_fibers()) leave(Stopped::drained);
     }
@@ -160,7 +160,7 @@ class EpollLoop final : public Loop {
   }
 
  private:
-  // A socket that several loops listen on wakes one of them.
+  // EPOLLEXCLUSIVE: a socket shared by several loops wakes only one of them.
   void let_in(Listener& listener) {
     const bool is_watched = add(listener.socket.get(), EPOLLIN | EPOLLEXCLUSIVE, listener);
     listener.rests_until = is_watched ? Micros{0} : limiter_.now() + kAcceptRest;
@@ -171,7 +171,7 @@ class EpollLoop final : public Loop {
     return add(descriptor, EPOLLIN, others_.back());
   }
 
-  // False, and errno, if the kernel refuses.
+  // Returns false with errno if the kernel refuses.
   bool add(int descriptor, std::uint32_t events, Watched& watched) {
     epoll_event event{};
     event.events = events;
@@ -179,7 +179,7 @@ class EpollLoop final : public Loop {
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
   }
 
-  // Until something held back is due, or a listener has rested.
+  // The time until a delayed answer is due, or a paused listener resumes.
   int patience_ms() const {
     Micros first = due_.empty() ? kNever : due_.begin()->first;
     for (const Listener& listener : listeners_) {
@@ -190,8 +190,8 @@ class EpollLoop final : public Loop {
     return static_cast<int>(std::min<std::int64_t>((us + 999) / 1000, 60'000));
   }
 
-  // Whoever always has more to say stands first in epoll's order, and what comes last is shed: so, while the loop is
-  // behind, the order begins elsewhere in each turn.
+  // Connections that always have input come first in epoll's order, and the last ones are shed. So under overload,
+  // the order begins at another connection in each turn.
   void begin_elsewhere(std::span<epoll_event> ready) const {
     const std::uint64_t mixed = counts_.turns.get() * 0x9e3779b97f4a7c15 >> 33;
     std::rotate(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(mixed % ready.size()), ready.end());
@@ -213,7 +213,7 @@ class EpollLoop final : public Loop {
     Connection& connection = client.connection;
     if (connection.is_dead()) return;
     const bool left_while_held = (events & EPOLLRDHUP) != 0 && (connection.notes.watched & EPOLLRDHUP) != 0;
-    const bool has_hung_up = (events & EPOLLHUP) != 0 && (events & EPOLLIN) == 0;  // with it, there is more to read
+    const bool has_hung_up = (events & EPOLLHUP) != 0 && (events & EPOLLIN) == 0;  // with EPOLLIN there is more to read
     if ((events & EPOLLERR) != 0 || has_hung_up || left_while_held) {
       connection.on_gone();
     } else if ((events & EPOLLIN) != 0) {
@@ -224,7 +224,7 @@ class EpollLoop final : public Loop {
     touch(client);
   }
 
-  // Once a connection, and only while the loop is behind.
+  // Checks once per connection, and only under overload, whether to shed.
   bool look_at_the_clock() {
     if (!all_.overload.is_on()) return false;
     const bool sheds = all_.overload.sheds(limiter_.now());
@@ -232,14 +232,14 @@ class EpollLoop final : public Loop {
     return sheds;
   }
 
-  // Whatever happened to a connection, the turn's end looks at it.
+  // The turn's end looks at each connection that had an event.
   void touch(Client& client) {
     Connection& connection = client.connection;
     if (!std::exchange(connection.notes.in_turn, true)) touched_.push_back(&client);
     if (connection.asks() && !std::exchange(connection.notes.in_asking, true)) asking_.push_back(&client);
   }
 
-  // Decides what was asked, lets everybody write, and begins anew with those that have more to say.
+  // Decides all checks, lets all connections write, and repeats for those with more input.
   void finish_turn() {
     while (!touched_.empty()) {
       while (!asking_.empty()) decide();
@@ -258,7 +258,7 @@ class EpollLoop final : public Loop {
     all_.room.clear();
   }
 
-  // A request takes as long as the turn that it is answered in.
+  // A request's duration is that of the turn that answers it.
   void count_time(Micros began) {
     std::optional<std::int64_t> took;
     for (std::size_t i = 0; i < kDoors; ++i) {
@@ -295,11 +295,11 @@ class EpollLoop final : public Loop {
       due_.insert({due, &client});
       noted = due;
     } catch (...) {
-      client.connection.on_gone();  // without memory for its place in the calendar, this connection ends
+      client.connection.on_gone();  // no memory for its calendar entry: this connection ends
     }
   }
 
-  // After its turn: what it waits for, or its end.
+  // After its turn: updates what epoll watches, or buries the connection if it is dead.
   void look_after(Client& client) {
     Connection& connection = client.connection;
     note_due(client, connection.is_dead() ? kNever : connection.due());
@@ -332,21 +332,21 @@ class EpollLoop final : public Loop {
     }
   }
 
-  // What their fibers waited for has come, in this turn.
+  // Wakes the sessions whose fibers got their answers in this turn.
   void wake_ready() {
     if (all_.ready.empty()) return;
     const Micros now = limiter_.now();
     std::swap(all_.ready, waking_);
     for (Connection* connection : waking_) {
       connection->notes.in_ready = false;
-      if (connection->is_dead()) continue;  // and looked after
+      if (connection->is_dead()) continue;  // and already buried
       connection->on_due(now);
       touch(*static_cast<Client*>(connection->notes.client));
     }
     waking_.clear();
   }
 
-  // Of clients that have left, perhaps.
+  // Fibers may also belong to clients that have left.
   bool has_fibers() const { return fibers_ != nullptr && fibers_->under_way() > 0; }
 
   void accept(Listener& listener, int most = kAcceptsMax) {
@@ -380,11 +380,11 @@ class EpollLoop final : public Loop {
 
   void admit(Listener& listener, Descriptor socket, const sockaddr_storage& peer) {
     const int on = 1;
-    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // means nothing to a unix socket
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // has no effect on a unix socket
     try {
       place(listener.door, std::move(socket), text_of(peer));
     } catch (...) {
-      return;  // without memory for it, this one connection is closed
+      return;  // no memory: this one connection is closed
     }
   }
 
@@ -410,7 +410,7 @@ class EpollLoop final : public Loop {
     }
     make_room_for(clients_.size() + 1);
     clients_.emplace_back(std::move(socket), std::move(session), door, all_);
-    Client& client = clients_.back();  // from here on nothing throws
+    Client& client = clients_.back();  // nothing throws from here on
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
     connection.notes.client = &client;
@@ -421,7 +421,8 @@ class EpollLoop final : public Loop {
     touch(client);
   }
 
-  // Each client is in each of these once at most: what a turn notes down of them needs no memory.
+  // Reserves space for all clients: each is in each list at most once, so a turn adds to the lists without
+  // allocating.
   void make_room_for(std::size_t clients) {
     const auto make_room = [clients](auto& noted) {
       if (noted.capacity() < clients) noted.reserve(std::max(clients, 2 * noted.capacity()));
@@ -433,20 +434,20 @@ class EpollLoop final : public Loop {
   void on_tick() {
     std::uint64_t ticks = 0;
     if (read(ticks_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
-    all_.tick += 1;  // clients are not blamed for seconds in which the server was stopped or stuck
+    all_.tick += 1;  // does not charge clients for seconds in which the server was stopped or stuck
     counts_.ticks.add(ticks);
-    finish_turn();  // nobody is between a question and its answer
+    finish_turn();  // after it no check is undecided
     for (Client& client : clients_) {
       client.connection.on_tick();
       touch(client);
     }
-    // Whoever was woken for a client may have ended before it let the client in.
+    // The process that the kernel woke for a client may have ended before it accepted it.
     for (Listener& listener : listeners_) {
       if (listener.rests_until == Micros{0} && has_somebody(listener)) accept(listener);
     }
   }
 
-  // Without descriptors accept4() fails although nobody waits.
+  // Without free descriptors, accept4() fails even if no client waits.
   static bool has_somebody(const Listener& listener) {
     pollfd door{listener.socket.get(), POLLIN, 0};
     return listener.socket && poll(&door, 1, 0) > 0;
@@ -468,9 +469,9 @@ class EpollLoop final : public Loop {
     for_each_client([](Connection& connection) { connection.drain(); });
   }
 
-  // Others may hold the same sockets. So they are first watched no more: whoever connects from then on wakes one of
-  // those others, and whoever has connected before is let in here, up to `most`. Who waits then is seen by those others
-  // at their next tick.
+  // Other processes or loops may have the same sockets. So first stop watching them: a client that connects later
+  // wakes one of the others. Then accept the clients that connected before, at most `most`. The others see clients
+  // that still wait at their next tick.
   void shut(int most) {
     for (Listener& listener : listeners_) {
       if (!listener.socket) continue;
@@ -487,7 +488,7 @@ class EpollLoop final : public Loop {
     for (Client& client : clients_) everybody_.push_back(&client);
     for (Client* client : everybody_) {
       if (all_.room.is_low()) finish_turn();
-      if (client->connection.is_dead()) continue;  // and looked after
+      if (client->connection.is_dead()) continue;  // and already buried
       step(client->connection);
       touch(*client);
     }
@@ -501,13 +502,13 @@ class EpollLoop final : public Loop {
   Fibers* const fibers_;
   FarEnd* const far_end_;
   LoopCounts counts_;
-  std::array<std::uint64_t, kDoors> timed_{};  // requests of each door whose time is counted
+  std::array<std::uint64_t, kDoors> timed_{};  // requests of each listener whose duration is counted
   Shared all_;
   Descriptor epoll_, ticks_, wakes_;
   std::list<Listener> listeners_;
   std::list<Other> others_;
-  std::list<Client> clients_;    // after all_: connections end before what they use
-  std::list<Client> graveyard_;  // dead ones, until the round of events that may name them is over
+  std::list<Client> clients_;    // after all_, because connections use it in their destructor
+  std::list<Client> graveyard_;  // dead ones, kept until the round of events that may refer to them is over
   std::vector<Client*> touched_, finishing_, asking_, settling_, everybody_;
   std::vector<Connection*> waking_;
   std::set<std::pair<Micros, Client*>> due_;

@@ -1,9 +1,9 @@
-// An event loop: what arrives on all its connections in one turn is read, decided together, and answered.
+// An event loop: in each turn it reads all input of its connections, decides it together, and answers.
 //
-// One thread each; only ask() may be called from elsewhere. A tick each second serves all time-outs, so that a
-// connection costs no timer; answers that are held back have a calendar of their own. When file descriptors run out,
-// accepting rests for a moment instead of spinning. Where decisions may wait, sessions are on fibers (fiber_session.h),
-// and what those wait for is watched here, too; the loop ends when no fiber is left. Tested by tests/server/*.sh.
+// One thread each; only ask() may be called from other threads. A tick every second serves all time-outs, so that a
+// connection needs no timer. Delayed answers have a calendar of their own. When file descriptors run out, the loop
+// pauses accepting for a moment instead of spinning. If decisions may wait, sessions run on fibers (fiber_session.h),
+// and the loop also watches their backend; it ends when no fiber is left. Tested by tests/server/*.sh.
 #pragma once
 
 #include <atomic>
@@ -22,49 +22,49 @@
 
 namespace weir {
 
-// What the loops share of a door: one cannot starve another, and what goes wrong is told once.
+// A listener's state shared by all loops: the bound on its connections applies to all, and errors are logged once.
 struct DoorState {
   std::atomic<std::size_t> open{0};
-  std::atomic<std::int64_t> told_us{0};  // when a failure to accept was last told
+  std::atomic<std::int64_t> told_us{0};  // when a failure to accept was last logged
 };
 
-// What stands behind a listener.
+// Everything that belongs to a listener.
 struct Door {
   Patience patience{};
   MakeSession make_session;
-  Entrance entrance{};  // what comes before a session
+  Entrance entrance{};  // what precedes a session
   DoorState* state = nullptr;
-  DoorCounts* counts = nullptr;  // this loop's
+  DoorCounts* counts = nullptr;  // of this loop
   std::size_t connections_max = 0;
-  std::size_t refused_max = 0;  // beyond those: they are told so in peace; closing at once could throw the answer away
-  bool is_sheddable = true;     // its clients can be answered without a decision, or turned away, when there is no time
+  std::size_t refused_max = 0;  // connections beyond those that get an error; closing them at once could lose it
+  bool is_sheddable = true;     // under overload, its clients may get answers without a decision, or be refused
 };
 
 enum class Stopped : std::uint8_t {
-  drained,  // everything in flight was answered
-  forced,   // by a second signal, or because the drain took too long
+  drained,  // every request in flight was answered
+  forced,   // by a second signal, or because draining took too long
 };
 
-// What is asked of a loop, each more than the one before.
+// What a loop is asked to do; each includes the ones before.
 enum class Wish : std::uint8_t {
   serve,
-  tell,   // who watches the server's health that it will stop
-  shut,   // its doors: nobody is let in any more, who has connected is served
-  drain,  // and end, once what is in flight is answered
-  leave,  // now
+  tell,   // health watchers that the server will stop
+  shut,   // the listeners; open connections are still served
+  drain,  // end once all requests in flight are answered
+  leave,  // end now
 };
 
 class Loop {
  public:
-  static constexpr std::size_t kRefusedMax = 64;  // of Door::refused_max, where there are descriptors enough
+  static constexpr std::size_t kRefusedMax = 64;  // for Door::refused_max, if there are enough descriptors
 
   virtual ~Loop() = default;
-  // Before run().
+  // Call it before run().
   virtual void open(Descriptor listening, Door door) = 0;
   virtual Stopped run() = 0;
-  // What it counts; read from any thread.
+  // The loop's counters; any thread may read them.
   virtual LoopCounts& counts() = 0;
-  // From any thread. To ask for less than before changes nothing.
+  // Any thread. A wish below an earlier one has no effect.
   virtual void ask(Wish wish) = 0;
 
  protected:
@@ -76,12 +76,12 @@ class Loop {
 struct LoopOptions {
   std::size_t buffers_max = 0;  // bytes of unfinished requests and unread answers, of all its connections
   Bounds bounds{};
-  Gate* counting = nullptr;   // counts what is decided by limits that clients bring along; null: nobody does
-  Fibers* fibers = nullptr;   // on which its sessions work, and which outlive it; null: nothing ever waits
-  FarEnd* far_end = nullptr;  // what those wait for; outlives it, too
+  Gate* counting = nullptr;   // counts decisions by limits that clients send; null: not counted
+  Fibers* fibers = nullptr;   // the fibers that run its sessions; must outlive it; null: decisions never wait
+  FarEnd* far_end = nullptr;  // what the fibers wait for; must outlive it, too
 };
 
-// The limiter and the gate outlive it.
+// Limiter and gate must outlive it.
 Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& options);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Writes the page of metrics. See metrics.h.
+// Writes the /metrics page. See metrics.h.
 #include "server/metrics.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class Page {
     other.inline_limits.rule = kInlineRule;
     const auto is_inline = [](const RuleUsage& one) { return one.rule == kInlineRule; };
     if (std::ranges::none_of(rules, is_inline)) rules.push_back(other.inline_limits);
-    // Whoever may ban would make labels otherwise, one a ban.
+    // Without this, each ban would add a label, and anyone who may ban could add any number.
     std::erase_if(rules, [](const RuleUsage& one) { return one.by_hand; });
     other.by_hand.rule = kByHandRules;
     rules.push_back(other.by_hand);
@@ -115,7 +115,7 @@ class Page {
     return all;
   }
 
-  // A sample for each door that is open.
+  // Writes a sample for each open listener.
   template <class Write>
   void each_door(Write write) {
     for (std::size_t door = 0; door < kDoors; ++door) {
@@ -184,7 +184,7 @@ class Page {
     gauge("weir_waiting", "Calls that wait for permits.", from_.limiter == nullptr ? 0 : from_.limiter->waiting());
   }
 
-  // No samples without a database.
+  // Writes no samples without a plan database.
   void write_plans() {
     const auto plans = from_.hooks.plans ? from_.hooks.plans() : std::nullopt;
     const auto add = [&](std::string_view name, MetricType type, std::string_view help, auto PlanMetrics::*member) {
@@ -205,7 +205,7 @@ class Page {
     add("weir_plans_waits_in_vain_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
   }
 
-  // No samples without a fleet.
+  // Writes no samples without a fleet.
   void write_store() {
     const auto fleet = from_.hooks.fleet ? std::optional(from_.hooks.fleet()) : std::nullopt;
     const auto add = [&](std::string_view name, MetricType type, std::string_view help, std::uint64_t value) {

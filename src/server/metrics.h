@@ -1,10 +1,10 @@
-// The page of metrics: every number that the server keeps of itself, put together when somebody asks.
+// The /metrics page: every number that the server keeps about itself, collected for each request.
 //
-// Names are a promise: dashboards and alerts are written against them. Each is described in docs/metrics.md.
-// Labels come from the config and the code, so that no client can make the page grow; where Envoy's files ask
-// for values of requests in them, there are only so many.
-// What other parts of the server know is asked through MetricsHooks, which whoever starts the server fills. Any thread.
-// Tested by metrics_test.cc and tests/server/metrics.sh.
+// Metric names are stable, because dashboards and alerts depend on them. docs/metrics.md describes each. Labels come from the config and the code, so clients cannot make the page grow. Where Envoy's files
+// ask for request values in labels, their number is bounded.
+//
+// MetricsHooks asks other parts of the server; the code that starts the server fills it. Any thread. Tested by
+// metrics_test.cc and tests/server/metrics.sh.
 #pragma once
 
 #include <array>
@@ -25,38 +25,37 @@
 
 namespace weir {
 
-// How the rules came to be in force.
+// How the current rules were loaded.
 struct ConfigMetrics {
   bool last_reload_ok = true;
-  Micros last_success{0};  // since the epoch; 0: when the server was started
+  Micros last_success{0};  // since the epoch; 0: at the start of the server
   std::uint64_t reloads_ok = 0, reloads_failed = 0;
   bool kill_switch = false;
   std::uint64_t changes_active = 0;
   std::uint64_t envoy_domains = 0, envoy_limits = 0;
 };
 
-// How well it is known who is on which plan.
+// The state of the plan database and its cache.
 struct PlanMetrics {
   bool is_up = false;
-  Micros age{0};  // of the last answer of the database
+  Micros age{0};  // since the database last answered
   std::uint64_t subjects = 0, pending = 0;
   std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, waits_in_vain = 0;
 };
 
-// How the accounts of who spent what are kept.
+// The state of the usage accounts.
 struct UsageMetrics {
   SpendingStats stats{};
-  Micros written_at{0};  // 0: they are in memory only, or were not written yet
+  Micros written_at{0};  // 0: they are only in memory, or not written yet
   std::uint64_t write_failures = 0;
 };
 
-// How often something was read again.
+// Counts of reloads.
 struct ReloadCounts {
   std::uint64_t ok = 0, failed = 0;
 };
 
-// Each may be empty; then what it would tell is none. Called by any thread that serves the page, so they must not
-// block.
+// Each may be empty; its values are then absent. Any thread that serves the page calls them, so they must not block.
 struct MetricsHooks {
   std::function<ConfigMetrics()> config{};
   std::function<std::optional<PlanMetrics>()> plans{};  // nothing without a database
@@ -71,13 +70,13 @@ struct MetricsHooks {
 
 struct MetricsSources {
   Limiter* limiter = nullptr;
-  Gate* gate = nullptr;                 // that counts; null: nothing is counted by rule
-  const EnvoyInForce* envoy = nullptr;  // null: there are no files of Envoy's
+  Gate* gate = nullptr;                 // the gate that counts; null: no counts by rule
+  const EnvoyInForce* envoy = nullptr;  // null: no Envoy files
   std::string version{};
   std::size_t connections_max = 0;
   Micros started{0};
   MetricsHooks hooks{};
-  std::array<const std::atomic<std::size_t>*, kDoors> open{};  // connections of each door; null: it is shut
+  std::array<const std::atomic<std::size_t>*, kDoors> open{};  // connections of each listener; null: it is closed
   std::vector<const LoopCounts*> loops{};                      // of every thread
 };
 

@@ -1,4 +1,4 @@
-// The page of metrics: sound in both formats, right in its numbers, and told of in the guide.
+// Tests /metrics: valid in both formats, with correct numbers, and documented in the guide.
 #include "server/metrics.h"
 
 #include <gtest/gtest.h>
@@ -106,13 +106,13 @@ TEST_F(Metrics, AskWhoeverKnows) {
 }
 
 TEST_F(Metrics, AreTheSameInBothFormats) {
-  use("rules:\n  - {name: inline, per: ip, limit: 2/h}\n");  // shares its numbers with limits of clients
+  use("rules:\n  - {name: inline, per: ip, limit: 2/h}\n");  // has the same label as limits that clients send
   const MetricsText text = read(), open_metrics = read(MetricsFormat::openmetrics);
   EXPECT_EQ(text.series(), open_metrics.series());
   EXPECT_EQ(text.families.size(), open_metrics.families.size());
 }
 
-// However many clients there are, and whatever they call themselves.
+// However many clients there are, and whatever names they use.
 TEST_F(Metrics, DoNotGrowWithClients) {
   use("rules:\n  - {name: r, per: user, limit: 0/h}\n");
   const std::size_t before = read().series();
@@ -126,7 +126,7 @@ TEST_F(Metrics, DoNotGrowWithClients) {
   EXPECT_EQ(page.find("user="), page.npos);
 }
 
-// Nor with bans, which come and go and are named by numbers; what they counted stays.
+// Bans do not make it grow either. They are named by numbers and come and go; what they counted stays.
 TEST_F(Metrics, CountAllBansAsOne) {
   const std::string config = "rules:\n  - {name: login, per: ip, limit: 2/h}\n";
   use(config);
@@ -148,7 +148,7 @@ TEST_F(Metrics, CountAllBansAsOne) {
   EXPECT_FALSE(parse_policy("rules: [{name: " + std::string(kByHandRules) + ", limit: 1/s}]", "test"));
 }
 
-// The table in the guide and the page name the same metrics; so do the alerts and the dashboard, which need not be all.
+// The guide's table and the page have the same metrics. Alerts and dashboard use only these, but not all.
 TEST_F(Metrics, AreAllToldOf) {
   const auto names_in = [](const std::string& path, const std::regex& name) {
     std::ifstream in(std::string(WEIR_SOURCE_DIR) + path, std::ios::binary);

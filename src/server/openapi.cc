@@ -1,8 +1,9 @@
-// The OpenAPI document, the one definition of it. See openapi.h.
+// The only definition of the OpenAPI document. See openapi.h.
 //
-// What is checked, reserved and settled is told alike but for its cost and whether an id is needed: that part stands
-// once, with marks between @ that are filled in. Patterns are narrower than what is taken, so that whatever they allow
-// is sound; the grammar of limits is told in weir/quota.h. tests/server/schemathesis.sh holds the server to it.
+// Bodies to check, reserve and settle differ only in the cost and in whether an id is required. That part exists
+// once, with placeholders between @. Patterns are narrower than what the server accepts, so that everything they
+// match is valid. weir/quota.h defines the grammar of limits. tests/server/schemathesis.sh tests the server against
+// the document.
 #include "server/openapi.h"
 
 #include <string>

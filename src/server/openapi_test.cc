@@ -1,4 +1,4 @@
-// The document is served, is JSON, and tells of every route.
+// Tests that the document is served, is valid JSON, and describes every route.
 #include "server/openapi.h"
 
 #include "server/http_client.h"

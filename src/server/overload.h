@@ -1,10 +1,10 @@
-// Whether a loop has more to answer than it can answer in time, and which requests it then answers without looking.
+// Detects that a loop has more requests than it can answer in time, and selects those to answer without a decision.
 //
-// A turn reads every connection that has something to say, so how long it takes is how long others wait. A long turn
-// alone is nothing: a machine stalls, a client sends ten thousand checks. But when each turn has been longer than the
-// bound for a while, without a rest between them, there is a queue that does not end: from then on a turn decides only
-// for half of the bound, and what comes up later in it is shed at once; who comes first changes from turn to turn. That
-// ends when nothing had to be shed for a second. Nothing here reads a clock; one thread. Tested by overload_test.cc and
+// A turn reads every connection with input, so its length is how long clients wait. One long turn means nothing: a
+// machine stalls, or a client sends ten thousand checks. But if each turn exceeds the bound for a while, without a
+// pause between them, there is a queue that does not drain. From then on a turn decides requests for half of the
+// bound only, and sheds the rest at once. Which connection is first changes from turn to turn. Overload ends when
+// nothing had to be shed for a second. Nothing here reads a clock; one thread. Tested by overload_test.cc and
 // tests/server/overload_long.sh.
 #pragma once
 
@@ -14,19 +14,19 @@ namespace weir {
 
 class Overload {
  public:
-  static constexpr Micros kBehind{100'000};  // for so long, and
-  static constexpr int kTurnsBehind = 3;     // for so many turns
+  static constexpr Micros kBehind{100'000};  // overload begins after this time, and
+  static constexpr int kTurnsBehind = 3;     // after this many turns that were too long
   static constexpr Micros kCalm{1'000'000};
 
-  // `most`: what a turn may take; 0 is any time.
+  // `most`: how long a turn may take; 0: any time.
   explicit Overload(Micros most) : most_(most) {}
 
   void begin_turn(Micros now) {
-    if (now - ended_ > most_) turns_ = 0;  // it has waited for something to do
+    if (now - ended_ > most_) turns_ = 0;  // the loop was idle in between
     begun_ = now;
   }
 
-  // Of what comes up in this turn now. Ask only if is_on(): that costs no clock.
+  // Whether to shed a request that comes up now in this turn. Call it only if is_on(), which needs no clock.
   bool sheds(Micros now) {
     if (!is_on_ || now - begun_ <= most_ / 2) return false;
     shed_ = now;
@@ -56,7 +56,7 @@ class Overload {
   Micros begun_{0}, ended_{0};  // of a turn
   Micros behind_{0};            // when the first of `turns_` began
   Micros shed_{0};              // when something was last shed
-  int turns_ = 0;               // that were too long, in a row
+  int turns_ = 0;               // consecutive turns that were too long
   bool is_on_ = false;
 };
 

@@ -1,4 +1,4 @@
-// When a loop sheds: moments are given by hand.
+// Tests when a loop sheds, with explicit times.
 #include "server/overload.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 constexpr Micros kMost = milliseconds{20};
 
-// A loop that lives through turns; each shows whether a request at its end would have been shed.
+// Simulates a loop's turns. turn() returns whether a request at the end of the turn would be shed.
 struct LoopTurns {
   explicit LoopTurns(Micros most = kMost) : overload(most) {}
 

@@ -1,4 +1,4 @@
-// Reading exactly what comes before a session. See prelude.h.
+// Reads exactly the bytes that precede a session. See prelude.h.
 #include "server/prelude.h"
 
 #include <netinet/in.h>
@@ -32,8 +32,8 @@ bool Entrance::admits(const std::string& peer) const {
   return address && proxies->contains(*address);
 }
 
-// Linux hands these on to what is accepted, so that they cost nothing there; a unix socket refuses them, and needs
-// none.
+// On Linux, accepted sockets inherit these options, so they cost nothing there. A unix socket refuses them and does
+// not need them.
 void keep_alive(int listening, std::uint32_t seconds) {
   if (seconds == 0) return;
   constexpr int kProbes = 3;
@@ -43,7 +43,7 @@ void keep_alive(int listening, std::uint32_t seconds) {
   setsockopt(listening, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   setsockopt(listening, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
   setsockopt(listening, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
-  setsockopt(listening, IPPROTO_TCP, TCP_USER_TIMEOUT, &all_ms, sizeof all_ms);  // also of bytes that nobody confirms
+  setsockopt(listening, IPPROTO_TCP, TCP_USER_TIMEOUT, &all_ms, sizeof all_ms);  // also for unacknowledged bytes
 }
 
 Prelude::Step Prelude::fail_as(Refused why) {
@@ -51,7 +51,7 @@ Prelude::Step Prelude::fail_as(Refused why) {
   return Step::failed;
 }
 
-// For whoever wants to know: strangers must not be able to fill the log.
+// At level debug only: strangers must not be able to fill the log.
 void Prelude::log_failure() const {
   if (!is_logged(LogLevel::debug)) return;
   if (why_ == Refused::proxy) {
@@ -62,7 +62,7 @@ void Prelude::log_failure() const {
   }
 }
 
-// After a reading that brought nothing.
+// The result of a recv() without bytes.
 Prelude::Step Prelude::nothing_read(long size) {
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Step::again;
   return Step::failed;
@@ -109,7 +109,7 @@ Prelude::Step Prelude::read_proxy() {
   }
 }
 
-// Whether it is TLS at all shows in the first byte, which OpenSSL is to find where it was.
+// The first byte shows whether the client speaks TLS. It is only peeked, so that OpenSSL still finds it.
 Prelude::Step Prelude::begin_tls() {
   char first = 0;
   const ssize_t size = recv(socket_, &first, 1, MSG_PEEK);

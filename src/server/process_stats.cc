@@ -1,4 +1,4 @@
-// Reads /proc. See process_stats.h.
+// Reads process statistics from /proc. See process_stats.h.
 #include "server/process_stats.h"
 
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ std::string read_all(const char* path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// When the machine was started, in seconds since the epoch.
+// The boot time of the machine, in seconds since the epoch.
 std::int64_t boot_time() {
   const std::string text = read_all("/proc/stat");
   constexpr std::string_view kName = "\nbtime ";
@@ -30,7 +30,7 @@ std::int64_t boot_time() {
   return seconds;
 }
 
-// New kernels tell the number as the folder's size; older ones let us count.
+// New kernels report the number as the folder's size; with older ones, count the entries.
 std::uint64_t open_descriptors() {
   struct stat about {};
   if (stat("/proc/self/fd", &about) == 0 && about.st_size > 0) return static_cast<std::uint64_t>(about.st_size);
@@ -46,7 +46,7 @@ std::uint64_t open_descriptors() {
 
 std::optional<ProcessStats> read_process_stat(std::string_view line, std::int64_t ticks_per_second,
                                               std::uint64_t page_bytes) {
-  // The name may hold anything; its end is the last bracket. The fields behind it are numbered from 3.
+  // The name may contain any character; it ends at the last bracket. The fields after it are numbered from 3.
   const std::size_t name_end = line.rfind(')');
   if (name_end == line.npos || ticks_per_second <= 0) return {};
   line.remove_prefix(name_end + 1);

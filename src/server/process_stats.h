@@ -1,6 +1,6 @@
-// What the system knows of this process: its processor time, memory and descriptors.
+// What the operating system reports about this process: processor time, memory and descriptors.
 //
-// Numbers that cannot be had are 0. Any thread. Tested by process_stats_test.cc.
+// A number that is not available is 0. Any thread. Tested by process_stats_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ProcessStats {
 
 ProcessStats process_stats();
 
-// From the line of /proc/self/stat: all but descriptors, and `started` since the machine was.
+// Parses /proc/self/stat: everything but descriptors. `started` is relative to the boot of the machine.
 std::optional<ProcessStats> read_process_stat(std::string_view line, std::int64_t ticks_per_second,
                                               std::uint64_t page_bytes);
 

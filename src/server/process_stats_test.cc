@@ -1,4 +1,4 @@
-// A line of the kernel, and this process.
+// Tests a line of the kernel, and this process.
 #include "server/process_stats.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// A command's function, its row in the table, and the few replies that several commands share.
+// A RESP command's function, its row in the table, and the replies that several commands share.
 //
-// Commands are plain functions in three files: those that limit (resp_limit_commands.cc), those about the connection
-// (resp_client_commands.cc), and those about the server (resp_server_commands.cc). They belong to a loop's thread.
-// Tested by resp_session_test.cc.
+// Commands are plain functions in three files: rate limiting (resp_limit_commands.cc), the connection
+// (resp_client_commands.cc) and the server (resp_server_commands.cc). They belong to a loop's thread. Tested by
+// resp_session_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,39 @@
 
 namespace weir {
 
-// The Redis whose replies these are. Clients choose features by it.
+// The Redis version whose replies these are. Clients choose features by it.
 inline constexpr std::string_view kRedisVersion = "7.0.15";
-inline constexpr std::size_t kNameMax = 128;  // of what an error repeats of an unknown name
+inline constexpr std::size_t kNameMax = 128;  // how much of an unknown name an error repeats
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
 using RespFunction = AfterCommand (*)(const Call&);
 
-// What a command may do, beside what its function does.
+// Traits of a command.
 enum : std::uint8_t {
-  kWaits = 1,    // sees or changes what earlier checks do, so it runs after them
-  kForAll = 2,   // also for those who have not shown the password
-  kHasKey = 4,   // as its first argument
-  kHasKeys = 8,  // as all of its arguments
-  kSheds = 16,   // is answered without a decision when there is no time for one
-  kAsks = 32,    // asks the limiter something else, and is refused if it could not wait for the answer
+  kWaits = 1,    // reads or changes what earlier checks do, so it runs after them
+  kForAll = 2,   // allowed before authentication
+  kHasKey = 4,   // its first argument is a key
+  kHasKeys = 8,  // all of its arguments are keys
+  kSheds = 16,   // answered without a decision under overload
+  kAsks = 32,    // asks the limiter something else, and is refused if it cannot wait for the answer
 };
 
 struct RespCommand {
   std::string_view name;  // lower case
-  std::size_t args_min;   // without the name
+  std::size_t args_min;   // not counting the name
   std::size_t args_max;
   RespFunction run;
   std::uint8_t traits;
 };
 
 std::span<const RespCommand> all_commands();
-// In any case of letters; null if there is none.
+// Case-insensitive; null if there is no such command.
 const RespCommand* find_command(std::string_view name);
 
 std::string upper(std::string_view text);
 void reply_ok(const Call& call);
 void reply_wrong_arity(resp::Writer& out, std::string_view name);
-// Redis sends whoever guesses to HELP, so each command with subcommands has it.
+// Redis points to HELP in this error, so each command with subcommands has HELP.
 void reply_unknown_subcommand(const Call& call);
 void reply_help(const Call& call, std::span<const std::string_view> lines);
 

@@ -1,6 +1,6 @@
-// Commands about the connection itself: HELLO, AUTH, CLIENT, SELECT, RESET, QUIT. See resp_call.h.
+// RESP commands about the connection: HELLO, AUTH, CLIENT, SELECT, RESET, QUIT. See resp_call.h.
 //
-// Nothing here charges anything. What a client sets lives as long as its connection, so it is small.
+// None of them charges anything. Settings of a client exist as long as its connection, so they are small.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -24,12 +24,12 @@ constexpr std::string_view kClientHelp[] = {"GETNAME",  "    The name of this co
                                             "SETNAME",  "    <name>: names this connection."};
 constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
 
-// Without a password the default user comes in with any, as in Redis.
+// If no password is set, the default user may give any, as in Redis.
 bool may_enter(const RespService& service, std::string_view user, std::string_view password) {
   return user == "default" && (service.password.empty() || is_same_secret(password, service.password));
 }
 
-// As the admin port treats a wrong token. Where there is no password, none can be guessed.
+// Treats it like a wrong admin token. If no password is set, there is none to guess.
 AfterCommand refuse_password(const Call& call) {
   call.out.error(kWrongPassword);
   if (call.service.password.empty()) return AfterCommand::go_on;
@@ -40,8 +40,8 @@ AfterCommand refuse_password(const Call& call) {
 
 // refuse_client_name()
 //
-// Redis allows what prints and is not a space. It has no bound, but ours are kept for as long as a client is idle.
-// True when an error was written.
+// Like Redis, allows printable characters except space. Redis has no length bound, but here names stay in memory as
+// long as a client is idle. Returns true if it wrote an error.
 bool refuse_client_name(resp::Writer& out, std::string_view name) {
   if (name.size() > kClientNameMax) {
     out.error("ERR Client names have at most " + std::to_string(kClientNameMax) + " bytes; this one has " +
@@ -59,7 +59,7 @@ struct HelloOptions {
   std::optional<std::string_view> name;
 };
 
-// Reads what follows the version; false when an error was written. Whether the password is right is not looked at.
+// Parses the arguments after the version; false if it wrote an error. Does not check the password.
 bool read_hello_options(const Call& call, HelloOptions& options) {
   for (std::size_t i = 2; i < call.args.size(); ++i) {
     const std::string option = lower(call.args[i].substr(0, kNameMax));

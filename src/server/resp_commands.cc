@@ -1,4 +1,4 @@
-// The table of commands. See resp_commands.h.
+// The table of RESP commands, and the lookup in it. See resp_commands.h.
 #include "server/resp_commands.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr RespCommand kCommands[] = {
     {"auth", 1, 2, run_auth, kForAll | kWaits},
-    {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey | kSheds},  // it words its own arity error
+    {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey | kSheds},  // has its own arity error
     {"client", 1, kAnyNumber, run_client, 0},
     {"cluster", 1, kAnyNumber, run_cluster, 0},
     {"command", 0, kAnyNumber, run_command_command, 0},
@@ -39,14 +39,14 @@ constexpr RespCommand kCommands[] = {
     {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits | kAsks},
 };
 
-// Places of the names, by length and two letters; those whose place is taken stand in the next free one.
+// A hash table of the names, by length and two letters, with linear probing.
 constexpr std::size_t kPlaces = 64;
 constexpr std::size_t place_of(std::string_view name) {
   const auto letter = [](char c) { return static_cast<std::size_t>(static_cast<unsigned char>(c) | 0x20); };
   return (name.size() * 7 + letter(name.front()) * 5 + letter(name.back())) % kPlaces;
 }
 constexpr auto kIndex = [] {
-  std::array<std::uint8_t, kPlaces> index{};  // 0: free, else one more than the row
+  std::array<std::uint8_t, kPlaces> index{};  // 0: free, otherwise the row + 1
   for (std::size_t row = 0; row < std::size(kCommands); ++row) {
     std::size_t place = place_of(kCommands[row].name);
     while (index[place] != 0) place = (place + 1) % kPlaces;
@@ -65,7 +65,7 @@ inline bool is_named(std::string_view text, std::string_view name) {
   return true;
 }
 
-// A web page can make a browser send HTTP here; none of what follows may be taken for a command.
+// A web page can make a browser send HTTP to this port; nothing after this line may run as a command.
 bool is_of_browser(std::string_view name) { return is_named(name, "post") || is_named(name, "host:"); }
 
 void reply_unknown_command(const Call& call) {
@@ -118,7 +118,7 @@ inline const RespCommand* find_again(LastCommand& last, std::string_view name) {
   return found;
 }
 
-// Whether one of its keys is longer than may be, which is replied then.
+// Whether one of its keys is too long; if so, replies with the error.
 inline bool has_long_key(const Call& call, const RespCommand& command) {
   if ((command.traits & (kHasKey | kHasKeys)) == 0) return false;
   const std::size_t keys = (command.traits & kHasKeys) != 0 ? call.args.size() - 1 : 1;

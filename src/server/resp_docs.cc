@@ -14,9 +14,9 @@ enum : std::uint8_t { kOptional = 1, kMultiple = 2 };
 struct Argument {
   std::string_view name;
   std::string_view type;
-  std::string_view token;  // the word that stands before it; empty: none
+  std::string_view token;  // the word before the argument; empty: none
   std::uint8_t flags = 0;
-  std::span<const Argument> inner{};  // of a block: what it is made of
+  std::span<const Argument> inner{};  // the arguments in a block
 };
 
 struct Entry {

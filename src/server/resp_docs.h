@@ -1,4 +1,4 @@
-// What COMMAND DOCS tells of the commands that limit, so that redis-cli can show their arguments while one types.
+// The COMMAND DOCS entries of the limiting commands, so that redis-cli shows their arguments as hints.
 //
 // Plain tables. Any thread. Tested by resp_session_test.cc.
 #pragma once
@@ -9,10 +9,11 @@
 
 namespace weir {
 
-// The names that have an entry, in their order; empty behind the last.
+// The names with an entry, by index; empty after the last.
 std::string_view documented_command(std::size_t index);
 
-// The name and its entry, two values of a map; false, and nothing written, if it has none. `name` in lower case.
+// Writes the name and its entry, two values of a map. Returns false and writes nothing if there is no entry. `name`
+// is in lower case.
 bool write_docs(std::string_view name, std::string_view version, resp::Writer& out);
 
 }  // namespace weir

@@ -1,7 +1,7 @@
-// The commands that limit: CL.THROTTLE, THROTTLE, GCRA, WEIR.CHECK, WEIR.LIMIT, WEIR.RESET, DEL. See resp_call.h.
+// The limiting commands: CL.THROTTLE, THROTTLE, GCRA, WEIR.CHECK, WEIR.LIMIT, WEIR.RESET, DEL. See resp_call.h.
 //
-// Those with a limit of their own join the turn and are answered when it is decided. The rest is decided at once, and
-// waits for the turn if this client has something in it.
+// Commands with their own limit join the turn and are answered when it is decided. The others are decided at once; if
+// this client has checks in the turn, they wait for it.
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 using Args = std::span<const std::string_view>;
 
-// What tells the limits of the commands apart in RespLimits: these, and from kQuota on the algorithms of WEIR.LIMIT.
+// The `kind` of a limit in RespLimits. From kQuota on, the algorithm of WEIR.LIMIT is added.
 enum LimitKind : std::uint8_t { kCell, kCrab, kGcra, kQuota };
 
 AfterCommand reply_error(const Call& call, const Error& error) {
@@ -29,12 +29,12 @@ inline AfterCommand ask(const Call& call, RespStep::Kind kind, const Charge& cha
   return AfterCommand::asked;
 }
 
-// The three buckets differ in how they are read and in what they reply.
+// The three bucket commands differ in how they are parsed and in their replies.
 struct Bucket {
   LimitKind kind;
   RespStep::Kind reply;
   Result<Throttle> (*parse)(Args);
-  std::optional<std::int64_t> (*cost)(Args);  // nothing: parse() knows better, or knows what is wrong
+  std::optional<std::int64_t> (*cost)(Args);  // nothing: parse() must decide
 };
 
 std::optional<std::int64_t> cost_behind(Args args) {
@@ -49,15 +49,15 @@ constexpr Bucket kCellBucket{kCell, RespStep::Kind::cell, parse_cell_throttle, c
 constexpr Bucket kCrabBucket{kCrab, RespStep::Kind::crab, parse_crab_throttle, cost_behind};
 constexpr Bucket kGcraBucket{kGcra, RespStep::Kind::cell, parse_gcra, cost_of_tokens};
 
-// The bytes of the three numbers, with the lengths that stand between them in the input. Those that were right once
-// have only these two line ends in it, so the same bytes are always the same numbers.
+// The bytes of the three numbers in the input, with the lengths between them. Numbers that were once valid contain no
+// line end, so the same bytes always mean the same numbers.
 std::string_view bytes_of_numbers(const Call& call, Args args) {
   if (call.is_inline || args.size() < 4) return {};
   const char* const end = args[3].data() + args[3].size();
   return {args[1].data(), static_cast<std::size_t>(end - args[1].data())};
 }
 
-// One for each, since all of it is known when it is compiled.
+// A template, so that each command's bucket is known at compile time.
 template <const Bucket& bucket>
 AfterCommand run_bucket(const Call& call) {
   const Args args = call.args.subspan(1);
@@ -88,7 +88,7 @@ std::uint8_t kind_of(const LimitCheck& check) {
   return static_cast<std::uint8_t>(kQuota + 1 + static_cast<std::uint8_t>(*check.algorithm));
 }
 
-// By check_once() or preview(), neither of which a turn has.
+// Calls check_once() or preview(), which a turn does not offer.
 void reply_at_once(const Call& call, const LimitCheck& check, const Charge& charge) {
   Limiter& limiter = call.service.limiter;
   if (check.is_peek) {
@@ -153,7 +153,7 @@ AfterCommand run_weir_limit(const Call& call) {
   const Charge charge{.key = check->key, .limit = limit, .cost = check->cost};
   if (!check->id && !check->is_peek) return ask(call, RespStep::Kind::map, charge);
   reply_at_once(call, *check, charge);
-  if (call.service.sessions == 0) call.service.end_round();  // there was none, but a limit was given out
+  if (call.service.sessions == 0) call.service.end_round();  // no round was open, but a limit was returned
   return AfterCommand::go_on;
 }
 

@@ -1,4 +1,4 @@
-// The commands that limit, with time: the vectors of redis-cell, and how each of them answers and refuses.
+// Tests the limiting commands over time: the vectors of redis-cell, and each command's replies and errors.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,7 +108,7 @@ TEST_F(RespSessionTest, KeepsTheLimitsOfItsCommandsApart) {
   EXPECT_EQ(flat(call({"CL.THROTTLE", "a", "4", "1", "60", "x"})), "ERR Cell error: Couldn't parse as integer: x");
   EXPECT_EQ(flat(call({"CL.THROTTLE", "a", "4", "1", "60", "1", "1"})).substr(0, 22), "ERR Cell error: Usage:");
   EXPECT_EQ(flat(call({"CL.THROTTLE", "", "4", "1", "60"})).substr(0, 20), "ERR the key is empty");
-  // The same bytes as `4 1 60`, had nobody looked at where they begin.
+  // The bytes equal those of `4 1 60` if the argument boundaries are ignored.
   EXPECT_EQ(flat(call({"CL.THROTTLE", "e", "4\r\n$1\r\n1", "60", "1"})).substr(0, 37),
             "ERR Cell error: Couldn't parse as int");
 }

@@ -1,10 +1,10 @@
-// Compiled limits of the RESP port, found by the bytes that they were asked with.
+// A cache of compiled limits for the RESP port, keyed by the bytes of their arguments.
 //
-// Clients send the same few limits again and again, so the numbers of a request are not read but compared: one hash,
-// one comparison. A limit that was given out may lie in the turn until end_round(), and stays in its place so long;
-// whoever needs the place meanwhile gets another one that lasts for the round. Bounded: what a round gives out beyond
-// the table is less than the input that it was asked with, some times over. Belongs to one loop and its thread.
-// Tested by resp_limits_test.cc.
+// Clients send the same few limits again and again. So a request's numbers are compared instead of parsed: one hash,
+// one comparison. The turn may point to a returned limit until end_round(), so the limit keeps its slot until then. A
+// new limit for an occupied slot gets a place that lasts for the round. The size is bounded: beyond the table, a
+// round's limits take at most a few times the size of their input. Belongs to one loop and its thread. Tested by
+// resp_limits_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class RespLimits {
   static constexpr std::size_t kSlots = 512;
   static constexpr std::size_t kBytesMax = 54;
 
-  // The same bytes mean different limits to different commands: `kind` tells these apart. Null if it is not known.
+  // `kind` is the command, since the same bytes mean different limits to different commands. Null if not cached.
   const Limit* find(std::uint8_t kind, std::string_view bytes) {
     if (slots_.empty() || bytes.empty() || bytes.size() > kBytesMax) return nullptr;
     Slot& slot = slots_[place_of(kind, bytes)];
@@ -34,7 +34,7 @@ class RespLimits {
     return &slot.limit;
   }
 
-  // Remembers the limit if it can; it lasts until end_round() in any case.
+  // Caches the limit if possible; it is valid until end_round() in any case.
   const Limit* keep(std::uint8_t kind, std::string_view bytes, Limit limit) {
     if (bytes.empty() || bytes.size() > kBytesMax || !remembers_) return keep_for_round(std::move(limit));
     if (slots_.empty()) slots_.resize(kSlots);
@@ -49,10 +49,10 @@ class RespLimits {
   }
   const Limit* keep_for_round(Limit limit) { return &others_.emplace_back(std::move(limit)); }
 
-  // Where there are many of these, none remembers anything: a table of each would be too much.
+  // Disables the cache where there are many of them: a table for each would take too much memory.
   void remember_nothing() { remembers_ = false; }
 
-  // Nothing that was given out is used any longer.
+  // No returned limit is in use any longer.
   void end_round() {
     ++round_;
     if (!others_.empty()) others_.clear();
@@ -60,14 +60,14 @@ class RespLimits {
 
  private:
   struct Slot {
-    std::uint64_t round = 0;  // the last one in which it was given out
+    std::uint64_t round = 0;  // the last round that used it
     std::uint8_t kind = 0;
     std::uint8_t size = 0;  // 0: free
     char bytes[kBytesMax] = {};
     Limit limit{};
   };
 
-  // The first and the last eight bytes, and how many there are: what lies between them differs rarely.
+  // Hashes the first and the last eight bytes and the size: the bytes in between rarely differ.
   static std::size_t place_of(std::uint8_t kind, std::string_view bytes) {
     std::uint64_t first = 0, last = 0;
     if (bytes.size() >= 8) {
@@ -83,7 +83,7 @@ class RespLimits {
 
   std::uint64_t round_ = 1;
   bool remembers_ = true;
-  std::vector<Slot> slots_;   // made when the first limit comes
+  std::vector<Slot> slots_;   // allocated with the first limit
   std::deque<Limit> others_;  // of this round
 };
 

@@ -1,4 +1,4 @@
-// Limits are found again by their bytes, and none moves while a turn may look at it.
+// Tests that limits are found by their bytes, and that none moves while a turn may use it.
 #include "server/resp_limits.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,8 @@
-// Commands about the server: PING, ECHO, INFO, TIME, DBSIZE, COMMAND, CONFIG, CLUSTER, READONLY. See resp_call.h.
+// RESP commands about the server: PING, ECHO, INFO, TIME, DBSIZE, COMMAND, CONFIG, CLUSTER, READONLY. See
+// resp_call.h.
 //
-// Nothing here charges anything. What clients only ask in order to feel at home is answered as a lone Redis would.
+// None of them charges anything. Commands that clients only send while connecting are answered as a single Redis
+// would.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -38,7 +40,7 @@ bool is_wanted(const Call& call, std::string_view section) {
   });
 }
 
-// What redis-benchmark asks for before it begins. There is nothing else to read, and nothing to set.
+// The settings that redis-benchmark reads before it starts. There are no others, and none can be set.
 struct Setting {
   std::string_view name;
   std::string_view value;
@@ -68,9 +70,9 @@ constexpr std::string_view kCommandHelp[] = {
     "INFO",    "    [<name> ...]: name, arity, flags and place of keys.",
     "LIST",    "    The names of all commands."};
 
-// An entry as Redis before 7 has it, the first six members, which is what clients read.
+// A command's entry in the format of Redis before 7: the six members that clients read.
 void describe(const RespCommand& entry, resp::Writer& out) {
-  const bool is_counted = entry.run == run_cell_throttle;  // it counts its arguments itself
+  const bool is_counted = entry.run == run_cell_throttle;  // it checks its arity itself
   const std::int64_t least = is_counted ? 5 : static_cast<std::int64_t>(entry.args_min) + 1;
   const bool has_key = (entry.traits & (kHasKey | kHasKeys)) != 0;
   out.array(6);
@@ -80,7 +82,7 @@ void describe(const RespCommand& entry, resp::Writer& out) {
   if (has_key) out.simple("write");
   if (has_key) out.simple("fast");
   out.integer(has_key ? 1 : 0);                                        // the first key
-  out.integer((entry.traits & kHasKeys) != 0 ? -1 : has_key ? 1 : 0);  // the last
+  out.integer((entry.traits & kHasKeys) != 0 ? -1 : has_key ? 1 : 0);  // the last key
   out.integer(has_key ? 1 : 0);                                        // the step between them
 }
 

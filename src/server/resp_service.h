@@ -1,7 +1,7 @@
-// What all Redis clients of one loop share: the limiter, the rules, limits that are compiled already, and the round.
+// What all Redis clients of a loop share: the limiter, the rules, compiled limits, and the round.
 //
-// A round lasts from the first check that a session puts into the turn until the last session has written its answers.
-// Its steps are kept here and not in each session, so that an idle connection holds next to nothing. Belongs to one
+// A round lasts from the first check that a session adds to the turn until the last session has written its answers.
+// Its steps are kept here and not in each session, so that an idle connection takes almost no memory. Belongs to one
 // loop and its thread. Tested by resp_session_test.cc.
 #pragma once
 
@@ -21,16 +21,16 @@
 
 namespace weir {
 
-// One reply that is still to be written: to a check, as its command writes it, or a text that is known already.
+// One pending reply: to a check, in the format of its command, or a text that is already known.
 struct RespStep {
   enum class Kind : std::uint8_t { cell, crab, map, text };
-  std::uint32_t at = 0;  // the place in the turn; of a text, its end in `texts`
+  std::uint32_t at = 0;  // the index in the turn; of a text, its end in `texts`
   Kind kind = Kind::cell;
 };
 
 struct RespCommand;
 
-// The command that came last, by the bytes of its name: the next one is most often the same.
+// The last command, by the bytes of its name: the next one is usually the same.
 struct LastCommand {
   char name[16] = {};
   std::size_t size = 0;
@@ -39,23 +39,23 @@ struct LastCommand {
 
 struct RespService {
   Limiter& limiter;
-  Gate* gate = nullptr;      // null: there are no rules
+  Gate* gate = nullptr;      // null: no rules
   std::string version{};     // of the server
-  std::string password{};    // empty: everybody may come in
-  Gate* counting = nullptr;  // counts limits that clients bring along; null: nobody does
+  std::string password{};    // empty: no authentication
+  Gate* counting = nullptr;  // counts limits that clients send; null: not counted
   DoorBounds bounds{};
   DoorDenials denials{};
 
   InlineLimits quotas{};
   RespLimits limits{};
   LastCommand last{};
-  // Of all connections of the loop; of a desk beside it, those of `first`.
+  // Counted for all connections of the loop; a desk uses those of `first`.
   RespService* first = nullptr;
   WrongSecrets wrong{};
   WrongSecrets& all_wrong() { return first == nullptr ? wrong : first->wrong; }
-  std::vector<RespStep> steps{};  // of the round, session after session
+  std::vector<RespStep> steps{};  // of the round, in the order of the sessions
   std::string texts{};
-  std::size_t sessions = 0;  // that wait for the turn
+  std::size_t sessions = 0;  // sessions that wait for the turn
 
   void end_round() {
     steps.clear();
@@ -64,10 +64,10 @@ struct RespService {
   }
 };
 
-// A room for one more round, beside that of the loop: on fibers each session has a round of its own.
+// The buffers of one more round, beside that of the loop: on fibers each session has a round of its own.
 class RespDesk final : public Desk {
  public:
-  explicit RespDesk(RespService& first);  // which outlives it
+  explicit RespDesk(RespService& first);  // `first` must outlive it
   void renew() override;
   void write_last_words(GiveUp why, std::string& output) override;
 

@@ -1,4 +1,4 @@
-// Pipelined commands, parsed, put into the turn and answered until the bytes run out. See resp_session.h.
+// The RESP session: parses pipelined commands, adds checks to the turn and writes replies. See resp_session.h.
 #include "server/resp_session.h"
 
 #include <string>
@@ -13,10 +13,10 @@
 namespace weir {
 namespace {
 
-// What one session puts into a round: no more, so that its answers fit what a connection may hold.
+// Bounds on what one session adds to a round, so that its answers fit into a connection's output.
 constexpr std::size_t kStepsMax = 4096;
 constexpr std::size_t kTextsMax = std::size_t{64} << 10;
-constexpr std::size_t kQuotasOfDesk = 64;  // compiled ones that it remembers
+constexpr std::size_t kQuotasOfDesk = 64;  // compiled limits that a desk caches
 
 std::string_view last_words(GiveUp why) {
   switch (why) {
@@ -58,7 +58,7 @@ class RespSession final : public Session {
   RespSession& operator=(const RespSession&) = delete;
   ~RespSession() override { leave(); }
 
-  // Whatever was thrown before the end of a round ends that.
+  // An exception may have left a round open; leave() ends it.
   void sit_at(Desk& desk) override {
     leave();
     service_ = &static_cast<RespDesk&>(desk).service;
@@ -77,7 +77,7 @@ class RespSession final : public Session {
       if (request.status == resp::Status::done) ++progress.answered;
       progress.close = after == AfterCommand::close;
       if (progress.close) break;
-      // The key of an inline request lies in the parser, which must not read on before it was looked at.
+      // The key of an inline request is in the parser's memory, so stop parsing until the turn has used it.
       if (after == AfterCommand::asked && request.is_inline) break;
     }
     past_step_ = service_->steps.size();
@@ -117,11 +117,11 @@ class RespSession final : public Session {
     resp::Writer(output, client_.protocol).error(last_words(why));
   }
 
-  // A request is read where it lies, in the connection's buffer.
+  // A request is parsed in place, in the connection's buffer.
   std::size_t held() const override { return held_.size(); }
 
  private:
-  // What is as small as a header may take no longer than one.
+  // Input no larger than a header has the header's time-out.
   Phase phase_of(std::size_t rest) const {
     if (rest == 0) return Phase::idle;
     return rest <= service_->bounds.http.header_max ? Phase::header : Phase::body;
@@ -162,7 +162,7 @@ class RespSession final : public Session {
   }
 
   AfterCommand refuse(const resp::ParsedRequest& request, std::string& output) {
-    if (is_waiting_) return AfterCommand::wait;  // the next call comes to the same end
+    if (is_waiting_) return AfterCommand::wait;  // the next call ends the same way
     service_->bounds.refuse(request.is_too_large ? Refused::body : Refused::malformed);
     resp::Writer(output, client_.protocol).error("ERR " + std::string(request.reason));
     return AfterCommand::close;
@@ -186,12 +186,12 @@ class RespSession final : public Session {
     if (--service_->sessions == 0) service_->end_round();
   }
 
-  RespService* service_;  // of the loop, or of the desk that it sits at
+  RespService* service_;  // of the loop, or of its current desk
   RespClient client_;
   resp::RequestParser parser_;
-  std::size_t first_step_ = 0, past_step_ = 0, first_text_ = 0;  // what is this session's of the round
+  std::size_t first_step_ = 0, past_step_ = 0, first_text_ = 0;  // this session's part of the round
   bool is_waiting_ = false;                                      // for the turn
-  Micros due_ = kNever;                                          // of a reply that is held back
+  Micros due_ = kNever;                                          // of a delayed reply
   std::string held_;
 };
 

@@ -1,7 +1,7 @@
-// A Redis client's conversation: RESP in, replies out, in order. See session.h for how it is driven.
+// The server side of a Redis client's connection: RESP in, replies out, in order. session.h says how it is driven.
 //
-// Checks of a pipeline join the turn, and what needs no order among them is answered on the way; a command that must
-// see what they did stops the reading until they are settled. Tested by resp_session_test.cc and fuzz/resp_session.cc.
+// Checks of a pipeline join the turn. Commands that do not depend on them are answered meanwhile. A command that must
+// see their effect stops the reading until they are settled. Tested by resp_session_test.cc and fuzz/resp_session.cc.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace weir {
 
-// `service` outlives the session, which stays until what it asked is decided; `id` is the connection's, for CLIENT ID,
-// `peer` its address, for the log.
+// `service` must outlive the session, and the session must exist until its checks are decided. `id` is the
+// connection's, for CLIENT ID; `peer` is its address, for the log.
 std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id, std::string peer = {});
 
-// The same on fibers. The desks are RespDesks, and outlive it.
+// The same on fibers. The desks must be RespDesks and outlive the session.
 std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id, std::string peer = {});
 
 }  // namespace weir

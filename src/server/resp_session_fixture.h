@@ -1,4 +1,4 @@
-// A RESP session on a manual clock, and what its tests say to it: they share this and nothing else.
+// A RESP session on a manual clock with helpers for its tests.
 //
 // Used by resp_session_test.cc and resp_limit_commands_test.cc, one thread.
 #pragma once
@@ -21,7 +21,7 @@ class RespSessionTest : public testing::Test {
  protected:
   static constexpr Micros kStart{1'700'000'000'000'000};
 
-  // Everything that is answered to `bytes`; what was not consumed of them is left.
+  // Returns all answers to `bytes`; input that was not consumed is in `left`.
   std::string say(std::string_view bytes) {
     SessionPlayer player(*session, limiter);
     progress = player.feed(bytes);
@@ -36,7 +36,7 @@ class RespSessionTest : public testing::Test {
     return say(request);
   }
 
-  // A reply as text: an error as it is, else its integers and texts.
+  // A reply as text: an error as it is, otherwise its integers and texts.
   std::string flat(const std::string& reply) {
     resp::ReplyParser parser;
     const auto parsed = parser.parse(reply);

@@ -1,4 +1,4 @@
-// A Redis client's conversation without a socket: handshakes, passwords, errors, pipelines.
+// Tests a Redis client's connection without a socket: handshakes, passwords, errors, pipelines.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -201,7 +201,7 @@ TEST_F(RespSessionTest, AnswersChecksBeforeItEndsForGarbage) {
   EXPECT_TRUE(progress.close);
 }
 
-// Two connections of a loop, both with checks in one turn, and a third that leaves before it is answered.
+// Two connections of a loop with checks in one turn, and a third that leaves before its answer.
 TEST_F(RespSessionTest, SharesATurnWithOthers) {
   if (kIsOnFibers) GTEST_SKIP() << "a turn of its own";
   const auto other = make_resp_session(service, 78);
@@ -232,7 +232,7 @@ class LockedRespSession : public RespSessionTest {
     service.bounds.counts = &counts;
     session = make_resp_session(service, 77, "192.0.2.7");
   }
-  // What is answered after the wait that a wrong password costs.
+  // The answer after the delay of a wrong password.
   std::string late_answer() {
     EXPECT_TRUE(session->is_holding());
     std::string early, late;
@@ -274,7 +274,7 @@ TEST_F(LockedRespSession, AnswersNothingBeforeThePassword) {
   EXPECT_EQ(say("QUIT\r\n"), "+OK\r\n");
 }
 
-// In a pipeline each costs its wait, too, and what stands behind it comes after it.
+// In a pipeline each guess has its own delay, and later commands are answered after it.
 TEST_F(LockedRespSession, SlowsEveryGuessOfAPipeline) {
   SessionPlayer player(*session, limiter);
   player.feed("AUTH a\r\nAUTH b\r\nAUTH default \"open sesame\"\r\nPING\r\n");
@@ -367,7 +367,7 @@ TEST_F(RespSessionTest, DocumentsTheCommandsThatLimit) {
   EXPECT_NE(say("COMMAND LIST\r\n").find("$10\r\nweir.check\r\n"), std::string::npos);
 }
 
-// Every row of Redis's edge behaviour, as bytes.
+// Every edge case of Redis, as bytes.
 TEST_F(RespSessionTest, MeetsTheEdgesAsRedisDoes) {
   struct Row {
     std::string bytes, reply;
@@ -408,11 +408,11 @@ TEST_F(RespSessionTest, MeetsTheEdgesAsRedisDoes) {
   }
 }
 
-// A command, an inline one as well, with too few or too many arguments gets an error and nothing else.
+// A command, inline or not, with too few or too many arguments gets an error and nothing else.
 TEST_F(RespSessionTest, CountsTheArgumentsOfEveryCommand) {
   struct Row {
     const char* name;
-    int least, most;  // most: 0 if there is no bound
+    int least, most;  // 0: no maximum
   };
   for (const auto& [name, least, most] : std::vector<Row>{{"auth", 1, 2},
                                                           {"client", 1, 0},

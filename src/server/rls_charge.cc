@@ -1,8 +1,9 @@
-// Charging what a request's descriptors are held by: one event, and what stands beside it. See rls_service.h.
+// Charges the limits of a request's descriptors: all or none, plus shadow limits and queries. See rls_service.h.
 //
-// What only asks, and quotas of which one with room suffices, are looked at before; what is in shadow is charged after,
-// and only if the request passes, as rules in shadow are. A quota that somebody else spends in between drops out, and
-// the event is tried again without it: it has charged nothing. Tested by rls_service_test.cc and rls_envoy_test.cc.
+// Queries are looked up first, and so are quotas, of which one with permits left is enough. Shadow limits are charged
+// last, and only if the request passes, as with shadow rules. If another request uses up a quota in between, that
+// quota drops out and the charge is repeated without it; the failed attempt has charged nothing. Tested by
+// rls_service_test.cc and rls_envoy_test.cc.
 #include <algorithm>
 #include <utility>
 
@@ -70,7 +71,7 @@ Result<void> RlsService::look_at_own(const Part& part) {
   return {};
 }
 
-// By a question, or because every quota is spent: then nothing is charged.
+// Denied by a query, or because every quota is used up: then nothing is charged.
 bool RlsService::is_refused() const {
   const auto refuses = [this](const Part& part) {
     if (!part.is_question) return false;
@@ -81,7 +82,7 @@ bool RlsService::is_refused() const {
   return std::ranges::any_of(parts_, refuses) || is_quota_spent();
 }
 
-// There are quotas, and all of them are over. One in shadow never is.
+// There are quotas, and all are used up. A shadow quota never counts as used up.
 bool RlsService::is_quota_spent() const {
   bool has_quota = false, has_room = false;
   for (const Part& part : parts_) {
@@ -110,7 +111,7 @@ Result<void> RlsService::charge() {
   return {};
 }
 
-// Two descriptors under one key spend what both ask for, one after the other, as the reference service has it.
+// Two descriptors with the same key charge the sum of both, in order, as in the reference service.
 void RlsService::collect_charges() {
   also_.clear();
   for (const Part& part : parts_) {
@@ -129,7 +130,7 @@ void RlsService::collect_charges() {
   }
 }
 
-// Whether it passed.
+// Returns whether the request passed.
 Result<bool> RlsService::charge_event() {
   decisions_.assign(also_.size(), {});
   const std::span requests(charged_.requests);
@@ -140,7 +141,7 @@ Result<bool> RlsService::charge_event() {
       return gate_->check_together(rules, requests, answers, also_, decisions_);
     }
     if (auto checked = gate_->check(rules, requests[0], answers[0]); !checked) return fail(checked.error());
-    return answers[0].allowed;  // most are so
+    return answers[0].allowed;  // the usual case
   }
   for (Answer& answer : answers) answer = Answer{.allowed = true};
   if (also_.empty()) return true;
@@ -167,7 +168,7 @@ void RlsService::take_decisions(bool is_charged) {
   }
 }
 
-// The event was denied by nothing but quotas, and others have room.
+// Only quotas denied the charge, and other quotas have permits left.
 bool RlsService::may_do_without_spent_quotas() const {
   const std::span answers = std::span(charged_.answers).first(charged_.requests.size());
   if (!std::ranges::all_of(answers, &Answer::allowed)) return false;
@@ -190,7 +191,8 @@ Result<void> RlsService::charge_shadow(const Part& part, Own& own) {
   return {};
 }
 
-// If the files are to count what is denied: all of it, or what a request that passes was over.
+// If the files count denied requests: charges all limits of a denied request, or those that a request which passed
+// was over.
 Result<void> RlsService::charge_denied() {
   also_.clear();
   for (const Part& part : parts_) {

@@ -1,5 +1,5 @@
-// The rate limit service by Envoy's files: statuses and charges as the reference service has them, but that a denied
-// request charges nothing.
+// Tests the rate limit service with Envoy's files: statuses and charges equal those of the reference service, except
+// that a denied request charges nothing.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The response to Envoy: a status for each descriptor, and what the client is told. See rls_service.h.
+// Builds the response to Envoy: statuses for Envoy, header fields and body for the client. See rls_service.h.
 //
 // A status tells of the tighter one of the rules and of the limit beside them; what the client hears is of the one that
 // binds them all. Tested by rls_service_test.cc and rls_envoy_test.cc.
@@ -21,7 +21,7 @@ std::uint32_t capped(std::int64_t value) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::uint32_t>::max()));
 }
 
-// Calendar windows have no period; the quota's text, `100/calendar_month`, names them.
+// Calendar windows have no period; the quota's text, such as `100/calendar_month`, gives the unit.
 RlsUnit unit_of(const LimitAnswer& answer) {
   if (answer.limit->period_us == 0) {
     if (answer.quota.find("calendar_day") != answer.quota.npos) return RlsUnit::day;
@@ -37,7 +37,7 @@ std::optional<std::int64_t> wait_seconds(Micros wait) {
   return seconds_ceil(wait);
 }
 
-// To the end of the window, whether anything of it is spent or not; whole seconds, as the reference service has it.
+// The time to the end of the window, even if nothing in it is used, in whole seconds, as in the reference service.
 std::int64_t window_left(const Limit& limit, Micros now) {
   const std::int64_t period = limit.period_us / 1'000'000;
   return period - now.count() / 1'000'000 % period;
@@ -60,7 +60,8 @@ RlsService::Told RlsService::told_by_own(const Part& part) const {
 
 namespace {
 
-// The denial with the longest wait, else the fewest that remain, as Envoy's own header fields have it.
+// The denial with the longest wait or, without denials, the fewest remaining permits, as in Envoy's own header
+// fields.
 template <class Told>
 bool is_tighter(const Told& told, const Told& than) {
   if (told.limit == nullptr && !told.is_over) return false;
@@ -91,7 +92,7 @@ void RlsService::respond() {
   note(told, now);
 }
 
-// What the client hears of: of a denial what denies, else what is left. Nothing that is in shadow.
+// What the client sees: of a denial, the limit that denies; otherwise, what remains. Shadow limits do not count.
 RlsService::Told RlsService::binding() const {
   Told best;
   const bool is_spent = is_quota_spent();
@@ -131,7 +132,7 @@ void RlsService::add_status(const Part& part, Micros now) {
   }
 }
 
-// The policy's way to word answers; X-RateLimit-* are left to Envoy, which makes them itself from the statuses.
+// Header fields in the policy's style. X-RateLimit-* are left to Envoy, which creates them from the statuses.
 void RlsService::tell_client(const Told& told, Micros now) {
   limits_.clear();
   const auto add = [this](const LimitAnswer& limit) {
@@ -155,7 +156,7 @@ void RlsService::tell_client(const Told& told, Micros now) {
                                            .made = told.limit->decision.made};
 }
 
-// Lines of HTTP/1.1 as pairs, their names in small letters.
+// Converts HTTP/1.1 header lines to pairs with lower-case names.
 void RlsService::add_fields() {
   for (std::size_t begin = 0; begin < fields_.size();) {
     const std::size_t colon = fields_.find(": ", begin), end = fields_.find("\r\n", begin);
@@ -196,7 +197,7 @@ void RlsService::note(const Told& told, Micros now) const {
   denials.note(now, own.answer, own.found.key);
 }
 
-// Hits as the reference service's statistics have them, but each in one of them only.
+// Counts hits like the reference service's statistics, but each hit in one counter only.
 void RlsService::count(const Part& part, const Own& own) {
   if (part.is_question || part.cost < 0) return;
   const EnvoyRule& rule = *own.found.rule;

@@ -1,4 +1,4 @@
-// From descriptors to what they are held by. See rls_service.h.
+// Finds the limits that apply to each descriptor. See rls_service.h.
 #include "server/rls_service.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace weir {
 namespace {
 
-// A longer path is cut: an error would let the request pass where the gateway is told to fail open.
+// A longer path is cut: an error would let the request pass if the gateway is configured to fail open.
 constexpr std::size_t kPathBytesKept = 8'192;
 
-// A longer key is its hash instead, for the same reason.
+// A longer key is replaced by its hash, for the same reason.
 constexpr std::size_t kPlainKeyMax = 256;
 
 tl::unexpected<RlsError> refuse(GrpcStatus status, std::string message) {
@@ -41,7 +41,7 @@ GrpcStatus status_of(ErrorCode code) {
 
 tl::unexpected<RlsError> refuse(const Error& error) { return refuse(status_of(error.code), error.message); }
 
-// The attribute that an entry of this name is, too.
+// The attribute that an entry of this name also sets.
 std::string_view* attribute_of(Request& request, std::string_view name) {
   if (name == "remote_address") return &request.ip;
   if (name == "user") return &request.user;
@@ -54,7 +54,7 @@ std::string_view* attribute_of(Request& request, std::string_view name) {
   return nullptr;
 }
 
-// Of entries with the same name, the first that says something is the attribute.
+// Of entries with the same name, the first with a value sets the attribute.
 Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, std::int64_t cost) {
   Request out{.entries = request.all_of(descriptor), .cost = cost};
   for (const Attribute& entry : request.entries_of(descriptor)) {
@@ -62,12 +62,12 @@ Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, s
     if (attribute != nullptr && attribute->empty()) *attribute = entry.value;
   }
   out.path = out.path.substr(0, kPathBytesKept);
-  if (!parse_node(out.ip)) out.ip = {};  // no address: an entry as any other, and no error, for the same reason
+  if (!parse_node(out.ip)) out.ip = {};  // not an address: only an entry, and no error, for the same reason
   return out;
 }
 
-// Length before text: no choice of values makes the key of another descriptor.
-// The limit belongs to the key: another limit on the same entries is another count.
+// Each text has its length as a prefix, so that no values can form the key of another descriptor. The limit is part
+// of the key: a different limit on the same entries is a separate count.
 void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor& descriptor) {
   key.assign(1, kEnvoyKeys).append("rls/");
   append_sized(key, std::to_string(descriptor.limit->requests_per_unit));
@@ -184,7 +184,7 @@ void RlsService::prepare_found(const RlsRequest& request, const RlsDescriptor& d
       .name = rule->label, .rule = rule->label, .quota = rule->quota, .limit = &rule->limit, .cost = part.cost};
 }
 
-// Known only when every descriptor has found its limit.
+// Possible only after every descriptor has found its limit.
 void RlsService::drop_replaced() {
   if (replaced_.empty()) return;
   for (Part& part : parts_) {

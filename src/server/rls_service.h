@@ -1,16 +1,17 @@
-// Envoy's rate limit service by the rules: one call is one request, and its descriptors are views of it.
+// Envoy's rate limit service, decided by the rules: one call is one request, and its descriptors are views of it.
 //
 //   weir::RlsService service(limiter);
-//   auto decided = service.decide(request, &gate);     // of gRPC, or of POST /json
+//   auto decided = service.decide(request, &gate);     // for gRPC and for POST /json
 //   if (!decided) return status(decided.error().status, decided.error().message);
 //
-// All that the descriptors are charged to is taken or nothing is, and a rule that two of them meet is charged once. An
-// entry fills the attribute of its name (remote_address is the ip) and can be matched as an entry; so can `domain`. A
-// descriptor with a limit of its own is held by that one instead of the rules: a fixed window for its domain,
-// entries and limit. One with 0 hits asks only, and denies if a further hit would not pass; then nobody is charged.
-// With Envoy's files, a descriptor is held by the limit that they have for it, too: part of the same event, unless it
-// is in shadow, or of a quota that is spent while another one has room; they may count what is denied. Used again for
-// its room; belongs to one loop and its thread. Tested by rls_service_test.cc and rls_envoy_test.cc.
+// Either all limits of all descriptors are charged, or none is. A rule that matches two descriptors is charged once.
+// An entry sets the attribute of its name (remote_address is the ip) and can be matched as an entry; so can `domain`.
+// A descriptor with its own limit uses that limit instead of the rules: a fixed window for its domain, entries and
+// limit. A descriptor with 0 hits is a query: it is denied if one more hit would not pass, and then nothing is
+// charged. If Envoy's files have a limit for a descriptor, that limit applies, too. It is part of the same charge,
+// except for shadow limits, and for a used-up quota while another quota has permits left. Envoy's files may count
+// denied requests. Reused for its buffers; belongs to one loop and its thread. Tested by rls_service_test.cc and
+// rls_envoy_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -38,51 +39,51 @@ struct RlsError {
 
 class RlsService {
  public:
-  explicit RlsService(Limiter& limiter) : limiter_(limiter) {}  // which outlives it
+  explicit RlsService(Limiter& limiter) : limiter_(limiter) {}  // must outlive it
   RlsService(const RlsService&) = delete;
   RlsService& operator=(const RlsService&) = delete;
 
   // Without a gate there are no rules. The response is valid until the next call.
   tl::expected<const RlsResponse*, RlsError> decide(const RlsRequest& request, Gate* gate);
 
-  DoorDenials denials{};          // of the door that asks
-  EnvoyInForce* envoy = nullptr;  // which outlives it, too; null: there are no files of Envoy's
+  DoorDenials denials{};          // of the listener that calls
+  EnvoyInForce* envoy = nullptr;  // must outlive it, too; null: no Envoy files
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  // What becomes of a descriptor.
+  // How one descriptor is decided.
   struct Part {
-    bool is_by_rules = true;    // unless it brings its limit
-    bool is_question = false;   // charged nothing
-    bool is_unlimited = false;  // by Envoy's files
-    std::size_t place = kNone;  // in questions_ or charged_, if it is by the rules
-    std::size_t own = kNone;    // in owns_
-    std::int64_t cost = 1;      // of a question: 1, the further hit that it asks about
+    bool is_by_rules = true;    // false if it has its own limit
+    bool is_question = false;   // a query: charged nothing
+    bool is_unlimited = false;  // unlimited by Envoy's files
+    std::size_t place = kNone;  // index in questions_ or charged_, if decided by the rules
+    std::size_t own = kNone;    // index in owns_
+    std::int64_t cost = 1;      // of a query: 1, the further hit it asks about
   };
   enum class Hold : std::uint8_t { enforced, quota, shadow };
-  // A limit beside the rules: that a descriptor brings, or that Envoy's files have for it.
+  // A limit beside the rules: the descriptor's own, or the one in Envoy's files.
   struct Own {
-    EnvoyFound found;  // the key; without a rule it was brought
+    EnvoyFound found;  // the key; without a rule, it is the descriptor's own limit
     Limit brought;
     RlsLimit said;  // as answers repeat it
     Hold hold = Hold::enforced;
     LimitAnswer answer;
     bool is_over = false;
-    std::size_t charge = kNone;   // its place in also_
-    std::int64_t cost_up_to = 0;  // of all with the same key, this one included
+    std::size_t charge = kNone;   // its index in also_
+    std::int64_t cost_up_to = 0;  // of all limits up to this with the same key
   };
-  // Requests and what the rules answered to them; the answers only grow, to be used again.
+  // Requests and their answers by the rules. The answers only grow, for reuse.
   struct Views {
     std::vector<Request> requests;
     std::vector<Answer> answers;
     void clear() { requests.clear(); }
     std::size_t add(const Request& request);
   };
-  // A limit, or a rule without one, that has something to say about a descriptor.
+  // A limit, or a rule without one, with a result for a descriptor.
   struct Told {
     const Part* part = nullptr;
-    const Own* own = nullptr;            // null: it is of the rules
-    const LimitAnswer* limit = nullptr;  // null: none, but for what it is denied all the same
+    const Own* own = nullptr;            // null: it is from the rules
+    const LimitAnswer* limit = nullptr;  // null: no limit, but it may be denied all the same
     Micros retry_after{0};
     bool is_over = false;
   };
@@ -133,19 +134,19 @@ class RlsService {
   Gate* gate_ = nullptr;  // of this call
   std::shared_ptr<const EnvoyView> view_;
   std::uint64_t view_version_ = 0;
-  bool obeys_brought_ = true;  // limits that descriptors bring
-  bool is_known_ = false;      // the domain, by files whose limits hold
+  bool obeys_brought_ = true;  // obey limits of descriptors
+  bool is_known_ = false;      // Envoy's files have the domain, and they are in effect
   std::vector<std::string_view> replaced_;
 
   std::vector<Part> parts_;
   Views charged_, questions_;
-  std::deque<Own> owns_;  // stays where it is, and only grows
+  std::deque<Own> owns_;  // stable addresses; only grows
   std::size_t owns_used_ = 0;
   std::vector<Charge> also_;  // each key once
   std::vector<Decision> decisions_;
   bool is_denied_ = false;
   RlsResponse response_;
-  std::vector<LimitAnswer> limits_;  // all that were met, each name once
+  std::vector<LimitAnswer> limits_;  // all limits found, each name once
   std::string fields_;
   HttpAnswer http_;
 };

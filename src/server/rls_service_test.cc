@@ -1,4 +1,4 @@
-// What the rate limit service makes of descriptors: attributes, costs, overrides, questions, statuses, words.
+// Tests how the rate limit service treats descriptors: attributes, costs, own limits, queries, statuses, texts.
 #include "server/rls_service.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class RlsServiceTest : public GateTest {
     for (const Attribute& entry : entries) request.add_entry(entry);
     return request.descriptors.back();
   }
-  // Another request of this domain.
+  // Begins another request for this domain.
   void begin(std::string_view domain = "edge") {
     request.begin();
     request.domain = domain;
@@ -267,7 +267,7 @@ TEST_F(RlsServiceTest, TellsAClientWhyAndWhenToComeBack) {
   EXPECT_EQ(response.dynamic_metadata->retry_after, 60);
 }
 
-// The header fields and the body are what Envoy passes on to the client; the statuses are for Envoy.
+// Envoy passes header fields and body on to the client; the statuses are for Envoy.
 TEST_F(RlsServiceTest, TellsAClientOfNoOtherRuleThanTheOneThatDenies) {
   const std::string kRules =
       "  - {name: secret, per: global, limit: 100/minute}\n"

@@ -1,4 +1,4 @@
-// The units of Envoy's rate limit service and how long they are: a month has 30 days, a year 365.
+// The units of Envoy's rate limit service and their lengths: a month has 30 days, a year 365.
 //
 // Pure; any thread. Tested through rls_service_test.cc and rls_envoy_test.cc.
 #pragma once
@@ -13,20 +13,20 @@
 
 namespace weir {
 
-// In the order of EnvoyUnit, which knows their lengths.
+// In the order of EnvoyUnit, which defines their lengths.
 inline constexpr std::array<RlsUnit, 7> kRlsUnits = {RlsUnit::second, RlsUnit::minute, RlsUnit::hour, RlsUnit::day,
                                                      RlsUnit::week,   RlsUnit::month,  RlsUnit::year};
 
 inline RlsUnit rls_unit(EnvoyUnit unit) { return kRlsUnits[static_cast<std::size_t>(unit)]; }
 
-// Nothing if it is no unit.
+// Nothing if it is not a valid unit.
 inline std::optional<std::int64_t> microseconds_of(RlsUnit unit) {
   const auto* at = std::ranges::find(kRlsUnits, unit);
   if (at == kRlsUnits.end()) return {};
   return seconds_of(static_cast<EnvoyUnit>(at - kRlsUnits.begin())) * 1'000'000;
 }
 
-// The one that is so long; unknown if none is.
+// The unit of this length; unknown if there is none.
 inline RlsUnit rls_unit_of(std::int64_t period_us) {
   for (const RlsUnit unit : kRlsUnits) {
     if (microseconds_of(unit) == period_us) return unit;

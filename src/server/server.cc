@@ -1,7 +1,7 @@
-// Doors and threads. See server.h; tested by tests/server/*.sh.
+// The server's listeners and threads. See server.h; tested by tests/server/*.sh.
 //
-// The calling thread looks after the server's life. Each other has a loop, and in it every door with what its sessions
-// work with: nothing is shared between loops but the limiter, the rules and the counts of open connections.
+// The calling thread manages the server's life. Each other thread has a loop with every listener and the services of
+// its sessions. Loops share only the limiter, the rules and the counts of open connections.
 #include "server/server.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@
 namespace weir {
 namespace {
 
-// What the sessions of all loops share.
+// State shared by the sessions of all loops.
 struct ForAllLoops {
   DenialLog denials;
   std::optional<Traces> traces{};
@@ -44,11 +44,11 @@ struct ForAllLoops {
   AdminService admin{};
 };
 
-// On the admin port one request is under way at a time, since some hold a lock that the next one wants. Rules are read
-// and compiled there, which takes a larger stack than a check does.
+// The admin API handles one request at a time, since some take a lock that the next needs. It reads and compiles
+// rules, which needs a larger stack than a check.
 constexpr FiberOptions kAdminFibers{.stack_bytes = std::size_t{1} << 20, .most = 1};
 
-// What decisions wait with, in one loop.
+// What one loop needs for decisions that wait.
 struct Waiting {
   explicit Waiting(const FiberOptions& options) : fibers(options) {}
 
@@ -57,7 +57,7 @@ struct Waiting {
   std::unique_ptr<FarEnd> far_end{};
 };
 
-// What the sessions of one loop work with.
+// The services of one loop's sessions.
 struct Services {
   Services(const ServerOptions& options, Limiter& limiter, const Ending& ending, ForAllLoops& all, LoopCounts& counts)
       : http{.limiter = limiter, .gate = options.gate},
@@ -86,7 +86,7 @@ struct Services {
     http.traces = grpc.traces = all.traces ? &*all.traces : nullptr;
   }
 
-  // From now on what its sessions ask may wait.
+  // From now on its sessions' requests may wait.
   void use(Errands& errands) {
     grpc.errands = &errands;
     http_desks.emplace(
@@ -189,7 +189,7 @@ class ThreadedServer final : public Server {
     return &waiting;
   }
 
-  // For a moment, and not at all if somebody is in a hurry.
+  // Waits for a moment, and not at all after a second stop signal.
   void send_last_spans() {
     constexpr std::chrono::milliseconds kMost{2'500}, kLook{50};
     if (!all_.traces) return;
@@ -224,7 +224,7 @@ class ThreadedServer final : public Server {
   Result<void> open_door(std::size_t number, const std::optional<Address>& wanted, std::optional<Address>& real,
                          Patience patience, const MakeSessionOf& make_session) {
     const std::string door(kDoorNames[number]);
-    const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // which has a loop of its own
+    const bool is_admin = number == static_cast<std::size_t>(DoorName::admin);  // it has its own loop
     const std::size_t first = is_admin ? options_.threads : 0, loops = is_admin ? 1 : options_.threads;
     std::vector<Descriptor> sockets = take_inherited(door);
     if (!sockets.empty()) {
@@ -248,7 +248,7 @@ class ThreadedServer final : public Server {
     const Entrance entrance = entrance_of(number, *real);
     addresses_.tls[number] = entrance.tls != nullptr;
     all_.metrics.open[number] = &doors_[number].open;
-    // Everybody has a socket, and every socket has somebody: the kernel may let clients wait at any of them.
+    // Every loop gets a socket, and every socket a loop, since the kernel may queue clients at any of them.
     for (std::size_t i = 0; i < std::max(sockets.size(), loops); ++i) {
       const std::size_t l = first + i % loops;
       Services& services = *services_[l];
@@ -295,7 +295,7 @@ class ThreadedServer final : public Server {
     all_.admin.doors = [this] { return door_views(); };
   }
 
-  // What this server itself has to tell beside its counts.
+  // This server's own values in /metrics, beside its counts.
   void add_metrics() {
     MetricsHooks& hooks = all_.metrics.hooks;
     hooks.denials_logged = [this] { return all_.denials.counts().logged; };
@@ -339,7 +339,7 @@ class ThreadedServer final : public Server {
   void hang_up() {
     reload_certificates();
     if (options_.on_hangup) return options_.on_hangup();
-    if (options_.life.manager != nullptr) options_.life.manager->ready();  // there are no rules to be read
+    if (options_.life.manager != nullptr) options_.life.manager->ready();  // there are no rules to reload
   }
 
   ServerOptions options_;
@@ -354,12 +354,12 @@ class ThreadedServer final : public Server {
   Life life_{options_.life, loops_, sockets_};
   std::vector<std::unique_ptr<Waiting>> waiting_;
   std::vector<std::unique_ptr<Services>> services_;
-  std::vector<std::unique_ptr<Loop>> loops_;  // the last: sessions end before what they use
+  std::vector<std::unique_ptr<Loop>> loops_;  // last: sessions end before the services they use
 };
 
 }  // namespace
 
-// Those that are no connections: listeners, loops, files.
+// Descriptors other than connections: listeners, loops, files.
 static std::size_t descriptors_beside(const ServerOptions& options) { return 2 * kDoors * options.threads + 64; }
 
 std::size_t descriptors_wanted(const ServerOptions& options) {

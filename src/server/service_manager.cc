@@ -1,4 +1,4 @@
-// The messages of sd_notify(3). See service_manager.h.
+// Sends the messages of sd_notify(3). See service_manager.h.
 #include "server/service_manager.h"
 
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ ServiceManager::ServiceManager() {
   if (std::strlen(address) >= sizeof(sockaddr_un::sun_path)) return;
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket_) return;
-  const timeval most{.tv_sec = 1, .tv_usec = 0};  // one that does not read holds nobody up for longer
+  const timeval most{.tv_sec = 1, .tv_usec = 0};  // a manager that does not read delays the server no longer
   setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   address_ = address;
   const std::int64_t meant_for = number_in("WATCHDOG_PID");

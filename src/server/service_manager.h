@@ -1,7 +1,7 @@
-// systemd, or whoever else starts services and wants to hear how they fare: one datagram a message, no library.
+// Notifies systemd, or another service manager, of the server's state: one datagram per message, no library.
 //
-// Who it is stands in NOTIFY_SOCKET; without that variable nothing is sent. A file or, behind an `@`, an abstract
-// socket. Any thread may call, after the construction. Tested by tests/server/systemd.sh.
+// NOTIFY_SOCKET has the manager's address; without that variable nothing is sent. It is a file or, with a leading
+// `@`, an abstract socket. Any thread may call, after construction. Tested by tests/server/systemd.sh.
 #pragma once
 
 #include <sys/types.h>
@@ -21,19 +21,19 @@ class ServiceManager {
 
   void ready();
   void reloading();
-  // `most`: how long it may take; it is waited for.
+  // `most`: how long the manager should wait for it.
   void stopping(Micros most);
   void alive();
-  // That another process is the service now; nothing is sent after it.
+  // Another process is the service now; nothing is sent after this.
   void hand_over(pid_t successor);
 
-  // How often it wants to hear alive(), at least; 0: it does not care.
+  // The watchdog's period, in which it expects at least one alive(); 0: no watchdog.
   Micros watchdog() const { return watchdog_; }
 
  private:
   void send(std::string_view message);
 
-  std::string address_;  // empty: there is nobody
+  std::string address_;  // empty: no service manager
   Descriptor socket_;
   Micros watchdog_{0};
   std::atomic<bool> is_silent_{false};

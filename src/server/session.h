@@ -1,8 +1,9 @@
-// One connection's conversation, without its socket: bytes in, bytes out.
+// The protocol of one connection, without its socket: bytes in, bytes out.
 //
-// A connection hands over what has arrived and is told how much of it was used; answers are appended in
-// order. That keeps every protocol testable byte by byte and lets the loop be replaced beneath it. Checks may be put
-// into the loop's turn, which decides those of all connections at once: consume() asks, settle() answers.
+// A connection passes its input and learns how much of it was used. Answers are appended in order. This makes every
+// protocol testable byte by byte, and independent of the loop. Checks may join the loop's turn, which decides those
+// of all connections at once: consume() asks, settle() answers.
+//
 // A session belongs to one thread. Implemented by resp_session.cc, http_session.cc and grpc_session.cc.
 #pragma once
 
@@ -17,29 +18,29 @@
 
 namespace weir {
 
-// What a session waits for; the connection has a patience for each.
+// What a session waits for; the connection has a time-out for each.
 enum class Phase : std::uint8_t { idle, header, body };
 
 struct Progress {
   std::size_t consumed = 0;
   std::size_t answered = 0;  // requests that were completed
   Phase phase = Phase::idle;
-  bool close = false;  // once the output is written
+  bool close = false;  // after the output is written
   bool full = false;   // stopped because of Bounds::output_max: call again with the rest
-  bool asked = false;  // something of the turn: settle() comes next, then consume() with the rest
+  bool asked = false;  // checks have joined the turn: call settle(), then consume() with the rest
 };
 
-// Why a connection ends before its client wanted it to.
+// Why the server ends a connection.
 enum class GiveUp : std::uint8_t {
   too_slow,     // a request was begun and not finished in time
-  no_room,      // what all connections hold in memory is at its bound
-  too_crowded,  // as many connections as may be are open
-  too_busy,     // there is no time for those that are open already
+  no_room,      // the memory of all connections is at its bound
+  too_crowded,  // the number of open connections is at its bound
+  too_busy,     // the server is overloaded
 };
 
 class Desk;  // desk.h
 
-// Whoever drives a session, and may be told that it is to be woken although nothing arrived.
+// Drives a session, and is notified if the session must be woken although nothing arrived.
 class SessionOwner {
  public:
   virtual void on_ready() = 0;
@@ -53,39 +54,39 @@ class SessionOwner {
 
 class Session {
  public:
-  virtual ~Session() = default;  // the client has left: what was held for it is given back
+  virtual ~Session() = default;  // if the client leaves: refunds or releases what was reserved for it
 
-  // `input` is everything not consumed so far. Called again with the same beginning and more behind it. Whoever asked
-  // something of the turn stops at the first request whose answer must come after it and does not join it; the input
-  // stays where it is until settle() has returned.
+  // `input` is everything not consumed so far. The next call has the same beginning, with more behind it. A session
+  // with checks in the turn stops at the first request that must be answered after them and cannot join the turn. The
+  // input stays in place until settle() has returned.
   virtual Progress consume(std::string_view input, Turn& turn, std::string& output) = 0;
 
-  // The turn is decided: the answers to what was asked. True if the connection is to be closed after them.
+  // The turn is decided: writes the answers. True if the connection is to be closed after them.
   virtual bool settle(Turn&, std::string&) { return false; }
 
-  // Who is told when something has come that a fiber waited for: wake() is to be called then. It outlives the session.
+  // The owner is notified when the answer for a fiber has come, and then calls wake(). It must outlive the session.
   virtual void belong_to(SessionOwner*) {}
-  // What its requests are worked on with from now on, where there are fibers.
+  // The state for its requests from now on, where there are fibers.
   virtual void sit_at(Desk&) {}
 
-  // When wake() is to be called although nothing arrives; kNever: not at all. A time of Limiter::now().
+  // When to call wake() although nothing arrives; kNever: not at all. A time of Limiter::now().
   virtual Micros due() const { return kNever; }
   virtual void wake(Micros, std::string&) {}
-  // An answer is held back until wake(): nothing is read, and a client that leaves gives up its place. If it is due at
-  // no time, it waits for a decision, and a client that has only said that it will send no more is answered.
+  // An answer is delayed until wake(). Nothing is read meanwhile, and a client that leaves gives up its place. If
+  // due() is kNever, the answer waits for a decision; a client that has only closed its sending side still gets it.
   virtual bool is_holding() const { return false; }
 
-  // The server will stop soon, and goes on until then: whoever watches its health is told.
+  // The server will stop soon, and serves until then. Notifies health watchers.
   virtual void tell_watchers(std::string&) {}
-  // The server is stopping: what is answered from now on says so, where the protocol can; what is held is released.
+  // The server is stopping. Later answers say so, where the protocol can; delayed answers are released.
   virtual void drain(std::string& output) = 0;
-  // Whether, when draining, the connection may end between two requests.
+  // While draining: whether the connection may end between two requests.
   virtual bool is_drained() const { return true; }
 
-  // The last words before the connection is closed.
+  // Writes the last answer before the connection is closed.
   virtual void give_up(GiveUp why, std::string& output) = 0;
 
-  // Bytes of a request that were consumed but are still kept.
+  // Bytes of requests that were consumed but are still kept.
   virtual std::size_t held() const = 0;
 
  protected:

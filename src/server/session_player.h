@@ -1,7 +1,7 @@
-// Drives a session as a loop does, without a socket: what tests and fuzz targets talk through.
+// Drives a session as a loop does, without a socket, for tests and fuzz targets.
 //
-// Bytes may come in any pieces; what a session has not consumed is kept and handed over again. One thread. Tested
-// through the tests of the sessions.
+// Input may come in any pieces; the player keeps what a session has not consumed and passes it again. One thread.
+// Tested through the tests of the sessions.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace weir {
 
-// Tests of sessions are compiled twice, the second time with sessions on fibers: see tests/on_fibers.h. Such a session
-// takes over all that arrives, has a turn of its own, and works in another room than that of the loop.
+// Tests of sessions are compiled twice, the second time with sessions on fibers (tests/on_fibers.h). Such a session
+// takes over all input, has a turn of its own, and uses other buffers than the loop's.
 #ifdef WEIR_ON_FIBERS
 inline constexpr bool kIsOnFibers = true;
 #else
@@ -23,7 +23,7 @@ class SessionPlayer {
  public:
   SessionPlayer(Session& session, Limiter& limiter) : session_(session), turn_(limiter) {}
 
-  // Hands over `bytes`; what is answered is added to `output`.
+  // Passes `bytes` to the session; answers are appended to `output`.
   Progress feed(std::string_view bytes) {
     pending_.append(bytes);
     Progress all;
@@ -45,7 +45,7 @@ class SessionPlayer {
     }
   }
 
-  // What has been answered since the last call.
+  // The answers since the last call.
   std::string take() {
     std::string taken;
     taken.swap(output);

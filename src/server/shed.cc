@@ -40,7 +40,7 @@ void shed_check(HttpService& service) {
   service.answer.body.append("{\"allowed\":true,\"reason\":\"overload\",\"limits\":[]}\n");
 }
 
-// Proxies pass on what the policy denies with, and would take 503 for an error of this server.
+// Proxies pass on the policy's deny status, but would take 503 for an error of this server.
 void shed_forward_auth(HttpService& service) {
   HttpAnswer& out = service.answer;
   if (service.bounds.on_overload == OnOverload::deny) {
@@ -59,7 +59,7 @@ void shed_rls(HttpService& service) {
   append_rls_json(rls_response(what), service.answer.body);
 }
 
-// Who takes something that must be given back, or asks for many answers, is not let in unseen.
+// A request that reserves permits or asks for many answers is never allowed without a decision.
 void shed_other(HttpService& service) { deny(service.answer, 503); }
 
 struct Shed {

@@ -1,4 +1,4 @@
-// What a server answers that has no time, on each port: sessions are given a turn that sheds.
+// Tests a server's answers under overload, on each port: sessions get a turn that sheds.
 #include "server/shed.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A pipe and a handler. See signals.h.
+// A pipe and a signal handler. See signals.h.
 #include "server/signals.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ void Signals::tell(int signal) {
 }
 
 int Signals::next(Micros for_us, int other) const {
-  constexpr std::int64_t kMostMs = 60'000;  // whoever waits for longer asks again
+  constexpr std::int64_t kMostMs = 60'000;  // callers that wait longer call again
   const std::int64_t ms = std::clamp<std::int64_t>((for_us.count() + 999) / 1'000, 0, kMostMs);
   std::array<pollfd, 2> ends = {{{out_.get(), POLLIN, 0}, {other, POLLIN, 0}}};
   if (poll(ends.data(), ends.size(), static_cast<int>(ms)) <= 0) return kTimeIsOver;

@@ -1,7 +1,7 @@
-// Signals as numbers that one thread waits for, with an end to the waiting and other descriptors beside them.
+// Signals as numbers that one thread waits for, together with a time-out and one more descriptor.
 //
-// The handler only writes a byte into a pipe. One of these at a time in a process; tell() is for any thread, the rest
-// belongs to the one that waits. Tested by tests/server/lifecycle.sh.
+// The handler only writes a byte into a pipe. There is at most one of these in a process. Any thread may call tell();
+// the rest belongs to the waiting thread. Tested by tests/server/lifecycle.sh.
 #pragma once
 
 #include <atomic>
@@ -14,22 +14,22 @@ namespace weir {
 
 class Signals {
  public:
-  // What next() says beside the signals and what was told.
+  // Results of next() beside signals and numbers from tell().
   static constexpr int kTimeIsOver = -1;
-  static constexpr int kOther = -2;  // there is something to read from the other descriptor
+  static constexpr int kOther = -2;  // the other descriptor is readable
 
   Signals() = default;
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
-  ~Signals() { write_end = -1; }  // what comes later is told to nobody
+  ~Signals() { write_end = -1; }  // later signals and tells are dropped
 
-  // False, and errno, if the kernel refuses.
+  // Returns false with errno if the kernel refuses.
   bool open(std::initializer_list<int> signals);
 
-  // As if the signal had come; 0 and other numbers that are none have the meaning that the reader gives them.
+  // As if the signal had come. The reader defines the meaning of 0 and of other numbers that are not signals.
   static void tell(int signal);
 
-  // Waits for the next one, `for_us` at most. `other` may be -1: there is none.
+  // Waits at most `for_us` for the next number. `other` may be -1: no other descriptor.
   int next(Micros for_us, int other) const;
 
  private:

@@ -1,4 +1,4 @@
-// Reads what browsers say about a page. See site_access.h.
+// Evaluates the header fields by which browsers mark a page's requests. See site_access.h.
 #include "server/site_access.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool is_own_page(std::string_view origin, std::string_view host) {
 
 std::optional<std::string> refuse_site(std::span<const std::string> allowed, const HttpCall& call) {
   const auto origin = only_field(call, "origin"), site = only_field(call, "sec-fetch-site");
-  if (!origin && !site) return {};  // no browser
+  if (!origin && !site) return {};  // not a browser
   const auto is_it = [&](const std::string& one) { return lower(one) == lower(*origin); };
   if (origin && std::ranges::any_of(allowed, is_it)) return {};
   const bool is_near = !site || *site == "same-origin" || *site == "none";

@@ -1,4 +1,4 @@
-// Web pages at the HTTP port: what browsers mark as another site's is refused, what others send is not.
+// Tests web pages at the HTTP port: requests marked as another site's are refused, those of other clients are not.
 #include "server/site_access.h"
 
 #include <gtest/gtest.h>

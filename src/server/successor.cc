@@ -1,4 +1,4 @@
-// fork, exec and what must be right around them. See successor.h.
+// Starts the successor: fork, exec, and its descriptors and environment. See successor.h.
 #include "server/successor.h"
 
 #include <fcntl.h>
@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::size_t kPidDigits = 10;
 
-// Where a shell would find it now. A link is followed anew, so that what it points to today is started.
+// Finds the program like a shell. The search is repeated and symbolic links are followed now, so that a new version
+// is started.
 std::string find_program(const Succession& how) {
   const std::string& name = how.command.front();
   if (name.find('/') != name.npos) return name;
@@ -44,20 +45,20 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// A variable that tells the child its own number, which only the child knows.
+// A variable for the child's process id, which only the child can fill in.
 std::string pid_variable(std::string_view name) { return std::string(name) + '=' + std::string(kPidDigits, '0'); }
 
 bool is_variable(std::string_view variable, std::string_view name) {
   return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
 }
 
-// All that the child needs, laid out before the fork.
+// Everything the child needs, prepared before the fork.
 struct Plan {
   std::string program;
   std::vector<std::string> arguments, variables;
   std::vector<char*> argv, envp;
-  std::vector<int> descriptors;  // which become 3, 4, ...; the last is the pipe
-  std::vector<char*> pids;       // where the child writes its number
+  std::vector<int> descriptors;  // they become 3, 4, ...; the last is the pipe
+  std::vector<char*> pids;       // where the child writes its process id
 };
 
 void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& sockets,
@@ -92,14 +93,14 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
   plan.envp = pointers_to(plan.variables);
 }
 
-// In the child of a process with threads: no memory is taken, no lock, nothing but plain calls of the kernel.
+// Runs in the child of a process with threads: it must not allocate or lock, only make system calls.
 [[noreturn]] void become(const Plan& plan, int pipe) {
   pid_t pid = getpid();
   for (std::size_t digit = kPidDigits; digit-- > 0; pid /= 10) {
     for (char* place : plan.pids) place[digit] = static_cast<char>('0' + pid % 10);
   }
   const int end = kFirstSocket + static_cast<int>(plan.descriptors.size());
-  // First out of the way: what lies at 3 may be one of those to be moved.
+  // First copy them above the target range: descriptor 3 may be one of those to move.
   std::array<int, 4'097> copies{};
   bool is_moved = plan.descriptors.size() <= copies.size();
   for (std::size_t i = 0; is_moved && i < plan.descriptors.size(); ++i) {
@@ -136,7 +137,7 @@ Result<Successor> Successor::start(const Succession& how, const std::vector<Name
   Descriptor ours(ends[0]), theirs(ends[1]);
   Plan plan;
   lay_out(plan, how, sockets, files, theirs.get());
-  // Our handlers must not run in the child, where they would write into our pipes.
+  // The parent's handlers must not run in the child, where they would write into the parent's pipes.
   sigset_t all{}, before{};
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -171,7 +172,7 @@ Successor::Said Successor::hear() {
 }
 
 void Successor::end() {
-  kill(pid_, SIGKILL);  // one that is ending by itself keeps its exit code
+  kill(pid_, SIGKILL);  // a process that is already ending keeps its exit code
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -182,7 +183,7 @@ Succession own_command() {
   Succession own;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
-  text += '\0';  // there is one behind each, this is for whoever has none
+  text += '\0';  // each argument ends with one; this is for a text without any
   for (std::size_t at = 0; at + 1 < text.size(); at = text.find('\0', at) + 1) own.command.emplace_back(&text[at]);
   std::array<char, PATH_MAX> path{};
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size() - 1);

@@ -1,10 +1,11 @@
-// The process that takes a server's place: the same command anew, with the same sockets, while the old one serves.
+// The process that replaces a server: the same command with the same sockets, started while the old process serves.
 //
 //   auto successor = Successor::start({.command = {"weir", "serve"}, .sockets = ...});
 //   ...poll(successor->descriptor())... if (successor->hear() == Successor::Said::ready) stop_accepting();
 //
-// It is given the sockets as systemd would give them, see inheritance.h, and says over a pipe that it serves. Between
-// fork and exec only what a process with threads may do there is done. One thread. Tested by tests/server/upgrade.sh.
+// It gets the sockets as systemd would pass them (inheritance.h), and reports over a pipe that it serves. Between
+// fork and exec only async-signal-safe functions run, as in any process with threads. One thread. Tested by
+// tests/server/upgrade.sh.
 #pragma once
 
 #include <sys/types.h>
@@ -21,22 +22,22 @@ namespace weir {
 
 // How to start it.
 struct Succession {
-  std::vector<std::string> command{};  // its arguments, the first of them the program
-  std::string program{};               // where that was found before; for a name that is found no more
+  std::vector<std::string> command{};  // its arguments, the first is the program
+  std::string program{};               // the program's path at the start; used if the command's name is no longer found
 };
 
 class Successor {
  public:
   enum class Said : std::uint8_t { nothing, ready, failed };
 
-  // `files` are the doors whose socket files it is to remove at its end.
+  // `files` are the listeners whose socket files it must remove at its end.
   static Result<Successor> start(const Succession& how, const std::vector<NamedSocket>& sockets,
                                  const std::vector<std::string>& files);
 
   pid_t pid() const { return pid_; }
-  // There is something to hear once it can be read.
+  // Readable when there is something to hear().
   int descriptor() const { return pipe_.get(); }
-  // What it says; when it has failed, it is gone, and why() says why.
+  // Reads its message. After `failed` the process is gone, and why() gives the reason.
   Said hear();
   const std::string& why() const { return why_; }
   // Ends it: it was not ready in time, or is not needed.
@@ -50,7 +51,7 @@ class Successor {
   std::string why_;
 };
 
-// The command line of this process, and where its program lies, whatever has been put there meanwhile.
+// The command line of this process and the path of its program, even if the file was replaced since.
 Succession own_command();
 
 }  // namespace weir

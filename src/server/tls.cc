@@ -1,7 +1,7 @@
-// TLS by OpenSSL, which is seen here alone. See tls.h.
+// TLS with OpenSSL, which only this file uses. See tls.h.
 //
-// OpenSSL reads no further than the record it works on, and a record always fits the room it is given: so epoll knows
-// of everything that has not been read. Its queue of errors is the thread's, hence cleared before each call.
+// OpenSSL reads no further than the current record, and a record always fits the buffer it gets, so epoll reports
+// everything that has not been read. OpenSSL's error queue belongs to the thread, so it is cleared before each call.
 #include "server/tls.h"
 
 #include <openssl/err.h>
@@ -23,7 +23,7 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kCertificatesMax = 1'000;  // of a file
+constexpr std::size_t kCertificatesMax = 1'000;  // in a file
 
 template <auto Free>
 struct Freer {
@@ -49,7 +49,7 @@ class OpenSslStream final : public TlsStream {
     if (has_ended_) return Step::failed;
     is_open_ = step == Step::done;
     if (step != Step::done || inside_ != TlsInside::h2) return step;
-    // HTTP/2 over TLS is agreed on, never guessed.
+    // HTTP/2 over TLS must be negotiated, never guessed.
     const unsigned char* chosen = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(ssl_.get(), &chosen, &size);
@@ -77,7 +77,7 @@ class OpenSslStream final : public TlsStream {
     const int size = SSL_write(ssl_.get(), bytes.data(), int_of(bytes.size()));
     if (size > 0) return static_cast<std::size_t>(size);
     if (step_of(size) == Step::again && !wants_write_ && !has_ended_) fail_as(kBegun);
-    wants_write_ = false;  // who has something to send waits for that anyway
+    wants_write_ = false;  // a sender waits for that anyway
     return 0;
   }
 
@@ -87,7 +87,7 @@ class OpenSslStream final : public TlsStream {
     is_parting_ = true;
     ERR_clear_error();
     const int result = SSL_shutdown(ssl_.get());
-    const Step step = step_of(result == 0 ? 1 : result);  // 0: said; that it is answered need not be waited for
+    const Step step = step_of(result == 0 ? 1 : result);  // 0: sent; the client's answer need not be awaited
     has_parted_ = step == Step::done;
     return step;
   }
@@ -106,8 +106,8 @@ class OpenSslStream final : public TlsStream {
   bool has_ended() const override { return has_ended_; }
   bool has_failed() const override { return has_failed_; }
   bool has_babbled() const override { return idle_records_ > kIdleRecordsMax; }
-  // The first is true once some bytes of a head or of a body are there, the second between the two, the third while a
-  // message of a handshake is begun and not ended.
+  // The first is true once a part of a record's header or body has been read, the second between header and body, the
+  // third while a handshake message is incomplete.
   bool is_midway() const override {
     if (has_ended_) return false;
     return SSL_has_pending(ssl_.get()) == 1 || SSL_rstate_string(ssl_.get()) == std::string_view("RB") ||
@@ -115,8 +115,8 @@ class OpenSslStream final : public TlsStream {
   }
   std::string_view failure() const override { return failure_; }
 
-  // OpenSSL answers some records by itself and reads on, as long as there are any. So it tells of each, and after too
-  // many finds the socket empty. False without memory.
+  // OpenSSL answers some records itself and reads on while there are more. So its callbacks count the records, and
+  // after too many they pretend that the socket is empty. Returns false if there is no memory.
   bool attach(int socket) {
     if (SSL_set_fd(ssl_.get(), socket) != 1) return false;
     SSL_set_msg_callback(ssl_.get(), on_record);
@@ -148,8 +148,8 @@ class OpenSslStream final : public TlsStream {
 
   static int int_of(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
 
-  // Nothing can be sent within such a message, and waiting for the socket would not end: it can be written to all the
-  // time. A client that means well sends it in one record, which is read whole or not at all.
+  // Nothing can be sent within such a message, and waiting for the socket would spin, since it is always writable. A
+  // well-behaved client sends the message in one record, which is read whole or not at all.
   static constexpr std::string_view kBegun = "a handshake message was begun and not ended";
 
   Step step_of(int result) {
@@ -174,7 +174,7 @@ class OpenSslStream final : public TlsStream {
   std::unique_ptr<SSL, Freer<SSL_free>> ssl_;
   TlsInside inside_;
   std::string_view failure_ = "the client has left";
-  std::size_t idle_records_ = 0;  // since the last byte for the session
+  std::size_t idle_records_ = 0;  // since the last byte of application data
   bool is_open_ = false;          // the handshake is over
   bool is_parting_ = false;
   bool has_parted_ = false;
@@ -183,7 +183,7 @@ class OpenSslStream final : public TlsStream {
   bool has_failed_ = false;
 };
 
-// --- what a client may name ------------------------------------------------------------------------------------------
+// --- ALPN ------------------------------------------------------------------------------------------------------------
 
 std::string_view name_of(TlsInside inside) {
   switch (inside) {
@@ -197,10 +197,10 @@ std::string_view name_of(TlsInside inside) {
   return "redis";
 }
 
-// Each stream's door is known by a pointer into this.
+// A stream's protocol is a pointer into this array.
 constexpr TlsInside kInsides[] = {TlsInside::http1, TlsInside::h2, TlsInside::redis};
 
-// Called only if the client names protocols.
+// Called only if the client sends ALPN.
 int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* names,
                     unsigned size, void*) {
   const std::string_view wanted = name_of(*static_cast<const TlsInside*>(SSL_get_app_data(ssl)));
@@ -230,7 +230,7 @@ Result<Bio> open_pem(const char* option, const std::string& file) {
   return bio;
 }
 
-// A key with a passphrase is no key: nobody is there to type it.
+// Rejects keys with a passphrase: a server cannot type it.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
 Result<std::vector<Certificate>> read_certificates(const char* option, const std::string& file) {
@@ -292,7 +292,7 @@ Result<void> check_days(const std::string& file, const X509* leaf) {
 
 // --- contexts --------------------------------------------------------------------------------------------------------
 
-// What holds whatever the certificate is.
+// The settings that do not depend on the certificate.
 Context make_context() {
   Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   SSL_CTX* const raw = context.get();
@@ -303,8 +303,8 @@ Context make_context() {
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_clear_mode(raw, SSL_MODE_AUTO_RETRY);  // who changes its keys all the time is not read to the end
-  // Who comes back brings a ticket along; nothing is kept here.
+  SSL_CTX_clear_mode(raw, SSL_MODE_AUTO_RETRY);  // constant key updates must not keep the loop reading
+  // Sessions are resumed by tickets; the server keeps no session cache.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 1);
   constexpr std::string_view kName = "weir";
@@ -351,7 +351,7 @@ Result<void> ask_clients(SSL_CTX* context, const TlsOptions& options) {
   return {};
 }
 
-// A context with its certificates, and when the leaf ends.
+// A context with its certificates, and the expiry of the leaf.
 struct Loaded {
   Context context{};
   std::int64_t not_after = 0;
@@ -365,7 +365,7 @@ Result<Loaded> load(const TlsOptions& options) {
       .map([&] { return std::move(loaded); });
 }
 
-// Which files they are now, links followed: what a renewal changes.
+// Identifies the current files, following links: a renewal changes this.
 std::string look_at(const TlsOptions& options) {
   std::string seen;
   for (const std::string* file : {&options.certificate, &options.key, &options.client_ca}) {
@@ -391,14 +391,14 @@ class OpenSslCertificates final : public TlsCertificates {
 
   void reload() override {
     const std::lock_guard one_at_a_time(reload_mutex_);
-    told_.clear();  // whoever asks is told
+    told_.clear();  // an explicit reload logs its error in any case
     reload_as(look_at(options_));
   }
 
   void reload_if_changed() override {
     const std::lock_guard one_at_a_time(reload_mutex_);
     std::string now = look_at(options_);
-    // A key is written after its certificate, or before: what still moves is left alone.
+    // A renewal writes key and certificate one after the other: wait until the files no longer change.
     const bool rests = now == std::exchange(looked_, now);
     const bool is_due = has_failed_ && ++looks_ >= kLooksUntilRetry;
     if (rests && (now != seen_ || is_due)) reload_as(std::move(now));
@@ -409,7 +409,7 @@ class OpenSslCertificates final : public TlsCertificates {
       const std::lock_guard lock(mutex_);
       return loaded_.context;
     }();
-    SSL* const ssl = SSL_new(context.get());  // holds the context as long as it lives
+    SSL* const ssl = SSL_new(context.get());  // keeps the context alive
     if (ssl == nullptr) return nullptr;
     auto stream = std::make_unique<OpenSslStream>(ssl, inside);
     const auto* const known = std::find(std::begin(kInsides), std::end(kInsides), inside);
@@ -441,22 +441,22 @@ class OpenSslCertificates final : public TlsCertificates {
     if (loaded) {
       log(LogLevel::info, "the certificate was read again", {{"file", options_.certificate}, {"not_after", until}});
       told_.clear();
-    } else if (loaded.error().message != told_) {  // what is bad is told once, not at every try
+    } else if (loaded.error().message != told_) {  // log the same error once, not at every retry
       log(LogLevel::error, "the certificate stays as it was", {{"error", loaded.error().message}});
       told_ = loaded.error().message;
     }
   }
 
-  // Files that were no good may become so as they are: a certificate whose first day comes, descriptors to open them.
+  // Files that failed to load may work later without a change: a certificate becomes valid, or descriptors are free.
   static constexpr int kLooksUntilRetry = 30;
 
   const TlsOptions options_;
-  std::mutex reload_mutex_;   // guards all up to the next one
-  std::string seen_;          // the files, when they were last loaded
-  std::string looked_;        // the files, at the last look
-  std::string told_;          // why they could not be, as the log has it
-  int looks_ = 0;             // since they could not be
-  bool has_failed_ = false;   // they could not be
+  std::mutex reload_mutex_;   // guards the members up to mutex_
+  std::string seen_;          // the files when they were last loaded
+  std::string looked_;        // the files at the last look
+  std::string told_;          // the logged error, if loading failed
+  int looks_ = 0;             // since loading failed
+  bool has_failed_ = false;   // the last load failed
   mutable std::mutex mutex_;  // guards what follows
   Loaded loaded_;
   TlsStatus status_{.is_on = true};
@@ -470,7 +470,7 @@ std::string_view plain_words(TlsInside inside) {
       return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 39\r\nConnection: close\r\n\r\n"
              "This port speaks TLS; write https://.\r\n";
     case TlsInside::h2:
-      break;  // a client of HTTP/2 would take words for a broken frame; that the port closes says as much
+      break;  // an HTTP/2 client would take text for a broken frame; closing the port says as much
     case TlsInside::redis:
       return "-ERR this port speaks TLS; use rediss:// or redis-cli --tls\r\n";
   }
@@ -478,7 +478,7 @@ std::string_view plain_words(TlsInside inside) {
 }
 
 Result<std::unique_ptr<TlsCertificates>> load_certificates(TlsOptions options) {
-  std::string seen = look_at(options);  // before: what changes meanwhile is seen later
+  std::string seen = look_at(options);  // before loading, so that a later change is noticed
   auto loaded = load(options);
   if (!loaded) return fail(std::move(loaded.error()));
   return std::make_unique<OpenSslCertificates>(std::move(options), std::move(seen), *std::move(loaded));

@@ -1,6 +1,6 @@
-// What a client can do to a connection within TLS: records of its own making, handshakes that it never ends.
+// Tests hostile TLS clients: forged records, and handshakes that never end.
 //
-// Beside tls_test.cc, which holds those who are merely fast, late, slow or gone.
+// tls_test.cc has the clients that are only fast, late, slow or gone.
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
@@ -45,7 +45,7 @@ Bytes expand(Bytes secret, std::string label, std::size_t size) {
   return expanded;
 }
 
-// Seals records of any type with the keys of a client that has shaken hands and sent nothing since.
+// Seals records of any type with the keys of a client that has finished its handshake and sent nothing since.
 class Forger {
  public:
   explicit Forger(const Bytes& secret) : key_(expand(secret, "key", 16)), nonce_(expand(secret, "iv", 12)) {}
@@ -78,7 +78,7 @@ class Forger {
 
 class TlsAbuse : public TlsConnections {
  protected:
-  // A client that has shaken hands, and what it can seal its own records with.
+  // Connects a client, finishes its handshake, and returns a forger with its keys.
   Forger forge() {
     certificates = load();
     enter({.tls = certificates.get(), .inside = TlsInside::redis});
@@ -137,7 +137,7 @@ TEST_F(TlsAbuse, OfHandshakesThatAreNotEndedIsBoundedByTheBuffers) {
   turn();
   EXPECT_GE(all.held, TlsStream::kHandshakeHeld) << "its memory is counted";
   {
-    // Another one, beside it.
+    // A second handshake beside the first.
     const std::unique_ptr<Connection> first = std::move(connection);
     const Descriptor first_client = std::move(client);
     enter({.tls = certificates.get(), .inside = TlsInside::redis});

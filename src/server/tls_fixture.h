@@ -1,4 +1,4 @@
-// A TLS client of OpenSSL before a connection over a real pair of sockets, and a certificate for it.
+// An OpenSSL client of a connection over a real socket pair, with a certificate.
 //
 // One thread. Used by tls_test.cc and tls_abuse_test.cc.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace weir {
 
-// A certificate that signs itself, and its key, in files of a folder of this test.
+// A self-signed certificate and its key, in files of a temporary folder.
 struct CertificatePair {
   explicit CertificatePair(const std::string& name) {
     const auto folder = std::filesystem::temp_directory_path() / ("weir_tls_" + std::to_string(getpid()));
@@ -68,7 +68,7 @@ class TlsConnections : public Connections {
     return *std::move(loaded);
   }
 
-  // A connection that begins as the entrance says, and a client of it that has not said anything yet.
+  // Opens a connection that begins as the entrance says, and a client that has not sent anything yet.
   void enter(Entrance wanted) {
     entrance = wanted;
     open(make_no_session());
@@ -85,11 +85,12 @@ class TlsConnections : public Connections {
 
   bool shake_hands() {
     for (int i = 0; i < 20 && SSL_do_handshake(ssl) != 1; ++i) turn();
-    turn();  // the last of it is the client's
+    turn();  // the handshake's last message is the client's
     return SSL_is_init_finished(ssl) == 1;
   }
 
-  // Sends all of `bytes` while the server reads what it wants to, and takes answers only from `take_from` bytes on.
+  // Sends all of `bytes` while the server reads what it accepts, and reads answers only after `take_from` bytes are
+  // sent.
   std::string talk(const std::string& bytes, std::size_t take_from = 0) {
     std::string taken, buffer(std::size_t{1} << 16, '\0');
     std::size_t sent = 0;
@@ -114,7 +115,7 @@ class TlsConnections : public Connections {
     return taken;
   }
 
-  // A turn of a loop that asks the socket first: nothing happens that epoll would not have told.
+  // A turn that first checks whether the socket is readable, so that it acts only on what epoll would report.
   void turn_as_epoll() {
     if (connection->is_dead()) return;
     if (is_readable() && (connection->interest() & EPOLLIN) != 0) connection->on_readable();

@@ -1,5 +1,5 @@
-// TLS and PROXY headers on a connection over a real pair of sockets: a client of OpenSSL that is fast, late, slow, rude
-// or gone, and what is counted of it.
+// Tests TLS and PROXY headers on a connection over a real socket pair, with an OpenSSL client that is fast, late,
+// slow, rude or gone, and the counts.
 #include "server/tls.h"
 
 #include <sys/ioctl.h>
@@ -49,7 +49,7 @@ TEST_F(TlsConnections, EndWhenTheClientSaysThatItHasEnded) {
   enter({.tls = certificates.get(), .inside = TlsInside::redis});
   ASSERT_TRUE(shake_hands());
   SSL_write(ssl, "PING\r\n", 6);
-  SSL_shutdown(ssl);  // right behind it; the socket stays open
+  SSL_shutdown(ssl);  // right after it; the socket stays open
   turn();
   std::string answer(16, '\0');
   ASSERT_EQ(SSL_read(ssl, answer.data(), 16), 7);
@@ -149,7 +149,7 @@ TEST_F(TlsConnections, DoNotWaitForTheRestOfARecordForEver) {
     EXPECT_EQ(refused(Refused::slow), cut);
     wait(1);
     EXPECT_EQ(refused(Refused::slow), ++cut) << size;
-    read_plain();  // the last words
+    read_plain();  // the error message
     wait(10);
     EXPECT_TRUE(connection->is_dead());
   }
@@ -218,7 +218,7 @@ TEST_F(TlsConnections, KeepTheCertificateThatTheyBeganWith) {
   EXPECT_EQ(serial(), 2);
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which needs descriptors of its own
+#if !defined(__SANITIZE_ADDRESS__)  // the sanitizer needs descriptors of its own
 TEST_F(TlsConnections, SeeACertificateThatCouldNotBeReadAtFirst) {
   const auto certificates = load();
   pair.write(2);
@@ -226,7 +226,7 @@ TEST_F(TlsConnections, SeeACertificateThatCouldNotBeReadAtFirst) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
   testing::internal::CaptureStderr();
-  setrlimit(RLIMIT_NOFILE, &none);  // it can be looked at, and not be opened
+  setrlimit(RLIMIT_NOFILE, &none);  // stat() works, open() does not
   for (int i = 0; i < 70; ++i) certificates->reload_if_changed();
   setrlimit(RLIMIT_NOFILE, &before);
   const std::string told = testing::internal::GetCapturedStderr();

@@ -1,4 +1,4 @@
-// Resolve, connect, write, read the first line. See trace_post.h.
+// Resolves and connects, writes the request, and reads the status line. See trace_post.h.
 #include "server/trace_post.h"
 
 #include <netdb.h>
@@ -33,12 +33,12 @@ struct Names {
   addrinfo* first = nullptr;
 };
 
-// Until when to wait; the end comes sooner once the server ends.
+// When a wait must end; once the server ends, that is sooner.
 class Deadline {
  public:
   explicit Deadline(const std::atomic<bool>& is_ending) : is_ending_(is_ending), at_(read_stopwatch() + kPatience) {}
 
-  // For one of `sharers` that come one after the other, this one first: none uses up the time of those behind it.
+  // The first of `sharers` consecutive attempts gets an equal share, so that none uses up the time of the later ones.
   Deadline share(std::size_t sharers) const {
     Deadline part = *this;
     const nanoseconds now = read_stopwatch();

@@ -1,7 +1,7 @@
-// One POST of JSON over plain HTTP/1.1, for whoever can wait: the sender of traces.
+// Sends one POST of JSON over plain HTTP/1.1 and waits for the answer; the sender of traces uses it.
 //
-// Every wait has an end, and ends soon once `is_ending` is set; only the resolver's own is not ours to bound. Any
-// thread. Tested by traces_test.cc and tests/server/traces.sh.
+// Every wait is bounded and ends soon after `is_ending` is set, except for the resolver's own. Any thread. Tested by
+// traces_test.cc and tests/server/traces.sh.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ struct PostTarget {
   std::string path;
 };
 
-// What the field Host says: an address of IPv6 stands in brackets.
+// The value of the Host field; an IPv6 address is in brackets.
 std::string host_field(const PostTarget& target);
 
 // The status of the answer.

@@ -1,4 +1,4 @@
-// A request's span from its first look to its answer, for the doors: what it is called and what it came to.
+// The trace span of one request: its name, its attributes and its outcome.
 //
 // Belongs to one loop and its thread. Tested by traces_test.cc and tests/server/traces.sh.
 #pragma once
@@ -24,8 +24,8 @@ inline void tell_outcome(TraceSpan& span, const DecidedRule& decided) {
   if (!decided.rule.empty()) span.attributes.push_back({"weir.rule", decided.rule});
 }
 
-// As OpenTelemetry has it: a method that nobody knows is `_OTHER`, and the span's name then begins with HTTP. `route`
-// is one of ours. So there are few names, whatever clients send.
+// Follows OpenTelemetry: an unknown method is `_OTHER`, and the span's name then begins with HTTP. `route` is one of
+// the server's own. So the number of names is bounded, whatever clients send.
 inline void tell_http(TraceSpan& span, std::string_view method, std::string_view route) {
   constexpr std::string_view kMethods[] = {"GET",    "HEAD",    "POST",    "PUT",  "PATCH",
                                            "DELETE", "OPTIONS", "CONNECT", "TRACE"};
@@ -40,9 +40,9 @@ inline void tell_http_status(TraceSpan& span, int status) {
   span.is_error = status >= 500;
 }
 
-// What a session keeps of it until it is answered.
+// A session's trace state until the request is answered.
 struct TracedRequest {
-  std::unique_ptr<TraceSpan> span{};  // null: it is not traced
+  std::unique_ptr<TraceSpan> span{};  // null: not traced
   DecidedRule decided{};
 
   void begin(Traces& traces, std::string_view parent) {
@@ -72,7 +72,7 @@ inline void tell_rate_limit_call(TraceSpan& span, GrpcStatus status) {
                   status == GrpcStatus::deadline_exceeded;
 }
 
-// Runs a call of the rate limit service, which answers with a GrpcOutcome.
+// Traces a call of the rate limit service. `run` answers it and returns a GrpcOutcome.
 template <class Run>
 auto trace_call(Traces& traces, const std::optional<TraceParent>& parent, DoorDenials& denials, const Limiter& limiter,
                 const Run& run) {

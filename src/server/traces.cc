@@ -1,4 +1,4 @@
-// The queue, its thread, and how long to stay away. See traces.h.
+// The queue of spans, its thread, and the pauses after failures. See traces.h.
 #include "server/traces.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::size_t kBatchMax = 512;
 constexpr std::chrono::seconds kBatchWait{1};
 constexpr std::chrono::seconds kRestMax{30};
 
-// Chance and names of spans: fast, and nothing depends on it that one could guess it.
+// For sampling and span ids: fast, and it does not matter if they can be predicted.
 std::uint64_t random_bits() {
   thread_local std::mt19937_64 random = [] {
     std::random_device device;
@@ -46,7 +46,7 @@ std::string random_digits() {
   return digits;
 }
 
-// As OTLP has it: these come again, all others are not to be sent twice.
+// Per OTLP, only these may be retried.
 bool may_pass_later(int status) { return status == 429 || status == 502 || status == 503 || status == 504; }
 
 }  // namespace
@@ -80,7 +80,7 @@ std::vector<TraceSpan> Traces::State::next_batch() {
   return batch;
 }
 
-// False if it is worth another try. `is_away` is told about once.
+// Returns false if it is worth another try. Logs a change of `is_away` once.
 bool Traces::State::send(const std::vector<TraceSpan>& batch, bool& is_away) {
   const auto status = post_json(target, write_otlp(resource, batch), is_ending);
   if (status && *status >= 200 && *status < 300) {
@@ -106,7 +106,7 @@ void Traces::State::run() {
   bool is_away = false;
   while (true) {
     const std::vector<TraceSpan> batch = next_batch();
-    if (batch.empty()) break;  // the end
+    if (batch.empty()) break;  // ending
     std::chrono::seconds time{1};
     while (!send(batch, is_away)) {
       if (is_ending) {
@@ -128,7 +128,7 @@ Traces::Traces(const TraceOptions& options)
   std::thread([state = state_] { state->run(); }).detach();
 }
 
-// A thread that waits for a resolver is left behind; the process ends.
+// A thread that still waits for a resolver is abandoned; the process ends.
 Traces::~Traces() { finish(std::chrono::milliseconds(0)); }
 
 bool Traces::finish(std::chrono::milliseconds most) {

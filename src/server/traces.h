@@ -2,9 +2,9 @@
 //
 //   if (auto span = traces.begin(parent, now)) ...;  span->name = "POST /v1/check";  traces.end(std::move(span));
 //
-// A request is traced if its traceparent says that the trace is recorded, else by chance. Sending is the work of a
-// thread of its own, over plain HTTP, with an end to every wait; what the queue has no room for is dropped and counted,
-// and a collector that is away is asked ever more rarely. Any thread. Tested by tests/server/traces.sh.
+// A request is traced if its traceparent says that the trace is recorded, otherwise at random. A thread of its own
+// sends the spans over plain HTTP, and every wait is bounded. Spans that do not fit in the queue are dropped and
+// counted. An unavailable collector is retried ever more rarely. Any thread. Tested by tests/server/traces.sh.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@
 namespace weir {
 
 struct TraceOptions {
-  std::string host{};  // empty: nothing is traced
+  std::string host{};  // empty: no tracing
   std::string port{};
   std::string path{};
-  double sample = 0;  // of the requests that no recorded trace is around
+  double sample = 0;  // fraction of the requests without a recorded trace
   std::string version{};
 };
 
@@ -39,16 +39,16 @@ struct TraceCounts {
 class Traces {
  public:
   explicit Traces(const TraceOptions& options);
-  ~Traces();  // what finish() has not seen sent is lost
+  ~Traces();  // spans that are still unsent after finish() are lost
   Traces(const Traces&) = delete;
   Traces& operator=(const Traces&) = delete;
 
-  // Null if it is not to be traced, as most are not.
+  // Null if the request is not traced, as most are not.
   std::unique_ptr<TraceSpan> begin(const std::optional<TraceParent>& parent);
   void end(std::unique_ptr<TraceSpan> span) noexcept;
 
-  // Sends what there is, for a second or so; nothing comes after it. True once all is done. Waits for `most`; to be
-  // called again until whoever calls has waited for long enough.
+  // Sends the remaining spans, for about a second; no spans are accepted after it. Waits up to `most` and returns
+  // true once all is done. Call it again until then, or until the caller has waited long enough.
   bool finish(std::chrono::milliseconds most);
 
   TraceCounts counts() const;
@@ -56,7 +56,7 @@ class Traces {
  private:
   struct State;
   const std::uint64_t threshold_;  // of 2^32
-  std::shared_ptr<State> state_;   // the thread's, too
+  std::shared_ptr<State> state_;   // shared with the thread
 };
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// What a span is called, and where spans are sent. The sending itself is tested by tests/server/traces.sh.
+// Tests the names of spans, and the collector's address. tests/server/traces.sh tests sending them.
 #include "server/traces.h"
 
 #include <gtest/gtest.h>

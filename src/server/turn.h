@@ -1,12 +1,12 @@
-// A turn of a loop: the checks that all of its connections have asked for, decided together.
+// A turn of a loop: the checks of all its connections, decided together.
 //
 //   const std::size_t place = turn.ask({.key = key, .limit = &limit, .cost = 1});     while requests are read
 //   turn.decide();                                                                    once
 //   const Result<Decision>& decision = turn.answer(place);                            while answers are written
 //
-// One reading of the clock serves all, and every key's line is asked for before the first is needed: that is worth more
-// than any other trick. Bytes of keys and limits stay where they are until the turn is cleared. Belongs to one loop and
-// its thread. Tested by turn_test.cc.
+// One clock reading serves all checks, and every key's cache line is prefetched before the first is needed: no other
+// optimization gains as much. The bytes of keys and limits must stay in place until the turn is cleared. Belongs to
+// one loop and its thread. Tested by turn_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace weir {
 
 class Turn {
  public:
-  // What is decided is counted by the gate; null: nowhere.
+  // The gate counts the decisions; null: not counted.
   explicit Turn(Limiter& limiter, Gate* counting = nullptr)
       : limiter_(limiter), counting_(counting), now_(limiter.now()) {}
 
-  // The place of its answer.
+  // Returns the index of its answer.
   std::size_t ask(const Charge& charge) {
     charges_.push_back(charge);
     return charges_.size() - 1;
@@ -37,19 +37,19 @@ class Turn {
     if (counting_ != nullptr) counting_->count_inline(charges_, answers_, now_);
   }
 
-  // After decide().
+  // Call it after decide().
   const Result<Decision>& answer(std::size_t place) const { return answers_[place]; }
 
-  // The time of the decisions, before them that of the turn's beginning: for whatever an answer tells of time.
+  // The time of the decisions; before them, of the turn's beginning. Answers use it for all times.
   Micros now() const { return now_; }
   void begin() { now_ = limiter_.now(); }
 
   void clear() { charges_.clear(); }
 
-  // Whether what comes up now is answered without a decision, since there is no time for one: see overload.h.
+  // Whether a request that comes up now is answered without a decision, because of overload (overload.h).
   bool sheds() const { return sheds_ != Sheds::nothing; }
   void set_shedding(bool sheds) { sheds_ = sheds ? Sheds::checks : Sheds::nothing; }
-  // The same, and whatever else would ask the limiter is refused: it could not wait for the answer. See errand.h.
+  // The same; other questions to the limiter are also refused, because they could not wait for an answer (errand.h).
   bool refuses() const { return sheds_ == Sheds::everything; }
   void refuse_all() { sheds_ = Sheds::everything; }
 

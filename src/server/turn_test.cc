@@ -1,4 +1,4 @@
-// A turn decides what was asked as single checks would, at one time.
+// Tests that a turn decides its checks as single checks would be decided, at one time.
 #include "server/turn.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Comparing secrets, and logging wrong ones. See wrong_secret.h.
+// Compares secrets, and logs wrong ones. See wrong_secret.h.
 #include "server/wrong_secret.h"
 
 #include <cstddef>

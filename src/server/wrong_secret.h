@@ -1,9 +1,9 @@
-// Secrets that clients send, the admin token and the RESP password: how they are compared, and what a wrong one costs.
+// Secrets that clients send, the admin token and the RESP password: their comparison, and the cost of a wrong one.
 //
-// The reply to a wrong secret is held back for kWrongSecretDelay, so a connection can try four in a second. Each one is
-// counted, and the log reports them once a second at most: a flood of guesses is no flood of the log. The comparison is
-// pure; a WrongSecrets belongs to one thread. Tested by wrong_secret_test.cc, tests/server/hostile_admin.sh and
-// tests/server/resp_password.sh.
+// The reply to a wrong secret is delayed by kWrongSecretDelay, so a connection can try four per second. Each one is
+// counted, and the log reports them at most once a second, so that a flood of guesses does not flood the log. The
+// comparison is pure; a WrongSecrets belongs to one thread. Tested by wrong_secret_test.cc,
+// tests/server/hostile_admin.sh and tests/server/resp_password.sh.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace weir {
 
 inline constexpr Micros kWrongSecretDelay{250'000};
 
-// In a time that depends neither on where they differ nor on how long the right one is.
+// Its time depends neither on where the two differ nor on the length of the right one.
 bool is_same_secret(std::string_view given, std::string_view right);
 
 class WrongSecrets {
  public:
-  // Counts one more, and logs `event`, from where it came and how many there were since the last line.
+  // Counts one more, and logs `event` with the client's address and the number since the last line.
   void note(std::string_view event, std::string_view from, Micros now);
 
  private:

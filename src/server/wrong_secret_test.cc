@@ -1,4 +1,4 @@
-// Comparing secrets, and how often wrong ones are logged.
+// Tests the comparison of secrets, and how often wrong ones are logged.
 #include "server/wrong_secret.h"
 
 #include <gtest/gtest.h>
