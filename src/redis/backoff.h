@@ -1,7 +1,7 @@
-// How long to wait before the next try: anything up to a step that doubles, so that many who lost the same server do
-// not come back together; and the dice for it.
+// The wait before a reconnect: a random time up to a step that doubles each time. The randomness keeps many clients
+// that lost the same server from reconnecting together. Also the random generator for it.
 //
-// One thread. Tested by backoff_test.cc.
+// One thread may use an object. Tested by backoff_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace weir::redis {
 
-// Small and quick (splitmix64); for spreading, not for secrets.
+// A small and fast random generator (splitmix64), for spreading load, not for secrets.
 class Dice {
  public:
-  // 0: nobody knows how they fall.
+  // A seed of 0 means: seed from the system.
   explicit Dice(std::uint64_t seed) : state_(seed) {
     if (seed != 0) return;
     std::random_device random;

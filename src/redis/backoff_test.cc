@@ -1,4 +1,4 @@
-// Waits are within their step, and spread over it.
+// Tests that waits stay within their step and spread over it.
 #include "redis/backoff.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(RedisBackoff, WaitsAnythingUpToAStepThatDoublesToItsMost) {
   EXPECT_LE(backoff.next(dice), Micros{50'000});
 }
 
-// Of a hundred who lost the same server, no tenth of a step sees many more than a tenth.
+// Of 1,000 clients that lost the same server, no tenth of a step gets many more than a tenth.
 TEST(RedisBackoff, SpreadsThoseWhoWaitOverTheWholeStep) {
   std::array<int, 10> tenths{};
   for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {

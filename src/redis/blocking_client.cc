@@ -1,4 +1,4 @@
-// Drives a client by poll(). See blocking_client.h.
+// Drives a client with ppoll(). See blocking_client.h.
 #include "redis/blocking_client.h"
 
 #include <poll.h>

@@ -1,15 +1,16 @@
-// A client of Redis for one thread, which it never blocks: one server, one behind Sentinel, or a Cluster.
+// A non-blocking Redis client for one thread. It connects to a single server, to a master behind Sentinel, or to a
+// Cluster.
 //
 //     Client client(*parse_url("redis+cluster://10.0.0.1,10.0.0.2"), {});
 //     client.send({.words = words, .slot = slot_of(key), .deadline = now + Micros{15'000}}, {&receiver, 7});
-//     client.flush(now);                          // once a turn of the owner: all that was sent goes out together
+//     client.flush(now);                          // once per loop iteration: sends all pending commands together
 //     ... epoll or poll: wait for client.descriptor() to be readable, until client.due() ...
 //     client.turn(steady_now());                  // receiver.on_reply(7, reply)
 //
-// It connects when told or at the first command, and again by itself. A command is answered exactly once, by turn(), by
-// the destructor, or at once by send() if there is no hope for it. All times are steady_now()'s. One thread; callbacks
-// come on it and may send(), but not turn(), flush() or destroy. Tested by client_test.cc, cluster_test.cc and
-// sentinel_test.cc.
+// It connects on connect() or at the first command, and reconnects by itself. Each command is answered exactly once:
+// by turn() or flush(), by the destructor, or by send() itself if the command cannot succeed. All times are those of
+// steady_now(). One thread may use a client. Callbacks run on that thread. They may call send(), but not turn() or
+// flush(), and must not destroy the client. Tested by client_test.cc, cluster_test.cc and sentinel_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -34,14 +35,14 @@ inline constexpr int kAnySlot = -1;
 inline constexpr int kAnyNode = -1;
 inline constexpr int kNoScript = -1;
 
-// What the machine's monotonic clock shows, for those who drive a client.
+// The time of the machine's monotonic clock, for code that drives a client.
 inline Micros steady_now() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
 
-// How a reply is wanted. An integer, an array of integers, or one of arrays of integers, comes as integers, one behind
-// the other and without an allocation, if that is asked for; everything else, and they too if not, as a value.
+// How to deliver a reply. With `integers`, an integer, an array of integers, or an array of such arrays is delivered
+// as consecutive integers without an allocation. Every other reply is delivered as a value.
 enum class Reading : std::uint8_t { value, integers };
 
-// All that it points to holds as long as the call that brings it.
+// The members point to data that is valid only during the callback.
 struct Reply {
   const Fault* fault = nullptr;
   const resp::Value* value = nullptr;
@@ -53,76 +54,76 @@ struct Reply {
 class Receiver {
  public:
   virtual void on_reply(std::uint64_t tag, const Reply& reply) = 0;
-  // What came of a command with Order::wants_late whose deadline passed after it was sent (Fault::has_late): its reply,
-  // or a fault if the connection broke before that. Once, after on_reply().
+  // Reports the outcome of a command with Order::wants_late whose deadline passed after it was sent
+  // (Fault::has_late): its reply, or a fault if the connection broke first. Called once, after on_reply().
   virtual void on_late(std::uint64_t /*tag*/, const Reply& /*reply*/) {}
 
  protected:
   ~Receiver() = default;
 };
 
-// Who is told, and of what; nobody, if there is no receiver. It must live until then.
+// Who receives the reply. A null receiver discards it. The receiver must live until then.
 struct Callback {
   Receiver* receiver = nullptr;
   std::uint64_t tag = 0;
 };
 
 struct Order {
-  // The command, one that has one reply (not SUBSCRIBE, MONITOR or CLIENT REPLY); of a script, what follows its name:
-  // the number of keys, keys, arguments.
+  // The command. It must have exactly one reply, so not SUBSCRIBE, MONITOR or CLIENT REPLY. For a script: the number
+  // of keys, the keys, the arguments.
   std::span<const std::string_view> words;
-  int script = kNoScript;  // of add_script()
-  int slot = kAnySlot;     // in a cluster, who has it gets the command
-  int node = kAnyNode;     // or this one, by its index in masters(); it is not sent elsewhere
+  int script = kNoScript;  // as returned by add_script()
+  int slot = kAnySlot;     // in a cluster, the owner of this slot gets the command
+  int node = kAnyNode;     // or this node, by its index in masters(); never redirected
   Micros deadline = kNever;
   Reading reading = Reading::value;
   bool wants_late = false;
-  bool is_retried = true;  // in a cluster, after TRYAGAIN; else it is answered with that, and the caller splits it
+  bool is_retried = true;  // in a cluster, retry after TRYAGAIN; else report it, and the caller splits the command
 };
 
-// Answered: the receiver has been called already, with a fault.
+// answered: the receiver was called already, with a fault.
 enum class Sent : std::uint8_t { accepted, answered };
 
-// What happens to connections, for the owner's log.
+// A change of a connection, for the caller's log.
 struct Event {
   enum class Kind : std::uint8_t {
-    connected,  // and greeted: commands pass
-    lost,       // or could not be made; the text says why, and only what is new is told
-    moved,      // the master is another, or the cluster's map has changed
+    connected,  // and greeted, so commands can be sent
+    lost,       // or could not be made; `text` says why; repeated failures for the same reason are not reported
+    moved,      // the master is another server, or the cluster's map has changed
   };
   Kind kind = Kind::connected;
   std::string address{};
   std::string text{};
-  std::uint64_t node = 0;  // by the number that owner_of() gives; 0: none that has slots or data, such as a sentinel
+  std::uint64_t node = 0;  // the number that owner_of() returns; 0 for a node without data, such as a sentinel
 };
 
 struct ClientOptions {
-  std::string name = "weir";  // in CLIENT LIST
+  std::string name = "weir";  // name in CLIENT LIST
   Micros connect_timeout{1'000'000};
-  Micros reach_timeout{250'000};   // of that, to be heard of at all: a lost packet is sent again after a second
-  Micros silence{1'000'000};       // nothing heard for so long, though something is awaited: a new connection
-  Micros backoff_first{50'000};    // between two dials: anything up to this, which doubles
-  Micros backoff_most{5'000'000};  // up to that
-  // If it is there, what it makes of such a wait counts: whoever knows others can part the time with them.
+  Micros reach_timeout{250'000};   // part of it for TCP to connect; a lost packet is sent again after a second
+  Micros silence{1'000'000};       // without any bytes for this long, although a reply is due: reconnect
+  Micros backoff_first{50'000};    // wait before a reconnect: random, up to this, which doubles
+  Micros backoff_most{5'000'000};  // up to this
+  // If set, it replaces each drawn wait, so that clients who know of each other can divide the time among them.
   std::function<Micros(Micros)> spread{};
-  Micros sentinel_timeout{300'000};   // for one sentinel to answer
-  Micros refresh_gap{100'000};        // between two looks at the cluster's map
-  Micros refresh_period{60'000'000};  // between two that nothing asks for
-  Micros subscribe_gap{5'000'000};    // a server that refuses a channel is asked again after so long
-  std::size_t commands_max = 16'384;  // waiting and under way, per node
-  std::size_t bytes_max = 8U << 20;   // of them, per node
-  std::uint64_t seed = 0;             // of the dice; 0: nobody knows
+  Micros sentinel_timeout{300'000};   // for one sentinel to reply
+  Micros refresh_gap{100'000};        // minimum between two requests for the cluster's map
+  Micros refresh_period{60'000'000};  // between two requests without a cause
+  Micros subscribe_gap{5'000'000};    // before asking again a server that refused a channel
+  std::size_t commands_max = 16'384;  // waiting and in flight, per node
+  std::size_t bytes_max = 8U << 20;   // the size of those commands, per node
+  std::uint64_t seed = 0;             // of the random generator; 0: random
   std::function<void(const Event&)> on_event{};
 };
 
 struct Counters {
   std::uint64_t dials = 0;
-  std::uint64_t connects = 0;  // dials that came to a greeted connection
+  std::uint64_t connects = 0;  // dials that led to a greeted connection
   std::uint64_t failures = 0;  // dials that did not
-  std::uint64_t lost = 0;      // connections, once greeted
+  std::uint64_t lost = 0;      // greeted connections that were lost
   std::uint64_t commands = 0;
-  std::uint64_t replies = 0;       // that somebody awaited
-  std::uint64_t late_replies = 0;  // dropped, since their deadline had passed
+  std::uint64_t replies = 0;       // delivered to a receiver
+  std::uint64_t late_replies = 0;  // came after the deadline
   std::uint64_t timeouts = 0;
   std::uint64_t redirects = 0;
   std::uint64_t retries = 0;  // after TRYAGAIN, CLUSTERDOWN, LOADING
@@ -132,9 +133,9 @@ struct Counters {
   std::uint64_t bytes_received = 0;
 };
 
-// A master that is known.
+// A known master.
 struct NodeState {
-  int index = 0;  // for Order::node; holds until the map changes
+  int index = 0;  // for Order::node; valid until the map changes
   std::string address{};
   bool is_connected = false;
   std::size_t in_flight = 0;
@@ -145,38 +146,38 @@ class Core;
 class Client {
  public:
   explicit Client(Target target, ClientOptions options = {});
-  ~Client();  // whatever is under way is answered: disconnected
+  ~Client();  // answers all unanswered commands: disconnected
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Every connection knows it before any command passes. The answer goes into Order::script.
+  // Loads a script on every connection before any command. The result is for Order::script.
   int add_script(std::string text);
 
-  // What is published on a channel from now on, on some node of a cluster; resubscribed after each reconnect. Needs
-  // RESP3, which every Redis from 6 on speaks.
+  // Calls `subscriber` for each message that is published on a channel from now on, in a cluster on any node.
+  // Resubscribes after each reconnect. Needs RESP3, which every Redis since version 6 supports.
   using Subscriber = std::function<void(std::string_view payload)>;
   void subscribe(std::string channel, Subscriber subscriber);
 
-  // Whether every channel is heard now. What was published before it was is missed, also between two connections.
+  // Whether every channel is subscribed now. Messages published before that, or between two connections, are missed.
   struct Hearing {
     bool is_sure = false;
-    std::string_view refusal{};  // why a server does not let us, by its last word; holds until the next turn
+    std::string_view refusal{};  // why a server refuses the subscription, as it last said; valid until the next turn()
   };
   Hearing hearing() const;
 
-  // Connects, and keeps connected, without waiting for a command.
+  // Connects and stays connected, without waiting for a command.
   void connect();
 
   Sent send(const Order& order, Callback done);
   void flush(Micros now);
 
-  int descriptor() const;  // epoll's: readable when turn() has something to do
-  Micros due() const;      // when turn() is to be called though nothing is readable; kNever
+  int descriptor() const;  // an epoll descriptor; readable when turn() has work
+  Micros due() const;      // when to call turn() even if nothing is readable; or kNever
   void turn(Micros now);
 
   const Counters& counters() const;
   std::vector<NodeState> masters() const;
-  // Who has the slot, as far as is known: a number that no other node ever has; 0 if nobody is known.
+  // The known owner of a slot, as a number that is unique to that node; 0 if unknown.
   std::uint64_t owner_of(int slot) const;
 
  private:

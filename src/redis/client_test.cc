@@ -1,5 +1,5 @@
-// The client on one real server: pipelines, deadlines, losses, errors by kind. Cluster and Sentinel have tests of their
-// own.
+// Tests the client on one real server: pipelines, deadlines, lost connections, faults by kind. Cluster and Sentinel
+// have tests of their own.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -107,7 +107,7 @@ TEST_F(RedisClient, DoesNotSendWhatWasGivenUpBeforeItLeft) {
   Driver driver(url_of(*server), {.silence = 10'000_ms, .bytes_max = 64U << 20});
   driver.ask({"PING"});
   server->pause();
-  for (int i = 0; i < 20; ++i) driver.send({"SET", "large", std::string(1'000'000, 'x')});  // the socket is full then
+  for (int i = 0; i < 20; ++i) driver.send({"SET", "large", std::string(1'000'000, 'x')});  // fills the socket buffer
   driver.client->flush(steady_now());
   const Heard hurried = driver.ask({"INCR", "n"}, {.deadline = steady_now() + 30_ms});
   EXPECT_EQ(hurried.fault, FaultKind::timeout);
@@ -141,7 +141,7 @@ TEST_F(RedisClient, TellsWhatWasLostAndReconnectsWhenTheServerIsBack) {
   ASSERT_TRUE(driver.wait([&] { return driver.heard.count(under_way) > 0; }));
   EXPECT_EQ(driver.heard[under_way].fault, FaultKind::disconnected);
   EXPECT_TRUE(driver.heard[under_way].was_sent);
-  // Without a server: whoever cannot wait for the next dial is told so at once.
+  // Without a server, a command that cannot wait for the next dial is answered at once.
   ASSERT_TRUE(driver.wait([&] {
     const Heard refused = driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}});
     return refused.fault == FaultKind::disconnected && !refused.was_sent;
@@ -162,7 +162,7 @@ TEST_F(RedisClient, DialsWithinTheStepsOfItsBackoffAndSpreads) {
     driver.client->connect();
     Micros now{1'000'000};
     for (std::size_t step = 0; step < 9; ++step) {
-      while (driver.client->counters().failures <= step) {  // each dial is refused, sooner or later
+      while (driver.client->counters().failures <= step) {  // each dial is refused sooner or later
         driver.client->turn(now);
         pollfd poll{driver.client->descriptor(), POLLIN, 0};
         if (driver.client->counters().failures <= step) ::poll(&poll, 1, 1'000);
@@ -238,7 +238,7 @@ TEST_F(RedisClient, TellsThatAScriptHoldsTheServer) {
   const std::uint64_t endless = driver.send({"EVAL", "while true do end", "0"});
   driver.client->flush(steady_now());
   ASSERT_TRUE(other.wait([&] { return other.ask({"GET", "a"}).fault == FaultKind::busy; }));
-  // A new connection that must load a script cannot, and says why.
+  // A new connection that must load a script cannot, and reports why.
   Driver third(url_of(*server));
   third.client->add_script("return 1");
   ASSERT_TRUE(third.wait(
@@ -266,7 +266,7 @@ TEST_F(RedisClient, HearsWhatIsPublishedAlsoAfterAReconnect) {
   ASSERT_TRUE(driver.wait([&] { return tell_server({"PUBLISH", "news", "one"}).integer == 1; }));
   ASSERT_TRUE(driver.wait([&] { return !heard.empty(); }));
   EXPECT_EQ(heard[0], "one");
-  // Amid replies.
+  // Messages between replies.
   for (int i = 0; i < 100; ++i) driver.send({"INCR", "n"});
   tell_server({"PUBLISH", "news", "two"});
   tell_server({"PUBLISH", "other", "none"});
@@ -292,7 +292,7 @@ TEST_F(RedisClient, KnowsWhetherItHearsWhatIsPublished) {
   const std::string refusal(driver.client->hearing().refusal);
   EXPECT_TRUE(refusal.starts_with(server->address() + ": SUBSCRIBE: NOPERM")) << refusal;
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG") << "commands pass nevertheless";
-  // One of two is not enough; and what is given while connected is noticed.
+  // One subscription of two is not enough. A permission granted while connected takes effect.
   tell_server({"ACL", "SETUSER", "limiter", "&news"});
   ASSERT_TRUE(driver.wait([&] { return tell_server({"PUBLISH", "news", "one"}).integer == 1; }));
   ASSERT_TRUE(driver.wait([&] { return !heard.empty(); }));
@@ -301,7 +301,7 @@ TEST_F(RedisClient, KnowsWhetherItHearsWhatIsPublished) {
   ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
   EXPECT_TRUE(driver.client->hearing().refusal.empty());
   EXPECT_EQ(driver.client->counters().dials, 1u);
-  // So is what is taken away: Redis cuts the connection then.
+  // So does a revoked one: Redis then closes the connection.
   tell_server({"ACL", "SETUSER", "limiter", "resetchannels"});
   ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; }));
   ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
@@ -390,7 +390,7 @@ TEST_F(RedisClient, TellsThatTheServerIsLoading) {
   admin.ask({"SAVE"});
   bool is_told = false;
   std::string last;
-  for (int i = 0; i < 20 && !is_told; ++i) {  // a test that does not get the processor may miss the first
+  for (int i = 0; i < 20 && !is_told; ++i) {  // a test that is not scheduled in time may miss the first
     const std::uint64_t reload = admin.send({"DEBUG", "RELOAD", "NOSAVE"});
     admin.client->flush(steady_now());
     while (!is_told && admin.heard.count(reload) == 0) {
@@ -413,7 +413,7 @@ TEST_F(RedisClient, TalksThroughAUnixSocket) {
 }
 
 TEST_F(RedisClient, LooksUpNamesOnAThreadAndTriesEachAddress) {
-  Driver driver("redis://localhost:" + std::to_string(server->port()));  // ::1 first, where nobody listens
+  Driver driver("redis://localhost:" + std::to_string(server->port()));  // ::1 comes first, where nothing listens
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
   Driver lost("redis://nowhere.invalid");
   ASSERT_TRUE(lost.wait(

@@ -1,6 +1,7 @@
-// The map of a cluster: learnt, corrected by redirections, looked at again. See core.h.
+// The cluster's map: fetched, corrected by redirections, and refreshed. See core.h.
 //
-// It is only ever a guess: who has a slot is told by who is asked for it. Tested by cluster_test.cc.
+// The map is only a guess; the node that receives a command decides whether it owns the slot. Tested by
+// cluster_test.cc.
 #include <algorithm>
 
 #include "redis/core.h"
@@ -11,13 +12,13 @@ namespace {
 constexpr std::uint8_t kRedirectsMax = 5;
 constexpr Micros kRetryMin{5'000};
 constexpr Micros kRetryMax{25'000};
-constexpr Micros kDownMin{150'000};  // between two looks while a master cannot be reached
+constexpr Micros kDownMin{150'000};  // between two refreshes while a master is unreachable
 constexpr Micros kDownMax{250'000};
 constexpr std::uint64_t kMapTag = 0;
 
 }  // namespace
 
-// When what waits for a node that is down may be sent elsewhere.
+// When a command that waits for an unreachable node may be sent elsewhere.
 Micros Core::hope() const {
   if (!is_cluster()) return kNever;
   return is_refreshing_ ? shared_.now : std::max(refresh_at_, shared_.now);
@@ -25,12 +26,13 @@ Micros Core::hope() const {
 
 // ask_for_refresh()
 //
-// As soon as may be: not twice at once, nor twice within the gap.
+// Schedules a refresh as soon as the refresh gap allows.
 void Core::ask_for_refresh() {
   refresh_at_ = std::min(refresh_at_, std::max(shared_.now, refreshed_at_ + shared_.options.refresh_gap));
 }
 
-// Some connected master at random; after a failure anybody who was ever known.
+// Returns a random connected master. If there is none, or after a failed refresh, returns a random endpoint of the
+// address and of the last map.
 Node& Core::node_to_ask() {
   std::vector<Node*> ready;
   for (const auto& node : nodes_) {
@@ -61,7 +63,7 @@ void Core::on_map(const Reply& reply) {
     const bool is_unknown = reply.fault->kind == FaultKind::error && has_shards_ && reply.fault->was_sent;
     refresh_failed(std::string(reply.fault->text));
     if (!is_unknown) return;
-    has_shards_ = false;  // before Redis 7: ask in the older way, at once
+    has_shards_ = false;  // Redis before version 7: use the older command at once
     refresh_at_ = shared_.now;
     return;
   }
@@ -82,7 +84,7 @@ void Core::refresh_failed(std::string why) {
 
 // assign_slots()
 //
-// Whether anything has changed. The masters are those of the map, in its order.
+// Returns whether any slot changed. `masters` receives the map's masters in its order.
 bool Core::assign_slots(const ClusterMap& map, std::vector<Node*>& masters) {
   std::array<std::int16_t, kSlots> slots;
   slots.fill(-1);
@@ -129,7 +131,7 @@ void Core::use_map(const ClusterMap& map) {
   reroute();
 }
 
-// What waits for a connection to a node that does not have its slot any more goes to who has it.
+// Sends commands that wait for an unconnected node to the node that now owns their slot.
 void Core::reroute() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i] == nullptr || nodes_[i]->is_ready()) continue;
@@ -147,7 +149,7 @@ void Core::reroute() {
 
 // redirect()
 //
-// False if the error is no redirection.
+// Returns false if the error is no redirection.
 bool Core::redirect(Node& node, const Pending& entry, std::string_view command, std::string_view error) {
   const auto redirection = read_redirection(error, node.endpoint());
   if (!redirection) return false;
@@ -173,7 +175,8 @@ bool Core::redirect(Node& node, const Pending& entry, std::string_view command, 
 
 // retry()
 //
-// In a moment, if that helps; the deadline ends it.
+// Retries a command after a short wait if the error is temporary. Returns false if it cannot. The deadline ends
+// retrying.
 bool Core::retry(const Pending& entry, std::string_view command, FaultKind kind) {
   const bool passes = kind == FaultKind::try_again || kind == FaultKind::cluster_down || kind == FaultKind::loading ||
                       kind == FaultKind::master_down || kind == FaultKind::readonly;
@@ -183,7 +186,7 @@ bool Core::retry(const Pending& entry, std::string_view command, FaultKind kind)
   ++shared_.counters.retries;
   Pending next = entry;
   next.refusal = kind;
-  next.redirects = 0;  // Redis 6 sends there and back for as long as TRYAGAIN lasts
+  next.redirects = 0;  // Redis 6 redirects to and fro while TRYAGAIN lasts
   park(next, command, shared_.now + shared_.dice.between(kRetryMin, kRetryMax), kind);
   return true;
 }

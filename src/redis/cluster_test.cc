@@ -1,6 +1,6 @@
-// The client on a real cluster: who has a slot, redirections, slots that move under load, a failover.
+// Tests the client on a real cluster: slot owners, redirections, slots that move under load, a failover.
 //
-// A cluster takes some seconds to form, so each test asks many things of its own.
+// A cluster takes some seconds to form, so each test checks many things.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -47,7 +47,7 @@ TEST(RedisClusterAddress, IsToldFromThatOfAServerOfNoCluster) {
 }
 
 TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay) {
-  Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map as well
+  Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map too
   for (int i = 0; i < 300; ++i) {
     const std::string key = "k" + std::to_string(i);
     driver.send({"SET", key, key}, at(key));
@@ -55,7 +55,7 @@ TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay)
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 300; }));
   EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
   EXPECT_EQ(driver.client->counters().redirects, 0u);
-  const std::uint64_t tries = test::redis_major_version() < 7 ? 2 : 1;  // CLUSTER SHARDS is not known there
+  const std::uint64_t tries = test::redis_major_version() < 7 ? 2 : 1;  // CLUSTER SHARDS is unknown before version 7
   EXPECT_EQ(driver.client->counters().refreshes, tries);
   const auto masters = driver.client->masters();
   ASSERT_EQ(masters.size(), 3u);
@@ -65,15 +65,15 @@ TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay)
     order.node = master.index;
     EXPECT_GT(driver.ask({"DBSIZE"}, order).value.integer, 50) << master.address;
   }
-  EXPECT_LE(driver.client->counters().dials, 3u + tries);  // and the replica that was asked
+  EXPECT_LE(driver.client->counters().dials, 3u + tries);  // the extra ones are the asked replica
 
-  // A command without a slot finds its way by MOVED.
+  // A command sent to the wrong node is redirected by MOVED.
   EXPECT_EQ(driver.ask({"GET", "k7"}, {.slot = (slot_of("k7") + 8'000) % kSlots}).text, "k7");
   EXPECT_EQ(driver.client->counters().redirects, 1u);
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
   EXPECT_EQ(driver.ask({"SELECT", "1"}).fault, FaultKind::error);
 
-  // Scripts are on every master, and come back where they are flushed.
+  // Scripts are on every master, and are reloaded where they were flushed.
   const int script = driver.client->add_script("return {redis.call('INCR', KEYS[1])}");
   for (const NodeState& master : masters) driver.ask({"SCRIPT", "FLUSH"}, {.node = master.index});
   for (int i = 0; i < 300; ++i) {
@@ -83,7 +83,7 @@ TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay)
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == driver.tags; }));
   EXPECT_EQ(driver.client->counters().script_loads, 3u);
 
-  // What is published anywhere is heard.
+  // A message published on any node is received.
   std::vector<std::string> heard;
   driver.client->subscribe("news", [&](std::string_view payload) { heard.emplace_back(payload); });
   ASSERT_TRUE(driver.wait([&] {
@@ -97,12 +97,12 @@ TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
   Driver driver(url(), {.commands_max = 100'000});
   const int script =
       driver.client->add_script("return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2] or KEYS[1])}");
-  // Keys in the slots that will move: those from 0 on are the first to.
+  // Keys in the slots that will move: reshard moves slots from 0 on first.
   std::vector<std::string> tags;
   for (int i = 0; tags.size() < 200; ++i) {
     if (slot_of("t" + std::to_string(i)) < 40) tags.push_back("t" + std::to_string(i));
   }
-  EXPECT_EQ(driver.ask({"PING"}).text, "PONG");  // the map is known before slots move
+  EXPECT_EQ(driver.ask({"PING"}).text, "PONG");  // fetches the map before slots move
   int outcome = 0;
   std::atomic<bool> is_over{false};
   std::thread resharding([&] {
@@ -111,7 +111,7 @@ TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
   });
   std::map<std::string, std::int64_t> counts;
   for (bool is_last = false; !is_last;) {
-    is_last = is_over;  // once more: by now others have the slots
+    is_last = is_over;  // one more round after the move
     for (std::size_t i = 0; i < tags.size(); ++i) {
       const std::string& tag = tags[driver.tags % tags.size()];
       ++counts[tag];
@@ -123,7 +123,7 @@ TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
   resharding.join();
   EXPECT_EQ(outcome, 0);
   EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
-  for (const auto& row : counts) {  // each exactly once
+  for (const auto& row : counts) {  // each charged exactly once
     const std::string key = "{" + row.first + "}a";
     ASSERT_EQ(driver.ask({"GET", key}, at(key)).text, std::to_string(row.second)) << key;
   }
@@ -134,7 +134,7 @@ TEST_F(RedisClusterClient, ServesEverythingWhileSlotsMove) {
   EXPECT_GT(all.redirects, 0u);
 }
 
-// A slot between two nodes, by hand: the first has begun to move it to the second.
+// A slot between two nodes, set by hand: the first node has begun to migrate it to the second.
 void RedisClusterClient::move_a_slot_by_hand() {
   const std::uint16_t from = cluster->master(0).port(), to = cluster->master(1).port();
   const std::string from_id = test::call_redis(from, {"CLUSTER", "MYID"}).text;
@@ -149,7 +149,7 @@ void RedisClusterClient::move_a_slot_by_hand() {
   test::call_redis(to, {"CLUSTER", "SETSLOT", slot, "IMPORTING", from_id});
   test::call_redis(from, {"CLUSTER", "SETSLOT", slot, "MIGRATING", to_id});
 
-  // What is there still is served there; what is not is asked for at the new place, though the map stays.
+  // Existing keys are still served by the old node. Missing keys are asked for at the new node, while the map stays.
   EXPECT_EQ(driver.ask({"GET", a}, at(tag)).text, "1");
   EXPECT_EQ(driver.client->counters().redirects, 0u);
   EXPECT_EQ(driver.ask({"SET", b, "2"}, at(tag)).text, "OK");
@@ -157,7 +157,7 @@ void RedisClusterClient::move_a_slot_by_hand() {
   EXPECT_EQ(driver.client->counters().redirects, 2u);
   EXPECT_EQ(test::call_redis(to, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
 
-  // Two keys, one here and one there: until the deadline, or until both are in one place.
+  // One key is on each node: fails until the deadline, or until both keys are on one node.
   const Heard torn = driver.ask({"MGET", a, b}, at(tag, {.deadline = steady_now() + 100_ms}));
   EXPECT_EQ(torn.fault, FaultKind::try_again) << torn.text;
   EXPECT_GT(driver.client->counters().retries, 2u);
@@ -169,12 +169,12 @@ void RedisClusterClient::move_a_slot_by_hand() {
   EXPECT_FALSE(driver.heard[patient].fault) << driver.heard[patient].text;
   EXPECT_EQ(driver.heard[patient].value.items.size(), 2u);
 
-  // Who does not import sends everybody back.
+  // A node that does not import the slot redirects everything back.
   test::call_redis(to, {"CLUSTER", "SETSLOT", slot, "STABLE"});
   EXPECT_EQ(driver.ask({"GET", "{" + tag + "}c"}, at(tag)).fault, FaultKind::moved_too_often);
   test::call_redis(from, {"CLUSTER", "SETSLOT", slot, "STABLE"});
 
-  // A slot that nobody has.
+  // A slot without an owner.
   const std::uint64_t refreshes = driver.client->counters().refreshes;
   test::call_redis(from, {"CLUSTER", "DELSLOTS", slot});
   const Heard nobody = driver.ask({"GET", a}, at(tag, {.deadline = steady_now() + 500_ms}));
@@ -183,7 +183,7 @@ void RedisClusterClient::move_a_slot_by_hand() {
   test::call_redis(from, {"CLUSTER", "ADDSLOTS", slot});
   EXPECT_FALSE(driver.ask({"GET", a}, at(tag)).fault);
 
-  // MOVED is believed at once, without another look at the map.
+  // MOVED is followed at once, without another refresh of the map.
   Driver slow(url(), {.refresh_gap = 60'000_ms});
   EXPECT_FALSE(slow.ask({"GET", a}, at(tag)).fault);
   for (const std::uint16_t port : {to, from}) test::call_redis(port, {"CLUSTER", "SETSLOT", slot, "NODE", to_id});
@@ -191,7 +191,7 @@ void RedisClusterClient::move_a_slot_by_hand() {
   EXPECT_EQ(slow.client->counters().redirects, 1u);
 }
 
-// Kills a master and asks for one of its keys until somebody answers; how long that took.
+// Kills a master and requests one of its keys until a node answers. Returns how long that took.
 Micros RedisClusterClient::fail_over(Driver& driver, std::size_t master) {
   std::string key;
   for (int i = 0; key.empty(); ++i) {
@@ -229,7 +229,7 @@ TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
   }));
 }
 
-// By whichever server is left: what is published goes to all of them.
+// Any remaining server will do, since messages go to all servers.
 TEST_F(RedisClusterClient, HearsNewsByAnotherServerWhenItsOwnIsGone) {
   Driver driver(url());
   driver.client->connect();
@@ -242,7 +242,7 @@ TEST_F(RedisClusterClient, HearsNewsByAnotherServerWhenItsOwnIsGone) {
   std::size_t chosen = 0;
   while (chosen < 2 && !has_it(chosen)) ++chosen;
   ASSERT_TRUE(has_it(chosen));
-  cluster->replica(chosen).kill();  // nobody takes over, so that the map stays as it is
+  cluster->replica(chosen).kill();  // no replica can take over, so the map stays as it is
   cluster->master(chosen).kill();
   ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; })) << "it may have missed something";
   ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
@@ -265,7 +265,7 @@ TEST_F(RedisClusterClientLong, LetsWhoHasTimeSeeNothingOfAFailover) {
   EXPECT_FALSE(patient.fault) << patient.text;
 }
 
-// Slots go to and fro, with thousands of keys in them, while all of them are charged.
+// Slots move back and forth with thousands of keys, while all of them are incremented.
 TEST_F(RedisClusterClientLong, ServesEverythingWhileAThousandSlotsMove) {
   Driver driver(url(), {.commands_max = 100'000});
   const int script = driver.client->add_script("return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}");
@@ -313,7 +313,7 @@ TEST_F(RedisClusterClientLong, OutlivesTheLossOfAllMastersButOneAfterTheOther) {
   for (const std::size_t master : {0U, 1U, 2U}) {
     EXPECT_LT(fail_over(driver, master), 120'000_ms);
     ASSERT_TRUE(cluster->master(master).restart());
-    driver.run_for(3'000_ms);  // it becomes a replica, and is needed for the next vote
+    driver.run_for(3'000_ms);  // it becomes a replica, and its vote is needed for the next failover
   }
 }
 

@@ -1,4 +1,4 @@
-// Sending, events, errors: what every layout shares. See core.h.
+// Sending, events and errors: the code that all layouts share. See core.h.
 #include "redis/core.h"
 
 #include <sys/epoll.h>
@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::uint64_t kResolverId = 0;
 constexpr std::size_t kEventsMax = 64;
-constexpr Micros kReconnectGap{5'000'000};  // between two that READONLY asks for
+constexpr Micros kReconnectGap{5'000'000};  // between two reconnects because of READONLY
 
-// Of a message; else empty.
+// Returns the channel of a message; empty for any other push.
 std::string_view channel_of(const resp::Value& push) {
   const bool is_message = push.items.size() == 3 && push.items[0].text == "message";
   return is_message ? std::string_view(push.items[1].text) : std::string_view{};
 }
 
-// Why a command was tried again until its deadline.
+// Explains why a command was retried until its deadline.
 std::string_view text_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::try_again:
@@ -105,7 +105,7 @@ void Core::connect() {
 
 // route()
 //
-// Who gets a command of this slot; null if nobody is known to.
+// Returns the node for commands of this slot; null if unknown.
 Node* Core::route(int slot) {
   if (!is_cluster()) return nodes_.front().get();
   if (slot != kAnySlot) {
@@ -124,7 +124,7 @@ Node* Core::route(int slot) {
 
 Sent Core::send(const Order& order, Callback done) {
   ++shared_.counters.commands;
-  WEIR_ASSERT(!order.words.empty());  // nobody would answer
+  WEIR_ASSERT(!order.words.empty());  // such a command would never be answered
   WEIR_ASSERT(order.slot < kSlots && order.script < static_cast<int>(shared_.scripts.size()));
   Pending entry{.done = done,
                 .deadline = order.deadline,
@@ -146,7 +146,7 @@ Sent Core::send(const Order& order, Callback done) {
     answer(entry, FaultKind::disconnected, "this node has left the cluster", false);
     return Sent::answered;
   }
-  Queue queue;  // for its bytes
+  Queue queue;  // encodes the command
   if (entry.script == kNoScript) {
     queue.push(entry, order.words);
   } else {
@@ -173,7 +173,7 @@ void Core::resend(const Pending& entry, std::string_view command) {
   }
 }
 
-// Until a map tells who has its slot.
+// Parks a command until a map names the owner of its slot.
 void Core::park_without_owner(const Pending& entry, std::string_view command) {
   ask_for_refresh();
   park(entry, command, kNever, has_map_ ? FaultKind::cluster_down : FaultKind::disconnected);
@@ -234,7 +234,7 @@ void Core::turn(Micros now) {
   shared_.now = now;
   handle_events();
   if (is_cluster() && !is_refreshing_ && now >= refresh_at_) begin_refresh();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {  // more may come meanwhile
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {  // nodes may be added meanwhile
     if (nodes_[i] != nullptr) nodes_[i]->turn();
   }
   turn_parked();
@@ -261,7 +261,7 @@ std::vector<NodeState> Core::masters() const {
   return states;
 }
 
-// --- what nodes tell ---
+// --- events of nodes ---
 
 void Core::on_dial_due(Node& node) {
   if (is_sentinel() && node.role() == NodeRole::master) return begin_search();
@@ -273,7 +273,7 @@ void Core::on_ready(Node& node) { tell(Event::Kind::connected, to_string(node.en
 void Core::on_lost(Node& node, const std::string& why) {
   if (node.has_news()) tell(Event::Kind::lost, to_string(node.endpoint()), why, &node);
   if (is_cluster()) {
-    node.drop_channels();  // another node will do
+    node.drop_channels();  // another node can subscribe instead
     ask_for_refresh();
   }
   if (&node == watched_) {
@@ -309,7 +309,7 @@ void Core::on_refused(Node& node, const Pending& entry, std::string_view command
   answer(entry, kind, text, true);
 }
 
-// A replica may have been a master when we connected; who is it now?
+// Reconnects, since a replica may have been a master when we connected.
 void Core::reconnect_once(Node& node) {
   if (shared_.now - reconnected_at_ < kReconnectGap) return;
   reconnected_at_ = shared_.now;
@@ -329,7 +329,7 @@ void Core::subscribe(std::string channel, Client::Subscriber subscriber) {
   tend_subscriptions();
 }
 
-// One node has all channels: of a cluster one that is connected, which changes when it is lost.
+// One node subscribes to all channels. In a cluster it is a connected one, and another takes over when it is lost.
 void Core::tend_subscriptions() {
   if (subscribers_.empty()) return;
   Node* chosen = nullptr;
@@ -354,7 +354,7 @@ Client::Hearing Core::hearing() const {
   return hearing;
 }
 
-// Nodes that are masters no longer go when nothing is under way on them.
+// Removes nodes that are no longer masters once nothing is in flight on them.
 void Core::drop_left() {
   for (auto& node : nodes_) {
     const bool has_left = node != nullptr && (node->role() == NodeRole::leaving || node->role() == NodeRole::asked);

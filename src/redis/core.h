@@ -1,8 +1,8 @@
-// What stands behind a Client: its nodes, who of them gets a command, and what becomes of one that is refused.
+// The implementation of Client: its nodes, routing of commands, and handling of refused commands.
 //
-// core.cc is what all layouts share, cluster.cc and sentinel.cc what is theirs. A command that nobody can be asked yet,
-// or that is to be tried again in a moment, is parked. One thread. Tested by client_test.cc, cluster_test.cc and
-// sentinel_test.cc.
+// core.cc is shared by all layouts; cluster.cc and sentinel.cc contain what is specific to them. A command without a
+// known node, or one to retry shortly, is parked. One thread may use it. Tested by client_test.cc, cluster_test.cc
+// and sentinel_test.cc.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ class Core final : private NodeHost, private Receiver {
   void on_push(Node& node, const resp::Value& push) override;
   void on_refused(Node& node, const Pending& entry, std::string_view command, std::string_view error) override;
   Micros hope() const override;
-  // Receiver, of the client's own questions
+  // Receiver, for the client's own commands
   void on_reply(std::uint64_t tag, const Reply& reply) override;
 
   bool is_cluster() const { return shared_.target.layout == Layout::cluster; }
@@ -71,7 +71,7 @@ class Core final : private NodeHost, private Receiver {
   void tend_subscriptions();
   void drop_left();
 
-  // Commands that wait for a map or a moment
+  // Parked commands: they wait for a map or for a time
   void park(const Pending& entry, std::string_view command, Micros due, FaultKind why);
   void park_without_owner(const Pending& entry, std::string_view command);
   void resend(const Pending& entry, std::string_view command);
@@ -99,18 +99,18 @@ class Core final : private NodeHost, private Receiver {
 
   Shared shared_;
   std::uint64_t next_id_ = 1;
-  std::vector<std::unique_ptr<Node>> nodes_;  // null where one has left
+  std::vector<std::unique_ptr<Node>> nodes_;  // null where a node has left
   std::vector<std::pair<std::string, Client::Subscriber>> subscribers_;
   std::vector<Parked> parked_;
   bool is_kept_ = false;  // connect() was called
   Micros reconnected_at_{INT64_MIN / 2};
   std::size_t next_any_ = 0;
 
-  // A cluster's
-  std::array<std::int16_t, kSlots> slots_{};  // to the index of a node; -1
-  std::vector<Endpoint> known_;               // all that may be asked for the map
+  // Cluster only
+  std::array<std::int16_t, kSlots> slots_{};  // index of each slot's owner in nodes_; -1 if unknown
+  std::vector<Endpoint> known_;               // every endpoint that may be asked for the map
   bool has_map_ = false;
-  bool has_shards_ = true;  // the command
+  bool has_shards_ = true;  // CLUSTER SHARDS is supported
   bool is_refreshing_ = false;
   bool has_refresh_failed_ = false;
   std::uint64_t asked_id_ = 0;
@@ -119,10 +119,10 @@ class Core final : private NodeHost, private Receiver {
   Micros refreshed_at_{INT64_MIN / 2};
   std::string map_failure_ = "the map of the cluster is not known yet";
 
-  // Sentinel's
-  std::vector<Node*> sentinels_;  // who answered last is first
-  std::vector<Node*> searched_;   // the same, as it was when the search began
-  Node* watched_ = nullptr;       // who tells of switches
+  // Sentinel only
+  std::vector<Node*> sentinels_;  // the last one to reply comes first
+  std::vector<Node*> searched_;   // sentinels_ as it was when the search began
+  Node* watched_ = nullptr;       // the sentinel that reports switches
   bool is_searching_ = false;
   std::size_t search_at_ = 0;
   std::string search_failure_;

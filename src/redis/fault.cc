@@ -1,4 +1,4 @@
-// The words that Redis begins its errors with. See fault.h.
+// Classifies errors of Redis by their first word. See fault.h.
 #include "redis/fault.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, FaultKind>, 15> kWords = {{
     {"TRYAGAIN", FaultKind::try_again},
     {"NOSCRIPT", FaultKind::noscript},
     {"WRONGTYPE", FaultKind::wrong_type},
-    {"UNBLOCKED", FaultKind::readonly},  // the server became a replica meanwhile
+    {"UNBLOCKED", FaultKind::readonly},  // the server became a replica while the command was blocked
     {"NOREPLICAS", FaultKind::misconf},
 }};
 
@@ -42,7 +42,7 @@ std::string_view name_of(FaultKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// What a script may not call is told in other words than what a client may not: of Redis to 7.0, and since.
+// For a script, the error has other words than for a client; Redis to 7.0 and later versions differ too.
 bool is_forbidden(std::string_view text) {
   constexpr std::string_view kParts[] = {"NOPERM", "The user executing the script can't", "ACL failure in script"};
   return std::ranges::any_of(kParts, [text](std::string_view part) { return text.find(part) != text.npos; });

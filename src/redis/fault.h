@@ -1,8 +1,8 @@
-// Why a command has no answer: kinds that callers can act on, so that nobody compares texts.
+// Why a command has no reply: fault kinds that callers can act on, so that no caller compares texts.
 //
-// An error that Redis replies with is told by its first word, or, in an error of a script of Redis 6, by the word of
-// the command that failed in it. What is printed of it is bounded and holds no control characters. Pure; any thread.
-// Tested by fault_test.cc.
+// An error reply of Redis is classified by its first word. In an error of a script in Redis 6, it is the word of the
+// command that failed in the script. Printed text is bounded and has no control characters. Pure; any thread may call
+// it. Tested by fault_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -14,40 +14,40 @@ namespace weir::redis {
 
 enum class FaultKind : std::uint8_t {
   timeout,          // its deadline has passed
-  disconnected,     // there is no connection, or it was lost
-  crowded,          // too many commands or bytes are under way
-  loading,          // the server reads its data
-  busy,             // a script holds the server
-  oom,              // the server may use no more memory
-  readonly,         // a replica
+  disconnected,     // no connection, or the connection was lost
+  crowded,          // too many commands or bytes are in flight
+  loading,          // the server is loading its data
+  busy,             // a script blocks the server
+  oom,              // the server has reached its memory limit
+  readonly,         // the server is a replica
   noauth,           // a password is missing or wrong
-  noperm,           // the user may not
-  misconf,          // the server cannot save, and refuses to be written to
-  cluster_down,     // no one serves the slot
-  master_down,      // a replica without its master
-  moved_too_often,  // sent from node to node
-  try_again,        // a slot is under way between two nodes
-  noscript,         // a script is gone again as soon as it is loaded
-  wrong_type,       // the key holds something else
-  error,            // whatever else the server replied
+  noperm,           // the user lacks the permission
+  misconf,          // the server cannot save, and refuses writes
+  cluster_down,     // no node serves the slot
+  master_down,      // a replica that has no connection to its master
+  moved_too_often,  // redirected too many times
+  try_again,        // a slot is being moved between two nodes
+  noscript,         // a script disappears again right after it is loaded
+  wrong_type,       // the key has another type
+  error,            // any other error reply
 };
 
 std::string_view name_of(FaultKind kind);
 
 struct Fault {
   FaultKind kind = FaultKind::error;
-  std::string_view text;  // for a log; holds as long as the call that brings it
-  bool was_sent = false;  // some of it has left us: it may have been executed
+  std::string_view text;  // for a log; valid only during the callback
+  bool was_sent = false;  // some bytes were sent, so the command may have been executed
   bool has_late = false;  // Receiver::on_late() follows
 };
 
-// Of the text of an error reply, without its dash.
+// Classifies the text of an error reply, without its dash.
 FaultKind kind_of_error(std::string_view text);
 
-// Whether it says that the user may not, be it to the command itself or, as an error of any kind, to one in a script.
+// Whether the error says that the user lacks a permission, for the command itself or for one within a script.
 bool is_forbidden(std::string_view text);
 
-// No more than this of an error is told.
+// Longer error texts are truncated to this length.
 inline constexpr std::size_t kFaultTextMax = 240;
 std::string fit_for_log(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Error texts as servers of several ages write them.
+// Tests error texts as several versions of Redis write them.
 #include "redis/fault.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// What a new connection says before any command: who we are, which database, our scripts, our channels. See node.h.
+// The commands that a new connection sends first: authentication, name, database, scripts, channels. See node.h.
 //
-// All of it goes out at once, but for channels, which wait until it is sure that RESP3 is spoken. Where HELLO 3 is
-// refused, the same is said once more in the words of RESP2.
+// They are sent at once, except for channels, which wait until RESP3 is confirmed. If HELLO 3 is refused, the
+// greeting is repeated in RESP2.
 #include <algorithm>
 #include <array>
 
@@ -73,7 +73,7 @@ void Node::note_channel(const resp::Value& value) {
   if (heard_.size() == channels_.size()) refusal_.clear();
 }
 
-// Who may not listen today may be given the right to while we are connected.
+// Retries channels that the server refused: the permission may be granted while we are connected.
 void Node::ask_refused_channels() {
   if (state_ != State::ready || shared_.now < ask_again_at_) return;
   ask_again_at_ = kNever;
@@ -112,7 +112,8 @@ void Node::on_greeting(const Pending& entry, const resp::Value& value) {
 
 void Node::judge_hello(const resp::Value& value) {
   const FaultKind kind = kind_of_error(value.text);
-  // Valkey does not tell strangers that it does not know HELLO; of our password that says nothing.
+  // Before authentication, Valkey answers NOAUTH even if it does not know HELLO. So NOAUTH does not mean a wrong
+  // password.
   const bool is_of_password = kind == FaultKind::noauth && (!has_password_ || value.text.starts_with("WRONGPASS"));
   const bool is_final = kind == FaultKind::noauth ? is_of_password : kind != FaultKind::error;
   if (is_final) return refuse_greeting(kind, value.text);
@@ -142,7 +143,7 @@ void Node::end_greeting() {
   }
 }
 
-// It would take no other command on the same connection, and its messages could not be told from replies.
+// In RESP2 a subscribed connection takes no other commands, and messages cannot be told from replies.
 void Node::refuse_channels_in_resp2() {
   refusal_ = to_string(endpoint_) + ": SUBSCRIBE: needs RESP3, and HELLO 3 is refused there";
 }

@@ -1,4 +1,4 @@
-// Dialling, losing and dialling again. See node.h.
+// Dialing, losing a connection, and dialing again. See node.h.
 #include "redis/node.h"
 
 #include <sys/epoll.h>
@@ -9,10 +9,10 @@
 namespace weir::redis {
 namespace {
 
-// After a refusal that will pass by itself, such as LOADING, the server is there: no need to wait longer and longer.
+// After a temporary refusal such as LOADING the server is reachable, so the wait need not grow.
 constexpr Micros kSoonMin{50'000};
 constexpr Micros kSoonMax{200'000};
-// A connection that has lasted so long was a good one.
+// A connection that lasted this long was good, so the wait starts small again.
 constexpr Micros kProvenAfter{1'000'000};
 
 bool passes_soon(FaultKind kind) {
@@ -79,7 +79,7 @@ std::unique_ptr<TlsStream> Node::open_tls(std::string& failure) {
   return stream;
 }
 
-// The addresses of a name are tried in turn; each has the time that one may take.
+// Tries the addresses of a name one after the other. Each gets the full connect timeout.
 void Node::try_address() {
   std::string failure;
   while (address_at_ < addresses_.size()) {
@@ -178,7 +178,7 @@ void Node::turn() {
   }
 }
 
-// Who does not even accept is given up earlier than who is slow to shake hands.
+// A server that does not accept the TCP connection is given up earlier than one that is slow to shake hands.
 Micros Node::give_up_at() const {
   const Micros all = shared_.options.connect_timeout;
   const bool is_unreached = state_ == State::connecting && wire_.is_unreached();
@@ -201,8 +201,8 @@ bool Node::is_hopeless(Micros deadline) const {
 
 // lose()
 //
-// The connection, or the try to make one. What had left may have been executed, so its fate is told; what had not waits
-// for the next connection, if that can come in time.
+// Handles a lost connection or a failed dial. Commands of which any byte was sent may have been executed, so they are
+// answered with a fault. Other commands wait for the next connection, if it can come before their deadline.
 void Node::lose(Failure failure) {
   const bool was_ready = state_ == State::ready;
   const bool was_good = is_proven_ || (was_ready && shared_.now - ready_since_ >= kProvenAfter);
@@ -225,7 +225,7 @@ void Node::lose(Failure failure) {
   answer_hopeless();
 }
 
-// Until the next dial.
+// Returns the wait before the next dial.
 Micros Node::rest() {
   const Micros drawn = backoff_.next(shared_.dice);
   return shared_.options.spread ? shared_.options.spread(drawn) : drawn;

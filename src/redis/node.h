@@ -1,8 +1,9 @@
-// One server that commands go to: its connection, what is under way on it, and what waits for it.
+// One Redis server: its connection, the commands in flight on it, and the commands that wait for it.
 //
-// It dials when there is something to send or it is to be kept connected; greets; sends what waited; reads replies in
-// order; gives up commands whose deadline has passed; and after a loss dials again, later and later. Whom it is
-// dialling, and what becomes of an error reply, its host says, which is the Core. One thread. Tested by client_test.cc.
+// A node dials when it has something to send or must stay connected. It greets the server, sends waiting commands and
+// reads replies in order. It expires commands whose deadline has passed. After a lost connection it dials again, with
+// growing waits. Its host, the Core, decides which address it dials and what happens to an error reply. One thread
+// may use it. Tested by client_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace weir::redis {
 
 class Node;
 
-// What all nodes of a client share.
+// State shared by all nodes of a client.
 struct Shared {
   explicit Shared(Target to, ClientOptions how) : target(std::move(to)), options(std::move(how)), dice(options.seed) {}
 
@@ -45,27 +46,27 @@ struct Shared {
 
 class NodeHost {
  public:
-  // It is time to dial: dial() or cannot_dial(), now or later.
+  // It is time to dial: call dial() or cannot_dial(), now or later.
   virtual void on_dial_due(Node& node) = 0;
   virtual void on_ready(Node& node) = 0;
-  // Or it could not be connected to.
+  // The connection is lost, or could not be made.
   virtual void on_lost(Node& node, const std::string& why) = 0;
   virtual void on_push(Node& node, const resp::Value& push) = 0;
-  // An error reply to a command that somebody still waits for. The command's bytes hold as long as the call.
+  // An error reply to a command that is not answered yet. `command` is valid only during the call.
   virtual void on_refused(Node& node, const Pending& entry, std::string_view command, std::string_view error) = 0;
-  // When a command that waits for an unreachable node may be sent elsewhere; kNever.
+  // When a command that waits for an unreachable node may be sent elsewhere; or kNever.
   virtual Micros hope() const = 0;
 
  protected:
   ~NodeHost() = default;
 };
 
-// What a node is to us, which says how it is greeted.
+// The role of a node, which decides how it is greeted.
 enum class NodeRole : std::uint8_t {
   master,
-  asked,     // for the map of the cluster
-  sentinel,  // with a password of its own; it has no scripts and no databases
-  leaving,   // no longer a master; goes when nothing is under way
+  asked,     // asked for the cluster's map
+  sentinel,  // has its own password, and neither scripts nor databases
+  leaving,   // no longer a master; removed when nothing is in flight
 };
 
 class Node {
@@ -81,16 +82,16 @@ class Node {
   void set_role(NodeRole role) { role_ = role; }
   bool is_ready() const { return state_ == State::ready; }
   bool is_down() const { return has_failed_ && state_ != State::ready; }
-  // Whether the last failure is another than the one before, with a connection between them or another reason.
+  // Whether the last failure is new: there was a connection before it, or its reason differs from the previous one.
   bool has_news() const { return has_news_; }
   std::size_t in_flight() const { return queue_.size() + backlog_.size(); }
 
-  // Puts a command behind the others; false: it was answered at once.
+  // Appends a command. Returns false if it was answered at once.
   bool push(Pending entry, std::span<const std::string_view> words);
   bool push_bytes(Pending entry, std::string_view command, bool is_asking);
-  // Once more, behind a SCRIPT LOAD unless one is under way.
+  // Appends a command again, after a SCRIPT LOAD unless one is in flight.
   bool push_reloaded(Pending entry, std::string_view command);
-  // Of the commands that wait for a connection, all: they belong to the caller then.
+  // Returns all commands that wait for a connection. The caller owns them from then on.
   Queue take_backlog() { return std::exchange(backlog_, {}); }
 
   void keep_connected(bool is_kept);
@@ -100,9 +101,9 @@ class Node {
   bool hears_channels() const { return is_ready() && heard_.size() == channels_.size(); }
   const std::string& refusal_of_channels() const { return refusal_; }
   void ask_refused_channels();
-  // Connects anew when all that is under way is answered.
+  // Reconnects when everything in flight is answered.
   void retire();
-  // To another address, at once; what is under way there is lost.
+  // Connects to another address at once. Commands already sent to the old one are answered with a fault.
   void move_to(Endpoint endpoint, const std::string& why);
 
   void dial(Endpoint endpoint);
@@ -112,7 +113,7 @@ class Node {
   void turn();
   void flush();
   Micros due() const;
-  // Answers everything, for good.
+  // Answers everything. The node must not be used afterwards.
   void end();
 
  private:
@@ -121,15 +122,15 @@ class Node {
     Callback done;
     bool was_sent;
     FaultKind kind;
-    bool is_late = false;   // its deadline had passed before
-    bool has_late = false;  // its reply is still to come, and wanted
+    bool is_late = false;   // its deadline had passed already
+    bool has_late = false;  // its reply is still expected, and wanted
   };
   struct Failure {
     FaultKind kind = FaultKind::disconnected;
     std::string text{};
   };
 
-  // node.cc: dialling and losing
+  // node.cc: dialing, and losing connections
   void want();
   void wait_until(Micros when);
   Micros give_up_at() const;
@@ -157,7 +158,7 @@ class Node {
   void refuse_channels_in_resp2();
   void refuse_greeting(FaultKind kind, const std::string& text);
 
-  // talk.cc: sending, reading, giving up
+  // talk.cc: sending, reading, expiring
   bool admit(Pending& entry);
   void note(const Pending& entry);
   void read();
@@ -183,44 +184,44 @@ class Node {
 
   State state_ = State::idle;
   Backoff backoff_;
-  Micros dial_at_{0};     // waiting: when; else not before
+  Micros dial_at_{0};     // waiting: when to dial; otherwise the earliest time to dial
   Micros connect_by_{0};  // connecting, greeting
   Micros ready_since_{0};
   Micros heard_at_{0};
-  Micros earliest_ = kNever;  // no deadline in either queue is earlier
+  Micros earliest_ = kNever;  // lower bound of the deadlines in both queues
   std::vector<SocketAddress> addresses_;
   std::size_t address_at_ = 0;
   std::uint64_t dial_number_ = 0;
-  std::uint32_t watched_ = 0;  // what epoll was told
+  std::uint32_t watched_ = 0;  // events registered with epoll
   Failure last_failure_;
-  bool has_failed_ = false;    // the last dial, or the last connection
-  bool has_news_ = false;      // it failed otherwise than before
-  bool is_kept_ = false;       // connected, though there be nothing to send
-  bool has_password_ = false;  // it was greeted with one
-  bool has_heard_ = false;     // anything on this connection
-  bool is_retiring_ = false;   // connects anew when nothing is under way
-  bool is_proven_ = false;     // a command was answered
-  bool is_quiet_ = true;       // nothing is awaited since the last flush
+  bool has_failed_ = false;    // the last dial or connection failed
+  bool has_news_ = false;      // for another reason than before
+  bool is_kept_ = false;       // stay connected even if there is nothing to send
+  bool has_password_ = false;  // greeted with a password
+  bool has_heard_ = false;     // received any byte on this connection
+  bool is_retiring_ = false;   // reconnect when nothing is in flight
+  bool is_proven_ = false;     // a command was answered on this connection
+  bool is_quiet_ = true;       // no reply has been due since the last flush
   bool is_resp2_ = false;      // HELLO was refused
-  std::string hello_refusal_;  // what it said then, until the greeting is over
-  bool is_lost_ = false;       // while replies are read: stop
+  std::string hello_refusal_;  // the error of HELLO, until the greeting is done
+  bool is_lost_ = false;       // the connection was lost while reading replies: stop
 
   Wire wire_;
-  Queue queue_;    // on the connection
-  Queue backlog_;  // waiting for one
+  Queue queue_;    // sent or to be sent on this connection
+  Queue backlog_;  // waiting for a connection
   std::string in_;
   std::size_t in_at_ = 0;
-  int lean_tries_ = 0;  // how often the reply at the front was too short to be read
+  int lean_tries_ = 0;  // how often the reply at the front was incomplete
   resp::ReplyParser parser_;
   std::vector<std::int64_t> integers_;
   std::vector<Farewell> farewells_;
-  std::string command_;                // of the reply that is looked at
+  std::string command_;                // the command of the reply being processed
   std::vector<std::string> channels_;  // to be subscribed to
-  std::vector<std::string> heard_;     // of those, on this connection
-  std::string refusal_;                // why not all of them; empty: nothing is known to be wrong
-  Micros ask_again_at_ = kNever;       // for those that were refused
-  std::vector<std::int16_t> loading_;  // scripts whose SCRIPT LOAD is under way
-  std::size_t greetings_left_ = 0;     // replies until the greeting is over
+  std::vector<std::string> heard_;     // confirmed on this connection
+  std::string refusal_;                // why a channel is missing; empty if no reason is known
+  Micros ask_again_at_ = kNever;       // for refused channels
+  std::vector<std::int16_t> loading_;  // scripts whose SCRIPT LOAD is in flight
+  std::size_t greetings_left_ = 0;     // replies until the greeting is done
 };
 
 }  // namespace weir::redis

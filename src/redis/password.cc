@@ -1,5 +1,5 @@
-// The file that a password stands in, read anew each time, so that it can be changed without a restart. See url.h;
-// tested by url_test.cc and client_test.cc.
+// Reads the password file, each time anew, so that the password can change without a restart. See url.h. Tested by
+// url_test.cc and client_test.cc.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ tl::unexpected<Error> bad_file(const std::string& file, const std::string& what)
 Result<std::string> read_password(const Credentials& credentials) {
   if (credentials.password_file.empty()) return credentials.password;
   const std::string& name = credentials.password_file;
-  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
+  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe would block
   if (!file) return bad_file(name, std::string("cannot be opened: ") + std::strerror(errno) + kFix);
   std::string text(kPasswordMax + 2, '\0');
   std::size_t size = 0;

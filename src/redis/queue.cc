@@ -1,4 +1,4 @@
-// Appends, drops, and keeps the buffer from growing. See queue.h.
+// Appends and removes commands, and bounds the unused part of the buffer. See queue.h.
 #include "redis/queue.h"
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace weir::redis {
 namespace {
 
-constexpr std::size_t kIdleBytes = std::size_t{64} << 10;  // so much may lie unused before the rest is moved
+constexpr std::size_t kIdleBytes = std::size_t{64} << 10;  // unused bytes at the front before the rest is moved
 
 }  // namespace
 

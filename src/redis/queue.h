@@ -1,7 +1,7 @@
-// Commands under way to one node, in the order of their replies: a ring of what is awaited, and the bytes of each.
+// Commands to one node in the order of their replies: a ring of entries, and the bytes of each command.
 //
-// The bytes are kept until the reply is there, in the buffer that they are sent from: a command that is sent elsewhere
-// or once more is copied from it, and none costs an allocation of its own. One thread. Tested by queue_test.cc.
+// The bytes stay in the send buffer until the reply arrives. To redirect or resend a command, its bytes are copied
+// from there, so no command needs an allocation of its own. One thread may use it. Tested by queue_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace weir::redis {
 
-// What a command is for. All but the first are the client's own.
+// The purpose of a command. All except the first are the client's own commands.
 enum class Purpose : std::uint8_t {
   command,
   hello,
@@ -37,17 +37,17 @@ struct Pending {
   std::int16_t slot = kAnySlot;
   std::int16_t script = kNoScript;
   Purpose purpose = Purpose::command;
-  FaultKind refusal = FaultKind::timeout;  // why it was tried again, if it was
+  FaultKind refusal = FaultKind::timeout;  // why it was retried last, if it was
   Reading reading = Reading::value;
   std::uint8_t redirects = 0;
-  bool is_pinned = false;    // to its node
-  bool wants_late = false;   // what comes of it after its deadline
+  bool is_pinned = false;    // must go to its node
+  bool wants_late = false;   // its outcome after the deadline
   bool is_retried = true;    // after TRYAGAIN
   bool is_answered = false;  // its deadline has passed; the reply is dropped
-  bool is_reloaded = false;  // its script was loaded for it
+  bool is_reloaded = false;  // its script was reloaded for it
 };
 
-// A double-ended queue in one block that is used again and again.
+// A double-ended queue in one reused block of memory.
 template <class T>
 class Ring {
  public:
@@ -74,7 +74,7 @@ class Ring {
     items_ = std::move(larger);
     first_ = 0;
   }
-  std::vector<T> items_;  // a power of two
+  std::vector<T> items_;  // size is a power of two
   std::size_t first_ = 0, size_ = 0;
 };
 
@@ -89,17 +89,17 @@ class Queue {
 
   void push(Pending entry, std::span<const std::string_view> words);
   void push_script(Pending entry, std::string_view sha, std::span<const std::string_view> words);
-  void push_bytes(Pending entry, std::string_view command);  // as another queue had them
+  void push_bytes(Pending entry, std::string_view command);  // encoded as in another queue
   void pop();
   void clear();
 
-  // What has not left yet.
+  // The bytes that have not been sent.
   std::string_view unsent() const { return std::string_view(buffer_).substr(sent_); }
   bool has_unsent() const { return sent_ < buffer_.size(); }
   bool is_front_sent() const { return !entries_.empty() && sent_ > head_; }
   void note_sent(std::size_t size) { sent_ += size; }
 
-  // Visits all: visit(entry, command, was_sent). It must not change the queue.
+  // Calls visit(entry, command, was_sent) for each command. `visit` must not change the queue.
   template <class Visit>
   void for_each(const Visit& visit) {
     std::size_t at = head_;
@@ -110,15 +110,15 @@ class Queue {
     }
   }
 
-  // Commands that were given up before a byte of them had left need not leave at all.
+  // Removes commands that were answered before any of their bytes was sent.
   void drop_unsent_answered();
 
  private:
   void append(Pending entry, std::size_t before);
 
   std::string buffer_;
-  std::size_t head_ = 0;  // where the first command begins
-  std::size_t sent_ = 0;  // up to here it has left; at least head_
+  std::size_t head_ = 0;  // start of the first command
+  std::size_t sent_ = 0;  // end of the sent bytes; at least head_
   Ring<Pending> entries_;
 };
 

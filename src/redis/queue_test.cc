@@ -1,4 +1,4 @@
-// A queue against a plain list of what should be in it.
+// Compares a queue with a plain list of its expected content.
 #include "redis/queue.h"
 
 #include <gtest/gtest.h>
@@ -28,14 +28,14 @@ TEST(RedisQueue, WritesCommandsAndCallsOfScripts) {
 TEST(RedisQueue, LeavesOutWhatWasGivenUpBeforeItLeft) {
   Queue queue;
   for (const std::string_view word : {"a", "b", "c", "d"}) queue.push({}, std::span(&word, 1));
-  queue.note_sent(encoded("a").size() + 1);  // and a byte of b
+  queue.note_sent(encoded("a").size() + 1);  // and one byte of b
   for (std::size_t i : {0U, 1U, 2U}) queue[i].is_answered = true;
   queue.drop_unsent_answered();
   EXPECT_EQ(queue.size(), 3u);
   EXPECT_EQ(queue.unsent(), encoded("b").substr(1) + encoded("d"));
 }
 
-// What a command is, and how much of it has left.
+// The bytes of a command, and how many of them were sent.
 struct Expected {
   std::string bytes;
   std::uint64_t tag;

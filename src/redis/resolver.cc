@@ -1,4 +1,4 @@
-// getaddrinfo() on a thread for each name. See resolver.h.
+// Runs getaddrinfo() on one thread per name. See resolver.h.
 #include "redis/resolver.h"
 
 #include <netdb.h>
@@ -45,7 +45,7 @@ Resolved look_up(const Endpoint& endpoint, int flags) {
 
 struct Resolver::Mailbox {
   Descriptor bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::mutex mutex;  // guards found
+  std::mutex mutex;  // guards `found`
   std::vector<Resolved> found;
 
   void put(Resolved one) {

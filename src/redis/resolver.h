@@ -1,8 +1,8 @@
-// Names to addresses, on threads that may wait for it as long as they like.
+// Resolves host names on background threads, which may block.
 //
-// An IP address or a unix socket is known at once. For a name a thread is started, which leaves what it found in a
-// mailbox and makes descriptor() readable; the thread outlives the resolver if the name server is slow, and then nobody
-// hears of it. One thread calls. Tested by resolver_test.cc.
+// IP addresses and unix sockets need no lookup. For a name, a thread is started. It puts its result into a mailbox
+// and makes descriptor() readable. If the name server is slow, the thread outlives the resolver, and its result is
+// discarded. One thread may call it. Tested by resolver_test.cc.
 #pragma once
 
 #include <sys/socket.h>
@@ -25,17 +25,17 @@ struct SocketAddress {
 struct Resolved {
   std::uint64_t ticket = 0;
   std::vector<SocketAddress> addresses{};
-  std::string failure{};  // if there are none
+  std::string failure{};  // set if there are no addresses
 };
 
 class Resolver {
  public:
   Resolver();
 
-  // What needs no asking.
+  // Returns the addresses if no lookup is needed.
   static std::optional<std::vector<SocketAddress>> known(const Endpoint& endpoint);
 
-  // The answer will bear the ticket.
+  // Starts a lookup. Its result has the given ticket.
   void ask(const Endpoint& endpoint, std::uint64_t ticket);
   int descriptor() const;
   std::vector<Resolved> take();

@@ -1,4 +1,4 @@
-// Addresses at once, names by a thread, names that nobody has.
+// Tests addresses that need no lookup, names resolved by a thread, and unknown names.
 #include "redis/resolver.h"
 
 #include <gtest/gtest.h>

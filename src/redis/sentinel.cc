@@ -1,6 +1,8 @@
-// Finding the master by asking sentinels in turn, and hearing of another at once. See core.h.
+// Finds the master by asking sentinels one after the other, and follows their messages about a new master. See
+// core.h.
 //
-// Sentinels are nodes like others; one of them is kept connected and listened to. Tested by sentinel_test.cc.
+// Sentinels are ordinary nodes. One of them stays connected, and we subscribe to its messages. Tested by
+// sentinel_test.cc.
 #include <algorithm>
 
 #include "redis/core.h"
@@ -49,7 +51,7 @@ void Core::on_sentinel(std::size_t index, const Reply& reply) {
   master.dial(*endpoint);
 }
 
-// One of them is listened to as long as it is connected.
+// Subscribes to one sentinel, and keeps it connected.
 void Core::watch_sentinel(Node& node) {
   if (watched_ == &node) return;
   if (watched_ != nullptr) {
@@ -62,8 +64,8 @@ void Core::watch_sentinel(Node& node) {
   node.keep_connected(true);
 }
 
-// The sentinel that leads a failover tells of a switch only at its end, seconds after the new master was made one, but
-// of that at once.
+// The sentinel that leads a failover announces the switch only at its end, seconds after the promotion. It announces
+// the promotion itself at once.
 void Core::on_switch(std::string_view channel, std::string_view payload) {
   const std::string& name = shared_.target.master_name;
   const auto endpoint = channel == kPromotedSlave ? read_promotion(payload, name) : read_switch(payload, name);

@@ -1,4 +1,4 @@
-// The client behind real sentinels: finding the master, following it, and what it does without them.
+// Tests the client behind real sentinels: finding the master, following it, and running without sentinels.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -21,7 +21,7 @@ class RedisSentinelClient : public ::testing::Test {
   }
   std::string url() const { return "redis+sentinel://" + all->addresses() + "/main"; }
 
-  // Whether a sentinel that is alive names another master than the first.
+  // Whether a live sentinel names another master than the first one.
   bool is_told_of_another() const {
     for (const std::size_t i : {1U, 2U}) {
       const resp::Value told =
@@ -36,16 +36,16 @@ class RedisSentinelClient : public ::testing::Test {
 
 TEST_F(RedisSentinelClient, FindsTheMasterAndFollowsIt) {
   start();
-  all->sentinel(0).pause();                             // the first that is asked does not answer
-  Driver driver(url() + "/1", {.silence = 30'000_ms});  // so that it can only be told
+  all->sentinel(0).pause();                             // the first sentinel to be asked does not reply
+  Driver driver(url() + "/1", {.silence = 30'000_ms});  // long, so that only a sentinel's message can help
   driver.client->add_script("return 1");
   EXPECT_EQ(driver.ask({"SET", "a", "1"}).text, "OK");
   EXPECT_EQ(driver.client->masters()[0].address, all->master().address());
   EXPECT_EQ(driver.ask({"WAIT", "2", "1000"}).value.integer, 2);
 
-  all->sentinel(0).resume();  // all are needed, or votes may be split
+  all->sentinel(0).resume();  // all sentinels are needed, or votes may be split
   const Micros begin = steady_now();
-  all->master().pause();  // nobody hangs up; a sentinel tells
+  all->master().pause();  // no connection closes; only a sentinel's message helps
   std::size_t faults = 0;
   Micros told_at{0};
   while (driver.ask({"SET", "a", "2"}, {.deadline = steady_now() + 15_ms}).fault) {
@@ -81,7 +81,7 @@ TEST_F(RedisSentinelClient, LogsInToSentinelsAndTellsWhatIsWrong) {
     return unknown.text.find("nobody is not known") != std::string::npos;
   }));
 
-  // Who is not a master is not taken for one, whatever sentinels say.
+  // A server that is not a master is not used as one, whatever sentinels say.
   test::call_redis(all->master().port(), {"REPLICAOF", "127.0.0.1", std::to_string(all->replica(0).port())});
   Driver early(url() + "?sentinel_password_file=" + file);
   ASSERT_TRUE(early.wait(

@@ -1,4 +1,4 @@
-// CRC16 by a table that the compiler makes. See slot.h.
+// Computes CRC16 with a table built at compile time. See slot.h.
 #include "redis/slot.h"
 
 #include <array>

@@ -1,8 +1,8 @@
-// Which of a cluster's 16,384 slots a key belongs to: CRC16 of its hash tag, or of all of it.
+// Maps a key to one of a cluster's 16,384 slots: the CRC16 of its hash tag, or of the whole key.
 //
 //     slot_of("{user1000}.following") == slot_of("{user1000}.followers")
 //
-// Pure; any thread. Tested by slot_test.cc.
+// Pure; any thread may call it. Tested by slot_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace weir::redis {
 
 inline constexpr int kSlots = 16'384;
 
-// XMODEM's: polynomial 0x1021, nothing reflected, from 0.
+// CRC16/XMODEM: polynomial 0x1021, no reflection, initial value 0.
 std::uint16_t crc16(std::string_view bytes);
 
-// What stands between the first brace and the next closing one counts alone, unless it is nothing.
+// Only the text between the first brace and the next closing brace counts, unless it is empty.
 int slot_of(std::string_view key);
 
 }  // namespace weir::redis

@@ -1,4 +1,4 @@
-// Golden values of the cluster's specification.
+// Tests golden values of the cluster specification.
 #include "redis/slot.h"
 
 #include <gtest/gtest.h>

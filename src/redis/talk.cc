@@ -1,6 +1,6 @@
-// Commands out, replies in, and who waits no longer. See node.h.
+// Sends commands, reads replies, and expires commands. See node.h.
 //
-// Callbacks may send: whatever calls them has finished with the queues before.
+// Callbacks may call send(): all queue changes are finished before a callback runs.
 #include <algorithm>
 #include <array>
 
@@ -40,7 +40,7 @@ void Node::bid(std::vector<Farewell>& farewells, std::string_view text) {
 
 // admit()
 //
-// Whether there is room, and hope, for one more; else it is answered.
+// Returns whether there is capacity for one more command, and it can be answered in time. If not, answers it.
 bool Node::admit(Pending& entry) {
   const bool is_full =
       in_flight() >= shared_.options.commands_max || queue_.bytes() + backlog_.bytes() >= shared_.options.bytes_max;
@@ -136,7 +136,7 @@ void Node::read_replies() {
 
 // read_reply()
 //
-// One of them; false if it has not come whole.
+// Processes one reply. Returns false if it is incomplete.
 bool Node::read_reply() {
   const std::string_view input = std::string_view(in_).substr(in_at_);
   const bool is_lean = queue_.is_front_sent() && queue_.front().reading == Reading::integers;
@@ -162,7 +162,7 @@ bool Node::read_reply() {
   }
   in_at_ += reply.consumed;
   lean_tries_ = 0;
-  // It came in many pieces, but is what was asked for.
+  // It arrived in many pieces, but consists of integers as requested.
   if (is_lean &&
       resp::read_integers(input.substr(0, reply.consumed), integers_).status == resp::IntegersReply::Status::done) {
     take_integers();
@@ -171,7 +171,7 @@ bool Node::read_reply() {
   return take_reply(reply.value);
 }
 
-// A message of a channel, which RESP2 sends as an array.
+// Whether this is a message of a channel, which RESP2 sends as an array.
 bool Node::is_subscribed_by(const resp::Value& push) const {
   if (push.items.empty()) return false;
   return push.type == resp::Type::push || (is_resp2_ && !channels_.empty() && push.type == resp::Type::array &&
@@ -233,8 +233,9 @@ void Node::take_integers() {
 
 // expire()
 //
-// All whose deadline has passed, wherever they stand. The earliest deadline is only looked for anew when it has passed;
-// that of a command that was answered makes one look in vain. What waited for a connection is told why there is none.
+// Answers all commands whose deadline has passed, in both queues. earliest_ is recomputed only when it has passed; it
+// may be the deadline of a command answered since, and then the scan finds nothing. Commands that waited for a
+// connection are answered with the reason why there is none.
 void Node::expire() {
   const Micros now = shared_.now;
   if (now < earliest_) return;
@@ -263,7 +264,7 @@ void Node::expire() {
 
 // ping()
 //
-// Who only listens would not notice that the other side is gone.
+// Sends PING on a connection that only listens, because it would not notice a peer that is gone.
 void Node::ping() {
   if (shared_.now < ping_at()) return;
   push_own(Purpose::ping, std::array<std::string_view, 1>{"PING"});

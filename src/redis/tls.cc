@@ -1,4 +1,4 @@
-// TLS by OpenSSL, which is seen here alone, through buffers in memory. See tls.h.
+// TLS with OpenSSL, through buffers in memory. Only this file uses OpenSSL. See tls.h.
 #include "redis/tls.h"
 
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ class OpenSslStream final : public TlsStream {
  public:
   explicit OpenSslStream(SSL* ssl) : ssl_(ssl) {}
 
-  // A name is checked as one, an address as one.
+  // Sets the expected identity of the server: a host name or an IP address.
   bool expect(const std::string& host, bool is_verified) {
     in6_addr address{};
     const bool is_address =
@@ -89,7 +89,7 @@ class OpenSslStream final : public TlsStream {
     while (!plain.empty()) {
       ERR_clear_error();
       const int size = SSL_write(ssl_.get(), plain.data(), int_of(plain.size()));
-      if (step_of(size) != Step::done) return false;  // memory takes all there is
+      if (step_of(size) != Step::done) return false;  // a memory buffer accepts everything
       plain.remove_prefix(static_cast<std::size_t>(size));
     }
     return true;
@@ -120,7 +120,7 @@ class OpenSslStream final : public TlsStream {
   std::string failure_;
 };
 
-// Which files they are now, links followed.
+// Returns the identity of the files as they are now. Links are followed.
 std::string look_at(const TlsSettings& settings) {
   std::string seen;
   for (const std::string* file : {&settings.ca, &settings.certificate, &settings.key}) {
@@ -169,7 +169,7 @@ tl::unexpected<Error> bad_setting(const char* name, const std::string& file, con
   return fail(ErrorCode::invalid_argument, where + " " + what + ": " + openssl_words());
 }
 
-// A key with a passphrase is no key: nobody is there to type it.
+// Refuses keys with a passphrase, since nobody can type it.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
 Result<void> load_files(SSL_CTX* context, const TlsSettings& settings) {

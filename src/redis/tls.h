@@ -1,8 +1,8 @@
-// TLS of a client, as bytes to bytes: what the socket brought goes in, what it is to take comes out.
+// Client-side TLS from bytes to bytes: received ciphertext goes in, ciphertext to send comes out.
 //
-// A context is made of files once and serves all connections; has_changed() tells that the files are others now.
-// OpenSSL is seen in tls.cc alone, and it never sees a socket, so nothing here waits or raises a signal. SHA-1, by
-// whose digits Redis calls a script, comes from there, too. One thread. Tested by tls_test.cc.
+// A context is built from files once and serves all connections. has_changed() reports that the files have changed
+// since. Only tls.cc uses OpenSSL. OpenSSL never touches a socket, so nothing here blocks or raises a signal. The
+// SHA-1 that Redis uses to name scripts comes from OpenSSL too. One thread may use it. Tested by tls_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class TlsStream {
   virtual ~TlsStream() = default;
 
   virtual Step handshake() = 0;
-  // What the socket has brought, and what was in it, appended to `plain`.
+  // Accepts bytes from the socket. read() appends the decrypted bytes to `plain`.
   virtual void take_in(std::string_view cipher) = 0;
   virtual Step read(std::string& plain) = 0;
   virtual bool write(std::string_view plain) = 0;
-  // What the socket is to be given: it is appended and gone from here.
+  // Appends the bytes to send, and removes them from here.
   virtual void move_output(std::string& cipher) = 0;
   virtual const std::string& failure() const = 0;
 
@@ -40,7 +40,7 @@ class TlsContext {
  public:
   virtual ~TlsContext() = default;
   virtual bool has_changed() const = 0;
-  // For a connection to this host; null without memory.
+  // Makes a stream for a connection to this host. Null if OpenSSL fails, as for lack of memory.
   virtual std::unique_ptr<TlsStream> open(const std::string& host) const = 0;
 
  protected:
@@ -49,14 +49,14 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = default;
 };
 
-// An error names the file and what to do about it.
+// Loads the files. An error names the file and the fix.
 Result<std::shared_ptr<const TlsContext>> load_tls(const TlsSettings& settings);
 
-// Whether all files that the address names, of passwords too, can be used now: who starts with one that cannot be
-// would wait for what no waiting mends.
+// Checks whether all files that the address names, including password files, are usable now. Run at startup: retrying
+// does not help with a file that cannot be used.
 Result<void> check_files(const Target& target);
 
-// The name that Redis gives to a script: 40 hexadecimal digits.
+// The name that Redis gives a script: 40 hexadecimal digits.
 std::string name_of_script(std::string_view text);
 
 }  // namespace weir::redis

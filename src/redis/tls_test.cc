@@ -1,4 +1,5 @@
-// TLS with a real redis-server: an authority of our own, a certificate of the client's, and everything that must fail.
+// Tests TLS with a real redis-server: our own certificate authority, a client certificate, and everything that must
+// fail.
 #include "redis/tls.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace weir::redis {
 namespace {
 
-// An authority, and a server and a client that it vouches for, in files of a folder.
+// A certificate authority, and server and client certificates signed by it, in files of a temporary folder.
 class Certificates {
  public:
   Certificates() {
@@ -59,7 +60,7 @@ class Certificates {
 
 bool is_without_tls(const Error& error) {
   const auto says = [&](const char* text) { return error.message.find(text) != std::string::npos; };
-  return says("Bad directive") || says("Failed finding TLS support");  // of Redis 6, of Valkey
+  return says("Bad directive") || says("Failed finding TLS support");  // texts of Redis 6 and of Valkey
 }
 
 std::string failure_of(const std::string& url) {
@@ -90,7 +91,7 @@ TEST(RedisTlsClient, TrustsItsAuthorityAndShowsItsCertificate) {
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == driver.tags; }));
   EXPECT_EQ(driver.faults(), 0u) << driver.first_fault();
   EXPECT_EQ(driver.heard[driver.tags].value.integer, 20'000);
-  // By another name than that of the address.
+  // The certificate has another name than the address.
   EXPECT_EQ(Driver("rediss://" + server->address() + own + "&server_name=redis.example").ask({"PING"}).text, "PONG");
 
   EXPECT_NE(failure_of("rediss://" + server->address() + own + "&server_name=else.example").find("ostname mismatch"),
@@ -110,7 +111,7 @@ TEST(RedisTlsClient, NeedNotVerifyIfToldSo) {
   ASSERT_TRUE(started) << started.error().message;
   const auto& server = *started;
   EXPECT_EQ(Driver("rediss://" + server->address() + "?verify=no").ask({"PING"}).text, "PONG");
-  // A new file is seen at the next connect.
+  // A replaced file is used at the next connect.
   std::filesystem::copy(files.file("other.pem"), files.file("trust.pem"));
   Driver driver("rediss://" + server->address() + "?ca=" + files.file("trust.pem"), {.backoff_most = Micros{50'000}});
   ASSERT_TRUE(driver.wait([&] {
@@ -127,7 +128,7 @@ TEST(RedisTlsClient, SaysThatAServerMaySpeakNoTls) {
   Driver driver("rediss://" + (*server)->address(), {.connect_timeout = 100_ms, .backoff_most = 50_ms});
   const auto failure = [&] { return driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).text; };
   ASSERT_TRUE(driver.wait([&] { return failure().find("if it speaks no TLS, write redis://") != std::string::npos; }));
-  // Who asks while it is dialled again is told the same, not that there was no answer.
+  // A command sent while the client redials gets the same reason, not a timeout.
   const std::string known = failure();
   const std::uint64_t dials = driver.client->counters().dials;
   EXPECT_TRUE(driver.wait([&] { return failure() != known || driver.client->counters().dials >= dials + 3; }));

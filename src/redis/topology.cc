@@ -1,4 +1,4 @@
-// Reads the answers that tell who serves what. See topology.h.
+// Parses replies that describe the topology. See topology.h.
 #include "redis/topology.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
-// The host that a node is told to be at; "?" is one that nobody knows.
+// Returns the host that a reply names. "?" means unknown.
 std::optional<std::string> host_of(std::string_view text, const Endpoint& asked) {
   if (text.empty()) return asked.host;
   if (text == "?" || text.size() > kHostMax || !is_printable(text)) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<Endpoint> endpoint_of(std::string_view host, std::string_view digi
   return Endpoint{.host = std::string(host), .port = *port};
 }
 
-// Exactly so many, with a blank between them.
+// Splits a text into exactly `Count` words separated by single blanks.
 template <std::size_t Count>
 std::optional<std::array<std::string_view, Count>> words_of(std::string_view text) {
   std::array<std::string_view, Count> words;
@@ -60,7 +60,7 @@ std::optional<std::array<std::string_view, Count>> words_of(std::string_view tex
 
 bool is_range(std::int64_t first, std::int64_t last) { return first >= 0 && first <= last && last < kSlots; }
 
-// A map of RESP3, or the flat array that RESP2 has for it.
+// Finds a field of a RESP3 map, or of the flat array that RESP2 sends instead.
 const Value* find_field(const Value& map, std::string_view name) {
   if (map.type != Type::map && map.type != Type::array) return nullptr;
   for (std::size_t i = 0; i + 1 < map.items.size(); i += 2) {
@@ -95,7 +95,7 @@ std::vector<SlotRange> ranges_of(const Value* slots) {
   return ranges;
 }
 
-// Of several that call themselves master the one that is well: after a failover the old one may still be told of.
+// If several nodes claim to be master, the one that is online wins: after a failover the old one may still be listed.
 Shard shard_of(const Value& nodes, const Endpoint& asked, bool has_tls) {
   Shard shard;
   bool is_well = false;
@@ -149,7 +149,7 @@ std::optional<ClusterMap> read_slots(const Value& value, const Endpoint& asked) 
       const auto host = host_of(node.items[0].text, asked);
       const auto port = port_of(node.items[1].integer);
       if (host && port) endpoints.push_back({.host = *host, .port = *port});
-      if (i == 2 && endpoints.empty()) break;  // a master that nobody can reach
+      if (i == 2 && endpoints.empty()) break;  // the master is unreachable
     }
     if (endpoints.empty()) continue;
     const auto known = std::ranges::find(map.shards, endpoints.front(), &Shard::master);
@@ -194,7 +194,7 @@ std::optional<Endpoint> read_switch(std::string_view payload, std::string_view m
 }
 
 std::optional<Endpoint> read_promotion(std::string_view payload, std::string_view master_name) {
-  const auto words = words_of<8>(payload);  // slave, its name, host and port, @, the master's name, host and port
+  const auto words = words_of<8>(payload);  // slave, its name, its host and port, @, the master's name, host and port
   if (!words || (*words)[0] != "slave" || (*words)[4] != "@" || (*words)[5] != master_name) return std::nullopt;
   return endpoint_of((*words)[2], (*words)[3]);
 }

@@ -1,7 +1,8 @@
-// What Redis says of who serves what: maps of a cluster, redirections, a sentinel's answers, as values.
+// Parses what Redis says about its topology: cluster maps, redirections, and replies of sentinels.
 //
-// All of it comes from outside: whatever does not fit is refused as a whole, or left out if the rest is good without
-// it. An empty host means the one that was asked. Pure; any thread. Tested by topology_test.cc and fuzz/redis_reply.cc.
+// The input is untrusted. Malformed input is refused as a whole, or left out if the rest is useful without it. An
+// empty host means the server that was asked. Pure; any thread may call it. Tested by topology_test.cc and
+// fuzz/redis_reply.cc.
 #pragma once
 
 #include <cstdint>
@@ -31,26 +32,26 @@ struct Shard {
 };
 
 struct ClusterMap {
-  std::vector<Shard> shards{};  // those with slots
+  std::vector<Shard> shards{};  // only those with slots
 };
 
-// Of CLUSTER SHARDS or of CLUSTER SLOTS; nothing if it names no slot.
+// Parse the reply to CLUSTER SHARDS or CLUSTER SLOTS. Empty if malformed or without any slot.
 std::optional<ClusterMap> read_shards(const resp::Value& value, const Endpoint& asked, bool has_tls);
 std::optional<ClusterMap> read_slots(const resp::Value& value, const Endpoint& asked);
 
 struct Redirection {
-  bool is_ask = false;  // only this once; else for good
+  bool is_ask = false;  // for this command only; otherwise permanent
   int slot = 0;
   Endpoint to{};
 };
-// Of `MOVED 3999 127.0.0.1:6381` or `ASK ...`; nothing if the error is another.
+// Parses `MOVED 3999 127.0.0.1:6381` or `ASK ...`. Empty for any other error.
 std::optional<Redirection> read_redirection(std::string_view error, const Endpoint& from);
 
-// Of SENTINEL GET-MASTER-ADDR-BY-NAME; nothing if it does not know the name.
+// Parses the reply to SENTINEL GET-MASTER-ADDR-BY-NAME. Empty if the sentinel does not know the name.
 std::optional<Endpoint> read_master_address(const resp::Value& value);
-// Of a message on +switch-master: where the master of that name is now.
+// Parses a +switch-master message: the new address of the master of that name.
 std::optional<Endpoint> read_switch(std::string_view payload, std::string_view master_name);
-// Of one on +promoted-slave: who is made the master of that name.
+// Parses a +promoted-slave message: the replica that becomes the master of that name.
 std::optional<Endpoint> read_promotion(std::string_view payload, std::string_view master_name);
 
 inline constexpr std::string_view kSwitchMaster = "+switch-master";

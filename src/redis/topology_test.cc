@@ -1,4 +1,4 @@
-// Maps, redirections and sentinels' answers as real servers write them, and as none should.
+// Tests maps, redirections and sentinel replies as real servers write them, and malformed ones.
 #include "redis/topology.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 const Endpoint kAsked{.host = "10.0.0.9", .port = 7000};
 
 resp::Value parsed(std::string text) {
-  std::string wire;  // blanks stand for the ends of lines
+  std::string wire;  // a blank stands for the end of a line
   for (const char c : text) c == ' ' ? wire += "\r\n" : wire += c;
   const resp::ParsedReply reply = resp::ReplyParser().parse(wire);
   EXPECT_EQ(reply.status, resp::Status::done) << text;

@@ -1,6 +1,6 @@
-// Reads addresses of Redis, piece by piece, and prints them. See url.h.
+// Parses addresses of Redis piece by piece, and prints them. See url.h.
 //
-// A message names the piece that is wrong, never what stands before the @.
+// An error names the piece that is wrong, and never quotes what precedes the @.
 #include "redis/url.h"
 
 #include <sys/un.h>
@@ -46,7 +46,7 @@ int hex_digit(char c) {
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
-// Nothing if a percent sign is not followed by two hexadecimal digits, or if a zero byte would come of it.
+// Empty if a percent sign is not followed by two hexadecimal digits, or if the result would contain a zero byte.
 std::optional<std::string> unescaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -168,7 +168,7 @@ Result<void> read_db(std::string_view text, Target& target) {
   return {};
 }
 
-// What follows the hosts: of Sentinel the master's name, and the number of a database.
+// Reads what follows the hosts: the master's name for Sentinel, and the database number.
 Result<void> read_path(std::string_view path, const Scheme& scheme, Target& target) {
   if (scheme.is_unix) {
     auto file = unescaped(path);
@@ -239,7 +239,7 @@ Result<void> read_settings(std::string_view text, bool is_unix, Target& target) 
   return {};
 }
 
-// Settings that say nothing, or two things, are mistakes.
+// Rejects settings that have no effect or contradict each other.
 Result<void> check_whole(const Target& target) {
   const Credentials& own = target.credentials;
   if (!own.password.empty() && !own.password_file.empty()) {

@@ -1,11 +1,11 @@
-// Where Redis is, as a person writes it, and how to get in.
+// Parses the address of Redis as an operator writes it: hosts, layout, credentials, TLS.
 //
 //     redis://user:secret@redis.example:6379/2           rediss://... with TLS
 //     redis+sentinel://a,b:26380,[2001:db8::1]/main/2    redis+cluster://a,b,c        redis+unix:///run/redis.sock
 //
-// Behind a `?` may stand settings: user, password_file, sentinel_user, sentinel_password_file, ca, cert, key,
-// server_name, verify=no, db (of a unix socket). A password is read from its file at each connect, so that it can be
-// changed; nothing here ever prints one. Any thread. Tested by url_test.cc and fuzz/redis_url.cc.
+// A `?` starts the settings: user, password_file, sentinel_user, sentinel_password_file, ca, cert, key, server_name,
+// verify=no, db (of a unix socket). A password file is read at each connect, so the password can change. No function
+// here prints a password. Any thread may call it. Tested by url_test.cc and fuzz/redis_url.cc.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ struct Credentials {
 
 struct TlsSettings {
   bool is_on = false;
-  std::string ca{};           // PEM; empty: those that the system trusts
-  std::string certificate{};  // PEM, with its key, if the server asks for one
+  std::string ca{};           // PEM; empty: the system's trusted certificates
+  std::string certificate{};  // PEM; with `key`, for servers that require a client certificate
   std::string key{};
   std::string server_name{};  // empty: the host
   bool is_verified = true;
@@ -52,7 +52,7 @@ enum class Layout : std::uint8_t { single, sentinel, cluster };
 
 struct Target {
   Layout layout = Layout::single;
-  std::vector<Endpoint> endpoints{};  // single: one; else the sentinels, or some of the cluster's nodes
+  std::vector<Endpoint> endpoints{};  // single: one; else the sentinels, or some nodes of the cluster
   std::string master_name{};          // sentinel
   int db = 0;
   Credentials credentials{};
@@ -62,10 +62,10 @@ struct Target {
 
 Result<Target> parse_url(std::string_view url);
 
-// As an address again, without a password.
+// Returns the address as text, without the password.
 std::string to_string(const Target& target);
 
-// What is to be sent: the given password, or what its file says now, without the end of its last line.
+// Returns the password to send: the given one, or the current content of its file without the last line end.
 Result<std::string> read_password(const Credentials& credentials);
 
 }  // namespace weir::redis

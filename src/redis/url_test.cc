@@ -1,4 +1,4 @@
-// Addresses as people write them, and what they are told when they err.
+// Tests addresses as operators write them, and the error for each mistake.
 #include "redis/url.h"
 
 #include <gtest/gtest.h>

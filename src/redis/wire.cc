@@ -1,4 +1,4 @@
-// Sockets that do not block. See wire.h.
+// Non-blocking sockets. See wire.h.
 #include "redis/wire.h"
 
 #include <netinet/in.h>
@@ -14,19 +14,19 @@ namespace weir::redis {
 namespace {
 
 constexpr std::size_t kReadPiece = std::size_t{64} << 10;
-constexpr int kReadsMax = 16;                               // in one go, so that one server does not hold up the others
-constexpr std::size_t kCipherMax = std::size_t{256} << 10;  // what TLS has made and the socket has not taken
-// The first byte of what a server of TLS answers.
+constexpr int kReadsMax = 16;                               // in one call, so that one server does not delay the others
+constexpr std::size_t kCipherMax = std::size_t{256} << 10;  // plaintext per TLS write; bounds the unsent ciphertext
+// The first byte of a TLS server's reply.
 constexpr char kTlsAlert = 0x15;
 constexpr char kTlsHandshake = 0x16;
 
 std::string why_not(const char* what, int error) { return std::string(what) + ": " + std::strerror(error); }
 
 void set_option(int socket, int level, int name, int value) {
-  (void)::setsockopt(socket, level, name, &value, sizeof value);  // a unix socket has no such thing
+  (void)::setsockopt(socket, level, name, &value, sizeof value);  // a unix socket does not support these
 }
 
-// Answers at once, and a peer that is gone is noticed though it never says so.
+// Sends small writes at once, and detects a peer that disappears silently.
 void prepare(int socket, int family) {
   if (family == AF_UNIX) return;
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -37,7 +37,8 @@ void prepare(int socket, int family) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-// Who dials a port of its own machine at which nobody listens may be given that very port, and would talk to itself.
+// If nothing listens on a port of this machine, a connect to it may get that same port as its source: a
+// self-connection.
 bool is_own_peer(int socket) {
   sockaddr_storage own{}, peer{};
   socklen_t own_size = sizeof own, peer_size = sizeof peer;
@@ -124,7 +125,7 @@ Wire::Step Wire::read(std::string& bytes) {
   const Step heard = receive(cipher_in_);
   tls_->take_in(cipher_in_);
   const TlsStream::Step step = tls_->read(bytes);
-  tls_->move_output(cipher_out_);  // a key update is answered
+  tls_->move_output(cipher_out_);  // sends the answer to a key update
   if (send_cipher() == Step::failed || heard == Step::failed) return Step::failed;
   return step == TlsStream::Step::failed ? failed("TLS: " + tls_->failure()) : Step::again;
 }

@@ -1,6 +1,6 @@
-// One connection as a stream of bytes: a socket that does not block, and TLS on it if that is wanted.
+// One connection as a stream of bytes: a non-blocking socket, with optional TLS.
 //
-// It says what it waits for, and why it failed. One thread. Tested by wire_test.cc, client_test.cc and
+// It reports what it waits for and why it failed. One thread may use it. Tested by wire_test.cc, client_test.cc and
 // tls_test.cc.
 #pragma once
 
@@ -20,20 +20,20 @@ class Wire {
  public:
   enum class Step : std::uint8_t { done, again, failed };
 
-  // Begins to connect; the stream, if there is one, speaks first.
+  // Starts to connect. With `tls`, the TLS handshake follows.
   Step open(const SocketAddress& address, std::unique_ptr<TlsStream> tls);
-  // After each event, until it is done.
+  // Call after each event until it returns done.
   Step advance();
-  // Appends what has come; again: and more may come. Failed: the other side has ended it, or it broke.
+  // Appends received bytes. Returns again if more may come, and failed if the peer closed the connection or it broke.
   Step read(std::string& bytes);
-  // How much was taken.
+  // Sets `taken` to the number of bytes accepted.
   Step write(std::string_view bytes, std::size_t& taken);
   void close();
 
   int descriptor() const { return socket_.get(); }
   bool is_open() const { return static_cast<bool>(socket_); }
   bool is_unreached() const { return is_connecting_; }
-  // A hand was held out, and nothing came back that TLS begins with.
+  // The TLS handshake has started, but nothing that looks like TLS was received.
   bool may_lack_tls() const { return is_shaking_hands_ && !is_connecting_ && !has_heard_tls_; }
   bool wants_write() const { return is_connecting_ || !cipher_out_.empty(); }
   const std::string& failure() const { return failure_; }
@@ -47,7 +47,7 @@ class Wire {
 
   Descriptor socket_;
   std::unique_ptr<TlsStream> tls_;
-  std::string cipher_out_;  // what TLS has to say and the socket has not taken
+  std::string cipher_out_;  // ciphertext that the socket has not accepted yet
   std::string cipher_in_;
   std::string failure_;
   bool is_connecting_ = false;

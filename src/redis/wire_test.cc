@@ -1,4 +1,4 @@
-// What only the socket itself can be asked.
+// Tests what can only be checked on a real socket.
 #include "redis/wire.h"
 
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 namespace weir::redis {
 namespace {
 
-// A socket that dials a port of its own machine may be given that very port, and then talks to itself: it would hear
-// its own words as replies. Linux gives even and odd ports to those who dial and those who bind, hence the other one;
-// it comes by within some thousand tries.
+// If nothing listens on a port of this machine, a connect to it may get that same port as its source. The client
+// would then read its own commands as replies. Linux gives ports of different parity to connecting and to bound
+// sockets, so the test uses the other parity. A self-connection then occurs within a few thousand tries.
 TEST(RedisWire, DoesNotTakeItselfForAServer) {
   Descriptor holder(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in place{};
