@@ -1,4 +1,4 @@
-// The names of the algorithms, and what people call them elsewhere: an unknown name gets the one that was meant.
+// The names of the algorithms. For an unknown name, the error suggests the algorithm that was probably meant.
 // Declared in weir/quota.h; any thread. Tested by quota_test.cc.
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-// Other names that people know these algorithms by.
+// Other common names of these algorithms.
 struct OtherName {
   std::string_view name;
   Algorithm algorithm;

@@ -1,5 +1,4 @@
-// Which of several limits a client is told of. One choice for every verdict, made by the store or put together by
-// rules.
+// Picks the limit of a request that the client is informed of. The stores and the rules both use it, so they agree.
 //
 // Pure; any thread. Tested by tests/store_contract_test.cc and tests/gate_calls_test.cc.
 #pragma once
@@ -15,8 +14,8 @@ namespace weir {
 
 // binding_of()
 //
-// The denial with the longest wait, else the limit with the smallest part left; of equals the first, 0 if there are
-// none. `allowed` says whether nothing denies.
+// Returns the index of the denial with the longest wait, else of the limit with the smallest part left. Of equals it
+// takes the first; 0 if there are none. `allowed` says whether all decisions allow.
 inline std::size_t binding_of(std::span<const Decision> decisions, bool allowed) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < decisions.size(); ++i) {

@@ -1,8 +1,8 @@
-// The bucket kernel: token bucket, leaky meter and leaky queue are one inequality. Its twin is bucket.lua.
+// The bucket kernel: one inequality for token bucket, leaky meter and leaky queue. Its twin in Lua is bucket.lua.
 //
-// A bucket is one word, at * rate + debt: what is spent, in units that drain at `rate` a microsecond, seen from
-// the epoch. 0 is a full bucket. The bounds that compile_limit() holds keep the word below 2^64 and every debt
-// below 2^53. Tested by differential_test.cc and tests/scenarios/{token,leaky}_bucket.txt.
+// The state is one word, at * rate + debt. The debt is what is used, in units that drain at `rate` per microsecond;
+// times count from the epoch. 0 is a full bucket. The bounds in compile_limit() keep the word below 2^64 and every
+// debt below 2^53. Pure; any thread. Tested by differential_test.cc and tests/scenarios/{token,leaky}_bucket.txt.
 #pragma once
 
 #include "algorithm/division.h"
@@ -20,7 +20,8 @@ inline Bucket bucket_of(std::int64_t rate, std::int64_t now, std::int64_t debt) 
   return {static_cast<std::uint64_t>(now) * static_cast<std::uint64_t>(rate) + static_cast<std::uint64_t>(debt)};
 }
 
-// What is spent and has not drained by now; before the state was written, what will have to drain since now.
+// What is used and has not drained by now. If now is before the state was written, it is what will have to drain
+// since now.
 inline std::uint64_t bucket_debt(Bucket s, std::int64_t rate, std::int64_t now) {
   const std::uint64_t drained = static_cast<std::uint64_t>(now) * static_cast<std::uint64_t>(rate);
   return s.word > drained ? s.word - drained : 0;
@@ -32,14 +33,14 @@ inline Settled<Bucket> bucket_settle(Bucket s, const Limit& limit, std::int64_t 
   return {bucket_of(limit.rate, now, full), true};
 }
 
-// What is spent, in units of another limit, rounded up. It fits where it is admitted.
+// Converts a debt to units of another limit, rounding up. The result fits if the request is admitted.
 inline std::int64_t bucket_convert(std::int64_t debt, const Limit& from, const Limit& to) {
   const std::int64_t whole = div_floor(debt, from.weight);
   return whole * to.weight + mul_div_ceil(to.weight, debt - whole * from.weight, from.weight);
 }
 
-// The state is one of `from` and drains at its rate; the room is that of `limit`. Inlined, so that where both are one
-// limit nothing is compared: 10 ns of a check.
+// The state belongs to `from` and drains at its rate; the capacity is that of `limit`. Always inlined, so that a
+// caller with the same limit twice compares nothing: this saves 10 ns per check.
 [[gnu::always_inline]] inline Stepped<Bucket> bucket_step(Bucket s, const Limit& limit, std::int64_t now,
                                                           std::int64_t cost, const Limit& from) {
   const bool is_other = from.rate != limit.rate || from.weight != limit.weight;
@@ -66,8 +67,8 @@ inline std::int64_t bucket_convert(std::int64_t debt, const Limit& from, const L
   return {bucket_of(rate, now, debt), d, d.allowed && cost > 0};
 }
 
-// All but what may have drained since: others have had the use of that. Nothing if another rate rules by now, or if
-// time ran backwards: then nobody knows how much drained.
+// Refunds all but what may have drained since the charge, because other requests could use that capacity. Refunds
+// nothing if the rate has changed, or if time ran backwards: then it is unknown how much drained.
 inline Bucket bucket_refund(Bucket s, const Limit& limit, std::int64_t now, const Charged& charged, std::int64_t cost) {
   if (charged.rate != limit.rate || charged.weight != limit.weight || charged.at_us > now) return s;
   const auto drained = static_cast<std::uint64_t>(now - charged.at_us) * static_cast<std::uint64_t>(limit.rate);

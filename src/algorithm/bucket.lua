@@ -1,10 +1,10 @@
--- The bucket kernel: token bucket, leaky meter and leaky queue are one inequality. The twin of bucket.h.
+-- The bucket kernel: one inequality for token bucket, leaky meter and leaky queue. The twin of bucket.h.
 --
--- limit {capacity in permits, rate, weight, queue or nil}; state at, debt, in units that drain at `rate` a
--- microsecond: the same information as the single word at * rate + debt, which would exceed 2^53. States are three
--- numbers in every twin that has but numbers, and the last is nothing here.
+-- limit {capacity in permits, rate, weight, queue or nil}; state at, debt, in units that drain at `rate` per
+-- microsecond. This is the same information as the single word at * rate + debt, which would exceed 2^53. Every twin
+-- whose state consists of numbers has three of them; the third is unused here.
 local function bucket_debt(at, debt, rate, now)
-  debt = debt - (now - at) * rate -- inexact only beyond 2^53, where it is 0 or more than full all the same
+  debt = debt - (now - at) * rate -- inexact only beyond 2^53, where the result is still 0 or more than full
   if debt < 0 then return 0 end
   return debt
 end
@@ -13,11 +13,11 @@ local function bucket_settle(at, debt, _, limit, now)
   if bucket_debt(at, debt, limit[2], now) <= full then return at, debt, 0, false end
   return now, full, 0, true
 end
-local function bucket_convert(debt, from, to) -- in units of another limit, rounded up; it fits where it is admitted
+local function bucket_convert(debt, from, to) -- in units of another limit, rounded up; it fits if admitted
   local whole = div_floor(debt, from[3])
   return whole * to[3] + mul_div_ceil(to[3], debt - whole * from[3], from[3])
 end
--- The state is one of `from` and drains at its rate; the room is that of `limit`.
+-- The state belongs to `from` and drains at its rate; the capacity is that of `limit`.
 local function bucket_step(at, debt, _, limit, now, cost, from)
   local capacity, rate, weight = limit[1], from[2], from[3]
   local is_other = rate ~= limit[2] or weight ~= limit[3]
@@ -46,12 +46,12 @@ local function bucket_step(at, debt, _, limit, now, cost, from)
   if remaining < 0 then remaining = 0 end
   return now, debt, 0, allowed, remaining, retry, div_ceil(debt, rate), delay, allowed == 1 and cost > 0
 end
--- All but what may have drained since: others have had the use of that. Nothing if another rate rules by now, or if
--- time ran backwards: then nobody knows how much drained.
+-- Refunds all but what may have drained since the charge, because other requests could use that capacity. Refunds
+-- nothing if the rate has changed, or if time ran backwards: then it is unknown how much drained.
 local function bucket_refund(at, debt, _, limit, now, charged, cost, rate, weight)
   if rate ~= limit[2] or weight ~= limit[3] or charged > now then return at, debt, 0 end
   if cost > limit[1] then cost = limit[1] end
-  local units = cost * weight - (now - charged) * rate -- inexact only beyond 2^53, where it is below 0 all the same
+  local units = cost * weight - (now - charged) * rate -- inexact only beyond 2^53, where the result is still below 0
   local left = bucket_debt(at, debt, rate, now)
   if units <= 0 or left == 0 then return at, debt, 0 end
   if units > left then units = left end

@@ -1,7 +1,7 @@
-// Calendar windows from civil dates and a zone's offsets.
+// Computes calendar windows from civil dates and a zone's offsets. Any thread.
 //
-// Everything rests on one function: the first second at which a local clock shows a given time or a later one. It
-// never decreases as that time grows, whatever the clock does, so windows never overlap and leave no gap.
+// Everything rests on begin_of(): the first second at which the local clock shows a given midnight or a later time.
+// Later midnights never give earlier seconds, whatever the clock does, so windows never overlap and leave no gap.
 #include "algorithm/calendar.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using std::chrono::years;
 
 constexpr std::int64_t kSecond_us = 1'000'000;
 
-// The first day of the unit that holds this day.
+// The first day of the unit that contains this day.
 sys_days first_day(CalendarUnit unit, sys_days day) {
   const year_month_day date{day};
   switch (unit) {
@@ -51,8 +51,8 @@ sys_days next_first_day(CalendarUnit unit, sys_days first) {
   return first + days{1};
 }
 
-// The first UTC second at which the local clock shows this midnight or a later time. No zone is ahead of UTC by more
-// than 26 hours, so no earlier second can.
+// The first UTC second at which the local clock shows this midnight or a later time. The search starts 26 hours
+// earlier, because no zone is further ahead of UTC.
 std::int64_t begin_of(const Zone& zone, sys_days local_day) {
   const std::int64_t midnight = local_day.time_since_epoch().count() * kDay_s;
   std::int64_t at = midnight - 26 * 3600;
@@ -70,7 +70,7 @@ Window window_of(CalendarUnit unit, const Zone& zone, std::int64_t now_us) {
   sys_days first = first_day(unit, std::chrono::floor<days>(std::chrono::sys_seconds{std::chrono::seconds{local}}));
   sys_days next = next_first_day(unit, first);
   std::int64_t end = begin_of(zone, next);
-  while (end <= now) {  // the clock has been there already, and was set back; or a day was left out
+  while (end <= now) {  // the clock passed it and was set back, or a day was left out
     first = next;
     next = next_first_day(unit, next);
     end = begin_of(zone, next);

@@ -1,9 +1,9 @@
-// Windows of a calendar: days, weeks from Monday, months and years as a time zone's clocks show them.
+// Calendar windows: days, weeks from Monday, months and years in a time zone.
 //
-// A window begins the first time the local clock reaches its midnight. So a midnight that daylight saving skips
-// begins its day late, one that occurs twice begins it once, and a clock set back across midnight does not return
-// to yesterday's window. A day that a zone left out (Samoa, 2011-12-30) has no window. Does not change once made:
-// any thread may ask. Tested by calendar_test.cc.
+// A window begins when the local clock first reaches its midnight. So if daylight saving skips a midnight, the day
+// begins late. A midnight that occurs twice begins its day once. A clock set back across midnight does not return to
+// yesterday's window. A day that a zone left out (Samoa, 2011-12-30) has no window. A Calendar is immutable: any
+// thread may use it. Tested by calendar_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace weir {
 
-// [start_us, end_us), and the end of the window after it. At the beginning of time a start may be negative: Berlin's
-// 1970 began an hour before the epoch.
+// [start_us, end_us), and the end of the next window. Near the epoch a start may be negative: Berlin's 1970 began an
+// hour before it.
 struct Window {
   std::int64_t start_us = 0;
   std::int64_t end_us = 0;
@@ -39,7 +39,8 @@ class Calendar {
 
   // tag()
   //
-  // A number in [1, 2^31) that names unit and zone in a stored state. The same in every build and on every machine.
+  // A number in [1, 2^31) that identifies unit and zone in a stored state. The same in every build and on every
+  // machine.
   std::int64_t tag() const { return tag_; }
 
  private:
@@ -53,7 +54,7 @@ class Calendar {
 
 std::string_view to_string(CalendarUnit unit);
 
-// Whether a text can be the name of a zone: Europe/Berlin, Etc/GMT+5. Such a name, put behind a folder's, stays in it.
+// Whether a text can be a zone name: Europe/Berlin, Etc/GMT+5. Appended to a folder, such a name stays inside it.
 bool is_zone_name(std::string_view name);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// A wall clock that is corrected: windows follow it from the next one on, and no day is begun twice.
+// After a correction of the wall clock, windows follow it from the next one on, and no day begins twice.
 #include "algorithm/calendar_shift.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Limit limit_by(CalendarUnit unit, std::int64_t permits = 10) {
           .calendar = std::make_shared<const Calendar>(unit, "UTC", Zone{})};
 }
 
-// What a key is given that asks all the time: the permits, and when.
+// A client that asks all the time: the permits it was granted, and when.
 struct Client {
   const Limit& limit;
   FixedWindow state{};
@@ -38,8 +38,8 @@ struct Client {
   }
 };
 
-// The clock says 23:30 while it is 0:10: when it is set right, a key that used its day keeps that until the window ends
-// as it was told; a key that comes then has the true day.
+// The clock shows 23:30 at 0:10. When it is corrected, a key that used its day keeps that usage until the window ends
+// as announced. A key that comes later gets the true day.
 TEST(CalendarShift, FollowsAClockThatWasBehind) {
   const Limit limit = limit_by(CalendarUnit::day);
   Client early{limit}, late{limit};
@@ -56,16 +56,16 @@ TEST(CalendarShift, FollowsAClockThatWasBehind) {
   EXPECT_EQ(early.state.end_us, kMidnight + kDay - 40 * 60 * kSecond);
 }
 
-// The clock says 0:10 while it is 23:30: the day that it has begun goes on, and the next one ends at the true midnight.
+// The clock shows 0:10 at 23:30. The day it has begun continues, and the next one ends at the true midnight.
 TEST(CalendarShift, BeginsNoDayTwiceAfterAClockThatWasAhead) {
   const Limit limit = limit_by(CalendarUnit::day);
   const std::int64_t ahead = 40 * 60 * kSecond, told = kMidnight + 10 * 60 * kSecond;
   Client yesterday{limit}, today{limit};
   for (int i = 0; i < 20; ++i) yesterday.ask(kMidnight - kHour), today.ask(told);
   const ShiftedCalendar shifted({0, -ahead, told});
-  // For half an hour it is yesterday again, for some forty minutes after the end of what was told it is still today.
+  // For half an hour it is yesterday again; for some forty minutes after the announced end it is still today.
   for (std::int64_t now = told; now < kMidnight + 3 * kDay; now += 60 * kSecond) yesterday.ask(now), today.ask(now);
-  // The 17th as it was told, the 18th and the 19th, each once.
+  // The 17th as announced, the 18th and the 19th, each once.
   EXPECT_EQ(today.given.size(), 30u);
   EXPECT_EQ(yesterday.given.size(), 10u + 30u);
   EXPECT_EQ(limit.calendar->window_at(told).end_us, kMidnight + kDay);
@@ -73,8 +73,8 @@ TEST(CalendarShift, BeginsNoDayTwiceAfterAClockThatWasAhead) {
   EXPECT_EQ(limit.calendar->window_at(kMidnight + 3 * kDay).end_us, kMidnight + 3 * kDay + ahead);
 }
 
-// Whatever the correction: windows follow each other without an overlap, from the next on they end when the true ones
-// do, no true window holds the ends of two, and the day that was on is not begun again.
+// For any correction: windows do not overlap, and from the next one on they end when the true ones do. No true window
+// contains two ends, and the window in progress does not begin again.
 TEST(CalendarShift, KeepsOneQuotaForEachWindow) {
   const std::uint64_t seed = test::base_seed();
   std::mt19937_64 random(seed);

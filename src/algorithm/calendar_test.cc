@@ -1,5 +1,5 @@
-// Calendar windows against a slow definition that only asks the C library what clocks show, and on the days on which
-// clocks did something odd, against the timetable.
+// Calendar windows against a slow definition that only reads local time from the C library, and against the known
+// dates on which clocks did something unusual.
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/calendar.h"
@@ -74,7 +74,7 @@ std::int64_t local_at(std::int64_t utc_s) {
   return utc_s + local.tm_gmtoff;
 }
 
-// Looks at every minute, then at every second of the right one: no clock has stood past a midnight for less.
+// Checks every minute, then every second of the right minute: no clock stayed past a midnight for less.
 std::int64_t first_second_at_or_past(std::int64_t local_s) {
   std::int64_t t = local_s - 15 * 3600;
   while (local_at(t) < local_s) t += 60;
@@ -82,7 +82,7 @@ std::int64_t first_second_at_or_past(std::int64_t local_s) {
   return t;
 }
 
-// By the C library's calendar, not <chrono>'s.
+// Uses the C library's calendar, not <chrono>'s.
 bool begins_unit(CalendarUnit unit, sys_days day) {
   const std::time_t t = day.time_since_epoch().count() * std::time_t{86'400};
   std::tm date{};
@@ -125,7 +125,7 @@ class CalendarByDefinition : public testing::Test {
   }
 };
 
-// Most clocks do odd things only near their transitions, so half of the instants are there.
+// Most clocks change only at their transitions, so half of the instants are near one.
 std::int64_t interesting_us(std::mt19937_64& random, const Zone& zone) {
   const std::int64_t end_s = utc(2110, 1, 1) / kSecond_us;
   std::int64_t now_s = pick(random, 0, end_s);
@@ -259,7 +259,7 @@ TEST(Calendar, AnswersFromTheFirstMicrosecondToTheLast) {
 
 TEST(Calendar, HasATagThatNeverChanges) {
   const auto tag = [](CalendarUnit unit, const char* zone) { return Calendar(unit, zone, Zone{}).tag(); };
-  // Written down: stored states hold them.
+  // Fixed values, because stored states contain them.
   EXPECT_EQ(tag(CalendarUnit::day, "UTC"), 1'398'233'669);
   EXPECT_EQ(tag(CalendarUnit::month, "Europe/Berlin"), 1'121'408'266);
   std::set<std::int64_t> tags;

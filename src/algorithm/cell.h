@@ -1,10 +1,10 @@
-// A cell is the state of one key under one limit: the five algorithms behind one face.
+// A cell is the state of one key under one limit: one interface to all algorithms.
 //
-// A store keeps cells and makes their changes atomic. Its three moves are always the same: prepare() corrects a state
-// that is ahead of now (what that changes stays), decide() answers without changing anything, commit() writes what
-// decide() proposed. refund() takes the place of decide() where an earlier charge is taken back. The limit of a cell is
-// the one that last admitted; requests may bring other versions of it. The mirror image in Lua is store/script.lua.
-// Tested by differential_test.cc.
+// A store keeps cells and makes their changes atomic, always in three steps. prepare() corrects a state that is ahead
+// of now, and that correction stays. decide() returns a decision and a proposal without changing anything. commit()
+// writes the proposal. refund() replaces decide() to refund an earlier charge. A cell's limit is the one that last
+// admitted a request; requests may bring other versions of it. The counterpart in Lua is store/script.lua. One
+// thread. Tested by differential_test.cc.
 #pragma once
 
 #include <utility>
@@ -19,11 +19,11 @@
 
 namespace weir {
 
-// What commit() writes; for a log only the edit, because the log may be long.
+// What commit() writes. For a log it is only the edit, because the log may be long.
 using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit, LogRefund, CompactLog>;
 
-// Log is a SlidingLog, or whatever a store keeps logs in. A cell whose limit is one of a log may be made with a
-// CompactLog instead, and then decides as that.
+// Log is SlidingLog, or a store's own type of log. A cell with a log's limit may instead be made with a CompactLog,
+// and then decides by that.
 template <class Log>
 class BasicCell {
  public:
@@ -32,10 +32,10 @@ class BasicCell {
   explicit BasicCell(const Limit& limit) : limit_(limit), state_(fresh(limit.algorithm)) {}
   BasicCell(const Limit& limit, State state) : limit_(limit), state_(std::move(state)) {}
 
-  // Corrects a state that is ahead of now, for a request under `limit`, which shares this state. True if that changed
-  // anything, which then stays, even if the request is denied.
+  // Corrects a state that is ahead of now, for a request under `limit`, which shares this state. Returns true if
+  // anything changed. The change stays even if the request is denied.
   bool prepare(const Limit& limit, std::int64_t now) {
-    if (limit.calendar != limit_.calendar) limit_.calendar = limit.calendar;  // the same zone, perhaps of a newer file
+    if (limit.calendar != limit_.calendar) limit_.calendar = limit.calendar;  // same zone, perhaps from a newer file
     return std::visit([&](auto& state) { return settle(state, now); }, state_);
   }
   bool prepare(std::int64_t now) { return prepare(limit_, now); }
@@ -47,7 +47,7 @@ class BasicCell {
 
   // decide(), commit()
   //
-  // Under any limit that shares this state.
+  // `limit` may be any limit that shares this state.
   Stepped<Proposal> decide(const Limit& limit, std::int64_t now, std::int64_t cost) const {
     return std::visit([&](const auto& state) { return step(state, limit, now, cost); }, state_);
   }
@@ -55,19 +55,19 @@ class BasicCell {
 
   // refund()
   //
-  // Takes back `cost` permits that were charged under these terms, as far as they still count. What it proposes, and
-  // whether that differs from what is there; the decision is what a peek says then.
+  // Proposes to refund `cost` permits that were charged under the terms in `charged`, as far as they still count.
+  // `changed` says whether the proposal differs from the state. The decision is what a peek would return afterwards.
   struct Refund {
     Stepped<Proposal> outcome;
     bool changed = false;
-    std::int64_t permits = 0;  // that came back, rounded down
+    std::int64_t permits = 0;  // refunded, rounded down
   };
   Refund refund(const Limit& limit, std::int64_t now, const Charged& charged, std::int64_t cost) const {
     Refund refund = std::visit([&](const auto& state) { return take_back(state, now, charged, cost); }, state_);
     BasicCell after = *this;
     if (refund.changed) after.commit(limit, refund.outcome);
     refund.outcome.decision = after.decide(limit, now, 0).decision;
-    refund.outcome.decision.allowed = true;  // also where a lowered limit would deny even a peek
+    refund.outcome.decision.allowed = true;  // even where a lowered limit would deny a peek
     refund.outcome.decision.retry_after = Micros{0};
     return refund;
   }
@@ -90,7 +90,7 @@ class BasicCell {
     if (outcome.converts) limit_ = limit;
   }
 
-  // Concurrency only; these write at once.
+  // Concurrency only. These write at once.
   Decision acquire(const Limit& limit, std::int64_t now, std::string_view id, std::int64_t cost) {
     Holds& holds = std::get<Holds>(state_);
     const Decision decision = concurrency_acquire(holds, limit, now, id, cost);

@@ -1,5 +1,5 @@
-// What can be charged: the bounds of a key, with one text for the library and every protocol. Any thread.
-// Declared in weir/verdict.h; tested by limiter_test.cc and by each protocol's tests.
+// Validates keys, with one error text for the library and every protocol. Any thread. Declared in weir/verdict.h;
+// tested by limiter_test.cc and by each protocol's tests.
 
 #include <string>
 

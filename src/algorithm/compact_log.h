@@ -1,12 +1,12 @@
-// A sliding log in two counters: what a table keeps of a log for which it has no block (table/pack.h).
+// A sliding log in two counters: the form that a table uses when it has no block for a log (table/pack.h).
 //
-// Windows are as long as the period. A request is admitted iff previous + current + cost <= permits. An interval as
-// long as the period touches at most two windows that follow each other, so no period ever admits more than the log
-// would; a client that uses at most half of its limit in each window is never denied. What was charged counts until the
-// end of the next window, so the log may admit where this denies, never the other way round.
+// Windows are as long as the period. A request is admitted iff previous + current + cost <= permits. An interval of
+// one period touches at most two consecutive windows, so no period ever admits more than the log would. A client that
+// uses at most half of its limit in each window is never denied. A charge counts until the end of the next window, so
+// the log may admit where this denies, never the other way round.
 //
-// A log becomes counters, and counters become a log, without forgiving anything: each event counts from the latest time
-// that it may have had. Redis keeps every log as it is, so there is no twin in Lua. Pure; any thread. Tested by
+// Converting a log to counters or back never lowers what counts as used: each event counts from the latest time that
+// it may have had. Redis keeps every log as it is, so there is no twin in Lua. Pure; any thread. Tested by
 // compact_log_test.cc.
 #pragma once
 
@@ -30,7 +30,7 @@ inline std::int64_t compact_log_wait(const CompactLog& s, std::int64_t period, s
   return (s.window + (s.current <= room ? 1 : 2)) * period - now;
 }
 
-// The counters may be above the limit: another version of it, with more permits, has admitted more.
+// The counters may exceed the limit, because another version of it with more permits has admitted more.
 inline Stepped<CompactLog> compact_log_step(CompactLog s, const Limit& limit, std::int64_t now, std::int64_t cost) {
   const std::int64_t period = limit.period_us;
   s = sliding_window_roll(s, period, now);
@@ -52,8 +52,8 @@ inline Stepped<CompactLog> compact_log_step(CompactLog s, const Limit& limit, st
   return {s, d, d.allowed && cost > 0};
 }
 
-// From the counter of the window that was charged. What a log would not remember any more may never have been counted
-// here: the state may be that of a log that became counters after the event had left.
+// Refunds to the counter of the charged window, but only what a log would still store. Older charges may never have
+// been counted here, because the log may have become counters after the event had left.
 inline CompactLog compact_log_refund(const CompactLog& s, const Limit& limit, std::int64_t now, const Charged& charged,
                                      std::int64_t cost) {
   if (charged.at_us <= now - limit.period_us) return s;
@@ -62,7 +62,7 @@ inline CompactLog compact_log_refund(const CompactLog& s, const Limit& limit, st
 
 // compact_log_of()
 //
-// The events that a log still counts, in counters. Of a log that is ahead of now none counts for less long.
+// The events that a log still counts, as counters. If the log is ahead of now, no event counts for a shorter time.
 template <class Log>
 CompactLog compact_log_of(const Log& log, std::int64_t period, std::int64_t now) {
   const std::int64_t n = log.size(), window = div_floor(n > 0 ? std::max(now, log.time(n)) : now, period);
@@ -77,7 +77,7 @@ CompactLog compact_log_of(const Log& log, std::int64_t period, std::int64_t now)
 
 // expand()
 //
-// Two events at most: the window before at its end, this one now.
+// Makes at most two events: the previous window's at its end, the current window's at now.
 template <class Log>
 Log expand(const CompactLog& s, std::int64_t period, std::int64_t now) {
   const CompactLog at = sliding_window_roll(s, period, now);
@@ -91,7 +91,8 @@ Log expand(const CompactLog& s, std::int64_t period, std::int64_t now) {
 
 // join()
 //
-// What neither of two states has used more than. With a period of 1 the time is the number of the window.
+// Returns the maximum of two states, counter by counter. It rolls with a period of 1, so that a window's number
+// serves as the time.
 inline CompactLog join(const CompactLog& a, const CompactLog& b) {
   const std::int64_t window = std::max(a.window, b.window);
   const CompactLog x = sliding_window_roll(a, 1, window), y = sliding_window_roll(b, 1, window);

@@ -1,5 +1,5 @@
-// A log in two counters against a list of all that was admitted: no period ever holds more than the limit, waits are
-// exact, and neither refunds nor changes of form forgive anything.
+// A log in two counters against a list of all admitted events. No period exceeds the limit, waits are exact, and
+// neither refunds nor conversions lower what counts as used.
 #include "algorithm/compact_log.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Limit log_of(std::int64_t permits, std::int64_t period) {
   return make_window(Algorithm::sliding_log, permits, period).value();
 }
 
-// What was admitted and not refunded, by its time: the definition of the log, and nothing else.
+// All events that were admitted and not refunded, by time: the definition of the log.
 class History {
  public:
   explicit History(std::int64_t period) : period_(period) {}
@@ -32,7 +32,7 @@ class History {
     for (auto i = events_.upper_bound(now - period_); i != events_.end() && i->first <= now; ++i) sum += i->second;
     return sum;
   }
-  // The most that any interval as long as the period holds; it ends at an event.
+  // The maximum over all intervals of one period that end at an event.
   std::int64_t most() const {
     std::int64_t most = 0;
     for (const auto& [time, cost] : events_) most = std::max(most, used(time));
@@ -56,7 +56,7 @@ class Dice {
   std::mt19937_64 dice_{seed};
 };
 
-// A denied request is denied one microsecond before its wait is over, and admitted then.
+// A denied request is denied one microsecond before its wait ends, and admitted when it ends.
 void expect_exact_wait(const Cell& cell, const Limit& limit, std::int64_t now, std::int64_t cost) {
   const Decision denied = cell.decide(limit, now, cost).decision;
   ASSERT_FALSE(denied.allowed);
@@ -94,7 +94,7 @@ TEST(CompactLog, AdmitsIfTwoWindowsHoldNoMoreThanTheLimit) {
   EXPECT_EQ(ask(7'500, 0).reset_after, Micros{1'500});
 }
 
-// Versions of one limit in turn, costs of all sizes, refunds without a time, a clock that goes on at any pace.
+// Versions of one limit in turn, costs of all sizes, refunds without a time, and a clock of varying pace.
 TEST(CompactLog, AdmitsNoMoreThanTheHighestVersionInAnyPeriod) {
   Dice dice;
   for (int round = 0; round < 400; ++round) {
@@ -144,8 +144,8 @@ TEST(CompactLog, NeverDeniesHalfOfTheLimit) {
   }
 }
 
-// Charges that are settled later, under one limit, and a state that is now a log and now two counters: what is used is
-// never less than what the history without the refunded permits says.
+// Charges settled later under one limit, and a state that switches between log and counters. The used amount is never
+// less than the history without the refunded permits.
 TEST(CompactLog, ForgivesNothingWhateverItsForm) {
   struct Charge {
     std::int64_t at, cost;
@@ -198,7 +198,7 @@ TEST(CompactLog, ForgivesNothingWhateverItsForm) {
   EXPECT_GT(changes, 1'000);
 }
 
-// At the moment of the change a log and its counters have used the same.
+// At the moment of conversion a log and its counters have the same amount used.
 TEST(CompactLog, CountsWhatTheLogStillCounts) {
   Dice dice;
   for (int round = 0; round < 300; ++round) {
@@ -228,7 +228,7 @@ TEST(CompactLog, CountsAllAsNowWhenTheClockWasSetBack) {
   EXPECT_EQ(std::get<CompactLog>(cell.state()), (CompactLog{7, 0, 7}));
 }
 
-// Of two states the joint one denies whatever either denies, now and later.
+// The join of two states denies whatever either of them denies, now and later.
 TEST(CompactLog, JoinsToWhatNeitherHasUsedMoreThan) {
   Dice dice;
   for (int round = 0; round < 2'000; ++round) {

@@ -1,9 +1,10 @@
-// Concurrency: how many at the same time. Permits are held by id until they are released or lapse. Its twin is
+// Concurrency: permits in flight, each under an id until it is released or expires. Its twin in Lua is
 // concurrency.lua.
 //
-// Holds stand in the order in which they expire. Each lasts as long as the limit said that granted it: another version
-// of the limit neither shortens nor drops it. The state belongs to a limit whose time reaches at least as far as its
-// last hold, so that what expires later than that is known to be from a clock that ran ahead. Tested by
+// Holds are sorted by expiry. Each lasts as long as the limit that granted it says: another version of the limit
+// neither shortens nor drops it. The state belongs to a limit whose period reaches at least as far as its last hold.
+// So a later expiry must come from a clock that ran ahead. Pure; any thread. Tested by differential_test.cc and
+// tests/scenarios/concurrency.txt.
 // differential_test.cc and tests/scenarios/concurrency.txt.
 #pragma once
 
@@ -17,14 +18,14 @@
 namespace weir {
 
 struct Hold {
-  std::int64_t expires_us;  // in flight while now is below
+  std::int64_t expires_us;  // in flight while now is before this
   std::int64_t cost;
   std::string id;
 };
 
-using Holds = std::vector<Hold>;  // the first lapses first
+using Holds = std::vector<Hold>;  // sorted: the first expires first
 
-// No hold lasts longer than the limit says, counted from now. True if one had to be cut.
+// Cuts holds that expire later than the limit's period from now. Returns true if it cut any.
 inline bool concurrency_settle(Holds& holds, const Limit& limit, std::int64_t now) {
   const std::int64_t latest = now + limit.period_us;
   bool moved = false;
@@ -41,12 +42,12 @@ inline void concurrency_expire(Holds& holds, std::int64_t now) {
   holds.erase(holds.begin(), holds.begin() + static_cast<std::ptrdiff_t>(dead));
 }
 
-// Whether the state can become one of this limit: no hold expires later than the limit allows.
+// Whether the state can belong to this limit: no hold expires later than the limit allows.
 inline bool concurrency_suits(const Holds& holds, const Limit& limit, std::int64_t now) {
   return holds.empty() || holds.back().expires_us <= now + limit.period_us;
 }
 
-// The place of the hold, counted from 0; the size if there is none.
+// The index of the hold, counted from 0; the size if there is none.
 inline std::size_t concurrency_find(const Holds& holds, std::string_view id, std::int64_t now) {
   std::size_t i = 0;
   while (i < holds.size() && (holds[i].expires_us <= now || holds[i].id != id)) ++i;
@@ -60,7 +61,7 @@ inline void concurrency_report(const Holds& holds, const Limit& limit, std::int6
   d.reset_after = Micros{used > 0 ? holds.back().expires_us - now : 0};
 }
 
-// Cost 0 peeks. Changes the holds only if it is allowed.
+// Cost 0 peeks. Changes the holds only if it allows.
 inline Decision concurrency_acquire(Holds& holds, const Limit& limit, std::int64_t now, std::string_view id,
                                     std::int64_t cost) {
   const std::size_t own = cost == 0 ? holds.size() : concurrency_find(holds, id, now);
@@ -89,7 +90,7 @@ inline Decision concurrency_acquire(Holds& holds, const Limit& limit, std::int64
   return d;
 }
 
-// Allowed says whether the id was held.
+// `allowed` says whether the id had a permit.
 inline Decision concurrency_release(Holds& holds, const Limit& limit, std::int64_t now, std::string_view id) {
   const std::size_t own = concurrency_find(holds, id, now);
   Decision d = granted(limit.capacity);

@@ -1,8 +1,7 @@
--- Concurrency: how many at the same time. Permits are held by id until they are released or lapse. The twin of
--- concurrency.h.
+-- Concurrency: permits in flight, each under an id until it is released or expires. The twin of concurrency.h.
 --
--- limit {permits, the longest hold}; holds {{expires, cost, id}, ...}, the first lapses first
-local function concurrency_settle(holds, limit, now) -- no hold lasts longer than the limit says, counted from now
+-- limit {permits, the longest hold}; holds {{expires, cost, id}, ...}, sorted: the first expires first
+local function concurrency_settle(holds, limit, now) -- cuts holds that expire later than the limit allows from now
   local latest, moved = now + limit[2], false
   for i = #holds, 1, -1 do
     if holds[i][1] <= latest then break end
@@ -21,10 +20,10 @@ local function concurrency_expire(holds, now)
     end
   end
 end
-local function concurrency_suits(holds, limit, now) -- the state can become this limit's: no hold expires later
+local function concurrency_suits(holds, limit, now) -- the state can belong to this limit: no hold expires later
   return #holds == 0 or holds[#holds][1] <= now + limit[2]
 end
-local function concurrency_find(holds, id, now) -- the place of the hold, or one beyond the last
+local function concurrency_find(holds, id, now) -- the index of the hold, or one beyond the last
   local i = 1
   while holds[i] and (holds[i][1] <= now or holds[i][3] ~= id) do
     i = i + 1
@@ -41,7 +40,7 @@ local function concurrency_report(holds, limit, now, allowed, retry)
   if used > 0 then reset = holds[#holds][1] - now end
   return allowed, remaining, retry, reset, 0
 end
-local function concurrency_acquire(holds, limit, now, id, cost) -- cost 0 peeks; changes the holds only if allowed
+local function concurrency_acquire(holds, limit, now, id, cost) -- cost 0 peeks; changes the holds only if it allows
   local permits, n = limit[1], #holds
   local own, used = n + 1, 0
   if cost ~= 0 then own = concurrency_find(holds, id, now) end
@@ -69,7 +68,7 @@ local function concurrency_acquire(holds, limit, now, id, cost) -- cost 0 peeks;
   end
   return concurrency_report(holds, limit, now, allowed, retry)
 end
-local function concurrency_release(holds, limit, now, id) -- allowed says whether the id was held
+local function concurrency_release(holds, limit, now, id) -- allowed says whether the id had a permit
   local own = concurrency_find(holds, id, now)
   local held = 0
   if own <= #holds then

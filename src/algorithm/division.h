@@ -1,6 +1,7 @@
-// Division that says its direction, and products that may exceed 64 bits on the way.
+// Division with an explicit rounding direction, and products that may exceed 64 bits on the way.
 //
-// Its twin is division.lua, where doubles hold whole numbers only below 2^53. Tested by division_test.cc.
+// Its twin is division.lua, where doubles represent whole numbers exactly only up to 2^53. Pure; any thread. Tested
+// by division_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ constexpr std::int64_t div_ceil(std::int64_t a, std::int64_t b) { return a / b +
 
 __extension__ using Wide = __int128;
 
-// a * b / c for a, b >= 0, c > 0 whose quotient fits.
+// a * b / c for a, b >= 0, c > 0. The quotient must fit.
 constexpr std::int64_t mul_div_floor(std::int64_t a, std::int64_t b, std::int64_t c) {
   return static_cast<std::int64_t>(Wide{a} * b / c);
 }

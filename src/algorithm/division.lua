@@ -1,7 +1,7 @@
--- Division that says its direction, exact in doubles. The twin of division.h.
+-- Division with an explicit rounding direction, exact in doubles. The twin of division.h.
 --
--- Doubles hold every whole number up to 2^53, and floor(a / b) is right as long as a + b <= 2^53. A product
--- such as previous * (period - elapsed) goes beyond, so it is divided digit by digit.
+-- Doubles represent every whole number up to 2^53, and floor(a / b) is right while a + b <= 2^53. A product such as
+-- previous * (period - elapsed) goes beyond that, so mul_div() divides it digit by digit.
 local floor = math.floor
 local function div_floor(a, b)
   return (a - a % b) / b -- floor(a / b), without a call

@@ -1,5 +1,5 @@
-// Division in its two directions, and products beyond 64 bits. The Lua twin is held to these by
-// tests/lua_division_test.cc.
+// Division in its two directions, and products beyond 64 bits. tests/lua_division_test.cc compares the Lua twin with
+// these.
 
 #include "algorithm/division.h"
 

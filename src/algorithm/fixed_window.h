@@ -1,6 +1,6 @@
-// Fixed window: a counter that starts anew at every boundary. Its twin is fixed_window.lua.
+// Fixed window: a counter that restarts at zero at every boundary. Its twin in Lua is fixed_window.lua.
 //
-// A window is known by its end, so windows of a period and of a calendar are one thing. Tested by
+// The end of a window identifies it, so windows of a period and of a calendar work alike. Pure; any thread. Tested by
 // differential_test.cc and tests/scenarios/fixed_window.txt.
 #pragma once
 
@@ -27,11 +27,11 @@ inline Window fixed_window_at(const Limit& limit, std::int64_t now) {
 inline Settled<FixedWindow> fixed_window_settle(FixedWindow s, const Limit& limit, std::int64_t now) {
   if (s.end_us <= now) return {s, false};
   const Window window = fixed_window_at(limit, now);
-  if (s.end_us <= window.next_end_us) return {s, false};  // this window, or one ahead: used until it ends
+  if (s.end_us <= window.next_end_us) return {s, false};  // this window or the next: used until it ends
   return {{window.end_us, s.count}, true};
 }
 
-// A count may be above the limit: another version of it, with more permits, has admitted so many.
+// The count may exceed the limit, because another version of it with more permits has admitted that many.
 inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit, std::int64_t now, std::int64_t cost) {
   if (s.end_us <= now) s = {fixed_window_at(limit, now).end_us, 0};
   const std::int64_t left = s.end_us - now;
@@ -50,7 +50,7 @@ inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit,
   return {s, d, d.allowed && cost > 0};
 }
 
-// Only into the window that was charged, and only while it lasts.
+// Refunds only to the window that was charged, and only while it lasts.
 inline FixedWindow fixed_window_refund(FixedWindow s, const Limit& limit, std::int64_t now, const Charged& charged,
                                        std::int64_t cost) {
   if (s.end_us <= now || fixed_window_at(limit, charged.at_us).end_us != s.end_us) return s;

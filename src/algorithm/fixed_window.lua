@@ -1,7 +1,8 @@
--- Fixed window: a counter that starts anew at every boundary. The twin of fixed_window.h.
+-- Fixed window: a counter that restarts at zero at every boundary. The twin of fixed_window.h.
 --
--- limit {permits, period, phase}, or of a calendar {permits, 0, calendar, start, end, next end, last start}: the window
--- that the caller saw, which by this clock may be the one before or after. state end, count, nothing.
+-- limit {permits, period, phase}, or for a calendar {permits, 0, calendar, start, end, next end, last start}. The
+-- latter describes the caller's current window; by Redis's clock it may be the window before or after. state end,
+-- count, nothing.
 local function fixed_window_at(limit, now) -- the end of the window of now, and of the next
   local period = limit[2]
   if period > 0 then
@@ -11,15 +12,15 @@ local function fixed_window_at(limit, now) -- the end of the window of now, and 
   end
   if now < limit[4] then return limit[4], limit[5] end
   if now < limit[5] then return limit[5], limit[6] end
-  return limit[6], 9007199254740992 -- what comes then was not told
+  return limit[6], 9007199254740992 -- the caller did not send later windows
 end
 local function fixed_window_settle(ends, count, _, limit, now)
   if ends <= now then return ends, count, 0, false end
   local own_ends, next_ends = fixed_window_at(limit, now)
-  if ends <= next_ends then return ends, count, 0, false end -- this window, or one ahead: used until it ends
+  if ends <= next_ends then return ends, count, 0, false end -- this window or the next: used until it ends
   return own_ends, count, 0, true
 end
--- A count may be above the limit: another version of it, with more permits, has admitted so many.
+-- The count may exceed the limit, because another version of it with more permits has admitted that many.
 local function fixed_window_step(ends, count, _, limit, now, cost)
   local permits = limit[1]
   if now >= ends then
@@ -43,7 +44,7 @@ local function fixed_window_step(ends, count, _, limit, now, cost)
   if count > 0 then reset = left end
   return ends, count, 0, allowed, remaining, retry, reset, 0, allowed == 1 and cost > 0
 end
--- Only into the window that was charged, and only while it lasts.
+-- Refunds only to the window that was charged, and only while it lasts.
 local function fixed_window_refund(ends, count, _, limit, now, at, cost)
   if limit[2] == 0 and (at < limit[7] or at >= limit[6]) then return ends, count, 0 end -- in no window that was sent
   if ends <= now or fixed_window_at(limit, at) ~= ends then return ends, count, 0 end

@@ -1,7 +1,7 @@
-// Compiles quotas. The only part that computes is the rate of a bucket; the rest refuses, with the way out.
+// Compiles quotas. Only the rate of a bucket needs computation; the rest validates, with errors that say what to do.
 //
-// A rate that no small fraction equals gets the best one below it, found on the Stern-Brocot tree: its left bound
-// passes through every best approximation from below, and whole runs of steps are taken by one division each.
+// If no small fraction equals a rate, it becomes the best fraction below it, found on the Stern-Brocot tree. The left
+// bound passes through every best approximation from below. One division takes a whole run of steps.
 #include "algorithm/limit.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Result<void> check_calendar(const Quota& quota, const Calendar* calendar) {
   return {};
 }
 
-// A burst of nothing, or on top of nothing, is a contradiction that a person did not mean.
+// A burst of 0, or a burst of a bucket that never refills, contradicts itself.
 Result<void> check_burst(const Quota& quota) {
   if (!quota.burst) return {};
   if (!is_bucket(quota.algorithm)) {
@@ -74,17 +74,17 @@ Fraction largest_fraction(std::int64_t permits, std::int64_t period_us, Fraction
   const Wide p = permits / divisor, t = period_us / divisor;
   if (p <= max.rate && t <= max.weight) return {permits / divisor, period_us / divisor};
 
-  // low <= p/t < high, neighbours on the tree. Every fraction between them is at least their mediant in both parts,
-  // so the search is over as soon as the mediant does not fit.
+  // low <= p/t < high are neighbours on the tree. Every fraction between them has both parts at least as large as
+  // their mediant's, so the search ends when the mediant does not fit.
   Wide low_rate = 0, low_weight = 1, high_rate = 1, high_weight = 0;
   while (low_rate + high_rate <= max.rate && low_weight + high_weight <= max.weight) {
-    // How often high may be added to low: while the result is at most p/t, and fits.
+    // How often high may be added to low: while the result is at most p/t and fits.
     const Wide lead = p * low_weight - t * low_rate, lag = t * high_rate - p * high_weight;  // lead >= 0, lag > 0
     Wide up = std::min(lead / lag, (max.rate - low_rate) / high_rate);
     if (high_weight > 0) up = std::min(up, (max.weight - low_weight) / high_weight);
     low_rate += up * high_rate;
     low_weight += up * high_weight;
-    // How often low may be added to high: while the result is above p/t. low is below it, or it would have fitted.
+    // How often low may be added to high: while the result is above p/t. low is below p/t, or it would have fitted.
     const Wide lead_left = lead - up * lag;
     const Wide down = (lag - 1) / lead_left;
     high_rate += down * low_rate;

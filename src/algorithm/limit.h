@@ -1,6 +1,6 @@
-// From a quota to integers: every bound that the arithmetic relies on is checked here, and nowhere later.
+// Compiles a quota to integers, and checks every bound that the arithmetic relies on, so later code need not.
 //
-// Pure; the zone file of a calendar quota has been read by compile.cc. Any thread. Tested by limit_test.cc.
+// Pure: compile.cc has already read the zone file of a calendar quota. Any thread. Tested by limit_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// What the word of a bucket can hold: see "The rate of a bucket" in docs/algorithms.md.
+// The bounds of a bucket's word: see "The rate of a bucket" in docs/algorithms.md.
 inline constexpr std::int64_t kRateMax = 4094;
 inline constexpr std::int64_t kUnitsMax = (std::int64_t{1} << 53) - 4096;  // of (capacity + 1) * weight
 inline constexpr std::int64_t kPermitsPerMicroMax = 64;
@@ -25,25 +25,25 @@ struct Fraction {
 
 // largest_fraction()
 //
-// The largest rate/weight at or below permits/period_us with rate <= rate_max and weight <= weight_max; rate 0 if
-// there is none above zero. Exact, and in lowest terms, whenever permits/period_us itself fits.
+// Returns the largest rate/weight at or below permits/period_us with rate <= max.rate and weight <= max.weight; rate
+// 0 if there is none above zero. If permits/period_us itself fits, the result equals it, in lowest terms.
 Fraction largest_fraction(std::int64_t permits, std::int64_t period_us, Fraction max);
 
 // make_bucket(), make_window()
 //
-// A limit of a bucket, or of a window, log or concurrency. Periods may be as short as a microsecond: tests use that.
+// Makes the limit of a bucket, or of a window, log or concurrency. For tests, periods may be as short as 1 µs.
 Result<Limit> make_bucket(Algorithm algorithm, std::int64_t permits, std::int64_t period_us, std::int64_t capacity);
 Result<Limit> make_window(Algorithm algorithm, std::int64_t permits, std::int64_t period_us);
 
 // is_sound()
 //
-// Whether the arithmetic can bear this limit. Every limit that the functions here make is sound; one that was put
-// together by hand, or comes from a damaged file, may divide by zero or overflow.
+// Whether the limit is safe for the arithmetic. Every limit made by these functions is. A limit built by hand or read
+// from a damaged file may divide by zero or overflow.
 bool is_sound(const Limit& limit);
 
 // compile_limit()
 //
-// `calendar` is the one that the quota names, and null if it names none.
+// `calendar` is the one that the quota names, or null if it names none.
 Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> calendar);
 
 constexpr bool is_bucket(Algorithm algorithm) {
@@ -51,15 +51,15 @@ constexpr bool is_bucket(Algorithm algorithm) {
          algorithm == Algorithm::leaky_meter;
 }
 
-// Whether states of the algorithm belong to a period: windows and logs.
+// Whether a state belongs to a period: true for windows and logs.
 constexpr bool is_by_period(Algorithm algorithm) {
   return !is_bucket(algorithm) && algorithm != Algorithm::concurrency;
 }
 
 // shares_state()
 //
-// Whether two limits are versions of one: they count a key in one state. Windows and logs of another period, phase or
-// calendar count in another one, as other algorithms do. A calendar is known by its unit and zone.
+// Whether two limits are versions of one limit, so that they count a key in one state. Windows and logs with another
+// period, phase or calendar use another state, as do other algorithms. Unit and zone identify a calendar.
 inline bool shares_state(const Limit& a, const Limit& b) {
   if (a.algorithm != b.algorithm) return false;
   if (!is_by_period(a.algorithm)) return true;
@@ -71,8 +71,8 @@ inline bool shares_state(const Limit& a, const Limit& b) {
 
 // period_print()
 //
-// A number that tells the periods of windows and logs apart, phase and calendar included; its upper bits are good for
-// that. 0 for all others. The same in every build and on every machine: it goes into the names of a state file.
+// A hash of the period, phase and calendar of windows and logs, with well mixed upper bits. 0 for all others. The
+// same in every build and on every machine, because it becomes part of the names in a state file.
 inline std::uint64_t period_print(const Limit& limit) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15, kOther = 0xc2b2ae3d27d4eb4f;
   if (!is_by_period(limit.algorithm)) return 0;

@@ -1,4 +1,4 @@
-// Limits: the rate of a bucket against a search that tries every one, and every bound with its refusal.
+// Limits: the rate of a bucket against an exhaustive search, and every bound with its error.
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/limit.h"
@@ -21,13 +21,13 @@ namespace {
 using test::pick;
 using test::seeded;
 
-// Any size is as likely as any other.
+// All magnitudes are equally likely.
 std::int64_t pick_any_size(std::mt19937_64& random, std::int64_t max) {
   const auto bits = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(max)));
   return pick(random, 1, std::max<std::int64_t>(1, max >> pick(random, 0, bits - 1)));
 }
 
-// For each rate the smallest weight that does not favour the client; of these the largest fraction.
+// For each rate the smallest weight that does not favour the client; then the largest of these fractions.
 Fraction by_trying_all(std::int64_t permits, std::int64_t period_us, Fraction max) {
   Fraction best{0, 1};
   for (std::int64_t rate = 1; rate <= max.rate; ++rate) {
@@ -41,7 +41,7 @@ struct Rate {
   std::int64_t permits, period_us, capacity;
 };
 
-// Whether the rate was accepted at all.
+// Returns whether the rate was accepted.
 bool expect_best(const Rate& r) {
   const auto limit = make_bucket(Algorithm::token_bucket, r.permits, r.period_us, r.capacity);
   const bool too_fast = Wide{r.permits} > Wide{64} * r.period_us;
@@ -92,7 +92,7 @@ TEST(BucketRate, IsTheLargestFractionAtTheEdges) {
       }
     }
   }
-  // Weights around the largest that each capacity leaves room for.
+  // Weights around the largest that each capacity permits.
   for (const std::int64_t capacity : {std::int64_t{1'000}, std::int64_t{1} << 20, std::int64_t{1} << 26}) {
     const std::int64_t most = kUnitsMax / (capacity + 1);
     for (std::int64_t period_us = most - 3; period_us <= most + 3; ++period_us) {
@@ -304,7 +304,7 @@ TEST(AssertionDeathTest, NamesTheConditionAndItsPlace) {
   EXPECT_DEATH(WEIR_ASSERT(1 + 1 == 3), "limit_test.cc:[0-9]+: .*1 \\+ 1 == 3");
 }
 
-// Whatever the functions make is sound; what differs from it in one number may not be.
+// Every limit made by the functions is sound; one that differs in a single number may not be.
 TEST(Soundness, IsWhatTheArithmeticReliesOn) {
   const Limit window = *make_window(Algorithm::sliding_window, 10, 1'000'000);
   const Limit bucket = *make_bucket(Algorithm::token_bucket, 3, 1'000'000, 50);

@@ -1,8 +1,9 @@
-// Quotas: text to value and back, and the nearest right form of a text that is none.
+// Parses and prints quotas, and suggests the nearest valid form of an invalid text.
 //
-// Two readers. The strict one, here, is the grammar of weir/quota.h and knows only yes or no, with a column. When it
-// says no, the forgiving one (quota_guess.h) guesses what was meant; the guess is shown only if the strict reader takes
-// it, so a suggestion is always a quota that works. Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
+// There are two readers. The strict one in this file implements the grammar of weir/quota.h and accepts or rejects,
+// with a column. When it rejects, the lenient reader (quota_guess.h) guesses what was meant. The error shows the
+// guess only if the strict reader accepts it, so every suggestion works. Pure; any thread. Tested by quota_test.cc
+// and fuzz/quota.cc.
 #include "weir/quota.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ struct Word {
   std::int32_t column = 1;
 };
 
-// Its errors carry a column and say what is wrong; parse_quota() adds what would be right.
+// Its errors have a column and say what is wrong; parse_quota() adds the suggestion.
 class Reader {
  public:
   Reader(std::string_view text, std::optional<Algorithm> algorithm) : text_(text), algorithm_(algorithm) {}
@@ -61,7 +62,7 @@ class Reader {
     while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
   }
 
-  // A '/' ends a word, but in the name of a zone.
+  // A '/' ends a word, except in the name of a zone.
   Word word(std::string_view ends = " \t/") {
     skip_blanks();
     const std::size_t begin = at_;
@@ -76,7 +77,7 @@ class Reader {
     return fail(ErrorCode::out_of_range, std::move(what), word.column);
   }
 
-  // The value of plain digits, or max + 1.
+  // The value of plain digits, at most max + 1.
   static std::int64_t saturated(std::string_view digits, std::int64_t max) {
     std::int64_t value = 0;
     for (const char c : digits) value = std::min(max + 1, value * 10 + (c - '0'));
@@ -113,7 +114,7 @@ class Reader {
     return read_burst(next);
   }
 
-  // 5min, minute: a count and its unit are one word.
+  // 5min, minute: the count and its unit are one word.
   Result<std::int64_t> duration(const Word& word) {
     const std::size_t digits = std::min(word.text.find_first_not_of("0123456789"), word.text.size());
     const Word count{word.text.substr(0, digits), word.column};

@@ -1,4 +1,4 @@
-// Reads on past noise, fillers and misspelt words. See quota_guess.h.
+// Skips noise, fillers and misspelt words. See quota_guess.h.
 #include "algorithm/quota_guess.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Guesser {
  public:
   Guesser(std::string_view text, std::optional<Algorithm> algorithm) : rest_(text), algorithm_(algorithm) {}
 
-  // The text in the grammar's form, or nothing if it cannot be guessed.
+  // The text in the grammar's form; empty if there is no good guess.
   std::string guess() {
     skip_noise();
     const auto permits = take_number(rest_, Suffix::multiplies);
@@ -50,7 +50,7 @@ class Guesser {
     while (!rest_.empty() && !is_digit(rest_.front()) && !in_word(rest_.front())) rest_.remove_prefix(1);
   }
 
-  // A count before the word is kept for rate().
+  // Stores a count before the word in count_, for rate().
   std::string next_word() {
     skip_noise();
     if (!rest_.empty() && is_digit(rest_.front())) {
@@ -70,8 +70,8 @@ class Guesser {
     return word.starts_with("calendar") || !nearest(word.substr(0, word.find('_')), kCalendar).empty();
   }
 
-  // The period that `word`, with the count before it, begins; 1h30m goes on in rest_. Empty if it cannot be guessed, or
-  // is too short to be one. Whatever is too long becomes the longest that its unit measures.
+  // The period that begins with `word` and the count before it; 1h30m continues in rest_. Empty if there is no good
+  // guess, or the period is too short. A period that is too long becomes the longest that its unit can express.
   std::string take_period(std::string_view word) {
     const Unit* unit = nearest_unit(word);
     if (unit == nullptr) return {};
@@ -88,13 +88,13 @@ class Guesser {
     const std::int64_t most = single ? kPeriodMax.count() / unit->us * unit->us : kPeriodMax.count();
     if (us < kPeriodMin.count() || (us > most && !single)) return {};
     us = std::min(us, Wide{most});
-    // In the word that was used, where it can stay: minute, not min.
+    // Keeps the word that was used, where possible: minute, not min.
     const bool keep = us == unit->us && unit->name.size() > 1;
     return keep ? std::string(unit->name) : duration_text(static_cast<std::int64_t>(us));
   }
 
-  // The microseconds of 30m, after 1h; 0 if it is not clear what they are; nothing if the period ended. A number that
-  // stands apart and is not of a unit is something else.
+  // The microseconds of 30m in 1h30m; 0 if they are unclear; nothing if the period has ended. A separate number
+  // without a unit is not part of the period.
   std::optional<std::int64_t> take_more() {
     std::string_view rest = rest_;
     const auto skip = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(" \t,"), rest.size())); };
@@ -124,7 +124,7 @@ class Guesser {
     return text + " for " + hold;
   }
 
-  // calendar_month, and the zone after it. There are no calendars of hours: those are plain periods.
+  // calendar_month, and the zone after it. There are no calendar hours: those are plain periods.
   std::string calendar(std::string_view word) {
     word.remove_prefix(std::min(word.starts_with("calendar") ? 8 : word.find('_'), word.size()));
     while (word.starts_with('_')) word.remove_prefix(1);
@@ -141,7 +141,7 @@ class Guesser {
     return permits + std::string(*name) + (keep ? " " + zone : "");
   }
 
-  // Europe Berlin is Europe/Berlin, New York is New_York. Whether there is such a zone is not known here.
+  // Europe Berlin becomes Europe/Berlin, New York becomes New_York. It does not check whether the zone exists.
   std::string take_zone() {
     constexpr std::string_view kAreas[] = {"africa",    "america", "antarctica", "arctic", "asia",   "atlantic",
                                            "australia", "etc",     "europe",     "indian", "pacific"};
@@ -164,7 +164,7 @@ class Guesser {
     return word;
   }
 
-  // 100 m/s: whatever m is, it is not minutes.
+  // 100 m/s: whatever m means, it is not minutes.
   bool is_divided_again() const {
     if (!rest_.starts_with('/')) return false;
     std::size_t end = 1;
@@ -179,7 +179,7 @@ class Guesser {
     if (permits_.over == 0 || (algorithm_ && !is_bucket(*algorithm_))) return text;
     if (nearest(next_word(), kBurstWords).empty()) return text;
     skip_noise();
-    if (rest_.empty()) return text + " burst " + std::to_string(permits_.over);  // what it is when it is not said
+    if (rest_.empty()) return text + " burst " + std::to_string(permits_.over);  // the default burst
     const auto burst = take_number(rest_, Suffix::multiplies);
     if (!burst) return {};
     if (burst->over == 0) return "0/" + period;

@@ -1,7 +1,7 @@
-// The forgiving reader: what a text that is no quota was probably meant to be (100 per minite, 10k/s, 100rpm).
+// The lenient reader: guesses what quota an invalid text was meant to be (100 per minite, 10k/s, 100rpm).
 //
-// A guess, written in the grammar but not checked against it: parse_quota() shows it only if the strict reader takes
-// it. Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
+// The guess is in the grammar's form but not checked: parse_quota() shows it only if the strict reader accepts it.
+// Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace weir {
 
-// Empty if it cannot be guessed.
+// Returns an empty string if there is no good guess.
 std::string guess_quota(std::string_view text, std::optional<Algorithm> algorithm);
 
 }  // namespace weir

@@ -1,6 +1,6 @@
-// Quotas: what is accepted, what each mistake is told, and that text and value are the same thing.
+// Quotas: what is accepted, the error for each mistake, and that text and value convert into each other.
 //
-// Whatever an error suggests must itself be a quota: every test here that sees an error holds that too. Random tests
+// Whatever an error suggests must itself be a quota: every test here that sees an error checks that. Random tests
 // print their seed; WEIR_SEED replays one.
 #include "weir/quota.h"
 
@@ -23,7 +23,7 @@ namespace {
 using test::pick;
 using test::seeded;
 
-// The quota that a message offers; every message must offer one.
+// The quota that a message suggests; every message must suggest one.
 std::string suggestion(const std::string& message) {
   for (const std::string_view lead : {"did you mean ", "write it like "}) {
     const std::size_t at = message.rfind(lead);
@@ -35,7 +35,7 @@ std::string suggestion(const std::string& message) {
   return {};
 }
 
-// An error for a person: a column, in the message too; printable, short, and with a suggestion that parses.
+// A helpful error: a column, also in the message; printable, short, and with a suggestion that parses.
 void expect_kind(const Error& error, std::optional<Algorithm> algorithm) {
   EXPECT_GE(error.column, 1) << error.message;
   EXPECT_TRUE(error.message.starts_with("column " + std::to_string(error.column) + ": ")) << error.message;
@@ -162,7 +162,7 @@ TEST(Quota, TellsWhereATypoIsAndWhatWasMeant) {
   for (const Mistake& mistake : mistakes) expect_mistake(mistake);
 }
 
-// A suggestion that is copied without a thought must not let a thousand times as much pass.
+// A suggestion copied without thought must not allow a thousand times as much.
 TEST(Quota, GuessesTheRightOrderOfMagnitudeOrNothing) {
   const Mistake mistakes[] = {
       {"100/mo", 5, "100/month", "'mo'"},
@@ -215,7 +215,7 @@ TEST(Quota, JoinsTheWordsOfAZoneAsZonesAreNamed) {
       {"europe berlin", "europe/berlin"},
       {"America New York", "America/New_York"},
       {"America/New York", "America/New_York"},
-      {"New York", "New_York"},  // compile() knows of which continent
+      {"New York", "New_York"},  // compile() finds the continent
       {"in Europe/Berlin", "Europe/Berlin"},
       {"Europe/Berlin please", "Europe/Berlin"},
       {"Asia Ho Chi Minh", "Asia/Ho_Chi_Minh"},
@@ -463,13 +463,13 @@ TEST(Nearest, CountsEditsAndKnowsWhenToBeSilent) {
   EXPECT_EQ(edit_distance("", "abc"), 3u);
   EXPECT_EQ(edit_distance("abc", ""), 3u);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(edit_distance("ca", "abc"), 3u);  // neighbours are swapped, never taken apart
+  EXPECT_EQ(edit_distance("ca", "abc"), 3u);  // swapped letters are not edited again
   EXPECT_EQ(edit_distance(std::string(65, 'a'), "a"), 65u);
   const std::string_view words[] = {"red", "green", "blue"};
   EXPECT_EQ(nearest("gren", words), "green");
   EXPECT_EQ(nearest("yellow", words), "");
   EXPECT_EQ(nearest("r", words), "");
-  EXPECT_EQ(nearest("re", words), "");  // of two letters, one is no evidence
+  EXPECT_EQ(nearest("re", words), "");  // with two letters, one is no evidence
   EXPECT_EQ(nearest("rad", words), "red");
   EXPECT_EQ(edit_distance("kitten", "sitting", 3), 3u);
   EXPECT_GE(edit_distance("kitten", "xxxxxxxxxxxxxxxx", 3), 3u);

@@ -1,4 +1,4 @@
-// The units, and numbers as people write them. See quota_words.h.
+// The units, and the number formats that people use. See quota_words.h.
 #include "algorithm/quota_words.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
 
-// Among equally near words the first is suggested: those that people read best stand first.
+// Of equally near words the first is suggested, so the most readable come first.
 constexpr Unit kUnits[] = {
     {"second", kSecond},
     {"minute", kMinute},
@@ -50,7 +50,7 @@ constexpr Unit kUnits[] = {
     {"microsecond", 1},
     {"microseconds", 1},
 };
-// How units are called elsewhere, by the names that we give them.
+// Other names of units, and ours for them.
 constexpr std::pair<std::string_view, std::string_view> kOtherUnits[] = {
     {"mo", "month"},  {"mos", "months"}, {"mth", "month"}, {"mths", "months"}, {"wk", "week"},
     {"wks", "weeks"}, {"yr", "year"},    {"yrs", "years"}, {"daily", "day"},
@@ -77,7 +77,7 @@ const Unit* nearest_unit(std::string_view word) {
   if (other != std::end(kOtherUnits)) return find_unit(other->second);
   if (typed.size() < 2) return nullptr;
   const auto* begun = std::ranges::find_if(kUnits, [&](const Unit& u) { return u.name.starts_with(typed); });
-  if (begun != std::end(kUnits)) return begun;  // mon is a short month, not a wrong min
+  if (begun != std::end(kUnits)) return begun;  // mon is short for month, not a typo of min
   const Unit* whole = find_unit(std::string_view(typed).substr(1));
   if (whole != nullptr && whole->us == kSecond && (typed[0] == 'm' || typed[0] == 'u' || typed[0] == 'n')) {
     return typed[0] == 'n' ? nullptr : find_unit(typed[0] == 'm' ? "ms" : "us");  // msec, usec, nsec
@@ -112,7 +112,7 @@ std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
     } else if (any && (c == ',' || c == '_' || c == '\'')) {
       const std::string_view group = text.substr(at + 1, 3);
       const bool three = group.size() == 3 && std::ranges::all_of(group, is_digit);
-      if (!three || (at + 4 < text.size() && is_digit(text[at + 4]))) return {};  // 1,5 may mean anything
+      if (!three || (at + 4 < text.size() && is_digit(text[at + 4]))) return {};  // 1,5 is ambiguous
     } else {
       break;
     }

@@ -1,4 +1,4 @@
-// The words and numbers that quotas are made of, shared by the strict reader and the forgiving one.
+// The units and numbers of quotas, shared by the strict and the lenient reader.
 //
 // Pure; any thread. Tested by quota_test.cc.
 #pragma once
@@ -23,23 +23,23 @@ inline constexpr CalendarUnit kCalendarUnits[] = {CalendarUnit::day, CalendarUni
 inline constexpr std::string_view kCalendarWords[] = {"calendar_day", "calendar_week", "calendar_month",
                                                       "calendar_year"};
 
-// The unit of that name, or the one that was probably meant; null if there is none. A guess that is wrong is wrong by
-// orders of magnitude, so a short word is guessed by its beginning, or because people are known to write it, but
-// never because it looks like another.
+// The unit of that name, or the one that was probably meant; null if there is none. A wrong guess would be wrong by
+// orders of magnitude. So a short word is guessed only from its beginning or from common spellings, never from
+// similarity.
 const Unit* find_unit(std::string_view word);
 const Unit* nearest_unit(std::string_view word);
 
-// In the largest unit that measures it: 5min, day.
+// In the largest unit that divides it: 5min, day.
 std::string duration_text(std::int64_t us);
 
 struct Ratio {
   std::int64_t over = 0, under = 1;
 };
 
-// Whether 5m are five million permits, or five of something else.
+// Whether 5m means five million permits, or 5 of the unit m.
 enum class Suffix : std::uint8_t { multiplies, is_a_unit };
 
-// Reads 10,000  1_000  1.5  1e3  10k  2M from the front of `text`, and takes it off; nothing if there is no number.
+// Reads 10,000  1_000  1.5  1e3  10k  2M from the front of `text`, and removes it; nothing if there is no number.
 std::optional<Ratio> take_number(std::string_view& text, Suffix suffix);
 
 }  // namespace weir

@@ -1,9 +1,9 @@
-// Sliding log: every admitted event is remembered, and nothing is estimated. Its twin is sliding_log.lua.
+// Sliding log: stores every admitted event, so nothing is estimated. Its twin in Lua is sliding_log.lua.
 //
-// One entry an event: its time and the cumulative total of all costs up to it, so that any cost is one write and
-// a decision is a binary search. The functions read the log and answer with an edit, which the store carries out:
-// this is how a vector, a ring in the table and a string in Redis share the arithmetic. Entries are numbered from 1, as
-// in Lua. Tested by differential_test.cc and tests/scenarios/sliding_log.txt.
+// Each event has one entry: its time and the cumulative total of all costs up to it. So any cost is one write and a
+// decision is a binary search. The functions read the log and return an edit, which the store applies. So a vector, a
+// ring in the table and a string in Redis share the arithmetic. Entries are numbered from 1, as in Lua. One thread.
+// Tested by differential_test.cc and tests/scenarios/sliding_log.txt.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ struct LogEvent {
   std::int64_t total;  // cumulative
 };
 
-// Drop the first `dead` entries; cut all after entry `keep`, which becomes (time, total).
+// Drops the first `dead` entries and all after entry `keep`, which becomes (time, total).
 struct LogEdit {
   std::int64_t dead, keep, time_us, total, base;
 };
 
-// Take so much from entry `from`, and from the totals of all after it; if that was all, drop the entry. 0: nothing.
+// Subtracts `cost` from entry `from` and from the totals of all later ones. `drops` removes the entry. Cost 0: no
+// change.
 struct LogRefund {
   std::int64_t from, cost;
   bool drops;
@@ -53,7 +54,7 @@ class SlidingLog {
   }
 
  private:
-  // Redis counts totals in doubles; there as here they start anew long before 2^53, which no decision can see.
+  // Redis stores totals as doubles. There, as here, totals restart long before 2^53; no decision depends on that.
   static constexpr std::int64_t kTotalsMax = std::int64_t{1} << 52;
 
   void restart_totals() {
@@ -72,7 +73,7 @@ class SlidingLog {
   std::int64_t base_ = 0;
 };
 
-// The smallest i in [low, high] with test(i), or high + 1; once true, test stays true.
+// The smallest i in [low, high] with test(i), or high + 1. Once true, test must stay true.
 template <class Test>
 std::int64_t sliding_log_first(std::int64_t low, std::int64_t high, Test test) {
   std::int64_t end = high + 1;
@@ -87,7 +88,7 @@ std::int64_t sliding_log_first(std::int64_t low, std::int64_t high, Test test) {
   return low;
 }
 
-// Events after now move to now: they become one.
+// Moves events after now to now, where they become one.
 template <class Log>
 Settled<LogEdit> sliding_log_settle(const Log& log, std::int64_t now) {
   const std::int64_t n = log.size();
@@ -97,7 +98,7 @@ Settled<LogEdit> sliding_log_settle(const Log& log, std::int64_t now) {
   return {{0, keep, now, log.total(n), log.base()}, true};
 }
 
-// The log may hold more than the limit: another version of it, with more permits, has admitted so many.
+// The log may exceed the limit, because another version of it with more permits has admitted that many.
 template <class Log>
 Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64_t now, std::int64_t cost) {
   const std::int64_t permits = limit.permits, period = limit.period_us, n = log.size();
@@ -116,7 +117,7 @@ Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64
     refuse(d, kNever);
   } else if (const bool crowded = cost > 0 && n - dead >= limit.events_max && time != now;
              crowded || used + cost > permits) {
-    // Who must leave first: enough permits, and enough events for one more.
+    // The last event that must leave: to free enough permits, and an entry for one more event.
     const std::int64_t i =
         sliding_log_first(dead + 1, n, [&](std::int64_t k) { return last - log.total(k) + cost <= permits; });
     const std::int64_t leaver = cost > 0 ? std::max(i, n - limit.events_max + 1) : i;
@@ -132,7 +133,7 @@ Stepped<LogEdit> sliding_log_step(const Log& log, const Limit& limit, std::int64
   return {{dead, keep, time, total, base}, d, d.allowed && cost > 0};
 }
 
-// From the event that was charged, while it is remembered.
+// Refunds from the charged event, while the log stores it.
 template <class Log>
 LogRefund sliding_log_refund(const Log& log, const Limit& limit, std::int64_t now, const Charged& charged,
                              std::int64_t cost) {

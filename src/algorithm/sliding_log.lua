@@ -1,10 +1,10 @@
--- Sliding log: every admitted event is remembered, and nothing is estimated. The twin of sliding_log.h.
+-- Sliding log: stores every admitted event, so nothing is estimated. The twin of sliding_log.h.
 --
 -- limit {permits, period, most events}. log: n, base, time(i), total(i) for i = 1..n; totals are cumulative, base is
--- the total before entry 1. An edit {dead, keep, time, total, base} drops the first `dead` entries and cuts all after
+-- the total before entry 1. An edit {dead, keep, time, total, base} drops the first `dead` entries and all after
 -- entry `keep`, which becomes (time, total).
 local function sliding_log_first(low, high, test) -- the smallest i in [low, high] with test(i), or high + 1
-  local a, stride = low, 1 -- gallops from low: what has died since the last visit is mostly little
+  local a, stride = low, 1 -- gallops from low, because few entries have expired since the last visit
   while a + stride - 1 <= high and not test(a + stride - 1) do
     a, stride = a + stride, stride * 2
   end
@@ -16,14 +16,14 @@ local function sliding_log_first(low, high, test) -- the smallest i in [low, hig
   end
   return a
 end
-local function sliding_log_settle(log, now) -- events after now move to now: they become one
+local function sliding_log_settle(log, now) -- moves events after now to now, where they become one
   local n = log.n
   if n == 0 or log.time(n) <= now then return {0, n, 0, 0, 0}, false end
   local keep = sliding_log_first(1, n, function(i) return log.time(i) > now end)
   if keep > 1 and log.time(keep - 1) == now then keep = keep - 1 end
   return {0, keep, now, log.total(n), log.base}, true
 end
--- The log may hold more than the limit: another version of it, with more permits, has admitted so many.
+-- The log may exceed the limit, because another version of it with more permits has admitted that many.
 local function sliding_log_step(log, limit, now, cost)
   local permits, period, n, base = limit[1], limit[2], log.n, log.base
   local last, time = base, 0
@@ -44,7 +44,7 @@ local function sliding_log_step(log, limit, now, cost)
   elseif cost > permits then
     allowed, retry = 0, -1
   elseif crowded or used + cost > permits then
-    -- who must leave first: enough permits, and enough events for one more
+    -- the last event that must leave: to free enough permits, and an entry for one more event
     local leaver = sliding_log_first(dead + 1, n, function(k) return last - log.total(k) + cost <= permits end)
     if cost > 0 and leaver < n - limit[3] + 1 then leaver = n - limit[3] + 1 end
     allowed, retry = 0, log.time(leaver) + period - now
@@ -58,7 +58,7 @@ local function sliding_log_step(log, limit, now, cost)
   if total > base then reset = time + period - now end
   return {dead, keep, time, total, base}, allowed, remaining, retry, reset, 0, allowed == 1 and cost > 0
 end
--- From the event that was charged, while it is remembered: its number, how much, and whether that is all of it.
+-- Refunds from the charged event, while the log stores it: its number, how much, and whether that is all of it.
 local function sliding_log_refund(log, limit, now, at, cost)
   local n = log.n
   if at <= now - limit[2] then return 0, 0, false end

@@ -1,7 +1,8 @@
-// Sliding window: this window's count, and the last one's fading out. Its twin is sliding_window.lua.
+// Sliding window: the current window's count plus a fading part of the previous one's. Its twin in Lua is
+// sliding_window.lua.
 //
-// used = floor(previous * (period - elapsed) / period) + current; the floor is the definition's only favour to
-// the client. Tested by differential_test.cc and tests/scenarios/sliding_window.txt.
+// used = floor(previous * (period - elapsed) / period) + current. The floor is the only rounding in the client's
+// favour. Pure; any thread. Tested by differential_test.cc and tests/scenarios/sliding_window.txt.
 #pragma once
 
 #include "algorithm/division.h"
@@ -16,9 +17,9 @@ struct SlidingWindow {
   friend bool operator==(const SlidingWindow&, const SlidingWindow&) = default;
 };
 
-// The three that are templates are also for CompactLog, which has the same counters.
+// The three templates also serve CompactLog, which has the same counters.
 
-// To the window of now; one that is ahead stays.
+// Advances the state to the window of now. A state that is ahead stays.
 template <class State>
 inline State sliding_window_roll(State s, std::int64_t period, std::int64_t now) {
   const std::int64_t window = div_floor(now, period);
@@ -36,7 +37,7 @@ inline std::int64_t sliding_window_wait(const SlidingWindow& s, std::int64_t ela
   return std::max<std::int64_t>(0, wait);
 }
 
-// Two windows ahead: the clock was set back, and all of it counts as charged now.
+// Two windows ahead means that the clock was set back: then everything counts as charged now.
 template <class State>
 inline Settled<State> sliding_window_settle(State s, const Limit& limit, std::int64_t now) {
   const std::int64_t window = div_floor(now, limit.period_us);
@@ -44,15 +45,15 @@ inline Settled<State> sliding_window_settle(State s, const Limit& limit, std::in
   return {{window, 0, std::min(s.previous + s.current, limit.permits)}, true};
 }
 
-// Counters may be above the limit: another version of it, with more permits, has admitted so many. No counter is ever
-// above the limit that the state belongs to.
+// Counters may exceed the limit, because another version of it with more permits has admitted that many. They never
+// exceed the limit that the state belongs to.
 inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& limit, std::int64_t now,
                                                   std::int64_t cost) {
   const std::int64_t period = limit.period_us;
   s = sliding_window_roll(s, period, now);
   const std::int64_t start = s.window * period;
   const std::int64_t elapsed = std::max<std::int64_t>(0, now - start);
-  const std::int64_t ahead = std::max<std::int64_t>(0, start - now);  // of a window that has not begun
+  const std::int64_t ahead = std::max<std::int64_t>(0, start - now);  // until a window that has not begun
   Decision d = granted(limit.capacity);
   if (cost < 0) {
     const std::int64_t given = cost < -(s.previous + s.current) ? s.previous + s.current : -cost;
@@ -73,7 +74,7 @@ inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& 
   return {s, d, d.allowed && cost > 0 && s.previous <= limit.permits};
 }
 
-// From the counter of the window that was charged. An older one has no counter any more.
+// Refunds to the counter of the charged window. Older windows no longer have a counter.
 template <class State>
 inline State sliding_window_refund(State s, const Limit& limit, std::int64_t now, const Charged& charged,
                                    std::int64_t cost) {

@@ -1,7 +1,7 @@
--- Sliding window: this window's count, and the last one's fading out. The twin of sliding_window.h.
+-- Sliding window: the current window's count plus a fading part of the previous one's. The twin of sliding_window.h.
 --
 -- limit {permits, period}; state window, previous, current
-local function sliding_window_roll(window, previous, current, period, now) -- to that of now; one ahead stays
+local function sliding_window_roll(window, previous, current, period, now) -- to the window of now; a state ahead stays
   local this = div_floor(now, period)
   if window >= this then return window, previous, current end
   if window == this - 1 then return this, current, 0 end
@@ -22,8 +22,8 @@ local function sliding_window_settle(window, previous, current, limit, now)
   if spent > limit[1] then spent = limit[1] end
   return this, 0, spent, true
 end
--- Counters may be above the limit: another version of it, with more permits, has admitted so many. No counter is ever
--- above the limit that the state belongs to.
+-- Counters may exceed the limit, because another version of it with more permits has admitted that many. They never
+-- exceed the limit that the state belongs to.
 local function sliding_window_step(window, previous, current, limit, now, cost)
   local permits, period = limit[1], limit[2]
   window, previous, current = sliding_window_roll(window, previous, current, period, now)
@@ -49,7 +49,7 @@ local function sliding_window_step(window, previous, current, limit, now, cost)
   return window, previous, current, allowed, remaining, retry, reset, 0,
     allowed == 1 and cost > 0 and previous <= permits
 end
--- From the counter of the window that was charged. An older one has no counter any more.
+-- Refunds to the counter of the charged window. Older windows no longer have a counter.
 local function sliding_window_refund(window, previous, current, limit, now, at, cost)
   local own, before, this = sliding_window_roll(window, previous, current, limit[2], now)
   local charged = div_floor(at, limit[2])

@@ -1,12 +1,13 @@
-// What the arithmetic of every algorithm gives back: pure values, no clock, no store.
+// The result types of every algorithm: pure values, no clock, no store. Any thread.
 //
-// Each algorithm offers three functions over its state. `settle` corrects a state that is ahead of now (time ran
-// backwards), which stays even if the request is denied. `step` decides; what it changes is kept only if the request is
-// allowed and costs anything. `refund` takes back permits that were charged earlier: never more than the state would
-// lack if they had not been charged at all.
+// Each algorithm has three functions over its state. `settle` corrects a state that is ahead of now because time ran
+// backwards; the correction stays even if the request is denied. `step` decides; its change is kept only if the
+// request is allowed and its cost is not 0. `refund` returns permits that were charged earlier: never more than the
+// charge still contributes to the state.
 //
-// A state belongs to the limit that last admitted. A request under another version of it is decided on the state as it
-// is; only if it is admitted may the state become one of the version that decided (`converts`).
+// A state belongs to the limit that last admitted a request. A request under another version of that limit is decided
+// on the state as it is. Only if the request is admitted may the state become one of the version that decided
+// (`converts`).
 #pragma once
 
 #include <algorithm>
@@ -19,17 +20,17 @@ namespace weir {
 template <class State>
 struct Settled {
   State state;
-  bool moved = false;  // the state was ahead of now, and is not any more
+  bool moved = false;  // the state was ahead of now and was corrected
 };
 
 template <class State>
 struct Stepped {
   State next;
   Decision decision;
-  bool converts = false;  // `next` belongs to the limit that decided, not to the one that the state had
+  bool converts = false;  // `next` belongs to the limit that decided, not to the state's previous one
 };
 
-// When permits were charged that are refunded now, and how fast a bucket drained then.
+// When the permits to refund were charged, and how fast the bucket drained then.
 struct Charged {
   std::int64_t at_us = 0;
   std::int64_t rate = 0, weight = 0;  // of a bucket's limit

@@ -1,8 +1,9 @@
-// TZif bytes to a Zone, and a Zone's offsets.
+// Parses TZif bytes into a Zone, and finds a Zone's offsets. Any thread.
 //
-// g++ 12 has no time zones of its own. A file holds one block with 32-bit times and, since version 2, a second one
-// with 64-bit times and a line that says how clocks change after the last of them; that one is read if it is there.
-// The line is unrolled to transitions that cover all time Weir decides at, so that an offset costs one binary search.
+// g++ 12 has no time zones of its own. A file has one block with 32-bit times. Since version 2 it has a second block
+// with 64-bit times, and a line with the clock changes after the last of them; if that block exists, it is used. The
+// line is expanded to transitions that cover all times in Weir's decisions, so finding an offset costs one binary
+// search.
 #include "algorithm/tzif.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 using Day = ZoneRule::Day;
 using std::chrono::sys_days;
 
-// What a local clock may differ from UTC: the bounds of RFC 9636, a little beyond a day.
+// The bounds of RFC 9636 for a local clock's offset from UTC, a little beyond a day.
 constexpr std::int32_t kOffsetMin_s = -89'999;
 constexpr std::int32_t kOffsetMax_s = 93'599;
 
@@ -49,8 +50,8 @@ std::int64_t instant_s(const Day& day, int in_year, std::int32_t offset_before_s
   return date_of(day, in_year).time_since_epoch().count() * kDay_s + day.time_s - offset_before_s;
 }
 
-// Daylight saving lasts from its beginning to the end that follows, which south of the equator is next year's. Where
-// it lasts all year, one year's end meets or passes the next one's beginning; hence the test of every interval near.
+// Daylight saving lasts from its beginning to the next end, which in the southern hemisphere is next year's. If it
+// lasts all year, one year's end meets or passes the next beginning; so this tests every interval nearby.
 Zone::Stretch stretch_of(const ZoneRule& rule, std::int64_t utc_s) {
   using namespace std::chrono;
   if (!rule.has_daylight || utc_s < year_start_s(-9999) || utc_s > year_start_s(9999)) return {rule.standard_s};
@@ -79,7 +80,7 @@ class RuleReader {
     rule.daylight_s = rule.standard_s + 3600;
     if (!name()) return {};
     if (!rest_.empty() && rest_.front() != ',' && !offset(rule.daylight_s)) return {};
-    if (rest_.empty()) rest_ = ",M3.2.0,M11.1.0";  // what every implementation takes when no dates are given
+    if (rest_.empty()) rest_ = ",M3.2.0,M11.1.0";  // the default of every implementation when no dates are given
     if (!day(rule.begin) || !day(rule.end) || !rest_.empty()) return {};
     return rule;
   }
@@ -122,7 +123,7 @@ class RuleReader {
     return true;
   }
 
-  // POSIX counts west of Greenwich.
+  // POSIX counts offsets west of Greenwich.
   bool offset(std::int32_t& seconds) {
     if (!time(24, seconds)) return false;
     seconds = -seconds;
@@ -178,7 +179,7 @@ Result<Header> read_header(std::string_view bytes) {
   return h;
 }
 
-// The block after its header; all of it is known to be there.
+// Reads the block after its header. The caller has checked that all of it is present.
 Result<Zone> read_block(const Header& h, std::string_view block, std::size_t time_bytes) {
   if (h.leaps > 0) return bad("it counts leap seconds, as those under right/ do; take the one without");
   if (h.types == 0 || h.types > 256)
@@ -220,7 +221,7 @@ void unroll_rule(Zone& zone) {
     zone.first_offset_s = zone.rule->standard_s;
   } else if (zone.transitions.back().at_s >= at) {
     at = zone.transitions.back().at_s;
-    if (at < until) zone.transitions.pop_back();  // comes back, as the rule sees it
+    if (at < until) zone.transitions.pop_back();  // the rule adds it again
   }
   while (at < until) {
     const Zone::Stretch stretch = stretch_of(*zone.rule, at);
@@ -229,7 +230,7 @@ void unroll_rule(Zone& zone) {
   }
 }
 
-// What follows the 64-bit block: a line feed, the rule or nothing, a line feed.
+// After the 64-bit block: a line feed, the rule or nothing, a line feed.
 Result<Zone> with_footer(Zone zone, std::string_view footer) {
   if (footer.empty() || footer.front() != '\n') return bad("the line after its last block is missing");
   const std::size_t end = footer.find('\n', 1);

@@ -1,4 +1,4 @@
-// Time zones: every zone of this machine against the C library, rules at their turning points, and bytes that lie.
+// Time zones: every zone of this machine against the C library, rules at their transitions, and malformed bytes.
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/tzif.h"
@@ -50,7 +50,7 @@ std::vector<std::string> zone_names() {
   return names;
 }
 
-// The C library's zone, for as long as this lives. Tests run one at a time in their process.
+// Sets the C library's zone while it lives. Tests run one at a time in their process.
 class LibraryZone {
  public:
   explicit LibraryZone(const std::string& tz) {
@@ -162,7 +162,7 @@ TEST(Tzif, KnowsDaylightSavingThatNeverEnds) {
     EXPECT_EQ(zone.offset_at(utc(year, 1, 1, 3)), -4 * 3600);
     EXPECT_EQ(zone.offset_at(utc(year, 7, 1)), -4 * 3600);
   }
-  // Past its own next beginning, and one that ends as it begins.
+  // An end past its own next beginning, and one equal to its beginning.
   EXPECT_EQ(zone_of_rule("XXX3EDT4,0/0,J365/30").offset_at(utc(2030, 1, 1, 8)), -4 * 3600);
   EXPECT_EQ(zone_of_rule("XXX3EDT4,J1/1,J1/0").offset_at(utc(2030, 1, 1, 4)), -3 * 3600);
 }
