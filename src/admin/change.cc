@@ -1,4 +1,4 @@
-// Changes as lines of JSON. See change.h.
+// Converts changes to and from lines of JSON. See change.h.
 #include "admin/change.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr std::array<TextMember, 8> kTexts = {{
     {"link", [](Change& change) -> std::string& { return change.link; }},
 }};
 
-// Whether the member could be read.
+// Whether the member was valid.
 bool read_number(JsonReader& json, std::uint64_t& out) {
   std::string_view text;
   if (json.next() == 'n') return json.skip_value();
@@ -82,12 +82,12 @@ bool read_member(JsonReader& json, std::string_view name, Change& change) {
     member.of(change).assign(text);
     return true;
   }
-  return json.skip_value();  // `check`, and what a later version may add
+  return json.skip_value();  // `check`, and members of later versions
 }
 
 }  // namespace
 
-// The line of the last one has its own link in it, and so all before it.
+// The last change's line includes its own link, and thereby all changes before it.
 std::string link_of(const Change* last, Change change) {
   change.link.clear();
   return check_of((last == nullptr ? std::string() : to_line(*last)) + to_line(change));
@@ -114,7 +114,7 @@ std::string to_line(const Change& change) {
   return line.append(kCheck).append(check).append("\"}\n");
 }
 
-// Until the text ends: `0` stands for any digit, and for any number of them in the id.
+// Compares up to the end of the text: `0` matches any digit and, in the id, any number of digits.
 bool may_begin_line(std::string_view text) {
   constexpr std::string_view kId = "{\"id\":", kRest = ",\"at\":\"0000-00-00T00:00:00Z\",\"who\":\"";
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -1,11 +1,11 @@
-// One change that somebody made while the server ran, and the line of the journal that keeps it.
+// One runtime change, and its line in the journal.
 //
 //   {"id":7,"at":"2026-11-16T07:00:00Z","who":"alice","from":"127.0.0.1","kind":"mode","what":"rule login: off",
 //    "reason":"incident
 //    12","until":null,"undoes":null,"rule":"login","value":"off","text":"","check":"5d41402abc4b2a76"}
 //
-// The last member is the beginning of the SHA-256 of all before it: a line that was damaged is known. A line that the
-// servers of a fleet share has a member `link`, too. Do not change what is written: files outlive programs. Plain
+// The last member is the beginning of the SHA-256 of everything before it, which reveals a damaged line. A line that
+// the servers of a fleet share also has a member `link`. Do not change the format: files outlive programs. Plain
 // values; any thread. Tested by change_test.cc.
 #pragma once
 
@@ -30,7 +30,7 @@ inline std::string_view to_string(ChangeKind kind) { return kChangeKinds[static_
 inline constexpr std::size_t kWhoMax = 64;
 inline constexpr std::size_t kReasonMax = 500;
 
-// Who makes a change, from where, and why.
+// The author of a change: name, address and reason.
 struct Author {
   std::string who = "admin";
   std::string from{};
@@ -44,25 +44,25 @@ struct Change {
   Author by{};
   ChangeKind kind = ChangeKind::mode;
   std::string what{};             // for people: `rule login: off`
-  std::optional<Micros> until{};  // then it ends by itself; whole seconds
-  std::uint64_t undoes = 0;       // kind undo: the id of another
+  std::optional<Micros> until{};  // when it ends by itself, in whole seconds
+  std::uint64_t undoes = 0;       // kind undo: the id of the undone change
   std::string rule{};             // kinds mode, ban and reset: its name
-  std::string value{};            // mode: enforce, shadow, off; kill_switch: on, off; log_level: its name
-  std::string text{};             // policy: the text; ban: its rule, as a policy of this one rule
-  std::string link{};             // what it was appended to in the fleet's list, by link_of(); empty: it never was
+  std::string value{};            // mode: enforce, shadow, off; kill_switch: on, off; log_level: the level
+  std::string text{};             // policy: the text; ban: a policy with only its rule
+  std::string link{};             // by link_of(), its predecessors in the fleet's list; empty: it was never in the list
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// Of a change behind all that is before the last one: whoever has the same line with the same link has the same before
-// it. No `last`: it is the first.
+// A hash of the change and all changes before it, of which `last` is the last. If two servers have the same line with
+// the same link, the lines before it are the same, too. No `last`: it is the first change.
 std::string link_of(const Change* last, Change change);
 
-// With its newline.
+// Ends with a newline.
 std::string to_line(const Change& change);
-// Without its newline. What is wrong with it is told in a few words.
+// `line` has no newline. The error says in a few words what is wrong with it.
 Result<Change> parse_line(std::string_view line);
-// Whether `text` is the beginning of a line as to_line() writes it, as far as its id and its time go: what a process
-// that was killed leaves behind is, and what another program wrote is not.
+// Whether `text` is the beginning of a line of to_line(), up to its id and time. This is true for the half line of a
+// killed process, and false for a file of another program.
 bool may_begin_line(std::string_view text);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// A change comes back from its line as it was, and a line that was damaged anywhere does not come back at all.
+// Tests that a change survives the round trip through its line, and that a line with any damage is refused.
 #include "admin/change.h"
 
 #include <gtest/gtest.h>

@@ -16,8 +16,8 @@ tl::unexpected<Error> cannot(const std::string& path, const std::string& why) {
   return fail(ErrorCode::unavailable, path + ": " + why);
 }
 
-// One byte more than may be, so that too long is seen. The room grows with what is there: many files are read often,
-// and some are kept.
+// Reads one byte more than the maximum, to detect a file that is too long. The buffer grows with the content: many
+// files are read often, and some texts are kept.
 Result<std::string> read_all(int file, const std::string& path, std::size_t likely_size) {
   std::string text;
   std::size_t size = 0;
@@ -39,7 +39,7 @@ Result<std::string> read_all(int file, const std::string& path, std::size_t like
 
 Result<std::string> read_config(const std::string& path) {
   if (path == "-") return read_all(STDIN_FILENO, "-", 4'095);
-  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // a FIFO without a writer must not hang us
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // a FIFO without a writer must not block
   if (file < 0) return cannot(path, std::string("cannot be opened: ") + std::strerror(errno));
   struct stat about {};
   const bool is_plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);

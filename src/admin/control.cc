@@ -1,6 +1,6 @@
-// Putting in force: the file, its reloads, and what the changes make of it. See control.h.
+// Puts rules into effect: the file, its reloads, and the runtime changes. See control.h.
 //
-// The changes that people ask for are in control_changes.cc, what is told of it all in control_view.cc.
+// control_changes.cc has the changes that operators request, control_view.cc everything that only reports.
 #include "admin/control.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace weir {
 namespace {
 
-// A log has one line an event.
+// A log has one line per event.
 std::string on_one_line(std::string text) {
   for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.replace(at, 1, "; ");
   return text;
@@ -86,7 +86,7 @@ Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const
     auto parsed = parse_policy(overlay.policy->text, "change " + std::to_string(overlay.policy->id));
     if (!parsed) return fail(std::move(parsed.error()));
     base = *std::move(parsed);
-    // As the file says now: the text may be of an older version, of another server, or older than the file.
+    // Uses the file's source: the text may come from an older version or another server, or be older than the file.
     const PlanPolicy plans = file && !base.plans.tiers.empty() ? file->plans : PlanPolicy{};
     base.plans.source = plans.source;
     base.plans.query = plans.query;
@@ -99,7 +99,7 @@ Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const
   return next;
 }
 
-// What a gate would say, without a request that notices.
+// Validates the policy with a gate that serves no requests.
 Result<void> Control::try_out(const Policy& policy) const {
   Gate trial(limiter_);
   auto applied = trial.apply(policy, Force::yes);
@@ -113,7 +113,7 @@ Result<std::vector<std::string>> Control::install(const Next& next) {
   if (has_rules()) {
     is_changed = gate_.rules() == nullptr || !(gate_.policy() == next.policy);
     if (is_changed) {
-      auto applied = plans_.put(next.policy);  // the guard has been asked before, about the policy alone
+      auto applied = plans_.put(next.policy);  // the max_change guard was checked before, for the policy alone
       if (!applied) return fail(std::move(applied.error()));
       lines = std::move(applied->lines);
     }
@@ -131,7 +131,7 @@ Result<std::vector<std::string>> Control::refresh() {
   return install(*next);
 }
 
-// A text is parsed once, a bad one, too: this is asked again and again.
+// Each text is parsed only once, even an invalid one, because this is called again and again.
 Control::Found Control::find_files() {
   Found out;
   if (!options_.file.empty()) {
@@ -158,7 +158,7 @@ Control::Found Control::find_files() {
       return out;
     }
     out.envoy = options_.envoy;
-    if (options_.file.empty()) out.policy->envoy = options_.envoy;  // as if a config said no more than this
+    if (options_.file.empty()) out.policy->envoy = options_.envoy;  // as if a config contained only the import
   }
   if (out.envoy.path.empty()) return out;
   auto files = read_envoy_files(out.envoy.path);
@@ -226,7 +226,7 @@ Result<std::vector<std::string>> Control::reload(Reading reading) {
   return result;
 }
 
-// Whoever wants to read or change something does not wait for a fleet that does not answer.
+// Asks without the lock, so that no caller waits for a fleet that does not answer.
 Result<SharedChanges::Lines> Control::look_at_shared() const {
   if (options_.shared == nullptr) return SharedChanges::Lines{};
   std::unique_lock lock(changing_);
@@ -254,18 +254,18 @@ void Control::tick() {
   const std::lock_guard lock(changing_);
   const auto caught = journal_.catch_up(seen);
   tell_notes();
-  // An outage has many words, which take turns: only another kind of failure is told anew.
+  // An outage causes varying messages, so only another kind of failure is logged again.
   const std::optional<ErrorCode> failure = caught ? std::nullopt : std::optional(caught.error().code);
   if (const auto before = std::exchange(journal_failure_, failure); failure != before) {
     failure ? log(LogLevel::error, "changes cannot be exchanged with others", {{"error", caught.error().message}})
             : log(LogLevel::info, "changes are exchanged with others again");
   }
   tell_own();
-  // Somebody who wanted a change may have read them before, and then made none.
+  // A request for a change may have read them before, and then failed.
   const bool is_behind = journal_.readings() != in_force_reading_;
   const bool is_over = next_end_ && *next_end_ <= limiter_.now();
   if (!is_over && !is_behind) return;
-  const auto done = refresh();  // what fails is tried again at the next tick, and told once
+  const auto done = refresh();  // a failure is retried at the next tick, and logged once
   const std::string failed = done ? "" : on_one_line(done.error().message);
   const bool is_told = failed == std::exchange(refresh_error_, failed);
   if (!done) {

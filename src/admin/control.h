@@ -1,15 +1,14 @@
-// What is in force: the policy of the config file and the files of Envoy's beside it, and over them the changes that
-// were made while the server ran.
+// The rules in effect: the policy of the config file and Envoy's files, with the runtime changes on top.
 //
 //   weir::Control control(limiter, gate, {.file = "weir.yaml", .changes = "weir.state.changes"});
 //   if (auto started = control.start(); !started) return report(started.error().message);
 //   auto made = control.set_mode("login", "off", weir::Micros{600'000'000}, {.who = "alice", .reason = "incident 12"});
 //   control.undo(made->id, {.who = "alice"});
 //
-// Every change is tried, then kept in the journal, then in force; whatever fails, what was in force stays. The files
-// are never written to. The kill switch lifts Envoy's limits, too; other changes are about rules. All members may be
-// called from any thread at once; a change to many rules takes a while, status() never waits for one. Tested by
-// control_test.cc.
+// A change is first tried out, then written to the journal, then put into effect. If a step fails, everything stays
+// as it was. The config files are never written. The kill switch also lifts Envoy's limits; other changes concern
+// rules only. Any thread may call any member at any time. A change to many rules takes a while, but status() never
+// waits for one. Tested by control_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -36,19 +35,19 @@
 
 namespace weir {
 
-inline constexpr std::size_t kBansMax = 1'000;  // that hold at once
+inline constexpr std::size_t kBansMax = 1'000;  // in effect at once
 
 struct ControlOptions {
-  std::string file{};                   // the config; empty: there are no rules, but changes can be made if
-  EnvoyImport envoy{};                  // there are files of Envoy's; if these are named here, the config names none
-  Force force = Force::no;              // whether a reload may go beyond max_change
+  std::string file{};                   // the config; empty: no rules, but changes are possible with
+  EnvoyImport envoy{};                  // Envoy's files; if they are named here, the config must not name any
+  Force force = Force::no;              // whether a reload may exceed max_change
   std::string changes{};                // the journal; empty: changes end with the process
-  SharedChanges* shared = nullptr;      // the changes of a fleet, which outlive this; null: it is alone
-  std::string plans{};                  // a file that remembers who is on which plan; empty: none does
-  LogLevel log_level = LogLevel::info;  // as it was started with
+  SharedChanges* shared = nullptr;      // the fleet's changes; must outlive this; null: no fleet
+  std::string plans{};                  // a file that caches who is on which plan; empty: none
+  LogLevel log_level = LogLevel::info;  // the initial level
 };
 
-// A change that was made, and what it did to the rules.
+// A change, and its effect on the rules.
 struct Made {
   std::uint64_t id = 0;
   std::vector<std::string> changes{};
@@ -62,86 +61,86 @@ struct Reloaded {
 
 struct ControlStatus {
   std::string file{};
-  std::string hash{};  // SHA-256 of the text in force
+  std::string hash{};  // SHA-256 of the text in effect
   std::size_t rules = 0;
   Micros in_force_since{0};
   Reloaded last_reload{};
-  std::uint64_t reloads_ok = 0, reloads_failed = 0;  // the first reading is none
-  Micros last_ok_at{0};                              // when the file was last found good
+  std::uint64_t reloads_ok = 0, reloads_failed = 0;  // not counting the first load
+  Micros last_ok_at{0};                              // when the file was last valid
   bool kill_switch = false;
   std::size_t changes_active = 0;
-  std::uint64_t last_change = 0;     // the id of the newest; 0: there was none
-  std::size_t own_changes = 0;       // that are not in the list of the fleet yet
-  std::uint64_t file_waits_for = 0;  // the change of kind policy that lies over the file; 0: none
+  std::uint64_t last_change = 0;     // id of the newest change; 0: there is none
+  std::size_t own_changes = 0;       // changes that are not yet in the fleet's list
+  std::uint64_t file_waits_for = 0;  // the policy change that overrides the file; 0: none
   LogLevel log_level = LogLevel::info;
   std::string changes_file{};
-  std::string envoy{};  // where the files of Envoy's are; empty: there are none
+  std::string envoy{};  // the path of Envoy's files; empty: none
   std::size_t envoy_domains = 0, envoy_limits = 0;
 };
 
 struct Validation {
   bool ok = false;
-  std::string error{};                 // every one, a line each, with its place
+  std::string error{};                 // all errors, one per line, with their place
   std::vector<std::string> changes{};  // what it would change
-  std::vector<std::string> refused{};  // what of it goes beyond max_change
+  std::vector<std::string> refused{};  // what exceeds max_change
   std::vector<std::string> warnings{};
 };
 
 struct ListedChange {
   Change change{};
   Standing standing{};
-  bool has_rule = true;  // false: it is about a rule that is not there now
+  bool has_rule = true;  // false: its rule does not exist now
 };
 
 struct RuleView {
-  Rule rule{};                    // as it is in force
+  Rule rule{};                    // as it is in effect
   std::string mode{};             // enforce, shadow, off, 30%
-  std::string configured_mode{};  // what it would be without changes
+  std::string configured_mode{};  // its mode without changes
 };
 
 enum class Reading : std::uint8_t { always, if_changed };
 
 class Control {
  public:
-  Control(Limiter& limiter, Gate& gate, ControlOptions options);  // which outlive it
+  Control(Limiter& limiter, Gate& gate, ControlOptions options);  // limiter and gate must outlive it
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Reads the journal and the file, and puts in force what they say. Once.
+  // Reads the journal and the file, and puts them into effect. Call it once.
   Result<void> start();
 
   // reload()
   //
-  // Reads all files again; the lines say what has changed. If one is bad, or if the change is too large, all stays as
-  // it is.
+  // Reads all files again and returns one line for each difference. If a file is invalid or the difference is too
+  // large, everything stays as it is.
   Result<std::vector<std::string>> reload(Reading reading = Reading::always);
-  // Ends what is to end by itself, and takes up what another process has changed. Once a second or so.
+  // Ends changes whose time is over, and applies changes of other processes. Call it about once a second.
   void tick();
 
-  // What apply_policy() would do, without an effect: what that refuses is refused, and so not `ok`. What it refuses
-  // unless it is forced is `ok`, and in `refused`.
+  // What apply_policy() would do, without an effect. If apply_policy() refuses the text even with force, `ok` is
+  // false. If it refuses only without force, `ok` is true and `refused` says why.
   Validation validate(std::string_view text) const;
   Result<Made> apply_policy(std::string_view text, Force force, const Author& by);
-  // `lasts`: until it ends by itself; nothing: it does not.
+  // `lasts`: how long it is in effect; nothing: until it is undone.
   Result<Made> set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts, const Author& by);
   Result<Made> set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by);
   Result<Made> change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by);
-  // Its rule is called `ban-ID`, or nearly so if the policy has one of that name.
-  // Whoever means more than a client or so has to force it.
+  // Its rule is called `ban-ID`, or gets a suffix if the policy has a rule of that name. A ban that matches more than
+  // about one client requires force.
   Result<Change> ban(const Request& request, Micros lasts, const Author& by, Force force = Force::no);
-  // Gate::reset(), after it was noted; if it cannot be done then, the list says so. Without the store of a fleet it is
-  // refused.
+  // Writes the reset to the journal, then calls Gate::reset(). If that fails, the journal records it. Refused if the
+  // fleet's store is unavailable.
   Result<bool> reset(std::string_view rule, const Request& request, const std::string& what, const Author& by);
-  // Of this change, or of the last one that is listed as active. The id that was undone is in `undoes`.
+  // Undoes the change with this id, or the last one listed as active. Sets `undoes` to the undone id.
   Result<Made> undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes);
 
   ControlStatus status() const;
-  std::vector<ListedChange> changes(std::size_t n) const;  // the newest first
-  // Whether the servers of the fleet can have a change, or there is no fleet: it is in the list that all of them read.
+  std::vector<ListedChange> changes(std::size_t n) const;  // newest first
+  // Whether other servers can read the change in the fleet's list; true without a fleet.
   bool is_shared(std::uint64_t id) const;
   std::vector<RuleView> rules() const;
   bool has_rules() const { return !options_.file.empty() || !options_.envoy.path.empty(); }
-  // Where something happens when a file becomes another.
+  // The folders to watch for changes of the files.
   std::set<std::string> folders() const;
   std::string policy_text() const;
   Gate& gate() { return gate_; }
@@ -149,20 +148,20 @@ class Control {
   EnvoyInForce& envoy() { return envoy_; }
 
  private:
-  // What is to be in force, all of it as of one moment.
+  // Everything that is to be in effect, as of one moment.
   struct Next {
     Policy policy{};
     LogLevel log_level = LogLevel::info;
     bool kill_switch = false;
     std::uint64_t file_waits_for = 0;
-    std::optional<Micros> end{};  // when the first of the changes ends by itself
+    std::optional<Micros> end{};  // when the first change ends by itself
   };
 
-  // The files as they lie there now.
+  // The files as they are now.
   struct Found {
-    std::string mark{};  // others have another one
+    std::string mark{};  // differs if the files differ
     Result<Policy> policy{};
-    EnvoyImport envoy{};  // where it lies
+    EnvoyImport envoy{};  // the resolved path
     std::vector<EnvoyFile> files{};
   };
 
@@ -194,22 +193,22 @@ class Control {
   const ControlOptions options_;
   PlanDesk plans_;
 
-  mutable std::mutex changing_;  // guards what follows: two changes come one after the other
+  mutable std::mutex changing_;  // guards what follows, and serializes changes
   Journal journal_;
-  std::optional<Policy> file_;  // the last good one
-  std::string seen_;            // what the files were when they were last read
-  std::string parsed_mark_;     // of the text that was last parsed, whatever came of it
+  std::optional<Policy> file_;  // the last valid one
+  std::string seen_;            // the mark of the files when they were last read
+  std::string parsed_mark_;     // of the text that was last parsed, valid or not
   Result<Policy> parsed_{};
-  std::optional<Micros> next_end_;            // of what is in force
-  std::uint64_t in_force_reading_ = 0;        // of the journal
-  std::optional<ErrorCode> journal_failure_;  // that was told
-  std::string refresh_error_;                 // the same
+  std::optional<Micros> next_end_;            // of the changes in effect
+  std::uint64_t in_force_reading_ = 0;        // the journal's readings() that are in effect
+  std::optional<ErrorCode> journal_failure_;  // the last logged failure
+  std::string refresh_error_;                 // the last logged error
 
-  mutable std::mutex told_;  // guards status_; locked last
+  mutable std::mutex told_;  // guards status_; always locked last
   ControlStatus status_;
 };
 
-// How long a change is to hold: `10min`, `1h`, `7 days`; up to ten years.
+// Parses how long a change is in effect: `10min`, `1h`, `7 days`; up to ten years.
 Result<Micros> parse_lasting(std::string_view text);
 
 }  // namespace weir

@@ -1,5 +1,5 @@
-// What a policy that is applied over the file may say, and what only the file may: which database of plans is opened,
-// and how it is asked. What apply_policy() refuses, validate() refuses with the same words.
+// Tests what an applied policy may contain, and what only the file may: the database of plans and its query. What
+// apply_policy() refuses, validate() refuses with the same message.
 #include "admin/control.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct ControlApply : ControlFixture {
   }
 };
 
-// Who may change rules does not choose which database is opened, or made.
+// A client that may change rules must not choose which database is opened or created.
 TEST_F(ControlApply, WherePlansAreIsUpToTheFile) {
   restart_with(kPlanRules);
   const std::string elsewhere = "plans: {source: 'sqlite:" + folder.at("elsewhere.db") +
@@ -53,7 +53,7 @@ TEST_F(ControlApply, WherePlansAreIsUpToTheFile) {
                                     Force::yes, alice));
 }
 
-// As of a version that applied it, or of a server whose file names another.
+// As from an older version that applied it, or from a server whose file names another source.
 TEST_F(ControlApply, ASourceInAnOlderChangeIsNotOpened) {
   Change change{.id = 1, .at = clock->now(), .kind = ChangeKind::policy, .what = "a policy of 1 rule, over the file"};
   change.text = "plans: {source: 'sqlite:" + folder.at("elsewhere.db") + "', default: free, tiers: {free: 9/hour}}\n" +

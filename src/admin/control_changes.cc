@@ -1,6 +1,6 @@
-// The changes that people ask for, one function each. See control.h.
+// The changes that operators request, one function each. See control.h.
 //
-// Each ends in make(), which alone writes and puts in force. Tested by control_test.cc.
+// Each ends in make(), the only function that writes changes and puts them into effect. Tested by control_test.cc.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Micros kSecond{1'000'000};
 
-// As the journal keeps times.
+// The precision of the journal.
 Micros whole_seconds(Micros time) { return (time + kSecond - Micros{1}) / kSecond * kSecond; }
 
 tl::unexpected<Error> conflict(std::string message) { return fail(ErrorCode::out_of_range, std::move(message)); }
@@ -23,7 +23,7 @@ std::string condition_text(const Condition& condition) {
   std::string text(to_string(condition.kind));
   if (!condition.name.empty()) text += ' ' + condition.name;
   for (const std::string& value : condition.any_of) {
-    text += ' ' + (condition.kind == AttributeKind::header ? short_hash(value) : value);  // it may be a secret
+    text += ' ' + (condition.kind == AttributeKind::header ? short_hash(value) : value);  // may be a secret
   }
   return text;
 }
@@ -48,7 +48,7 @@ Result<void> Control::refuse_without_rules() const {
   return conflict("there are no rules; start the server with --config weir.yaml");
 }
 
-// Of a fleet: what all have counted can be reached.
+// In a fleet: whether the shared counts are available.
 Result<void> Control::refuse_without_store() const {
   const auto any = compile("1/second");
   const auto seen = limiter_.preview("reset", *any, 0);
@@ -63,7 +63,8 @@ Result<Made> Control::make(Change change) {
   return make(*std::move(lock), std::move(change));
 }
 
-// Tried, kept, in force: in this order. The lock sees to it that what is tried is what is kept.
+// Tries the change out, writes it and puts it into effect, in this order. The lock ensures that no other process
+// makes a change in between.
 Result<Made> Control::make(Journal::Lock lock, Change change) {
   change.at = limiter_.now() / kSecond * kSecond;
   change.id = journal_.next_id();
@@ -91,8 +92,8 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
   return Made{*id, *std::move(installed)};
 }
 
-// A text that may be applied over the file. What names files, servers and databases is up to the config file: a client
-// that may change rules must not choose what this process opens, creates and connects to.
+// A text that may override the file. Only the config file may name files, servers and databases: a client that may
+// change rules must not choose what this process opens, creates and connects to.
 Result<Policy> Control::parse_applicable(std::string_view text) const {
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto policy = parse_policy(text, "policy");
@@ -205,7 +206,7 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
 Result<bool> Control::reset(std::string_view rule, const Request& request, const std::string& what, const Author& by) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
-  // What is wrong with it is found where nothing is counted: what is noted is then done.
+  // First try it on an empty limiter to find errors, so that a reset in the journal is also carried out.
   Limiter nothing(LimiterOptions{std::make_shared<ManualClock>(limiter_.now()), 1});
   Gate trial(nothing);
   if (auto applied = trial.apply(gate_.policy(), Force::yes); !applied) return fail(std::move(applied.error()));
@@ -215,7 +216,7 @@ Result<bool> Control::reset(std::string_view rule, const Request& request, const
   if (!noted) return fail(std::move(noted.error()));
   auto done = gate_.reset(rule, request);
   if (done) return done;
-  // The list does not say that it was.
+  // Records in the journal that the reset was not done.
   auto undone = make({.by = {by.who, by.from, done.error().message},
                       .kind = ChangeKind::undo,
                       .what = "not done: " + std::to_string(noted->id) + ", " + what,

@@ -1,4 +1,4 @@
-// Every kind of change: made, kept, undone, ended by itself; and the file that changes meanwhile.
+// Tests every kind of change: made, stored, undone, ended by itself; and a file that changes meanwhile.
 #include "admin/control.h"
 
 #include <gtest/gtest.h>
@@ -150,7 +150,7 @@ TEST_F(ControlTest, BansHaveABound) {
   EXPECT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
 }
 
-// What is printed of a policy may be longer than what it was read from: that is no reason not to put it in force.
+// A printed policy may be longer than its source text; it must take effect all the same.
 TEST_F(ControlTest, AFileAsLongAsOneMayBeIsTurnedBannedAndStartedAgain) {
   constexpr std::size_t kSome = 2'000;
   const std::string reason((kPolicyBytesMax - 20) / kSome - 90, 'x');
@@ -365,7 +365,7 @@ TEST_F(ControlTest, ABanFindsANameThatIsFree) {
   EXPECT_FALSE(passes({.user = "m"}));
 }
 
-// As a journal may have them that was written by two at once.
+// As in a journal that two processes wrote at once.
 TEST_F(ControlTest, StartsWithTwoBansOfOneName) {
   const Micros until = clock->now() + Micros{3'600'000'000};
   std::string text;
@@ -387,7 +387,7 @@ TEST_F(ControlTest, StartsWithTwoBansOfOneName) {
   EXPECT_FALSE(passes({.user = "u2"}));
 }
 
-// Time goes on between any two looks at the clock.
+// A clock that advances at every reading.
 class CreepingClock : public Clock {
  public:
   explicit CreepingClock(Micros start) : now_(start) {}
@@ -478,7 +478,7 @@ class SlowList final : public SharedChanges {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return is_asked_; });
   }
-  // False: it has waited in vain.
+  // False: its wait timed out.
   bool let_go() {
     std::unique_lock lock(mutex_);
     is_slow_ = false;

@@ -1,4 +1,4 @@
-// What is told of the rules in force and of the changes. See control.h.
+// Reports the rules in effect and the changes. See control.h.
 //
 // Nothing here changes anything. Tested by control_test.cc.
 #include <map>
@@ -31,7 +31,7 @@ std::set<std::string> Control::folders() const {
 
 std::string Control::policy_text() const { return has_rules() ? to_yaml(gate_.policy()) : std::string(); }
 
-// Those that rule something now; who has undone or reset something is known, but that holds nothing up.
+// Counts the changes that affect something now; undos and resets do not count.
 std::size_t Control::active_changes() const {
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
@@ -63,7 +63,7 @@ bool Control::is_shared(std::uint64_t id) const {
   return journal_.agreed() >= id;
 }
 
-// Without the changes to single rules.
+// The policy without the changes to single rules.
 Policy Control::base() const {
   const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());
   if (overlay.policy != nullptr) {
@@ -88,7 +88,7 @@ std::vector<RuleView> Control::rules() const {
   return out;
 }
 
-// With the changes to single rules that lie over it, as make() does.
+// Tries the text together with the changes to single rules on top of it, as make() does.
 Result<void> Control::try_applying(std::string_view text) const {
   std::vector<Change> changes = journal_.changes();
   changes.push_back({.id = journal_.next_id(), .kind = ChangeKind::policy, .text = std::string(text)});

@@ -1,4 +1,4 @@
-// Walking the folder. See envoy_files.h.
+// Finds, reads and compiles Envoy's files. See envoy_files.h.
 #include "admin/envoy_files.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ tl::unexpected<Error> cannot_list(const std::string& path, const std::error_code
   return fail(ErrorCode::unavailable, path + ": cannot be listed: " + error.message());
 }
 
-// Calls `see` with every entry that does not begin with a dot, folders included.
+// Calls `see` for every entry that does not begin with a dot, including folders.
 template <class See>
 std::error_code walk(const std::string& root, See see) {
   std::error_code error;
@@ -46,7 +46,7 @@ Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path) {
   std::error_code error;
   std::vector<std::string> names;
   if (fs::is_directory(path, error)) {
-    // Links are followed once, so that all files are of one state of the folder.
+    // Resolves links once, so that all files belong to one state of the folder.
     const std::string root = fs::canonical(path, error).string();
     if (error) return cannot_list(path, error);
     error = walk(root, [&](const fs::directory_entry& entry) {
@@ -74,7 +74,7 @@ Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path) {
       return fail(ErrorCode::out_of_range,
                   path + ": its files have more than " + std::to_string(kEnvoyBytesMax) + " bytes (16 MiB) together");
     }
-    // As people named the folder, not as its links lead.
+    // Uses the folder's name as given, not as its links resolve.
     const bool is_below = !root.empty() && name.starts_with(root + '/');
     files.push_back({is_below ? path + name.substr(root.size()) : name, *std::move(text)});
   }

@@ -1,9 +1,9 @@
-// The files of Envoy's reference rate limit service from a folder, as that service finds them: all below it that end in
-// .yaml, .yml or .json, whatever their names.
+// Reads the files of Envoy's reference rate limit service from a folder, as that service does: all files below it
+// that end in .yaml, .yml or .json, whatever their names.
 //
-// Names that begin with a dot are passed over, as the copies are that mounted volumes keep. The folder may be a link,
-// and a file, too, but folders below it are not followed when they are links: they could lead in a ring. One file
-// alone can be named, too. Any thread. Tested by envoy_files_test.cc and tests/server/envoy_files.sh.
+// Names that begin with a dot are skipped, because mounted volumes keep copies under such names. The folder and the
+// files may be links. Folders below it that are links are not followed, since they could form a cycle. The path may
+// also name a single file. Any thread. Tested by envoy_files_test.cc and tests/server/envoy_files.sh.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ namespace weir {
 inline constexpr std::size_t kEnvoyBytesMax = std::size_t{16} << 20;  // of all files
 inline constexpr std::size_t kEnvoyFoldersMax = 1'000;
 
-// In the order of their names. It is an error if there is none.
+// Sorted by name. It is an error if there are none.
 Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path);
 
-// The folders in which something happens when one of them becomes another.
+// The folders to watch for changes of the files.
 std::set<std::string> envoy_folders(const std::string& path);
 
 struct EnvoyLoaded {
@@ -33,10 +33,10 @@ struct EnvoyLoaded {
   std::vector<std::string> warnings{};
 };
 
-// What the files say, ready to be put in force. Every error is a line.
+// The compiled rules. The error has one line per mistake.
 Result<EnvoyLoaded> load_envoy(const std::vector<EnvoyFile>& files, Algorithm algorithm);
 
-// Where the import of a config lies: from the config's folder.
+// The path of a config's import, relative to the config's folder.
 std::string envoy_path(const EnvoyImport& import, const std::string& config);
 
 }  // namespace weir

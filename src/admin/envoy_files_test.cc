@@ -1,4 +1,4 @@
-// A folder of Envoy's files: which of them are read, how they are named, what is watched.
+// Tests a folder of Envoy's files: which are read, their names, and which folders are watched.
 #include "admin/envoy_files.h"
 
 #include <gtest/gtest.h>

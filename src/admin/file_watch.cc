@@ -1,4 +1,4 @@
-// Watching folders by inotify. See file_watch.h.
+// Watches folders with inotify. See file_watch.h.
 #include "admin/file_watch.h"
 
 #include <fcntl.h>
@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kQuietMs = 60;     // whoever saves a file does so in several steps
-constexpr int kQuietTries = 20;  // but does not go on for ever
+constexpr int kQuietMs = 60;     // programs save a file in several steps
+constexpr int kQuietTries = 20;  // but not endlessly
 constexpr int kLinksMax = 40;
 
 std::vector<std::string> parts_of(const fs::path& path) {
@@ -77,7 +77,7 @@ FileWatch::~FileWatch() {
   if (wake_ >= 0) close(wake_);
 }
 
-// Whether the way leads through other folders than before. A new set of watches is simpler than a changed one.
+// Returns whether the path now goes through other folders. A new set of watches is simpler than an updated one.
 bool FileWatch::follow() {
   if (!wanted_) return false;
   std::set<std::string> folders = wanted_();
@@ -94,7 +94,7 @@ bool FileWatch::follow() {
   return true;
 }
 
-// Whether there was anything.
+// Whether there were any events.
 bool FileWatch::drain() const {
   alignas(inotify_event) std::array<char, 4096> room{};
   bool any = false;
@@ -116,7 +116,7 @@ bool FileWatch::wait(int timeout_ms) {
     if (poll(&wanted[1], 1, kQuietMs) <= 0) break;
     drain();
   }
-  follow();  // before the file is read: what comes after that is seen
+  follow();  // before the caller reads the file, so that later changes are seen
   return true;
 }
 

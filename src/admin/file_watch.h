@@ -1,9 +1,9 @@
-// Tells that a file may have become another: written, renamed into place, removed and made anew, or reached by links
-// that now lead elsewhere, as those of mounted volumes do.
+// Reports that a file may have changed: written, replaced by a rename, recreated, or behind a link that now leads
+// elsewhere, as with mounted volumes.
 //
-// The folders are watched, not the file: of the file, and of every link on the way to it. Where that does not work,
-// as on some network file systems, whoever waits looks himself once in a while. wait() belongs to one thread, wake()
-// to any. Tested by file_watch_test.cc.
+// It watches folders instead of the file: the folder of the file, and of every link on the way to it. Where that does
+// not work, as on some network file systems, the caller must also check the file from time to time. wait() belongs to
+// one thread, wake() to any. Tested by file_watch_test.cc.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,18 @@ class FileWatch {
   using Folders = std::function<std::set<std::string>()>;
 
   explicit FileWatch(const std::string& path);
-  // Whatever folders these are at the time. Empty: nothing is watched, but it can be waited.
+  // Watches the folders that `wanted` returns at the time. Empty: watches nothing, but wait() still works.
   explicit FileWatch(Folders wanted);
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
 
-  // Until something has happened in one of the folders and then nothing for a moment, or somebody wakes it, or the time
-  // is over. True in the first case.
+  // Waits until something has happened in one of the folders and then nothing for a moment, or wake() is called, or
+  // the time is over. True in the first case.
   bool wait(int timeout_ms);
   void wake() const;
 
-  // The folders on the way to the file, links followed.
+  // The folders on the way to the file, with links resolved.
   static std::set<std::string> folders_of(const std::string& path);
 
  private:

@@ -1,4 +1,4 @@
-// Every way in which a file becomes another is seen, and the folders on the way to it are known.
+// Tests that every way to replace a file is seen, and that the folders on the way to it are found.
 #include "admin/file_watch.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Appending, reading and shortening the journal. See journal.h.
+// Appends to, reads and shortens the journal. See journal.h.
 #include "admin/journal.h"
 
 #include <fcntl.h>
@@ -24,15 +24,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kLockNap{10};
 constexpr int kLockTries = 200;  // two seconds
-constexpr int kNameTries = 10;   // so often in a row nobody shortens it
-// More that a line may have in the fleet's list, where it gets a link and perhaps a longer id.
+constexpr int kNameTries = 10;   // it is never shortened so often in a row
+// Extra bytes of a line in the fleet's list, where it gets a link and perhaps a longer id.
 constexpr std::size_t kLinkRoom = 128;
 
 tl::unexpected<Error> failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
 }
 
-// So that a rename or a new file lasts.
+// Makes a rename or a new file durable.
 void sync_folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
@@ -42,8 +42,8 @@ void sync_folder_of(const std::string& path) {
   close(handle);
 }
 
-// The changes to one thing lie over each other, and are asked for from the top. Those that another covers for as long
-// as they last come back only by undoing.
+// Changes to one thing form layers, visited from the newest. A change that a newer one covers for its whole duration
+// takes effect again only through an undo.
 class Layers {
  public:
   bool is_worth_keeping(const Change& change) {
@@ -77,7 +77,7 @@ Journal::Lock::~Lock() {
   if (file_ >= 0) flock(file_, LOCK_UN);
 }
 
-// The wait has an end: a process that was stopped with the lock in its hands would stop all others.
+// The wait is bounded: otherwise a stopped process that has the lock would stop all others.
 Result<Journal::Lock> Journal::Lock::take(int file, const std::string& path) {
   for (int tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (errno != EWOULDBLOCK && errno != EINTR) return failed(path, "cannot be locked");
@@ -105,7 +105,7 @@ Result<void> Journal::open(std::string path, SharedChanges* shared) {
   return {};
 }
 
-// A link is refused and not followed: a user who may write the folder could lead us to any file of ours.
+// A symbolic link is refused, not followed: a user who may write to the folder could redirect it to any of our files.
 Result<void> Journal::reopen() {
   constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
   int file = ::open(path_.c_str(), kFlags);
@@ -128,7 +128,7 @@ Result<void> Journal::reopen() {
   return {};
 }
 
-// With the lock. What stands behind the last newline is half a line; nobody writes it any more.
+// Call it with the lock. Text after the last newline is half a line whose writer is gone.
 Result<void> Journal::read_all() {
   struct stat about {};
   if (fstat(file_, &about) != 0) return failed(path_, "cannot be looked at");
@@ -156,7 +156,7 @@ Result<void> Journal::take_lines(const std::string& text) {
       changes.push_back(*std::move(change));
       continue;
     }
-    if (end + 1 == text.size()) break;  // the last one: as good as half written, if it is ours
+    if (end + 1 == text.size()) break;  // the last line counts as half-written, if the file is ours
     return fail(ErrorCode::invalid_argument,
                 path_ + ':' + std::to_string(number) +
                     ": the line is damaged: " + (change ? "its id does not rise" : change.error().message) +
@@ -190,7 +190,7 @@ bool Journal::has_grown() const {
   return fstat(file_, &about) != 0 || about.st_size != size_;
 }
 
-// The file under our name is the one that we have open: another process may have shortened it, somebody removed it.
+// Ensures that the open file is the one under our name: another process may have shortened it, or a user removed it.
 Result<void> Journal::put_right() {
   switch (name_is()) {
     case Name::ours:
@@ -203,7 +203,7 @@ Result<void> Journal::put_right() {
   return {};
 }
 
-// Of those that have the file open only one makes it anew; the others find it.
+// Of all processes that have the file open, only one recreates it; the others find it.
 Result<void> Journal::make_anew() {
   auto locked = Lock::take(file_, path_);
   if (!locked) return fail(std::move(locked.error()));
@@ -216,7 +216,7 @@ Result<void> Journal::make_anew() {
 
 Result<Journal::Lock> Journal::lock() {
   auto locked = lock_file();
-  if (locked && shared_ != nullptr) (void)meet(*locked);  // if it is out of reach, catch_up() says so
+  if (locked && shared_ != nullptr) (void)meet(*locked);  // if it is unavailable, catch_up() reports it
   return locked;
 }
 
@@ -252,12 +252,12 @@ Result<bool> Journal::catch_up(const Result<SharedChanges::Lines>& seen) {
   return readings_ != before;
 }
 
-// All of it and on the disk, or none.
+// Writes all of it to disk, or nothing.
 Result<void> Journal::write_line(const std::string& line) {
   const bool is_written = file_ < 0 || (write_all(file_, line) && fdatasync(file_) == 0);
   if (!is_written) {
     const auto error = failed(path_, "the change cannot be kept, so it is not made");
-    if (ftruncate(file_, size_) != 0) size_ = -1;  // read anew, and drop the half line, before the next one
+    if (ftruncate(file_, size_) != 0) size_ = -1;  // re-read and drop the half line before the next one
     return error;
   }
   size_ += static_cast<off_t>(line.size());
@@ -280,17 +280,17 @@ Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   }
   if (auto written = write_line(line); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
-  if (shared_ != nullptr && is_reached_) (void)meet(lock);  // out of reach, it is told later
+  if (shared_ != nullptr && is_reached_) (void)meet(lock);  // if it is unavailable, the list gets it later
   shorten(lock);
   return followed_;
 }
 
-// As of the newest change, so that servers with the same changes keep the same.
+// As of the newest change's time, so that servers with the same changes keep the same lines.
 void Journal::shorten(Lock& lock) {
   if (changes_.size() <= kLinesMax && size_ <= static_cast<off_t>(kBytesMax)) return;
   Kept kept = worth_keeping(changes_.back().at);
   if (shared_ != nullptr && is_reached_) drop_shared(kept);
-  (void)replace(lock, std::move(kept));  // it can be done at the next change as well
+  (void)replace(lock, std::move(kept));  // if it fails, the next change retries it
 }
 
 Journal::Kept Journal::whole(std::vector<Change> changes) {
@@ -299,7 +299,7 @@ Journal::Kept Journal::whole(std::vector<Change> changes) {
   return all;
 }
 
-// The last ones; what holds, whatever lies over it now; and what an undoing that is kept would bring back.
+// The last changes; those in effect, even if others cover them; and those that a kept undo would restore.
 Journal::Kept Journal::worth_keeping(Micros now) const {
   std::size_t first = changes_.size(), bytes = 0;
   while (first > 0 && changes_.size() - first < kLinesKept) {
@@ -329,7 +329,7 @@ Journal::Kept Journal::worth_keeping(Micros now) const {
   return kept;
 }
 
-// A whole new file, then its name: at any moment there is one or the other. The lock keeps `.new` for us alone.
+// Writes a new file, then renames it: at any moment there is the old one or the new one. The lock reserves `.new`.
 Result<void> Journal::replace(Lock& lock, Kept kept) {
   if (file_ < 0) {
     changes_ = std::move(kept.changes);
@@ -347,7 +347,7 @@ Result<void> Journal::replace(Lock& lock, Kept kept) {
     return error;
   }
   sync_folder_of(path_);
-  lock = Lock(file);  // the old one ends before its file is closed
+  lock = Lock(file);  // releases the old lock before its file is closed
   close(std::exchange(file_, file));
   size_ = static_cast<off_t>(kept.text.size());
   changes_ = std::move(kept.changes);

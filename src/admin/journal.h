@@ -1,13 +1,14 @@
-// The file that changes are kept in: a line each, appended, on the disk before the change is in force.
+// The file of runtime changes: one appended line each, flushed to disk before the change takes effect.
 //
-// A process that is killed while it writes leaves half a line, which is dropped when the file is opened again; any
-// other damage is refused, with its place, because a change that somebody relies on would be gone in silence. Several
-// processes may have the file open, as while one takes over from another: who appends holds a lock from the reading of
-// what others have written on. Nobody waits for that lock for longer than two seconds or so. Without a path all is kept
-// in memory. Servers of a fleet have one list, and the file is a server's copy of it: what was made while the list was
-// out of reach, or was lost there, is added to it later, under new ids if theirs are taken (journal_shared.cc). A
-// change waits for a list that does not answer once, about half a second, and has the lock so long. One thread at a
-// time. Tested by journal_test.cc and journal_shared_test.cc.
+// A process that is killed while it writes leaves half a line, which the next open() drops. Any other damage is an
+// error with its place, because otherwise a change could vanish silently. Several processes may have the file open,
+// as during an upgrade. A writer holds a lock from reading the others' lines until it has written. A process waits
+// for that lock about two seconds at most. Without a path, everything is in memory.
+//
+// The servers of a fleet share one list, and the file is a server's copy of it. Changes made while the list was
+// unavailable, or lost there, are added later, under new ids if theirs are taken (journal_shared.cc). A change waits
+// for an unresponsive list once, about half a second, and keeps the lock meanwhile. One thread at a time. Tested by
+// journal_test.cc and journal_shared_test.cc.
 #pragma once
 
 #include <sys/types.h>
@@ -28,14 +29,14 @@ namespace weir {
 
 class Journal {
  public:
-  static constexpr std::size_t kLinesMax = 10'000;  // then it is written anew, without what is long over
-  static constexpr std::size_t kLinesKept = 1'000;  // of those that are over
+  static constexpr std::size_t kLinesMax = 10'000;  // at this size it is rewritten without obsolete changes
+  static constexpr std::size_t kLinesKept = 1'000;  // of the obsolete ones
   static constexpr std::size_t kBytesMax = std::size_t{32} << 20;
   static constexpr std::size_t kBytesKept = std::size_t{8} << 20;
-  static constexpr std::size_t kFileMax = std::size_t{128} << 20;  // more is no file of ours
-  static constexpr std::size_t kLayersKept = 16;  // of one thing, below what rules it: as many can be brought back
+  static constexpr std::size_t kFileMax = std::size_t{128} << 20;  // a larger file is not a journal
+  static constexpr std::size_t kLayersKept = 16;  // of one thing, below the one in effect: as many undos work
 
-  // The file, for this process alone, until its end.
+  // Exclusive access to the file, until its end.
   class Lock;
 
   Journal() = default;
@@ -43,30 +44,30 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Makes the file if it is not there. Empty: in memory. `shared` is the list of a fleet, which outlives this; that it
-  // cannot be reached is no error.
+  // Creates the file if it does not exist. Empty: in memory. `shared` is the fleet's list and must outlive this; an
+  // unavailable list is not an error.
   Result<void> open(std::string path, SharedChanges* shared = nullptr);
 
-  // Reads what others have appended. True if there was anything. `seen`: what the list has told, when asked for what is
-  // behind agreed(), so that nobody else has to wait for it; it need not be of now.
+  // Reads what others have appended; true if there was anything. `seen` is the list's answer to since(agreed()): the
+  // caller can fetch it without a lock, so that no other thread waits for it. It may be out of date.
   Result<bool> catch_up();
   Result<bool> catch_up(const Result<SharedChanges::Lines>& seen);
   std::uint64_t agreed() const { return agreed_.value_or(0); }
 
   // lock()
   //
-  // Keeps other processes from appending, and reads what they have appended: what changes() and next_id() tell then
-  // stays true until append() takes the lock back, or it ends.
+  // Keeps other processes from appending, and reads what they have appended. changes() and next_id() then stay valid
+  // until append() takes the lock back, or the lock is destroyed.
   Result<Lock> lock();
 
   // append()
   //
-  // Gives the change its id, and keeps it. After an error nothing has changed. If readings() has risen meanwhile,
+  // Gives the change its id, and stores it. On an error nothing has changed. If readings() has grown meanwhile,
   // others have made changes, too.
   Result<std::uint64_t> append(Lock lock, Change change);
   Result<std::uint64_t> append(Change change);
 
-  // What changes() would be with one more: so they are until its end. Nothing else is asked of the journal meanwhile.
+  // While it exists, changes() has one more change. Do not call anything else on the journal meanwhile.
   class Proposal {
    public:
     Proposal(Journal& journal, Change change) : changes_(journal.changes_) { changes_.push_back(std::move(change)); }
@@ -78,14 +79,14 @@ class Journal {
     std::vector<Change>& changes_;
   };
 
-  // Ids rise.
+  // Ids increase.
   const std::vector<Change>& changes() const { return changes_; }
   std::uint64_t next_id() const { return changes_.empty() ? 1 : changes_.back().id + 1; }
-  // Of the file, whoever asked for them: if it has risen, changes() may be others.
+  // Number of times the file's changes were read or merged, by any caller: if it has grown, changes() may differ.
   std::uint64_t readings() const { return readings_; }
   const std::string& path() const { return path_; }
-  const std::string& dropped() const { return dropped_; }  // what was said about half a line; empty: there was none
-  // What has become of changes of this server in the fleet's list, for people; each is told once.
+  const std::string& dropped() const { return dropped_; }  // the message about a dropped half line; empty: none
+  // What happened to changes of this server in the fleet's list, as text; each note is returned once.
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
  private:
@@ -94,7 +95,7 @@ class Journal {
     std::string text{};
   };
 
-  // Both lists in one, and what that does to ours: new ids by the old ones, and what the fleet has done away with.
+  // Both lists merged, and the effect on our changes: old id to new id, and those that the fleet has dropped.
   struct Merged {
     std::vector<Change> changes{};
     std::map<std::uint64_t, std::uint64_t> renumbered{};
@@ -116,7 +117,7 @@ class Journal {
   void shorten(Lock& lock);
   Result<void> replace(Lock& lock, Kept kept);
   Result<Lock> lock_file();
-  // Both lists become one, and the file its copy. The lock is given back where nothing has to be done under it.
+  // Merges the two lists and makes the file a copy. Releases the lock if nothing is left to do under it.
   Result<void> meet(Lock& lock);
   Result<void> try_to_meet(Lock& lock);
   bool is_one_with(const SharedChanges::Lines& found) const;
@@ -129,20 +130,20 @@ class Journal {
 
   std::string path_;
   int file_ = -1;
-  off_t size_ = 0;  // of the file, as far as it was read; in memory, of the lines that it would have
+  off_t size_ = 0;  // bytes of the file that were read; in memory, bytes of its lines
   std::vector<Change> changes_;
   std::uint64_t readings_ = 0;
   std::string dropped_;
   std::vector<std::string> notes_;
   SharedChanges* shared_ = nullptr;
-  std::optional<std::uint64_t> agreed_;  // up to here the lists are one; nothing: they never met
-  bool is_reached_ = false;              // when they were last to be made one
-  std::uint64_t followed_ = 0;           // the id of the change that is being made, which may be taken by others
+  std::optional<std::uint64_t> agreed_;  // the lists are equal up to this id; nothing: they never met
+  bool is_reached_ = false;              // at the last attempt to merge
+  std::uint64_t followed_ = 0;           // the id of the change in progress, which may get another id
 };
 
 class Journal::Lock {
  public:
-  Lock() = default;  // of nothing, as in memory
+  Lock() = default;  // of no file, as in memory
   ~Lock();
   Lock(Lock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
   Lock& operator=(Lock&& other) noexcept {
@@ -150,7 +151,7 @@ class Journal::Lock {
     return *this;
   }
 
-  // An error if another process does not let go of it.
+  // An error if another process keeps it locked.
   static Result<Lock> take(int file, const std::string& path);
 
  private:

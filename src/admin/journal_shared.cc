@@ -1,10 +1,11 @@
-// A server's copy of the changes and the fleet's list of them, made one. See journal.h.
+// Merges a server's copy of the changes with the fleet's list. See journal.h.
 //
-// Lines that both know stand in the same order with the same ids, up to agreed_. Each has a link to all before it, so
-// if the list still has the one at agreed_, it has all the others, or somebody has shortened it; if not, they are one
-// up to the last line that is the same in both. What a server has behind it was made while the list was out of reach,
-// or was lost there by a failover or a flush; it is handed on, and who finds its id taken takes the next one. Several
-// servers may have lost the same line: who finds it there under another id takes that.
+// Up to agreed_, both have the same lines in the same order with the same ids. Each line has a link to all lines
+// before it. So if the list still has the line at agreed_, it has all earlier lines, too, unless a server has
+// shortened it. If not, both are equal up to the last line that is the same in both. A server's later lines were made
+// while the list was unavailable, or were lost there by a failover or a flush. The server appends them again; a line
+// whose id is taken gets the next one. Several servers may have lost the same line: a server that finds it in the
+// list under another id uses that id.
 #include <algorithm>
 #include <set>
 
@@ -13,7 +14,7 @@
 namespace weir {
 namespace {
 
-constexpr int kMeetTries = 10;            // so often in a row others are not faster
+constexpr int kMeetTries = 10;            // other servers are not faster so often in a row
 constexpr std::size_t kDropsMax = 1'000;  // in one call
 constexpr std::size_t kNamesMax = 10;     // in one line of the log
 
@@ -34,7 +35,7 @@ Result<std::vector<Change>> parse_lines(const std::vector<std::string>& lines, s
   return out;
 }
 
-// The last one that stands in both, as it is.
+// The last line that is the same in both.
 std::uint64_t last_common(const std::vector<Change>& ours, const std::vector<Change>& theirs, std::uint64_t from) {
   for (auto own = ours.rbegin(); own != ours.rend() && own->id > from; ++own) {
     const auto other = std::ranges::lower_bound(theirs, own->id, {}, &Change::id);
@@ -43,13 +44,13 @@ std::uint64_t last_common(const std::vector<Change>& ours, const std::vector<Cha
   return from;
 }
 
-// The last one that was ever in the list.
+// The last line that was ever in the list.
 std::uint64_t last_shared(const std::vector<Change>& ours) {
   const auto last = std::find_if(ours.rbegin(), ours.rend(), [](const Change& one) { return !one.link.empty(); });
   return last == ours.rend() ? 0 : last->id;
 }
 
-// Whatever its id.
+// Compares everything but id and link.
 bool is_same_change(Change one, const Change& other) {
   one.id = other.id;
   one.link = other.link;
@@ -65,7 +66,7 @@ std::string few_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-// Whether the list has the line up to which both were one, and so all before it.
+// Whether the list has the line at agreed_, and so all lines before it.
 bool Journal::is_one_with(const SharedChanges::Lines& found) const {
   if (!agreed_ || *agreed_ == 0) return agreed_.has_value();
   const auto own = std::ranges::lower_bound(changes_, *agreed_, {}, &Change::id);
@@ -76,7 +77,7 @@ bool Journal::has_news(const SharedChanges::Lines& found) const {
   return !is_one_with(found) || found.last != *agreed_ || (!changes_.empty() && changes_.back().id > *agreed_);
 }
 
-// `found` is all behind `from`, up to which both are one.
+// `found` has all lines after `from`; up to it, both are equal.
 Result<Journal::Merged> Journal::merge(const SharedChanges::Lines& found, std::uint64_t from) const {
   auto theirs = parse_lines(found.lines, from);
   if (!theirs) return fail(std::move(theirs.error()));
@@ -88,7 +89,7 @@ Result<Journal::Merged> Journal::merge(const SharedChanges::Lines& found, std::u
   const std::uint64_t common = last_common(changes_, *theirs, from);
   std::erase_if(*theirs, [common](const Change& change) { return change.id <= common; });
   const bool has_gone_on = !theirs->empty();
-  // All that stood where ours were is gone: others have shortened the list. A failover leaves no gap.
+  // Everything in the place of our lines is gone, so others have shortened the list. A failover leaves no gap.
   const bool is_shortened = has_gone_on && theirs->front().id > last_shared(changes_);
   for (Change own : changes_) {
     if (own.id <= common) continue;
@@ -98,7 +99,7 @@ Result<Journal::Merged> Journal::merge(const SharedChanges::Lines& found, std::u
     }
     if (const auto other = out.renumbered.find(own.undoes); other != out.renumbered.end()) own.undoes = other->second;
     const auto same = std::ranges::find_if(*theirs, [&](const Change& one) { return is_same_change(one, own); });
-    const bool is_there = same != theirs->end();  // another server has handed it on
+    const bool is_there = same != theirs->end();  // another server has appended it
     const std::uint64_t next = out.changes.empty() ? 1 : out.changes.back().id + 1;
     const std::uint64_t id = is_there ? same->id : std::max(own.id, next);
     if (id != own.id) out.renumbered[own.id] = id;
@@ -136,7 +137,7 @@ std::vector<std::string> Journal::notes_on(const Merged& merged) const {
   return out;
 }
 
-// What only this server has. False: somebody else was faster.
+// Appends the lines that only this server has. False: another server was faster.
 Result<bool> Journal::hand_on(Lock& lock) {
   Result<bool> done = true;
   bool is_linked = false;
@@ -150,7 +151,7 @@ Result<bool> Journal::hand_on(Lock& lock) {
     agreed_ = next.id;
     changes_[i] = std::move(next);
   }
-  if (is_linked) (void)replace(lock, whole(changes_));  // without its link a line is found by what it says
+  if (is_linked) (void)replace(lock, whole(changes_));  // without its link, a line is identified by its content
   return done;
 }
 

@@ -1,5 +1,5 @@
-// Journals of several servers with one list between them, which comes and goes. What real servers do with a real Redis
-// is tested by tests/server/fleet_admin.sh.
+// Tests journals of several servers that share a list, which is sometimes unavailable. tests/server/fleet_admin.sh
+// tests real servers with a real Redis.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class List final : public SharedChanges {
     for (const std::uint64_t one : numbers) lines.erase(one);
     return {};
   }
-  // A failover to a replica that did not have the newest lines yet.
+  // A failover to a replica that lacks the newest lines.
   void lose(std::size_t n) {
     for (; n > 0 && !lines.empty(); --n) lines.erase(std::prev(lines.end()));
   }
@@ -108,7 +108,8 @@ TEST_F(JournalShared, WhatWasMadeApartComesTogether) {
   EXPECT_EQ(text_of(other), text_of(one));
 }
 
-// It was given a new id, and so was what it undoes; however often they try, it undoes that and not itself.
+// The change got a new id, and so did the change that it undoes. After any number of attempts, it undoes that change
+// and not itself.
 TEST_F(JournalShared, AnUndoingThatIsHandedOnLateUndoesTheSame) {
   Journal one, other;
   ASSERT_TRUE(one.open("", &list_));
@@ -118,7 +119,7 @@ TEST_F(JournalShared, AnUndoingThatIsHandedOnLateUndoesTheSame) {
   EXPECT_TRUE(one.append({.at = Micros{1'000'000}, .kind = ChangeKind::undo, .what = "u", .undoes = 1}));
   list_.is_away = false;
   EXPECT_TRUE(other.append(mode("c", "off")));
-  list_.may_append = false;  // read, but not written: a replica
+  list_.may_append = false;  // readable, but not writable: a replica
   EXPECT_FALSE(one.catch_up());
   EXPECT_FALSE(one.catch_up());
   list_.may_append = true;
@@ -165,7 +166,7 @@ TEST_F(JournalShared, OtherLinesInThePlaceOfLostOnesAreNoticed) {
   EXPECT_NE(notes[0].find("2 (b) is 5"), std::string::npos) << notes[0];
 }
 
-// Only the line before the one that is compared is another, and even that one says the same.
+// Only the line before the compared one differs; the compared line has the same content.
 TEST_F(JournalShared, TheSameLineBehindOthersIsNotTheSame) {
   Journal one, other, third;
   ASSERT_TRUE(one.open("", &list_));
@@ -188,7 +189,7 @@ TEST_F(JournalShared, TheSameLineBehindOthersIsNotTheSame) {
   EXPECT_EQ(text_of(third), text_of(one));
 }
 
-// Its id was free, since somebody has shortened the list; it is another line all the same.
+// Its id was free, since a server has shortened the list; it is a different line all the same.
 TEST_F(JournalShared, ALostLineThatIsHandedOnBehindOthersIsAnotherOne) {
   Journal first, one, third, other;
   ASSERT_TRUE(first.open("", &list_));
@@ -232,7 +233,7 @@ TEST_F(JournalShared, WhatWasMadeBeforeTheFirstMeetingIsHandedOn) {
   Journal other, one;
   ASSERT_TRUE(other.open("", &list_));
   for (const char* rule : {"a", "b"}) EXPECT_TRUE(other.append(mode(rule, "off")));
-  list_.lines.erase(1);  // as others have shortened it
+  list_.lines.erase(1);  // another server has shortened the list
   list_.is_away = true;
   ASSERT_TRUE(one.open(folder_.at("one"), &list_));
   EXPECT_EQ(one.append(mode("c", "off")).value(), 1u);
@@ -241,7 +242,7 @@ TEST_F(JournalShared, WhatWasMadeBeforeTheFirstMeetingIsHandedOn) {
   EXPECT_EQ(text_of(one), "2b 3c ");
 }
 
-// It does not come back, nor does it go in silence.
+// It does not come back, and a note reports it.
 TEST_F(JournalShared, WhatTheFleetHasLeftOutIsLeftOutAndTold) {
   {
     Journal one;
@@ -254,7 +255,7 @@ TEST_F(JournalShared, WhatTheFleetHasLeftOutIsLeftOutAndTold) {
   Journal other;
   ASSERT_TRUE(other.open("", &list_));
   for (const char* rule : {"c", "d"}) EXPECT_TRUE(other.append(mode(rule, "off")));
-  for (const std::uint64_t id : {2u, 3u}) list_.lines.erase(id);  // as others have shortened it
+  for (const std::uint64_t id : {2u, 3u}) list_.lines.erase(id);  // other servers have shortened the list
   Journal again;
   ASSERT_TRUE(again.open(folder_.at("one"), &list_));
   EXPECT_EQ(text_of(again), "1a 4d 5own ");
@@ -265,7 +266,7 @@ TEST_F(JournalShared, WhatTheFleetHasLeftOutIsLeftOutAndTold) {
   EXPECT_TRUE(again.take_notes().empty());
 }
 
-// The answer was lost, or the process ended before it had noted it.
+// The answer was lost, or the process ended before it could record it.
 TEST_F(JournalShared, ALineThatWasHandedOnUnnoticedIsThereOnce) {
   Journal one;
   ASSERT_TRUE(one.open(folder_.at("one"), &list_));
@@ -317,7 +318,7 @@ TEST_F(JournalShared, AnOldCopyGivesWay) {
     ASSERT_TRUE(one.open(folder_.at("one"), &list_));
     for (const char* rule : {"a", "b"}) EXPECT_TRUE(one.append(mode(rule, "off")));
   }
-  list_.lines.erase(1);  // as others have shortened it
+  list_.lines.erase(1);  // another server has shortened the list
   Journal other;
   ASSERT_TRUE(other.open("", &list_));
   EXPECT_TRUE(other.append(mode("c", "off")));
@@ -338,7 +339,7 @@ TEST_F(JournalShared, ADamagedListIsRefusedAndChangesNothing) {
   EXPECT_EQ(text_of(one), "1a ");
 }
 
-// Three servers, and a list that comes, goes and fails over; servers with files are started anew, too.
+// Three servers, and a list that is sometimes unavailable and fails over; servers with files also restart.
 class Fleet {
  public:
   // No path: in memory.
@@ -399,7 +400,7 @@ class Fleet {
 
  private:
   void undo(Journal& one) {
-    // The list is looked at when the change is made, and may give others ids.
+    // The list is read when the change is made, and may change the ids of others.
     auto lock = one.lock();
     ASSERT_TRUE(lock);
     const Change& target = one.changes()[dice_() % one.changes().size()];
@@ -417,12 +418,12 @@ class Fleet {
   std::size_t made_ = 0;
 };
 
-// However the list comes and goes, and whatever it loses, all have the same in the end, and nothing that was made is
-// missing: whoever made it has it.
+// However often the list is unavailable, and whatever it loses, all servers have the same changes in the end, and
+// none is missing: the server that made it still has it.
 TEST_F(JournalShared, AllHaveTheSameInTheEnd) {
   std::mt19937_64 dice = test::seeded();
   for (int round = 0; round < 200 && !HasFailure(); ++round) {
-    const bool has_files = round % 20 == 0;  // to write takes long
+    const bool has_files = round % 20 == 0;  // writing files is slow
     Fleet fleet(dice, has_files ? folder_.at(std::to_string(round) + '-') : "");
     for (int step = 0; step < 60; ++step) fleet.step();
     fleet.expect_one();

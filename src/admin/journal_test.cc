@@ -1,4 +1,4 @@
-// What is appended is there after any end of the process, and damage is either dropped, at the end, or told.
+// Tests that appended changes survive any end of the process, and that damage is dropped at the end, or reported.
 #include "admin/journal.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Change mode_change(const std::string& rule, const std::string& value) {
 }
 
 struct JournalTest : testing::Test {
-  // A file of `n` changes, and its text.
+  // Creates a file of `n` changes, and returns its text.
   std::string filled(int n) {
     Journal journal;
     EXPECT_TRUE(journal.open(folder.at("j")));
@@ -61,7 +61,7 @@ TEST_F(JournalTest, CutAnywhereHasTheLinesThatAreWholeAndGoesOn) {
     EXPECT_EQ(journal.changes().size(), whole) << size;
     const bool is_cut = size > 0 && text[size - 1] != '\n';
     EXPECT_EQ(journal.dropped().empty(), !is_cut) << size;
-    if (size % 16 != 0) continue;  // to write takes long
+    if (size % 16 != 0) continue;  // writing is slow
     ASSERT_TRUE(journal.append(mode_change("next", "off")));
     Journal again;
     ASSERT_TRUE(again.open(folder.at("j"))) << size;
@@ -116,7 +116,7 @@ TEST_F(JournalTest, IsMadeAnewWhenSomebodyRemovesIt) {
 }
 
 TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
-  // By hand: ten thousand fsyncs take a while.
+  // Written directly, because ten thousand fsyncs take a while.
   std::string text;
   for (std::uint64_t id = 1; id <= Journal::kLinesMax; ++id) {
     Change change = mode_change(id == 5 ? "early" : "login", "off");
@@ -178,7 +178,7 @@ TEST_F(JournalTest, WithoutAFileHasTheSameBoundOnItsBytes) {
   EXPECT_EQ(journal.next_id(), appended + 1);
 }
 
-// Whatever is kept can be handed on to a fleet, and be read there.
+// Every stored line can be appended to a fleet's list and read there.
 TEST_F(JournalTest, RefusesALineThatIsTooLong) {
   Journal journal;
   ASSERT_TRUE(journal.open(folder.at("j")));
@@ -225,7 +225,7 @@ TEST_F(JournalTest, RemovedIsMadeAnewByOneOfTwo) {
   EXPECT_FALSE(std::filesystem::exists(folder.at("j.new")));
 }
 
-// As on a full disk: the write fails half way.
+// Simulates a full disk: the write fails half way.
 TEST_F(JournalTest, WithoutRoomChangesNothing) {
   const std::string text = filled(2);
   Journal journal;

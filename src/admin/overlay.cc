@@ -1,4 +1,4 @@
-// Which changes hold, and what they come to. See overlay.h.
+// Determines which changes are in effect, and their result. See overlay.h.
 #include "admin/overlay.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 3> kModes = {"enforce", "shadow", "off"};
 
 tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
-// Who has one address of IPv6 has its whole /64.
+// A client with one IPv6 address has its whole /64.
 Result<std::string> banned_addresses(std::string_view text) {
   const auto address = parse_ip(text);
   if (!address) {
@@ -29,7 +29,7 @@ Result<std::string> banned_addresses(std::string_view text) {
   return to_string(truncated(*address, 32, 64)) + "/64";
 }
 
-// In a condition a `*` stands for anything, and in a path braces do, too: a ban must mean whom it names.
+// In a condition a `*` matches anything, and in a path braces do, too. A ban must match only its target.
 Result<std::string> banned_value(AttributeKind kind, std::string_view name, std::string_view value) {
   if (kind == AttributeKind::ip) return banned_addresses(value);
   if (kind == AttributeKind::api_key) return "sha256:" + hex(sha256(value));
@@ -145,7 +145,7 @@ std::string free_name(const std::string& wanted, const RuleNames& taken) {
   return name;
 }
 
-// A ban must hold, so its rule gives way if the policy, or another ban, has the name.
+// A ban must take effect, so its rule is renamed if the policy, or another ban, has the name.
 Result<Policy> compose(Policy base, const Overlay& overlay) {
   RuleNames names = names_of(base);
   for (const Change* ban : overlay.bans) {

@@ -1,8 +1,9 @@
-// What a list of changes comes to: which of them hold now, and the policy that they make of that of the file.
+// Evaluates a list of changes: which of them are in effect, and the policy that results from the file and the
+// changes.
 //
-// Nothing is stored but the list: a change holds if no later one that holds undoes it, and its time is not over. Of
-// several that say the same thing the last one rules, so that undoing it brings the one before back. Pure; any thread.
-// Tested by overlay_test.cc.
+// Only the list is stored. A change is in effect unless its time is over or an undo that is in effect names it. Of
+// several changes to the same thing the last one takes precedence, so that undoing it restores the one before. Pure;
+// any thread. Tested by overlay_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -24,43 +25,43 @@ namespace weir {
 
 struct Standing {
   bool active = false;
-  std::uint64_t undone_by = 0;  // 0: nobody
+  std::uint64_t undone_by = 0;  // 0: not undone
 };
 
-// Of each of them, in their order. Ids rise.
+// For each change, in order. Ids increase.
 std::vector<Standing> standings(std::span<const Change> changes, Micros now);
 
-// The changes that rule; the pointers go into the list.
+// The changes that take precedence; the pointers refer to the list.
 struct Overlay {
   const Change* policy = nullptr;
   std::map<std::string, const Change*> modes{};  // by rule
   const Change* kill_switch = nullptr;
   const Change* log_level = nullptr;
   std::vector<const Change*> bans{};
-  std::optional<Micros> next_end{};  // when the first of those that hold ends by itself
+  std::optional<Micros> next_end{};  // when the first of those in effect ends by itself
 
   bool kills() const { return kill_switch != nullptr && kill_switch->value == "on"; }
 };
 Overlay overlay_of(std::span<const Change> changes, Micros now);
 
-// The policy with all that lies over it. An error if a text of a change is none any more.
+// The policy with all changes applied. An error if the text of a change is no longer valid.
 Result<Policy> compose(Policy base, const Overlay& overlay);
 
 using RuleNames = std::set<std::string, std::less<>>;
 RuleNames names_of(const Policy& policy);
-// The name, or one that begins like it.
+// The wanted name, or the name with a suffix if it is taken.
 std::string free_name(const std::string& wanted, const RuleNames& taken);
 
-// Whether there is the rule that the change is about. If not, a mode waits for it.
+// Whether the change's rule exists. If not, a mode change waits for it.
 bool has_rule_of(const RuleNames& names, const Change& change);
 
-// What must not be read by whoever reads changes and logs: the beginning of its SHA-256.
+// Hides a secret from readers of changes and logs: the beginning of its SHA-256.
 std::string short_hash(std::string_view value);
 
-// Why the rule of a ban would mean more than a client or so, and is to be asked for twice; empty: it would not.
+// Why a ban's rule would match more than about one client, and therefore needs force; empty: it would not.
 std::string why_broad(const Match& match);
 
-// The rule of a ban, as a policy of this one rule. An error if the request names nobody.
+// The rule of a ban, as a policy with only this rule. An error if the request has no attributes.
 Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until);
 
 // enforce, shadow, off

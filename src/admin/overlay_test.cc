@@ -1,4 +1,4 @@
-// Which changes hold, what undoes what, what lies over what, and whom a ban means.
+// Tests which changes are in effect, undos, precedence, and whom a ban matches.
 #include "admin/overlay.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Directories that come and go with the policy. See plan_desk.h.
+// Creates and retires plan directories as the policy changes. See plan_desk.h.
 #include "admin/plan_desk.h"
 
 #include <algorithm>
@@ -31,13 +31,13 @@ void tell(const PlanEvent& event) {
   }
 }
 
-// Whether the directory of one would do for the other.
+// Whether the same directory serves both.
 bool is_same_source(const PlanPolicy& a, const PlanPolicy& b) {
   return a.source == b.source && a.query == b.query && a.subjects == b.subjects && a.refresh == b.refresh &&
          a.wait == b.wait;
 }
 
-// Whether a row means the same by both.
+// Whether a row means the same under both.
 bool judges_alike(const Policy& a, const Policy& b) {
   const auto rules_of = [](const Policy& policy) {
     std::vector<std::pair<std::optional<Algorithm>, std::vector<PlanTier>>> out;
@@ -49,7 +49,7 @@ bool judges_alike(const Policy& a, const Policy& b) {
   return a.plans == b.plans && rules_of(a) == rules_of(b);
 }
 
-// A file is seen from where the config lies.
+// A relative file name is relative to the config's folder.
 std::string seen_from(const std::string& folder, const std::string& source) {
   constexpr std::string_view kFile = "sqlite:";
   const bool is_relative = source.starts_with(kFile) && source.size() > kFile.size() && source[kFile.size()] != '/';

@@ -1,4 +1,4 @@
-// Plans that follow the policy, on a real SQLite file: written, judged, changed with the config, remembered.
+// Tests plans that follow the policy, on a real SQLite file: written, validated, changed with the config, cached.
 #include "admin/plan_desk.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Policy policy(const std::string& tiers, const std::string& source = "sqlite:plan
   return *read;
 }
 
-// A server's part of it.
+// The part of a server that has the plans.
 struct Desk {
   explicit Desk(const TestFolder& folder) : desk(gate, folder.at("."), folder.at("memory")) {}
 
@@ -85,7 +85,7 @@ TEST(PlanDesk, FollowsThePolicy) {
   EXPECT_NE(one.desk.show("user:42").error().message.find("no database of plans"), std::string::npos);
 }
 
-// The judge of other tiers takes its turn on the directory's thread.
+// Waits for the limit: the directory's thread applies the changed tiers later.
 bool comes(Desk& one, std::string_view user, std::int64_t limit) {
   for (int i = 0; i < 6'000 && one.limit_of(user) != limit; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -116,7 +116,7 @@ TEST(PlanDesk, RemembersWhatWasKnownWhenTheDatabaseIsAwayAtTheStart) {
     ASSERT_TRUE(before.set("user:42", "pro"));
   }
   std::filesystem::remove(folder.at("plans.db"));
-  std::filesystem::create_directory(folder.at("plans.db"));  // so that none can be made either
+  std::filesystem::create_directory(folder.at("plans.db"));  // so that no database can be created
   {
     Desk after(folder);
     after.use(policy("free: 3/hour, pro: 10/hour"));

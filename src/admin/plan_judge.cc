@@ -1,4 +1,4 @@
-// Rows to terms. See plan_judge.h.
+// Converts database rows to plan terms, or refuses them. See plan_judge.h.
 #include "admin/plan_judge.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Result<std::string> judge_plan(const PlanPolicy& plans, const PlanRow& row) {
                 (meant.empty() ? "; the tiers are " + known : "; did you mean " + in_quotes(meant) + "?"));
 }
 
-// What the rule counts in the end: the longest of any plan's limits.
+// The algorithm that the rule counts with: that of the longest of any plan's limits.
 std::optional<Algorithm> counted_by(const Rule& rule) {
   const auto tier = std::ranges::find_if(rule.tiers, [](const PlanTier& one) { return !one.limits.empty(); });
   return tier == rule.tiers.end() ? std::nullopt : std::optional(tier->limits.back().quota.algorithm);
@@ -52,7 +52,7 @@ std::optional<std::string> wrong_with(const std::vector<RuleLimit>& limits, cons
          std::string(to_string(*wanted)) + " would be forgotten";
 }
 
-// By every rule that would count it.
+// Validates them for every rule that would apply them.
 Result<std::string> judge_limits(const Policy& policy, const std::string& limits) {
   const auto compiled = [](const Quota& quota) { return compile(quota); };
   std::size_t charges = 0;

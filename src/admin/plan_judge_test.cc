@@ -1,4 +1,4 @@
-// Rows that make sense and rows that do not: each is refused alone, in words that say what to do.
+// Tests valid and invalid rows: each invalid row is refused alone, with an error that says what to do.
 #include "admin/plan_judge.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-// The thread's turns. See reloader.h.
+// The loop of the reloader's thread. See reloader.h.
 #include "admin/reloader.h"
 
 namespace weir {
 namespace {
 
 constexpr int kTickMs = 500;
-constexpr int kLookEvery = 4;  // ticks: the file itself is looked at, in case that its folder tells nothing
+constexpr int kLookEvery = 4;  // ticks: check the file itself, in case its folder reports nothing
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// The thread that looks after what is in force: it reads the config file, and Envoy's files, again when it is asked to
-// or when one of them has become another, and ends what is to end by itself.
+// The thread that maintains the rules in effect: it reloads the config file and Envoy's files on request or when one
+// of them has changed, and ends changes whose time is over.
 //
-// The reading and checking of a large file takes a while, so nobody else does it. Any thread. Tested by
+// Reading and validating a large file takes a while, so only this thread does it. Any thread. Tested by
 // tests/server/policy.sh and reload.sh there.
 #pragma once
 
@@ -20,15 +20,15 @@ enum class Watching : std::uint8_t { on, off };
 
 class Reloader {
  public:
-  // Of `control`, which outlives it, and has started.
+  // `control` must outlive it, and must have started.
   Reloader(Control& control, Watching watching);
   ~Reloader();
   Reloader(const Reloader&) = delete;
   Reloader& operator=(const Reloader&) = delete;
 
-  // Called by the thread after each reload that was asked for, good or bad. Before the first.
+  // The thread calls it after each requested reload, successful or not. Set it before the first reload.
   void when_done(std::function<void()> call) { done_ = std::move(call); }
-  // Soon, whether the file has changed or not.
+  // Requests a reload soon, whether the file has changed or not.
   void reload();
 
  private:

@@ -1,6 +1,6 @@
-// A folder of a test's own, which goes with it, and the files in it.
+// A temporary folder of a test, removed with it, and the files in it.
 //
-// For the tests of this folder only. One thread. Tested through journal_test.cc.
+// Only for the tests in this folder. One thread. Tested through journal_test.cc.
 #pragma once
 
 #include <cstdlib>

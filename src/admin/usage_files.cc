@@ -1,4 +1,4 @@
-// Files of spending. See usage_files.h.
+// Reads and writes the files of usage. See usage_files.h.
 #include "admin/usage_files.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 namespace weir {
 namespace {
 
-constexpr std::string_view kNew = ".new";  // of a file that is being written
+constexpr std::string_view kNew = ".new";  // suffix of a file that is being written
 constexpr std::string_view kDamaged = ".damaged";
 
 tl::unexpected<Error> usage_failed(const std::string& path, const std::string& what) {
@@ -50,7 +50,7 @@ std::optional<UsageFiles::File> file_of(const std::string& folder, const std::st
 }  // namespace
 
 UsageFiles::~UsageFiles() {
-  if (lock_ >= 0) close(lock_);  // and the lock ends
+  if (lock_ >= 0) close(lock_);  // also releases the lock
 }
 
 Result<void> UsageFiles::open(std::string folder) {
@@ -105,7 +105,7 @@ Result<std::string> UsageFiles::read(const File& file) {
   return text;
 }
 
-// A whole new file, then its name: at any moment there is one or the other.
+// Writes a new file, then renames it: at any moment there is the old one or the new one.
 Result<void> UsageFiles::write(const std::string& date, std::string_view text) const {
   const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_), beside = path + std::string(kNew);
   const int file = open_fresh_file(beside);
@@ -120,7 +120,7 @@ Result<void> UsageFiles::write(const std::string& date, std::string_view text) c
   close(file);
   const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return {};
-  fsync(folder);  // so that the name lasts
+  fsync(folder);  // makes the name durable
   close(folder);
   return {};
 }

@@ -1,9 +1,9 @@
-// The folder that spending is kept in between two lives of a server: a file a day, each replaced as a whole.
+// The folder that keeps usage across restarts: one file per day, each replaced as a whole.
 //
-// Several processes may use the folder, as while one takes over from another. Each has a seat, the first that nobody
-// has, and writes only the files of its seat, `2026-09-21.0`; a lock that ends with the process says that it is taken.
-// Who takes a seat goes on with its files, and all files together are what was spent, so nothing is counted twice or
-// written over, whoever was killed when. One thread at a time. Tested by usage_files_test.cc.
+// Several processes may use the folder, as during an upgrade. Each takes a seat, the first free one, and writes only
+// the files of its seat, such as `2026-09-21.0`. A lock that ends with the process marks the seat as taken. The next
+// owner of a seat continues its files, and usage is the sum of all files. So nothing is counted twice or overwritten,
+// whichever process is killed, and when. One thread at a time. Tested by usage_files_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace weir {
 class UsageFiles {
  public:
   static constexpr unsigned kSeats = 16;
-  // Of a line: six numbers, and a subject of which each byte may be written as four. More is no file of ours.
+  // Of a line: six numbers, and a subject whose bytes may each be written as four. A larger file is not a usage file.
   static constexpr std::size_t kLineMax = 6 * 20 + 4 * kSubjectBytesMax + 32;
   static constexpr std::size_t kFileMax = kSpendingSubjectsMax * kLineMax;
 
@@ -36,18 +36,18 @@ class UsageFiles {
   UsageFiles(const UsageFiles&) = delete;
   UsageFiles& operator=(const UsageFiles&) = delete;
 
-  // Makes the folder if it is not there, and takes a seat.
+  // Creates the folder if it does not exist, and takes a seat.
   Result<void> open(std::string folder);
   unsigned seat() const { return seat_; }
 
-  // Of all seats, in their order; what has another name is none.
+  // The files of all seats, sorted; files with other names are ignored.
   Result<std::vector<File>> list() const;
   static Result<std::string> read(const File& file);
-  // The file of a day, on the disk when this returns.
+  // Writes the file of a day; it is on disk when this returns.
   Result<void> write(const std::string& date, std::string_view text) const;
-  // Out of the way, for who may want to look at it. Its new name.
+  // Renames the file so that people can inspect it. Returns its new name.
   static Result<std::string> set_aside(const File& file);
-  // Those of days before this one, of all seats, with what was set aside or half written.
+  // Removes the files of earlier days, of all seats, including damaged and half-written ones.
   void forget_before(const std::string& date) const;
 
  private:

@@ -1,4 +1,4 @@
-// Seats, files and a keeper over them: what one process writes no other writes over, and damage ends nothing.
+// Tests seats, files and a keeper: no process overwrites another's files, and damage stops nothing.
 #include "admin/usage_files.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(UsageFiles, HasSeatsForSome) {
   EXPECT_FALSE(one_more.open(folder.at("u")));
 }
 
-// A process: a gate, its limiter and a keeper that writes at its end, unless it is told to sooner.
+// A process: a gate, its limiter and a keeper that writes at its end, or at the given interval.
 struct Process {
   explicit Process(const TestFolder& folder, std::shared_ptr<ManualClock> of,
                    std::chrono::milliseconds every = std::chrono::hours(1))
@@ -124,7 +124,7 @@ TEST_F(UsageKeeping, OfTwoProcessesNothingIsLostOrDoubled) {
   EXPECT_EQ(next->spent("42"), 5) << "of the other what it wrote";
   old.reset();
   EXPECT_EQ(next->spent("42"), 16);
-  std::optional<Process> third(std::in_place, folder, clock);  // in the first seat again
+  std::optional<Process> third(std::in_place, folder, clock);  // gets the first seat again
   third->spend("42", 100);
   next.reset();
   EXPECT_EQ(third->spent("42"), 116);
@@ -168,7 +168,7 @@ TEST_F(UsageKeeping, AFileThatMayBeWellIsLeftAlone) {
   const std::string newer = "weir-usage 2\nwho knows\n";
   std::filesystem::create_directories(folder.at("u"));
   folder.write("u/2026-09-21.0", newer);
-  std::filesystem::create_directories(folder.at("u/2026-09-20.0"));  // one that cannot be read
+  std::filesystem::create_directories(folder.at("u/2026-09-20.0"));  // an unreadable one
   for (int life = 0; life < 2; ++life) {
     Process process(folder, clock);
     EXPECT_EQ(process.keeper->kept().set_aside, 0U);
@@ -209,7 +209,7 @@ TEST_F(UsageKeeping, WithoutAFolderItCountsInMemory) {
 
 TEST_F(UsageKeeping, WhatCannotBeWrittenIsTriedAgain) {
   Process process(folder, clock, std::chrono::milliseconds(5));
-  std::filesystem::create_directories(folder.at("u/2026-09-21.0.new"));  // in the way
+  std::filesystem::create_directories(folder.at("u/2026-09-21.0.new"));  // blocks the write
   process.spend("42", 10);
   const auto until = [&](auto done) {
     for (int i = 0; i < 12'000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,4 +1,4 @@
-// Writing what was spent. See usage_keeper.h.
+// Loads and writes usage, and reports it. See usage_keeper.h.
 #include "admin/usage_keeper.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ void UsageKeeper::write() {
   error_ = error;
 }
 
-// One that cannot be read is left out, and that is said: it may be another version's.
+// Leaves out files that cannot be read, and logs it: they may be another version's.
 std::vector<std::string> UsageKeeper::texts_of_others() const {
   std::vector<std::string> out;
   const auto files = has_files_ ? files_.list() : std::vector<UsageFiles::File>{};

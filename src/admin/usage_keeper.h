@@ -1,13 +1,12 @@
-// Keeps what everybody spent across restarts: a thread that writes what is new every ten seconds, and at the end.
+// Keeps usage across restarts: a thread writes new usage every ten seconds, and at the end.
 //
 //   weir::UsageKeeper keeper(limiter, gate, {.folder = "weir.state.usage", .days = 35});
 //   auto report = keeper.report({.subject = "user:42"});
 //
-// A process that is killed loses what it counted since the last writing, and nothing else. Files of its own that are
-// damaged are set aside, with a line in the log, and the day begins anew; one that cannot be read, or is of a newer
-// version, stays as it is, and its day is counted in memory. A disk that is full or a folder that cannot be had is told
-// in the log, and the counting goes on in memory. Without a folder all is in memory. Any thread. Tested by
-// usage_files_test.cc and tests/server/usage.sh.
+// A killed process loses only what it counted since the last write. Its own damaged files are set aside with a log
+// line, and their day starts at zero. A file that cannot be read, or that a newer version wrote, stays as it is, and
+// its day is counted in memory. A full disk or an unusable folder is logged, and counting continues in memory.
+// Without a folder everything is in memory. Any thread. Tested by usage_files_test.cc and tests/server/usage.sh.
 #pragma once
 
 #include <chrono>
@@ -26,25 +25,25 @@ namespace weir {
 
 struct UsageKeeperOptions {
   std::string folder{};   // empty: in memory
-  std::size_t days = 35;  // files of those before go
+  std::size_t days = 35;  // files of earlier days are removed
   std::chrono::milliseconds every{10'000};
 };
 
 struct UsageKept {
-  Micros written_at{0};         // when all that was counted by then was last on the disk; 0: it never was
-  std::uint64_t failures = 0;   // of writing
-  std::uint64_t set_aside = 0;  // files that were damaged
+  Micros written_at{0};         // when all usage was last on disk; 0: never
+  std::uint64_t failures = 0;   // failed writes
+  std::uint64_t set_aside = 0;  // damaged files
 };
 
 class UsageKeeper {
  public:
-  // Both outlive it. The gate has counted nothing yet.
+  // Both must outlive it. The gate must not have counted anything yet.
   UsageKeeper(Limiter& limiter, Gate& gate, UsageKeeperOptions options);
   ~UsageKeeper();
   UsageKeeper(const UsageKeeper&) = delete;
   UsageKeeper& operator=(const UsageKeeper&) = delete;
 
-  // Of all processes that use the folder; of others as they last wrote.
+  // The usage of all processes that use the folder; for others, as of their last write.
   Result<SpendingReport> report(const SpendingQuery& query);
   UsageKept kept() const;
 
@@ -60,11 +59,11 @@ class UsageKeeper {
   const UsageKeeperOptions options_;
   bool has_files_ = false;
   UsageFiles files_;
-  std::vector<std::string> dates_left_;  // whose files are not ours to write over
+  std::vector<std::string> dates_left_;  // days whose files must not be overwritten
 
   mutable std::mutex told_;  // guards what follows
   UsageKept kept_;
-  std::string error_;  // of the last writing, which was told
+  std::string error_;  // the last logged write error
   std::condition_variable_any waiting_;
   std::jthread thread_;
 };
