@@ -1,4 +1,4 @@
-// The parts of the map, their rings and who is pushed out. See plan_cache.h.
+// The parts of the map, their CLOCK rings, and eviction. See plan_cache.h.
 #include "plans/plan_cache.h"
 
 #include <algorithm>
@@ -23,33 +23,33 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kPartsMax = 1024;
-constexpr std::size_t kSubjectsAPart = 256;  // with fewer, a part more is not worth it
+constexpr std::size_t kSubjectsAPart = 256;  // with fewer, another part is not worth it
 constexpr std::size_t kReservedMax = 4096;
-constexpr int kChancesMax = 64;              // so many who were asked about are passed over, then one goes anyhow
+constexpr int kChancesMax = 64;              // recently requested entries to skip before evicting one anyway
 constexpr std::size_t kWithoutRowShare = 8;  // an eighth
 
 enum Ring : std::size_t { kWithoutRow, kWithRow, kRings };
 
-// What find() reads lies in one line of the processor's cache.
+// The members that find() reads share one cache line.
 struct alignas(64) Entry {
   std::string subject{};
   const std::string* plan = nullptr;             // null: the default
-  std::shared_ptr<const std::string> instead{};  // of the plan's quotas
+  std::shared_ptr<const std::string> instead{};  // overrides the plan's quotas
   std::uint32_t asked = 0;
   bool is_pending = true, is_queued = false, was_asked = false;
-  bool is_refused = false;  // what the text says; the terms are of one before
+  bool is_refused = false;  // the row in `text` was refused; the terms come from an earlier row
 
   Micros until{0};
   std::uint64_t hash = 0;
-  std::string text{};  // what the database said, as row_text() writes it
+  std::string text{};  // what the database said, as row_text() encodes it
   PlanCache::Mark mark{};
-  std::size_t place = 0;  // in its ring
+  std::size_t place = 0;  // its index in the ring
 
   Ring ring() const { return text.empty() ? kWithoutRow : kWithRow; }
 };
 
-// Finds entries by their subjects. Open addressing, at most half full, without marks for what was removed: a question
-// is one look here and one at the entry.
+// Finds entries by subject. Open addressing, at most half full, without deletion marks: a lookup reads one slot and
+// one entry.
 class Index {
  public:
   explicit Index(std::size_t entries) : slots_(std::bit_ceil(2 * entries + 2)) {}
@@ -73,7 +73,7 @@ class Index {
     return put({entry->hash, std::move(entry)});
   }
 
-  // Those behind it move up, as far as their own place lets them.
+  // Moves the entries behind the removed one forward, as far as their own place allows.
   void remove(const Entry& entry) {
     std::size_t hole = home(entry.hash);
     while (slots_[hole].entry.get() != &entry) hole = after(hole);
@@ -117,16 +117,16 @@ std::uint64_t random_word() {
 struct PlanCache::Part {
   explicit Part(std::size_t entries) : index(entries) {}
 
-  mutable std::mutex mutex;  // guards all of this
+  mutable std::mutex mutex;  // guards all members
   int waiting = 0;
   Index index;
   std::array<std::vector<Entry*>, kRings> rings;
   std::array<std::size_t, kRings> hands{};
   std::condition_variable answered;
   std::map<std::string, std::string, std::less<>>
-      accepted;  // the texts of those whose text now is refused, and who had one
+      accepted;  // the last accepted texts of subjects whose current text is refused
 
-  // Notes whether the text that comes is refused; true if that changes what was accepted.
+  // Records whether the new text is refused. Returns true if that changes what was accepted.
   bool judge(Entry& entry, std::string_view text, bool is_accepted) {
     if (!is_accepted && !entry.is_refused && !entry.text.empty()) accepted.emplace(entry.subject, entry.text);
     const bool was_refused = std::exchange(entry.is_refused, !is_accepted);
@@ -145,7 +145,7 @@ struct PlanCache::Part {
     entry.place = ring.size();
     ring.push_back(&entry);
   }
-  // The last of the ring takes the place: a walk from the end to the beginning sees everybody.
+  // The ring's last entry takes the free place, so a walk from the end to the beginning sees every entry.
   void leave(const Entry& entry) {
     std::vector<Entry*>& ring = rings[entry.ring()];
     ring[entry.place] = ring.back();
@@ -169,7 +169,7 @@ PlanCache::PlanCache(std::size_t subjects_max)
     : subjects_max_(std::max<std::size_t>(subjects_max, 1)), secret_{random_word(), random_word()} {
   const std::size_t parts = std::clamp<std::size_t>(std::bit_floor(subjects_max_ / kSubjectsAPart), 1, kPartsMax);
   for (std::size_t i = 0; i < parts; ++i) {
-    // With room from the start: else it would have to be made under the lock.
+    // Reserve memory now: later the index would grow under the lock.
     parts_.push_back(std::make_unique<Part>(std::min(subjects_max_ / parts * 5 / 4, kReservedMax)));
   }
 }
@@ -235,7 +235,7 @@ PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
   std::uint64_t hash = 0;
   Part& part = part_of(subject, hash);
   Waited waited = Waited::not_at_all;
-  // Looked for anew each time: whoever is waited for may be pushed out meanwhile.
+  // Look up again each time, because the subject may be evicted while we wait.
   const auto is_over = [&] {
     const Entry* const found = part.index.find(subject, hash);
     if (found == nullptr || (found->is_pending && !found->is_queued)) return true;
@@ -303,7 +303,7 @@ bool PlanCache::next(Walk& walk, std::size_t most, std::vector<Seen>& seen) cons
     for (; walk.ring < kRings; ++walk.ring, walk.left = SIZE_MAX) {
       if (seen.size() >= enough) return true;
       const std::lock_guard lock(part.mutex);
-      // Those without a row last: on their way to the others they are not lost, having just been answered for.
+      // Walk subjects with a row first. One that gains a row meanwhile may be missed, but it was just looked up.
       const std::vector<Entry*>& ring = part.rings[kRings - 1 - walk.ring];
       walk.left = std::min(walk.left, ring.size());
       while (walk.left > 0 && seen.size() < enough) {

@@ -1,4 +1,4 @@
-// The memory of plans: what is found, who is pushed out, who waits.
+// Tests the plan cache: lookups, eviction, and waiting.
 #include "plans/plan_cache.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(PlanCache, TheTextThatWasAcceptedIsKeptBesideOneThatIsRefused) {
   cache.keep("user:1", "worse", nullptr, {}, Room::make);
   EXPECT_EQ(accepted(), "pro");
   EXPECT_EQ(cache.edits(), before);
-  put(cache, "user:1", "worse");  // as other tiers may find
+  put(cache, "user:1", "worse");  // other tiers may accept what was refused
   EXPECT_EQ(accepted(), "worse");
   EXPECT_GT(cache.edits(), before);
   cache.keep("user:1", "bad", nullptr, {}, Room::make);
@@ -123,7 +123,7 @@ TEST(PlanCache, WhoIsAskedAboutOftenStaysAmongThoseWithoutARow) {
   int lost = 0;
   for (int i = 1'000; i < 50'000; ++i) {
     known(i);
-    if (i % 5 == 0) lost += known(i / 5 % 100) ? 0 : 1;  // each of the hundred once in 500
+    if (i % 5 == 0) lost += known(i / 5 % 100) ? 0 : 1;  // each of the hundred is requested once in 500
   }
   EXPECT_LE(lost, 100);
 }
@@ -151,13 +151,13 @@ TEST(PlanCache, AWalkMeetsEverybodyWhoStays) {
     is_more = cache.next(walk, 64, seen);
     EXPECT_LE(seen.size(), 64u);
     for (const auto& one : seen) ++met[one.subject];
-    // Meanwhile some get a row and some lose theirs.
+    // Meanwhile some subjects gain a row and some lose theirs.
     put(cache, user(round * 7 % 5'000), "free");
     cache.keep(user(round * 11 % 5'000), "", nullptr, {}, Room::as_left);
   }
   int missed = 0;
   for (int i = 0; i < 5'000; ++i) missed += met.count(user(i)) == 0 ? 1 : 0;
-  EXPECT_LE(missed, 2 * round);  // only those that were answered for on the way
+  EXPECT_LE(missed, 2 * round);  // only those that were looked up meanwhile
   EXPECT_LE(missed, 100);
 }
 
@@ -199,7 +199,7 @@ TEST(PlanCache, ManyThreadsFindWhatIsBeingChanged) {
   EXPECT_LE(cache.size(), 2'010u);
 }
 
-// How long that takes is printed; a shared machine may take any time.
+// The duration is only printed, because a shared machine may take any time.
 TEST(PlanCache, FindsEachOfManySubjects) {
   PlanCache cache(100'000);
   for (int i = 0; i < 100'000; ++i) put(cache, user(i), "pro");

@@ -1,8 +1,8 @@
-// The directory's thread: connecting, waiting for changes, serving those who ask. See plan_directory.h; what it reads
-// when is in plan_reader.h, what it remembers in plan_cache.h.
+// The directory's thread: connects, waits for changes, and serves requests. See plan_directory.h. plan_reader.h
+// decides what to read when; plan_cache.h stores it.
 //
-// After an error everything is opened anew, after a pause of random length that grows to half a second: however long
-// the database was away, its answers are fresh soon after.
+// After an error everything is reopened after a random pause, which grows to half a second. So the plans are up to
+// date soon after the database returns, however long it was unavailable.
 #include "plans/plan_directory.h"
 
 #include <algorithm>
@@ -28,13 +28,13 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kWantedMax = 16'384;  // subjects that wait to be looked up
+constexpr std::size_t kWantedMax = 16'384;  // subjects waiting for a lookup
 constexpr std::size_t kSeenAtOnce = 256;
 constexpr Micros kIdleMax{1'000'000};
 constexpr Micros kPauseFirst{50'000}, kPauseMax{500'000};
 constexpr Micros kTick{100'000};
 constexpr Micros kRememberEvery{10'000'000};
-constexpr std::int64_t kWaitShare = 10;  // of the time of those who ask, at most a tenth is waiting
+constexpr std::int64_t kWaitShare = 10;  // callers spend at most a tenth of the time waiting
 constexpr Micros kWaitAhead{500'000};
 
 }  // namespace
@@ -93,32 +93,32 @@ struct PlanDirectory::Impl {
   PlanCache cache;
   Refusals refusals;
 
-  PlanReader reader;                        // of the thread, as are those below
+  PlanReader reader;                        // used by the thread only, like the members below
   bool is_open = false, is_proven = false;  // connected; something was read since
   std::uint64_t remembered_edits = 0;
   Micros remember_at{0};
-  std::string memory_error;  // that was told
+  std::string memory_error;  // already reported
   Micros pause_max{kPauseFirst};
 
-  std::mutex memory_mutex;  // guards the file, and whether it is still ours
+  std::mutex memory_mutex;  // guards the file and is_retired
   bool is_retired = false;
 
-  std::mutex work_mutex;  // guards what the thread is given to do
+  std::mutex work_mutex;  // guards the thread's work queue
   std::deque<std::string> wanted;
   std::deque<std::function<void()>> jobs;
   std::function<Result<JudgedRow>(const PlanRow&)> judge;
   bool has_new_judge = true, stopping = false;
 
-  mutable std::mutex state_mutex;  // guards what the thread tells
+  mutable std::mutex state_mutex;  // guards what the thread reports
   std::condition_variable was_read;
   bool is_up = false, is_read = false, is_away_told = false;
   std::string error = "it was not reached yet";
   Micros contact_at;
   std::uint64_t failures = 0, lookups = 0, changes = 0;
 
-  std::atomic<bool> waiting_pays{true};  // until one has waited in vain
+  std::atomic<bool> waiting_pays{true};  // false after a wait in vain or while the database is down
   std::atomic<std::uint64_t> waits{0}, waits_in_vain{0};
-  std::atomic<std::int64_t> waited_to_us{0};  // as far as the time reaches that was paid for with waiting
+  std::atomic<std::int64_t> waited_to_us{0};  // the time up to which waiting has used its share
   std::minstd_rand random;
   Sleeper nap;
   std::thread thread;
@@ -135,7 +135,7 @@ void PlanDirectory::Impl::run() {
   go_on([this] { remember(Moment::end); });
 }
 
-// Without memory for what it does, the thread lives on; a little later there may be some.
+// If memory runs out, the thread continues; a little later there may be some.
 template <class What>
 void PlanDirectory::Impl::go_on(What what) {
   try {
@@ -157,8 +157,7 @@ void PlanDirectory::Impl::recall() {
   }
 }
 
-// Not in the middle of a reading, and not before there was a whole one: half of the truth must not take the place of
-// all of it.
+// Not during a full read, and not before the first one is complete: a partial state must not replace a complete one.
 void PlanDirectory::Impl::remember(Moment moment) {
   const std::lock_guard lock(memory_mutex);
   if (is_retired) return;
@@ -185,7 +184,7 @@ void PlanDirectory::Impl::remember(Moment moment) {
   }
 }
 
-// False if the database cannot be used now.
+// Returns false if the database cannot be used now.
 bool PlanDirectory::Impl::step() {
   try {
     judge_if_new();
@@ -251,8 +250,8 @@ Result<void> PlanDirectory::Impl::turn() {
   return {};
 }
 
-// Those of whom nothing could be learned are asked for again; one who was asked for alone comes after the others, since
-// it may be he for whom the question takes too long.
+// Looks up new subjects. After a failure they are queued again. A subject that failed alone goes to the end of the
+// queue, because it may be the one whose lookup takes too long.
 Result<void> PlanDirectory::Impl::look_up_wanted(std::vector<std::string>& batch, Micros now) {
   try {
     Result<void> done = reader.look_up(batch, PlanCache::Room::make, now);
@@ -299,7 +298,7 @@ void PlanDirectory::Impl::judge_if_new() {
   }
 }
 
-// A connection alone proves nothing: the first thing that is read may end it.
+// A connection alone is not enough: the first read may break it.
 void PlanDirectory::Impl::come_up() {
   is_proven = true;
   waiting_pays.store(true, std::memory_order_relaxed);
@@ -352,8 +351,8 @@ void PlanDirectory::Impl::want(std::string_view subject) {
   if (is_first) source->wake();
 }
 
-// So that a flood of new subjects does not make its callers wait all the time: a tenth of it is theirs, and a little
-// more at first.
+// Bounds the time that a flood of new subjects makes its callers wait: a tenth of the time, and a little more at
+// first.
 bool PlanDirectory::Impl::may_wait(Micros now) const {
   return waited_to_us.load(std::memory_order_relaxed) < (now + kWaitAhead).count();
 }
@@ -365,14 +364,14 @@ void PlanDirectory::Impl::note_wait(Micros begun, Micros ended) {
   }
 }
 
-// Lets the thread ask, between two of its own questions.
+// Runs a question on the thread, between two of its own.
 template <class T, class Ask>
 Result<T> PlanDirectory::Impl::ask(Ask question) {
   std::promise<Result<T>> answer;
   {
     const std::lock_guard lock(work_mutex);
     jobs.push_back([&] {
-      // Whoever asks waits for an answer, whatever happens; this one fits into a string without memory of its own.
+      // The caller waits, so always answer. This message fits into a string's inline buffer.
       Result<T> said = fail(ErrorCode::exhausted, "out of memory");
       try {
         said = is_open ? Result<T>(question()) : Result<T>(fail(ErrorCode::unavailable, last_error()));
@@ -411,7 +410,7 @@ PlanTerms PlanDirectory::find(std::string_view subject) noexcept {
     if (terms.until != Micros{0} && impl_->clock.now() >= terms.until) terms.instead = nullptr;
     return terms;
   } catch (const std::exception&) {
-    return {.is_pending = true};  // no memory for one more
+    return {.is_pending = true};  // no memory for another subject
   }
 }
 

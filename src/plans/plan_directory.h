@@ -1,11 +1,11 @@
-// Who is on which plan, known in advance: a bounded memory of what a database said, kept fresh by a thread of its own.
+// Caches which subject is on which plan: a bounded copy of a database, kept up to date by its own thread.
 //
 //   weir::PlanDirectory plans(*std::move(source), {.judge = judge});
-//   const weir::PlanTerms terms = plans.find("user:42");        // at once, whatever the database does
+//   const weir::PlanTerms terms = plans.find("user:42");        // never waits for the database
 //
-// A subject that is new is looked up once however many ask, and has the default plan until the answer is there. When
-// the database is away, what it last said holds; a row that makes no sense is refused alone, and its subject keeps what
-// it had. Any thread. Tested by plan_directory_test.cc.
+// A new subject is looked up once, however many checks ask for it. Until the reply arrives it has the default plan.
+// While the database is unavailable, the last known plans apply. An invalid row is refused alone, and its subject
+// keeps its previous plan. Any thread may call it. Tested by plan_directory_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,39 +23,39 @@
 
 namespace weir {
 
-// A row that was found sound.
+// A row that was found valid.
 struct JudgedRow {
-  std::string plan{};     // empty: the default
-  std::string instead{};  // quotas in their text; empty: the plan's
+  std::string plan{};     // empty: the default plan
+  std::string instead{};  // quotas as text; empty: those of the plan
   Micros until{0};
 };
 
-// What is worth telling whoever runs the server.
+// An event for the operator's log.
 struct PlanEvent {
   enum class Kind { away, back, refused_row, not_remembered };
   Kind kind = Kind::away;
-  std::string subject{};  // of a refused row
+  std::string subject{};  // if a row was refused
   std::string message{};
 };
 
 struct PlanDirectoryOptions {
   std::size_t subjects_max = 100'000;
-  Micros refresh{60'000'000};  // so often all are asked for again, whether a change was told or not
-  Micros wait{5'000};          // the longest that a check waits
-  std::string memory{};        // a file, for who starts while the database is away; empty: none
-  std::string memory_of{};     // whose it is, on one line
+  Micros refresh{60'000'000};  // each known subject is read again this often, even without a reported change
+  Micros wait{5'000};          // the longest time that a check waits
+  std::string memory{};        // file for a start while the database is unavailable; empty: none
+  std::string memory_of{};     // identifies the database, on one line
   std::function<Result<JudgedRow>(const PlanRow&)> judge{};
-  std::function<void(const PlanEvent&)> tell{};  // from the directory's thread
-  Clock* clock = nullptr;                        // null: the system's
+  std::function<void(const PlanEvent&)> tell{};  // called on the directory's thread
+  Clock* clock = nullptr;                        // null: the system clock
 };
 
 struct PlanStatus {
   bool is_up = false;
-  std::string error{};  // the last one, if it is not
-  Micros age{0};        // how long ago the database last answered; since the start if it never did
+  std::string error{};  // the last error, if is_up is false
+  Micros age{0};        // time since the database last replied; since the start if it never did
   std::size_t subjects = 0, pending = 0;
   std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, waits_in_vain = 0;
-  std::vector<PlanEvent> refused_rows{};  // the last few, each subject once
+  std::vector<PlanEvent> refused_rows{};  // the most recent ones, each subject once
 };
 
 class PlanDirectory final : public Plans {
@@ -68,20 +68,20 @@ class PlanDirectory final : public Plans {
   PlanTerms find(std::string_view subject) noexcept override;
   bool wait(std::string_view subject) noexcept override;
 
-  // Other tiers: every row is judged anew.
+  // Sets new tiers: every known row is judged again.
   void judge_by(std::function<Result<JudgedRow>(const PlanRow&)> judge);
-  // Until what the database knows was read for the first time, or so much time is over. For who starts.
+  // Waits until the database was read for the first time, at most `most`. For startup.
   bool wait_until_read(Micros most);
 
-  // Another directory takes its place, and its file: from now on this one writes nothing there.
+  // Another directory takes over with the same file, so this one stops writing it.
   void retire();
 
   PlanStatus status() const;
 
   // write(), look(), list()
   //
-  // Asked of the database itself, at most for the patience of the source. What write() has written, this directory
-  // knows at once.
+  // These access the database itself, and take at most the source's patience. The directory knows at once what
+  // write() has written.
   Result<void> write(const PlanChange& change);
   Result<PlanRow> look(const std::string& subject);
   Result<std::vector<PlanRow>> list(std::string_view after, std::size_t most);

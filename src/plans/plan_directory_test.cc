@@ -1,5 +1,5 @@
-// A directory of plans over a database that a script plays: what a check is told while the database is slow, away, or
-// talks nonsense. Over real ones: sqlite_directory_test.cc and postgres_source_test.cc.
+// Tests a directory over a scripted database: what a check gets while the database is slow, unavailable, or returns
+// invalid data. sqlite_directory_test.cc and postgres_source_test.cc use real databases.
 #include "plans/plan_directory.h"
 
 #include <gtest/gtest.h>
@@ -21,18 +21,18 @@ namespace {
 
 using Kind = PlanChange::Kind;
 
-// A database as a test wants it.
+// A database that a test controls.
 class ScriptedSource final : public PlanSource {
  public:
   struct Script {
-    std::mutex mutex;  // guards all of this
+    std::mutex mutex;  // guards all members
     std::condition_variable changed;
     std::map<std::string, PlanRow> rows;
-    std::map<std::string, int> found;  // how often each was asked for
+    std::map<std::string, int> found;  // how often each subject was read
     Changes changes;
     bool is_dead = false, is_stuck = false, has_pages = true;
-    bool is_unreadable = false, throws = false;  // it can be connected to all the same
-    std::size_t in_time_max = SIZE_MAX;          // a question about more subjects is answered too late
+    bool is_unreadable = false, throws = false;  // it accepts connections nevertheless
+    std::size_t in_time_max = SIZE_MAX;          // a question about more subjects times out
     int batches = 0, connects = 0;
     std::size_t batch_max = 0;
     bool woken = false;
@@ -174,7 +174,7 @@ TEST_F(PlanDirectoryTest, WhatTheTablesHoldIsKnownBeforeAnybodyAsks) {
 TEST_F(PlanDirectoryTest, ASubjectThatManyAskForIsLookedUpOnce) {
   const auto plans = make();
   ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
-  script->set("user:1", "pro");  // and no change is told
+  script->set("user:1", "pro");  // and no change is reported
   script->stick(true);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -294,7 +294,7 @@ TEST_F(PlanDirectoryTest, WhileTheDatabaseIsAwayWhatItSaidHolds) {
   EXPECT_EQ(plans->find("user:1").plan, "pro");
   EXPECT_TRUE(plans->find("user:2").is_pending);
   EXPECT_FALSE(plans->wait("user:2"));
-  EXPECT_EQ(plans->status().waits, 0u);  // it costs a check nothing
+  EXPECT_EQ(plans->status().waits, 0u);  // waiting costs a check nothing now
   EXPECT_EQ(plans->status().error, "the database is away");
   EXPECT_EQ(plans->look("user:1").error().message, "the database is away");
   EXPECT_FALSE(plans->write({Kind::set_plan, "user:1", "free"}));
@@ -314,7 +314,7 @@ TEST_F(PlanDirectoryTest, WhileTheDatabaseIsAwayWhatItSaidHolds) {
     clock.advance(Micros{500'000});
     return plans->find("user:1").plan == "enterprise" && plans->find("user:2").plan == "pro";
   });
-  until([&] { return plans->status().is_up; });  // it has said what it knows before
+  until([&] { return plans->status().is_up; });  // what it knows was read before
   EXPECT_EQ(plans->status().error, "");
   until_told(PlanEvent::Kind::back, 1);
 }
@@ -354,7 +354,7 @@ TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
   until_plan(*plans, "user:8", "free");
   until([&] { return plans->find("user:9").instead != nullptr; });
   EXPECT_EQ(*plans->find("user:9").instead, "7/minute");
-  until_plan(*plans, "user:10", "");  // it had nothing
+  until_plan(*plans, "user:10", "");  // it had no previous plan
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(plans->find(user(i)).plan, "pro") << i;
     EXPECT_EQ(plans->find(user(i)).instead, nullptr) << i;
@@ -368,7 +368,7 @@ TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
   EXPECT_EQ(second->message, "no plan is called 'gold'");
   EXPECT_TRUE(status.is_up);
 
-  // The same rows once more are no news, and a row that is right again is taken.
+  // Unchanged rows are not reported again, and a corrected row is accepted.
   script->set("user:2", "enterprise");
   script->tell({.all = true});
   until_plan(*plans, "user:2", "enterprise");
@@ -426,7 +426,7 @@ TEST_F(PlanDirectoryTest, AFloodOfNewSubjectsIsBoundedAndEndsInAnswers) {
   EXPECT_EQ(plans->find("user:1").plan, "pro");
   script->stick(false);
   until([&] { return plans->status().pending <= 30'000 - 16'384; });
-  for (int i = 0; i < 30'000; ++i) plans->find("ip:" + std::to_string(i));  // those that were dropped
+  for (int i = 0; i < 30'000; ++i) plans->find("ip:" + std::to_string(i));  // asks again for the dropped ones
   until([&] { return plans->status().pending == 0; });
 }
 
@@ -531,7 +531,7 @@ TEST_F(PlanDirectoryTest, OneThatIsRetiredLeavesItsFileToTheNext) {
     auto plans = make(with);
     if (is_retired) {
       plans->retire();
-      std::filesystem::remove(with.memory);  // it may have been written before
+      std::filesystem::remove(with.memory);  // it may have been written earlier
     }
     ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
     plans.reset();

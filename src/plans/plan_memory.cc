@@ -1,5 +1,5 @@
-// The file: a line with whose it is, rows with their lengths before them, and a line with the hash of all before it, so
-// that nothing is taken for a row that was not written as one. See plan_memory.h.
+// The file format: a line that names the source, rows preceded by their lengths, and a line with the hash of
+// everything before it. So no damaged or foreign bytes are taken for a row. See plan_memory.h.
 #include "plans/plan_memory.h"
 
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ tl::unexpected<Error> damaged(const std::string& path) {
   return fail(ErrorCode::unavailable, path + " is damaged; it is made anew when the database has been read");
 }
 
-// A number and the letter behind it.
+// Reads a number and the character after it.
 bool take_number(std::string_view& rest, char behind, std::size_t most, std::size_t& out) {
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out);
   if (error != std::errc{} || end == rest.data() + rest.size() || *end != behind || out > most) return false;
@@ -60,7 +60,7 @@ Result<void> write_plan_memory(const std::string& path, std::string_view source,
     text.append(row.subject).append(row.text).append("\n");
   }
   text += std::string(kEnd) + hex(sha256(text)) + '\n';
-  // Another server, or another directory of this one, may be writing its own at the same time.
+  // Another server, or another directory of this server, may be writing its file at the same time.
   static std::atomic<std::uint64_t> count{0};
   const std::string beside = path + ".new-" + std::to_string(::getpid()) + '-' + std::to_string(count.fetch_add(1));
   const int file = open_fresh_file(beside);

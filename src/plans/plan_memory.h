@@ -1,8 +1,8 @@
-// What the database last said, in a file: a server that is started while the database is away knows its plans.
+// The last known plans in a file, for a server that starts while the database is unavailable.
 //
-// Written whole, beside and then renamed, so that there is always one that is whole; it belongs to one source, and one
-// that is damaged, or of another source, is as if it were not there. The rows in it are as untrusted as those of the
-// database. One thread. Tested by plan_memory_test.cc.
+// The file is written to a temporary name and renamed, so there is always a complete one. It belongs to one source. A
+// damaged file, or one of another source, counts as missing. Its rows are as untrusted as those of the database. One
+// thread may call it. Tested by plan_memory_test.cc.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ namespace weir {
 
 struct RememberedRow {
   std::string subject{};
-  std::string text{};  // of row_text()
+  std::string text{};  // as row_text() encodes it
 };
 
-// `source` tells whose rows they are; anything that is the same for the same.
+// `source` identifies the database: any text that is the same for the same database.
 Result<void> write_plan_memory(const std::string& path, std::string_view source,
                                const std::vector<RememberedRow>& rows);
 
-// not_found if there is no such file, or if it is of another source.
+// Fails with not_found if there is no such file, or if it belongs to another source.
 Result<std::vector<RememberedRow>> read_plan_memory(const std::string& path, std::string_view source);
 
 }  // namespace weir

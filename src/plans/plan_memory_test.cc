@@ -1,4 +1,4 @@
-// The file of what was last known: it comes back whole, or not at all.
+// Tests the file of last known plans: it is read completely, or not at all.
 #include "plans/plan_memory.h"
 
 #include <gtest/gtest.h>

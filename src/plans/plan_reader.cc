@@ -1,4 +1,4 @@
-// What is asked next, and what an answer means. See plan_reader.h.
+// Decides what to read next, and handles replies. See plan_reader.h.
 #include "plans/plan_reader.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kAtOnce = 256;           // subjects in one question, at most
-constexpr std::size_t kQuickToGrow = 16;       // answers to full questions
-constexpr Micros kQuick{100'000};              // a tenth of the usual patience
-constexpr std::size_t kSubjectToldBytes = 64;  // of one that is too long
-constexpr std::size_t kPageRows = 1'000;       // some milliseconds
+constexpr std::size_t kAtOnce = 256;           // most subjects in one question
+constexpr std::size_t kQuickToGrow = 16;       // fast replies to full questions
+constexpr Micros kQuick{100'000};              // a tenth of the default patience
+constexpr std::size_t kSubjectToldBytes = 64;  // shown of a subject that is too long
+constexpr std::size_t kPageRows = 1'000;       // takes some milliseconds
 constexpr std::size_t kChangedMax = 10'000;
 constexpr Micros kRestMax{250'000};
 
@@ -73,7 +73,7 @@ void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
   } else if (!text.empty()) {
     judged = judge_(row);
   }
-  // Before the plan can be seen, so that nobody sees a new plan and its old refusal.
+  // Do this before the new plan becomes visible, so that no caller sees the plan together with its old refusal.
   if (judged) {
     refusals_.accept(row.subject);
   } else {
@@ -178,7 +178,7 @@ Result<void> PlanReader::turn(Micros now) {
       break;
   }
   if (refresh_at_ == Micros{0}) {
-    plan_refresh(now);  // all was just read
+    plan_refresh(now);  // everything was just read
   } else if (now >= refresh_at_) {
     return refresh_some(now);
   }
@@ -194,7 +194,7 @@ Result<void> PlanReader::read_page(Micros now) {
     lookups_ += page->size();
   }
   if (!page || rows_ > bounds_.subjects_max) {
-    // One by one then; nobody has to wait for it.
+    // Read the known subjects one by one instead; no caller waits for it.
     was_read_ = true;
     has_pages_ = false;
     begin_subjects();
@@ -205,7 +205,7 @@ Result<void> PlanReader::read_page(Micros now) {
     return {};
   }
   was_read_ = true;
-  // Whoever had a row and was not met on the way has lost it, if the database says so once more.
+  // A subject that had a row but was not on any page has lost it. Confirm that with one more lookup.
   work_ = Work::subjects;
   subjects_.clear();
   PlanCache::Walk walk;
@@ -229,7 +229,7 @@ Result<void> PlanReader::read_subjects(Micros now) {
   return {};
 }
 
-// A piece at a time, so that everybody is asked for once in the time between two refreshes.
+// Schedules the next piece, so that every subject is read once per refresh interval.
 void PlanReader::plan_refresh(Micros now) {
   const auto pieces = static_cast<std::int64_t>(cache_.size() / at_once_ + 1);
   const std::int64_t mean_us = std::max<std::int64_t>(bounds_.refresh.count() / pieces, 1'000);

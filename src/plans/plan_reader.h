@@ -1,11 +1,10 @@
-// The thread's part of a directory of plans: what is to be asked of the database next, and what an answer means.
+// The reading part of the plan directory's thread: what to read from the database next, and what to do with a reply.
 //
-// A turn serves, in this order: subjects that are new, subjects that are said to have changed, and a piece of whatever
-// reads everything again. So a new subject waits for one such piece at most. When the database said that anything may
-// have changed, our own tables are read page by page; with a query, or with more rows than are remembered, the known
-// subjects are asked for one by one, those asked about most recently first. After that it rests as long as that took,
-// up to a quarter of a second: a database that changes all the time is not read all the time. One thread. Tested by
-// plan_directory_test.cc.
+// A turn serves, in this order: new subjects, subjects reported as changed, and one piece of a full read. So a new
+// subject waits for at most one such piece. If the database reports that anything may have changed, our own tables
+// are read page by page. With a query, or with more rows than the cache holds, the known subjects are read one by
+// one, the most recently requested first. Then the reader rests for as long as the read took, at most 250 ms, so that
+// a database that changes constantly is not read constantly. One thread may use it. Tested by plan_directory_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -38,23 +37,23 @@ class PlanReader {
 
   PlanReader(PlanSource& source, PlanCache& cache, Refusals& refusals, Bounds bounds);
 
-  void judge_by(Judge judge, Micros now);  // and judges anew what is kept
-  void start_over();                       // with a connection that is new
-  void read_all();                         // once more, if it is being read already
+  void judge_by(Judge judge, Micros now);  // and judges known rows again
+  void start_over();                       // after a new connection
+  void read_all();                         // once more, if a full read is running
   void read(std::vector<std::string> subjects);
 
-  // One piece of the work that is due. An error is the source's.
+  // Does one piece of the work that is due. An error comes from the source.
   Result<void> turn(Micros now);
   bool is_idle(Micros now) const { return changed_.empty() && work_ == Work::none && now < next_at(); }
   Micros next_at() const { return is_again_ ? std::min(rest_until_, refresh_at_) : refresh_at_; }
-  // Rows that were known when there was a thread before; each until the database says otherwise.
+  // Loads rows from the saved file. Each is valid until the database says otherwise.
   void recall(const std::vector<RememberedRow>& rows, Micros now);
-  bool was_read() const { return was_read_; }  // all of it, once
+  bool was_read() const { return was_read_; }  // the whole database, at least once
 
   // look_up()
   //
-  // At most at_once() subjects. A question that fails may have been too large: it is halved for the next time, and
-  // grows again while the answers are quick.
+  // Reads at most at_once() subjects. A failed request may have been too large, so the next one has half the size.
+  // The size grows again while replies are fast.
   Result<void> look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now);
 
   std::size_t at_once() const { return at_once_; }
@@ -83,11 +82,11 @@ class PlanReader {
   std::uint32_t era_ = 0, reading_ = 0;
   Work work_ = Work::none;
   bool is_again_ = false, was_read_ = false;
-  bool has_pages_ = true;  // until the source or the number of rows says otherwise
+  bool has_pages_ = true;  // until the source or the number of rows rules pages out
   std::size_t at_once_, quick_ = 0;
   std::string after_;
   std::size_t rows_ = 0;
-  std::vector<std::string> subjects_;  // from the last to the first
+  std::vector<std::string> subjects_;  // in reverse order
   std::deque<std::string> changed_;
   PlanCache::Walk refreshed_;
   Micros refresh_at_{0}, began_at_{0}, rest_until_{0};

@@ -1,4 +1,4 @@
-// Which database an address means. See plan_source.h.
+// Chooses the kind of database by the address. See plan_source.h.
 #include "plans/plan_source.h"
 
 #include <array>
@@ -45,12 +45,12 @@ Result<std::unique_ptr<PlanSource>> make_plan_source(const PlanSourceOptions& op
   const std::string scheme = lower(url.substr(0, colon));
   if (colon != url.npos && scheme == "sqlite") {
     std::string_view file = url.substr(colon + 1);
-    if (file.starts_with("//")) file.remove_prefix(2);  // sqlite:///var/lib/plans.db is the same file for many
+    if (file.starts_with("//")) file.remove_prefix(2);  // sqlite:///var/lib/plans.db, as other programs write it
     if (!file.empty() && file != ":memory:") return make_sqlite_source(std::string(file), options);
     return fail(ErrorCode::invalid_argument, in_quotes(url) + " names no file: sqlite:plans.db");
   }
   if (colon != url.npos && (scheme == "postgresql" || scheme == "postgres")) return make_postgres_source(options);
-  // No more of the address is shown than its scheme: there may be a password in it.
+  // Show only the scheme of the address: the rest may contain a password.
   const std::string_view meant = colon == url.npos ? std::string_view{} : nearest(scheme, kSchemes);
   std::string message = colon == url.npos ? "the address of the plans has no scheme"
                                           : "no database of plans is called " + in_quotes(scheme);

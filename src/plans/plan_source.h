@@ -1,11 +1,12 @@
-// A database that knows who is on which plan, as one thread asks it. What it says is not yet trusted.
+// A database of plans, as one thread reads it. What it returns is not trusted yet.
 //
 //   auto source = weir::make_plan_source({.url = "sqlite:plans.db"});
-//   if (!source) return report(source.error().message);        // the text of the address is wrong
+//   if (!source) return report(source.error().message);        // the address is malformed
 //   (*source)->connect();                                      // and again whenever a call has failed
 //
-// Every call returns within Options::patience, whatever the database does. All but wake() belong to one thread at a
-// time. Tested by sqlite_source_test.cc and postgres_source_test.cc, against real databases.
+// Each access is bounded by PlanSourceOptions::patience, so no call hangs, whatever the database does. One thread at
+// a time may use a source; any thread may call wake(). Tested by sqlite_source_test.cc and postgres_source_test.cc,
+// against real databases.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +22,19 @@
 
 namespace weir {
 
-// What the database says of a subject: a plan, limits instead of the plan's, or both. Numbers are their text, NULL is
-// nothing.
+// What the database says about a subject: a plan, limits that override the plan's, or both. Numbers are given as
+// text, NULL as nothing.
 struct PlanRow {
   std::string subject{};  // user:42
-  bool has_plan = false;  // there is a row
+  bool has_plan = false;  // there is a plan row
   std::optional<std::string> plan{};
   bool has_override = false;
   std::optional<std::string> limits{};  // 5000/minute
-  std::optional<std::string> until{};   // 2026-12-31, a time of RFC 3339, or seconds since the epoch; nothing: no end
-  std::string error{};  // why nothing of this can be right: two rows for one subject, a text without end
+  std::optional<std::string> until{};   // 2026-12-31, an RFC 3339 time, or seconds since the epoch; nothing: no end
+  std::string error{};                  // why the row is invalid as a whole, such as two rows for one subject
 };
 
-// What is to be written of a subject.
+// A change to write for a subject.
 struct PlanChange {
   enum class Kind { set_plan, remove_plan, set_override, remove_override };
   Kind kind = Kind::set_plan;
@@ -47,7 +48,7 @@ inline bool is_override(const PlanChange& change) {
   return change.kind == PlanChange::Kind::set_override || change.kind == PlanChange::Kind::remove_override;
 }
 
-// With a query, the plans are in tables that are not ours.
+// The error for changing a plan that a query reads from the user's own tables.
 inline Error not_ours() {
   return {ErrorCode::invalid_argument,
           "plans are read by a query from tables that are not ours: change them there. Overrides can be set"};
@@ -55,7 +56,7 @@ inline Error not_ours() {
 
 struct PlanSourceOptions {
   std::string url{};    // sqlite:FILE or postgresql://…
-  std::string query{};  // over the user's own tables: $1 is the subject's value, $2 its kind; empty: our own tables
+  std::string query{};  // over the user's own tables: $1 is the subject's value, $2 its kind; empty: use our own tables
   Micros patience{1'000'000};
 };
 
@@ -70,27 +71,28 @@ class PlanSource {
 
   // connect()
   //
-  // Opens it, or opens it anew. Our own tables are made if they are not there.
+  // Opens or reopens the database. Creates our own tables if they are missing.
   virtual Result<void> connect() = 0;
 
   // find(), all()
   //
-  // A row for each subject of whom something is known, in any order. all() are the first so many in the order of their
-  // names, after the given one; not_found with a query, which knows subjects only one by one.
+  // find() returns a row for each subject that the database knows, in any order. all() returns the first `most` rows
+  // after the given subject, sorted by subject. With a query it fails with not_found, since a query reads subjects
+  // only one by one.
   virtual Result<std::vector<PlanRow>> find(std::span<const std::string> subjects) = 0;
   virtual Result<std::vector<PlanRow>> all(std::string_view after, std::size_t most) = 0;
 
   // wait()
   //
-  // Until something has changed, wake() was called or so much time is over. An error if the database is gone.
+  // Waits until something has changed, wake() is called, or `most` is over. Fails if the database is unavailable.
   virtual Result<Changes> wait(Micros most) = 0;
   virtual void wake() noexcept = 0;  // from any thread
 
   virtual Result<void> write(const PlanChange& change) = 0;
 };
 
-// invalid_argument if the text of the address or of the query cannot be right; whether there is such a database is told
-// by connect().
+// Fails with invalid_argument if the address or the query is malformed. Only connect() finds out whether the database
+// exists.
 Result<std::unique_ptr<PlanSource>> make_plan_source(const PlanSourceOptions& options);
 
 }  // namespace weir

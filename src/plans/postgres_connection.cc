@@ -1,4 +1,4 @@
-// libpq, without ever waiting for it beyond a deadline. See postgres_connection.h.
+// Uses libpq without ever waiting beyond a deadline. See postgres_connection.h.
 #include "plans/postgres_connection.h"
 
 #include <libpq-fe.h>
@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::size_t kMessageMax = 500;
-constexpr std::size_t kNoticesMax = 20'000;  // beyond them: everything may have changed
+constexpr std::size_t kNoticesMax = 20'000;  // beyond this: anything may have changed
 
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
   if (what.empty()) return text;
@@ -33,7 +33,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// What stands for the password in an address that cannot be read.
+// Finds the password in an address that cannot be parsed.
 std::string_view password_in(std::string_view url) {
   const std::size_t user = url.find("//");
   if (user == url.npos) return {};
@@ -43,16 +43,16 @@ std::string_view password_in(std::string_view url) {
   return rest.substr(colon + 1, end - colon - 1);
 }
 
-// libpq looks up names in PQconnectStart, and waits for that as long as the resolver likes: so a thread does it, which
-// is left alone if it takes too long.
+// PQconnectStart looks up host names, and blocks for as long as the resolver likes. So it runs on a thread of its
+// own, which is abandoned if it takes too long.
 struct Opening {
-  std::mutex mutex;  // guards both below
+  std::mutex mutex;  // guards the members below
   std::condition_variable done;
   PGconn* connection = nullptr;
   bool is_abandoned = false;
 };
 
-void ignore(void*, const char*) {}  // what libpq would write to stderr
+void ignore(void*, const char*) {}  // discards what libpq would write to stderr
 
 PGconn* start(const std::string& url) {
   const std::array<const char*, 4> names = {"dbname", "fallback_application_name", "client_encoding", nullptr};
@@ -78,7 +78,7 @@ PGconn* start_by(const std::string& url, nanoseconds most) {
   return opening->connection;
 }
 
-// The state in a verbose message of libpq: `FATAL:  28P01: password …`.
+// Finds the state in a verbose libpq message: `FATAL:  28P01: password …`.
 std::string state_in(std::string_view message) {
   for (std::size_t at = message.find(":  "); at != message.npos; at = message.find(":  ", at + 1)) {
     const std::string_view state = message.substr(at + 3, 5);
@@ -90,7 +90,7 @@ std::string state_in(std::string_view message) {
   return "";
 }
 
-// What helps, by the state that PostgreSQL gives.
+// Returns a fix for a state of PostgreSQL.
 std::string_view help_for(std::string_view state) {
   static const std::map<std::string_view, std::string_view> kHelp = {
       {"28P01", "give the right password in the address, or in a file .pgpass of the server's user"},
@@ -111,14 +111,14 @@ std::string_view help_for(std::string_view state) {
   return row == kHelp.end() ? std::string_view{} : row->second;
 }
 
-// Its connection, its rights, its tables, its means, its prepared statements or its transaction: the classes of states
-// that the next question would meet as well.
+// Classes of states that the next question would get too: they concern the connection, permissions, tables,
+// resources, prepared statements or the transaction.
 constexpr auto kOfSession = std::to_array<std::string_view>(
     {"08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "XX"});
 constexpr auto kOfValue = std::to_array<std::string_view>({"22021", "22P02", "22P05", "22003"});
 
-// Whether it was a given value that could not be read: `unnamed portal parameter $1 = '…'`. A text in quotes may be
-// anybody's.
+// Whether a parameter value could not be read: `unnamed portal parameter $1 = '…'`. Quoted text is ignored, because
+// anybody may have chosen it.
 bool tells_of_parameter(std::string_view context) {
   return context.substr(0, context.find_first_of("'\"")).find(" $") != context.npos;
 }
@@ -226,7 +226,7 @@ Result<void> PostgresConnection::open() {
   if (connection_ == nullptr) return fail(late());
   if (PQstatus(connection_) == CONNECTION_BAD) return fail(lost("it cannot be reached"));
   PQsetNoticeProcessor(connection_, ignore, nullptr);
-  PQsetErrorVerbosity(connection_, PQERRORS_VERBOSE);  // with the state, which says what would help
+  PQsetErrorVerbosity(connection_, PQERRORS_VERBOSE);  // includes the state, which decides the suggested fix
   for (PostgresPollingStatusType wants = PGRES_POLLING_WRITING; wants != PGRES_POLLING_OK;) {
     if (Result<void> ready = poll_until_ready(wants == PGRES_POLLING_READING ? POLLIN : POLLOUT); !ready) return ready;
     wants = PQconnectPoll(connection_);
@@ -237,7 +237,7 @@ Result<void> PostgresConnection::open() {
   return {};
 }
 
-// What is read meanwhile is kept by libpq: a server that is not listened to stops listening itself.
+// Reads while sending; libpq keeps what is read. A server whose replies are not read stops reading too.
 Result<void> PostgresConnection::flush() {
   for (;;) {
     const int left = PQflush(connection_);
@@ -268,7 +268,7 @@ void PostgresConnection::note_failure(PostgresAnswer& answer) const {
   answer.is_of_value_ = context != nullptr && tells_of_parameter(context);
 }
 
-// The last answer to what was sent, or the first that failed. A server that ends the session says why before it does.
+// Returns the last answer to what was sent, or the first failed one. A server that ends the session says why first.
 Result<PostgresAnswer> PostgresConnection::answer() {
   if (Result<void> sent = flush(); !sent) return fail(sent.error());
   PostgresAnswer last(nullptr);
@@ -348,7 +348,7 @@ Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::stri
     if (!is_sent) return fail(lost("the connection is lost"));
   }
   if (Result<void> sent = flush(); !sent) return fail(sent.error());
-  // To each belong an answer, its end, and a sync, after which the next is not affected by how this one went.
+  // Each question has an answer, its end, and a sync. After the sync, a failure does not affect the next question.
   for (std::size_t i = 0; i < questions.size(); ++i) {
     for (bool is_synced = false; !is_synced;) {
       const Result<pg_result*> result = next();

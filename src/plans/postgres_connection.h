@@ -1,8 +1,8 @@
 // A connection to PostgreSQL that never waits beyond a deadline, whatever the server does.
 //
-// libpq is used by its asynchronous half only, and only in postgres_connection.cc. A statement that fails is an answer
-// with a state; an Error means that the connection is lost, and it is closed then. No password is ever in a message.
-// One thread. Tested by postgres_source_test.cc.
+// It uses only the asynchronous part of libpq, and only in postgres_connection.cc. A failed statement is an answer
+// with a state. An Error means that the connection is lost, and closes it. No message contains a password. One thread
+// may use it. Tested by postgres_source_test.cc.
 #pragma once
 
 #include <chrono>
@@ -26,20 +26,20 @@ class PostgresAnswer {
  public:
   explicit PostgresAnswer(pg_result* result) : result_(result) {}
 
-  std::string_view state() const { return state_; }  // SQLSTATE; empty if all is well
+  std::string_view state() const { return state_; }  // SQLSTATE; empty on success
   const std::string& message() const { return message_; }
-  // What a failure is about: all that is asked of this session, the one question, or a value that was given with the
-  // question and that no row can have, being none in its column's type or in the database's encoding.
+  // What caused a failure: the session, so that every statement would fail; this one question; or a parameter value
+  // that no row can have, because it does not fit its column's type or the database's encoding.
   enum class Blame { session, question, value };
   Blame blame() const;
   int rows() const;
   int columns() const;
-  int parameters() const;              // of a statement that was described
-  std::string name(int column) const;  // in small letters
+  int parameters() const;              // of a described statement
+  std::string name(int column) const;  // in lower case
   unsigned type(int column) const;
   std::optional<std::string_view> text(int row, int column) const;  // nothing for NULL
   bool is_true(int row, int column) const { return text(row, column) == "t"; }
-  std::string_view touched() const;  // how many rows a statement has written
+  std::string_view touched() const;  // number of rows that a statement wrote
 
  private:
   friend class PostgresConnection;
@@ -60,10 +60,10 @@ class PostgresConnection {
   PostgresConnection(const PostgresConnection&) = delete;
   PostgresConnection& operator=(const PostgresConnection&) = delete;
 
-  Result<void> read_address();                       // whether the text of the address is right; nothing is opened
+  Result<void> read_address();                       // checks the address without connecting
   const std::string& name() const { return name_; }  // the address without its password
 
-  // The deadline of all calls until the next begin() is the patience from now on.
+  // Starts the deadline for all calls until the next begin(): now plus the patience.
   void begin() { deadline_ = read_stopwatch() + patience_; }
   Result<void> open();
   void close();
@@ -74,20 +74,21 @@ class PostgresConnection {
   Result<PostgresAnswer> prepare(const std::string& name, const std::string& statement);  // and describes it
   Result<PostgresAnswer> ask_prepared(const std::string& name, const Parameters& parameters);
 
-  // One answer for each, all questions being sent before the first is waited for; one that fails leaves the others.
+  // Returns one answer for each question. All are sent before the first reply is read, and a failed one does not
+  // affect the others.
   Result<std::vector<PostgresAnswer>> ask_many(const std::string& name, std::span<const Parameters> questions);
 
-  // Until there is something to read, the other descriptor is readable or so much time is over.
+  // Waits until there is something to read, `other` is readable, or `most` is over.
   Result<void> wait(int other, Micros most);
-  std::vector<std::string> take_notices();  // the payloads that NOTIFY brought
+  std::vector<std::string> take_notices();  // payloads received by NOTIFY
 
-  // What an answer that failed means, and what helps.
+  // Returns what a failed answer means and how to fix it.
   Error described(const PostgresAnswer& answer) const;
 
  private:
   Result<void> poll_until_ready(short events);
   Result<void> flush();
-  Result<pg_result*> next();  // null at the end of a statement's answers
+  Result<pg_result*> next();  // null after a statement's last result
   Result<PostgresAnswer> answer();
   void note_failure(PostgresAnswer& answer) const;
   void collect_notices();
@@ -99,7 +100,7 @@ class PostgresConnection {
   const std::string url_;
   const Micros patience_;
   std::string name_, password_;
-  bool needs_names_ = false;  // its host has to be looked up
+  bool needs_names_ = false;  // its host name needs a lookup
   pg_conn* connection_ = nullptr;
   std::chrono::nanoseconds deadline_{0};
   std::vector<std::string> notices_;

@@ -1,7 +1,7 @@
-// Plans in PostgreSQL: our tables, or a query over others, and what NOTIFY tells. See postgres_source.h.
+// Plans in PostgreSQL: our tables, or a query over the user's, and changes reported by NOTIFY. See postgres_source.h.
 //
-// The session can read only; it asks for more just while it writes. Tables of ours are made once in the life of a
-// source: if they are gone later, making them anew would put everybody back to the default plan.
+// The session is read-only except while it writes. Our tables are created at most once in the life of a source. If
+// they disappear later, creating them again would put all subjects back on the default plan.
 #include "plans/postgres_source.h"
 
 #include <sys/eventfd.h>
@@ -22,10 +22,10 @@ namespace weir {
 namespace {
 
 constexpr Micros kPingEvery{1'000'000};
-constexpr Micros kLookAtLogEvery{250'000};                                      // where that is how a change is noticed
-constexpr unsigned kDate = 1082, kTimestamp = 1114, kTimestampWithZone = 1184;  // types, as PostgreSQL numbers them
+constexpr Micros kLookAtLogEvery{250'000};                                      // where changes are noticed that way
+constexpr unsigned kDate = 1082, kTimestamp = 1114, kTimestampWithZone = 1184;  // PostgreSQL's type numbers
 
-// Many changes at once are told as one of everything.
+// Many changes at once are reported as a change of everything.
 constexpr const char* kMakeTelling = R"(
 SELECT pg_advisory_xact_lock(7018981);
 CREATE OR REPLACE FUNCTION weir_changed() RETURNS trigger LANGUAGE plpgsql AS $weir$
@@ -78,10 +78,10 @@ std::string array_of(std::span<const std::string> texts) {
 
 bool has_zero_byte(const std::string& text) { return text.find('\0') != text.npos; }
 
-// Whether a text of PostgreSQL can be so. One that cannot would fail the question of all who are asked for with it.
+// Whether PostgreSQL accepts the text. One bad text would fail the question for all subjects in it.
 bool can_be_text(const std::string& text) { return !has_zero_byte(text) && is_utf8(text); }
 
-// A time as RFC 3339 writes it, in whole seconds; the session's zone is UTC.
+// Converts a time to RFC 3339 in whole seconds; the session's time zone is UTC.
 std::optional<std::string> time_text(std::optional<std::string> text, unsigned type) {
   if (!text || (type != kDate && type != kTimestamp && type != kTimestampWithZone)) return text;
   if (*text == "infinity") return std::nullopt;
@@ -192,14 +192,14 @@ class PostgresSource final : public PlanSource {
   }
 
  private:
-  // Whether the statement went well.
+  // Converts a failed statement to an error.
   Result<void> well(const Result<PostgresAnswer>& answer) const {
     if (!answer) return fail(answer.error());
     if (!answer->state().empty()) return fail(connection_.described(*answer));
     return {};
   }
 
-  // A page that fails for one of its rows can still be asked for subject by subject.
+  // A page may fail because of one row. Then not_found makes the reader ask for each subject.
   Result<void> well_of_page(const Result<PostgresAnswer>& answer) const {
     Result<void> is = well(answer);
     if (!is && answer && answer->blame() != PostgresAnswer::Blame::session) is.error().code = ErrorCode::not_found;
@@ -211,13 +211,13 @@ class PostgresSource final : public PlanSource {
         "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET client_min_messages = error; SET statement_timeout = " +
         std::to_string(std::chrono::ceil<std::chrono::milliseconds>(patience_).count()));
     if (Result<void> is = well(set); !is) return is;
-    // A standby cannot listen; there the log that it replays is looked at.
+    // A standby cannot LISTEN; there we watch the position of its replayed log.
     Result<PostgresAnswer> listens = connection_.ask("LISTEN weir_plans");
     if (!listens) return fail(listens.error());
     can_listen_ = listens->state().empty();
     if (Result<void> is = find_tables(); !is) return is;
     if (query_.empty() && !was_open_ && !(has_plans_ && has_overrides_ && has_triggers_)) {
-      // Who may not make them is content with those that are there.
+      // Without the permission to create tables, the existing ones must do.
       Result<PostgresAnswer> made = connection_.run(kMakeTelling + make_plans() + make_overrides());
       if (!made) return fail(made.error());
       if (!made->state().empty() && !has_plans_) {
@@ -281,7 +281,7 @@ class PostgresSource final : public PlanSource {
         !is) {
       return is;
     }
-    // In the order of bytes, whatever the database takes for an alphabet.
+    // Sort by bytes, whatever collation the database uses.
     const std::string first = " WHERE subject COLLATE \"C\" > $1::text ORDER BY subject COLLATE \"C\" LIMIT $2::bigint";
     if (has_overrides_) {
       if (Result<void> is = prepare("weir_all_overrides", "SELECT subject, limits, until FROM weir_overrides" + first);
@@ -341,7 +341,7 @@ class PostgresSource final : public PlanSource {
 
   std::string complaint(const PostgresAnswer& answer) const { return connection_.described(answer).message; }
 
-  // One of whom the question fails does not take the others along: the question is halved until he is alone.
+  // A subject whose lookup fails must not fail the others: the question is halved until that subject is alone.
   Result<std::vector<PlanRow>> find_own(std::span<const std::string> subjects) {
     if (subjects.empty()) return std::vector<PlanRow>{};
     Result<PostgresAnswer> answer = connection_.ask_prepared("weir_find", {array_of(subjects)});
@@ -400,7 +400,7 @@ class PostgresSource final : public PlanSource {
     return rows;
   }
 
-  // Those of our own table count more than those of the query.
+  // Overrides in our own table take precedence over those of the query.
   Result<void> add_overrides(std::span<PlanRow> rows) {
     if (rows.empty()) return {};
     std::vector<std::string> subjects;
@@ -445,8 +445,8 @@ class PostgresSource final : public PlanSource {
     return changes;
   }
 
-  // Whether something was replayed since the last time, where that is the only sign of a change. An error also if our
-  // table is gone: NOTIFY does not tell that.
+  // Checks the connection. On a standby, returns whether the replayed log moved, which is the only sign of a change
+  // there. Also fails if our table is gone, since NOTIFY does not report that.
   Result<bool> ping() {
     Result<PostgresAnswer> answer = connection_.ask(!can_listen_     ? "SELECT pg_last_wal_replay_lsn()"
                                                     : query_.empty() ? "SELECT NULL FROM weir_plans LIMIT 1"

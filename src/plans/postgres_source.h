@@ -1,7 +1,7 @@
-// Plans in PostgreSQL. Made by make_plan_source(); the one source file that sees the library is postgres_connection.cc.
+// Plans in PostgreSQL, created by make_plan_source(). Only postgres_connection.cc includes libpq.
 //
-// One connection, never waited for beyond the patience. A change is told by NOTIFY weir_plans: its payload is a
-// subject, or empty if anything may have changed. Tested by postgres_source_test.cc.
+// It uses one connection, and waits for it at most the patience. Changes arrive by NOTIFY weir_plans. The payload is
+// a subject, or empty if anything may have changed. Tested by postgres_source_test.cc.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// PostgreSQL as a database of plans, with a real server: what is read, what is told, and what goes wrong.
+// Tests PostgreSQL as a database of plans, with a real server: reading, change reports, and failures.
 #include "plans/postgres_source.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ TEST(PostgresAddress, AServerThatIsNotThereIsNamedWithoutTheSecret) {
   EXPECT_FALSE((*source)->write({Kind::set_plan, "user:1", "pro"}));
 }
 
-// The way to a server that is gone: connections are taken, and nothing comes back.
+// A path to a server that is gone: connections are accepted, but nothing is answered.
 TEST(PostgresAddress, AServerThatNeverAnswersIsGivenUpInTime) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -96,7 +96,7 @@ struct PostgresTest : testing::Test {
     return rows && rows->size() == 1 ? rows->front() : PlanRow{};
   }
   static std::string error_of(const Result<void>& result) { return result ? "" : result.error().message; }
-  // All that is told until nothing more comes.
+  // Collects all reported changes until no more arrive.
   static std::string told(PlanSource& source) {
     std::set<std::string> subjects;
     for (int quiet = 0; quiet < 2;) {
@@ -166,7 +166,7 @@ TEST_F(PostgresTest, OurOwnTablesAreMadeReadWrittenAndTold) {
   ASSERT_TRUE(source->write({Kind::remove_plan, "user:9"}));
   EXPECT_EQ(source->write({Kind::remove_plan, "user:9"}).error().code, ErrorCode::not_found);
 
-  // Subjects are what strangers send.
+  // Subjects are input from unknown clients.
   server->sql("INSERT INTO weir_plans VALUES ('user:a\"b\\c,{}''', 'odd')");
   const std::vector<std::string> odd = {
       "user:a\"b\\c,{}'", std::string("user:\0x", 7), "user:\xff\xfe", "", "user:ü", "many:8"};
@@ -202,7 +202,7 @@ TEST_F(PostgresTest, AQueryReadsTheTablesOfOthers) {
   EXPECT_EQ(source->all("", 10).error().code, ErrorCode::not_found);
   EXPECT_EQ(source->write({Kind::set_plan, "user:42", "free"}).error().code, ErrorCode::invalid_argument);
 
-  // One who cannot be a number is nobody, and does not take the others along.
+  // A value that is no number matches nothing, and does not fail the other subjects.
   std::vector<std::string> subjects = {"user:nobody", "user:99999999999999999999", "user:42; DROP TABLE users"};
   for (int i = 1'000; i < 1'250; ++i) subjects.push_back("user:" + std::to_string(i));
   const auto rows = source->find(subjects);
@@ -246,7 +246,7 @@ TEST_F(PostgresTest, OneOfWhomTheQuestionFailsIsRefusedAlone) {
   EXPECT_TRUE(holds(found["user:12"].error, "more than one row")) << found["user:12"].error;
 }
 
-// With our own names of tables, views can be anything.
+// Under our own table names, a view can contain anything.
 TEST_F(PostgresTest, AViewThatFailsForOneRowIsAskedOneByOne) {
   server->sql(
       "CREATE TABLE users (id text PRIMARY KEY, plan text, share integer);"
@@ -281,7 +281,7 @@ TEST_F(PostgresTest, ErrorsSayWhatAndTheFix) {
   EXPECT_EQ(typo.error().code, ErrorCode::invalid_argument) << typo.error().message;
   EXPECT_FALSE(make("SELECT plan FROM users WHERE id = $1; DELETE FROM users")->connect());
 
-  // It cannot be made to write by a query.
+  // A query cannot make it write.
   const auto deletes = open("WITH gone AS (DELETE FROM users WHERE id = $1 RETURNING plan) SELECT plan FROM gone");
   const std::string first = "user:1";
   EXPECT_FALSE(deletes->find({&first, 1}));
@@ -365,7 +365,7 @@ TEST_F(PostgresTest, KilledFrozenFullOrWithoutItsTableTheLastAnswerHoldsAndIsFre
       return is_open;
     };
     ASSERT_TRUE(more());
-    // All connections are taken, then ours is ended, until it is the one that gets none.
+    // Takes all connections, then ends ours, until ours is the one that gets none.
     until([&] {
       while (more()) {
       }
@@ -393,7 +393,7 @@ TEST_F(PostgresTest, KilledFrozenFullOrWithoutItsTableTheLastAnswerHoldsAndIsFre
   EXPECT_GE(plans->status().failures, 4u);
 }
 
-// A standby cannot LISTEN, nor write; what it replays is seen all the same.
+// A standby can neither LISTEN nor write, but the changes it replays are noticed.
 TEST_F(PostgresTest, AStandbyIsReadAndItsChangesAreSeen) {
   open()->write({Kind::set_plan, "user:1", "a"});
   TestPostgres standby(*server);

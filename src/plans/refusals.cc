@@ -1,4 +1,4 @@
-// Remembering, telling and forgetting refused rows. See refusals.h.
+// Stores, reports and removes refused rows. See refusals.h.
 #include "plans/refusals.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kRefusalsKept = 100;
-constexpr std::size_t kToldAtOnce = 20;  // within a period
+constexpr std::size_t kToldAtOnce = 20;  // per period
 constexpr Micros kTellingPeriod{10'000'000};
 
 }  // namespace

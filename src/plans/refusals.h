@@ -1,8 +1,8 @@
-// The rows that were refused: told once each, but never so many at once that nothing else can be read; and the last
-// of them to be looked at.
+// Refused rows: reports each one once, with a bounded number of reports, and keeps the last ones for inspection.
 //
-// A table in which all rows are wrong is told as a few of them and a number. A subject whose row is right again is
-// forgotten, and told again when it goes wrong again. Any thread. Tested by refusals_test.cc.
+// If all rows of a table are invalid, a few are reported and the rest as a number. A subject whose row becomes valid
+// is removed, and reported again if the row becomes invalid again. Any thread may call it. Tested by
+// refusals_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -26,17 +26,17 @@ class Refusals {
 
   void refuse(std::string_view subject, std::string_view message, Micros now);
   void accept(std::string_view subject);
-  void tell_the_rest(Micros now);  // how many were refused and not told, when it is time to
+  void tell_the_rest(Micros now);  // reports the number of unreported refusals when it is due
 
   std::vector<PlanEvent> last() const;
   std::uint64_t total() const;
 
  private:
   const Tell tell_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards the members below
   std::deque<PlanEvent> last_;
   std::uint64_t total_ = 0, untold_ = 0;
-  std::size_t told_ = 0;  // since then
+  std::size_t told_ = 0;  // since since_
   Micros since_{0};
 };
 

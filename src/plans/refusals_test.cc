@@ -1,4 +1,4 @@
-// Refused rows: each told once, a flood of them as a number.
+// Tests that each refused row is reported once, and a flood of them as a number.
 #include "plans/refusals.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A row to its text and back: each field as its length, a colon and its bytes. See row_text.h.
+// Converts a row to its text and back. Each field is its length, a colon and its bytes. See row_text.h.
 #include "plans/row_text.h"
 
 #include <charconv>
@@ -25,7 +25,7 @@ bool take(std::string_view& text, char mark) {
   return true;
 }
 
-// False if there is none.
+// Returns false if there is no field.
 bool take_field(std::string_view& text, std::optional<std::string>& field) {
   field.reset();
   if (take(text, kNothing)) return true;

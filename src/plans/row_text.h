@@ -1,7 +1,8 @@
-// All that a database says of a subject, in one short text: two such texts are equal if and only if nothing changed.
+// Encodes what a database says about a subject as one short text. Two such texts are equal if and only if nothing
+// changed.
 //
-// Most fit into a string without memory of its own, so that a hundred thousand of them can be kept, to be judged anew
-// when the tiers change while the database is away. Pure; any thread. Tested by row_text_test.cc.
+// Most are short enough for a string's inline buffer, so 100,000 of them can be kept. They are judged again when the
+// tiers change while the database is unavailable. Pure; any thread may call it. Tested by row_text_test.cc.
 #pragma once
 
 #include <optional>
@@ -12,10 +13,10 @@
 
 namespace weir {
 
-// Empty for a row of which nothing is known. The subject is not in it.
+// Empty for a row without a plan, an override or an error. The text does not contain the subject.
 std::string row_text(const PlanRow& row);
 
-// Nothing for a text that row_text() does not write.
+// Returns nothing for a text that row_text() cannot have written.
 std::optional<PlanRow> row_of_text(std::string_view subject, std::string_view text);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// A row and its text: nothing is lost, and different rows have different texts.
+// Tests that rows and texts convert without loss, and that different rows have different texts.
 #include "plans/row_text.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// SQLite's C interface, with deadlines and with errors that help. See sqlite_connection.h.
+// SQLite's C interface, with deadlines and helpful errors. See sqlite_connection.h.
 #include "plans/sqlite_connection.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ namespace weir {
 namespace {
 
 constexpr auto kLockedPause = std::chrono::milliseconds{2};
-constexpr int kStepsBetweenLooks = 2'000;  // of SQLite's machine, until the deadline is looked at
+constexpr int kStepsBetweenLooks = 2'000;  // virtual machine instructions between two checks of the deadline
 
 }  // namespace
 
@@ -76,8 +76,8 @@ Error SqliteConnection::described(int code) {
   }
 }
 
-// A new file is made here and not by SQLite, which would let everybody read it, and would follow a link to nothing.
-// What is wrong with a file that cannot be made is found by SQLite. Its journals have the mode of the file.
+// A new file is created here, not by SQLite, which would make it readable for everybody and follow a dangling link.
+// If it cannot be created, SQLite reports why. Journals get the mode of the file.
 Result<void> SqliteConnection::open(Access access) {
   if (access == Access::make) {
     const int made = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -136,7 +136,7 @@ Result<bool> SqliteUse::step() const {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
   Error error = connection_.described(code);
-  // A statement that can still be prepared has its tables: it is what it met in them that made it fail.
+  // If the statement can still be prepared, its tables exist, so the failure comes from data in a row.
   const int kind = code & 0xff;
   const bool may_be_row = kind == SQLITE_ERROR || kind == SQLITE_MISMATCH || kind == SQLITE_TOOBIG;
   if (may_be_row && connection_.prepare(sqlite3_sql(statement_))) {

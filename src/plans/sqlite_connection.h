@@ -1,8 +1,8 @@
-// A connection to a file of SQLite that never waits beyond a deadline: not for a lock of another program, and not for
-// a query that takes too long.
+// A connection to a SQLite file that never waits beyond a deadline: neither for another program's lock, nor for a
+// slow query.
 //
-// The library is seen in sqlite_connection.cc only. What goes wrong is told with the name of the file and what helps.
-// One thread. Tested by sqlite_source_test.cc.
+// Only sqlite_connection.cc includes SQLite. Errors name the file and the fix. One thread may use it. Tested by
+// sqlite_source_test.cc.
 #pragma once
 
 #include <chrono>
@@ -32,9 +32,9 @@ class SqliteStatement {
   void drop() { statement_.reset(); }
   bool only_reads() const;
   int columns() const;
-  std::string column_name(int column) const;  // in small letters
+  std::string column_name(int column) const;  // in lower case
   int parameters() const;
-  int parameter(const char* name) const;  // its place; 0: it has none of this name
+  int parameter(const char* name) const;  // index of a parameter; 0 if the statement does not have it
   std::string parameter_name(int place) const;
 
  private:
@@ -47,11 +47,12 @@ class SqliteStatement {
 
 class SqliteConnection {
  public:
-  enum class Access { read, write, make };  // make: a file that is not there, for its owner alone
+  enum class Access { read, write, make };  // make: create a missing file with access for its owner only
 
   SqliteConnection(std::string file, Micros patience) : file_(std::move(file)), patience_(patience) {}
 
-  // The deadline of all calls until the next of these: the patience from now on. The second does not wait for locks.
+  // Start the deadline for all calls until the next of these: now plus the patience. The second does not wait for
+  // locks.
   void begin() {
     deadline_ = read_stopwatch() + patience_;
     waits_for_locks_ = true;
@@ -62,17 +63,17 @@ class SqliteConnection {
   }
 
   Result<void> open(Access access);
-  void close() { connection_.reset(); }  // after its statements
+  void close() { connection_.reset(); }  // close its statements first
   bool is_open() const { return connection_ != nullptr; }
   Result<void> run(const char* sql);
-  Result<SqliteStatement> prepare(const std::string& sql);  // of one statement
-  bool changed_nothing() const;                             // by the last one
+  Result<SqliteStatement> prepare(const std::string& sql);  // one statement only
+  bool changed_nothing() const;                             // whether the last statement changed no row
 
   std::string name() const { return "sqlite:" + file_; }
   const std::string& file() const { return file_; }
 
-  // What the last error was.
-  enum class Failure { other, locked, cannot_open, of_row };  // of_row: the next question may do well
+  // The kind of the last error.
+  enum class Failure { other, locked, cannot_open, of_row };  // of_row: the next question may succeed
   Failure failure() const { return failure_; }
 
  private:
@@ -92,7 +93,7 @@ class SqliteConnection {
   Failure failure_ = Failure::other;
 };
 
-// A statement in use: whatever happens, it gives up its lock at the end.
+// A statement in use. Its destructor resets the statement, which releases its lock.
 class SqliteUse {
  public:
   SqliteUse(SqliteConnection& connection, const SqliteStatement& statement)
@@ -101,16 +102,16 @@ class SqliteUse {
   SqliteUse(const SqliteUse&) = delete;
   SqliteUse& operator=(const SqliteUse&) = delete;
 
-  // The text must live until the end of the use. A place that the statement does not have is nobody's mistake.
+  // The text must live as long as this object. Place 0, a parameter that the statement lacks, is ignored.
   void bind(int place, std::string_view text) const;
   void bind(int place, const std::optional<std::string>& text) const;
   void bind(int place, std::size_t number) const;
 
-  Result<bool> step() const;  // whether there is a row
+  Result<bool> step() const;  // true if there is a row
   bool is_true(int column) const { return number(column) != 0; }
   std::int64_t number(int column) const;
 
-  // Nothing for NULL. What is too long to be meant is cut, and said in `error`.
+  // Returns nothing for NULL. A text that is too long is truncated, and `error` is set.
   std::optional<std::string> text(int column, std::string& error) const;
 
  private:

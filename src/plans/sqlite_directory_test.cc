@@ -1,5 +1,5 @@
-// A directory of plans over real files of SQLite: how soon a change is seen among very many, and what holds while the
-// file is locked, gone, damaged or full of nonsense.
+// Tests a directory over real SQLite files: how soon a change is seen among very many subjects, and which plans apply
+// while the file is locked, gone, damaged or full of invalid data.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST_F(SqliteDirectory, AHundredThousandChangesAtOnceDoNotHoldUpAnyQuestion) {
   questions.expect_none_held_up(took);
 }
 
-// As where plans lie in the database of a busy application.
+// As when plans are in the database of a busy application.
 TEST_F(SqliteDirectory, AFileThatIsWrittenAllTheTimeIsNotReadAllTheTime) {
   OtherProgram other(file);
   other.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; CREATE TABLE hits (n INTEGER);");

@@ -1,7 +1,7 @@
-// Plans in a file of SQLite: our tables, or a query over others, and what has changed. See sqlite_source.h.
+// Plans in a SQLite file: our tables, or a query over the user's, and detection of changes. See sqlite_source.h.
 //
-// Reading and writing have a connection each, and the reading one cannot write. A file or a table that was there and
-// is gone is never made anew: everybody would fall back to the default plan.
+// Reading and writing use separate connections, and the reading one does not write. A file or table that existed and
+// is gone is never created again: all subjects would fall back to the default plan.
 #include "plans/sqlite_source.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ constexpr const char* kMakePlans =
 constexpr const char* kMakeOverrides =
     "CREATE TABLE IF NOT EXISTS weir_overrides (subject TEXT PRIMARY KEY, limits TEXT, until TEXT) WITHOUT ROWID";
 
-// Which files are read: another one may have been put in their place.
+// Identifies the open files, because another file may replace them.
 struct Files {
   dev_t device = 0;
   ino_t file = 0, log = 0;
@@ -92,7 +92,7 @@ class SqliteSource final : public PlanSource {
     reader_.begin();
     if (Result<void> is = open_still(); !is) return fail(is.error());
     std::vector<PlanRow> rows;
-    Result<void> read = reader_.run("BEGIN");  // one lock for all of them
+    Result<void> read = reader_.run("BEGIN");  // one lock for all reads
     if (!read) return fail(read.error());
     for (std::size_t i = 0; read && i < subjects.size(); ++i) {
       PlanRow row{.subject = subjects[i]};
@@ -157,7 +157,7 @@ class SqliteSource final : public PlanSource {
     if (written && is_override(change) && !has_overrides_) {
       reader_.begin();
       written = open_reader();
-      seen_version_ = -1;  // what others have changed meanwhile was seen by nobody
+      seen_version_ = -1;  // changes by others since the last look were not seen
     }
     return written;
   }
@@ -180,7 +180,7 @@ class SqliteSource final : public PlanSource {
     return SqliteUse(reader_, *statement).step();
   }
 
-  // Makes the file and our own tables, once in the life of a source.
+  // Creates the file and our own tables. Called at most once in the life of a source.
   Result<void> make_tables() const {
     SqliteConnection writer(reader_.file(), patience_);
     writer.begin();
@@ -213,7 +213,7 @@ class SqliteSource final : public PlanSource {
   }
 
   Result<void> open_and_look() {
-    // A file in WAL mode can need a writable connection to be read.
+    // A file in WAL mode may need a writable connection even to be read.
     Result<bool> has_plans = false;
     for (const Access access : {Access::read, Access::write}) {
       if (Result<void> opened = reader_.open(access); !opened) return opened;
@@ -291,7 +291,7 @@ class SqliteSource final : public PlanSource {
     row.until = use.text(limits + 1, row.error);
   }
 
-  // Reads the one row of a subject, and refuses to choose where there are two.
+  // Reads the single row of a subject. Two rows are an error.
   template <class Take>
   Result<void> read_one(const SqliteUse& use, PlanRow& row, Take take) {
     Result<bool> is_more = use.step();
@@ -332,7 +332,7 @@ class SqliteSource final : public PlanSource {
     return read_one(instead, row, [&] { take_override(instead, 0, row); });
   }
 
-  // The first rows of a table after a subject.
+  // Returns the first rows of a table after a subject.
   template <class Take>
   Result<std::vector<PlanRow>> page(const SqliteStatement& statement, std::string_view after, std::size_t most,
                                     Take take) {
@@ -347,14 +347,14 @@ class SqliteSource final : public PlanSource {
       take(use, row);
     }
     if (!is_more) {
-      // A page that fails for one of its rows can still be asked for subject by subject.
+      // A page may fail because of one row. Then not_found makes the reader ask for each subject.
       const bool is_of_row = reader_.failure() == SqliteConnection::Failure::of_row;
       return fail(is_of_row ? ErrorCode::not_found : is_more.error().code, is_more.error().message);
     }
     return rows;
   }
 
-  // Whether anything has changed. A lock is no error before it has lasted as long as a call may.
+  // Checks for changes. A lock is an error only after it has lasted for the patience.
   Result<Changes> look() {
     reader_.begin_without_waiting();
     if (Result<void> is = open_still(); !is) return fail(is.error());

@@ -1,8 +1,7 @@
-// Plans in a file of SQLite. Made by make_plan_source(); the one source file that sees the library is
-// sqlite_connection.cc.
+// Plans in a SQLite file, created by make_plan_source(). Only sqlite_connection.cc includes SQLite.
 //
-// A change is noticed by `PRAGMA data_version`, which costs some microseconds and is read ten times a second; so is
-// another file in the place of this one. Tested by sqlite_source_test.cc.
+// Ten times a second it checks for changes with `PRAGMA data_version`, which takes some microseconds, and checks
+// whether the file was replaced by another. Tested by sqlite_source_test.cc.
 #pragma once
 
 #include <memory>

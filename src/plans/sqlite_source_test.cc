@@ -1,4 +1,4 @@
-// SQLite as a database of plans, with real files: what is read, what is noticed, and what goes wrong.
+// Tests SQLite as a database of plans, with real files: reading, noticing changes, and failures.
 #include "plans/sqlite_source.h"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST_F(SqliteTest, AllAreListedInOrderPageByPage) {
   OtherProgram other(file);
   other.run("INSERT INTO weir_plans (subject, plan) VALUES ('user:1', 'pro'), ('user:3', NULL), ('tenant:a', 'free')");
   other.run("INSERT INTO weir_overrides VALUES ('user:2', '5/second', NULL), ('user:3', '6/second', '2030-01-01')");
-  other.run("INSERT INTO weir_plans (subject, plan) VALUES (x'ff00', 'pro')");  // never asked about
+  other.run("INSERT INTO weir_plans (subject, plan) VALUES (x'ff00', 'pro')");  // never requested
   std::string after, all;
   for (int pages = 0; pages < 9; ++pages) {
     const auto page = source->all(after, 2);
@@ -165,7 +165,7 @@ TEST_F(SqliteTest, AQueryReadsTheTablesOfOthers) {
   EXPECT_EQ(source->all("", 10).error().code, ErrorCode::not_found);
   EXPECT_FALSE(source->write({Kind::set_plan, "user:42", "free"}));
 
-  // Overrides have a table of ours, made when the first one is set, and count more than the columns.
+  // Overrides are in our own table, created when the first is set, and take precedence over the columns.
   ASSERT_TRUE(source->write({Kind::set_override, "user:43", "", "1/second"}));
   EXPECT_EQ(one(*source, "user:43").limits, "1/second");
   EXPECT_EQ(one(*source, "user:43").until, std::nullopt);
@@ -339,7 +339,7 @@ TEST_F(SqliteTest, ASlowQueryIsStopped) {
   EXPECT_TRUE(source->wait(Micros{0}));
 }
 
-// SQLite looks at the deadline each so many steps, counted over all uses of a statement.
+// SQLite checks the deadline every few thousand steps, counted over all uses of a statement.
 TEST_F(SqliteTest, ItIsLookedForChangesAsOftenAsOneLikes) {
   const auto source = open();
   for (int i = 0; i < 3'000; ++i) {
@@ -380,7 +380,7 @@ TEST_F(SqliteTest, AFileThatCannotBeWrittenIsStillRead) {
   OtherProgram(file).run("INSERT INTO weir_plans (subject, plan) VALUES ('user:1', 'pro')");
   std::filesystem::permissions(folder.path(), std::filesystem::perms{0555});
   std::filesystem::permissions(file, std::filesystem::perms{0444});
-  const bool is_root = geteuid() == 0;  // who may write any file
+  const bool is_root = geteuid() == 0;  // root may write any file
   ASSERT_TRUE(!is_root || seteuid(65'534) == 0);
   const auto source = open();
   EXPECT_EQ(plan_of(one(*source, "user:1")), "pro");

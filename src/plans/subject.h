@@ -1,7 +1,8 @@
-// A subject's two parts: user:42 is of the kind `user` and has the value `42`. Of api_key:sha256:… it is the hash.
+// Splits a subject into kind and value: user:42 has the kind `user` and the value `42`. For api_key:sha256:… the
+// value is the hash.
 //
-// Also what a database may say at most: nobody has a plan with a name of a page. Pure; any thread. Tested by
-// sqlite_source_test.cc.
+// Also bounds what a database may return: no plan needs a name as long as a page. Pure; any thread may call it.
+// Tested by sqlite_source_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ inline SubjectParts parts_of_subject(std::string_view subject) {
   return parts;
 }
 
-// Whether every byte is part of a character: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+// Whether the text is valid UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF.
 inline bool is_utf8(std::string_view text) {
   const auto byte = [&](std::size_t i) -> unsigned {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;

@@ -1,7 +1,7 @@
-// What the tests of this folder share: a file of SQLite in a folder of the test's own, written by another's connection,
-// and a wait for what a thread will do.
+// Shared by the tests of this folder: a SQLite file in a temporary folder, a second connection to it, and a wait for
+// what a thread will do.
 //
-// Not for anything but tests. One thread. Tested through sqlite_source_test.cc.
+// For tests only. One thread may use it. Tested through sqlite_source_test.cc.
 #pragma once
 
 #include <sqlite3.h>
@@ -66,7 +66,7 @@ class OtherProgram {
   sqlite3* connection_ = nullptr;
 };
 
-// As many subjects as are promised; fewer where every access is watched.
+// The promised number of subjects; fewer under a sanitizer that instruments every access.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr int kManySubjects = 10'000;
 #else
@@ -77,7 +77,7 @@ inline double seconds_since(std::chrono::nanoseconds start) {
   return std::chrono::duration<double>(read_stopwatch() - start).count();
 }
 
-// Until it is so, but not for ever. How long it took, in seconds.
+// Waits until the condition is true, but not forever. Returns the time it took, in seconds.
 template <class Condition>
 double until(Condition condition, double seconds_max = 60) {
   const auto start = read_stopwatch();
@@ -91,8 +91,8 @@ double until(Condition condition, double seconds_max = 60) {
   return seconds_since(start);
 }
 
-// How long those who ask are held up. A thread loses the processor whenever the machine is busy; what counts is that it
-// gives the processor up because it waits for another.
+// Measures how long lookups are blocked. On a busy machine any thread may lose the processor. So only voluntary
+// context switches count, since those mean that a lookup waited for another thread.
 class Questions {
  public:
   void ask(Plans& plans, const std::string& subject) {
@@ -106,7 +106,7 @@ class Questions {
       if (std::exchange(gave_up_, usage.ru_nvcsw) != usage.ru_nvcsw && asked_ > 1) waited_ += took;
     }
   }
-  // Somebody who is held up until all changes are there asks once or twice.
+  // A caller blocked until all changes are done would ask only once or twice.
   void expect_none_held_up(double seconds) const {
     std::printf("%lld questions, the longest of %.1f ms; %.1f ms of %.0f were spent waiting\n", asked_, longest_ * 1e3,
                 waited_ * 1e3, seconds * 1e3);
@@ -121,7 +121,7 @@ class Questions {
 
 inline std::string user(int number) { return "user:" + std::to_string(number); }
 
-// Knows three plans, and quotas that begin with a number that makes sense.
+// A judge that knows three plans, and accepts quotas that begin with a plausible number.
 inline Result<JudgedRow> strict_judge(const PlanRow& row) {
   JudgedRow judged;
   if (row.has_plan) {

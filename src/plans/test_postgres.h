@@ -1,7 +1,7 @@
-// A PostgreSQL of a test's own, in a folder of its own, listening on a socket there; it goes with the test.
+// A temporary PostgreSQL server for one test, in its own folder, listening on a unix socket there.
 //
-// It refuses to run as root, so root lets another user run it. Not for anything but tests. One thread. Tested through
-// postgres_source_test.cc.
+// PostgreSQL refuses to run as root, so under root another user runs it. For tests only. One thread may use it.
+// Tested through postgres_source_test.cc.
 #pragma once
 
 #include <signal.h>
@@ -23,7 +23,7 @@ namespace weir {
 
 class TestPostgres {
  public:
-  // Where its programs are; empty if they are not here.
+  // The folder of PostgreSQL's programs; empty if not installed.
   static std::string programs() {
     std::string best;
     std::error_code none;
@@ -40,7 +40,7 @@ class TestPostgres {
         run(programs() + "/initdb --no-sync --no-instructions -A trust -U weir --locale=C -E UTF8 -D " + data()));
     start();
   }
-  // A standby of another, which replays what that one writes.
+  // A standby of `primary`, which replays its writes.
   explicit TestPostgres(const TestPostgres& primary) {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms{0777});
     EXPECT_TRUE(
@@ -62,7 +62,7 @@ class TestPostgres {
   }
   void stop() { run(programs() + "/pg_ctl -D " + data() + " -m immediate -w stop"); }
 
-  // As if the machine were frozen: it and all that it has started.
+  // Stops the server and all its child processes, as if the machine froze.
   void freeze() { signal_all(SIGSTOP); }
   void resume() { signal_all(SIGCONT); }
 
