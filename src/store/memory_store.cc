@@ -1,4 +1,4 @@
-// See memory_store.h. Names are 128 bits of a keyed hash; ids are hashed under keys of their own.
+// See memory_store.h. Names are 128 bits of a keyed hash; ids are hashed under their own domains. Any thread.
 
 #include "store/memory_store.h"
 
@@ -16,8 +16,8 @@ using table::Debit;
 using table::Ruling;
 using table::Ticket;
 
-constexpr std::uint64_t kSweptPages = 128;     // at once; 5 us each where all slots are in use
-constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the ids of permits in flight are hashed under this
+constexpr std::uint64_t kSweptPages = 128;     // per call; 5 us each where all slots are in use
+constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the hash domain of the ids of permits in flight
 
 std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
@@ -25,13 +25,13 @@ std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
   return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
-// Whether a request asks for what the one before it did. Many do when a key is hot: one exchange serves them all.
+// Whether two requests have the same key and limit. For a hot key many do, and one exchange serves them all.
 bool is_same(const Charge& a, const Charge& b) {
   return a.limit == b.limit && a.key.size() == b.key.size() &&
          (a.key.empty() || (a.key.back() == b.key.back() && a.key == b.key));
 }
 
-// What a reservation of this key is remembered by; lengths first, since both parts come from outside.
+// The name of one key's part of a reservation. Lengths come first, because both parts are untrusted.
 std::string reservation_of(std::string_view id, const Charge& charge) {
   std::string name = std::to_string(id.size()) + ':';
   name.append(id).push_back(static_cast<char>('a' + static_cast<int>(charge.limit->algorithm)));
@@ -40,7 +40,7 @@ std::string reservation_of(std::string_view id, const Charge& charge) {
 
 }  // namespace
 
-// The charges of a request as debits, each key once.
+// The charges of a request as debits, one per key.
 class MemoryStore::Batch {
  public:
   Result<void> add(const table::Table& table, std::span<const Charge> charges) {
@@ -57,7 +57,7 @@ class MemoryStore::Batch {
       places_[i] = same;
       if (same == debits_.size()) {
         first_[same] = i;
-        Debit& debit = debits_.add();  // field by field: a copy of the whole would wait for the single fields
+        Debit& debit = debits_.add();  // field by field: copying the whole struct would stall on the single stores
         debit.name = name;
         debit.limit = charge.limit;
         debit.cost = charge.cost;
@@ -76,13 +76,13 @@ class MemoryStore::Batch {
   }
 
   std::span<Debit> debits() { return debits_.all(); }
-  // The charge that brought the debit's key first.
+  // The index of the charge that first named the debit's key.
   std::size_t first_of(std::size_t debit) const { return first_[debit]; }
 
-  // Room for the answers is there before anything is charged: without memory, nothing is.
+  // Allocates the decisions before anything is charged: if memory runs out, nothing is charged.
   void make_room() { verdict_.decisions.resize(charges_); }
 
-  // What each charge had reserved, by the tickets of its debits. There is room for it.
+  // Writes what each charge had reserved, from the tickets of its debits, into the array allocated before.
   void tell_reserved(std::span<const Ticket> tickets) {
     for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].read.reserved.amount;
   }
@@ -101,7 +101,7 @@ class MemoryStore::Batch {
     return std::move(verdict_);
   }
 
-  // One decision for each charge; which of them binds.
+  // Writes one decision per charge; returns the index of the binding one.
   std::size_t tell(bool allowed, std::span<Decision> decisions) const {
     for (std::size_t i = 0; i < charges_; ++i) decisions[i] = debits_[places_[i]].decision;
     return binding_of(decisions.first(charges_), allowed);
@@ -142,8 +142,8 @@ Result<Decision> MemoryStore::check(const table::Name& place, const Charge& char
   return debit.decision;
 }
 
-// The debits of as many requests as are hashed together. All keys are hashed, then all their lines asked for: the first
-// is there when the last was asked for.
+// Prepares the debits of as many requests as are hashed together. It hashes all keys, then prefetches all their
+// lines: when the last prefetch is issued, the first line has arrived.
 inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits) const {
   std::array<table::SipInput, table::kSipLanes> keys;
   std::array<table::Hash128, table::kSipLanes> hashes;
@@ -183,7 +183,7 @@ void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, 
   }
 }
 
-// Requests of one key, or one request; what check() does, with the spot known.
+// Decides requests of one key, or one request, like check(), with the spot known.
 inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, table::Unit* spotted,
                                    std::span<Result<Decision>> answers) {
   const bool done = debits.size() > 1 && table_->charge_run(debits, now, spotted);
@@ -269,7 +269,8 @@ Result<Verdict> MemoryStore::refund(std::span<const Charge> charges, std::int64_
   return batch.answer(true);
 }
 
-// Both ends of a reservation: a ticket for each key is issued with the charges, or taken with what settles them.
+// Both ends of a reservation. reserve() issues a ticket per key with the charges; commit() takes the tickets while it
+// settles.
 Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string_view id, Micros lasts,
                                     std::int64_t now, bool take, std::span<Returned> returned) {
   Batch batch;
@@ -307,8 +308,8 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   return batch.answer(true);
 }
 
-// The limit had another period when it was reserved: then another state was charged, and that one gets back what was
-// not used. An event of its own: a crash before it leaves the permits used.
+// If the limit had another period at the reservation, another state was charged. That state is refunded here, as a
+// separate event: a crash before it leaves the permits used.
 void MemoryStore::refund_elsewhere(const Debit& settled, const Ticket& ticket, std::int64_t now) {
   const table::Reserved& reserved = ticket.read.reserved;
   const std::int64_t unused = reserved.amount - settled.cost;
@@ -320,7 +321,7 @@ void MemoryStore::refund_elsewhere(const Debit& settled, const Ticket& ticket, s
 
 namespace {
 
-// 62 bits of an id's hash, as the table keeps it.
+// 62 bits of the hash of an id, as the table stores it.
 std::array<char, 8> hold_id(const table::Table& table, std::string_view id) {
   const std::uint64_t hash = table.ticket_name(kHoldIds, id).place >> 2;
   std::array<char, 8> bytes;

@@ -1,9 +1,9 @@
-// The memory store: a request's charges on the table, with keys as people write them.
+// The memory store: charges requests to the table, by keys as text.
 //
-// It turns keys into names, merges a key that is given twice, and puts a verdict together; what a request does to the
-// table is one event. `now` is a reading of the store's clock, and may be old by the time it is used: the table asks
-// the clock again where that matters. All members may be called from any thread. Tested by
-// tests/store_contract_test.cc, a suite that any store must pass, and tests/full_table_test.cc.
+// It hashes keys to names, merges a key that is given twice, and assembles the verdict. What a request does to the
+// table is atomic. `now` is a reading of the store's clock and may be old when it is used: the table reads the clock
+// again where that matters. Any thread may call any member. Tested by tests/store_contract_test.cc, a suite that
+// every store must pass, and tests/full_table_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,20 @@
 namespace weir {
 
 struct StoreOptions {
-  std::size_t keys = 0;       // 0: a million, or what the file has room for
+  std::size_t keys = 0;       // 0: a million, or the capacity of the file
   std::size_t log_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 for each key
-  std::size_t memory = 0;     // bytes of the whole: what was left at 0 above follows from it; 0: no matter
+  std::size_t memory = 0;     // total bytes: sets those above that are 0; 0: no total
   std::string file{};         // empty: in memory
   table::FindCalendar find_calendar{};
 };
 
-// An idempotency id. An empty name is none.
+// An idempotency id; an empty name means none.
 struct RequestId {
   std::string_view name{};
   Micros lasts{600'000'000};
 };
 
-// What whoever settles is told if there is nothing to settle; and who reserves under an id that is in use.
+// The errors of settling a reservation that does not exist, and of reserving under an id that is in use.
 inline Error not_reserved() {
   return {ErrorCode::not_found, "no such reservation on these keys: it was settled before, or it has ended"};
 }
@@ -44,29 +44,29 @@ inline Error reserved_already() {
 
 class MemoryStore {
  public:
-  // A null clock is the table's own, which all processes of a file share.
+  // A null clock selects the table's own, which all processes of a file share.
   static Result<std::unique_ptr<MemoryStore>> open(StoreOptions options, std::shared_ptr<const Clock> clock);
 
   const Clock& clock() const { return *table_->clock(); }
 
   // check(), check_many()
   //
-  // Requests of one charge each: the fast way. Many are decided in their order; those of one key that follow each other
-  // are decided at once, so that a hot key costs one change for all.
+  // The fast path: requests of one charge each. Many are decided in order. Consecutive requests for one key are
+  // decided together, so a hot key costs one change for all.
   Result<Decision> check(const Charge& charge, std::int64_t now);
   void check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers);
-  // The same of one in two steps: its place, which comes into the cache meanwhile, and the decision.
+  // check() in two steps: find() starts to load the key's place into the cache, then check() decides.
   table::Name find(const Charge& charge) const;
-  table::SipKey secret() const { return table_->secret(); }  // of places
+  table::SipKey secret() const { return table_->secret(); }  // of hashing keys to places
   Result<Decision> check(const table::Name& place, const Charge& charge, std::int64_t now);
 
   // charge()
   //
-  // One request of up to 32 charges: all are taken or none is. The same key and limit twice are merged. If a request
-  // of the same id was allowed before, this one is too, is told what its keys hold, and takes nothing.
+  // One request of up to 32 charges: charges all or none. Equal keys with equal limits are merged. If a request with
+  // this id was allowed before, this one is allowed, returns the current state of its keys and is charged nothing.
   Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now, RequestId id = {});
 
-  // The same into the caller's room, one decision for each charge: nothing is asked of the heap.
+  // The same into the caller's array, one decision per charge, without allocation.
   struct Judgement {
     bool allowed = false;
     std::size_t binding = 0;
@@ -75,21 +75,21 @@ class MemoryStore {
 
   // preview()
   //
-  // What check() would say, with what is left before it. Changes nothing.
+  // What check() would return, except that `remaining` is what is left before the charge. Changes nothing.
   Result<Decision> preview(const Charge& charge, std::int64_t now);
 
   // overdraw()
   //
-  // Up to 32 charges, each as much of it as there is room for: never denied.
+  // Up to 32 charges, each as much as fits. Never denies.
   Result<Verdict> overdraw(std::span<const Charge> charges, std::int64_t now);
 
   // reserve(), commit()
   //
-  // Up to 16 charges that are settled later, once, with what they really cost. What was reserved too much is refunded
-  // to the state that was charged, as of then; what was too little is charged now, at most to full. Committing what is
-  // not reserved any more is not_found. `returned`, if it is given, has room for each charge.
+  // Charges up to 16 limits, to be settled later, once, at the actual costs. Excess is refunded to the state that was
+  // charged, as of then; a shortfall is charged now, at most to full. commit() fails with not_found if there is no
+  // such reservation. `returned` is empty or has one element per charge.
   struct Returned {
-    std::int64_t permits = 0;     // that came back
+    std::int64_t permits = 0;     // refunded
     std::int64_t charged_us = 0;  // when they were charged
   };
   Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now);
@@ -97,27 +97,27 @@ class MemoryStore {
                          std::span<Returned> returned = {});
   // refund()
   //
-  // Takes back charges that were admitted at `charged_us` with these costs, as far as they still count. A negative cost
-  // has no time, so it would also refund what others were charged for since.
+  // Refunds charges that were admitted at `charged_us` with these costs, as far as they still count. A negative cost
+  // has no time, so it would also refund later charges of other requests.
   Result<Verdict> refund(std::span<const Charge> charges, std::int64_t charged_us, std::int64_t now,
                          std::span<Returned> returned);
 
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
   Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
   Result<bool> reset(std::string_view key, std::int64_t now);
-  // The same, under one algorithm only; or only the state that this limit counts in.
+  // reset() under one algorithm only, or only for the state that this limit uses.
   Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now);
   Result<bool> forget(const Limit& limit, std::string_view key, std::int64_t now);
 
   // sweep()
   //
-  // Removes keys that have recovered from a slice of the table, in well below a millisecond. True if that ended a
-  // round. For any one thread, which then rests so long that a lapsed key is gone within another of its periods; but a
-  // round takes at least a second.
+  // Removes recovered keys from a slice of the table, in well below 1 ms. Returns true at the end of a round. One
+  // thread at a time may call it, and then rests for sweep_rest(). A round takes about the shortest period of all
+  // limits, but at least 1 s and at most 8 s, and at least 1 ms per slice.
   bool sweep(std::int64_t now);
   Micros sweep_rest() const;
 
-  // Keys held, lapsed ones that no sweep has met yet included.
+  // Stored keys, including expired keys that are not swept yet.
   std::size_t size() const { return table_->size(); }
   std::size_t capacity() const { return table_->capacity(); }
   table::Counters counters() const { return table_->counters(); }
@@ -127,7 +127,7 @@ class MemoryStore {
   explicit MemoryStore(std::unique_ptr<table::Table> table) : table_(std::move(table)) {}
 
   class Batch;
-  static constexpr std::size_t kBatch = 16;  // requests whose lines are asked for before the first is decided
+  static constexpr std::size_t kBatch = 16;  // requests prefetched before the first is decided
   void prepare(std::span<const Charge> charges, table::Debit* debits) const;
   void check_run(std::span<table::Debit> debits, std::int64_t now, table::Unit* spotted,
                  std::span<Result<Decision>> answers);

@@ -1,11 +1,11 @@
-// The names that keys have inside Redis: a prefix, the version of the format, the algorithm, a hash tag, the key.
+// The names of keys inside Redis: a prefix, the format version, the algorithm, a hash tag, and the key.
 //
 //   weir:2t{3f2a}user:42        a token bucket
-//   weir:2s{3f2a}…              a ticket: the id of a request that was let in, or a part of a reservation
+//   weir:2s{3f2a}…              a ticket: the id of an allowed request, or one key's part of a reservation
 //
-// What stands in braces decides the slot of a Redis Cluster: it is made of the subject, so that all that one subject is
-// charged to can be one event. The subject is found in the key itself, so whoever has a key knows where it lies. Who
-// reads a name finds the whole key behind the brace. Pure; any thread. Tested by redis_key_test.cc.
+// The text in braces decides the slot in a Redis Cluster. It is made from the subject, so all charges to one subject
+// can be one event. The subject is found in the key itself, so the key alone tells where it lies. The name contains
+// the whole key after the brace. Pure; any thread. Tested by redis_key_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@
 
 namespace weir {
 
-// Of the names and of what lies at them; script.lua says the same. Servers of two versions do not see each other's
-// keys, so they cannot share a limit.
+// The version of the names and of the stored values; script.lua has the same. Servers with different versions do not
+// see each other's keys, so they cannot share a limit.
 inline constexpr char kRedisVersion = '2';
 
 inline constexpr char kTicketMark = 's';
-inline constexpr char kForgetMark = 'z';  // of no key: how the script is told to forget one
+inline constexpr char kForgetMark = 'z';  // in no key name: marks a key that the script must delete
 
-// One letter for each algorithm; script.lua knows states by the same.
+// One letter per algorithm; script.lua uses the same letters for states.
 constexpr char redis_mark(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::fixed_window:
@@ -48,8 +48,8 @@ constexpr char redis_mark(Algorithm algorithm) {
   return 'c';
 }
 
-// The first value of a rule's key, which is whom it counts; of a rule that counts all together, its name. Nothing of
-// any other key.
+// The first value of a rule's key, which is the client it counts. For a rule with one count for all requests, the
+// name of the rule. Nothing for any other key.
 inline std::optional<std::string_view> subject_of_rule_key(std::string_view key) {
   if (key.empty() || key.front() != kRuleKeys) return {};
   std::string_view rest = key.substr(1);
@@ -68,8 +68,8 @@ inline std::optional<std::string_view> subject_of_rule_key(std::string_view key)
 
 // subject_of()
 //
-// What lies together: of a rule's keys, those of one client; of others, those with the same text in braces, as Redis
-// itself has it (`{user:42}/second`, `{user:42}/hour`); else each key for itself.
+// The part of a key that decides its slot. For a rule's key, the client. For others, the text in braces, as in Redis
+// itself (`{user:42}/second`, `{user:42}/hour`); without braces, the whole key.
 inline std::string_view subject_of(std::string_view key) {
   if (const auto who = subject_of_rule_key(key)) return *who;
   const std::size_t begin = key.find('{');
@@ -78,14 +78,14 @@ inline std::string_view subject_of(std::string_view key) {
   return end == std::string_view::npos || end == begin + 1 ? key : key.substr(begin + 1, end - begin - 1);
 }
 
-// The number in the hash tag, of 14 bits: FNV-1a, folded.
+// The 14-bit number in the hash tag: FNV-1a, folded.
 constexpr std::uint32_t redis_tag(std::string_view subject) {
   std::uint32_t hash = 2'166'136'261u;
   for (const char c : subject) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619u;
   return (hash ^ hash >> 14 ^ hash >> 28) & 0x3fff;
 }
 
-// `2t{3f2a}`, what stands between the prefix and the key.
+// Appends `2t{3f2a}`, the part between the prefix and the key.
 inline void append_redis_head(std::string& out, char mark, std::uint32_t tag) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   out.append({kRedisVersion, mark, '{'});
@@ -100,7 +100,7 @@ inline void append_redis_key(std::string& out, std::string_view prefix, char mar
   out.append(key);
 }
 
-// Why keys cannot begin so; nothing if they can.
+// Returns an error if keys cannot begin with this prefix; nothing if they can.
 inline std::optional<Error> refuse_prefix(std::string_view prefix) {
   constexpr std::size_t kPrefixMax = 64;
   if (!prefix.empty() && prefix.size() <= kPrefixMax && prefix.find_first_of("{}") == prefix.npos) return {};
@@ -115,7 +115,7 @@ constexpr std::optional<Algorithm> algorithm_of(char mark) {
   return std::nullopt;
 }
 
-// Of the state that a charge with a limit is counted in.
+// The name of the state that this charge's limit uses.
 inline std::string redis_name(std::string_view prefix, const Charge& charge) {
   std::string name;
   append_redis_key(name, prefix, redis_mark(charge.limit->algorithm), subject_of(charge.key), charge.key);

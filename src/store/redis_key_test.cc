@@ -1,4 +1,4 @@
-// The names of keys inside Redis, which are a format: servers of two versions share them.
+// The names of keys inside Redis. They are a format: servers of different versions meet in one Redis.
 
 #include "store/redis_key.h"
 
@@ -22,7 +22,7 @@ TEST(RedisKey, StaysWhatItIs) {
   EXPECT_EQ(name_of('f', "a", "}{"), "weir:2f{3912}}{") << "braces of a key come behind our own";
 }
 
-// Rules' keys themselves are held to this by policy_test.
+// policy_test checks that the keys of rules conform to this.
 TEST(RedisKey, FindsTheSubjectInAKey) {
   using namespace std::string_view_literals;
   EXPECT_EQ(subject_of("user:42"), "user:42");

@@ -1,5 +1,5 @@
-// The script that decides inside Redis: the Lua twins of all algorithms and store/script.lua, assembled by the
-// build into one text. Send it with EVALSHA; how it is called stands at the head of script.lua.
+// The script that decides inside Redis: the Lua twins of all algorithms and store/script.lua, which the build joins
+// into one text. Send it with EVALSHA; the head of script.lua documents the call. Any thread.
 #pragma once
 
 #include <string_view>

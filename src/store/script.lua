@@ -1,12 +1,12 @@
--- Many requests over limits, decided inside Redis in their order: of each, all charges are taken or none is.
+-- Decides many requests over limits inside Redis, in their order. Each request charges all of its limits or none.
 --
--- KEYS: each key once. First those of runs: one charge, once or several times, and no other request meets the key
--- but a write-back before it; a key that is only written back is charged 0. Then the tickets of such write-backs,
--- then the plain keys, which are all but logs. ARGV: a deadline in microseconds of this server's clock (0: none);
--- how many keys are of runs, how many are plain, runs and tickets among them; terms, each once; for every key a
--- byte, the number of its terms; for every run a byte, how many times, or nothing: once each; write-backs: nothing,
--- or the number of their tickets, for each how long it lasts, and {run, ticket, cost}; the other requests; then
--- texts. Terms are packed, little endian, and the cost is that of a run:
+-- KEYS: each key once. First the keys of runs: a run is one charge, once or several times, whose key no other request
+-- uses but a write-back before it. A key that is only written back is a run of a charge of 0. Then the tickets of such
+-- write-backs, then the plain keys, which are all others but logs. Then logs, and keys to delete.
+-- ARGV: a deadline in microseconds of this server's clock (0: none); how many keys are of runs; how many are plain,
+-- runs and tickets included; terms, each once; for every key a byte, the number of its terms; for every run a byte, how many
+-- times, or nothing: once each; write-backs: nothing, or the number of their tickets, for each how long it lasts, and
+-- {run, ticket, cost}; the other requests; then texts. Terms are packed, little endian; their cost is that of a run:
 --   f  permits, period, phase, cost                fixed_window
 --   f  permits, 0, calendar, cost, the starts of the last and of this window, its end, the next one's end
 --   w  permits, period, 0, cost                    sliding_window
@@ -14,39 +14,41 @@
 --   t m q  capacity, rate, weight, cost            token_bucket, leaky_meter, leaky_bucket
 --   c  permits, longest hold, 0, cost              concurrency
 --   s                                        a ticket: the id of a request, or one key's part of a reservation
---   z                                        a key to be forgotten, whatever it holds
+--   z                                        a key to delete, whatever its value
 -- Requests, where {...} is repeated n times, keys are numbers of KEYS and lasts is in milliseconds:
---   a n {key cost}             a charge            r times key cost          the same request so many times
---   p key cost                 a look              o n {key cost}            as much of each as there is room for
---   i ticket lasts n {key cost}     a charge, once     u key cost at             takes back a charge of that time
+--   a n {key cost}             a charge            r times key cost          the same request, that often
+--   p key cost                 a look              o n {key cost}            as much of each as fits
+--   i ticket lasts n {key cost}     a charge, once     u key cost at             refunds that charge: no decision
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
 --   b ticket lasts n {key cost}     as o, once, and also beyond the limit: a write-back with keys that are no runs
---   h key cost text            takes permits in flight       x key text         releases them; the limit may be zeros
---   d n {key}                  forgets them: no decisions
--- Answer: {now, -1} if it is late, or in no calendar window that was sent. Else now, 0, for each ticket of a write-
--- back the ruling, and for each run and every time that was allowed remaining, reset_after and of q delay; if not
--- all were, of one more -1 - remaining, reset_after, retry_after (-1: never); or only -2^53 if what lies there is no
--- state of this version. Then for each request its ruling (1 allowed or found, 0 denied or not, 2 repeated, 3
--- missing) and a decision for each charge, of k with what was reserved: allowed, remaining, retry_after,
--- reset_after, delay. Of r how many were allowed, and for each of them remaining, reset_after, delay; and if not all
--- were, of one more remaining, reset_after, retry_after.
--- A state is a string: '2' and the kind, the limit that last admitted, then the state, in doubles, and of states that
--- are but numbers the second that the key expires in, by its last 16 bits, or 0 if that is not said. Requests may bring
--- another version of that limit; only one that is admitted makes the state its own. A key holds the states of several
--- periods one behind the other, the one that was written last first; each counts alone. A key expires when
--- it would decide like an absent one, or later by as long again, an hour at most: to set that anew costs more than to
--- write, and so most writes need not. A key must name its algorithm. For Redis 6.2 or later (SET PXAT).
--- All of this runs anew in every call, and a function costs time when it is made: so what few calls need stands behind
--- the end of the others, or inside a function of its own. Tested by script_test.cc and redis_script_test.cc;
+--   h key cost text            acquires permits        x key text         releases them; the limit may be zeros
+--   d n {key}                  deletes them: no decisions
+-- Reply: {now, -1} if the call is late, or by this clock in no calendar window that was sent. Otherwise now, 0, and
+-- then three parts. First the ruling of each ticket of write-backs. Second the runs: for each allowed charge
+-- remaining, reset_after and, for q, delay. If not all were allowed, for one more charge -1 - remaining, reset_after,
+-- retry_after (-1: never). If the key's value is no state of this version, only -2^53. Third, for each other request
+-- its ruling (1 allowed or found, 0 denied or not found, 2 repeated, 3 missing) and a decision per charge: allowed,
+-- remaining, retry_after, reset_after, delay; for k also what was reserved. For r it is how many were allowed, and
+-- for each of them remaining, reset_after, delay; if not all were, for one more remaining, reset_after, retry_after.
+--
+-- A state is a string: '2' and the kind, the limit that last admitted, then the state, in doubles. States that
+-- consist of numbers also have the second in which the key expires, in its lowest 16 bits, or 0 if unknown. Requests
+-- may bring another version of that limit; only an admitted request makes the state its own. A key stores the states
+-- of several periods one after another, the last written first; each counts alone. A key expires when it would decide
+-- like an absent one, or later by at most that time again and at most an hour. Setting the expiry costs more than
+-- writing the value, so most writes keep it. A key must name its algorithm. Needs Redis 6.2 or later (SET PXAT).
+--
+-- All of this code runs in every call, and creating a function takes time. So code that few calls need comes after
+-- the early return of the others, or inside a function of its own. Tested by script_test.cc and redis_script_test.cc;
 -- `./dev bench fleet` measures it.
 local call, pack, unpack_ = redis.call, struct.pack, struct.unpack
-local version = '2' -- of all this, as in the names of keys: redis_key.h
+local version = '2' -- of the whole format, as in the names of keys: redis_key.h
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local deadline = tonumber(ARGV[1])
 if deadline > 0 and now > deadline then return {now, -1} end
 
-local texts = {} -- of moments, which many keys share
+local texts = {} -- of times, which many keys share
 local function text_of(at)
   local text = texts[at]
   if not text then
@@ -55,12 +57,12 @@ local function text_of(at)
   end
   return text
 end
-local function expiry(reset) -- in milliseconds, absolute: the moment from which the state may be forgotten
+local function expiry(reset) -- in milliseconds, absolute: when the state may expire
   if reset > 1000000 then reset = div_ceil(reset, 1000000) * 1000000 end
   return text_of(div_ceil(now + reset, 1000))
 end
 
-local twins = {} -- of the kinds whose states are but numbers
+local twins = {} -- of the kinds whose states are numbers
 local function twin_of(mark)
   local twin = twins[mark]
   if not twin then
@@ -79,7 +81,7 @@ local function read_terms(text, at)
   if mark == 'l' or mark == 'c' then return terms, at end
   local twin = twin_of(mark)
   terms.settle, terms.step, terms.refund, terms.layout = twin.settle, twin.step, twin.refund, '<c26ddH'
-  if mark == 'w' then -- of its limit two numbers count, and its state is of three
+  if mark == 'w' then -- two numbers of its limit count, and its state has three
     terms.head, terms.layout, terms.is_wide, terms.period_at = terms.head:sub(1, 18), '<c18dddH', true, 18
   elseif mark == 'f' then
     terms.period_at = 26
@@ -95,14 +97,14 @@ local all_terms, at = {}, 1
 while at <= #ARGV[4] do
   local terms
   terms, at = read_terms(ARGV[4], at)
-  if not terms then return {now, -1} end -- whoever asked learns the time by it, and chooses other windows
+  if not terms then return {now, -1} end -- the caller learns the time from it and chooses other windows
   all_terms[#all_terms + 1] = terms
 end
-local function refuse(key) -- the value's own bytes have no place in an error
+local function refuse(key) -- the error must not contain the value's own bytes
   return redis.error_reply('WEIR the value at key ' .. key .. ' of this call is no state of this version; delete it')
 end
 
--- States of two or three numbers, 44 bytes each, behind the head, which is the limit's.
+-- States of two or three numbers, 44 bytes each, after the head, which is the limit's.
 local function read_record(terms, record)
   local head, x, y, z, expires = unpack_(terms.layout, record)
   if not terms.is_wide then z, expires = 0, z end
@@ -119,7 +121,7 @@ local function reset_of_record(terms, record) -- of another period
   local _, _, _, _, _, _, reset = terms.step(x, y, z, from, now, 0, from)
   return reset
 end
-local function take_up_among(terms, raw) -- a state of another version, or among those of other periods
+local function take_up_among(terms, raw) -- a state of another version, or one among other periods
   if #raw % 44 ~= 0 then return nil end
   local last, own, others = terms.period_at, nil, nil
   for i = 1, #raw, 44 do
@@ -138,8 +140,8 @@ local function take_up_among(terms, raw) -- a state of another version, or among
   x, y, z, moved = terms.settle(x, y, z, from, now)
   return x, y, z, moved, expires, from, head, others
 end
--- As of now, whether that has changed it, when it expires, the limit that it belongs to, with its head, and the states
--- of other periods; or nothing.
+-- Returns the state as of now, whether that changed it, when it expires, the limit it belongs to, that limit's head,
+-- and the states of other periods; nothing if the value is not a valid state.
 local function take_up(terms, raw)
   if not raw then return 0, 0, 0, false, 0, terms.limit, terms.head end
   if #raw ~= 44 then return take_up_among(terms, raw) end
@@ -151,7 +153,7 @@ local function take_up(terms, raw)
   return x, y, z, moved, expires, terms.limit, head
 end
 local second = div_floor(now, 1000000)
-local function put_among(name, terms, value, reset, others) -- they say nothing of when the key expires
+local function put_among(name, terms, value, reset, others) -- the others do not store when the key expires
   for i = 1, #others, 44 do
     local other = reset_of_record(terms, others:sub(i, i + 43))
     if other > reset then reset = other end
@@ -163,7 +165,7 @@ local function put(name, terms, head, x, y, z, reset, expires, others)
     if others then put_among(name, terms, '', 0, others) else call('DEL', name) end
     return
   end
-  local left = (expires - second) % 65536 -- seconds; more than are ever set are those that have passed
+  local left = (expires - second) % 65536 -- seconds; a value above the largest ever set is in the past
   local is_late = expires > 0 and left <= 65000 and left * 1000000 - (now - second * 1000000) >= reset
   local at
   if not is_late then
@@ -190,9 +192,9 @@ end
 local keys, runs, plain, which = KEYS, tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
 local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
 
--- Write-backs that go with runs: of each run what is written before it is charged, unless that was done before.
+-- Write-backs sent along with runs: for each run, what to write before it is charged, unless that was done before.
 local debts, tickets, lasts, repeated = nil, 0, {}, {}
-local function read_debts(text) -- a ticket that is none, if there is one
+local function read_debts(text) -- returns a key that is no valid ticket, if any
   local from
   tickets, from = unpack_('<H', text)
   debts = {}
@@ -211,7 +213,8 @@ if ARGV[7] ~= '' then
   local wrong = read_debts(ARGV[7])
   if wrong then return refuse(wrong) end
 end
--- What was admitted elsewhere is used, also beyond the limit: a bucket then belongs to a version with so much room.
+-- Counts what was admitted elsewhere as used, even beyond the limit. A bucket then belongs to a version with that
+-- capacity.
 local function write_debt(terms, cost, x, y, z, from, head)
   local step, limit = terms.step, terms.limit
   local a, b, c, allowed, left, _, reset, _, converts = step(x, y, z, limit, now, cost, from)
@@ -223,7 +226,7 @@ local function write_debt(terms, cost, x, y, z, from, head)
   if terms.mark ~= 'f' and terms.mark ~= 'w' then
     left = 0
     if from[1] < limit[1] then _, _, _, _, left = step(x, y, z, limit, now, 0, from) end
-    if left > 0 then -- as much as the higher version has room for, which makes the state its own
+    if left > 0 then -- as much as fits the higher version, which makes the state its own
       x, y, z, _, _, _, _, _, converts = step(x, y, z, limit, now, left, from)
       if converts then from, head = limit, terms.head end
       cost = cost - left
@@ -272,7 +275,7 @@ local function charge_run(key, terms, times, x, y, z, moved, expires, from, head
   end
   if found then put(keys[key], terms, head, x, y, z, found, expires, others) end
 end
-local function charge_runs() -- by far the most
+local function charge_runs() -- by far the most frequent requests
   for ticket = runs + 1, runs + tickets do
     told = told + 1
     answer[told] = repeated[ticket] and 2 or 1

@@ -1,4 +1,4 @@
-// The layout of a call, in one place with the numbers that the script knows each algorithm by. See script_call.h.
+// The layout of a call, and the numbers that describe each algorithm to the script. See script_call.h. One thread.
 
 #include "store/script_call.h"
 
@@ -13,10 +13,10 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kFields = 5;       // of a decision: allowed, remaining, retry_after, reset_after, delay
-constexpr std::size_t kShortFields = 3;  // of one of many alike: remaining, reset_after, delay or retry_after
-constexpr std::size_t kTimesMax = 255;   // of a run, whose number is a byte
+constexpr std::size_t kShortFields = 3;  // of several alike: remaining, reset_after, delay or retry_after
+constexpr std::size_t kTimesMax = 255;   // of a run: the script reads it as a byte
 constexpr std::int64_t kNeverOnTheWire = -1;
-constexpr std::int64_t kNoState = -(std::int64_t{1} << 53);                     // instead of what a run has come to
+constexpr std::int64_t kNoState = -(std::int64_t{1} << 53);                     // in place of a run's results
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
 
 using What = ScriptRequest::What;
@@ -54,7 +54,7 @@ Terms terms_of(const Limit& limit) {
   return {limit.permits, limit.period_us, 0};
 }
 
-// Those are not read with all others.
+// Keys that are not read with the others.
 bool is_behind(char mark) { return mark == redis_mark(Algorithm::sliding_log) || mark == kForgetMark; }
 bool has_id(What what) { return what == What::acquire || what == What::release; }
 bool has_one_ticket(What what) { return what == What::once || what == What::write_back; }
@@ -64,7 +64,7 @@ char mark_of(const Charge& charge) {
   return redis_mark(charge.limit == nullptr ? Algorithm::concurrency : charge.limit->algorithm);
 }
 
-// Milliseconds, rounded up: a ticket is not forgotten early.
+// Milliseconds, rounded up, so that a ticket does not expire early.
 std::int64_t milliseconds(Micros time) { return (time.count() + 999) / 1'000; }
 
 Micros wait_of(std::int64_t field) { return field == kNeverOnTheWire ? kNever : Micros{field}; }
@@ -87,7 +87,7 @@ Decision short_decision_of(std::span<const std::int64_t> field, const Limit* lim
           .delay = is_allowed ? Micros{field[2]} : Micros{0}};
 }
 
-// What a write-back is answered, also where a charge of 0 or the charge after it is denied.
+// Marks a write-back's decision as allowed, even where a charge of 0 or the following charge is denied.
 void admit(Decision& decision) {
   decision.allowed = true;
   decision.retry_after = decision.delay = Micros{0};
@@ -107,7 +107,8 @@ void ScriptCall::clear() {
   requests_ = decisions_ = ids_ = 0;
 }
 
-// The ticket of one key of a reservation, or of a whole request. Lengths first: both parts come from outside.
+// The ticket of one key of a reservation, or of a whole request. Lengths come first, because both parts are
+// untrusted.
 void ScriptCall::name_ticket(std::string_view id, const Charge& charge) {
   ticket_.assign(std::to_string(id.size())).append(":").append(id);
   ticket_.push_back(mark_of(charge));
@@ -124,7 +125,7 @@ std::size_t ScriptCall::place_of(char mark, std::string_view subject, std::strin
   return keys_.size() - 1;
 }
 
-// Whether every key that is here already has the limit that the request brings.
+// Whether the request fits, and every key that is already here has the limit that the request brings.
 bool ScriptCall::fits(const ScriptRequest& request) {
   if (is_empty()) return true;
   if (request.what == What::forget || items_.front().first->what == What::forget) return false;
@@ -140,7 +141,7 @@ bool ScriptCall::fits(const ScriptRequest& request) {
   return !has_id(request.what) || ids_ < kScriptKeysMax;
 }
 
-// A request of one charge like the one that met its key last: the script is told how many there are.
+// Joins a request of one charge to the previous one of its key if both are equal: the script then gets a count.
 bool ScriptCall::join_run(ScriptRequest& request, std::size_t key) {
   const std::size_t place = keys_[key].run;
   if (place == kNone || items_[place].first->charges[0].cost != request.charges[0].cost) return false;
@@ -195,7 +196,8 @@ bool ScriptCall::add(ScriptRequest& request) {
   return true;
 }
 
-// The key's name and its terms, which are sent once however many keys have them: the last named are the likeliest.
+// The key's name and the number of its terms. Terms are sent once, however many keys share them. It searches from the
+// end, because the latest terms are the likeliest.
 void ScriptCall::append_key(Key& key, std::uint16_t number, std::int64_t cost, std::int64_t now_us) {
   key.number = number;
   words_.push_back(key.name);
@@ -288,12 +290,12 @@ void ScriptCall::append_item(const Item& item) {
   }
 }
 
-// Its state is but numbers.
+// Whether the state consists of numbers only.
 bool ScriptCall::can_be_run(const Key& key) const {
   return key.mark != redis_mark(Algorithm::sliding_log) && key.mark != redis_mark(Algorithm::concurrency);
 }
 
-// A write-back whose keys are met by no other, or by the run that comes next.
+// Whether no other item uses the write-back's keys, except a run that comes later.
 bool ScriptCall::can_be_debt(std::size_t place) const {
   const Item& item = items_[place];
   const auto is_alone = [&](std::uint16_t number) {
@@ -303,7 +305,7 @@ bool ScriptCall::can_be_debt(std::size_t place) const {
   return std::ranges::all_of(keys_of(item), is_alone);
 }
 
-// The keys of its charges, as numbers of keys_.
+// The keys of the item's charges, as indexes into keys_.
 std::span<const std::uint16_t> ScriptCall::keys_of(const Item& item) const {
   return std::span(uses_).subspan(item.keys_at, item.first->charges.size());
 }
@@ -329,7 +331,7 @@ void ScriptCall::find_runs() {
   }
 }
 
-// A key that is only written back is a run of a charge of 0.
+// A key that is only written back is sent as a run of a charge of 0.
 void ScriptCall::append_runs(std::uint16_t& number, std::int64_t now_us) {
   bool is_once = true;
   for (const Item& item : items_) {
@@ -407,7 +409,7 @@ Result<void> ScriptCall::read_run(const Item& item, std::span<const std::int64_t
   bool is_allowed = true;
   Decision decision;
   for (ScriptRequest* one = item.first; one != nullptr; one = one->next) {
-    if (is_allowed) {  // of those that are denied, the first speaks for all
+    if (is_allowed) {  // the first denial also applies to the later ones
       if (at < reply.size() && reply[at] == kNoState) {
         ++at;
         for (; one != nullptr; one = one->next) one->ruling = ScriptRequest::Ruling::no_state;
@@ -430,7 +432,7 @@ Result<void> ScriptCall::read_run(const Item& item, std::span<const std::int64_t
   return {};
 }
 
-// Of the keys that it meets alone. One that is no state stays as it is, as if it had been written.
+// Reads the keys that no run uses. A value that is not of this version is left as it is and counts as written back.
 Result<void> ScriptCall::read_debt(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
   for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
     if (keys_[keys_of(item)[i]].uses > 1) continue;
@@ -443,7 +445,7 @@ Result<void> ScriptCall::read_debt(const Item& item, std::span<const std::int64_
   return {};
 }
 
-// Of the keys that the next run has met, what that was told.
+// For keys that a later run uses, the result is that of the run.
 void ScriptCall::end_debt(const Item& item) {
   for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
     const Key& key = keys_[keys_of(item)[i]];
@@ -470,7 +472,7 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
     Decision decision;
     std::int64_t place = 0;
     for (ScriptRequest* one = item.first; one != nullptr; one = one->next, ++place) {
-      if (place <= ruling) {  // of those that are denied, the first speaks for all
+      if (place <= ruling) {  // the first denial also applies to the later ones
         if (short_of(kShortFields)) return does_not_fit();
         decision = short_decision_of(take(kShortFields), charges[0].limit, place < ruling);
       }
@@ -493,7 +495,7 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
   return {};
 }
 
-// A ruling for each ticket of write-backs, in the order of their keys.
+// Reads the ruling of each ticket of write-backs, in the order of the tickets' keys.
 Result<void> ScriptCall::read_tickets(std::span<const std::int64_t> reply, std::size_t& at) {
   std::size_t first = 0, last = 0;  // their numbers
   for (const Item& item : items_) {

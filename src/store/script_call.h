@@ -1,13 +1,14 @@
-// A call of the script that decides inside Redis: many requests to one list of words, the reply's integers to answers.
+// One call of the script that decides inside Redis. It packs many requests into a list of words, and unpacks the
+// integers of the reply into decisions.
 //
 //   ScriptCall call("weir:");
-//   while (more && call.add(*next)) ...            // false: the next one belongs into another call
+//   while (more && call.add(*next)) ...            // false: the next one must go into another call
 //   send("EVALSHA", sha, call.words(deadline, now));
-//   if (auto read = call.read(integers); read && *read == ScriptCall::Read::answered) ...   // every request knows
+//   if (auto read = call.read(integers); read && *read == ScriptCall::Read::answered) ...   // all are decided
 //
-// Requests are decided in the order they were added. A key is read and written once, however many of them meet it, and
-// equal ones that follow each other are sent once. Pure values; who sends them is not known here, and the layout stands
-// at the head of script.lua. One thread. Tested by tests/script_test.cc, differential_test.cc and redis_script_test.cc.
+// Requests are decided in the order of add(). A key is read and written once, however many of them use it, and
+// consecutive equal requests are sent once. It does no I/O. The head of script.lua documents the layout. One thread.
+// Tested by tests/script_test.cc, differential_test.cc and redis_script_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -24,58 +25,58 @@
 
 namespace weir {
 
-// Of a call, so that nobody else waits long for it.
+// Bounds of one call, so that it does not block Redis for long.
 inline constexpr std::size_t kScriptKeysMax = 128;
 inline constexpr std::size_t kScriptDecisionsMax = 512;
 
-// One request and its answer. What it points to stays where it is until it is answered.
+// One request and its result. Whatever it points to must stay valid until the result is there.
 struct ScriptRequest {
   enum class What : std::uint8_t {
-    charge,      // all or none
-    look,        // one: what a charge would be told
-    overdraw,    // as much of each as there is room for
-    once,        // a charge, unless one of this id was allowed before
+    charge,      // charges all or none
+    look,        // one charge: what a charge would return
+    overdraw,    // as much of each charge as fits
+    once,        // a charge, unless one with this id was allowed before
     reserve,     // a charge that commit settles
-    commit,      // with the actual costs; `reserved` is told
+    commit,      // with the actual costs; fills in `reserved`
     acquire,     // one: permits in flight
     release,     // one, of which the limit may be null
-    undo,        // one: takes back a charge of `charged_us`
-    forget,      // one, under every algorithm; alone in its call
-    write_back,  // overdraw, unless a write-back of this id was done before
+    undo,        // one charge: refunds a charge made at `charged_us`
+    forget,      // one key, under every algorithm; alone in its call
+    write_back,  // overdraw, unless a write-back with this id was done before
   };
   enum class Ruling : std::uint8_t {
     denied,
     allowed,
     repeated,
     missing,
-    no_state,  // what lies at the key was not written by this version: nothing was decided
+    no_state,  // the value at the key is not of this version: nothing was decided
   };
 
   What what = What::charge;
   std::span<const Charge> charges{};   // each key once
   std::string_view id{};               // of the request, the reservation or the permits
   Micros lasts{0};                     // once, reserve, write_back
-  std::string_view ticket_subject{};   // write_back: several of one call may have one id; empty: that of its first key
-  std::int64_t charged_us = 0;         // undo, by the server's clock
-  std::span<Decision> decisions{};     // room for one a charge
-  std::span<std::int64_t> reserved{};  // commit: the same
+  std::string_view ticket_subject{};   // write_back: several in one call may share an id; empty: that of the first key
+  std::int64_t charged_us = 0;         // undo: a time of Redis's clock
+  std::span<Decision> decisions{};     // one element per charge
+  std::span<std::int64_t> reserved{};  // commit: one element per charge
 
   Ruling ruling = Ruling::denied;
-  ScriptRequest* next = nullptr;  // that asks for the same: the call's own
+  ScriptRequest* next = nullptr;  // another equal request: used by the call
 };
 
 class ScriptCall {
  public:
   enum class Read : std::uint8_t {
     answered,
-    late,  // the deadline had passed, or the server's calendar windows are others: nothing was done
+    late,  // past the deadline, or by Redis's clock in other calendar windows: nothing was done
   };
 
   explicit ScriptCall(std::string prefix) : prefix_(std::move(prefix)) {}
 
   // add()
   //
-  // False if there is no room for it, or one of its keys is here under another limit: nothing was added then.
+  // Returns false, and adds nothing, if the request does not fit or one of its keys is here under another limit.
   bool add(ScriptRequest& request);
   bool is_empty() const { return items_.empty(); }
   std::size_t requests() const { return requests_; }
@@ -84,15 +85,16 @@ class ScriptCall {
 
   // words()
   //
-  // The number of keys, the keys, the arguments. `now_us` is about the server's time: it chooses the calendar windows
-  // that are sent along, one to each side. A deadline of 0 is none. Valid until the next call of anything.
+  // Returns the number of keys, the keys, and the arguments. `now_us` is about the time of Redis: it selects the
+  // calendar windows to send, including one on each side. A deadline of 0 means none. Valid until the next call of
+  // any member.
   std::span<const std::string_view> words(std::int64_t deadline_us, std::int64_t now_us);
 
   // read()
   //
-  // An error if the reply does not fit what was asked: then nothing may be believed of it.
+  // Returns an error if the reply does not match the requests; then nothing in it is reliable.
   Result<Read> read(std::span<const std::int64_t> reply);
-  // The server's time, of the last reply read.
+  // The time of Redis in the last reply read.
   std::int64_t now_us() const { return now_us_; }
 
  private:
@@ -101,18 +103,18 @@ class ScriptCall {
     std::string name;
     char mark = 0;
     const Limit* limit = nullptr;
-    std::size_t run = kNone;  // the item that came last, if equal ones can join it
+    std::size_t run = kNone;  // the last item, if equal ones can join it
     std::uint32_t uses = 0;   // by items
-    bool has_debt = false;    // one of them is a write-back that goes with a run
-    bool is_apart = false;    // of a ticket: a write-back that has it does not
+    bool has_debt = false;    // one of them is a write-back sent along with a run
+    bool is_apart = false;    // of a ticket: one of its write-backs cannot be sent with the runs
     std::uint16_t number = 0;
   };
   struct Item {
     ScriptRequest* first = nullptr;
     ScriptRequest* last = nullptr;
     std::uint16_t times = 1;
-    std::uint32_t keys_at = 0;  // in uses_: of its charges, then of its tickets
-    bool is_run = false;        // it is the only one of its key, and the key's number says all about it
+    std::uint32_t keys_at = 0;  // in uses_: the keys of its charges, then of its tickets
+    bool is_run = false;        // the only item of its key, and the key's number describes it fully
     bool is_debt = false;       // a write-back whose keys are runs
   };
 
@@ -138,20 +140,20 @@ class ScriptCall {
   Result<void> read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
 
   const std::string prefix_;
-  std::deque<Key> keys_;  // which stay where they are
+  std::deque<Key> keys_;  // a deque, so that they stay where they are
   std::unordered_map<std::string_view, std::size_t> places_;
   std::vector<Item> items_;
   std::vector<std::uint16_t> uses_;
   std::size_t requests_ = 0;
   std::size_t decisions_ = 0;
-  std::size_t ids_ = 0;  // of permits, which are texts of their own
+  std::size_t ids_ = 0;  // of permits, which are sent as texts
   std::string name_, ticket_;
   std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, debts_, asked_;
   struct Named {
     const Key* key;
     std::int64_t cost;
   };
-  std::vector<Named> named_;  // whose terms are in terms_
+  std::vector<Named> named_;  // keys whose terms are in terms_
   std::vector<std::string_view> texts_, words_;
   std::int64_t now_us_ = 0;
 };

@@ -1,17 +1,18 @@
--- The kinds of states that requests other than runs meet, for the script that decides inside Redis: how each is taken
--- up, decided and written. A part of script.lua, which says what the words of a call are.
--- Of every other key, by its number: what is known of it and what has become of it.
+-- The kinds of states for requests other than runs: how each is read, decided and written. A part of script.lua,
+-- which documents the words of a call. The tables below have, for every other key by its number, what is known of it
+-- and what has changed.
 local terms_of, limit_of, state, next_state = {}, {}, {}, {}
-local moved = {} -- taking it up has changed it
+local moved = {} -- reading it has changed it
 local from_of = {} -- the limit that it belongs to: the one that last admitted
-local head_of, expires_of, others_of = {}, {}, {} -- of states that are but numbers
-local touched = {} -- by a request that may keep that
-local reset_of = {} -- of what is to be written: when it is full again, -1 if that is not known
+local head_of, expires_of, others_of = {}, {}, {} -- of states that consist of numbers
+local touched = {} -- by a request that may save that change
+local reset_of = {} -- for states to write: when full again, -1 if unknown
 
--- Each kind offers prepare(key, raw): takes up the state and settles it, or says no; step(key, cost): the five numbers
--- of a decision, and what keep(key) makes the state; refund(key, cost, at, rate, weight): takes back a charge of that
--- time, as far as it still counts, and says whether that was anything; refund_other(key, cost, ticket): the same in the
--- state of another period, for which the ticket was written; write(key, reset).
+-- Each kind has these functions. prepare(key, raw) reads the state and settles it, or returns false. step(key, cost)
+-- returns the five numbers of a decision, and stores what keep(key) makes the state. refund(key, cost, at, rate,
+-- weight) refunds a charge of that time, as far as it still counts, and returns whether anything changed.
+-- refund_other(key, cost, ticket) does the same in the state of another period, for which the ticket was written.
+-- write(key, reset) writes the state.
 local function make_numbers()
   local numbers = {}
   function numbers.prepare(key, raw)
@@ -51,7 +52,7 @@ local function make_numbers()
         local a, b, c = x, y, z
         if terms.is_wide then
           a, b, c = terms.refund(x, y, z, from, now, ticket[2], cost)
-        elseif x == ticket[3] and x > now then -- the window that was charged, whatever calendar it is of
+        elseif x == ticket[3] and x > now then -- the window that was charged, of any calendar
           b = y > cost and y - cost or 0
         end
         found = b ~= y or c ~= z
@@ -67,9 +68,9 @@ local function make_numbers()
   return numbers
 end
 
--- A log: '2l', 48 bytes {permits, period, most events, first, n, base}, then 16 an entry; entry i is at first + i - 1.
--- What is newer than what Redis holds is in s.fresh, by first + i. Logs of several periods: '2L', then each behind its
--- length; such a key is read and written as a whole.
+-- A log: '2l', 48 bytes {permits, period, most events, first, n, base}, then 16 per entry; entry i is at first + i -
+-- 1. Entries newer than those in Redis are in s.fresh, by first + i. Logs of several periods: '2L', then each log
+-- after its length; such a key is read and written as a whole.
 local function make_log()
   local log, twin = {}, load_sliding_log()
   local function log_entry(s, i)
@@ -93,7 +94,7 @@ local function make_log()
     end
     if s.n > 0 then s.fresh[last] = {e[3], e[4]} end
   end
-  local function split(key, others) -- the log of this period, if there is one; all others that are live
+  local function split(key, others) -- returns the log of this period, if any; adds all other live ones to `others`
     local raw = call('GETRANGE', keys[key], 0, -1)
     local period, own, at = limit_of[key][2], nil, 1
     while at <= #raw do
@@ -168,7 +169,7 @@ local function make_log()
   local function log_head(s, limit)
     return version .. 'l' .. pack('<dddddd', limit[1], limit[2], limit[3], s.first, s.n, s.base)
   end
-  local function compact(s, limit) -- all of it, without the dead; totals start again at 0
+  local function compact(s, limit) -- the whole log without expired entries; totals restart at 0
     local live = {}
     for i = 1, s.n do
       live[i] = pack('<dd', s.time(i), s.total(i) - s.base)
@@ -217,9 +218,9 @@ local function make_log()
       call('SETRANGE', keys[key], 50 + (k - 1) * 16, pack('<dd', e[1], e[2]))
     end
     s.fresh, s.memo = {}, nil
-    if s.base > 4503599627370496 then -- long before a total leaves the whole numbers of a double
+    if s.base > 4503599627370496 then -- long before a total exceeds the whole numbers of a double
       call('SET', keys[key], compact(s, limit))
-    elseif s.first > 64 and s.first > s.n then -- the dead are more than the living
+    elseif s.first > 64 and s.first > s.n then -- more entries have expired than are live
       local live = call('GETRANGE', keys[key], 50 + s.first * 16, 50 + (s.first + s.n) * 16 - 1)
       s.first = 0
       call('SET', keys[key], log_head(s, limit) .. live)
@@ -231,7 +232,7 @@ local function make_log()
   return log
 end
 
--- Holds: '2c' and 16 bytes {permits, longest hold}, then for each {expires, cost, length of id, id}.
+-- Holds: '2c' and 16 bytes {permits, longest hold}, then for each hold {expires, cost, length of id, id}.
 local function make_holds()
   local holds, twin = {}, load_concurrency()
   function holds.prepare(key, raw)
@@ -246,7 +247,7 @@ local function make_holds()
     end
     from_of[key] = {permits, longest}
     moved[key] = twin.settle(state[key], from_of[key], now)
-    if limit_of[key][2] == 0 then limit_of[key] = from_of[key] end -- a release brings none
+    if limit_of[key][2] == 0 then limit_of[key] = from_of[key] end -- a release sends no limit
     return true
   end
   function holds.step(key) return twin.acquire(state[key], limit_of[key], now, '', 0) end
@@ -267,9 +268,8 @@ local function make_holds()
   return holds
 end
 
--- A ticket: '2s' and numbers: 0, or of a reservation {amount, when it was charged, the end of a
--- fixed window, the limit's second and third number}. state[key] is a list of
--- them, or nil; its reset is how long it lasts.
+-- A ticket: '2s' and numbers: 0, or for a reservation {amount, when it was charged, the end of a fixed window, the
+-- limit's second and third number}. state[key] is a list of them, or nil; its reset is how long it lasts.
 local function make_ticket()
   local ticket = {}
   function ticket.prepare(key, raw)

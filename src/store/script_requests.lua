@@ -1,5 +1,5 @@
--- The requests other than runs, in their order, and the writing of what they have changed. The last part of script.lua,
--- which says what the words of a call are.
+-- The requests other than runs, in their order, and the writing of what they changed. The last part of script.lua,
+-- which documents the words of a call.
 local function tell(d)
   local n = told
   answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5] = d[1], d[2], d[3], d[4], d[5]
@@ -41,7 +41,7 @@ local function make_others()
     terms_of[key].kind.keep(key)
     reset_of[key] = d[4]
   end
-  local function peek(key) -- what it holds without this request
+  local function peek(key) -- its state without this request
     local d = step(key, 0)
     d[1], d[3] = 1, 0
     return d
@@ -52,7 +52,7 @@ local function make_others()
       local left = step(key, 0)[2]
       if left < cost then cost = left end
       d = step(key, cost)
-      d[1], d[3] = 1, 0 -- also where a lowered limit would deny even a peek
+      d[1], d[3] = 1, 0 -- even where a lowered limit would deny a peek
     end
     touched[key] = true
     if cost ~= 0 then keep(key, d) end
@@ -97,7 +97,7 @@ local function make_others()
     end
     return list, at
   end
-  local function charge_all(list) -- whether it was taken; every decision is in its charge
+  local function charge_all(list) -- returns whether it was charged; every decision is in its charge
     local taken = true
     for i = 1, #list do
       local one = list[i]
@@ -133,7 +133,7 @@ local function make_others()
     touched[key] = true
     if terms_of[key].kind.refund(key, cost, at, rate, weight) then reset_of[key] = -1 end
   end
-  local function settle(key, actual, ticket) -- what was not used comes back; what is missing is charged now
+  local function settle(key, actual, ticket) -- refunds the unused part, or charges the shortfall now
     if actual >= ticket[1] then return overdraw(key, actual - ticket[1]) end
     local terms, limit, rest = terms_of[key], limit_of[key], ticket[1] - actual
     local has_windows = terms.mark == 'f' or terms.mark == 'w' or terms.mark == 'l'
@@ -156,7 +156,7 @@ local function make_others()
     local key, cost
     key, cost, at = unpack_('<Hd', asked, at)
     local d = step(key, cost)
-    if d[1] == 1 then -- what it holds before, and when its turn would be
+    if d[1] == 1 then -- what is left before the charge, and the delay it would have
       local delay = d[5]
       d = peek(key)
       d[5] = delay
@@ -200,7 +200,7 @@ local function make_others()
     local key, lasts, list
     key, lasts, at = unpack_('<Hd', asked, at)
     list, at = read_charges(at)
-    local repeated = raws[key] -- not state[key]: others of this call may have the same ticket
+    local repeated = raws[key] -- not state[key]: other write-backs of this call may share the ticket
     for i = 1, #list do
       list[i][4] = repeated and peek(list[i][1]) or write_back(list[i][1], list[i][2])
     end
@@ -287,7 +287,7 @@ while at <= #asked do
   end
 end
 for key = runs + tickets + 1, #keys do
-  local reset = reset_of[key] or (moved[key] and touched[key] and -1) -- a peek leaves it as it is
+  local reset = reset_of[key] or (moved[key] and touched[key] and -1) -- a peek does not change it
   if reset then
     local kind, _ = terms_of[key].kind
     if reset < 0 then _, _, _, reset = kind.step(key, 0) end

@@ -1,9 +1,8 @@
-// A store that several processes share over a network, as the limiter sees it: the same questions as the memory
-// store's.
+// The limiter's interface to a store that several processes share over a network: the memory store's calls.
 //
-// Each call answers within its deadline, whatever the network does, and says in every decision how it was made. It may
-// wait: on a fiber (fiber.h) it suspends, elsewhere it blocks its thread. `here` is the memory store of the process,
-// which goes on when the network does not. All members may be called from any thread. Implemented by
+// Each call returns within its deadline, whatever the network does. Every decision says how it was made. A call may
+// wait: on a fiber (fiber.h) it suspends the fiber, elsewhere it blocks the thread. `here` is the process's own
+// memory store, which decides when the network cannot. Any thread may call any member. Implemented by
 // fleet/fleet_store.h; tested by tests/fleet_nodes_test.cc.
 #pragma once
 
@@ -23,10 +22,10 @@ class SharedStore {
   SharedStore(const SharedStore&) = delete;
   SharedStore& operator=(const SharedStore&) = delete;
 
-  // Before any other call. It outlives this.
+  // Must be called before any other member. `here` must outlive this object.
   virtual void use(MemoryStore& here) = 0;
 
-  // As the memory store's.
+  // Like those of MemoryStore.
   virtual Result<Decision> check(const Charge& charge) = 0;
   virtual void check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) = 0;
   virtual Result<Verdict> charge(std::span<const Charge> charges, RequestId id = {}) = 0;
@@ -39,7 +38,7 @@ class SharedStore {
   virtual Result<bool> release(std::string_view key, std::string_view id) = 0;
   virtual Result<bool> reset(std::string_view key) = 0;
 
-  // How many processes share it, as far as is known, this one included.
+  // How many processes share it, as far as known, including this one.
   virtual std::uint32_t nodes() const = 0;
 
  protected:
