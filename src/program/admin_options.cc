@@ -1,4 +1,4 @@
-// The admin flags. See admin_options.h.
+// The flags for administration. See admin_options.h.
 #include "program/admin_options.h"
 
 #include <utility>

@@ -1,5 +1,4 @@
-// How the server is looked after, as flags of `weir serve`: the rules' file, the changes over it, and who may make
-// them.
+// The flags of `weir serve` for administration: the rules' file, the runtime changes, and access to the admin API.
 //
 // Plain values. One thread. Tested by tests/server/admin.sh and hostile_admin.sh there.
 #pragma once
@@ -26,9 +25,9 @@ struct AdminOptions {
   std::vector<std::string> hosts{};
 
   void add(CLI::App& app);
-  // After the doors.
+  // Call it after the listeners' flags.
   Result<void> fill(ServerOptions& options) const;
-  // `state` is the state file, beside which changes are kept unless it is said where; empty: there is none.
+  // `state` is the state file; changes are kept beside it unless --changes is given. Empty: no state file.
   ControlOptions control(const std::string& state, bool is_of_fleet) const;
 };
 

@@ -1,4 +1,4 @@
-// The announcement. See announce.h.
+// Prints listeners and example commands. See announce.h.
 #include "program/announce.h"
 
 #include <unistd.h>
@@ -12,23 +12,23 @@
 namespace weir {
 namespace {
 
-// A client on this machine reaches a server that listens everywhere by the loopback address.
+// The address for a local client of a server that listens on all addresses: loopback.
 Address reachable(Address address) {
   if (address.host == "0.0.0.0") address.host = "127.0.0.1";
   if (address.host == "::") address.host = "::1";
   return address;
 }
 
-// A door, if it is open, with the scheme that its clients know it by.
+// Prints a listener's address, if it is open, with the URL scheme of its clients.
 void announce_door(const char* name, const char* scheme, const std::optional<Address>& address) {
   if (!address) return;
   std::printf("%-5s %s%s\n", name, address->is_unix() ? "" : scheme, to_string(*address).c_str());
 }
 
-// How a client speaks to a door.
+// The protocol of a listener.
 enum class Speech : std::uint8_t { plain, tls, tls_with_certificate };
 
-// How curl is told where to go. The certificate need not be one for this machine's own address.
+// A curl command for this address. The certificate need not match the machine's own address, hence -k.
 std::string curl(const Address& address, Speech speech) {
   if (address.is_unix()) return "curl -i --unix-socket " + address.path + " http://weir";
   if (speech == Speech::plain) return "curl -i http://" + to_string(reachable(address));

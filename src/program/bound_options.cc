@@ -1,4 +1,4 @@
-// The bounds' flags. See bound_options.h.
+// The flags for bounds. See bound_options.h.
 #include "program/bound_options.h"
 
 #include "command/complain.h"
@@ -14,7 +14,7 @@ struct Within {
   std::uint64_t least, most;
 };
 
-// One flag: what may be given, and under which heading of the help it stands.
+// Declares one flag with its permitted range, in the help's group "Bounds".
 template <class Number>
 void bound(CLI::App& app, const std::string& name, Number& value, Within within, const std::string& unit,
            const std::string& help) {

@@ -1,4 +1,4 @@
-// What clients may take, as flags of `weir serve`: each bound has a safe default.
+// The flags of `weir serve` for bounds on clients; each has a safe default.
 //
 // Plain values. One thread. Tested by tests/server/bounds.sh and bounds_table.sh there.
 #pragma once

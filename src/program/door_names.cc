@@ -1,4 +1,4 @@
-// The reading of a list of doors. See door_names.h.
+// Parses a list of listeners. See door_names.h.
 #include "program/door_names.h"
 
 #include <algorithm>

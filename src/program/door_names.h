@@ -1,4 +1,4 @@
-// Doors by their names, as flags list them: http,resp.
+// Parses lists of listeners in flags, such as http,resp.
 //
 // Any thread. Tested by tests/server/tls.sh and proxy_protocol.sh there.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace weir {
 
-// `option` is what a message tells the user to change.
+// `option` is the flag that an error message names.
 Result<std::array<bool, kDoors>> parse_doors(const char* option, std::string_view text);
 
-// The parts between commas, blanks around them dropped.
+// Calls `use` for each part between commas, without surrounding blanks.
 template <class Use>
 Result<void> for_each_part(std::string_view text, Use use) {
   while (true) {

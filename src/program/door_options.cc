@@ -1,4 +1,4 @@
-// The doors' flags. See door_options.h.
+// The flags for listeners. See door_options.h.
 #include "program/door_options.h"
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-// Where a door is to be; nothing if it stays shut.
+// The listener's address; nothing if it is off.
 Result<std::optional<Address>> door_address(const char* option, const std::string& text) {
   if (text == "off") return std::nullopt;
   auto address = parse_address(text);

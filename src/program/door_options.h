@@ -1,5 +1,5 @@
-// Where the server is to listen, on how many threads, the password of its Redis clients, and whose web pages may call
-// the HTTP port, as flags of `weir serve`.
+// The flags of `weir serve` for listeners and threads, the password of Redis clients, and the origins whose web pages
+// may call the HTTP port.
 //
 // Plain values. One thread. Tested by tests/server/cli.sh and unix.sh there.
 #pragma once

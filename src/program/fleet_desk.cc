@@ -1,4 +1,4 @@
-// Words and numbers between a server and its fleet. See fleet_desk.h.
+// Converts and logs what passes between a server and its fleet. See fleet_desk.h.
 #include "program/fleet_desk.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace weir {
 namespace {
 
-// `name=value` with blanks between; neither has blanks.
+// A heartbeat's text: `name=value` pairs, separated by blanks; names and values have no blanks.
 struct Word {
   std::string_view name;
   std::string FleetNodeView::*member;
@@ -25,9 +25,9 @@ constexpr std::array kWords = {Word{"weir", &FleetNodeView::version}, Word{"poli
                                Word{"host", &FleetNodeView::host},    Word{"pid", &FleetNodeView::pid},
                                Word{"own", &FleetNodeView::own}};
 constexpr std::size_t kPolicyDigits = 12;
-constexpr Micros kLately{5'000'000};  // what was refused is tried again every second
+constexpr Micros kLately{5'000'000};  // a refused command is retried every second
 
-// What docs/fleet.md gives the user that is for it.
+// The permissions that docs/fleet.md gives the user for this.
 constexpr std::string_view kListRights = "+zrevrange +zrangebyscore +zadd +zremrangebyscore";
 constexpr std::string_view kStrangersFix =
     "stop those servers first, or give this one another --store-prefix; servers that were killed count for 5 s";
@@ -151,7 +151,7 @@ std::vector<RedisView> FleetDesk::inspect() {
   return out;
 }
 
-// Those that were to tell the map of a cluster, when nobody did.
+// The configured addresses, for a cluster of which no server has sent its map.
 std::string FleetDesk::named_addresses() const {
   std::string out;
   for (const redis::Endpoint& one : store_.options().target.endpoints) {
@@ -173,7 +173,7 @@ void FleetDesk::warn_of_redis() {
 Error FleetDesk::noted(Error error, Refusal FleetDesk::*refusal, std::string_view what) {
   if (!redis::is_forbidden(error.message)) return error;
   std::string why = "the list of changes cannot be " + std::string(what) + ", since Redis refuses it: " + error.message;
-  error.code = ErrorCode::invalid_argument;  // somebody must mend it; it does not pass
+  error.code = ErrorCode::invalid_argument;  // not transient: an operator must fix it
   error.message = why + "; " + rights(kListRights, store_.options().lane.prefix);
   const std::lock_guard lock(mutex_);
   this->*refusal = {std::move(why), redis::steady_now()};
@@ -185,7 +185,7 @@ void FleetDesk::forget(Refusal FleetDesk::*refusal) {
   this->*refusal = {};
 }
 
-// What could not be written may have been written by another server since: then it is not tried again.
+// Another server may have written the line since; then this server does not retry, so an old refusal is ignored.
 std::string FleetDesk::changes_why() const {
   const std::lock_guard lock(mutex_);
   for (const Refusal* const one : {&reading_, &writing_}) {

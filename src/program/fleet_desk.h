@@ -1,5 +1,5 @@
-// Between a server and the fleet that it is one of: what it says of itself, what it tells of the others, and the list
-// of changes that all of them have.
+// Connects a server with its fleet: what the server reports about itself, the view of the other nodes, and the shared
+// list of changes.
 //
 // Any thread. Tested by tests/server/fleet_admin.sh.
 #pragma once
@@ -19,15 +19,15 @@ namespace weir {
 
 class FleetDesk final : public SharedChanges {
  public:
-  explicit FleetDesk(FleetStore& store) : store_(store) {}  // which outlives it
+  explicit FleetDesk(FleetStore& store) : store_(store) {}  // must outlive it
   FleetDesk(const FleetDesk&) = delete;
   FleetDesk& operator=(const FleetDesk&) = delete;
 
-  // From now on the server says what is in force there; until it is to be silent.
+  // From now on the node's heartbeat reports the rules in effect, until hush().
   void speak_for(const Control& control);
   void hush() { store_.keeper().set_says({}); }
   FleetTells tells();
-  // What of Redis would let limits begin anew, in the log. Waits for it, half a second at most.
+  // Logs settings of Redis that would reset limits. Waits for Redis, half a second at most.
   void warn_of_redis();
 
   Result<Lines> since(std::uint64_t number) override;
@@ -35,7 +35,7 @@ class FleetDesk final : public SharedChanges {
   Result<void> drop(const std::vector<std::uint64_t>& numbers) override;
 
  private:
-  // Why Redis does not let it be done, and when it said so the last time.
+  // Why Redis refused a command, and when it last did.
   struct Refusal {
     std::string why{};
     Micros at{0};
@@ -53,17 +53,18 @@ class FleetDesk final : public SharedChanges {
   Refusal reading_, writing_;
 };
 
-// One line of the log when Redis cannot be asked any more, and one when it can.
+// Logs one line when Redis becomes unavailable, and one when it is available again.
 void log_fleet_change(bool is_away, std::string_view why);
-// One when it refuses the channel of the fleet, whose name begins so, and one when it does not any more.
+// Logs one line when Redis refuses the fleet's channel, whose name begins with `prefix`, and one when it is permitted
+// again.
 void log_deaf_fleet(std::string_view prefix, std::string_view why);
-// The same of the heartbeat.
+// The same for the heartbeat.
 void log_unheard(std::string_view prefix, std::string_view why);
-// The same of servers with another version of the key format.
+// The same for servers with another version of the key format.
 void log_strangers(std::string_view prefix, const Strangers& strangers, bool is_barred);
 
 // Why this server must not start: servers with another version of the key format use the same Redis and prefix. Waits
-// until Redis has said who is there, half a second at most; nothing if Redis cannot be asked.
+// until Redis has answered, half a second at most. Nothing if there are none, or if Redis is unavailable.
 std::optional<std::string> refuse_to_join(FleetStore& store);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// The fleet's store as a server's loop knows it: what its fibers wait for.
+// Adapts the fleet's store to a server's loop, as the backend its fibers wait for.
 //
 // Belongs to a loop and its thread. Tested by tests/server/fleet.sh.
 #pragma once

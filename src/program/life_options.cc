@@ -1,4 +1,4 @@
-// The flags of its end. See life_options.h.
+// The flags for shutdown and upgrade. See life_options.h.
 #include "program/life_options.h"
 
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-// A duration, or whole seconds.
+// Parses a duration, or whole seconds.
 Result<Micros> read_wait(const char* option, const std::string& text) {
   constexpr std::int64_t kMostSeconds = 86'400;
   std::int64_t seconds = 0;

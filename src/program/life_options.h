@@ -1,4 +1,4 @@
-// How the server ends and is succeeded, as flags of `weir serve`.
+// The flags of `weir serve` for shutdown and upgrade.
 //
 // Plain values. One thread. Tested by tests/server/cli.sh and drain.sh there.
 #pragma once

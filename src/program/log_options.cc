@@ -1,4 +1,4 @@
-// The log's flags. See log_options.h.
+// The flags for logs and traces. See log_options.h.
 #include "program/log_options.h"
 
 #include <string>

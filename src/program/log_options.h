@@ -1,4 +1,4 @@
-// What the server tells of itself and how, as flags of `weir serve`.
+// The flags of `weir serve` for logs and traces.
 //
 // Plain values. One thread. Tested by tests/server/logs.sh.
 #pragma once
@@ -16,7 +16,7 @@ struct LogOptions {
   LogFormat format = LogFormat::text;
   LogLevel level = LogLevel::info;
   DenialLogOptions denials{};
-  std::string traces{};  // where to, empty: nowhere
+  std::string traces{};  // the collector's URL; empty: none
   double traces_sample = 0;
 
   void add(CLI::App& app);

@@ -1,4 +1,4 @@
-// The flags about peers. See peer_options.h.
+// The flags for PROXY headers and keep-alive. See peer_options.h.
 #include "program/peer_options.h"
 
 #include "command/complain.h"

@@ -1,4 +1,4 @@
-// Who a client is behind a proxy, and whether it is still there, as flags of `weir serve`.
+// The flags of `weir serve` for PROXY headers and TCP keep-alive.
 //
 // Plain values. One thread. Tested by tests/server/proxy_protocol.sh and half_open.sh there.
 #pragma once

@@ -1,7 +1,7 @@
-// The command line: finds the command among those of src/program and src/command, and words its help.
+// The command line: selects a command from src/program and src/command, and prints help.
 //
-// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood.
-// Tested by tests/server/cli.sh, policy.sh and state.sh there.
+// Exit codes: 0 success, 1 failure, 2 invalid command line. Tested by tests/server/cli.sh, policy.sh and state.sh
+// there.
 #include "program/program.h"
 
 #include <CLI/CLI.hpp>
@@ -57,7 +57,7 @@ constexpr const char* kIntroduction =
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
 
-// What one types, by command; without a name, of all of them. Empty for those that need none.
+// Example command lines of a command, or of all commands if the name is empty. Empty for commands without examples.
 std::string_view examples_of(std::string_view command) {
   constexpr std::pair<std::string_view, const char* const*> kExamples[] = {
       {"serve", &kServeExamples},     {"state", &kStateExamples},   {"validate", &kValidateExamples},
@@ -75,7 +75,7 @@ std::string_view examples_of(std::string_view command) {
   return all.substr(all.find("\n\n") + 2);
 }
 
-// The help of a command begins with what one types.
+// A command's help begins with its examples.
 class ExamplesFirst final : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
@@ -107,10 +107,11 @@ int unknown_command(std::string_view word, const std::vector<std::string>& known
   return complain(message, kNotUnderstood);
 }
 
-// What was printed has arrived, or it was not done: a disk may be full. Not for `serve`, which goes on without readers.
+// Fails if the output could not be written, for example to a full disk. Not for `serve`, which continues without
+// readers.
 int when_written(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  const int error = errno != 0 ? errno : EIO;  // long texts have failed before, and left it
+  const int error = errno != 0 ? errno : EIO;  // an earlier write may have failed and kept the error flag
   return complain("cannot write: " + std::string(std::strerror(error)), kCouldNot);
 }
 

@@ -1,5 +1,5 @@
-// The whole program behind main(): a command line in, an exit code out. What it understands, and where it is tested,
-// is said in program.cc.
+// The whole program behind main(): takes a command line, returns an exit code. program.cc says which commands there
+// are and where they are tested.
 #pragma once
 
 namespace weir {

@@ -1,4 +1,4 @@
-// Putting a server together. See serve_command.h.
+// Assembles a server from the flags, and runs it. See serve_command.h.
 #include "program/serve_command.h"
 
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ const char* const kServeExamples =
 
 namespace {
 
-// Many systems give a process 1,024 descriptors and let it have more when it asks. How many it has then.
+// Many systems give a process 1,024 descriptors, and more on request. Returns how many it has then.
 std::size_t ask_for_descriptors(std::size_t wanted) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return wanted;
@@ -46,7 +46,7 @@ std::size_t ask_for_descriptors(std::size_t wanted) {
   return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
-// One door must not take the descriptors of another, least of all of the one that tells whether the server lives.
+// No listener may take the descriptors of another, least of all of the one that answers health checks.
 void share_descriptors(ServerOptions& options, std::size_t descriptors) {
   if (descriptors >= descriptors_needed(options)) return;
   const std::string connections = std::to_string(options.connections_max);
@@ -77,7 +77,7 @@ std::string envoy_text(const ControlStatus& status) {
          std::to_string(status.envoy_domains) + " domains";
 }
 
-// Nobody asks a control for words that has gone.
+// Stops the heartbeat's reports before the Control that they read is destroyed.
 class Hush {
  public:
   explicit Hush(std::optional<FleetDesk>& desk) : desk_(desk) {}
@@ -91,7 +91,7 @@ class Hush {
   std::optional<FleetDesk>& desk_;
 };
 
-// At the end, when nobody asks any more: what the next server goes on with.
+// At the end, after the last request: writes the saved state for the next start.
 class Keeping {
  public:
   Keeping(std::shared_ptr<FleetStore> store, std::string path) : store_(std::move(store)), path_(std::move(path)) {}
@@ -141,7 +141,7 @@ int ServeCommand::run() {
   options.life.manager = &manager;
   options.life.keeps_state = !store_.state.empty();
   const std::size_t descriptors = ask_for_descriptors(descriptors_wanted(options));
-  std::signal(SIGPIPE, SIG_IGN);  // whoever read our output may leave
+  std::signal(SIGPIPE, SIG_IGN);  // the reader of our output may close it
   set_log_level(log_.level);
   const LogWriter log_writer(log_.format);
   share_descriptors(options, descriptors);

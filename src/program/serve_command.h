@@ -1,7 +1,7 @@
-// `weir serve`: the limiter, the rules and the server of one process, from the flags until the last answer.
+// `weir serve`: builds and runs the limiter, the rules and the server of one process.
 //
-// Flags stand in groups, each with a file of its own: add() names them, fill() puts them where the server wants them.
-// Exit codes: 0 stopped in peace, 1 it could not be done or not all was answered. Tested by tests/server/*.sh.
+// Flags are in groups, each with its own file: add() declares them, fill() copies them to the server's options. Exit
+// codes: 0 stopped cleanly, 1 failed, or some requests got no answer. Tested by tests/server/*.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ class ServeCommand {
  public:
   explicit ServeCommand(CLI::App& app);
 
-  // The exit code.
+  // Returns the exit code.
   int run();
 
  private:

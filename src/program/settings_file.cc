@@ -1,4 +1,4 @@
-// Reads lines and hands them to CLI11's options. See settings_file.h.
+// Parses lines and sets CLI11's options. See settings_file.h.
 #include "program/settings_file.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr std::size_t kErrorsMax = 20;
 
 bool is_comment(std::string_view text) { return text.empty() || text.starts_with('#'); }
 
-// The value of a line: in quotes, or as it stands, up to a comment.
+// The value of a line: quoted, or unquoted up to a comment.
 Result<std::string> parse_value(std::string_view text) {
   if (text.empty() || (text.front() != '"' && text.front() != '\'')) {
     const std::size_t comment = text.find(" #");
@@ -31,7 +31,7 @@ Result<std::string> parse_value(std::string_view text) {
   return std::string(text.substr(1, end - 1));
 }
 
-// The names that a line may begin with.
+// The names that a line may set.
 std::vector<std::string> names_of(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options_of(command)) {
@@ -77,7 +77,7 @@ void SettingsFile::apply(CLI::App& command, const Line& line) {
   }
   CLI::Option& option = *command.get_option("--" + line.name);
   const auto before = line_of_.find(line.name);
-  if (before == line_of_.end() && option.count() > 0) return;  // the command line has said it
+  if (before == line_of_.end() && option.count() > 0) return;  // the command line takes precedence
   if (before != line_of_.end() && !may_repeat(option)) {
     return wrong(line.number, line.name + " was set in line " + std::to_string(before->second) + "; keep one");
   }

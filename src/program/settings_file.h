@@ -1,13 +1,13 @@
-// The options of a command from a file: one in each line, by its name without the dashes.
+// A command's options from a file: one per line, by the option's name without dashes.
 //
 //   # where it listens
 //   http = "0.0.0.0:8080"
 //   config = /etc/weir/weir.yaml
 //   force = false
 //
-// It goes by the options that the command has, so a new one can be set by itself. What the command line says goes
-// before it. Secrets do not stand here: options name the files that hold them. One thread. Tested by
-// tests/server/settings.sh.
+// The file accepts the options that the command declares, so a new option is accepted automatically. The command line
+// takes precedence over the file. Secrets are not in this file: options name the files that contain them. One thread.
+// Tested by tests/server/settings.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,11 +25,11 @@ class SettingsFile {
  public:
   void add(CLI::App& app);
 
-  // Gives the options of the command what the file says, if one was named. Every error is a line of the message, with
-  // its place. To be called when the command line was read.
+  // If --settings names a file, sets the command's options from it. The message has one line per error, with its
+  // place. Call it after the command line is parsed.
   Result<void> apply(CLI::App& command);
 
-  // The message, `--name: why`, with the place in the file that gave the option this value, if it was the file.
+  // Takes a message `--name: why`. If the file set this option, adds the place in the file.
   std::string with_place(std::string message) const;
 
  private:
@@ -43,7 +43,7 @@ class SettingsFile {
   void wrong(std::size_t line, const std::string& why);
 
   std::string file_;
-  std::map<std::string, std::size_t> line_of_;  // by name: what this file set
+  std::map<std::string, std::size_t> line_of_;  // the options that this file set
   std::vector<std::string> errors_;
 };
 

@@ -1,5 +1,5 @@
-// See state_watch.h. The fault is synchronous and comes from an access to the table, where no lock is held that the log
-// or the heap needs: so the handler can use both.
+// See state_watch.h. The fault is synchronous and comes from an access to the table. At that point the thread holds
+// no lock that the log or the heap needs, so the handler can use both.
 #include "program/state_watch.h"
 
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ struct Watched {
 Watched watched;
 std::atomic<bool> is_ending{false};
 
-// Whether the address lies in a mapping of the file.
+// Whether the address is in a mapping of the file.
 bool is_in_state(const void* address) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return false;
@@ -62,11 +62,11 @@ bool is_in_state(const void* address) {
 void on_fault(int, siginfo_t* info, void*) {
   if (!is_in_state(info->si_addr)) {
     std::signal(SIGBUS, SIG_DFL);
-    std::raise(SIGBUS);  // it comes when this function returns, and the system ends the process
+    std::raise(SIGBUS);  // delivered when this function returns; the system then ends the process
     return;
   }
   if (!is_ending.exchange(true)) end_server();
-  for (;;) pause();  // another thread was first
+  for (;;) pause();  // another thread is already ending the server
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Says why when another program truncates the state file under a running server, and ends the server.
+// Logs the reason when another program truncates the state file of a running server, and ends the server.
 //
-// The file is mapped: an access behind its new end is a SIGBUS, which would kill the process without a word. The
-// library installs no handler of signals; this is for `weir serve` only. A fault anywhere else is left to the system.
-// Made and destroyed by the main thread, one at a time; the handler may run on any. Tested by
+// The file is mapped: an access beyond its new end raises SIGBUS, which would kill the process silently. The library
+// installs no signal handlers; this is for `weir serve` only. A fault at any other address is left to the system. The
+// main thread creates and destroys it, one at a time; the handler may run on any thread. Tested by
 // tests/server/truncated.sh.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace weir {
 
 class StateWatch {
  public:
-  // Of a file that is open and mapped; an empty path is none.
+  // `path` is a file that is open and mapped; empty: none.
   explicit StateWatch(const std::string& path);
   ~StateWatch();
   StateWatch(const StateWatch&) = delete;

@@ -1,4 +1,4 @@
-// The store's flags. See store_options.h.
+// The flags for the store. See store_options.h.
 #include "program/store_options.h"
 
 #include "admin/config_file.h"
@@ -12,8 +12,9 @@
 namespace weir {
 namespace {
 
-// What was kept is taken, and the debts are not there any more: this server owes them. A file that cannot be understood
-// is told of and written anew. Where it cannot be written, nothing is owed: the next server would owe it again.
+// Reads the saved state and removes the unsynced charges from the file, since this server now syncs them. An invalid
+// file is logged and rewritten. If the file cannot be written, this server drops the unsynced charges: otherwise the
+// next server would charge them again.
 void take_kept(const std::string& path, FleetStoreOptions& options) {
   if (path.empty()) return;
   auto kept = read_keepsake(path);
@@ -59,7 +60,7 @@ void StoreFlags::add(CLI::App& app) {
   app.add_option("--state", state, "Keep the state in this file: it survives any end of the server")->type_name("FILE");
 }
 
-// If the file cannot be read, whoever needs it says so.
+// If the file cannot be read, the code that needs it reports the error.
 void StoreFlags::take(const std::string& config) {
   if (!store.empty() || config.empty()) return;
   const auto text = read_config(config);

@@ -1,4 +1,4 @@
-// Where counts are kept and how many of them, as flags of `weir serve`.
+// The flags of `weir serve` for the store of counts, and its size.
 //
 // Plain values. One thread. Tested by tests/server/cli.sh and survive.sh there.
 #pragma once
@@ -14,7 +14,7 @@
 namespace weir {
 
 struct StoreFlags {
-  std::string store{};  // empty: as the config says, or in memory
+  std::string store{};  // empty: as in the config, or in memory
   std::string prefix = "weir:";
   std::uint64_t deadline_ms = 15;
   std::uint64_t keys = 0;
@@ -22,19 +22,19 @@ struct StoreFlags {
   std::string state{};
 
   void add(CLI::App& app);
-  // What the config says, where no flag does.
+  // Uses the config's `store` if the flag is not given.
   void take(const std::string& config);
   Result<LimiterOptions> limiter_options() const;
-  // Null if it is not on Redis.
+  // Null if the store is not Redis.
   Result<std::shared_ptr<FleetStore>> fleet() const;
-  // Where a fleet's store keeps what the next one goes on with; empty: nowhere.
+  // The file of a fleet node's saved state, which its next start reads; empty: none.
   std::string kept() const { return state.empty() ? "" : state + ".fleet"; }
 
  private:
-  std::string store_from_ = "--store";  // who says where counts are kept
+  std::string store_from_ = "--store";  // the source of the store's address, for messages
 };
 
-// A line of the log if what is kept could not be written.
+// Logs a line if the saved state could not be written.
 void log_unless(const Result<void>& written);
 
 }  // namespace weir

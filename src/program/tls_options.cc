@@ -1,4 +1,4 @@
-// The flags of TLS. See tls_options.h.
+// The flags for TLS. See tls_options.h.
 #include "program/tls_options.h"
 
 #include "program/door_names.h"
@@ -29,7 +29,7 @@ Result<void> TlsFlags::fill(ServerOptions& options) const {
   options.tls.client_ca = client_ca;
   const std::optional<Address>* const addresses[] = {&options.http, &options.grpc, &options.resp, &options.admin};
   if (doors.empty()) {
-    options.tls.doors.fill(true);  // but those that turn out to be unix sockets: a door may be given to this process
+    options.tls.doors.fill(true);  // except unix sockets, which may turn up later: a socket can be inherited
     return {};
   }
   const auto named = parse_doors("--tls", doors);

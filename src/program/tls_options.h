@@ -1,4 +1,4 @@
-// TLS as flags of `weir serve`: its files, and which doors speak it.
+// The flags of `weir serve` for TLS: its files, and the listeners that use it.
 //
 // Plain values. One thread. Tested by tests/server/tls.sh.
 #pragma once
@@ -18,7 +18,7 @@ struct TlsFlags {
   std::string doors{};
 
   void add(CLI::App& app);
-  // After the doors' own flags.
+  // Call it after the listeners' flags.
   Result<void> fill(ServerOptions& options) const;
 };
 

@@ -1,4 +1,4 @@
-// The flags of what is told of clients. See usage_options.h.
+// The flags for reports on clients. See usage_options.h.
 #include "program/usage_options.h"
 
 #include "command/complain.h"

@@ -1,4 +1,4 @@
-// What is told of clients, those that are met most and what each has spent, as flags of `weir serve`.
+// The flags of `weir serve` for reports on clients: the top keys, and each subject's usage.
 //
 // Plain values. One thread. Tested by tests/server/metrics.sh and usage.sh there.
 #pragma once
@@ -20,7 +20,7 @@ struct UsageOptions {
 
   void add(CLI::App& app);
   GateOptions gate_options() const;
-  // Of what was spent by whom, beside the state file.
+  // Usage is kept beside the state file.
   UsageKeeperOptions keeper_options(const std::string& state) const;
 };
 
