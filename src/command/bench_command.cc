@@ -1,4 +1,4 @@
-// Options to a load, and its outcome to the terminal. See bench_command.h.
+// Converts flags to a load, and prints its outcome. See bench_command.h.
 #include "command/bench_command.h"
 
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ std::chrono::nanoseconds nanoseconds_of(double seconds) {
   return std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};
 }
 
-// Many systems give a process 1,024 descriptors and let it have more when it asks.
+// Many systems give a process 1,024 descriptors, and more on request.
 void ask_for_descriptors(std::size_t connections) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

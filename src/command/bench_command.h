@@ -1,8 +1,7 @@
-// `weir bench`: puts a server under load and tells how it bore it.
+// `weir bench`: puts a server under load and reports the result.
 //
-// It speaks RESP, HTTP and gRPC, so it measures others' servers as well as ours. Exit codes: 0 done, 1 it could not be
-// done or every answer was an error, 2 the command line was not understood. One thread of its own beside those that
-// make the load. Tested by tests/server/load.sh.
+// It speaks RESP, HTTP and gRPC, so it also measures other servers. Exit codes: 0 success, 1 failure or only error
+// answers, 2 invalid command line. One thread beside those that generate load. Tested by tests/server/load.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -36,7 +35,7 @@ class BenchCommand {
 
   CLI::App* bench_ = nullptr;
   std::string resp_, http_, grpc_;
-  std::uint64_t pipeline_ = 0, streams_ = 0;  // 0: as the door has it
+  std::uint64_t pipeline_ = 0, streams_ = 0;  // 0: the protocol's default
   double seconds_ = 5, warmup_ = 0.2;
   std::string command_, path_, method_, body_, domain_;
   std::vector<std::string> headers_, entries_;

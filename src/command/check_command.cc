@@ -1,4 +1,4 @@
-// POST /v1/check, and its answer in a line for people. See check_command.h.
+// Calls POST /v1/check and prints the answer as a line. See check_command.h.
 #include "command/check_command.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kDenied = 3;
 
-// `12.5 s`, without needless digits.
+// The number as it is, such as `12.5 s`; otherwise `never`.
 std::string seconds(const JsonValue& value) {
   return value.kind == JsonValue::Kind::number ? value.text + " s" : "never";
 }

@@ -1,7 +1,7 @@
 // `weir check`: asks a running server whether a request may pass, as a service would.
 //
-// Exit codes: 0 it may, 1 the server could not be asked, 2 the command line was not understood, 3 it may not. One
-// thread. Tested by tests/server/commands.sh.
+// Exit codes: 0 allowed, 1 no answer from the server, 2 invalid command line, 3 denied. One thread. Tested by
+// tests/server/commands.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

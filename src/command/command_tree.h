@@ -1,5 +1,5 @@
-// The commands and their options as CLI11 holds them, for whoever describes them: the man page, the completions, the
-// settings file. A command that is added to the program is in all of them by itself.
+// The tree of CLI11 commands and options, as the man page, the shell completions and the settings file read it. A new
+// command appears in all of them automatically.
 //
 // Pure; any thread. Tested by tests/server/manual.sh.
 #pragma once
@@ -13,12 +13,12 @@ namespace weir {
 
 inline bool is_option_group(const CLI::App& app) { return app.get_name().empty(); }
 
-// The commands below this one, but for hidden ones.
+// The subcommands, except hidden ones.
 inline std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* one) { return !is_option_group(*one) && !one->get_group().empty(); });
 }
 
-// The options of a command, those of its groups among them, but for hidden ones.
+// The options of a command and of its groups, except hidden ones.
 inline std::vector<const CLI::Option*> options_of(const CLI::App& app) {
   auto options = app.get_options([](const CLI::Option* one) { return !one->get_group().empty(); });
   for (const CLI::App* group : app.get_subcommands([](const CLI::App* one) { return is_option_group(*one); })) {
@@ -30,21 +30,21 @@ inline std::vector<const CLI::Option*> options_of(const CLI::App& app) {
 inline bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 inline bool may_repeat(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
-// What stands for the value in a help text: FILE, N, or the words there are: {bash,zsh,fish}.
+// The value's placeholder in a help text: FILE, N, or the permitted words: {bash,zsh,fish}.
 inline std::string value_name(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t brace = type.find('{');
   return brace == type.npos ? type : type.substr(brace);
 }
 
-// The words that an option takes, if it takes nothing else.
+// The words that an option accepts, if it accepts nothing else.
 inline std::vector<std::string> words_of(const CLI::Option& option) {
   const std::string name = value_name(option);
   if (!name.starts_with('{') || !name.ends_with('}')) return {};
   return CLI::detail::split(name.substr(1, name.size() - 2), ',');
 }
 
-// Whether the value is the name of a file.
+// Whether the value is a file name.
 inline bool takes_file(const CLI::Option& option) {
   const std::string name = option.get_positional() ? option.get_name(true) : value_name(option);
   return name.find("FILE") != name.npos || name.find("FOLDER") != name.npos || name.find("DIR") != name.npos;

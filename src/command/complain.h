@@ -1,4 +1,4 @@
-// What the commands share: how they refuse, their exit codes, and the check of a number.
+// What the commands share: printing errors, exit codes, and a number check.
 //
 // Any thread. Tested by tests/server/cli.sh.
 #pragma once
@@ -19,8 +19,8 @@ inline constexpr int kCouldNot = 1;
 inline constexpr int kNotUnderstood = 2;
 inline constexpr std::uint64_t kMemoryMax = std::uint64_t{1} << 44;
 
-// The message may repeat what a server or a file says, so nothing in it acts upon a terminal; it may have several
-// lines.
+// Prints an error of one or more lines. The message may quote a server or a file, so characters that a terminal would
+// act upon are replaced.
 inline int complain(std::string_view message, int exit_code) {
   std::string text = "weir: ";
   for (std::size_t end = 0; (end = message.find('\n')) != message.npos; message.remove_prefix(end + 1)) {
@@ -31,7 +31,7 @@ inline int complain(std::string_view message, int exit_code) {
   return exit_code;
 }
 
-// CLI11's own check calls `1M` out of range.
+// Replaces CLI11's own check, which reports `1M` as out of range.
 inline auto whole_number_to(std::uint64_t most, std::uint64_t least = 1) {
   return [most, least](const std::string& text) -> std::string {
     std::uint64_t value = 0;

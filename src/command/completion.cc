@@ -1,4 +1,4 @@
-// Writes the scripts of three shells. See completion.h.
+// Writes the completion scripts of three shells. See completion.h.
 #include "command/completion.h"
 
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// A command with the words that lead to it: {"state", "inspect"}.
+// A command and its words: {"state", "inspect"}.
 struct Place {
   const CLI::App* command;
   std::vector<std::string> words;
@@ -24,7 +24,7 @@ void collect(const CLI::App& command, const std::vector<std::string>& words, std
   }
 }
 
-// The program first, each command before those below it.
+// All commands, each before its subcommands; the program is first.
 std::vector<Place> places_of(const CLI::App& program) {
   std::vector<Place> out;
   collect(program, {}, out);
@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
   return out;
 }
 
-// As a word of the script, quoted as bash and zsh do it.
+// Quotes a word of the script for bash and zsh.
 std::string in_shell_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -54,7 +54,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-// Its first argument without a name, if it has one.
+// Its first positional argument, if it has one.
 const CLI::Option* positional_of(const CLI::App& command) {
   for (const CLI::Option* option : options_of(command)) {
     if (option->get_positional()) return option;
@@ -64,7 +64,7 @@ const CLI::Option* positional_of(const CLI::App& command) {
 
 std::string bash_name(const Place& place) { return in_shell_quotes(joined(place.words, " ")); }
 
-// What may follow the options of a place that take a value: files, some words, or whatever one types.
+// The completions after an option with a value: files, fixed words, or none.
 std::string bash_values(const Place& place) {
   std::string out;
   for (const CLI::Option* option : options_of(*place.command)) {
@@ -79,7 +79,7 @@ std::string bash_values(const Place& place) {
   return out;
 }
 
-// What may come next at a place: its commands and options; then, where a file may be named, files.
+// The completions at a place: subcommands and options, or files if an argument is a file.
 std::string bash_next(const Place& place) {
   std::vector<std::string> words;
   for (const CLI::App* below : commands_of(*place.command)) words.push_back(below->get_name());
@@ -139,7 +139,7 @@ std::string zsh_function(const Place& place) {
   return place.words.empty() ? "_weir" : "_weir_" + joined(place.words, "_");
 }
 
-// What follows an option or stands without one: `:FILE:_files`.
+// The value of an option or positional argument: `:FILE:_files`.
 std::string zsh_value(const CLI::Option& option) {
   const auto words = words_of(option);
   const std::string name = option.get_positional() ? option.get_name(true) : value_name(option);
@@ -193,7 +193,7 @@ std::string in_fish_quotes(std::string_view text) {
   return out + "'";
 }
 
-// When the words of a place were typed, and none of those below it.
+// True when the words of a place are typed, and none of its subcommands.
 std::string fish_condition(const Place& place) {
   std::string out;
   for (const std::string& word : place.words) out += "__fish_seen_subcommand_from " + word + "; and ";

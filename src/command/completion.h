@@ -1,5 +1,4 @@
-// What a shell needs to complete a command line of ours: a script for bash, zsh or fish, made from the tree of
-// commands.
+// Completion scripts for bash, zsh and fish, generated from the tree of commands.
 //
 // Pure; any thread. Tested by tests/server/completion.sh, which asks bash itself.
 #pragma once

@@ -1,4 +1,4 @@
-// Prints what the program knows of itself. See describe_commands.h.
+// Prints man pages and completion scripts. See describe_commands.h.
 #include "command/describe_commands.h"
 
 #include <cstdio>

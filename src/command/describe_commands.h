@@ -1,7 +1,7 @@
-// `weir manual` and `weir completion`: the program describes itself, to people and to shells.
+// `weir manual` and `weir completion`: the program's man pages and shell completions.
 //
-// Exit codes: 0 done, 2 the command line was not understood. One thread. Tested by tests/server/manual.sh and
-// completion.sh there.
+// Exit codes: 0 success, 2 invalid command line. One thread. Tested by tests/server/manual.sh and completion.sh
+// there.
 #pragma once
 
 #include <CLI/CLI.hpp>

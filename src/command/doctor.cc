@@ -1,4 +1,4 @@
-// One function for each thing that is looked at. See doctor.h.
+// One function for each aspect of a server. See doctor.h.
 #include "command/doctor.h"
 
 #include <algorithm>
@@ -118,7 +118,7 @@ void look_at_table(const Patient& patient, Findings& out) {
   }
 }
 
-// Others than a mapped file may live on: a network or a program of a user's is in between.
+// File systems that are remote or user-space programs, which do not suit a mapped file.
 bool is_remote(std::string_view filesystem) {
   constexpr std::string_view kRemote[] = {"cifs", "smb3", "smbfs", "9p", "ceph", "afs", "fuse"};
   return filesystem.starts_with("nfs") || filesystem.starts_with("fuse.") ||
@@ -128,7 +128,7 @@ bool is_remote(std::string_view filesystem) {
 void look_at_state(const Patient& patient, Findings& out) {
   const std::string& file = patient.status.at("state").text;
   const bool is_shared = patient.nodes.at("nodes").kind == JsonValue::Kind::array;
-  if (file.empty() && is_shared) return;  // Redis remembers
+  if (file.empty() && is_shared) return;  // Redis keeps the counts
   if (file.empty()) {
     return warn(out, "there is no state file: a restart forgets all that was spent", "weir serve --state FILE");
   }
@@ -143,7 +143,7 @@ void look_at_state(const Patient& patient, Findings& out) {
   fine(out, where);
 }
 
-// `10.0.0.0/8` covers 2^24 addresses: the bits that are free.
+// The number of free bits: `10.0.0.0/8` covers 2^24 addresses. The second member: whether it is IPv6.
 std::optional<std::pair<int, bool>> free_bits(const std::string& range) {
   const std::size_t slash = range.find('/');
   const bool is_v6 = range.find(':') != range.npos;
@@ -183,14 +183,14 @@ void look_at_trust(const Patient& patient, Findings& out) {
 }
 
 void look_at_rules(const Patient& patient, Findings& out) {
-  constexpr std::int64_t kLongEnough = 60;  // seconds that a server was up before silence means something
+  constexpr std::int64_t kLongEnough = 60;  // seconds of uptime before the lack of hits means something
   const auto& rules = patient.rules.at("rules").items;
   const std::int64_t of_envoy = patient.status.at("policy").at("envoy_limits").whole();
   if (of_envoy > 0) fine(out, std::to_string(of_envoy) + " limits of Envoy's files");
   if (rules.empty() && of_envoy > 0) return;
   if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
   const bool is_young = patient.status.at("uptime_seconds").whole() < kLongEnough;
-  const bool are_all_off = patient.status.at("kill_switch").is_true;  // which is said already
+  const bool are_all_off = patient.status.at("kill_switch").is_true;  // reported already
   std::size_t enforced = 0;
   for (const JsonValue& rule : rules) {
     const std::string& name = rule.at("name").text;

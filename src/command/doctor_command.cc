@@ -1,4 +1,4 @@
-// Gathers what is known and prints what was found. See doctor_command.h.
+// Gathers facts and prints findings. See doctor_command.h.
 #include "command/doctor_command.h"
 
 #include <sys/timex.h>
@@ -30,7 +30,7 @@ bool is_clock_kept() {
   return adjtimex(&clock) != TIME_ERROR;
 }
 
-// As the server sees it: a relative path begins where the server was started.
+// The path as the server sees it: a relative path starts at the server's working folder.
 std::string absolute(const std::string& file, const std::string& pid) {
   if (file.starts_with('/')) return file;
   char folder[4096];
@@ -38,7 +38,7 @@ std::string absolute(const std::string& file, const std::string& pid) {
   return size < 0 ? std::string() : std::string(folder, static_cast<std::size_t>(size)) + "/" + file;
 }
 
-// The kind of file system whose mount point is the longest beginning of the path, wherever links lead it.
+// The type of the file system with the longest mount point that is a prefix of the path, after resolving links.
 std::string filesystem_of(const std::string& given) {
   std::error_code error;
   const std::string path = std::filesystem::weakly_canonical(given, error).string();
@@ -107,7 +107,7 @@ void DoctorCommand::ask_policy(Patient& patient) const {
     return;
   }
   const std::string& text = answer->at("text").text;
-  if (text.empty()) return;  // there are no rules
+  if (text.empty()) return;  // no rules
   if (auto policy = parse_policy(text, "the policy in force")) {
     patient.policy = *std::move(policy);
   } else {

@@ -1,7 +1,7 @@
-// `weir doctor`: examines a running server and says what is not well, and what to do.
+// `weir doctor`: examines a running server, and reports problems and fixes.
 //
-// Exit codes: 0 nothing failed, 1 something did or the server cannot be asked, with --strict also if there are
-// warnings. One thread. Tested by tests/server/doctor.sh.
+// Exit codes: 0 no failures, 1 a failure or no answer from the server, with --strict also warnings. One thread.
+// Tested by tests/server/doctor.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ extern const char* const kDoctorExamples;
 
 class DoctorCommand {
  public:
-  // `version` is that of this program.
+  // `version` is this program's version.
   DoctorCommand(CLI::App& app, std::string version);
 
   // The exit code, if this command was given.

@@ -1,4 +1,4 @@
-// One function for each thing that is looked at in Redis. See doctor_store.h.
+// One function for each aspect of Redis. See doctor_store.h.
 #include "command/doctor_store.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string tenths(double value) {
   return text;
 }
 
-// What an error of Redis's means, and what to do.
+// What an error from Redis means, and what to do.
 std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
   constexpr std::pair<std::string_view, std::pair<std::string_view, std::string_view>> kCauses[] = {
       {"password file", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
@@ -62,7 +62,7 @@ std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
   return {"", "can this machine reach it? redis-cli -u URL ping"};
 }
 
-// True if it says why Redis is not asked.
+// True if this explains why Redis is not used.
 bool look_at_strangers(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& others = nodes.at("other_version").text;
   if (others.empty()) return false;
@@ -111,7 +111,7 @@ void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
                    : "RESP3 is needed: let the server, or the proxy before it, know HELLO");
 }
 
-// The commands that docs/fleet.md gives the user for it.
+// The fix for a refused command: the permissions that docs/fleet.md gives the user.
 std::string rights_for(const JsonValue& nodes, const std::string& error, const std::string& commands) {
   const bool is_forbidden = error.find("NOPERM") != error.npos || error.find("script can't") != error.npos ||
                             error.find("ACL failure") != error.npos;
@@ -135,7 +135,7 @@ void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
   }
 }
 
-// True if it says why servers do not have the same policy.
+// True if this explains why the servers' policies differ.
 bool look_at_changes(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& error = nodes.at("changes_error").text;
   if (!error.empty()) {
@@ -160,7 +160,7 @@ void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
   const bool is_explained = look_at_changes(nodes, out);
   const bool is_known = nodes.at("up").is_true && nodes.at("heartbeat_error").text.empty();
   if (is_explained || !is_known) {
-    // Who else is there is not known now, or why they are not all the same has been said.
+    // The other servers are unknown now, or the reason for the difference was reported.
   } else if (nodes.at("mixed").is_true) {
     say(out, Level::warning, "the " + count + " servers of the fleet do not all have the same policy and version",
         "in a rollout that passes; weir nodes shows who has which");
@@ -241,10 +241,10 @@ void look_at_redis(const JsonValue& redis, std::vector<Finding>& out) {
 std::string_view known_hole(std::string_view software, std::string_view version) {
   struct Mended {
     std::string_view software;
-    Version from;  // a series begins
+    Version from;  // the beginning of a series
     Version mended;
   };
-  // The first of each series without CVE-2025-49844. Series that are not here were never mended.
+  // The first version of each series without CVE-2025-49844. Series that are not listed never got a fix.
   constexpr Mended kMended[] = {{"redis", {6, 2, 0}, {6, 2, 20}}, {"redis", {7, 2, 0}, {7, 2, 11}},
                                 {"redis", {7, 4, 0}, {7, 4, 6}},  {"redis", {8, 0, 0}, {8, 0, 4}},
                                 {"redis", {8, 2, 0}, {8, 2, 2}},  {"valkey", {7, 2, 0}, {7, 2, 11}},
@@ -262,7 +262,7 @@ std::string_view known_hole(std::string_view software, std::string_view version)
 }
 
 void look_at_store(const Patient& patient, std::vector<Finding>& out) {
-  if (patient.nodes.at("nodes").kind != JsonValue::Kind::array) return;  // it counts in memory
+  if (patient.nodes.at("nodes").kind != JsonValue::Kind::array) return;  // counts are in memory
   if (!look_at_strangers(patient.nodes, out)) {
     look_at_reach(patient.nodes, out);
     look_at_joining(patient.nodes, out);

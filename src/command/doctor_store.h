@@ -1,4 +1,4 @@
-// What a careful colleague would say of the Redis that a server shares with others. Part of doctor.h's examination.
+// Examines the Redis that a server shares with others. Part of doctor.h's examination.
 //
 // Pure. One thread. Tested by doctor_store_test.cc and tests/server/fleet_admin.sh.
 #pragma once
@@ -12,7 +12,7 @@ namespace weir {
 
 void look_at_store(const Patient& patient, std::vector<Finding>& out);
 
-// The hole that everybody who may run scripts there could use, if this version has it; empty if none is known.
+// A vulnerability of this version that any user with script permission could exploit; empty if none is known.
 std::string_view known_hole(std::string_view software, std::string_view version);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Each thing that can be found in a Redis, put together by hand; the whole is tested by tests/server/fleet_admin.sh.
+// Tests each finding about Redis with a hand-made state; tests/server/fleet_admin.sh tests the whole.
 #include "command/doctor_store.h"
 
 #include <gtest/gtest.h>

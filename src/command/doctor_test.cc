@@ -1,4 +1,4 @@
-// Each thing that can be found in a patient, put together by hand; the whole is tested by tests/server/doctor.sh.
+// Tests each finding with a hand-made state; tests/server/doctor.sh tests the whole.
 #include "command/doctor.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ JsonValue rules(const std::string& last_hit, const std::string& mode = "enforce"
 }
 
 struct DoctorTest : testing::Test {
-  // The level of the finding that says so; none: nobody does.
+  // The level of the finding with this text; nothing if there is none.
   std::optional<Finding::Level> found(const std::string& part) const {
     const auto findings = examine(patient);
     const auto one = std::ranges::find_if(

@@ -1,4 +1,4 @@
-// Reads Envoy's files, writes rules. See import_command.h; the work is in src/envoy.
+// Reads Envoy's files and writes rules. See import_command.h; src/envoy does the conversion.
 #include "command/import_command.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Result<EnvoyConfig> read_envoy(const std::vector<std::string>& paths) {
   return parse_envoy(files);
 }
 
-// The messages of a file begin with its name already.
+// Messages about a file already begin with its name.
 int complain_of_file(const std::string& message) {
   std::fprintf(stderr, "%s\n", message.c_str());
   return kCouldNot;

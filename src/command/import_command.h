@@ -1,8 +1,7 @@
-// `weir import`: the config of another limiter, rewritten as rules. So far of Envoy's reference service.
+// `weir import`: converts another limiter's config to rules. So far only that of Envoy's reference service.
 //
-// What rules cannot say is told on stderr and stands at the head of what is written. Exit codes: 0 done, 1 a file is
-// wrong or nothing could be written, 2 the command line was not understood. One thread. Tested by
-// tests/server/envoy_import.sh.
+// What rules cannot express is reported on stderr and in a comment at the top of the output. Exit codes: 0 success, 1
+// an invalid file or a failed write, 2 invalid command line. One thread. Tested by tests/server/envoy_import.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

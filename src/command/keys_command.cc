@@ -1,4 +1,4 @@
-// The admin API's keys, as words and tables. See keys_command.h.
+// Calls the admin API for keys, and formats its answers. See keys_command.h.
 #include "command/keys_command.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ RuleExplanation::State state_of(const JsonValue& value) {
   return state;
 }
 
-// As the server wrote it: to_json() of an Explanation.
+// Parses the server's to_json() of an Explanation.
 Explanation explanation_of(const JsonValue& value) {
   Explanation explanation;
   explanation.allowed = value.at("allowed").is_true;
@@ -121,7 +121,7 @@ std::optional<int> KeysCommand::run() {
 Result<std::string> KeysCommand::body(std::string further) {
   auto members = request_.json_members();
   if (!members) return members;
-  // A rule that counts by nothing can be reset without any.
+  // A rule that counts by nothing can be reset without attributes.
   if (members->empty() && !*reset_) {
     return fail(ErrorCode::invalid_argument, "say which: --user 42, --ip 192.0.2.1, --api-key KEY, --path /x, ...");
   }

@@ -1,7 +1,6 @@
-// `weir keys`: looks after single keys of a running server: explain, reset, ban, and the busiest of them.
+// `weir keys`: manages single keys of a running server: explain, reset, ban, and list the top keys.
 //
-// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
-// tests/server/commands.sh.
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/commands.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,12 +24,12 @@ class KeysCommand {
   std::optional<int> run();
 
  private:
-  // What each prints is printed; the exit code.
+  // Each prints its result and returns the exit code.
   Result<int> explain();
   Result<int> reset();
   Result<int> ban();
   Result<int> top();
-  // A JSON object of the request's flags and further members, given as text: `,"rule":"login"`.
+  // A JSON object with the request's flags and further members, given as text: `,"rule":"login"`.
   Result<std::string> body(std::string further);
 
   CLI::App *keys_ = nullptr, *explain_ = nullptr, *reset_ = nullptr, *ban_ = nullptr, *top_ = nullptr;

@@ -1,6 +1,6 @@
-// The check of a time that a change is to hold for, as the flags of commands give it.
+// Checks how long a change is to be in effect, in the flags of commands.
 //
-// An empty one is refused, too: a change that was to end by itself would hold for ever. Any thread. Tested by
+// An empty text is refused, too: the change would otherwise never end. Any thread. Tested by
 // tests/server/commands.sh.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Writes roff. See manual.h.
+// Writes the man pages. See manual.h.
 #include "command/manual.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// Text that roff prints as it is.
+// Escapes text, so that roff prints it unchanged.
 std::string plain(std::string_view text) {
   std::string out;
   bool is_line_start = true;
@@ -116,7 +116,7 @@ constexpr const char* kFiles =
     ".TP\n.I /etc/weir/weir.conf\nIts settings: the options of\n.BR \"weir serve\" .\n"
     ".TP\n.I /var/lib/weir/weir.state\nWhat was spent. It survives any end of the server.\n";
 
-// The places of a config, in the order in which they are told.
+// The sections of the config's page, in order.
 struct Section {
   PolicyKey::Place place;
   const char* title;

@@ -1,4 +1,4 @@
-// The fleet as a table. See nodes_command.h.
+// Prints the fleet as a table. See nodes_command.h.
 #include "command/nodes_command.h"
 
 #include <string>
@@ -15,13 +15,13 @@ const char* const kNodesExamples =
 
 namespace {
 
-// Whoever is asked hears of the others each second.
+// A server normally hears from the fleet every second.
 bool is_out_of_date(const JsonValue& fleet) {
   constexpr double kBeatsMissed = 3;
   return fleet.at("heard_seconds").number() > kBeatsMissed;
 }
 
-// It has found servers of another key format, and does not join them.
+// It does not join the fleet, because servers with another key format use it.
 bool is_barred(const JsonValue& fleet) { return fleet.at("barred").is_true; }
 
 // It decides without Redis, and does not know that others do, too.
@@ -80,7 +80,7 @@ std::string fleet_words(const JsonValue& fleet) {
   return out;
 }
 
-// Of the fleet; in memory there is none to be wrong.
+// The exit code for a fleet's state; without a fleet, 0.
 int code_of(const JsonValue& fleet) {
   const bool is_fleet = fleet.at("nodes").kind == JsonValue::Kind::array;
   const bool is_well = fleet.at("up").is_true && !is_out_of_date(fleet) && fleet.at("heartbeat_error").text.empty() &&

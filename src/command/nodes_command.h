@@ -1,7 +1,6 @@
-// `weir nodes`: the servers that share limits with one, and the Redis between them.
+// `weir nodes`: lists the servers of a fleet, and their Redis.
 //
-// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
-// tests/server/fleet_admin.sh.
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/fleet_admin.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// The admin API's plans, as words and tables. See plan_command.h.
+// Calls the admin API for plans, and formats its answers. See plan_command.h.
 #include "command/plan_command.h"
 
 #include "command/complain.h"
@@ -30,7 +30,7 @@ std::string text_or(const JsonValue& value, const char* otherwise) {
   return value.kind == JsonValue::Kind::text ? value.text : otherwise;
 }
 
-// user:42 is on pro: 10/second, 1000/minute
+// For example: user:42 is on pro: 10/second, 1000/minute
 std::string view_text(const JsonValue& answer) {
   const JsonValue& now = answer.at("in_force");
   std::string out = answer.at("subject").text + " is on " + now.at("plan").text +

@@ -1,7 +1,6 @@
-// `weir plan`: who is on which plan, asked of and told to a running server.
+// `weir plan`: shows and changes who is on which plan, on a running server.
 //
-// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
-// tests/server/plans.sh.
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/plans.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

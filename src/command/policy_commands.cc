@@ -1,4 +1,4 @@
-// Checks, explains and describes configs. See policy_commands.h.
+// Validates, explains and describes configs. See policy_commands.h.
 #include "command/policy_commands.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
-// The commands about a config: `weir validate`, `weir explain`, `weir schema`.
+// The commands for a config: `weir validate`, `weir explain`, `weir schema`.
 //
-// Nothing here touches a running server. Exit codes: 0 done, 1 the config is wrong or the change too large, 2 the
-// command line was not understood. One thread. Tested by tests/server/policy.sh.
+// None of them contacts a running server. Exit codes: 0 success, 1 an invalid config or a change that is too large, 2
+// invalid command line. One thread. Tested by tests/server/policy.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

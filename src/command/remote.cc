@@ -1,4 +1,4 @@
-// HTTP/1.1 over a socket, the client's side: as much of it as servers of ours speak. See remote.h.
+// A minimal HTTP/1.1 client, as far as weir servers need it. See remote.h.
 #include "command/remote.h"
 
 #include <charconv>
@@ -13,10 +13,10 @@
 namespace weir {
 namespace {
 
-constexpr std::string_view kTlsWords = "This port speaks TLS";  // to whoever speaks plain HTTP there
+constexpr std::string_view kTlsWords = "This port speaks TLS";  // the server's answer to plain HTTP on a TLS port
 constexpr std::size_t kAnswerMax = std::size_t{64} << 20;
 
-// Head and body; the server was asked to close, so that the end of one is the end of the other.
+// Splits head and body. The request asked the server to close, so the body ends where the input ends.
 Result<RemoteAnswer> parse_answer(const std::string& text) {
   constexpr std::string_view kBegin = "HTTP/1.1 ";
   const std::size_t end = text.find("\r\n\r\n");

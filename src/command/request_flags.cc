@@ -1,4 +1,4 @@
-// Flags to a request and to JSON. See request_flags.h.
+// Converts flags to a request and to JSON. See request_flags.h.
 #include "command/request_flags.h"
 
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// `name: value` or `name=value`.
+// Splits `name: value` or `name=value`.
 bool split(const std::string& text, Attribute& out) {
   const std::size_t at = text.find_first_of(":=");
   if (at == 0 || at == text.npos) return false;

@@ -1,6 +1,6 @@
-// What is known of a request, as flags: `--user 42 --path /api/search`. For the commands that ask about one.
+// A request's attributes as flags: `--user 42 --path /api/search`. For the commands that need a request.
 //
-// The texts belong to the flags, which outlive what is made of them. One thread. Tested by tests/server/policy.sh and
+// The flags own the texts and must outlive what is built from them. One thread. Tested by tests/server/policy.sh and
 // commands.sh there.
 #pragma once
 
@@ -19,9 +19,9 @@ class RequestFlags {
  public:
   void add(CLI::App& app);
 
-  // Views of the flags; an error names the flag that is written otherwise.
+  // The request, with views of the flags; an error names the malformed flag.
   Result<Request> request();
-  // As the members of a JSON object that a server of ours reads, without the braces: `"user":"42"`. Empty if no flag
+  // The members of the JSON object that a weir server accepts, without the braces: `"user":"42"`. Empty if no flag
   // was given.
   Result<std::string> json_members();
 

@@ -1,4 +1,4 @@
-// The admin API's rules and changes, as words and tables. See rules_command.h.
+// Calls the admin API for rules and changes, and formats its answers. See rules_command.h.
 #include "command/rules_command.h"
 
 #include <algorithm>

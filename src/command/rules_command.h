@@ -1,7 +1,6 @@
-// `weir rules`: the rules of a running server: what they count, and what is turned while it runs.
+// `weir rules`: shows the rules of a running server and their counts, and makes runtime changes.
 //
-// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
-// tests/server/commands.sh.
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/commands.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,12 +23,12 @@ class RulesCommand {
   std::optional<int> run();
 
  private:
-  // What each prints is printed; the exit code.
+  // Each prints its result and returns the exit code.
   Result<int> list();
   Result<int> show();
   Result<int> changes();
   Result<int> apply();
-  // Posts a JSON object with the reason and the time added, and tells what came of it.
+  // Posts a JSON object with the reason and the duration added, and prints the result.
   Result<int> turn(const char* target, std::string members);
 
   CLI::App *rules_ = nullptr, *list_ = nullptr, *show_ = nullptr, *mode_ = nullptr, *kill_ = nullptr, *apply_ = nullptr,

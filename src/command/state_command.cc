@@ -1,4 +1,4 @@
-// The words of `weir state`. See state_command.h; the work is in state.cc.
+// The flags and help of `weir state`. See state_command.h; state.cc does the work.
 #include "command/state_command.h"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// `weir state`: looks into a state file, or changes its size.
+// `weir state`: inspects a state file, or changes its size.
 //
-// Exit codes: 0 done, 1 it could not be done. One thread. Tested by tests/server/state.sh.
+// Exit codes: 0 success, 1 failure. One thread. Tested by tests/server/state.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
-// Rows of texts as aligned columns, for people.
+// Formats rows of text as aligned columns.
 //
-// What a terminal would act upon is shown as `?`, whatever its source. One thread. Tested by table_text_test.cc and
-// tests/server/commands.sh.
+// Characters that a terminal would act upon are shown as `?`, whatever their source. One thread. Tested by
+// table_text_test.cc and tests/server/commands.sh.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace weir {
 
-// Without characters that are not seen and act (see is_unseen()), and without broken UTF-8, whose bytes a terminal may
-// take for controls of 8 bits.
+// Replaces invisible control characters (is_unseen()) and invalid UTF-8, whose bytes a terminal may take for 8-bit
+// controls.
 inline std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -29,7 +29,7 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-// How many columns of a terminal it takes, each character taken for one.
+// The width in a terminal, assuming one column per character.
 inline std::size_t columns(std::string_view text) {
   std::size_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
@@ -38,7 +38,7 @@ inline std::size_t columns(std::string_view text) {
 
 class TableText {
  public:
-  // A head that begins with `>` is over numbers: they end alike.
+  // A heading that begins with `>` is for numbers, which are right-aligned.
   explicit TableText(std::vector<std::string> heads) : rows_{std::move(heads)} {
     for (std::string& head : rows_[0]) {
       is_number_.push_back(head.starts_with('>'));

@@ -1,4 +1,4 @@
-// Columns for people, and what a terminal must not be sent.
+// Tests aligned columns, and that terminal controls are replaced.
 #include "command/table_text.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The terminal of `weir top`. See top_command.h.
+// The terminal handling of `weir top`. See top_command.h.
 #include "command/top_command.h"
 
 #include <poll.h>
@@ -26,7 +26,7 @@ namespace {
 
 volatile std::sig_atomic_t must_leave = 0;
 
-// The terminal as `top` wants it, and as it was when this goes.
+// Puts the terminal into raw mode on the alternate screen, and restores it in the destructor.
 class Terminal {
  public:
   Terminal() {
@@ -36,7 +36,7 @@ class Terminal {
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    put("\x1b[?1049h\x1b[?25l");  // the other screen, no cursor
+    put("\x1b[?1049h\x1b[?25l");  // alternate screen, no cursor
     struct sigaction action {};
     action.sa_handler = [](int) { must_leave = 1; };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
@@ -59,12 +59,12 @@ class Terminal {
     std::fflush(stdout);
   }
 
-  // The key that was pressed within the time; 0 if none was.
+  // Returns the key pressed within the time, or 0.
   static char key(int wait_ms) {
     pollfd keyboard{STDIN_FILENO, POLLIN, 0};
     char pressed = 0;
     if (poll(&keyboard, 1, wait_ms) <= 0) return 0;
-    if (read(STDIN_FILENO, &pressed, 1) != 1) must_leave = 1;  // nobody sits there any more
+    if (read(STDIN_FILENO, &pressed, 1) != 1) must_leave = 1;  // the terminal is gone
     return pressed;
   }
 
@@ -74,9 +74,9 @@ class Terminal {
 
 bool has_colour() { return std::getenv("NO_COLOR") == nullptr; }
 
-// From the top left corner, each line cleared behind its end, and what was below.
+// Redraws from the top left corner, clearing the rest of each line and everything below.
 std::string over_the_last(std::string_view text) {
-  if (text.ends_with('\n')) text.remove_suffix(1);  // on the last line of the window it would move all up
+  if (text.ends_with('\n')) text.remove_suffix(1);  // on the last line a newline would scroll the screen
   std::string out = "\x1b[H";
   while (true) {
     const std::size_t end = text.find('\n');
@@ -123,7 +123,7 @@ Result<TopAnswers> TopCommand::ask() const {
   return answers;
 }
 
-// Two looks, so that there are rates.
+// Polls twice, so that there are rates.
 int TopCommand::print_once() {
   const auto clock = make_system_clock();
   for (int look = 0; look < 2; ++look) {

@@ -1,7 +1,7 @@
-// `weir top`: a running server, live in the terminal: rates, rules, and who is busiest.
+// `weir top`: a live view of a running server: rates, rules and top clients.
 //
-// Keys: `d` and `h` order by denials or hits, space stops and goes on, `q` leaves. Without a terminal, or with
-// --once, one screen is printed. Exit codes: 0 left, 1 the server cannot be asked. One thread. Tested by
+// Keys: `d` and `h` sort by denials or hits, space pauses and continues, `q` quits. Without a terminal, or with
+// --once, it prints one screen. Exit codes: 0 quit, 1 no answer from the server. One thread. Tested by
 // tests/server/top.sh, in tmux.
 #pragma once
 

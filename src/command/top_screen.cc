@@ -1,4 +1,4 @@
-// Rates and their drawing. See top_screen.h.
+// Computes rates and draws the screen. See top_screen.h.
 #include "command/top_screen.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kHistoryMax = 120;
 constexpr std::string_view kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-// 1234567 is `1,234,567`; small rates keep a digit behind the point.
+// 1234567 is printed as `1,234,567`; small rates have one decimal place.
 std::string rate_text(double value) {
   char digits[32];
   if (value > 0 && value < 9.95) {
@@ -32,7 +32,7 @@ std::string percent(double part, double whole) {
   return text;
 }
 
-// The first so many characters of it.
+// The first `width` characters.
 std::string cut(std::string_view text, std::size_t width) {
   std::size_t end = 0;
   for (std::size_t count = 0; end < text.size(); ++end) {
@@ -60,7 +60,7 @@ struct TopScreen::Line {
 void Rate::add(std::int64_t count, Micros now) {
   const double seconds = static_cast<double>((now - at_).count()) / 1e6;
   if (last_ >= 0 && seconds > 0) {
-    // A count that fell is that of a server which was started anew.
+    // If the count fell, the server was restarted.
     history_.push_back(static_cast<double>(std::max<std::int64_t>(count - (count < last_ ? 0 : last_), 0)) / seconds);
     if (history_.size() > kHistoryMax) history_.erase(history_.begin());
   }
@@ -85,7 +85,7 @@ void TopScreen::take(TopAnswers answers, Micros now) {
   if (!last_.problem.empty()) return;
   const JsonValue& others = last_.status.at("decisions");
   std::int64_t allowed = others.at("no_rule").whole() + others.at("skipped").whole(), denied = 0;
-  bool has_inline = false;  // a rule of that name shares the numbers of limits that clients bring along
+  bool has_inline = false;  // a rule named like this shares its counts with limits that clients send
   for (const JsonValue& rule : last_.rules.at("rules").items) {
     const std::int64_t passed = rule.at("allowed").whole(), refused = rule.at("denied").whole();
     allowed += passed;

@@ -1,6 +1,6 @@
-// What `weir top` shows: the answers of a server, poll after poll, as rates and one screen of text.
+// The content of `weir top`: turns a server's successive answers into rates and one screen of text.
 //
-// Pure: whoever polls brings the time. One thread. Tested by top_screen_test.cc and tests/server/top.sh.
+// Pure: the caller passes the time. One thread. Tested by top_screen_test.cc and tests/server/top.sh.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace weir {
 
-// How often something happened, from counts that only grow.
+// A rate, from counts that only grow.
 class Rate {
  public:
   void add(std::int64_t count, Micros now);
   double now() const { return history_.empty() ? 0 : history_.back(); }
-  const std::vector<double>& history() const { return history_; }  // the oldest first, a minute or two of it
+  const std::vector<double>& history() const { return history_; }  // oldest first, for a minute or two
 
  private:
   std::int64_t last_ = -1;
@@ -40,7 +40,7 @@ struct TopSize {
 class TopScreen {
  public:
   void take(TopAnswers answers, Micros now);
-  // `by` is what the keys are ordered by. Exactly as many lines as there are, none wider than the screen.
+  // `by` is the sort order of the keys. Returns at most `height` lines, none wider than the screen.
   std::string draw(TopSize size, std::string_view by, bool has_colour) const;
 
  private:
@@ -52,7 +52,7 @@ class TopScreen {
   std::map<std::string, Rate> doors_, rule_rates_, rule_denials_;
 };
 
-// ▁▂▃▄▅▆▇█ of the last `width` values, the largest of them at full height.
+// ▁▂▃▄▅▆▇█ for the last `width` values; the largest has full height.
 std::string sparkline(const std::vector<double>& values, std::size_t width);
 
 }  // namespace weir

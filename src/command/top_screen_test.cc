@@ -1,4 +1,4 @@
-// The rates of `weir top`, from answers of a server that are written by hand.
+// Tests the rates of `weir top` with hand-made answers.
 #include "command/top_screen.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace weir {
 namespace {
 
 struct TopScreenTest : testing::Test {
-  // A look at a server: `decisions` of its status, and its rules.
+  // One poll of a server: the `decisions` of its status, and its rules.
   void look(const std::string& decisions, const std::string& rules) {
     now += Micros{1'000'000};
     screen.take({.status = *parse_json("{\"decisions\":" + decisions + "}"),

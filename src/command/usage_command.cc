@@ -1,4 +1,4 @@
-// The admin API's spending, as a table, as CSV, or as it is. See usage_command.h.
+// Calls the admin API for usage, and formats its answer as text or CSV. See usage_command.h.
 #include "command/usage_command.h"
 
 #include <cstdio>
@@ -22,14 +22,14 @@ namespace {
 constexpr std::string_view kApiKey = "api_key:";
 constexpr std::string_view kHashed = "sha256:";
 
-// A key is a secret, so the server is asked by its hash.
+// An API key is a secret, so the request contains its hash.
 std::string without_secret(const std::string& subject) {
   const std::string_view key = std::string_view(subject).substr(std::min(subject.size(), kApiKey.size()));
   if (!subject.starts_with(kApiKey) || key.starts_with(kHashed)) return subject;
   return std::string(kApiKey) + std::string(kHashed) + hex(sha256(key));
 }
 
-// `120`, or `120 (-3)`: it is not more, and so much less at most.
+// `120`, or `120 (-3)`: the true number is at most 120, and at most 3 less.
 std::string with_error(const std::string& number, const std::string& error) {
   return error == "0" ? number : number + " (-" + error + ")";
 }
@@ -87,7 +87,7 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
   return out + fleet_note(answer);
 }
 
-// The note is for people, and whoever bills by the file is one of them.
+// Prints the note to stderr, because people who bill by the file should see it.
 std::string file_of(const JsonValue& answer) {
   std::fputs(fleet_note(answer).c_str(), stderr);
   return csv_of(answer);

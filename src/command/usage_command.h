@@ -1,7 +1,6 @@
-// `weir usage`: what a subject spent by rule and day, or who spent most, as a running server counted it.
+// `weir usage`: a subject's usage by rule and day, or the subjects with the most usage, from a running server.
 //
-// Exit codes: 0 done, 1 it could not be done, 2 the command line was not understood. One thread. Tested by
-// tests/server/usage.sh.
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/usage.sh.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// A socket, and OpenSSL on it if that is wanted. See wire.h.
+// A socket, optionally with OpenSSL. See wire.h.
 #include "command/wire.h"
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ std::string openssl_words() {
   return why != nullptr ? why : "it hung up";
 }
 
-// A name is checked as one, an address as one.
+// Verifies the certificate against a DNS name or an IP address.
 bool expect_host(SSL* stream, const std::string& host) {
   in6_addr address{};
   if (inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1) {

@@ -1,7 +1,7 @@
-// A connection to a server, in the plain or in TLS: what a command says and hears over it.
+// A blocking client connection to a server, plain or TLS.
 //
-// Blocking, each step with a time-out; one thread. OpenSSL is seen in wire.cc alone. Tested by tests/server/commands.sh
-// and tests/server/tls.sh.
+// Each step has a time-out; one thread. Only wire.cc sees OpenSSL. Tested by tests/server/commands.sh and
+// tests/server/tls.sh.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace weir {
 
-// Whom to believe, and how to show who asks; files of PEM.
+// Trusted authorities, and the client's certificate; PEM files.
 struct TlsTrust {
   std::string ca{};  // empty: the authorities that this machine trusts
   std::string certificate{};
   std::string key{};
 };
 
-// Nobody is there, or it is not the one that was asked for.
+// The server is unavailable, or it is not the expected one.
 inline tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
 
 class Wire {
@@ -30,11 +30,11 @@ class Wire {
   Wire& operator=(Wire&&) noexcept;
   ~Wire();
 
-  // TLS from here on: the server must show a certificate for this name or address.
+  // Switches to TLS: the server must have a certificate for this name or address.
   Result<void> secure(const std::string& host, const TlsTrust& trust);
 
   Result<void> send(std::string_view bytes);
-  // Until the server closes; an error if that is more than so many bytes.
+  // Reads until the server closes; an error if it sends more than `most` bytes.
   Result<std::string> receive_all(std::size_t most);
 
  private:
@@ -42,9 +42,9 @@ class Wire {
 
   Wire(int socket, int patience_ms);
   Result<void> connected() const;
-  // True when the socket is ready; false when that took too long.
+  // True when the socket is ready; false after the time-out.
   bool wait_for(short what) const;
-  // How many bytes moved, 0 at the end; an error. They wait.
+  // How many bytes were transferred, 0 at the end, or an error. They wait for the socket.
   Result<std::size_t> send_some(std::string_view bytes);
   Result<std::size_t> receive_some(char* room, std::size_t size);
 
