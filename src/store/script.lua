@@ -4,9 +4,10 @@
 -- uses but a write-back before it. A key that is only written back is a run of a charge of 0. Then the tickets of such
 -- write-backs, then the plain keys, which are all others but logs. Then logs, and keys to delete.
 -- ARGV: a deadline in microseconds of this server's clock (0: none); how many keys are of runs; how many are plain,
--- runs and tickets included; terms, each once; for every key a byte, the number of its terms; for every run a byte, how many
--- times, or nothing: once each; write-backs: nothing, or the number of their tickets, for each how long it lasts, and
--- {run, ticket, cost}; the other requests; then texts. Terms are packed, little endian; their cost is that of a run:
+-- runs and tickets included; terms, each once; for every key a byte, the number of its terms; for every run a byte,
+-- how many times, or nothing: once each; write-backs: nothing, or the number of their tickets, for each how long it
+-- lasts, and {run, ticket, cost}; the other requests; then texts. Terms are packed, little endian; their cost is that
+-- of a run:
 --   f  permits, period, phase, cost                fixed_window
 --   f  permits, 0, calendar, cost, the starts of the last and of this window, its end, the next one's end
 --   w  permits, period, 0, cost                    sliding_window
