@@ -1,9 +1,9 @@
-// The text of a day's accounts. See accounts.h.
+// Prints and parses the accounts of a day. See accounts.h.
 //
 //   weir-usage 1
 //   day 2026-09-21
 //   rule 3 0 1 search            its floors: spent, returned, denied
-//   120 3 0 0 5 1 user:42        spent and its error, the same of returned and of denied, whose they are
+//   120 3 0 0 5 1 user:42        spent and its error, the same for returned and for denied, then the subject
 //   end 9f86d081…                SHA-256 of all lines before
 #include "gate/accounts.h"
 
@@ -46,7 +46,7 @@ class Lines {
     line_.remove_prefix(word.size());
     return true;
   }
-  // A number that ends the line or has a blank behind it.
+  // Reads a number that is followed by a blank or by the end of the line.
   bool take(std::uint64_t& number) {
     const auto [end, error] = std::from_chars(line_.data(), line_.data() + line_.size(), number);
     if (error != std::errc{} || number > kSumMax) return false;

@@ -1,7 +1,7 @@
-// The accounts of a day: what each subject spent by each rule, as far as it is known, and how far that is.
+// The accounts of a day: what each subject used under each rule, with the bounds of its error.
 //
-// Plain values, and the text that they are kept in between two lives of a process. A text ends with the hash of all
-// before it, so that half of one is told from a whole. Subjects are ids, see policy/subject.h. Pure; any thread. Tested
+// Plain values, and the text that saves them between two runs of a process. The text ends with the hash of everything
+// before it, so that an incomplete text is detected. Subjects are ids, see policy/subject.h. Pure; any thread. Tested
 // by tests/accounts_test.cc and fuzz/usage_text.cc.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace weir {
 
-inline constexpr std::uint64_t kSumMax = std::uint64_t{1} << 62;  // more is that much
+inline constexpr std::uint64_t kSumMax = std::uint64_t{1} << 62;  // sums saturate here
 inline constexpr Micros kDay{86'400'000'000};
 
 constexpr std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) {
@@ -24,8 +24,8 @@ constexpr std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) {
 }
 
 struct Sums {
-  std::uint64_t spent = 0;     // permits that were taken
-  std::uint64_t returned = 0;  // permits that came back
+  std::uint64_t spent = 0;     // permits charged
+  std::uint64_t returned = 0;  // permits refunded
   std::uint64_t denied = 0;    // requests
 
   void add(const Sums& more) {
@@ -41,7 +41,7 @@ struct Sums {
   friend bool operator==(const Sums&, const Sums&) = default;
 };
 
-// None of the sums is too low, and each is too high by its error at most.
+// No sum is too low, and each is too high by at most its error.
 struct Account {
   std::string subject{};
   Sums sums{}, errors{};
@@ -50,7 +50,7 @@ struct Account {
 
 struct RuleAccounts {
   std::string rule{};
-  Sums floors{};  // what a subject that is not there has at most
+  Sums floors{};  // the most that a subject without an account can have
   std::vector<Account> accounts{};
   friend bool operator==(const RuleAccounts&, const RuleAccounts&) = default;
 };
@@ -62,7 +62,7 @@ struct DayAccounts {
 };
 
 std::string to_text(const DayAccounts& accounts);
-// An error says what is wrong with it; ErrorCode::out_of_range that it is of a newer version, and may be well.
+// Returns an error if the text is invalid. ErrorCode::out_of_range means a newer version, whose text may be valid.
 Result<DayAccounts> parse_accounts(std::string_view text);
 
 // `2026-09-21`

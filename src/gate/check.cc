@@ -1,8 +1,8 @@
-// The way of an ordinary request. See gate_impl.h.
+// An ordinary check. See gate_impl.h. Any thread.
 //
-// Two events at most: the verdict, and, if it was denied, what rules with `count_denied` charge all the same. Rules in
-// shadow come after, one event each, and only if the request passes: they then count what they would if they were
-// enforced.
+// It causes at most two events. The first is the verdict. If that denies, the second is what rules with
+// `count_denied` charge all the same. Rules in shadow mode follow, one event each, and only if the request passes: so
+// they count what they would count if they were enforced.
 #include <string>
 #include <utility>
 
@@ -12,8 +12,8 @@
 namespace weir {
 namespace {
 
-// Later than the honest wait by a part that is each client's own, so that those who were denied together come apart,
-// also where one key holds them all.
+// Adds a delay to the exact wait that is each client's own. So clients that were denied together do not retry
+// together, even if one key counts them all.
 Micros jittered(Micros wait, const RetryJitter& jitter, const Request& request, std::string_view key) {
   if (wait == kNever || (jitter.percent == 0 && jitter.most == Micros{0})) return wait;
   std::uint64_t mark = key_mark(key);
@@ -66,7 +66,7 @@ void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answ
   }
   answer.binding = outcome.binding;
   answer.allowed = outcome.allowed;
-  if (answer.allowed && answer.why == Why::exempt) return;  // a ban that costs nothing to ask
+  if (answer.allowed && answer.why == Why::exempt) return;  // a ban that costs nothing to check
   const LimitAnswer& binding = answer.limits[answer.binding];
   answer.why = answer.allowed ? Why::within : Why::limited;
   answer.rule = binding.rule;

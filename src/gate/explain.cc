@@ -1,7 +1,7 @@
-// Explains a request rule by rule. See explain.h and weir/gate.h.
+// Explains a request rule by rule. See explain.h and weir/gate.h. Any thread.
 //
-// What is on the bill is asked of the rulebook itself, so an explanation cannot say anything else than a check does;
-// only the reasons against are found here.
+// The rulebook itself makes the bill, so an explanation cannot differ from a check. This file only finds the reasons
+// why the other rules do not apply.
 #include "gate/explain.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 std::string permits_text(std::int64_t n) { return std::to_string(n) + (n == 1 ? " permit" : " permits"); }
 
-// 49.9875/s asked, 49.98/s counted: in millionths, rounded down.
+// 49.9875/s asked, 49.98/s counted: the error in millionths, rounded down.
 std::string rate_error(const Limit& limit) {
   // Exact iff permits * weight == period * rate.
   const Wide wanted = Wide{limit.permits} * limit.weight, given = Wide{limit.period_us} * limit.rate;
@@ -27,7 +27,7 @@ std::string rate_error(const Limit& limit) {
   return "; refills " + whole + '.' + part.substr(1) + " % slower than written, the nearest rate that can be counted";
 }
 
-// As people say it: in any second, in any 5min.
+// The period for a sentence: "in any second", "in any 5min".
 std::string period_of(const Quota& quota) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"s", "second"}, {"min", "minute"}, {"h", "hour"}};
@@ -40,7 +40,7 @@ std::string period_of(const Quota& quota) {
   return text;
 }
 
-// What would become of one charge.
+// The result that one charge would have.
 struct OneOutcome {
   const BookLimit* limit;
   Charge charge;
@@ -48,7 +48,7 @@ struct OneOutcome {
   Decision decision;
 };
 
-// All charges of a bill, in its order: of several that deny alike the first binds, as it does in a check.
+// All charges of a bill, in its order. Of equal denials the first binds, as in a check.
 Result<std::vector<OneOutcome>> outcomes_of(const Bill& bill, Limiter& limiter) {
   std::vector<OneOutcome> out;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) out.push_back({bill.limits[i], bill.charges[i], false, {}});
@@ -104,7 +104,7 @@ std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook&
   return (out.allowed ? "passes; the tightest limit is " : "denied by ") + out.binding;
 }
 
-// What of it is so because Redis is away; nothing if it is not.
+// The part of the summary about an unavailable Redis; empty if Redis is available.
 std::string away_of(const std::vector<OneOutcome>& outcomes, const OneOutcome* binding) {
   const bool is_away =
       std::ranges::any_of(outcomes, [](const OneOutcome& one) { return is_fallback(one.decision.made); });
@@ -160,7 +160,7 @@ std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes
 
 namespace {
 
-// Why a rule that is about the request, and lacks nothing, is not on its bill.
+// Why a rule that matches the request, and lacks no attribute, is not on its bill.
 std::string passed_over(const Rulebook& book, const Bill& bill, const std::string& path_rule) {
   if (bill.reason == Bill::Reason::skipped) return "the request is skipped";
   if (bill.reason == Bill::Reason::exempt) return "rule " + book.rule(bill.rule).rule->name + " is unlimited";
@@ -169,7 +169,7 @@ std::string passed_over(const Rulebook& book, const Bill& bill, const std::strin
   return "rule " + path_rule + ", which names a path, applies";
 }
 
-// The rules that a bill charges, enforced and in shadow, or lets pass; each rule once.
+// The rules that a bill charges, enforced or in shadow mode, or lets pass; each rule once.
 std::vector<std::uint32_t> billed_rules(const Bill& bill) {
   std::vector<std::uint32_t> out;
   for (const BookLimit* limit : bill.limits) out.push_back(limit->rule);
@@ -212,7 +212,7 @@ RuleExplanation explain_rule(const Rulebook& book, std::uint32_t number, Facts& 
   return out;
 }
 
-// Explains every rule by the reading of the path that it applies to, and each reading if there are several.
+// Explains each rule for the path reading that it applies to, and each reading if there are several.
 void explain_readings(const Rulebook& book, Facts& facts, std::int64_t now, Explanation& out) {
   facts.choose_reading(0);
   for (std::uint32_t i = 0; i < book.size(); ++i) out.rules.push_back(explain_rule(book, i, facts, now));
@@ -263,7 +263,7 @@ Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter
   out.summary = summary_of(out, bill, *book) + away_of(*outcomes, binding);
 
   const bool is_shared = limiter.nodes() > 0 || book->policy().store.starts_with("redis");
-  std::string path_rule;  // that keeps `otherwise` from applying
+  std::string path_rule;  // the rule that keeps `otherwise` from applying
   if (bill.reason == Bill::Reason::missing) path_rule = book->rule(bill.rule).rule->name;
   for (const OneOutcome& one : *outcomes) {
     const BookRule& rule = book->rule(one.limit->rule);

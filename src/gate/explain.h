@@ -1,4 +1,4 @@
-// What every rule has to do with a request, found without an index and without charging anything.
+// Explains how every rule relates to a request. It uses no index and charges nothing.
 //
 // Any thread. Tested by tests/gate_test.cc and tests/server/policy.sh.
 #pragma once
@@ -14,10 +14,10 @@ namespace weir {
 
 Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter& limiter, const Request& request);
 
-// The most that a limit can admit: its burst, what a boundary lets through, and the rate that it can represent.
+// The most that a limit can admit: its burst, the effect of a boundary, and the rate that it can represent.
 std::string worst_case(const Quota& quota, const Limit& limit);
 
-// The same while Redis cannot be asked, of all servers together. 0 nodes: how many there are is not known.
+// The same while Redis is unavailable, for all servers together. 0 nodes: their number is unknown.
 std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes);
 
 }  // namespace weir

@@ -1,7 +1,7 @@
-// The doors of the gate: policies are put in force here, and every call begins with the rules in force. See
-// weir/gate.h.
+// The public functions of the gate. Policies are put in force here, and every call begins with the rules in force.
+// See weir/gate.h. Any thread.
 //
-// What a call does is in check.cc, settle.cc and together.cc.
+// check.cc, settle.cc and together.cc contain what a call does.
 #include "weir/gate.h"
 
 #include <utility>
@@ -28,7 +28,7 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force, std::shared_ptr<Pl
 
 Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::shared_ptr<Plans> by) {
   return guarded([&]() -> Result<PolicyChanges> {
-    auto checked = read_again(policy);  // one that was put together by hand is held to the same checks
+    auto checked = read_again(policy);  // a policy built by hand must pass the same checks
     if (!checked) return fail(std::move(checked.error()));
     auto book = make_book(*std::move(checked), by);
     if (!book) return fail(std::move(book.error()));

@@ -1,8 +1,8 @@
-// What the parts of the gate share: the way of a request from the rules to its answer. See weir/gate.h.
+// The shared parts of the gate: the path of a request from the rules to its answer. See weir/gate.h.
 //
-// Every call begins alike: begin() asks the rules and says what is known without the limiter. Then the bill is charged,
-// looked at, reserved or settled, and tell() words what came of it. Included by the sources of this folder only; any
-// thread. Tested by tests/gate_test.cc and tests/gate_calls_test.cc.
+// Every call begins with begin(), which matches the rules and answers what is known without the limiter. Then the
+// bill is charged, previewed, reserved or settled, and tell() writes the result into the answer. Only the sources of
+// this folder include this file. Any thread. Tested by tests/gate_test.cc and tests/gate_calls_test.cc.
 #pragma once
 
 #include <exception>
@@ -33,7 +33,7 @@ struct Gate::Impl {
 
   Limiter& limiter;
   Snapshot<Rulebook> rules;
-  std::mutex applying;  // two changes come one after the other; guards plans
+  std::mutex applying;  // serializes changes; guards plans
   std::shared_ptr<Plans> plans;
   const KeyNames names;
   const std::string name_secret;
@@ -44,28 +44,28 @@ struct Gate::Impl {
   template <class F>
   auto counted(F call) -> decltype(call());
 
-  // The bill of a request, and the answer as far as the rules alone can tell it.
+  // The bill of a request, and the answer as far as the rules alone decide it.
   Result<void> begin(const std::shared_ptr<const Rulebook>& book, const Request& request, Bill& bill, Answer& answer);
   Result<PolicyChanges> apply(const Policy& policy, Force force, std::shared_ptr<Plans> by);
   Result<std::shared_ptr<const Rulebook>> make_book(Policy policy, std::shared_ptr<Plans> by);
-  // What rules with `count_denied` charge for a denied request.
+  // Charges a denied request to the rules with `count_denied`.
   Result<void> charge_denied(const Bill& bill, const Answer& answer);
-  // Asks the limiter about each rule in shadow, as `ask` does.
+  // Checks each rule in shadow mode with `ask`.
   template <class Ask>
   void ask_shadows(const Bill& bill, Answer& answer, Ask ask);
 
-  // For a rule, and for all that were made by hand if it is one.
+  // Counts for a rule and, if it was made by hand, also for all such rules together.
   void add(const BookRule& rule, Tally::What what, Micros now) noexcept;
-  // Counts what was decided; see weir/usage.h. `now` is when, 0 if that was not asked.
+  // Counts the decision; see weir/usage.h. `now` is its time, 0 if the clock was not read.
   void count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept;
   void count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers, Micros now) noexcept;
   void count_reversed(const Request& request, const Answer& allowed, std::size_t limit);
 
-  // What was charged, or denied, enters the ledger; see weir/spending.h. `reserved` are the costs that a settled
-  // reservation had, charge by charge, kNotReserved if it had none; `free_reserved` those that it had by what has no
-  // limit any longer; `is_new` tells of each charge whether no other view of the request brought it,
-  // `free_keys` are those of what has no limit that others brought.
-  enum class PostFree : std::uint8_t { yes, no };  // whether what has no limit is entered now, too
+  // Enter what was charged or denied into the ledger; see weir/spending.h. `reserved` has the cost that a settled
+  // reservation had for each charge, kNotReserved if none. `free_reserved` has the same for what is now unlimited.
+  // `is_new` says for each charge whether no other view of the request has brought it. `free_keys` are the keys of
+  // unlimited charges that other views brought.
+  enum class PostFree : std::uint8_t { yes, no };  // whether to enter unlimited charges now, too
   void post(const Bill& bill, const Answer& answer, Micros now, PostFree free = PostFree::yes) noexcept;
   static constexpr std::int64_t kNotReserved = -1;
   void post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
@@ -76,7 +76,7 @@ struct Gate::Impl {
   class Lines;  // spending.cc
 
   Result<void> check(const std::shared_ptr<const Rulebook>& book, const Request& request, Answer& answer);
-  Result<Micros> charge(const Request& request, const Bill& bill, Answer& answer);  // when it was
+  Result<Micros> charge(const Request& request, const Bill& bill, Answer& answer);  // returns the time of the charge
 
   Result<Answer> peek(const Request& request);
   Result<Answer> check_once(std::string_view id, const Request& request);
@@ -87,26 +87,26 @@ struct Gate::Impl {
   Result<bool> reset(std::string_view rule, const Request& request);
 };
 
-// What came of the limits of a bill: a decision for each.
+// The result of the limits of a bill: one decision for each.
 struct Outcome {
   bool allowed = true;
   std::size_t binding = 0;
   std::span<const Decision> decisions;
 };
 
-// Nothing stands against the request, as if no rule were about it.
+// Resets the answer to allowed, as if no rule applied.
 void clear(Answer& answer);
 
-// Words it, in the answer that was begun with the bill. The costs told are those of the bill.
-// That servers read the path in more ways than can be charged.
+// tell_ambiguous() denies a path that HTTP servers read in more ways than can be charged. tell() writes the decisions
+// into the answer that begin() began for this bill, with the costs in the bill.
 void tell_ambiguous(Answer& answer);
 void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answer& answer);
 void tell_shadow(const ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer);
 
-// What a check of these charges would be told, were it alone. Changes nothing.
+// What a check of these charges would return if it were the only one. Changes nothing.
 Result<Verdict> look(Limiter& limiter, std::span<const Charge> charges);
 
-// Nothing is thrown to the caller: without memory, a call answers with an error.
+// No exception reaches the caller: if memory runs out, the call returns an error.
 template <class F>
 auto guarded(F call) -> decltype(call()) {
   try {
@@ -116,7 +116,7 @@ auto guarded(F call) -> decltype(call()) {
   }
 }
 
-// The same for what is counted: so is that there was no answer.
+// The same for calls that are counted: an error is counted, too.
 template <class F>
 auto Gate::Impl::counted(F call) -> decltype(call()) {
   auto result = guarded(std::move(call));
@@ -128,7 +128,7 @@ template <class Ask>
 void Gate::Impl::ask_shadows(const Bill& bill, Answer& answer, Ask ask) {
   for (const ShadowBill& shadow : bill.shadows) {
     const Result<Verdict> verdict = ask(shadow);
-    if (!verdict) continue;  // what is only watched must not fail a request
+    if (!verdict) continue;  // a rule in shadow mode must not fail a request
     tell_shadow(shadow, verdict->decisions, answer);
     const bool is_counted = !verdict->allowed && answer.rules->rule(shadow.rule).count_denied;
     if (is_counted) static_cast<void>(limiter.overdraw(shadow.charges));

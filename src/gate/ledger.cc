@@ -1,4 +1,4 @@
-// Gathering and entering. See ledger.h.
+// Gathers lines per thread and enters them into the day's accounts. See ledger.h. Any thread.
 #include "gate/ledger.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace weir {
 namespace {
 
 constexpr std::uint32_t kNoSheetRule = UINT32_MAX;
-constexpr Micros kLate{60'000'000};  // how long after its end a day may still be added to without being opened again
+constexpr Micros kLate{60'000'000};  // how long after its end a day stays open for late additions
 
 std::uint64_t ledger_secret() {
   std::random_device random;
@@ -34,8 +34,8 @@ std::uint64_t word_at(const char* from) {
   return word;
 }
 
-// As mark_of(), but for short texts: the last bytes are read together with some before them, so that every reading is
-// of a size that the compiler knows.
+// Like mark_of(), but for short texts. It reads the last bytes together with some before them, so that every read has
+// a size known at compile time.
 std::uint64_t quick_mark(std::string_view text, std::uint64_t secret) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   const char* const end = text.data() + text.size();
@@ -66,7 +66,7 @@ Ledger::~Ledger() = default;
 
 std::string Ledger::kept_id(std::string id) const { return hides_subjects_ ? hashed_subject(id) : std::move(id); }
 
-// One subject may be there by its name and by its hash: what it spent is both.
+// A subject may be present by its name and by its hash; its usage is the sum of both.
 bool Ledger::hide(DayAccounts& accounts) const {
   if (!hides_subjects_) return false;
   bool has_changed = false;
@@ -90,7 +90,7 @@ bool Ledger::hide(DayAccounts& accounts) const {
   return has_changed;
 }
 
-// A number goes to another rule only after it was of none for long.
+// A number is reused for another rule only after it has been unused for long.
 void Ledger::learn(std::uint32_t number, std::string_view rule) {
   if (!is_on()) return;
   {
@@ -128,7 +128,7 @@ void Ledger::add(std::span<const Line> lines, Micros now) noexcept {
   if (close_before_.load(std::memory_order_relaxed) == 0) return;
   try {
     if (const std::int64_t number = close_before_.exchange(0); number != 0) close_before(number);
-  } catch (const std::exception&) {  // without memory it stays open until it is closed the next time
+  } catch (const std::exception&) {  // out of memory: it stays open until the next call
   }
 }
 
@@ -160,7 +160,8 @@ void Ledger::put(Stripe& stripe, const Line& line) {
   slot.sums = line.sums;
 }
 
-// With the stripe's lock. What cannot be entered for lack of memory is lost: nothing must be entered twice.
+// Call with the stripe's lock. What cannot be entered for lack of memory is lost, because nothing may be entered
+// twice.
 void Ledger::enter(Stripe& stripe) {
   if (stripe.used == 0) return;
   const std::lock_guard lock(books_);
@@ -219,8 +220,8 @@ void Ledger::enter_line(Day& day, const Line& line) {
   ++day.version;
 }
 
-// The day before the newest stays open, for threads that have not entered it yet. Those before it are closed by
-// enter_all(), or where nobody calls that, by the thread that comes out of the lock next.
+// The day before the newest stays open, for threads that have not entered their lines yet. enter_all() closes earlier
+// days. If nothing calls that, the next thread that leaves the lock does.
 Ledger::Day& Ledger::open(std::int64_t number) {
   Day& day = days_[number];
   if (day.sheet != nullptr) return day;
@@ -249,8 +250,8 @@ void Ledger::forget(std::int64_t number) {
   days_.erase(day);
 }
 
-// The text of a day takes as long as it has accounts, and serving threads wait for the lock: it is made outside. Who
-// adds to the day meanwhile opens a copy, and the text is of no use.
+// The time to print a day grows with its accounts, and serving threads wait for the lock. So the text is made without
+// the lock. If a thread adds to the day meanwhile, it opens a copy, and the text is discarded.
 void Ledger::close_before(std::int64_t number) {
   std::vector<std::pair<std::int64_t, std::shared_ptr<const Sheet>>> closing;
   {
@@ -321,7 +322,7 @@ Result<void> Ledger::take(std::string text, Micros now) {
   } else {
     days_[accounts->day].text = std::make_shared<const std::string>(std::move(text));
   }
-  if (was_in_clear) ++days_[accounts->day].version;  // so that its file no longer names them
+  if (was_in_clear) ++days_[accounts->day].version;  // so that saving again removes the plain subjects from its file
   return {};
 }
 

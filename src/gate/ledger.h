@@ -1,9 +1,9 @@
-// What every subject spends, by rule and day: gathered by each thread for itself, then entered into the day's accounts.
+// What every subject uses, by rule and day. Each thread gathers its own lines, which then enter the day's accounts.
 //
-// Nothing is sampled. A thread adds to lines of its own, under a lock that nobody else wants but who reads; when they
-// are many, or the day is another, they are entered. Accounts of days that are over are kept as text. How many accounts
-// a day has, and how many days there are, is bounded; see sheet.h for what that costs in exactness. Days are those of
-// UTC, and time comes as an argument. Any thread. Tested by tests/spending_test.cc.
+// Nothing is sampled. A thread adds to its own lines, under a lock that only readers also take. It enters them when
+// there are many or the day changes. Accounts of past days are kept as text. The number of accounts per day and of
+// days is bounded; sheet.h describes the resulting error. Days are UTC, and time is an argument. Any thread. Tested
+// by tests/spending_test.cc.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ namespace weir {
 
 class Ledger {
  public:
-  // What a request changed of one account.
+  // The change of one account by one request.
   struct Line {
     std::uint32_t rule = 0;  // its number in the tally
     std::string_view subject{};
@@ -43,29 +43,29 @@ class Ledger {
 
   bool is_on() const { return options_.subjects > 0; }
   const SpendingOptions& options() const { return options_; }
-  // An id as it is kept: the subject, or its hash.
+  // The form in which an id is stored: the subject, or its hash.
   std::string kept_id(std::string id) const;
-  // The same of accounts that somebody kept before. Whether any of them was another.
+  // Converts loaded accounts in the same way. Returns whether any id changed.
   bool hide(DayAccounts& accounts) const;
 
-  // Whose number this is from now on.
+  // Assigns the number to this rule from now on.
   void learn(std::uint32_t number, std::string_view rule);
-  // Without memory it is lost.
+  // If memory runs out, the lines are lost.
   void add(std::span<const Line> lines, Micros now) noexcept;
 
   // enter_all()
   //
-  // All that threads have gathered. Days that are over are closed, those that are long over forgotten.
+  // Enters all lines that threads have gathered. Closes past days, and deletes days beyond the retention.
   void enter_all(Micros now);
 
-  // After enter_all(), of the days from one to the other, both included.
+  // Call after enter_all(). Both days are included.
   std::vector<DayAccounts> days(std::int64_t from, std::int64_t to) const;
-  // Accounts that were kept before, as text, of a day of which nothing is known yet.
+  // Loads accounts that were saved as text. Fails if the day has data already.
   Result<void> take(std::string text, Micros now);
 
   // unsaved(), saved()
   //
-  // The days that have changed since they were last called saved, and their versions. Enters all first.
+  // The days that changed since they were last marked as saved, with their versions. Enters all lines first.
   std::vector<SavedSpending> unsaved(Micros now);
   void saved(std::int64_t day, std::uint64_t version);
 
@@ -73,10 +73,10 @@ class Ledger {
 
  private:
   static constexpr std::size_t kSlots = 1'024;  // lines of a thread; a power of two
-  static constexpr std::size_t kUsedMax = 768;  // of them
+  static constexpr std::size_t kUsedMax = 768;  // slots in use
   static constexpr std::size_t kIdBytes = 91;   // a longer id is entered at once
 
-  struct alignas(64) Slot {  // of most of them one line of the cache is all that is touched
+  struct alignas(64) Slot {  // most of them touch only one cache line
     std::uint64_t mark = 0;  // 0: empty
     Sums sums;
     std::uint32_t rule;
@@ -84,10 +84,10 @@ class Ledger {
     std::array<char, kIdBytes> id;
   };
   struct Slots {
-    std::array<std::uint16_t, kUsedMax> used;  // which, in the order of their coming
+    std::array<std::uint16_t, kUsedMax> used;  // indexes in order of insertion
     std::array<Slot, kSlots> slots;
   };
-  // Half the price of a mutex where nobody else wants it, as here: who reads, or a seventeenth thread.
+  // Half the price of a mutex without contention. Only readers, or a seventeenth thread, contend for it.
   class Turn {
    public:
     void lock() {
@@ -99,16 +99,16 @@ class Ledger {
     std::atomic<bool> is_taken_{false};
   };
   struct alignas(64) Stripe {
-    Turn writing;  // of the rest; locked before books_
+    Turn writing;  // guards the rest; locked before books_
     std::int64_t day = 0;
     std::size_t used = 0;
     std::unique_ptr<Slots> slots{};
   };
   struct Day {
-    std::unique_ptr<Sheet> sheet{};             // null: it is closed
-    std::shared_ptr<const Sheet> closing{};     // of one that is being closed, until its text is there
-    std::shared_ptr<const std::string> text{};  // of a closed one
-    std::vector<std::uint32_t> rules{};         // of each number, its number in the sheet
+    std::unique_ptr<Sheet> sheet{};             // null: the day is closed
+    std::shared_ptr<const Sheet> closing{};     // of a day being closed, until its text exists
+    std::shared_ptr<const std::string> text{};  // of a closed day
+    std::vector<std::uint32_t> rules{};         // the number in the sheet, by number in the tally
     std::uint64_t version = 0, saved = 0;
   };
 
@@ -118,7 +118,7 @@ class Ledger {
   void enter_slots(Day& day, const Slots& slots, std::span<const std::uint16_t> used);
   std::uint32_t sheet_rule(Day& day, std::uint32_t rule) const;
   Day& open(std::int64_t day);
-  void close_before(std::int64_t day);  // without any lock
+  void close_before(std::int64_t day);  // call without any lock
   void forget(std::int64_t day);
 
   const SpendingOptions options_;
@@ -129,10 +129,10 @@ class Ledger {
   mutable std::mutex books_;        // guards what follows
   std::vector<std::string> names_;  // of rules, by number
   std::map<std::int64_t, Day> days_;
-  std::uint64_t evicted_before_ = 0;  // from sheets that are gone
+  std::uint64_t evicted_before_ = 0;  // of deleted sheets
   std::uint64_t lost_ = 0;
 
-  std::atomic<std::int64_t> close_before_{0};  // days that nobody has closed by then; 0: there are none
+  std::atomic<std::int64_t> close_before_{0};  // days before this one to close; 0: none
 };
 
 }  // namespace weir

@@ -1,5 +1,5 @@
-// The text of a policy, with the quotas in it compiled: what src/policy leaves to those who may read time zones. See
-// weir/policy.h and policy_text.h. Tested by tests/policy_text_test.cc.
+// Parses the text of a policy and compiles its quotas. src/policy leaves that to this file, because it may read time
+// zones. See weir/policy.h and policy_text.h. Any thread. Tested by tests/policy_text_test.cc.
 #include "gate/policy_text.h"
 
 #include <exception>

@@ -1,7 +1,7 @@
-// A policy as a text of it would be read: one that was put together by hand is held to the same checks.
+// Checks a policy by printing and parsing it, so that one built by hand passes the same checks as a text.
 //
-// The bounds on the length of a text are left out: they are for what comes from outside, and a policy within them may
-// print longer than it was written. Any thread; may throw for lack of memory. Tested by tests/policy_text_test.cc.
+// The bounds on the length of a text do not apply: they are for untrusted texts, and a valid policy may print longer
+// than it was written. Any thread; may throw for lack of memory. Tested by tests/policy_text_test.cc.
 #pragma once
 
 #include "weir/policy.h"

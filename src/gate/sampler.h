@@ -1,8 +1,8 @@
-// Which of many events are looked at: all while they are few, then some, each for several.
+// Chooses which of many events to look at: all while there are few, then a sample with weights.
 //
-// In a second the first 10,000 count for themselves; of those after that one in 16 stands for 16, and beyond 100,000
-// one in 64 for 64. How many are left out between two is drawn at random around that, so that traffic in a rhythm is
-// not mistaken. Time comes as an argument. One thread. Tested by tests/usage_test.cc.
+// In each second, the first 10,000 events count for themselves. After that one in 16 counts for 16, and beyond
+// 100,000 one in 64 for 64. The gaps are random around that, so that periodic traffic does not bias the sample. Time
+// is an argument. One thread. Tested by tests/usage_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Sampler {
 
   std::int64_t second = 0;
   std::uint32_t seen = 0;  // in this second
-  std::uint32_t skip = 0;  // so many more are left out
+  std::uint32_t skip = 0;  // how many more to skip
   std::uint64_t noise = 0x9e3779b97f4a7c15;
 
   void begin(Micros now) {
@@ -27,7 +27,7 @@ struct Sampler {
     seen = skip = 0;
   }
 
-  // For how many the next event stands; 0: it is left out.
+  // The weight of the next event; 0: skip it.
   std::uint32_t weigh() {
     if (seen < UINT32_MAX) ++seen;
     if (seen <= kAll) return 1;

@@ -1,7 +1,7 @@
-// Requests that are looked at, sent twice, reserved, settled or forgotten. See gate_impl.h.
+// Peeks, idempotent checks, reservations and resets. See gate_impl.h. Any thread.
 //
-// Rules in shadow go the same way as those that are enforced, with ids of their own, so that they count what they would
-// if they were enforced.
+// Rules in shadow mode take the same path as enforced ones, with ids of their own, so that they count what they would
+// count if they were enforced.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -26,14 +26,15 @@ std::optional<Error> refuse_id(std::string_view id) {
                                                 " bytes; this one has " + std::to_string(id.size())};
 }
 
-// Of a request that a rule in shadow counts once: that the enforced ones have seen it says nothing about this rule.
+// The id under which a rule in shadow mode counts a request once. Enforced rules seeing the request must not affect
+// it.
 std::string shadow_id(std::string_view id, std::string_view rule) {
   const auto hash = sha256("shadow " + std::to_string(id.size()) + ' ' + std::string(id) + ' ' + std::string(rule));
   return {hash.begin(), hash.end()};
 }
 
-// A rule's key for a client, whatever limits the client's plan has: a plan that becomes known, or another one, makes no
-// new request of one that is sent again.
+// A rule's key for a client, without the limits of the client's plan. So if the plan becomes known or changes, a
+// repeated request is still the same request.
 std::string_view client_of(const Charge& charge, const BookLimit& limit) {
   return charge.key.substr(0, charge.key.size() - limit.suffix.size());
 }
@@ -54,7 +55,7 @@ std::string once_name(std::string_view id, const ShadowBill& shadow, std::string
   return name.of(shadow_id(id, rule));
 }
 
-// Which limit a check would call the tightest: by what it would leave.
+// The tightest limit of a check, judged by what would be left after it.
 std::size_t binding_after(std::span<const Charge> charges, std::vector<Decision> decisions) {
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     std::int64_t left = 0;
@@ -64,8 +65,8 @@ std::size_t binding_after(std::span<const Charge> charges, std::vector<Decision>
   return binding_of(decisions);
 }
 
-// Limit by limit, where not all of them were reserved: the rules have been changed meanwhile. What is not part of the
-// reservation is told as it is.
+// Settles limit by limit, if the rules have changed and not all limits were reserved. For a limit that is not part of
+// the reservation, it returns the current state.
 Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<const Charge> actual,
                             std::int64_t not_reserved) {
   Verdict verdict{.allowed = true};

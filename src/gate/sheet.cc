@@ -1,7 +1,7 @@
-// Keeping the accounts of a day. See sheet.h.
+// The accounts of a day. See sheet.h. One thread.
 //
-// Accounts are found through a table with open addressing. Which of a rule's weighs least is told by a heap that is
-// put right only when it is asked: weights only grow, so what stands on top may be old, but never too high.
+// A hash table with open addressing finds accounts. For each rule, a heap finds the account with the smallest weight.
+// It is only corrected when it is used: weights only grow, so the top may be outdated but never too high.
 #include "gate/sheet.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void Sheet::put_in_index(std::uint64_t mark, std::uint32_t account) {
   index_[at] = account;
 }
 
-// What stood behind it moves up, so that no search ends at the gap too early.
+// Later entries move up, so that no search ends too early at the gap.
 void Sheet::drop_from_index(std::uint32_t account) {
   const std::size_t mask = index_.size() - 1;
   std::size_t gap = place_of(accounts_[account].mark);
@@ -89,8 +89,8 @@ void Sheet::activate(RuleSheet& rule) {
 
 std::size_t Sheet::part() const { return places_ / std::max<std::size_t>(active_, 1); }
 
-// A rule that has less than its part takes from the next one that has more than that; were there none, from the one
-// that has most.
+// A rule below its part takes a place from the next rule above its part. If there is none, it takes one from the rule
+// with the most accounts.
 std::uint32_t Sheet::evict_for(std::uint32_t number) {
   if (!rules_[number].heap.empty() && rules_[number].heap.size() >= part()) return evict_from(rules_[number]);
   std::size_t largest = turn_;
@@ -106,7 +106,7 @@ Sheet::Kept& Sheet::open(std::uint32_t number, std::string_view subject, std::ui
                          const Account* kept_before) {
   if (2 * (accounts_.size() + 1) > index_.size()) grow_index();
   RuleSheet& rule = rules_[number];
-  // What may throw comes first.
+  // First everything that may throw.
   std::string name(subject);
   if (rule.heap.size() == rule.heap.capacity()) rule.heap.reserve(std::max<std::size_t>(16, 2 * rule.heap.size()));
   activate(rule);
@@ -141,8 +141,8 @@ void Sheet::add(std::uint32_t rule, std::string_view subject, std::uint64_t mark
   kept.account.sums.add(more);
 }
 
-// Each rule has its part before any has more. Those who weigh most come first, so that those who find no place are
-// those who weigh least.
+// Every rule gets its part before any gets more. The heaviest accounts come first, so the ones without a place are
+// the lightest.
 void Sheet::take(const DayAccounts& kept) {
   for (const RuleAccounts& from : kept.rules) {
     RuleSheet& rule = rules_[rule_of(from.rule)];
@@ -156,7 +156,7 @@ void Sheet::take(const DayAccounts& kept) {
     std::ranges::stable_sort(order, std::greater{}, [](const Account* one) { return weight_of(*one); });
     for (const Account* const one : order) {
       const std::uint64_t mark = mark_of_account(number, one->subject);
-      if (find(mark, number, one->subject) != kNone) continue;  // it is told of once
+      if (find(mark, number, one->subject) != kNone) continue;  // it is here already
       if (accounts_.size() < places_ || rules_[number].heap.size() < part()) {
         open(number, one->subject, mark, one);
       } else {

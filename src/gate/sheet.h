@@ -1,13 +1,13 @@
-// The accounts of a day under way, in bounded memory: a sketch like space_saving.h with several sums and many rules.
+// The accounts of the current day in bounded memory: a sketch like space_saving.h, with several sums and many rules.
 //
-// So many accounts are kept, of all rules together. When they are all taken, the account of its rule that weighs least
-// makes room for the next one, and what it had becomes the rule's floor: what a subject without an account has at most.
-// A new account begins at the floor and keeps it as its error. So a sum is never too low, and too high by its error at
-// most, whoever was evicted. The weight is what the account was seen to spend and return, and the larger of the errors
-// of both; so no floor is above a weight, and of all that the rule's subjects spent and returned, either error is at
-// most the N-th part where N accounts are its. Each rule has a fair part of them for sure: a rule of millions of
-// addresses takes no account from a rule of a hundred tenants. While there is room sums are exact. One thread. Tested
-// by tests/accounts_test.cc.
+// All rules share a fixed number of accounts. When all are taken, the account with the smallest weight of the rule is
+// evicted, and its sums become the rule's floor: the most that a subject without an account can have. A new account
+// starts at the floor, and stores the floor as its error. So after any evictions, a sum is never too low, and too
+// high by at most its error. The weight is what the account was seen to use and return, plus the larger of the two
+// errors. So no floor is above a weight. If a rule has N accounts, either error is at most 1/N of all that its
+// subjects used and returned. Each rule is guaranteed a fair part of the accounts: a rule with millions of addresses
+// takes none from a rule with a hundred tenants. While places are free, sums are exact. One thread. Tested by
+// tests/accounts_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace weir {
 
 class Sheet {
  public:
-  // `secret` keeps clients from making subjects that collide.
+  // Without `secret`, clients cannot construct subjects that collide.
   Sheet(std::int64_t day, std::size_t places, std::uint64_t secret) : day_(day), places_(places), secret_(secret) {}
 
   // The number of a rule in this sheet.
@@ -34,7 +34,7 @@ class Sheet {
 
   // mark_of_account(), ask_for(), ask_further()
   //
-  // For who adds to many: the memory of the next ones is asked for before the first is added to.
+  // For adding many: prefetch the memory of later accounts before adding to the first.
   std::uint64_t mark_of_account(std::uint32_t rule, std::string_view subject) const;
   void ask_for(std::uint64_t mark) const {
     if (!index_.empty()) __builtin_prefetch(&index_[place_of(mark)]);
@@ -42,7 +42,7 @@ class Sheet {
   void ask_further(std::uint64_t mark) const;
   void add(std::uint32_t rule, std::string_view subject, std::uint64_t mark, const Sums& more);
 
-  // Accounts that were kept before. Those that find no place are evicted.
+  // Loads saved accounts. Accounts without a place are evicted.
   void take(const DayAccounts& kept);
 
   DayAccounts copy() const;
@@ -57,7 +57,7 @@ class Sheet {
     std::uint64_t mark = 0;
     std::uint32_t rule = 0;
   };
-  // What an account weighed when it was last looked at, which is never more than it does.
+  // The weight of an account when it was last read, which is never above its current weight.
   struct Least {
     std::uint64_t weight = 0;
     std::uint32_t account = 0;
@@ -65,7 +65,7 @@ class Sheet {
   struct RuleSheet {
     std::string name;
     Sums floors;
-    std::vector<Least> heap;  // each of its accounts once, the least on top
+    std::vector<Least> heap;  // each of its accounts once, the lightest on top
     bool is_active = false;   // it has accounts or floors, or had some
   };
 
@@ -74,7 +74,7 @@ class Sheet {
   void put_in_index(std::uint64_t mark, std::uint32_t account);
   void drop_from_index(std::uint32_t account);
   void grow_index();
-  // It begins at the floors, or as it was kept.
+  // Starts at the floors, or with the saved sums.
   Kept& open(std::uint32_t rule, std::string_view subject, std::uint64_t mark, const Account* kept_before = nullptr);
   void activate(RuleSheet& rule);
   std::size_t part() const;
@@ -86,11 +86,11 @@ class Sheet {
   const std::uint64_t secret_;
   std::uint64_t evicted_ = 0;
   std::vector<Kept> accounts_;
-  std::vector<std::uint32_t> index_;  // by mark, with gaps; kNone is one
+  std::vector<std::uint32_t> index_;  // by mark; kNone is a gap
   std::vector<RuleSheet> rules_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::size_t active_ = 0;  // rules that are active
-  std::size_t turn_ = 0;    // the rule that was last asked to make room for another
+  std::size_t turn_ = 0;    // the rule that was last tried for an eviction
 };
 
 }  // namespace weir

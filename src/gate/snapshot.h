@@ -1,10 +1,11 @@
-// A value that one thread replaces while many read it, and nobody waits for anybody.
+// A value that one thread replaces while many read it, without waiting on either side (RCU).
 //
-// A reader announces itself on one of a few counters, copies the pointer and is gone; which counter depends on its
-// thread, so that readers hardly meet. The writer keeps what it replaced until it has seen every counter at zero: from
-// then on no reader can still be about to copy it. It is then freed when its last user is gone, and by the writer, at
-// the next change: to free ten thousand rules is no work for a request. (std::atomic<std::shared_ptr> spins in g++ 12,
-// and its load is a data race.) load() from any thread, store() from one at a time. Tested by tests/reload_test.cc.
+// A reader increments one of a few counters, copies the pointer and decrements the counter. The thread selects the
+// counter, so readers rarely share one. The writer keeps a replaced value until it has seen every counter at zero:
+// from then on no reader can still be about to copy it. The writer frees it at a later change, once its last user is
+// gone, because freeing ten thousand rules is too much work for a request. (std::atomic<std::shared_ptr> spins in g++
+// 12, and its load is a data race.) load() from any thread, store() from one at a time. Tested by
+// tests/reload_test.cc.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ class Snapshot {
  public:
   std::shared_ptr<const T> load() const {
     std::atomic<std::uint32_t>& readers = counters_[stripe_of_this_thread()].readers;
-    readers.fetch_add(1);  // before the pointer is read, in the order that all threads agree on
+    readers.fetch_add(1);  // before reading the pointer; sequentially consistent
     std::shared_ptr<const T> value = current_.load()->value;
     readers.fetch_sub(1, std::memory_order_release);
     return value;
@@ -45,7 +46,7 @@ class Snapshot {
   };
   struct Held {
     std::shared_ptr<const T> value;
-    std::uint32_t unseen = kAll;  // counters that were not seen at zero since it was replaced
+    std::uint32_t unseen = kAll;  // counters not yet seen at zero since the replacement
   };
 
   void collect() {

@@ -1,7 +1,7 @@
-// What requests spend, entered into the ledger, and told again. See weir/spending.h and gate_impl.h.
+// Enters what requests use into the ledger, and reports it. See weir/spending.h and gate_impl.h. Any thread.
 //
-// A request has a line for each rule that it was charged to, however many limits the rule has. What is entered is what
-// was asked for, not what a limit had room for: a commit of more than there was is billed whole.
+// A request has one line per rule that it was charged to, however many limits the rule has. The line has the
+// requested cost, not what fitted a limit: a commit beyond what was left is billed in full.
 #include "weir/spending.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ Sums sums_of(std::int64_t cost) {
 
 }  // namespace
 
-// Lines of one request, and the room for whom they are about.
+// The lines of one request, with the memory for their subjects.
 class Gate::Impl::Lines {
  public:
   Lines(const Rulebook& book, const Bill& bill) : book_(book), bill_(bill) {}
 
-  // Of the rule that the charge with this number is of; a rule's charges follow each other, and its first counts.
+  // Adds a line for the rule of this charge. The charges of a rule are adjacent, and only its first counts.
   void add(std::size_t charge, const Sums& sums) {
     if (sums == Sums{}) return;
     const BookLimit& limit = *bill_.limits[charge];
@@ -50,7 +50,7 @@ class Gate::Impl::Lines {
         subject_of(key_body(bill_.charges[charge].key, limit.suffix), *rule.per, book_.policy().identity, room);
     line.sums = sums;
   }
-  // Of a rule that let it pass without a limit, but for what was entered before.
+  // Adds a line for an unlimited rule or plan, less what was entered before.
   void add(const FreeCharge& free, std::int64_t before = 0) {
     const BookRule& rule = book_.rule(free.rule);
     if (free.cost == before || rule.rule->by_hand) return;
@@ -60,7 +60,7 @@ class Gate::Impl::Lines {
     line.subject = subject_of(key_body(free.key, {}), *rule.per, book_.policy().identity, room);
     line.sums = sums_of(free.cost - before);
   }
-  // Limits of one rule ascend. If they begin again, another reading of the path brought another key.
+  // The limits of a rule are in ascending order. If they restart, another reading of the path has another key.
   bool is_first_of_rule(std::size_t charge) const {
     return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule ||
            bill_.limits[charge] <= bill_.limits[charge - 1];
@@ -93,8 +93,8 @@ void Gate::Impl::post(const Bill& bill, const Answer& answer, Micros now, PostFr
   lines.enter(*this, now);
 }
 
-// What has no limit was not entered when it was reserved, unless it had one then: nobody would know by now how much
-// that was. Of a key of a rule, the first charge that was reserved counts: others came with a change of the rules.
+// Unlimited charges were not entered at the reservation, unless they had a limit then: the amount would be unknown
+// now. For a rule's key, only the first reserved charge counts, because others came with a change of the rules.
 void Gate::Impl::post_settled(const Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
                               std::span<const std::int64_t> free_reserved) noexcept {
   const bool is_whole = reserved.size() == bill.charges.size() && free_reserved.size() == bill.free.size();
@@ -140,7 +140,7 @@ void Gate::Impl::post_denial(const BookRule& rule, const Rulebook& book, std::st
 
 namespace {
 
-// The days that are asked about, in numbers; `from` and `to` of the report are set.
+// The first and last day of the query, as numbers. Also sets `from` and `to` of the report.
 Result<std::pair<std::int64_t, std::int64_t>> days_of(const SpendingQuery& query, std::int64_t today,
                                                       SpendingReport& out) {
   std::int64_t to = today;

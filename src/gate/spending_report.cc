@@ -1,4 +1,4 @@
-// Adding accounts up. See spending_report.h.
+// Adds up accounts. See spending_report.h. Any thread.
 #include "gate/spending_report.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Known {
   }
 };
 
-// What came back is taken off only as far as it is sure.
+// Subtracts refunds only as far as they are certain.
 Spending row_of(const Known& known) {
   Spending row;
   row.spent = static_cast<std::int64_t>(known.sums.spent) -
@@ -34,7 +34,7 @@ Spending row_of(const Known& known) {
   return row;
 }
 
-// Sums only grow, so what was added before can be taken off.
+// Sums only grow, so an earlier part can be subtracted.
 Sums less(const Sums& all, const Sums& part) {
   return {all.spent - std::min(all.spent, part.spent), all.returned - std::min(all.returned, part.returned),
           all.denied - std::min(all.denied, part.denied)};
@@ -73,7 +73,7 @@ void report_subject(std::span<const DayAccounts> days, std::string_view id, std:
 void report_top(std::span<const DayAccounts> days, std::string_view rule, std::size_t n, SpendingReport& out) {
   struct Sum {
     Known known{};
-    Sums floors{};  // of those that know it
+    Sums floors{};  // of the accounts that have it
   };
   struct OfRule {
     Sums floors{};

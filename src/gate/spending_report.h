@@ -1,7 +1,7 @@
-// Accounts of many days, and of several processes, put together for who asks about them.
+// Combines the accounts of several days and processes into a report.
 //
-// Where one of them does not know a subject it may have left it out: then the most that it can have left out is added,
-// to the number and to its error. Pure; any thread. Tested by tests/spending_test.cc.
+// If one of them has no account of a subject, it may have evicted it. Then the most that the account can have had is
+// added to the number and to its error. Pure; any thread. Tested by tests/spending_test.cc.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@
 
 namespace weir {
 
-// Of one subject, by its id: a row for each rule and day that know it.
+// For one subject, by its id: a row for each rule and day with an account.
 void report_subject(std::span<const DayAccounts> days, std::string_view id, std::string_view rule, SpendingReport& out);
 
-// The n who spent most, for sure, over all days: a row for each subject and rule. `*` is nobody.
+// The n highest certain usages over all days: a row for each subject and rule. `*` is not a subject here.
 void report_top(std::span<const DayAccounts> days, std::string_view rule, std::size_t n, SpendingReport& out);
 
 }  // namespace weir

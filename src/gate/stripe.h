@@ -1,6 +1,6 @@
-// Which of a few copies of something a thread uses, so that threads hardly meet on one.
+// Assigns each thread one of a few copies of something, so that threads rarely contend.
 //
-// Threads are numbered as they come: up to sixteen never share a copy. Any thread. Tested through
+// Threads are numbered in order of their first use: up to sixteen never share a copy. Any thread. Tested through
 // tests/reload_test.cc and tests/usage_test.cc.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Counting by rule. See tally.h.
+// Counts by rule. See tally.h, also for threads.
 #include "gate/tally.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::uint32_t Tally::number_of(std::string_view rule) {
   return known->second.number;
 }
 
-// There are twice as many numbers as rules in force, so some are of rules that are gone.
+// There are twice as many numbers as a policy can have rules, so some belong to rules that no longer exist.
 std::uint32_t Tally::make_room() {
   const auto oldest = std::ranges::min_element(known_, {}, [](const auto& one) { return one.second.policy; });
   const std::uint32_t number = oldest->second.number;

@@ -1,9 +1,9 @@
-// Counts by rule: how often each decided what, and when a request last met it.
+// Counters by rule: how often each rule decided what, and when it last applied to a request.
 //
-// Every rule has a number, by its name, for as long as the gate lives: a rule that was gone and comes back goes on
-// counting where it was. There is room for twice as many as a policy may have; then the ones that are gone longest make
-// room. Each thread counts in a copy of its own, which is made when it is first needed; to read is to add up. add() and
-// read() from any thread, number_of() from one at a time. Tested by tests/usage_test.cc.
+// A rule has a number, by its name, for as long as the gate lives: if a rule is removed and added again, its counts
+// continue. There are numbers for twice as many rules as a policy may have. When they run out, the rule that was
+// removed longest ago loses its number. Each thread counts in its own copy, created at first use; reading adds the
+// copies up. add() and read() from any thread, number_of() from one at a time. Tested by tests/usage_test.cc.
 #pragma once
 
 #include <array>
@@ -41,15 +41,15 @@ class Tally {
   Tally(const Tally&) = delete;
   Tally& operator=(const Tally&) = delete;
 
-  // A policy is about to be in force; its rules ask for their numbers next.
+  // Call before the rules of a new policy request their numbers.
   void begin_policy() { ++policies_; }
   std::uint32_t number_of(std::string_view rule);
 
-  // Without memory for a thread's first count of a rule it is lost.
+  // If there is no memory for a thread's first count of a rule, the count is lost.
   void add(std::uint32_t number, What what, Micros now, std::uint64_t n = 1) noexcept;
-  // A request met the rule, which did not decide it: when, to a second. Most often nothing is written.
+  // Records the time of a request that the rule applied to without deciding it, to 1 s. Usually writes nothing.
   void meet(std::uint32_t number, Micros now) noexcept;
-  // One that was added is taken back, by whichever thread: what it counts by itself may be below 0, the sum is not.
+  // Subtracts one count, on any thread. A thread's own counter may become negative, the sum does not.
   void take_back(std::uint32_t number, What what) noexcept { add(number, what, Micros{0}, UINT64_MAX); }
   Counts read(std::uint32_t number) const;
 
@@ -70,7 +70,7 @@ class Tally {
   };
   struct Known {
     std::uint32_t number = 0;
-    std::uint64_t policy = 0;  // the last one that it was part of
+    std::uint64_t policy = 0;  // the last policy with this rule
   };
 
   Cell* cell_of(std::uint32_t number) noexcept;
@@ -78,7 +78,7 @@ class Tally {
 
   std::unique_ptr<std::array<Stripe, kStripes>> stripes_;
   std::uint64_t policies_ = 0;
-  std::uint32_t numbers_ = kReserved;  // so many were given away
+  std::uint32_t numbers_ = kReserved;  // how many are assigned
   std::map<std::string, Known, std::less<>> known_;
 };
 

@@ -1,8 +1,8 @@
-// Several views of one request as one event. See check_together() in weir/gate.h.
+// Checks several views of one request as one event. See check_together() in weir/gate.h. Any thread.
 //
-// What the views meet under the same key is one charge. So two descriptors that name the same client spend its budget
-// once, whatever the order they come in. If a view lacks what a rule requires, nothing can be charged any more: then
-// the others are told what they would have been.
+// Views that meet the same key share one charge. So two descriptors that name the same client charge its limit once,
+// in any order. If a view lacks a required attribute, nothing can be charged; the other views then get the decisions
+// they would have had.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,10 +19,10 @@
 namespace weir {
 namespace {
 
-// The charges of all, each key once.
+// The charges of all views, each key once.
 class Sum {
  public:
-  // The place of its decision; nothing if there is no room for another charge.
+  // Returns the index of the charge's decision; nothing if there are too many charges.
   std::optional<std::uint8_t> add(const Charge& charge) {
     for (std::size_t i = 0; i < charges_.size(); ++i) {
       const bool is_other = charges_[i].key != charge.key || charges_[i].space != charge.space;
@@ -43,12 +43,12 @@ class Sum {
   Few<Charge, kChargesMax> charges_;
 };
 
-// A view of the request: what it is charged to, and where in the sum.
+// One view of the request: its charges, and their indexes in the sum.
 struct View {
   Bill bill;
   std::array<std::uint8_t, kChargesMax> places;
 
-  View() {}  // NOLINT: what is not used is not even zeroed
+  View() {}  // not even zeroed until used
 };
 
 Error too_many() {
@@ -69,7 +69,7 @@ void tell_part(const Request& request, View& view, std::span<const Charge> charg
 
 }  // namespace
 
-// One call's work.
+// The state of one call.
 class Gate::Impl::Together {
  public:
   Together(Impl& gate, std::span<const Request> requests, std::span<Answer> answers)
@@ -129,7 +129,7 @@ class Gate::Impl::Together {
     return gate_.limiter.check_all(sum_.charges());
   }
 
-  // Each limit once, as in the sum.
+  // Charges each limit once, as in the sum.
   Result<void> charge_denied() {
     std::array<bool, kChargesMax> counts{};
     for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -149,7 +149,7 @@ class Gate::Impl::Together {
     return {};
   }
 
-  // Each charge of the sum once, whichever view it was met by first. Where nothing was charged, who denied.
+  // Posts each charge of the sum once, for the first view that has it. If nothing was charged, posts the denials.
   void post(bool allowed, Micros now) {
     std::array<bool, kChargesMax> seen{};
     std::vector<std::string_view> free_keys;
@@ -163,7 +163,8 @@ class Gate::Impl::Together {
     }
   }
 
-  // Each rule in shadow once for each of its keys, with the highest cost, too. A rule's first key tells which.
+  // Charges each rule in shadow mode once per key, with the highest cost, too. A rule's first key identifies the
+  // charge.
   void charge_shadows() {
     std::map<std::string_view, std::int64_t> costs;
     each_shadow([&](std::size_t, ShadowBill& shadow) {

@@ -1,6 +1,6 @@
-// What was decided, and for whom: counting it, and telling it. See weir/usage.h and gate_impl.h.
+// Counts decisions and reports them. See weir/usage.h and gate_impl.h. Any thread.
 //
-// One place for every call and every door, so that all count alike.
+// All calls and listeners count here, so all count alike.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -19,7 +19,7 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kMetMax = 2 * kChargesMax;  // keys of a request that are watched
+constexpr std::size_t kMetMax = 2 * kChargesMax;  // watched keys per request
 
 RuleUsage usage_of(std::string_view rule, const Tally::Counts& counts) {
   using What = Tally::What;
@@ -41,7 +41,7 @@ void Gate::Impl::add(const BookRule& rule, Tally::What what, Micros now) noexcep
 
 void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept {
   using What = Tally::What;
-  if (request.cost <= 0) return;  // it looks, or gives back
+  if (request.cost <= 0) return;  // a peek or a refund
   if (answer.rules == nullptr) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
   if (answer.why == Why::skipped) return tally.add(Tally::kSkipped, What::allowed, Micros{0});
   if (answer.why == Why::ambiguous_path) return tally.add(Tally::kAmbiguousPath, What::denied, Micros{0});
@@ -49,7 +49,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
   const bool is_unasked = answer.why == Why::no_rule && bill.shadows.empty();
   if (is_unasked) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
   if (now == Micros{0}) now = limiter.now();
-  std::uint32_t decided = UINT32_MAX;  // the rule, by its number in the book
+  std::uint32_t decided = UINT32_MAX;  // the rule's number in the book
   switch (answer.why) {
     case Why::within:
     case Why::limited:
@@ -82,7 +82,7 @@ void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& a
     met.add(Watch::Met{book.rule(limit.rule).counts, key_body(bill.charges[i].key, limit.suffix),
                        !answer.allowed && limit.rule == decided});
   }
-  // What was told of rules in shadow stands in their order, limit by limit; one that could not be asked left nothing.
+  // Shadow decisions are in the order of their rules, limit by limit. A rule whose check failed has none.
   std::size_t at = 0;
   for (const ShadowBill& shadow : bill.shadows) {
     const BookRule& rule = book.rule(shadow.rule);
@@ -140,7 +140,7 @@ void Gate::Impl::count_reversed(const Request& request, const Answer& allowed, s
 void Gate::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept {
   try {
     impl_->count_reversed(request, allowed, limit);
-  } catch (const std::exception&) {  // without memory it stays as it was counted
+  } catch (const std::exception&) {  // out of memory: the counts stay as they are
   }
 }
 
@@ -168,8 +168,8 @@ OtherUsage Gate::other_usage() const {
 Micros Gate::top_keys_cover() const { return impl_->watch.covers(impl_->limiter.now()); }
 std::size_t Gate::top_keys_bytes() const { return impl_->watch.bytes(); }
 
-// Names keys by the rules in force. A key of a rule that has since come to count by something else has no name but its
-// hash.
+// Names keys by the rules in force. If a rule has since changed what it counts by, its old keys are shown as hashes
+// only.
 class Gate::Impl::Namer {
  public:
   Namer(const Impl& gate, std::shared_ptr<const Rulebook> book) : gate_(gate), book_(std::move(book)) {
@@ -179,7 +179,7 @@ class Gate::Impl::Namer {
     }
   }
 
-  // Nothing if it is gone.
+  // Returns nothing if the rule no longer exists.
   std::optional<std::string_view> rule(std::uint32_t number) const {
     const auto rule = rules_.find(number);
     if (rule == rules_.end()) return {};
@@ -220,7 +220,7 @@ std::vector<TopKey> Gate::top_keys(TopBy by, std::string_view rule, std::size_t 
     const auto name = namer.rule(one.rule);
     return !name || (!rule.empty() && *name != rule);
   });
-  // What is sure of each: in a crowd of passers-by all have a high count, but hardly any of it is their own.
+  // Sorts by the certain part: among many rare keys all counts are high, but mostly error.
   const auto is_more = [](const Watch::Found& a, const Watch::Found& b) {
     const std::uint64_t sure_a = a.count - a.error, sure_b = b.count - b.error;
     return std::tie(sure_b, b.count, a.rule, a.key) < std::tie(sure_a, a.count, b.rule, b.key);

@@ -1,8 +1,8 @@
-// Watching keys. See watch.h.
+// Watches keys. See watch.h. Any thread.
 //
-// What several threads and minutes know of a key is added up. One that does not know it may have left it out: then it
-// adds the most that it can have left out, to the count and to the error. So a count is never too low, and a count less
-// its error is never too high.
+// It adds up what the threads and minutes have counted for a key. If one of them has no entry, it may have evicted
+// it. Then the most that the entry can have had is added to the count and to the error. So a count is never too low,
+// and a count less its error is never too high.
 #include "gate/watch.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Watch::Pair& Watch::Generation::pair_of(std::uint32_t rule) {
   if (places.size() <= rule) places.resize(rule + 1, UINT8_MAX);
   std::uint8_t& place = places[rule];
   if (place == UINT8_MAX) {
-    const std::size_t next = std::max<std::size_t>(used, 1);  // the first is of those that share
+    const std::size_t next = std::max<std::size_t>(used, 1);  // the first is the shared pair
     const std::size_t own = next <= kOwnMax ? next : 0;
     while (pairs.size() <= own) pairs.push_back(std::make_unique<Pair>());  // may throw, so it comes first
     place = static_cast<std::uint8_t>(own);
@@ -54,7 +54,7 @@ Sampler Watch::load(const Stripe& stripe) {
           stripe.noise.load(kRelaxed)};
 }
 
-// Two threads of one stripe may undo each other's counting: then a few more are looked at, or less.
+// Two threads on one stripe may overwrite each other's counts. Then slightly more or fewer events are looked at.
 void Watch::store(Stripe& stripe, const Sampler& sampler) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   stripe.second.store(sampler.second, kRelaxed);
@@ -92,7 +92,7 @@ void Watch::add(std::span<const Met> met, std::uint32_t weight, Micros now) noex
   try {
     Generation& at = generation(stripe, now);
     for (const Met& one : met) put(at, one, weight);
-  } catch (const std::exception&) {  // without memory nobody is watched
+  } catch (const std::exception&) {  // out of memory: the event is not watched
   }
 }
 
@@ -102,11 +102,11 @@ void Watch::add_denial(const Met& met, std::uint32_t weight, Micros now) noexcep
   try {
     Pair& pair = generation(stripe, now).pair_of(met.rule);
     pair.denied.add(met.rule, met.key, mark_of(met.key, secret_), weight);
-  } catch (const std::exception&) {  // without memory nobody is watched
+  } catch (const std::exception&) {  // out of memory: the event is not watched
   }
 }
 
-// A caller's key as it was sent, and others without the byte that says whose they are.
+// A caller's key as it was sent; other keys without the byte that marks their space.
 std::string_view Watch::key_to_show(const Charge& charge) {
   return charge.key.substr(charge.space == KeySpace::callers || charge.key.empty() ? 0 : 1);
 }
@@ -124,7 +124,7 @@ void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::s
     try {
       if (!lock.owns_lock()) lock.lock();
       put(generation(stripe, now), {rule, key_to_show(charges[i]), !answers[i]->allowed}, weight);
-    } catch (const std::exception&) {  // without memory nobody is watched
+    } catch (const std::exception&) {  // out of memory: the event is not watched
     }
   }
   store(stripe, sampler);
@@ -133,12 +133,12 @@ void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::s
 std::vector<Watch::Found> Watch::find(TopBy by, Micros now) const {
   struct Sum {
     std::uint64_t count = 0, error = 0;
-    std::uint64_t floors = 0;  // of those that know the key
+    std::uint64_t floors = 0;  // of sketches that have the key
     bool is_cut = false;
   };
-  using Key = std::tuple<std::uint32_t, std::uint64_t, std::string>;  // rule, mark, and what is kept of it
+  using Key = std::tuple<std::uint32_t, std::uint64_t, std::string>;  // rule, mark, and the stored part of the key
   std::map<Key, Sum> sums;
-  std::map<std::uint32_t, std::uint64_t> own_floors;  // beyond what the shared sketches of the same part would add
+  std::map<std::uint32_t, std::uint64_t> own_floors;  // beyond the floors of the shared sketches
   std::uint64_t shared_floors = 0;
   for (Stripe& stripe : *stripes_) {
     const std::lock_guard lock(stripe.writing);

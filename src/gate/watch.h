@@ -1,10 +1,10 @@
-// Who is met, and who is denied, most often: the keys of each rule over the last minute or two.
+// The most frequent and most denied keys of each rule, over the last minute or two.
 //
-// Memory is bounded whatever clients send: each thread has sketches (space_saving.h) for the first kOwnMax rules that
-// it meets in a minute, and one for all others; at most some 2 MiB a thread. Two generations of a minute are kept, the
-// present and the one before. At high rates only a sample is looked at (sampler.h): most requests then cost a few
-// additions on memory of their own thread, no lock. The others take the lock of their thread's part, which nobody else
-// wants but who reads. Time comes as an argument. Any thread. Tested by tests/usage_test.cc.
+// Memory is bounded whatever clients send. Each thread has its own sketches (space_saving.h) for the first kOwnMax
+// rules that it meets in a minute, and one for all others: at most some 2 MiB per thread. It keeps two generations of
+// one minute, the current and the previous one. At high rates it looks at a sample only (sampler.h): then most
+// requests cost a few additions in their own thread's memory, without a lock. The others take the lock of their
+// thread's part, which otherwise only readers take. Time is an argument. Any thread. Tested by tests/usage_test.cc.
 #pragma once
 
 #include <array>
@@ -28,17 +28,17 @@ namespace weir {
 
 class Watch {
  public:
-  static constexpr std::size_t kPlaces = 128;  // keys of a rule and thread
+  static constexpr std::size_t kPlaces = 128;  // keys per rule and thread
   static constexpr std::size_t kOwnMax = 24;   // rules
   static constexpr Micros kGeneration{60'000'000};
 
-  // A key of a rule, by its number in the tally.
+  // A key of a rule; the rule is its number in the tally.
   struct Met {
     std::uint32_t rule = 0;
     std::string_view key{};
     bool is_denied = false;
   };
-  // What is told of one: `count` of what was asked for.
+  // One result of find(): `count` is of hits or of denials, as requested.
   struct Found {
     std::uint32_t rule = 0;
     std::string key{};
@@ -50,20 +50,20 @@ class Watch {
   explicit Watch(Micros now);
   ~Watch();
 
-  // For how many this event stands; 0: do not add it.
+  // How many events this one counts for; 0: do not add it.
   std::uint32_t weigh(Micros now) noexcept;
   void add(std::span<const Met> met, std::uint32_t weight, Micros now) noexcept;
-  // That one which was added before was denied after all.
+  // Corrects an event that was added before: it was denied after all.
   void add_denial(const Met& met, std::uint32_t weight, Micros now) noexcept;
-  // Many events of one rule, of which those that are to be looked at are picked here.
+  // Many events of one rule; chooses which of them to look at.
   void add_many(std::uint32_t rule, std::span<const Charge> charges, std::span<const Result<Decision>> answers,
                 Micros now) noexcept;
 
-  // All keys that are known, in no order.
+  // All known keys, unordered.
   std::vector<Found> find(TopBy by, Micros now) const;
-  // How long ago the time began that find() tells of.
+  // How far back find() reaches.
   Micros covers(Micros now) const;
-  std::size_t bytes() const;  // that it holds now
+  std::size_t bytes() const;  // bytes in use
 
  private:
   static std::string_view key_to_show(const Charge& charge);
@@ -73,9 +73,9 @@ class Watch {
   };
   struct Generation {
     std::int64_t number = -1;
-    std::vector<std::uint8_t> places{};          // of each rule: its own pair, from 1; 0: it shares the first
-    std::vector<std::unique_ptr<Pair>> pairs{};  // used again from one minute to the next
-    std::size_t used = 0;                        // of the pairs
+    std::vector<std::uint8_t> places{};          // by rule: its own pair, from 1; 0: it uses the shared first one
+    std::vector<std::unique_ptr<Pair>> pairs{};  // reused from one minute to the next
+    std::size_t used = 0;                        // pairs in use
     Pair& pair_of(std::uint32_t rule);
     void begin(std::int64_t at);
   };
@@ -83,7 +83,7 @@ class Watch {
     std::atomic<std::int64_t> second{0};  // the sampler's
     std::atomic<std::uint32_t> seen{0}, skip{0};
     std::atomic<std::uint64_t> noise{0x9e3779b97f4a7c15};
-    std::mutex writing;  // of the rest
+    std::mutex writing;  // guards the rest
     std::array<Generation, 2> generations{};
   };
 
