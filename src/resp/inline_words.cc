@@ -1,4 +1,4 @@
-// The words of an inline command. See inline_words.h; tested by request_test.cc.
+// Splits the words of an inline command. See inline_words.h; tested by request_test.cc.
 #include "resp/inline_words.h"
 
 namespace weir::resp {
@@ -30,7 +30,7 @@ char escaped(char c) {
   }
 }
 
-// Reads what follows an opening double quote; false if the quote is never closed as it should be.
+// Reads the text after an opening double quote. Returns false if the quote is not closed properly.
 bool read_double_quoted(std::string_view line, std::size_t& at, std::string& bytes) {
   while (at < line.size()) {
     const char c = line[at];

@@ -1,4 +1,4 @@
-// Reads lines of digits. See integers.h.
+// Parses lines of digits. See integers.h; any thread.
 #include "resp/integers.h"
 
 #include <charconv>
@@ -17,7 +17,7 @@ class Lines {
 
   std::size_t at() const { return at_; }
 
-  // The next line must begin with the kind.
+  // Reads the next line, which must begin with `kind`.
   LeanStatus read(char kind, std::int64_t& value) {
     if (at_ == input_.size()) return LeanStatus::need_more;
     if (input_[at_] != kind) return LeanStatus::other;
@@ -35,7 +35,7 @@ class Lines {
   bool is_next(char kind) const { return at_ < input_.size() && input_[at_] == kind; }
 
  private:
-  // One spelling for each number, as the ReplyParser has it.
+  // Each number has only one spelling, as in the ReplyParser.
   static bool is_plain(const char* begin, const char* end) {
     const bool is_negative = *begin == '-';
     const char* const digits = begin + (is_negative ? 1 : 0);

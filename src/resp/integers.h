@@ -1,10 +1,11 @@
-// The replies that a busy client reads most, without an allocation: integers, alone or in arrays.
+// A fast path for the replies that a busy client reads most: integers, alone or in arrays. It does not allocate once
+// `integers` is large enough.
 //
 //     :3                     3
 //     *2 :1 :2               1 2
-//     *2 *2 :1 :2 *1 :3      1 2 3, one behind the other
+//     *2 *2 :1 :2 *1 :3      1 2 3, flattened
 //
-// Whatever else a reply is, or one of more than 4,096 integers, is for the ReplyParser. Pure; any thread. Tested by
+// All other replies, and those of more than 4,096 integers, need the ReplyParser. Pure; any thread. Tested by
 // integers_test.cc.
 #pragma once
 
@@ -23,7 +24,7 @@ struct IntegersReply {
   std::size_t consumed = 0;  // done only
 };
 
-// They replace what was in the vector. `input` begins with the reply; it is read from the start each time.
+// Replaces the contents of `integers`. `input` begins with the reply and is read from the start each time.
 IntegersReply read_integers(std::string_view input, std::vector<std::int64_t>& integers);
 
 }  // namespace weir::resp

@@ -1,4 +1,4 @@
-// The lean reading against the ReplyParser: what it reads is the same, what it does not read it leaves alone.
+// The fast path against the ReplyParser: both read the same values, and it leaves all other replies alone.
 #include "resp/integers.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The decimal integers of RESP: an optional minus, no plus, no leading zeros, no spaces, 64 bits.
 //
-// Strict as Redis itself is, so that a length has one spelling only. Tested by request_test.cc.
+// As strict as Redis itself, so that a length has only one spelling. Pure; any thread. Tested by request_test.cc.
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// The reply side of RESP. See reply.h; tested by reply_test.cc.
+// Parses replies. See reply.h; tested by reply_test.cc. One thread.
 #include "resp/reply.h"
 
 #include <charconv>
@@ -71,8 +71,8 @@ ParsedReply ReplyParser::parse(std::string_view input) {
 
 // close_into_parent()
 //
-// Hands a finished value to the aggregate it belongs to, and that one to its own if it is finished by it.
-// True if the value that remains is the whole reply.
+// Adds a finished value to its aggregate. If that completes the aggregate, it continues with the aggregate's parent.
+// Returns true if the remaining value is the whole reply.
 bool ReplyParser::close_into_parent(Value& value) {
   while (!open_.empty()) {
     Open& parent = open_.back();
@@ -81,7 +81,7 @@ bool ReplyParser::close_into_parent(Value& value) {
     const bool is_attribute = parent.is_attribute;
     value = std::move(parent.value);
     open_.pop_back();
-    if (is_attribute) return false;  // what it describes follows
+    if (is_attribute) return false;  // the value that it describes follows
   }
   return true;
 }
@@ -99,7 +99,7 @@ Status ReplyParser::read_line(std::string_view input, std::string_view& line) {
 
 // read_value()
 //
-// One value, or the header of an aggregate, which it leaves in open_.
+// Reads one value, or the header of an aggregate, which it adds to open_.
 Status ReplyParser::read_value(std::string_view input, Value& value, std::string& reason) {
   if (blob_kind_ != 0) return read_blob(input, value, reason);
   if (at_ == input.size()) return Status::need_more;

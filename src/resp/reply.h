@@ -1,8 +1,8 @@
-// Reads what a RESP server answers: every RESP2 type, and RESP3's but for streamed ones.
+// Parses the replies of a RESP server: every RESP2 type, and RESP3's except streamed ones.
 //
-// Used by clients and by tests. Like RequestParser it is given all bytes that are not consumed yet, from the
-// same first byte each time, and remembers how far it came. Depth, number of values and size are bounded:
-// a broken or hostile server costs a connection, not the process. No sockets. Tested by reply_test.cc.
+// Clients and tests use it. Like RequestParser, it receives all bytes that are not consumed yet, each time from the
+// same first byte, and remembers how far it has parsed. Depth, number of values and size are bounded: a broken or
+// hostile server costs a connection, not the process. It does no I/O. One thread. Tested by reply_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ enum class Type : std::uint8_t {
   bulk,  // also RESP3's verbatim text, without its "txt:"
   null,
   boolean,
-  real,        // as text: nothing here reckons with it
+  real,        // as text: no code here computes with it
   big_number,  // as text
   array,
   map,  // items are key, value, key, value
@@ -57,8 +57,8 @@ class ReplyParser {
  private:
   struct Open {
     Value value;
-    std::size_t left = 0;       // values still to come
-    bool is_attribute = false;  // to be read and dropped
+    std::size_t left = 0;       // values still expected
+    bool is_attribute = false;  // will be dropped
   };
 
   Status read_line(std::string_view input, std::string_view& line);
@@ -72,7 +72,7 @@ class ReplyParser {
   std::size_t searched_ = 0;
   std::size_t values_ = 0;
   std::size_t blob_bytes_ = 0;
-  char blob_kind_ = 0;  // '$', '!' or '=' while its bytes are awaited
+  char blob_kind_ = 0;  // '$', '!' or '=' while waiting for its bytes
   std::vector<Open> open_;
 };
 

@@ -10,7 +10,7 @@
 namespace weir::resp {
 namespace {
 
-// The value in a form that a person can compare: ("a" 1 null).
+// The value in a readable form: ("a" 1 null).
 std::string show(const Value& value) {
   switch (value.type) {
     case Type::simple:
@@ -111,7 +111,7 @@ TEST(Reply, ReadsTheSameHoweverTheBytesAreSplit) {
   }
 }
 
-// As for requests: a line end that is put where the parser has been already goes unnoticed.
+// As for requests: a line end that is inserted before the parser's position goes unnoticed.
 TEST(Reply, LooksAtNoByteOfALineTwice) {
   ReplyParser parser;
   ASSERT_EQ(parser.parse("+11111111").status, Status::need_more);

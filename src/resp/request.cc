@@ -1,7 +1,7 @@
-// The request side of RESP. See request.h; tested by request_test.cc and fuzz/resp_frame.cc.
+// Parses requests. See request.h; tested by request_test.cc and fuzz/resp_frame.cc. One thread.
 //
-// Every step decides on bytes that can no longer change, never on how many have arrived, so that split and
-// whole input always agree.
+// Every step decides on bytes that can no longer change, never on how many have arrived. So split and whole input
+// always give the same result.
 #include "resp/request.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace weir::resp {
 namespace {
 
-constexpr std::size_t kUnquotedKeep = 4096;  // what a parser may hold on to between requests
+constexpr std::size_t kUnquotedKeep = 4096;  // the memory that a parser may keep between requests
 
 std::string expected_dollar(char got) {
   std::string reason = "Protocol error: expected '$', got '";
@@ -35,10 +35,10 @@ std::string too_many_args(std::string_view count, std::size_t args_max) {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 std::size_t digit(char c) { return static_cast<std::size_t>(c - '0'); }
 
-// Reads up to seven digits, without leading zeros, and the line end behind them; null if there is anything else.
+// Reads up to seven digits, without leading zeros, and the line end after them; null for anything else.
 const char* read_long_size(const char* at, const char* end, std::size_t& size) {
   if (!is_digit(*at) || (*at == '0' && at[1] != '\r')) return nullptr;
-  const char* const last = end - at > 8 ? at + 8 : end - 1;  // where the line feed must be at the latest
+  const char* const last = end - at > 8 ? at + 8 : end - 1;  // the last place for the line feed
   std::size_t value = digit(*at);
   while (++at < last && is_digit(*at)) value = value * 10 + digit(*at);
   if (at >= last || at[0] != '\r' || at[1] != '\n') return nullptr;
@@ -46,7 +46,7 @@ const char* read_long_size(const char* at, const char* end, std::size_t& size) {
   return at + 2;
 }
 
-// The same. Nearly all sizes have one or two, which four bytes tell at once.
+// The same. Nearly all sizes have one or two digits, and four bytes are enough to tell.
 inline const char* read_size(const char* at, const char* end, std::size_t& size) {
   if (end - at < 4) return end - at == 3 ? read_long_size(at, end, size) : nullptr;
   unsigned char bytes[4];
@@ -67,8 +67,8 @@ inline const char* read_size(const char* at, const char* end, std::size_t& size)
 
 // parse_whole()
 //
-// One pass over a request of which every byte is there and right. Whatever else it is, is left to the slow way, which
-// also finds the words for it.
+// One pass over a request that is complete and valid. All others go to parse_slowly(), which also produces the error
+// texts.
 bool RequestParser::parse_whole(std::string_view input) {
   const char* at = input.data();
   const char* const end = at + input.size();
@@ -94,8 +94,7 @@ bool RequestParser::parse_whole(std::string_view input) {
 }
 
 ParsedRequest RequestParser::parse_slowly(std::string_view input) {
-  if (unquoted_.capacity() > kUnquotedKeep)
-    std::string().swap(unquoted_);  // whatever pointed there is no longer needed
+  if (unquoted_.capacity() > kUnquotedKeep) std::string().swap(unquoted_);  // no pointer into it is valid any more
   if (expect_ != Expect::request) return parse_bulks(input);
   if (input.empty()) return {};
   return input.front() == '*' ? parse_count(input) : parse_inline(input);
@@ -103,7 +102,7 @@ ParsedRequest RequestParser::parse_slowly(std::string_view input) {
 
 // find_line()
 //
-// The line that begins at at_, without its line end. `bad` means longer than it may be.
+// Finds the line that begins at at_, without its line end. Returns `bad` if the line is too long.
 Status RequestParser::find_line(std::string_view input, std::string_view& line) {
   const std::size_t end = input.find('\n', searched_ > at_ ? searched_ : at_);
   if (end == std::string_view::npos) {
@@ -181,7 +180,7 @@ Status RequestParser::read_bulk_header(std::string_view input, std::string& reas
     reason = "Protocol error: invalid bulk length";
     return Status::bad;
   }
-  is_too_large = true;  // if it is wrong from here on
+  is_too_large = true;  // for the errors from here on
   if (*size > static_cast<std::int64_t>(bounds_.bulk_max)) {
     reason = "Protocol error: invalid bulk length: " + std::to_string(*size) + " bytes, at most " +
              std::to_string(bounds_.bulk_max) + " are accepted";

@@ -1,10 +1,10 @@
-// Reads what a Redis client sends: arrays of bulk strings, or one line of words ("inline").
+// Parses the requests of a Redis client: arrays of bulk strings, or one line of words ("inline").
 //
-// The caller keeps the bytes and hands over everything it has not consumed yet, each time from the same
-// first byte; the parser remembers how far it has looked, so that a large request that arrives in small
-// pieces is scanned once. What is there whole, as nearly all requests are, is read in one pass that allocates nothing.
-// Edge behaviour and error texts are those of Redis 7.0; the bounds are tighter.
-// No sockets, no clock; one parser a connection, used by one thread. Tested by request_test.cc.
+// The caller keeps the bytes and passes everything that is not consumed yet, each time from the same first byte. The
+// parser remembers how far it has looked, so a large request that arrives in small pieces is scanned once. A complete
+// request, as nearly all are, is parsed in one pass without allocation. Edge behaviour and error texts are those of
+// Redis 7.0; the bounds are tighter. No I/O, no clock. One parser per connection, used by one thread. Tested by
+// request_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kArgsMax = 64;
 inline constexpr std::size_t kBulkMax = std::size_t{1} << 20;
 inline constexpr std::size_t kLineMax = std::size_t{64} << 10;
 
-// What a request may be, if nobody says otherwise.
+// The default bounds of a request.
 struct RequestBounds {
   std::size_t args_max = kArgsMax;
   std::size_t bulk_max = kBulkMax;
@@ -29,22 +29,22 @@ struct RequestBounds {
   std::size_t request_max() const { return bulk_max + line_max; }
 };
 
-// Of whoever has not shown the password yet, as Redis has it.
+// For a client that has not authenticated yet, as in Redis.
 inline constexpr std::size_t kStrangerArgsMax = 10;
 inline constexpr std::size_t kStrangerBulkMax = 16'384;
 
 enum class Status : std::uint8_t { done, need_more, bad };
 enum class Trust : std::uint8_t { stranger, known };
 
-// The answer of one parse() call. `args` point into the input or into the parser and hold until the next
-// call or until the input moves. An empty line and `*0` are done with no args: they ask for nothing.
+// The result of one parse() call. `args` point into the input or into the parser, and are valid until the next call
+// or until the input moves. An empty line and `*0` are done without args: they request nothing.
 struct ParsedRequest {
   Status status = Status::need_more;
   std::size_t consumed = 0;  // done only
   std::span<const std::string_view> args;
   bool is_inline = false;     // then the args point into the parser
-  bool is_too_large = false;  // bad only: it is more than may be, not nonsense
-  std::string_view reason;    // bad only: the text of the error reply, without its `ERR`; points into the parser
+  bool is_too_large = false;  // bad only: it exceeds a bound but is not malformed
+  std::string_view reason;    // bad only: text of the error reply without `ERR`; points into the parser
 };
 
 class RequestParser {
@@ -58,7 +58,7 @@ class RequestParser {
     return parse_slowly(input);
   }
 
-  // How much a request may hold, from the next one on.
+  // Sets the bounds of a request, from the next one on.
   void set_trust(Trust trust) { trust_ = trust; }
 
  private:
@@ -88,15 +88,15 @@ class RequestParser {
   RequestBounds bounds_;
   Expect expect_ = Expect::request;
   Trust trust_ = Trust::known;
-  std::size_t at_ = 0;          // the first byte that is not understood yet
+  std::size_t at_ = 0;          // the first byte that is not parsed yet
   std::size_t searched_ = 0;    // no line end before this one
-  std::size_t args_left_ = 0;   // bulks still to come
+  std::size_t args_left_ = 0;   // bulks still expected
   std::size_t bulk_bytes_ = 0;  // of the bulk that is being read
   std::vector<Part> parts_;
-  std::vector<std::string_view> args_;  // the first count_ of them; the room stays
+  std::vector<std::string_view> args_;  // the first count_ are in use; the memory is reused
   std::size_t count_ = 0;
-  std::size_t at_whole_ = 0;  // the end of the request that was read in one pass
-  std::string unquoted_;      // the words of an inline request, without their quotes
+  std::size_t at_whole_ = 0;  // the end of a request parsed in one pass
+  std::string unquoted_;      // the words of an inline request, unquoted
   std::string reason_;
 };
 

@@ -1,4 +1,4 @@
-// Every row of Redis's edge behaviour, our bounds, and that split and whole input agree.
+// All of Redis's edge behaviour, our bounds, and that split and whole input give the same result.
 #include "resp/request.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using Words = std::vector<std::string>;
 using namespace std::string_literals;
 
-// What a connection would see: the commands that came out, and the error that ended it.
+// What a connection would receive: the commands that were parsed, and the error that ended it.
 struct Heard {
   std::vector<Words> commands;
   std::string error;
@@ -185,7 +185,7 @@ TEST(Request, RefusesAtTheFirstByteWhatIsNotResp) {
   EXPECT_EQ(error_of("PING\0x\r\n"s), "Protocol error: NUL byte in inline request");
 }
 
-// Each of them, in every way it can be cut in two and byte by byte, must be heard as if it came whole.
+// Each message, in every way to split it in two and byte by byte, must give the same result as in one piece.
 TEST(Request, HearsTheSameHoweverTheBytesAreSplit) {
   const std::vector<std::string> messages = {
       "*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\n",
@@ -214,7 +214,7 @@ TEST(Request, HearsTheSameHoweverTheBytesAreSplit) {
   }
 }
 
-// Seen without a clock: a line end that is put where the parser has been already goes unnoticed.
+// Checked without a clock: a line end that is inserted before the parser's position goes unnoticed.
 TEST(Request, LooksAtNoByteOfALineTwice) {
   for (const std::string start : {"", "*", "*1\r\n$"}) {
     RequestParser parser;

@@ -1,4 +1,4 @@
-// The writing side of RESP. See writer.h; tested by writer_test.cc.
+// Writes RESP. See writer.h; tested by writer_test.cc. One thread.
 #include "resp/writer.h"
 
 #include <charconv>
@@ -6,7 +6,7 @@
 namespace weir::resp {
 namespace {
 
-// Most numbers of a reply have few digits; 20 bytes hold every 64-bit integer.
+// Most integers in replies have few digits; 20 bytes are enough for every 64-bit integer.
 char* put_integer(char* at, std::int64_t value) {
   if (value >= 0 && value < 100) {
     if (value >= 10) *at++ = static_cast<char>('0' + value / 10);
@@ -21,7 +21,7 @@ void append_integer(std::string& out, std::int64_t value) {
   out.append(digits, put_integer(digits, value));
 }
 
-// A cut must not leave half a UTF-8 character behind.
+// Does not cut a UTF-8 character in two.
 std::string_view cut(std::string_view text, std::size_t size_max) {
   if (text.size() <= size_max) return text;
   std::size_t size = size_max;

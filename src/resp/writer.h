@@ -1,8 +1,8 @@
 // Writes RESP: the replies of a server (RESP2 or RESP3) and the commands of a client.
 //
-// Whatever a user sent may stand in a bulk as it is; in a `+` or `-` line, where a line break would begin a
-// second reply, control characters are replaced and the length is cut. Appends to a string that the
-// caller owns; no sockets. Tested by writer_test.cc.
+// A bulk may contain any untrusted bytes. In a `+` or `-` line, where a line break would begin a second reply,
+// control characters are replaced and the length is cut. It appends to a string that the caller owns and does no I/O.
+// One thread. Tested by writer_test.cc.
 #pragma once
 
 #include <array>
@@ -26,19 +26,19 @@ class Writer {
   void set_protocol(Protocol protocol) { protocol_ = protocol; }
 
   void simple(std::string_view text);
-  // The first word is the kind, by custom in capitals: "ERR unknown command".
+  // The first word is the error's kind, by convention in capitals: "ERR unknown command".
   void error(std::string_view text);
   void integer(std::int64_t value);
   void bulk(std::string_view bytes);
-  // Text meant for a reader: verbatim in RESP3, a bulk in RESP2.
+  // Text for people: verbatim in RESP3, a bulk in RESP2.
   void verbatim(std::string_view text);
   void null();
-  // Followed by `count` values, or by `count` pairs of key and value.
+  // The caller then writes `count` values, or `count` pairs of key and value.
   void array(std::size_t count);
   void map(std::size_t count);
-  // Values that another writer has written.
+  // Appends values that another writer has written.
   void raw(std::string_view values) { out_.append(values); }
-  // An array of so few integers, in one go.
+  // An array of exactly five integers, written at once.
   void integers(const std::array<std::int64_t, 5>& values);
 
  private:

@@ -1,4 +1,4 @@
-// What is written, byte for byte, in both protocols; and that no text can break out of its line.
+// The exact bytes in both protocols; and that no text can break out of its line.
 #include "resp/writer.h"
 
 #include <gtest/gtest.h>
