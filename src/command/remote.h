@@ -23,7 +23,8 @@ struct RemoteAnswer {
 
 class Remote {
  public:
-  // `option` is the flag with the server's address: `--admin`. `patience_ms` is the time-out of each step of a call.
+  // `option` is the flag with the server's address: `--admin`. `patience_ms` is the time-out of each step of a call
+  // but connecting.
   Remote(std::string_view option, std::string address, int patience_ms = 10'000)
       : option_(option), address_(std::move(address)), patience_ms_(patience_ms) {}
 

@@ -1,7 +1,7 @@
 // A blocking client connection to a server, plain or TLS.
 //
-// Each step has a time-out; one thread. Only wire.cc sees OpenSSL. Tested by tests/server/commands.sh and
-// tests/server/tls.sh.
+// Each step but connecting has a time-out; one thread. Only wire.cc sees OpenSSL. Tested by tests/server/commands.sh
+// and tests/server/tls.sh.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Sends, reads and keeps the times. See connection.h.
+// Sends and reads, and records times. See connection.h.
 #include "load/connection.h"
 
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ tl::unexpected<Error> lost(const char* while_doing, int error) {
 
 }  // namespace
 
-// Twice the depth, since gRPC's answers may overtake each other.
+// The ring has twice the depth, since gRPC may answer out of order.
 Connection::Connection(int fd, std::unique_ptr<Exchange> exchange, std::size_t depth)
     : fd_(fd),
       exchange_(std::move(exchange)),

@@ -1,7 +1,6 @@
-// A connection under load: its socket, its side of the protocol, and since when each of its requests waits.
+// A connection under load: its socket, its side of the protocol, and the start times of its outstanding requests.
 //
-// Belongs to one Worker, which tells it when it may send and when there is something to read. One thread.
-// Tested by tests/server/load.sh.
+// Belongs to one Worker, which decides when it may send and when to read. One thread. Tested by tests/server/load.sh.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ namespace weir::load {
 
 class Connection {
  public:
-  // Takes the socket over.
+  // Takes ownership of the socket.
   Connection(int fd, std::unique_ptr<Exchange> exchange, std::size_t depth);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -35,19 +34,19 @@ class Connection {
   bool may_ask() const {
     return asked_ - answered_ < depth_ && since_[asked_ & mask_] == kFree && exchange_->may_ask();
   }
-  // Puts one more request, which waits since then, into the buffer.
+  // Writes one more request into the buffer; its time counts from `since_ns`.
   void ask(Keys& keys, std::int64_t since_ns) {
     since_[asked_++ & mask_] = since_ns;
     exchange_->ask(out_, keys);
   }
 
-  // Sends what is in the buffer, as far as the socket takes it; the number of bytes it took.
+  // Sends as much of the buffer as the socket accepts. Returns the number of bytes sent.
   Result<std::size_t> flush();
 
-  // Reads once into `buffer` and records how long what came back took. The number of bytes.
+  // Reads once into `buffer` and records the times of the answers. Returns the number of bytes read.
   Result<std::size_t> read(std::span<char> buffer, Answers& answers, Histogram& times, std::int64_t& now_ns);
 
-  // Since when the requests wait that are sent and not answered.
+  // Visits the start times of the outstanding requests.
   void for_each_waiting(const std::function<void(std::int64_t since_ns)>& visit) const;
 
  private:
@@ -59,7 +58,7 @@ class Connection {
   std::unique_ptr<Exchange> exchange_;
   const std::size_t depth_;
   std::uint64_t asked_ = 0, answered_ = 0;
-  std::vector<std::int64_t> since_;  // by number of request, as a ring
+  std::vector<std::int64_t> since_;  // a ring, indexed by request number
   std::uint64_t mask_;
   std::string out_;
   std::size_t sent_ = 0;  // bytes of out_

@@ -1,8 +1,8 @@
-// One connection's side of a protocol: writes requests, and tells which of them the bytes that came back answer.
+// The client side of a protocol on one connection: writes requests, and matches answers to them.
 //
-// No sockets and no time: tests feed it byte by byte. Requests of a connection are numbered from 0 as they are written;
-// an answer names the number of its request, since gRPC answers out of order. One thread.
-// Tested by resp_exchange_test.cc, http_exchange_test.cc and grpc_exchange_test.cc.
+// No sockets and no time: tests feed it byte by byte. The requests of a connection are numbered from 0 in the order
+// they are written. An answer names its request's number, since gRPC answers out of order. One thread. Tested by
+// resp_exchange_test.cc, http_exchange_test.cc and grpc_exchange_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace weir::load {
 
 inline constexpr std::size_t kErrorTextMax = 200;
 
-// What came back. The caller looks at `answered` and empties it; the rest adds up.
+// The results of reading. The caller clears `answered`; the others accumulate.
 struct Answers {
-  std::vector<std::uint64_t> answered;  // numbers of requests
+  std::vector<std::uint64_t> answered;  // numbers of answered requests
   std::uint64_t denied = 0;
-  std::uint64_t errors = 0;  // answers that are neither yes nor no
+  std::uint64_t errors = 0;  // answers that are neither allowed nor denied
   std::string first_error;
 
   void add_error(std::string_view text) {
@@ -36,15 +36,15 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // What a connection begins with.
+  // Writes what a connection starts with.
   virtual void begin(std::string&) {}
-  // Whether the peer has room for another request now.
+  // Whether the peer accepts another request now.
   virtual bool may_ask() const { return true; }
   virtual void ask(std::string& out, Keys& keys) = 0;
 
   // read()
   //
-  // All bytes are taken. What the protocol wants said in return is appended to `out`. A failure ends the connection.
+  // Consumes all bytes. Appends to `out` what the protocol requires in return. A failure ends the connection.
   virtual Result<void> read(std::string_view bytes, Answers& answers, std::string& out) = 0;
 };
 
@@ -52,14 +52,14 @@ class Exchange {
 std::unique_ptr<Exchange> make_resp_exchange(const Template& command);
 std::unique_ptr<Exchange> make_http_exchange(const Template& request);
 
-// What a gRPC call is made of; see grpc_exchange.cc.
+// The content of a gRPC call; see grpc_exchange.cc.
 struct RlsRequest {
   std::string domain = "bench";
   std::vector<std::pair<std::string, std::string>> entries = {{"user", "{key}"}};
 };
 struct GrpcTemplate {
   std::string authority;
-  Template message;  // with its five bytes of length
+  Template message;  // with its 5-byte gRPC prefix
 };
 Template rls_template(const RlsRequest& request);
 std::unique_ptr<Exchange> make_grpc_exchange(const GrpcTemplate& call);

@@ -1,9 +1,8 @@
-// gRPC: calls of Envoy's rate limit service over HTTP/2 frames made by hand.
+// gRPC: calls of Envoy's rate limit service over hand-written HTTP/2 frames.
 //
-// A client library would cost more than the servers that it measures. So there is no more here than one unary call
-// needs: HEADERS and DATA out; trailers with grpc-status in; windows kept open, PING and SETTINGS answered. Each call
-// is a stream, and the number of a request gives that of its stream, 2n + 1. See exchange.h. Tested by
-// grpc_exchange_test.cc.
+// A client library would cost more than the servers under test. So this implements only what a unary call needs:
+// HEADERS and DATA out; trailers with grpc-status in; open windows, and answers to PING and SETTINGS. Each call is a
+// stream: request n uses stream 2n + 1. See exchange.h. Tested by grpc_exchange_test.cc.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -24,7 +23,7 @@ constexpr std::size_t kFrameMax = 16'384;
 constexpr std::size_t kBlockMax = 65'536;
 constexpr std::int64_t kWindowAtFirst = 65'535;
 constexpr std::uint32_t kWindowMax = 0x7fff'ffff;
-constexpr std::uint32_t kTableSmall = 1'024;  // below this, nothing is put into the peer's table
+constexpr std::uint32_t kTableSmall = 1'024;  // below this, the client does not use the peer's table
 
 enum Type : std::uint8_t {
   kData = 0,
@@ -78,7 +77,7 @@ struct Frame {
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };
 
-// Without padding and priority; nothing if they do not fit.
+// The content without padding and priority; nothing if they exceed the frame.
 std::optional<std::string_view> content_of(const Frame& frame) {
   std::string_view content = frame.payload;
   if (frame.has(kPadded)) {
@@ -183,7 +182,7 @@ class GrpcExchange final : public Exchange {
         if (frame.stream == 0) window_ += read_32(frame.payload) & kWindowMax;
         return {};
       default:
-        return {};  // kinds that are not known are to be ignored
+        return {};  // unknown frame types must be ignored
     }
   }
 
@@ -209,7 +208,7 @@ class GrpcExchange final : public Exchange {
       const auto status = grpc_status(header_block_);
       if (!status) return fail(status.error());
       if (*status == "0") {
-        last_good_block_ = header_block_;  // most are alike, and need not be read again
+        last_good_block_ = header_block_;  // most blocks are equal and need no parsing
       } else {
         answers.add_error(status->empty() ? "an answer without grpc-status" : "grpc-status " + *status);
       }
@@ -240,7 +239,7 @@ class GrpcExchange final : public Exchange {
     return {};
   }
 
-  // The next block tells the peer that its table is empty from now on.
+  // The next block sets the size of the peer's table to 0.
   void forget_table() {
     next_block_ = plain_header_block(fields_);
     block_ = "\x20" + next_block_;
@@ -255,16 +254,16 @@ class GrpcExchange final : public Exchange {
 
   const Template& message_;
   const CallFields fields_;
-  std::string block_;       // of the next call
-  std::string next_block_;  // of all calls after it
+  std::string block_;       // for the next call
+  std::string next_block_;  // for all later calls
 
   std::uint64_t asked_ = 0;
   std::uint64_t open_ = 0;
   std::uint64_t open_max_ = kWindowMax;
-  std::int64_t window_ = kWindowAtFirst;  // bytes of DATA that the peer will take
-  std::uint32_t unacknowledged_ = 0;      // bytes of DATA that we took
+  std::int64_t window_ = kWindowAtFirst;  // bytes of DATA that the peer still accepts
+  std::uint32_t unacknowledged_ = 0;      // received bytes of DATA
 
-  std::string kept_;  // the beginning of a frame whose end has not come
+  std::string kept_;  // the beginning of an incomplete frame
   std::string header_block_;
   std::string last_good_block_;
   bool headers_end_stream_ = false;
@@ -275,7 +274,7 @@ void append_varint(std::string& out, std::size_t value) {
   out += static_cast<char>(value);
 }
 
-// A field of kind 2: a text or a message, whose length is that of its text with the keys written.
+// A length-delimited protobuf field, text or message. The length assumes that the keys are filled in.
 std::string field(unsigned number, std::string_view text) {
   std::string out;
   append_varint(out, number << 3 | 2);

@@ -1,4 +1,4 @@
-// Frames out, byte by byte; frames in, whole and one byte at a time; windows, settings and pings.
+// Tests frames sent, byte by byte; frames received, whole and one byte at a time; windows, settings and pings.
 #include <gtest/gtest.h>
 
 #include "load/exchange.h"
@@ -110,7 +110,7 @@ TEST_P(GrpcExchangeTest, WaitsForTheWindow) {
   EXPECT_EQ(stream / 2, 65'535 / call_.message.bytes().size());
   ASSERT_TRUE(read(answer(1, "\x01")));
   EXPECT_FALSE(exchange_->may_ask());
-  ASSERT_TRUE(read(frame(8, 0, 3, "\0\0\x01\0"s)));  // of a stream, which had room enough
+  ASSERT_TRUE(read(frame(8, 0, 3, "\0\0\x01\0"s)));  // of a stream whose window was large enough
   EXPECT_FALSE(exchange_->may_ask());
   ASSERT_TRUE(read(frame(8, 0, 0, "\0\0\x01\0"s)));
   EXPECT_TRUE(exchange_->may_ask());

@@ -1,4 +1,4 @@
-// Writes three kinds of request and looks for grpc-status. See header_block.h.
+// Writes three kinds of request, and finds grpc-status. See header_block.h.
 #include "load/header_block.h"
 
 #include <array>
@@ -30,7 +30,7 @@ void append_string(std::string& out, std::string_view text) {
   out += text;
 }
 
-// How a literal field is written: remembered by the peer, or not.
+// How a literal field is written: with or without adding it to the peer's table.
 enum class Kind : unsigned { remembered = 0x40, forgotten = 0x00 };
 
 void append_literal(std::string& out, Kind kind, unsigned name, std::string_view value) {
@@ -53,7 +53,7 @@ std::string literal_block(const CallFields& fields, Kind kind) {
   return block;
 }
 
-// A reader of the block that stops at its end.
+// A bounds-checked reader of a block.
 class Reader {
  public:
   explicit Reader(std::string_view block) : rest_(block) {}
@@ -98,8 +98,8 @@ class Reader {
   std::string_view rest_;
 };
 
-// In the Huffman code a digit has 5 bits below '3' and 6 from there on; the rest of a byte is ones. A status is a
-// number of one or two digits.
+// In the Huffman code, digits below '3' have 5 bits, the others 6; the rest of a byte is ones. A status has one or
+// two digits.
 std::string digits_of(const Reader::Text& text) {
   if (!text.is_huffman) return std::string(text.bytes.substr(0, 2));
   std::uint32_t bits = 0;
@@ -131,7 +131,7 @@ tl::unexpected<Error> bad_block() {
 
 std::string first_header_block(const CallFields& fields) { return literal_block(fields, Kind::remembered); }
 
-// The latest is the first of the table.
+// The newest entry has the lowest index.
 std::string next_header_block() {
   std::string block;
   append_indexed(block, kMethodPost);
@@ -149,12 +149,12 @@ Result<std::string> grpc_status(std::string_view block) {
   std::string status;
   while (!reader.is_done()) {
     const unsigned first = reader.peek();
-    if ((first & 0x80) != 0) {  // a whole field by its index
+    if ((first & 0x80) != 0) {  // an indexed field
       const auto index = reader.integer(7);
       if (!index || *index >= kStaticEnd) return bad_block();
-    } else if ((first & 0xe0) == 0x20) {  // another size of the table
+    } else if ((first & 0xe0) == 0x20) {  // a table size update
       if (!reader.integer(5)) return bad_block();
-    } else {  // a literal, to be remembered or not
+    } else {  // a literal, with or without indexing
       const auto name_index = reader.integer((first & 0x40) != 0 ? 6 : 4);
       if (!name_index || *name_index >= kStaticEnd) return bad_block();
       bool is_status = false;

@@ -1,8 +1,8 @@
-// HPACK (RFC 7541), as much of it as a gRPC client needs that knows what it will say and what it will be told.
+// A subset of HPACK (RFC 7541), for a gRPC client with fixed requests.
 //
-// Requests are the same each time: the first puts its fields into the peer's table, those after it name them by their
-// numbers, as Envoy and grpc do. What comes back is searched for one field only. We announce a table of size 0, so that
-// nothing in it refers to what came before. Pure; any thread. Tested by header_block_test.cc.
+// All requests have the same fields. The first puts them into the peer's table, and later ones refer to them by
+// index, as Envoy and grpc do. In answers it looks for one field only. The client announces a table of size 0, so
+// that answers never refer to earlier ones. Pure; any thread. Tested by header_block_test.cc.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@
 
 namespace weir::load {
 
-// The fields of a gRPC call, of which these two differ from server to server.
+// The fields of a gRPC call that differ between servers.
 struct CallFields {
   std::string path;
   std::string authority;
 };
 
-// The first on a connection, whose fields the peer shall remember.
+// The first block on a connection, which puts its fields into the peer's table.
 std::string first_header_block(const CallFields& fields);
-// All that follow it.
+// The block of all later calls.
 std::string next_header_block();
-// Every one, for a peer that remembers nothing.
+// The block of every call, for a peer without a table.
 std::string plain_header_block(const CallFields& fields);
 
 // grpc_status()
 //
-// The value of `grpc-status` in the trailers, Huffman-coded or not; empty if there is none, as in the header that comes
-// before an answer.
+// The value of `grpc-status` in trailers, Huffman-coded or not; empty if there is none, as in the headers before an
+// answer.
 Result<std::string> grpc_status(std::string_view block);
 
 }  // namespace weir::load

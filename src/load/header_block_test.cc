@@ -1,4 +1,4 @@
-// Blocks byte by byte as RFC 7541 would have them, and trailers as servers write them.
+// Tests blocks byte by byte as RFC 7541 requires, and trailers as servers write them.
 #include "load/header_block.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(HeaderBlock, OfTheFirstCallIsRemembered) {
 }
 
 TEST(HeaderBlock, OfLaterCallsNamesWhatIsRememberedInOrder) {
-  EXPECT_EQ(next_header_block(), "\x83\x86\xc1\xc0\xbf\xbe"s);  // 65 is the path, put in first; 62 is te
+  EXPECT_EQ(next_header_block(), "\x83\x86\xc1\xc0\xbf\xbe"s);  // 65 is the path, added first; 62 is te
 }
 
 TEST(HeaderBlock, ForAPeerWithoutTableIsLiteralEachTime) {

@@ -1,4 +1,4 @@
-// Adds up and reads buckets. See histogram.h.
+// Merges and evaluates histograms. See histogram.h.
 #include "load/histogram.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void Histogram::clear() {
   count_ = max_ = 0;
 }
 
-// The first two powers of two share their buckets' width: bucket_of() counts up from the second of them.
+// The first two powers of two have buckets of the same width, so bucket_of() scales only above them.
 std::uint64_t Histogram::top_of(std::size_t bucket) {
   constexpr std::size_t kLinear = std::size_t{1} << (kBits + 1);
   if (bucket < kLinear) return bucket;

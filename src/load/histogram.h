@@ -1,8 +1,8 @@
-// How long answers took, as counts in buckets: percentiles of any number of values from a fixed few kilobytes.
+// A histogram of response times: percentiles of any number of values in a few kilobytes.
 //
-// Log-linear: each power of two is cut into 128 equal buckets, so that a percentile is at most 1/128, less than 1 %,
-// above the true value, from nanoseconds to minutes. Below 256 they are exact. One thread; those of several
-// threads are added up with merge(). Tested by histogram_test.cc.
+// Log-linear: each power of two is split into 128 equal buckets. So a percentile is at most 1/128, less than 1 %,
+// above the true value, from nanoseconds to minutes. Values below 256 are exact. One thread; merge() adds up those of
+// several threads. Tested by histogram_test.cc.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace weir::load {
 
 class Histogram {
  public:
-  // Values above this are counted in the last bucket; max() still tells the true one. About 18 minutes.
+  // Larger values count in the last bucket; max() still returns the true maximum. About 18 minutes.
   static constexpr std::uint64_t kValueMax = (std::uint64_t{1} << 40) - 1;
 
   Histogram() : counts_(bucket_of(kValueMax) + 1) {}
@@ -32,8 +32,8 @@ class Histogram {
 
   // percentile()
   //
-  // A value that at least `per_100k` of 100,000 values do not exceed: 50,000 is the median, 99,900 is p99.9. It is the
-  // upper end of a bucket, so it may be too high by that bucket's width, and never too low. 0 if nothing was recorded.
+  // A value that at least `per_100k` of 100,000 values do not exceed: 50,000 is the median, 99,900 is p99.9. It is
+  // the upper end of a bucket: too high by at most the bucket's width, and never too low. 0 if nothing was recorded.
   std::uint64_t percentile(std::uint32_t per_100k) const;
 
  private:

@@ -1,4 +1,4 @@
-// Percentiles against a sorted list of the same values, at every size of value.
+// Tests percentiles against a sorted list of the same values, at every magnitude.
 #include "load/histogram.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Histogram, ErrsByLessThanOnePercentAndNeverDownwards) {
   Histogram histogram;
   std::vector<std::uint64_t> values;
   for (int i = 0; i < 50'000; ++i) {
-    values.push_back(random() >> (24 + random() % 40));  // every power of two is met
+    values.push_back(random() >> (24 + random() % 40));  // covers every power of two
     histogram.record(values.back());
   }
   std::ranges::sort(values);

@@ -1,8 +1,8 @@
 // HTTP/1.1: counts the answers, which come in the order of the requests.
 //
-// 2xx is yes, 429 is no, all else is an error. Within a body every `"allowed":false` denies one check of a batch, and
-// so does the one in the body of a 429. Answers must tell their length: chunks are not read. See exchange.h. Tested by
-// http_exchange_test.cc.
+// 2xx means allowed, 429 denied, everything else is an error. Every `"allowed":false` in a body counts as one denied
+// check of a batch; a 429 counts as at least one. Answers must have a Content-Length: chunked ones are not supported.
+// See exchange.h. Tested by http_exchange_test.cc.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -17,14 +17,14 @@ constexpr std::size_t kHeadMax = 16'384;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kDenied = "\"allowed\":false";
 
-// Counts how often a text stands in bytes that come in pieces.
+// Counts a text's occurrences in bytes that arrive in pieces.
 class Occurrences {
  public:
   explicit Occurrences(std::string_view wanted) : wanted_(wanted) {}
 
   std::uint64_t count(std::string_view bytes) {
     std::uint64_t found = 0;
-    // What began in an earlier piece ends within the next wanted_.size() - 1 bytes.
+    // An occurrence that began in an earlier piece ends within the next wanted_.size() - 1 bytes.
     tail_ += bytes.substr(0, wanted_.size() - 1);
     found += count_in(tail_);
     if (bytes.size() < wanted_.size()) {
@@ -48,7 +48,7 @@ class Occurrences {
   }
 
   std::string_view wanted_;
-  std::string tail_;  // shorter than what is wanted, so that nothing is counted twice
+  std::string tail_;  // shorter than wanted_, so that nothing counts twice
 };
 
 struct Head {
@@ -99,9 +99,9 @@ class HttpExchange final : public Exchange {
   }
 
  private:
-  // A head that lies whole in the bytes, as most do, is not copied.
+  // A head that arrives complete, as most do, is not copied.
   Result<void> read_head(std::string_view& bytes, Answers& answers) {
-    const std::size_t before = kept_.size();  // bytes of it that came earlier
+    const std::size_t before = kept_.size();  // its bytes from earlier reads
     std::string_view head = bytes;
     if (before > 0) head = kept_ += bytes.substr(0, kHeadMax);
     const std::size_t end = head.find(kHeadEnd);
@@ -150,7 +150,7 @@ class HttpExchange final : public Exchange {
 
   const Template& request_;
   std::uint64_t next_ = 0;
-  std::string kept_;  // the beginning of a head whose end has not come
+  std::string kept_;  // the beginning of an incomplete head
   int status_ = 0;
   std::uint64_t body_left_ = 0;
   std::uint64_t denied_in_body_ = 0;

@@ -1,4 +1,4 @@
-// Answers of HTTP servers, whole and one byte at a time.
+// Tests answers of HTTP servers, whole and one byte at a time.
 #include <gtest/gtest.h>
 
 #include "load/exchange.h"

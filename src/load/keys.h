@@ -1,7 +1,7 @@
-// Which key each request is about: any of so many with the same chance, or each of them once.
+// Chooses the key of each request: at random with equal probability, or each key once.
 //
-// A key is a number of eleven digits, which stands in a name of about forty bytes as real ones have. Drawing and
-// writing one takes some nanoseconds: a generator that is slower than the server measures itself. One thread for each.
+// A key is a number of eleven digits, inside a name of about forty bytes like real ones. Drawing and writing a key
+// takes a few nanoseconds: a generator that is slower than the server would measure itself. One thread for each.
 // Tested by template_test.cc.
 #pragma once
 
@@ -22,7 +22,7 @@ class Keys {
  public:
   enum class Order : std::uint8_t { random, in_turn };
 
-  // Those of one thread: it begins at `first`, and takes each `step`th of them where they come in turn.
+  // The keys of one thread. In order, it starts at `first` and takes every `step`th key.
   struct Terms {
     std::uint64_t count = 1;
     Order order = Order::random;
@@ -42,7 +42,7 @@ class Keys {
  private:
   static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
 
-  // Steps by an odd constant, then mixes: each state is met once in 2^64 draws.
+  // Adds an odd constant, then mixes: each state occurs once in 2^64 draws.
   std::uint64_t draw() {
     std::uint64_t mixed = state_ += kGolden;
     mixed = (mixed ^ (mixed >> 32)) * 0xd6e8feb86659fd93;
@@ -56,7 +56,7 @@ class Keys {
   std::uint64_t state_;
 };
 
-// Eleven decimal digits at `to`.
+// Writes eleven decimal digits to `to`.
 inline void write_key(char* to, std::uint64_t key) {
   static constexpr auto kPairs = [] {
     std::array<char, 200> pairs{};

@@ -1,4 +1,4 @@
-// Starts the threads, looks at the clock and at the server's processor time, adds up. See load.h.
+// Starts the threads, measures time and the server's processor time, and adds up results. See load.h.
 #include "load/load.h"
 
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kNap{2'000'000};
 constexpr nanoseconds kPatience{10'000'000'000};
 
-// What has happened by some moment; the difference of two is what is told.
+// Totals at a moment; a result is the difference of two.
 struct Moment {
   std::int64_t at_ns = 0;
   std::int64_t own_cpu_ns = 0;
@@ -83,7 +83,7 @@ bool all_done(const Workers& workers) {
   return std::ranges::all_of(workers, [](const auto& worker) { return worker->is_done(); });
 }
 
-// Until each has sent its share, as long as answers come.
+// Waits until each has sent its share; fails if answers stop.
 Result<void> wait_for_all(const Workers& workers) {
   Moment before = look(workers, 0);
   while (!all_done(workers)) {
@@ -96,7 +96,7 @@ Result<void> wait_for_all(const Workers& workers) {
   return {};
 }
 
-// Until then; sooner if a thread has given up.
+// Sleeps until then, or until a thread has failed.
 void sleep_until(std::int64_t then_ns, const Workers& workers) {
   for (nanoseconds left; !any_failed(workers);) {
     left = nanoseconds{then_ns} - read_stopwatch();
@@ -129,7 +129,7 @@ void add_up(const Workers& workers, Outcome& outcome) {
   }
 }
 
-// Their threads begin and end here.
+// Starts the threads and joins them.
 Result<Outcome> run_workers(const Workers& workers, const Options& options) {
   Moment from = look(workers, options.pid);
   Worker::Times times;
@@ -150,7 +150,7 @@ Result<Outcome> run_workers(const Workers& workers, const Options& options) {
     sleep_until(times.end_ns, workers);
   }
   const Moment to = look(workers, options.pid);
-  if (options.rate == 0 || any_failed(workers)) {  // a schedule is followed to its last answer
+  if (options.rate == 0 || any_failed(workers)) {  // an open loop waits for its last answers
     for (const auto& worker : workers) worker->stop();
   }
   threads.clear();

@@ -1,7 +1,7 @@
-// What a run has shown, in words and as JSON. See load.h.
+// Prints the results of a run as text and as JSON. See load.h.
 //
-// People get three figures that count and the unit that suits; programs get nanoseconds.
-// Tested by outcome_text_test.cc.
+// The text has three significant digits and a suitable unit; the JSON has nanoseconds. Tested by
+// outcome_text_test.cc.
 #include <array>
 #include <cstdio>
 #include <string_view>

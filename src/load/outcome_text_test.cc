@@ -1,4 +1,4 @@
-// A run in words and as JSON.
+// Tests results as text and as JSON.
 #include <gtest/gtest.h>
 
 #include "load/load.h"

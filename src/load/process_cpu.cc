@@ -1,4 +1,4 @@
-// Reads /proc. See process_cpu.h.
+// Reads processor time from /proc. See process_cpu.h.
 #include "load/process_cpu.h"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace weir::load {
 namespace {
 
-// Of the threads that are there. Those that ended are missing, so this is for servers, whose threads stay.
+// Sums the existing threads. Ended threads are missing, so this suits servers, whose threads stay.
 std::int64_t by_schedstat(const std::string& folder) {
   std::int64_t sum = 0;
   std::error_code error;

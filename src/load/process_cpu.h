@@ -1,7 +1,7 @@
-// How much processor time a process has used, all its threads together.
+// The processor time that a process has used, in all its threads.
 //
-// From the scheduler's own account where the kernel keeps one, which counts nanoseconds; else from /proc/PID/stat,
-// which counts ticks of 10 ms. Linux only. Any thread. Tested by process_cpu_test.cc.
+// It comes from the scheduler's statistics in nanoseconds if the kernel keeps them, otherwise from /proc/PID/stat in
+// ticks of 10 ms. Linux only. Any thread. Tested by process_cpu_test.cc.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace weir::load {
 
-// Nanoseconds since it began; nothing if there is no such process.
+// Nanoseconds since its start; nothing if there is no such process.
 std::optional<std::int64_t> process_cpu_ns(pid_t pid);
 
 }  // namespace weir::load

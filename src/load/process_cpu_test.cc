@@ -1,4 +1,4 @@
-// Our own processor time, which grows as we work.
+// Tests that this process's processor time grows as it works.
 #include "load/process_cpu.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // RESP: counts the replies, which come in the order of the commands.
 //
-// Without a copy, and whole lines of integers and arrays on a short way of their own, since at a pipeline of 50 this is
-// most of what the generator does. A reply
-// denies if it is an array that begins with the integer 1, as those of CL.THROTTLE do. See exchange.h.
-// Tested by resp_exchange_test.cc.
+// It copies nothing and has a fast path for complete lines of integers and arrays, since with a pipeline of 50 this
+// is most of the generator's work. A reply counts as denied if it is an array that begins with the integer 1, as
+// those of CL.THROTTLE do. See exchange.h. Tested by resp_exchange_test.cc.
 #include <algorithm>
 #include <utility>
 
@@ -40,7 +39,7 @@ class RespExchange final : public Exchange {
  private:
   static bool is_known(char kind) { return std::string_view("*:$+-%~_#,(!=>").find(kind) != std::string_view::npos; }
 
-  // All lines from here on that are whole and have only a number: those of integers and arrays.
+  // Consumes all complete lines that contain only a number: integers and array headers.
   const char* read_numbers(const char* at, const char* end, Answers& answers) {
     while (at != end && (*at == ':' || *at == '*')) {
       const char* digit = at + 1;
@@ -57,7 +56,8 @@ class RespExchange final : public Exchange {
     return at;
   }
 
-  // To the end of the line or of the bytes. A number in it is read on the way, a minus makes it negative at the end.
+  // Consumes to the end of the line or of the bytes. It accumulates the line's digits; a minus makes the number
+  // negative at the end.
   const char* read_line(const char* at, const char* end, Answers& answers) {
     for (; at != end && *at != '\n'; ++at) {
       const char c = *at;
@@ -74,7 +74,7 @@ class RespExchange final : public Exchange {
     return at + 1;
   }
 
-  // A negative length is that of nothing at all.
+  // A negative length means null.
   void end_line(char kind, std::uint64_t digits, bool is_negative, Answers& answers) {
     const std::uint64_t number = is_negative ? 0 : digits;
     if (position_ == 0) reply_kind_ = kind;
@@ -84,7 +84,7 @@ class RespExchange final : public Exchange {
     if (kind == '*' || kind == '~' || kind == '>') left_ += number;
     if (kind == '%') left_ += 2 * number;
     if ((kind == '$' || kind == '!' || kind == '=') && !is_negative) {
-      blob_left_ = number + 2;  // and its line break
+      blob_left_ = number + 2;  // including its line break
     } else if (left_ == 0) {
       end_reply(answers);
     }
@@ -106,15 +106,15 @@ class RespExchange final : public Exchange {
   }
 
   const Template& command_;
-  std::uint64_t next_ = 0;  // the number of the request that the next reply answers
+  std::uint64_t next_ = 0;  // the number of the request for the next reply
 
-  char kind_ = 0;  // of the value whose line is being read
+  char kind_ = 0;  // of the value on the current line
   std::uint64_t number_ = 0;
   bool is_negative_ = false;
   std::uint64_t blob_left_ = 0;
 
-  std::uint64_t left_ = 1;      // values until the reply is whole
-  std::uint64_t position_ = 0;  // of the value within its reply
+  std::uint64_t left_ = 1;      // values until the reply is complete
+  std::uint64_t position_ = 0;  // index of the value in its reply
   char reply_kind_ = 0;
   std::string error_;
 };

@@ -1,4 +1,4 @@
-// Replies of every kind, whole and one byte at a time.
+// Tests replies of every kind, whole and one byte at a time.
 #include <gtest/gtest.h>
 
 #include "load/exchange.h"
@@ -13,7 +13,7 @@ const Template& ping() {
   return made;
 }
 
-// All replies, given in pieces of so many bytes.
+// Reads all replies in pieces of `piece` bytes.
 Answers replies(std::string_view bytes, std::size_t piece) {
   const auto exchange = make_resp_exchange(ping());
   Answers answers;

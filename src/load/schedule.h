@@ -1,9 +1,9 @@
-// When requests are due, if they are sent at a rate and not as fast as answers come.
+// When requests are due in an open loop.
 //
-// Bursts of `burst` requests are due at even distances, on the connections in turn. Due is due: whether the server
-// stalls or the generator is late, the time of a request counts from here, so that neither hides the other's waiting
-// (what is called coordinated omission). Integers only, and no sum that drifts. Pure; any thread.
-// Tested by schedule_test.cc.
+// Bursts of `burst` requests are due at even intervals, on the connections in turn. The time of a request counts from
+// when it is due, even if the server stalls or the generator is late. So a stall cannot hide waiting time (this
+// avoids coordinated omission). It uses integers only, and no sum that drifts. Pure; any thread. Tested by
+// schedule_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ __extension__ using Wide = unsigned __int128;
 class Schedule {
  public:
   struct Terms {
-    std::uint64_t rate = 1;  // requests a second
+    std::uint64_t rate = 1;  // requests per second
     std::uint64_t burst = 1;
     std::uint64_t connections = 1;
     std::int64_t start_ns = 0;
@@ -23,7 +23,7 @@ class Schedule {
 
   explicit Schedule(const Terms& terms) : terms_(terms) {}
 
-  // When burst n of all connections is due; it belongs to connection n % connections.
+  // When burst n, counted over all connections, is due; it belongs to connection n % connections.
   std::int64_t burst_due_ns(std::uint64_t n) const {
     const auto wide = static_cast<Wide>(n) * terms_.burst * 1'000'000'000;
     return terms_.start_ns + static_cast<std::int64_t>(wide / terms_.rate);

@@ -1,4 +1,4 @@
-// The distances between requests, and that they hold after billions of them.
+// Tests the intervals between requests, even after billions of them.
 #include "load/schedule.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Reads addresses and connects. See target.h.
+// Parses addresses and connects. See target.h.
 #include "load/target.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ Result<int> connect_socket(const Target& target, int family, const sockaddr* add
     return cannot_connect(target, error);
   }
   const int on = 1;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a unix socket has no such thing
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // fails on a unix socket, harmlessly
   (void)fcntl(fd, F_SETFL, O_NONBLOCK);
   return fd;
 }
@@ -54,7 +54,7 @@ Result<int> connect_socket(const Target& target, int family, const sockaddr* add
 Result<int> connect_unix(const Target& target) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::ranges::copy(target.path, address.sun_path);  // parse_target() saw that it fits
+  std::ranges::copy(target.path, address.sun_path);  // parse_target() has checked the length
   return connect_socket(target, AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 

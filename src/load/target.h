@@ -1,7 +1,7 @@
-// The server to put under load: its address as a person writes it, and connections to it.
+// The address of the server under load, and connections to it.
 //
-// `127.0.0.1:6380`, `:6380`, `localhost:6380`, `[::1]:6380`, `unix:/run/weir.sock`; a scheme before it, such as the
-// redis:// that `weir serve` prints, does no harm. Any thread. Tested by target_test.cc.
+// Accepts `127.0.0.1:6380`, `:6380`, `localhost:6380`, `[::1]:6380`, `unix:/run/weir.sock`. A scheme before the
+// address, such as the redis:// that `weir serve` prints, is ignored. Any thread. Tested by target_test.cc.
 #pragma once
 
 #include <string>
@@ -22,10 +22,10 @@ struct Target {
 Result<Target> parse_target(std::string_view text);
 std::string to_string(const Target& target);
 
-// By its name: a unix socket, localhost or an address of loopback.
+// Judged by its name: a unix socket, localhost or a loopback address.
 bool is_on_this_machine(const Target& target);
 
-// A socket that does not block and does not wait to fill packets. The caller closes it.
+// Returns a connected, non-blocking socket with TCP_NODELAY. Connecting itself blocks. The caller closes the socket.
 Result<int> connect_to(const Target& target);
 
 }  // namespace weir::load

@@ -1,4 +1,4 @@
-// Addresses as people and programs write them, and what is said when nobody is there.
+// Tests the forms of addresses, and the error if no server listens.
 #include "load/target.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Finds the holes once, fills them for every request. See template.h.
+// Finds the holes once, and fills them for every request. See template.h.
 #include "load/template.h"
 
 namespace weir::load {

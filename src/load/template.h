@@ -1,8 +1,8 @@
-// A request made ahead, with holes where the keys go: sending one is a copy and some digits.
+// A prepared request with holes for the keys: writing one is a copy and some digits.
 //
-// Text is given with {key}, a name of about forty bytes, or {n}, its eleven digits alone. All holes of one piece get
-// the same key; every piece draws its own, so that a batch is one piece for each check. Immutable once made; any
-// thread. Tested by template_test.cc.
+// The text contains {key}, a name of about forty bytes, or {n}, only its eleven digits. All holes of one piece get
+// the same key. Every piece draws its own, so that a batch has one piece per check. Immutable once made; any thread.
+// Tested by template_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Template {
   Template& add(std::string_view piece);
   void append_to(std::string& out, Keys& keys) const;
 
-  // With zeros for the keys: its size is that of every request.
+  // With zeros for the keys; it has the size of every request.
   const std::string& bytes() const { return bytes_; }
   bool has_keys() const { return !holes_.empty(); }
 
@@ -37,10 +37,10 @@ class Template {
   std::vector<Hole> holes_;
 };
 
-// How many bytes the text has when its keys are written.
+// The number of bytes of the text with its keys filled in.
 std::size_t filled_size(std::string_view piece);
 
-// The command of a RESP client, from words with blanks between; a word in quotes may have blanks in it.
+// A RESP command from words separated by blanks; a quoted word may contain blanks.
 Template resp_template(std::string_view command);
 
 struct HttpRequestText {
@@ -48,8 +48,8 @@ struct HttpRequestText {
   std::string host;
   std::string path = "/";
   std::vector<std::string> headers;  // "Name: value"
-  std::string body;                  // of one check
-  std::size_t batch = 0;             // so many of them as a JSON array in "checks"; 0: the body as it is
+  std::string body;                  // or one check, for a batch
+  std::size_t batch = 0;             // checks per JSON array in "checks"; 0: the body as it is
 };
 Template http_template(const HttpRequestText& text);
 

@@ -1,4 +1,4 @@
-// Requests as they go out: the keys in their places, lengths that hold, and every key drawn.
+// Tests requests as sent: keys in place, correct lengths, and every key drawn.
 #include "load/template.h"
 
 #include <gtest/gtest.h>

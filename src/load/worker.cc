@@ -1,4 +1,4 @@
-// The loop of a thread that makes load. See worker.h.
+// The loop of a load-generating thread. See worker.h.
 #include "load/worker.h"
 
 #include <sched.h>
@@ -18,8 +18,8 @@ namespace weir::load {
 namespace {
 
 constexpr std::size_t kBufferSize = 256 << 10;
-constexpr std::int64_t kLookUpNs = 50'000'000;       // to see whether it is over
-constexpr std::int64_t kSpinNs = 60'000;             // a sleep may end so much too late
+constexpr std::int64_t kLookUpNs = 50'000'000;       // maximum wait, so that the end is noticed
+constexpr std::int64_t kSpinNs = 60'000;             // a sleep may end this much too late
 constexpr std::int64_t kPatienceNs = 1'000'000'000;  // for the last answers, in an open loop
 
 void pin_to(int cpu) {
@@ -100,7 +100,7 @@ bool Worker::is_finished(std::int64_t now_ns, const Times& times) {
   return true;
 }
 
-// All that is due by now. Nothing new becomes due after the end.
+// Releases all requests that are due by now. None become due after the end.
 void Worker::release(std::int64_t now_ns, std::int64_t end_ns) {
   const std::int64_t until_ns = std::min(now_ns, end_ns);
   const std::uint64_t before = bursts_;
@@ -170,7 +170,7 @@ void Worker::handle(std::size_t index, std::uint32_t events) {
   pump(index, now_ns);
 }
 
-// The longest waits are those that are not over: left out, a server that stops answering would look fast.
+// Counts waits that are not over. They are the longest: without them, a server that stops answering would look fast.
 void Worker::count_unanswered() {
   const std::int64_t now_ns = read_stopwatch().count();
   const auto record = [&](std::int64_t since_ns) {

@@ -1,8 +1,7 @@
-// A thread's share of the load: some connections, one epoll, and the loop that keeps them busy.
+// One thread's share of the load: some connections, an epoll, and the loop that keeps them busy.
 //
-// open() connects; run() makes the load in the thread that calls it until the time is over or stop() is called, which
-// any thread may do, as it may ask for progress(). The rest is for whoever joined that thread. Tested by
-// tests/server/load.sh.
+// open() connects. run() generates load in the calling thread until the time is over or stop() is called. Any thread
+// may call stop(), is_done() and progress(). Call the rest after joining that thread. Tested by tests/server/load.sh.
 #pragma once
 
 #include <atomic>
@@ -25,7 +24,7 @@ class Worker {
     int cpu = -1;
     Keys::Terms keys;
     std::uint64_t rate = 0;
-    std::uint64_t requests_max = 0;  // 0: until the time is over
+    std::uint64_t requests_max = 0;  // 0: no maximum
   };
   struct Times {
     std::int64_t start_ns = 0, measure_ns = 0, end_ns = 0;
@@ -71,7 +70,7 @@ class Worker {
 
   std::optional<Schedule> schedule_;
   std::uint64_t bursts_ = 0;             // released so far
-  std::vector<std::uint64_t> released_;  // requests of each connection that are due
+  std::vector<std::uint64_t> released_;  // due requests of each connection
   std::uint64_t asked_ = 0;
 
   bool is_measuring_ = false;
