@@ -1,4 +1,4 @@
-// A decision as an HTTP answer. See check_answer.h.
+// Writes a decision as an HTTP response. See check_answer.h.
 #include "protocol/check_answer.h"
 
 #include <utility>
@@ -23,7 +23,8 @@ std::string advice(std::int64_t cost, const Decision& decision) {
   return "Try again in " + std::to_string(seconds) + (seconds == 1 ? " second" : " seconds");
 }
 
-// A decision does not tell which of its two bounds a log has met, so where it may be the other one, it is named.
+// A decision does not say which of a log's two bounds was reached, so if it may be the bound on events, name that
+// bound.
 bool may_be_crowded(const Limit& limit, const Decision& decision) {
   return limit.algorithm == Algorithm::sliding_log && limit.permits > limit.events_max && decision.remaining == 0;
 }
@@ -45,13 +46,14 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
   return detail;
 }
 
-// Nobody knows whether a limit that cannot be checked is used up; what programs tell a denial by stays as it is.
+// Whether a limit that cannot be checked is exceeded is unknown. The type and `error`, which programs read, stay the
+// same.
 std::string_view denied_title(const Decision& decision) {
   if (decision.made == MadeBy::closed || decision.made == MadeBy::overloaded) return "Limit cannot be checked";
   return decision.made == MadeBy::no_room ? "No room" : "Quota exceeded";
 }
 
-// A problem document, open at its end for what else there is to say.
+// Writes a problem document without its closing brace, so that members can follow.
 void begin_denied(std::string& body, int status, std::string_view title, std::string detail, std::string_view message) {
   body.append(problem_body({status, title, std::move(detail), kQuotaExceeded}));
   body.erase(body.rfind('}'));
@@ -60,7 +62,7 @@ void begin_denied(std::string& body, int status, std::string_view title, std::st
   body.push_back(',');
 }
 
-// The binding limit, with the wait that the client is told.
+// Returns the binding limit's decision with the wait that the client receives.
 Decision told(const Answer& answer) {
   Decision decision = answer.limits[answer.binding].decision;
   decision.retry_after = answer.retry_after;

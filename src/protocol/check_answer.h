@@ -1,8 +1,8 @@
-// The answer to one check over HTTP: a Decision, or what the rules answered, as status, header fields and body.
+// The HTTP response to one check: a Decision, or the outcome of the rules, as status, header fields and body.
 //
-// 200 when it passes, 429 when it does not. A 429 is a problem document (RFC 9457, with the type that the
-// RateLimit draft registers) and carries `error` and `message` too, for those who look for these.
-// Pure; any thread. Tested by check_answer_test.cc.
+// An allowed check gets 200, a denied one 429. A 429 is a problem document (RFC 9457, with the type that the
+// RateLimit draft registers). It also has `error` and `message`, for clients that look for these. Pure; any thread
+// may call it. Tested by check_answer_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -22,43 +22,43 @@ inline constexpr std::string_view kJsonType = "application/json";
 inline constexpr std::string_view kProblemType = "application/problem+json";
 inline constexpr std::string_view kTextType = "text/plain; charset=utf-8";
 
-// Used again for its room: a loop has one.
+// An HTTP response. A server loop reuses one, to avoid allocations.
 struct HttpAnswer {
   int status = 200;
-  std::string_view content_type = kJsonType;  // a literal; empty: the answer has no body to have one
-  std::string fields{};                       // further lines of the header, each with its CR LF
+  std::string_view content_type = kJsonType;  // a literal; empty: the response has no body
+  std::string fields{};                       // more header lines, each with its CR LF
   std::string body{};
 
   void clear();
   void add(std::string_view name, std::string_view value);
 };
 
-// A limit without a name, and what it decided.
+// Wraps a decision as the answer of a limit without a name.
 LimitAnswer nameless(const Limit& limit, std::int64_t cost, const Decision& decision);
 
-// What a check decided, whichever way it was asked.
+// The outcome of a check, by rules or by a single limit.
 struct CheckOutcome {
-  const Answer* by_rules = nullptr;  // or
+  const Answer* by_rules = nullptr;  // exactly one of these two is set
   const LimitAnswer* by_limit = nullptr;
-  std::string_view id_name{};  // of a member for `id`: `reservation`; empty: there is none
+  std::string_view id_name{};  // name of the member for `id`, such as `reservation`; empty: no such member
   std::string_view id{};
 };
 
 // write_check()
 //
-// By the rules: the binding limit is reported as if it were the only one, then each limit by its name. A denial is what
-// callers pass on to their own clients, so it names the limit that denies and no other, unless AnswerStyle::limits says
-// all; what passes is read by the caller alone, and lists all. Without any limit there are no header fields, for there
-// is nothing to tell. `deny_status` is that of a denial.
+// By rules, the response reports the binding limit as if it were the only one, then each limit by name. Callers pass
+// a denial on to their own clients, so it names only the limit that denies, unless AnswerStyle::limits says all. Only
+// the caller reads an allowed response, so that lists all limits. Without any limit there are no header fields.
+// `deny_status` is the status of a denial.
 void write_check(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now,
                  int deny_status = 429);
 
-// Only the header fields of it.
+// Writes only the header fields.
 void write_fields(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now);
 
 // append_check()
 //
-// Only the members of an allowed answer, or of a denied one that is no problem document: one of many.
+// Appends only the members, for one of several checks in a response. A denial is then no problem document.
 void append_check(std::string& out, const CheckOutcome& outcome);
 
 void write_problem(HttpAnswer& out, int status, std::string_view title, std::string_view detail);

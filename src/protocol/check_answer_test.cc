@@ -1,4 +1,4 @@
-// What a check is answered over HTTP.
+// Tests the HTTP responses to checks.
 #include "protocol/check_answer.h"
 
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ TEST(CheckAnswer, TellsTheDelayOfAQueue) {
   EXPECT_NE(answer.body.find("\"delay\":0.9}"), std::string::npos) << answer.body;
 }
 
-// Two limits of one rule, of which the second denies, and the answer of a gate to it.
+// Two limits of one rule, of which the second denies, and the answer of the rules.
 struct ByRules {
   Limit second = compile_window(10, 1'000'000), minute = compile_window(100, 60'000'000);
   Answer answer;
@@ -172,7 +172,7 @@ TEST(CheckAnswer, NamesAllLimitsWhereTheConfigSaysSo) {
             std::string::npos);
 }
 
-// Whatever else denies, or nearly does: a denial says nothing of it.
+// A denial names no other limit, whether that denies too or is nearly used up.
 TEST(CheckAnswer, OfADenialNamesNoOtherRule) {
   ByRules by;
   by.answer.limits[0].name = "secret-global: 10/second";
@@ -185,7 +185,7 @@ TEST(CheckAnswer, OfADenialNamesNoOtherRule) {
   }
 }
 
-// The body is for the caller alone; its header fields are what a proxy passes on.
+// Only the caller reads the body, but proxies pass the header fields on.
 TEST(CheckAnswer, OfWhatPassesListsAllLimitsInTheBodyOnly) {
   ByRules by;
   by.answer.allowed = by.answer.limits[1].decision.allowed = true;

@@ -1,4 +1,4 @@
-// Reads the JSON of checks. See check_json.h.
+// Parses the JSON of checks. See check_json.h.
 #include "protocol/check_json.h"
 
 #include <array>
@@ -35,7 +35,7 @@ enum Member : std::size_t {
 struct MemberOf {
   std::string_view name;
   std::string_view wanted;
-  std::string_view CheckItem::*text;  // null: it is no text, or is read otherwise
+  std::string_view CheckItem::*text;  // null: not a text, or read differently
 };
 
 constexpr std::array<MemberOf, kMembers> kTable = {{
@@ -87,13 +87,13 @@ tl::unexpected<Error> not_json(const JsonReader& json, std::string_view example)
                "; send an object such as " + std::string(example));
 }
 
-// Reads one object. What is wrong with it is told at once; the reader then stands somewhere within.
+// Reads one object. Stops at the first error; the reader is then somewhere within the object.
 class CheckReader {
  public:
   CheckReader(JsonReader& json, const Shape& shape, CheckItem& item, std::size_t key_max)
       : json_(json), shape_(shape), item_(item), key_max_(key_max) {}
 
-  // False if there is an error.
+  // Returns false on an error.
   bool read() {
     item_.clear();
     if (json_.next() != '{') {
@@ -176,7 +176,7 @@ class CheckReader {
     return true;
   }
 
-  // 3.0 is as whole as 3, and some clients know no other numbers.
+  // 3.0 is an integer too, and some clients send only such numbers.
   static std::string_view without_zeros(std::string_view number) {
     const std::size_t dot = number.find('.');
     if (dot == number.npos || number.find_first_not_of('0', dot + 1) != number.npos) return number;
@@ -227,7 +227,7 @@ class CheckReader {
       if ((shape_.known & bit(static_cast<Member>(member))) != 0) known.push_back(kTable[member].name);
     }
     std::string message = "unknown member " + in_quotes(name) + "; ";
-    // So the answer to /v1/reserve calls it.
+    // The response to /v1/reserve calls it that.
     if (name == "reservation" && (shape_.known & bit(kId)) != 0) return fails(message + "write \"id\"");
     const std::string_view meant = nearest(name, known);
     if (!meant.empty()) return fails(message.append("did you mean ").append(in_double_quotes(meant)).append("?"));
@@ -241,7 +241,7 @@ class CheckReader {
                  std::string(shape_.example));
   }
 
-  // What the members say together.
+  // Checks the members against each other.
   bool judge() {
     const Members of_rules = seen_ & kOfRules;
     if (of_rules != 0 && (seen_ & (bit(kKey) | bit(kLimit) | bit(kAlgorithm))) != 0) {

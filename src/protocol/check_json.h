@@ -1,11 +1,11 @@
-// The bodies of checks: JSON text -> a key and a limit, or a request for the rules, or an error that names the member.
+// Parses the JSON bodies of checks: to a key and a limit, or to a request for the rules. An error names the member.
 //
 //   {"key":"job:7","limit":"10/s burst 50","algorithm":"token_bucket","cost":1,"id":"order-7"}
 //   {"user":"42","path":"/api/search","ip":"192.0.2.1","headers":{"x-org":"acme"}}
 //
-// A limit of its own needs a key; without both, the rules decide by what is known of the request. Strict on purpose: an
-// unknown or repeated member is an error, because a misspelt "cost" that is ignored would be a limit that does not
-// hold. Nothing is copied. Pure; any thread. Tested by check_json_test.cc and fuzz/json_api.cc.
+// A limit of its own needs a key. Without both, the rules decide by the request's attributes. Unknown and repeated
+// members are errors on purpose: if a misspelt "cost" were ignored, the limit would not be what the caller meant.
+// Nothing is copied. Pure; any thread may call it. Tested by check_json_test.cc and fuzz/json_api.cc.
 #pragma once
 
 #include <cstddef>
@@ -22,23 +22,23 @@
 
 namespace weir {
 
-inline constexpr std::size_t kJsonAttributesMax = 256;  // headers, and entries
+inline constexpr std::size_t kJsonAttributesMax = 256;  // of headers, and of entries
 inline constexpr std::size_t kIdBytesMax = 64;
 
-// What a body is for decides which members it has.
+// The purpose of a body, which decides the members it may have.
 enum class CheckShape : std::uint8_t {
-  check,    // a key and a limit, or attributes; an id if it likes
+  check,    // a key and a limit, or attributes; optionally an id
   settle,   // the same, and an id
-  acquire,  // a key, a limit, an id if it likes
+  acquire,  // a key and a limit; optionally an id
   release,  // a key and an id
 };
 
-// Views of the body, or of the texts that were given beside it.
+// Views of the body, or of texts that the caller set.
 struct CheckItem {
   std::string_view key{}, limit{}, id{};
   std::optional<Algorithm> algorithm{};
-  std::int64_t cost = 1;  // 0 peeks, negative gives back
-  bool by_rules = false;  // then `key` and `limit` are empty, else what follows is
+  std::int64_t cost = 1;  // 0 peeks, negative refunds
+  bool by_rules = false;  // then `key` and `limit` are empty; otherwise the members below are
   std::string_view user{}, api_key{}, ip{}, tenant{}, plan{}, method{}, host{}, path{};
   std::vector<Attribute> headers{}, entries{};
 
@@ -48,11 +48,11 @@ struct CheckItem {
 
 // parse_check()
 //
-// A body of one object. `item` is used again for its room.
+// Parses a body with one object. Reuse `item` to avoid allocations.
 Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& item, JsonTexts& texts,
                          std::size_t key_max = kKeyBytesMax);
 
-// The body of several checks, {"checks":[...]} or [...], one after the other.
+// Parses the checks of a list, {"checks":[...]} or [...], one after the other.
 class CheckList {
  public:
   CheckList(std::string_view body, JsonTexts& texts, std::size_t key_max = kKeyBytesMax)
@@ -60,11 +60,11 @@ class CheckList {
 
   // next()
   //
-  // Whether there is another, which is then in `item`, or what is wrong with it in `wrong`. It may be asked again, with
-  // go_back() to its place. An error is one of the whole body.
+  // Returns whether there is another check. It is in `item`, or its error is in `wrong`. After go_back() to its
+  // place, it can be read again. The returned error concerns the whole body.
   Result<bool> next(CheckItem& item, std::optional<Error>& wrong);
 
-  std::size_t place() const { return place_; }  // of the last one
+  std::size_t place() const { return place_; }  // of the last check
   void go_back(std::size_t place);
 
  private:

@@ -1,4 +1,4 @@
-// The body of a check: what is taken, and what each mistake is told.
+// Tests the body of a check: what is accepted, and the error for each mistake.
 #include "protocol/check_json.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-// What was read, with the texts that it looks at.
+// The result of parsing, with the texts that it refers to.
 struct Read {
   std::string body;
   JsonTexts texts;
@@ -27,7 +27,7 @@ std::string error_of(std::string_view body, CheckShape shape = CheckShape::check
   return read.result ? "no error" : read.result.error().message;
 }
 
-// That the message names each of these.
+// Expects that the message contains each of these.
 void expect_told(std::string_view body, std::initializer_list<std::string_view> parts) {
   const std::string message = error_of(body);
   for (const std::string_view part : parts) {
@@ -197,7 +197,7 @@ TEST(CheckJson, RefusesHeadersThatAreNoTexts) {
   expect_told(many + "}}", {"more than 256"});
 }
 
-// The keys of a list; `wrong` for those that are, and the error of the whole behind them.
+// Returns the keys of a list, `wrong` for each invalid check, and finally the error of the whole list.
 std::string list_of(std::string_view body) {
   JsonTexts texts;
   CheckList list(body, texts);

@@ -1,6 +1,6 @@
-// Whole numbers as decimal digits, and short texts around them, without a text in between.
+// Writes integers as decimal digits, and short texts around them, without temporary strings.
 //
-// Pure; any thread. Tested by headers_test.cc and problem_test.cc.
+// Pure; any thread may call it. Tested by headers_test.cc and problem_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// Where characters are put, one behind the other: room that the caller knows to be enough.
+// Writes characters one after the other into a buffer that the caller knows to be large enough.
 class Pen {
  public:
   explicit Pen(char* at) : at_(at) {}
@@ -20,7 +20,7 @@ class Pen {
     std::memcpy(at_, text.data(), text.size());
     at_ += text.size();
   }
-  // At most 20 characters.
+  // Writes at most 20 characters.
   void put_digits(std::int64_t value) {
     std::uint64_t rest = static_cast<std::uint64_t>(value);
     if (value < 0) {

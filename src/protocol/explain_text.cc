@@ -1,4 +1,4 @@
-// Writes explanations. See explain_text.h.
+// Prints explanations. See explain_text.h.
 #include "protocol/explain_text.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string seconds(Micros wait) {
   return out + " s";
 }
 
-// What is not printable must not reach a terminal.
+// Escapes unprintable bytes, which must not reach a terminal.
 std::string visible(const std::string& text) {
   std::string out = in_quotes(text, text.size());
   return out.substr(1, out.size() - 2);

@@ -1,6 +1,6 @@
-// An explanation as people read it, and as one JSON object for programs.
+// Prints an explanation as text for people, or as one JSON object for programs.
 //
-// Pure; any thread. Tested by explain_text_test.cc and tests/server/policy.sh.
+// Pure; any thread may call it. Tested by explain_text_test.cc and tests/server/policy.sh.
 #pragma once
 
 #include <string>

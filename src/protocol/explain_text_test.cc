@@ -1,4 +1,4 @@
-// An explanation as text and as JSON: what stands where.
+// Tests explanations as text and as JSON.
 #include "protocol/explain_text.h"
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-// A value that may stand in several fields, and must be the same in all of them.
+// A value that several fields may carry, and that must be the same in all of them.
 struct Told {
   std::string_view name;
   std::string_view value;
@@ -32,7 +32,7 @@ Result<void> note(Told& told, const Attribute& field) {
   return {};
 }
 
-// By the length of the name first: most fields are none of these.
+// Compares the length of the name first, since most fields are none of these.
 Result<void> note(Original& original, const Attribute& field) {
   const auto is = [&](std::string_view name) { return equals_ignoring_case(field.name, name); };
   switch (field.name.size()) {
@@ -63,7 +63,7 @@ Result<void> note(Original& original, const Attribute& field) {
   return {};
 }
 
-// Of the call itself, /auth cut off. A query of /auth alone is not the client's to be looked at: Caddy appends it.
+// Returns the target of the call without /auth. For /auth alone the query is ignored: Caddy adds it, not the client.
 std::string_view path_below(std::string_view target) {
   const Target parts = split_target(target);
   const std::string_view below = parts.path.substr(kForwardAuthPath.size());

@@ -1,4 +1,4 @@
-// Which request a proxy asks about.
+// Tests which original request is found in a forward-auth call.
 #include "protocol/forward_auth.h"
 
 #include <gtest/gtest.h>

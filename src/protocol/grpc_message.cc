@@ -1,4 +1,4 @@
-// gRPC's framing and its header fields. See grpc_message.h.
+// gRPC framing and header fields. See grpc_message.h.
 #include "protocol/grpc_message.h"
 
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 17> kStatuses = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
                                                         "9", "10", "11", "12", "13", "14", "15", "16"};
 
-// Nanoseconds of one; 0 if there is no such unit.
+// Returns the nanoseconds of a unit; 0 if it is unknown.
 std::int64_t timeout_unit_ns(char unit) {
   switch (unit) {
     case 'H':

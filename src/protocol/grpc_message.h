@@ -1,7 +1,7 @@
-// gRPC's own layer between HTTP/2 and protobuf: the frame of a message, statuses, timeouts, the text of an error.
+// The gRPC layer between HTTP/2 and protobuf: message frames, statuses, timeouts, error texts.
 //
-// A message is one byte (compressed or not), four bytes of length and the payload; it may come in any pieces, and
-// several may come at once. Pure; any thread. Tested by grpc_message_test.cc and fuzz/grpc_message.cc.
+// A frame is one byte (compressed or not), four bytes of length, and the payload. Frames may arrive in any pieces, or
+// several at once. Pure; any thread may call it. Tested by grpc_message_test.cc and fuzz/grpc_message.cc.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ enum class GrpcStatus : std::uint8_t {
   unauthenticated = 16,
 };
 
-// As `grpc-status` has it; a literal.
+// The value for `grpc-status`; a literal.
 std::string_view to_string(GrpcStatus status);
 
 inline constexpr std::size_t kGrpcHeadBytes = 5;
@@ -45,26 +45,27 @@ struct GrpcMessage {
   enum class State : std::uint8_t {
     complete,
     need_more,
-    compressed,  // its flag is 1: nothing was agreed on
+    compressed,  // its flag is 1, but no compression was negotiated
     bad_flag,    // its flag is neither 0 nor 1
-    too_large,   // known as soon as its head is there
+    too_large,   // known as soon as the head arrives
   };
   State state = State::need_more;
   std::string_view payload{};  // if complete: a view of `bytes`
-  std::size_t consumed = 0;    // if complete: its head and its payload
-  std::uint32_t length = 0;    // once the head is there
+  std::size_t consumed = 0;    // if complete: the size of head and payload
+  std::uint32_t length = 0;    // known once the head has arrived
 };
 GrpcMessage read_grpc_message(std::string_view bytes, std::size_t length_max = kGrpcMessageMax);
 
-// Room for the head of a message that is appended next, and the head itself once it was: end_grpc_message() is given
-// what begin_grpc_message() returned.
+// begin_grpc_message() reserves the head of a message; append the payload to `out` next. end_grpc_message() then
+// writes the head. It needs the value that begin_grpc_message() returned.
 std::size_t begin_grpc_message(std::string& out);
 void end_grpc_message(std::string& out, std::size_t begin);
 
-// `20m` is 20 milliseconds. Rounded up to microseconds; 0 is a time that has passed. Nothing if it is malformed.
+// Parses a timeout: `20m` is 20 milliseconds. Rounds up to microseconds; 0 is already over. Returns nothing if
+// malformed.
 std::optional<Micros> parse_grpc_timeout(std::string_view text);
 
-// `grpc-message`: every byte outside of printable ASCII, and the percent sign, as %XX.
+// Encodes `grpc-message`: every byte outside printable ASCII, and the percent sign, as %XX.
 std::string percent_encoded(std::string_view text);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Frames in every split, timeouts of every unit, texts of errors.
+// Tests frames split at every byte, timeouts in every unit, and error texts.
 #include "protocol/grpc_message.h"
 
 #include <gtest/gtest.h>

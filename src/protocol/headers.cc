@@ -1,4 +1,4 @@
-// Rate limit header fields. See headers.h.
+// Writes rate limit header fields. See headers.h.
 #include "protocol/headers.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-constexpr std::int64_t kFieldIntegerMax = 999'999'999'999'999;  // of a structured field
+constexpr std::int64_t kFieldIntegerMax = 999'999'999'999'999;  // of a structured header field
 
 void append_field_integer(std::string& out, std::int64_t value) {
   append_digits(out, std::clamp(value, std::int64_t{0}, kFieldIntegerMax));
@@ -27,7 +27,7 @@ Micros window(const Limit& limit) {
   return Micros{units / limit.rate + (units % limit.rate > 0 ? 1 : 0)};
 }
 
-// `;w=60`, where a limit has a window that can be told.
+// Appends `;w=60` if the limit has a window of constant length.
 void append_window(std::string& out, const Limit& limit) {
   if (limit.algorithm == Algorithm::concurrency || limit.calendar != nullptr) return;
   out.append(";w=");
@@ -44,7 +44,7 @@ void append_policy(std::string& out, const Limit& limit, std::string_view name) 
   append_window(out, limit);
 }
 
-// The older forms have no names: `100;w=60`.
+// Older forms have no names: `100;w=60`.
 void append_nameless_policies(std::string& out, std::span<const LimitAnswer> limits) {
   for (std::size_t i = 0; i < limits.size(); ++i) {
     if (i > 0) out.append(", ");
@@ -62,18 +62,18 @@ void append_policies(std::string& out, std::span<const LimitAnswer> limits) {
 
 bool can_never_pass(const Decision& decision) { return !decision.allowed && decision.retry_after == kNever; }
 
-// When waiting changes something, 0 if it does not. Retry-After must not be earlier, so on a denial both say the same.
+// Returns when waiting helps, 0 if never. Retry-After must not be earlier, so on a denial both have the same value.
 std::int64_t more_after_seconds(const Decision& decision) {
   if (can_never_pass(decision)) return 0;
   return seconds_ceil(decision.allowed ? decision.reset_after : decision.retry_after);
 }
 
-// Clients of X-RateLimit-Reset expect it always; it is left out only where it would promise what does not come.
+// Clients expect X-RateLimit-Reset always. It is omitted only where it would promise a reset that never comes.
 bool has_reset(const Decision& decision) {
   return decision.reset_after > Micros{0} || (decision.limit > 0 && !can_never_pass(decision));
 }
 
-// Where fields go: into lines of a header, or one by one.
+// Where the fields go: into header lines, or into a list.
 struct Lines {
   std::string& out;
   std::string& begin(std::string_view name) { return out.append(name).append(": "); }
@@ -98,7 +98,7 @@ void write_legacy(Fields& fields, const Decision& decision, Micros now) {
   if (has_reset(decision)) write_number(fields, "X-RateLimit-Reset", seconds_ceil(now + decision.reset_after));
 }
 
-// -03 and -06: a field for each number. They differ in where the windows stand.
+// Drafts -03 and -06: one field per number. They differ in where the windows are.
 template <class Fields>
 void write_three(Fields& fields, const ToldLimits& told, const Decision& decision, bool has_policy_field) {
   std::string& limit = fields.begin("RateLimit-Limit");
@@ -174,7 +174,7 @@ void append_rate_limit_fields(std::string& out, const ToldLimits& told, const An
 
 std::vector<Header> rate_limit_headers(const ToldLimits& told, const AnswerStyle& style, Micros now) {
   std::vector<Header> headers;
-  headers.reserve(8);  // none may move while its value is written
+  headers.reserve(8);  // no element may move while its value is written
   write_fields(OneByOne{headers}, told, style, now);
   return headers;
 }

@@ -1,4 +1,4 @@
-// Header fields, in every dialect, for every kind of limit.
+// Tests header fields in every dialect, for every kind of limit.
 #include "protocol/headers.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST(Headers, PromiseNothingWhereThereIsNothingToReset) {
   EXPECT_EQ(field(full, "X-RateLimit-Reset"), "1794747405") << "clients of this dialect expect it always";
 }
 
-// Two limits in one style, as lines.
+// Writes two limits in one style, as header lines.
 std::string lines(RateLimitFields fields, bool x_ratelimit, bool retry_after, const Decision& second,
                   ShownLimits shown = ShownLimits::all) {
   const Limit minute = window(100, 60'000'000), hour = window(1000, 3'600'000'000);

@@ -1,4 +1,4 @@
-// The messages of the health service, by protozero. See health.h.
+// Encodes the health service's messages with protozero. See health.h.
 #include "protocol/health.h"
 
 #include <protozero/pbf_reader.hpp>

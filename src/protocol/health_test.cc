@@ -1,4 +1,4 @@
-// The bytes of the health service.
+// Tests the bytes of the health service.
 #include "protocol/health.h"
 
 #include <gtest/gtest.h>

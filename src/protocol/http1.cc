@@ -1,6 +1,6 @@
-// Reads heads and chunks. See http1.h.
+// Parses heads and chunks. See http1.h.
 //
-// Values are looked through eight bytes at a time: most of a head is values, and all of them must be looked at.
+// Header values are scanned eight bytes at a time: they are most of a head, and every byte must be checked.
 #include "protocol/http1.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::array<bool, 256> kToken = [] {
 bool is_token(char c) { return kToken[static_cast<unsigned char>(c)]; }
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 
-// Of eight bytes the highest bit of each that may be a control character; the first that is marked is one, or a tab.
+// Marks the highest bit of each of eight bytes that may be a control character. The first mark is one, or a tab.
 std::uint64_t marked_controls(const char* at) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   std::uint64_t word = 0;
@@ -40,7 +40,7 @@ std::uint64_t marked_controls(const char* at) {
   return (below | ((changed - kOnes) & ~changed)) & (kOnes * 0x80);
 }
 
-// The first control character from `from` on, but a tab; the end if there is none.
+// Returns the position of the first control character except tab at or after `from`; the end if there is none.
 std::size_t find_control(std::string_view text, std::size_t from) {
   const char* const begin = text.data();
   const char* const end = begin + text.size();
@@ -59,7 +59,7 @@ std::size_t find_control(std::string_view text, std::size_t from) {
   return static_cast<std::size_t>(at - begin);
 }
 
-// The first byte from `from` on that is in no name.
+// Returns the position of the first byte at or after `from` that cannot be in a field name.
 std::size_t find_name_end(std::string_view text, std::size_t from) {
   const char* at = text.data() + from;
   const char* const end = text.data() + text.size();
@@ -96,12 +96,12 @@ HttpRead not_http(std::string_view input, HttpRefusal& refusal, std::string_view
   return refuse(refusal, "this is not HTTP/1.1: " + std::string(why));
 }
 
-// The lines of a head, one after the other.
+// Steps through the lines of a head.
 struct Cursor {
-  std::string_view text;  // no more of the input than a head may have
+  std::string_view text;  // at most as much of the input as a head may have
   std::size_t at = 0;
 
-  // The end of the line that begins at `at`, and `at` behind it.
+  // Finds the end of the current line, and moves `at` behind the line.
   HttpRead line_end(std::size_t from, std::size_t& end) {
     end = find_control(text, from);
     if (end == text.size()) return HttpRead::need_more;
@@ -139,7 +139,7 @@ HttpRead read_request_line(Cursor& cursor, HttpHead& head, HttpRefusal& refusal)
   return not_http(text, refusal, "the version is " + in_quotes(version));
 }
 
-// One field from the cursor on, or the empty line at the end: then it has no name.
+// Reads the field at the cursor, or the empty line at the end, which gives an empty name.
 HttpRead read_field(Cursor& cursor, Attribute& field, HttpRefusal& refusal) {
   const std::size_t begin = cursor.at;
   const std::size_t name_end = find_name_end(cursor.text, begin);
@@ -157,7 +157,7 @@ HttpRead read_field(Cursor& cursor, Attribute& field, HttpRefusal& refusal) {
   return HttpRead::done;
 }
 
-// What of a head says where its request ends, and what becomes of the connection.
+// The fields that decide where the request ends and whether the connection stays open.
 struct Framing {
   std::size_t hosts = 0, lengths = 0, codings = 0;
   std::string_view length, coding;
@@ -247,7 +247,7 @@ HttpRead take_framing(const Framing& framing, HttpHead& head, HttpRefusal& refus
   return HttpRead::done;
 }
 
-// What is not there yet will not come within the bound.
+// If the bound is reached, the rest cannot arrive within it.
 HttpRead more(const Cursor& cursor, std::size_t header_max, HttpRefusal& refusal) {
   return cursor.text.size() == header_max ? too_much_header(header_max, refusal) : HttpRead::need_more;
 }

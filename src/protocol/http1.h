@@ -1,9 +1,9 @@
-// HTTP/1.x requests on the wire: what a head says, where its body ends, and which of both are refused.
+// Parses HTTP/1.x requests: the head, where the body ends, and which requests are refused.
 //
-// Strict, since where a request ends must be beyond doubt, or a proxy in front may see another request than we do: no
-// bare CR or LF, no folded lines, one Content-Length or `chunked` and nothing else, one Host. A head is read in place,
-// without a copy. The answer to a part of the bytes is never another than to all of them. Pure; any thread. Tested by
-// http1_test.cc and fuzz/http1_request.cc.
+// Parsing is strict. The end of a request must be unambiguous, or a proxy in front may see another request than we
+// do. So there is no bare CR or LF, no folded line, one Content-Length or `chunked` and nothing else, and one Host. A
+// head is read in place, without a copy. A result for a part of the bytes is never revised when more arrive. Pure;
+// any thread may call it. Tested by http1_test.cc and fuzz/http1_request.cc.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace weir {
 inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;
 inline constexpr std::size_t kHttpFieldsMax = 100;
 
-// What a header may be, if nobody says otherwise.
+// Bounds on a header, with their defaults.
 struct HttpBounds {
-  std::size_t header_max = kHttpHeaderMax;  // bytes of a head, a chunk's extension, a trailer
+  std::size_t header_max = kHttpHeaderMax;  // bytes of a head, a chunk extension or a trailer
   std::size_t fields_max = kHttpFieldsMax;
 };
 
@@ -30,9 +30,9 @@ enum class HttpRead : std::uint8_t { done, need_more, refused };
 
 struct HttpHead {
   std::string_view method, target;
-  std::vector<Attribute> fields{};  // names as they were sent, values without blanks around them
-  std::size_t size = 0;             // with the empty line behind it
-  std::size_t body_size = 0;        // if it is sized
+  std::vector<Attribute> fields{};  // names as sent, values without surrounding blanks
+  std::size_t size = 0;             // including the empty line at its end
+  std::size_t body_size = 0;        // if the body is sized
   HttpBody body = HttpBody::none;
   bool is_http10 = false;
   bool keeps_alive = true;
@@ -47,20 +47,21 @@ struct HttpRefusal {
 
 // read_head()
 //
-// A head from the first byte of `input` on; views of it. `head` is used again for its room.
+// Parses a head from the first byte of `input`; `head` has views of it. Reuse `head` to avoid allocations.
 HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal, const HttpBounds& bounds = {});
 
 HttpRefusal body_too_large(std::size_t body_max);
 
-// The value of the first field of this name, which is given in small letters; empty if there is none.
+// Returns the value of the first field of this name, which must be in lower case. Empty if there is none.
 std::string_view field_of(const std::vector<Attribute>& fields, std::string_view name);
 
 bool equals_ignoring_case(std::string_view text, std::string_view in_small_letters);
 
-// Joins the chunks of a body, as they come.
+// Decodes a chunked body as its bytes arrive.
 class ChunkedBody {
  public:
-  // Adds to `body` what has come of it, at most `body_max` bytes in all; `consumed` of `input` are done with.
+  // Appends the received part to `body`, at most `body_max` bytes in total. `consumed` bytes of `input` are
+  // processed.
   HttpRead read(std::string_view input, std::size_t body_max, std::string& body, std::size_t& consumed,
                 HttpRefusal& refusal, std::size_t header_max = kHttpHeaderMax);
 
@@ -71,7 +72,7 @@ class ChunkedBody {
   HttpRead read_trailer(std::string_view line, std::size_t header_max, HttpRefusal& refusal);
 
   Expects expects_ = Expects::size;
-  std::size_t left_ = 0;  // of the chunk
+  std::size_t left_ = 0;  // remaining bytes of the chunk
   std::size_t trailer_bytes_ = 0;
 };
 

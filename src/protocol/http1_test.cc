@@ -1,4 +1,4 @@
-// Heads and chunks: what is read, what is refused, and that a part of the bytes is never answered otherwise than all.
+// Tests heads and chunks: what is read, what is refused, and that a result for a part of the bytes is never revised.
 #include "protocol/http1.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ struct Joined {
   std::size_t consumed = 0;
 };
 
-// The chunks in pieces of `step` bytes; what is not consumed is handed over again.
+// Decodes the chunks in pieces of `step` bytes; bytes that were not consumed are passed again.
 Joined join(std::string_view bytes, std::size_t step, std::size_t body_max = 100) {
   ChunkedBody chunks;
   Joined out;

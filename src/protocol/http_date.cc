@@ -1,7 +1,7 @@
-// Times as texts: the Date field of HTTP, in the one form that a server may send, and RFC 3339. See headers.h,
+// Formats times: the HTTP Date field, in the only form that a server may send, and RFC 3339. See headers.h and
 // rfc3339.h.
 //
-// Apart from the other fields, because it knows nothing of limits. Tested by headers_test.cc.
+// Separate from the other fields, because it is independent of limits. Tested by headers_test.cc.
 #include <array>
 #include <chrono>
 #include <cstdint>

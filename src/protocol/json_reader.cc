@@ -1,4 +1,4 @@
-// A reader of JSON. See json_reader.h.
+// Implements json_reader.h.
 #include "protocol/json_reader.h"
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-// What a text is mostly made of: ASCII that neither ends nor escapes it.
+// Characters that need no special handling in a text: ASCII except quotes, backslashes and control characters.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> table{};
   for (unsigned c = 0x20; c < 0x80; ++c) table[c] = c != '"' && c != '\\';
@@ -176,7 +176,7 @@ bool JsonReader::next_element(bool& is_first) {
   return broken("a comma or ] is expected");
 }
 
-// Without recursion: what is open at each level stands in a row of brackets.
+// Avoids recursion: `open` stores the open brackets.
 bool JsonReader::skip_value() {
   std::array<char, kJsonDepthMax> open;
   std::size_t depth = 0;

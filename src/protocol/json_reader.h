@@ -1,7 +1,8 @@
-// Reads JSON (RFC 8259) from front to back, without a tree: whoever reads asks for what it expects next.
+// Reads JSON (RFC 8259) from front to back without building a tree: the caller asks for what it expects next.
 //
-// Texts are views of the input where they have no escapes, else of `texts`, which must outlive them. Input that is no
-// JSON makes the reader broken, and so it stays. Depth is bounded. Pure; any thread. Tested by json_reader_test.cc.
+// A text without escapes is a view of the input. Other texts are stored in `texts`, which must outlive them.
+// Malformed input breaks the reader for good. Depth is bounded. Pure; any thread may use it. Tested by
+// json_reader_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -21,27 +22,28 @@ class JsonReader {
  public:
   JsonReader(std::string_view input, JsonTexts& texts) : input_(input), texts_(texts) {}
 
-  // The first byte of what comes next, behind blanks; 0 at the end.
+  // Skips blanks and returns the next byte without consuming it; 0 at the end.
   char next();
-  // Whether nothing but blanks is left.
+  // Whether only blanks are left.
   bool at_end() { return next() == 0 && at_ == input_.size(); }
-  // If it comes next, goes behind it.
+  // Consumes `c` if it comes next, and returns whether it did.
   bool take(char c);
 
-  // Each is false if the reader is broken by it.
+  // Each returns false if the input is malformed.
   bool read_text(std::string_view& text);
   bool read_number(std::string_view& text);
   bool skip_value();
 
   // next_member()
   //
-  // Within an object, whose `{` was taken: goes to the value of the next member. False at the end, or if broken.
+  // Call within an object, after its `{`. Moves to the value of the next member. Returns false at the end or on an
+  // error.
   bool next_member(std::string_view& name, bool& is_first);
-  // The same of an array.
+  // The same for an array.
   bool next_element(bool& is_first);
 
-  // What comes next, skipped, as an error message calls it: `the number 7`, `an array`. Of objects and arrays only the
-  // first byte is looked at.
+  // Skips the next value, and describes it for an error message: `the number 7`, `an array`. For objects and arrays
+  // it reads only the first byte.
   std::string found();
 
   bool is_broken() const { return !why_.empty(); }
@@ -65,7 +67,7 @@ class JsonReader {
   std::string_view why_;
 };
 
-// The value of a whole number that int64 holds.
+// Parses an integer that fits into int64.
 std::optional<std::int64_t> whole_number(std::string_view number);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// JSON read from front to back.
+// Tests reading JSON from front to back.
 #include "protocol/json_reader.h"
 
 #include <gtest/gtest.h>

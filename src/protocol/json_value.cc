@@ -1,4 +1,4 @@
-// A tree over json_reader. See json_value.h.
+// Builds a tree with JsonReader. See json_value.h.
 #include "protocol/json_value.h"
 
 #include <charconv>

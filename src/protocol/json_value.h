@@ -1,10 +1,10 @@
-// JSON as a tree, for those who read what a server of ours has answered; requests are read without one.
+// JSON as a tree, for code that reads responses of our own server. Requests are parsed without a tree.
 //
 //   auto answer = weir::parse_json(body);
 //   if (answer) use(answer->at("policy").at("file").text);
 //
-// What is not there reads as null, whose text is empty and whose number is 0. Depth is bounded as json_reader.h bounds
-// it. Plain values; any thread. Tested by json_value_test.cc.
+// A missing member reads as null, whose text is empty and whose number is 0. Depth is bounded as in json_reader.h.
+// Plain values; any thread may use them. Tested by json_value_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct JsonValue {
 
   Kind kind = Kind::null;
   bool is_true = false;
-  std::string text{};  // of a text; of a number, as it was written
+  std::string text{};  // of a text; of a number, its digits as sent
   std::vector<JsonValue> items{};
   std::vector<std::pair<std::string, JsonValue>> members{};
 
-  // The first member of that name.
+  // Returns the first member of that name.
   const JsonValue& at(std::string_view name) const;
   double number() const;
   std::int64_t whole() const;

@@ -1,6 +1,4 @@
-// JSON read into a tree, and what is no JSON.
-//
-// See json_value.h.
+// Tests parsing JSON into a tree, and malformed JSON. See json_value.h.
 #include "protocol/json_value.h"
 
 #include <gtest/gtest.h>

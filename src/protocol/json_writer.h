@@ -1,12 +1,12 @@
-// Writes JSON, member by member: the commas are its own affair.
+// Writes JSON member by member, and places the commas.
 //
 //   JsonWriter json(out);
 //   json.begin_object();
 //   json.text("name", name);
 //   json.end_object();
 //
-// For answers to people and their programs, where a text more or less does not matter. Pure; any thread. Tested by
-// json_writer_test.cc.
+// For responses outside the hot path, where an extra allocation does not matter. Pure; any thread may call it. Tested
+// by json_writer_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}
 
-  // Without a name: the whole, or an element of an array.
+  // Without a name: the outermost object, or an element of an array.
   void begin_object() { separate(), open('{'); }
   void begin_object(std::string_view name) { named(name), open('{'); }
   void end_object() { close('}'); }
@@ -33,7 +33,7 @@ class JsonWriter {
   void number(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }
   void flag(std::string_view name, bool value) { raw(name, value ? "true" : "false"); }
   void null(std::string_view name) { raw(name, "null"); }
-  // A value that is JSON already.
+  // Writes a value that is JSON already.
   void raw(std::string_view name, std::string_view value) { named(name), out_.append(value); }
 
   void texts(std::string_view name, const std::vector<std::string>& values) {

@@ -1,4 +1,4 @@
-// Whether what is written member by member is JSON, with its commas where they belong.
+// Tests that the output is JSON, with its commas in the right places.
 #include "protocol/json_writer.h"
 
 #include <gtest/gtest.h>

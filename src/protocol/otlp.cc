@@ -1,4 +1,4 @@
-// Spans to JSON. See otlp.h.
+// Writes spans as JSON. See otlp.h.
 #include "protocol/otlp.h"
 
 #include "protocol/digits.h"

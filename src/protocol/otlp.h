@@ -1,7 +1,7 @@
-// Spans as OTLP's JSON, which collectors take at /v1/traces.
+// Writes spans as OTLP JSON, which collectors accept at /v1/traces.
 //
-// Ids are hexadecimal, times are nanoseconds in a string, as are whole numbers; kinds and codes are numbers. Pure; any
-// thread. Tested by otlp_test.cc and tests/server/traces.sh.
+// Ids are hexadecimal. Times are nanoseconds in a string, and integers are strings too. Kinds and codes are numbers.
+// Pure; any thread may call it. Tested by otlp_test.cc and tests/server/traces.sh.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct SpanAttribute {
   std::variant<std::string, std::int64_t> value;
 };
 
-// What a server did for one request.
+// The server's work for one request.
 struct TraceSpan {
-  std::string trace_id, span_id;  // 32 and 16 digits
-  std::string parent_id{};        // empty: it is the first of its trace
+  std::string trace_id, span_id;  // 32 and 16 hexadecimal digits
+  std::string parent_id{};        // empty: the first span of its trace
   std::string name{};
   Micros start{0}, end{0};
-  bool is_error = false;  // ours, not the client's
+  bool is_error = false;  // the server failed, not the client
   std::vector<SpanAttribute> attributes{};
 };
 
-// Who tells of them.
+// The process that reports the spans.
 struct TraceResource {
   std::string version;
   std::string instance;

@@ -1,4 +1,4 @@
-// Spans as collectors want them, and who their parent is.
+// Tests spans as collectors expect them, and parsing of their parent.
 #include "protocol/otlp.h"
 
 #include <gtest/gtest.h>

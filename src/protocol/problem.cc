@@ -1,4 +1,4 @@
-// JSON bodies. See problem.h.
+// Writes JSON bodies. See problem.h.
 #include "protocol/problem.h"
 
 #include <cstddef>
@@ -26,7 +26,7 @@ void append_escaped_ascii(std::string& out, char c) {
   }
 }
 
-// At most 27 characters.
+// Writes at most 27 characters.
 void put_seconds(Pen& pen, Micros wait) {
   if (wait == kNever) return pen.put("null");
   const std::int64_t us = wait.count() < 0 ? 0 : wait.count();
@@ -44,7 +44,7 @@ void put_seconds(Pen& pen, Micros wait) {
 
 void append_json_text(std::string& out, std::string_view text) {
   out.push_back('"');
-  std::size_t plain = 0;  // where what was not appended yet begins
+  std::size_t plain = 0;  // start of the text that is not appended yet
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
     const bool is_plain = byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
@@ -75,7 +75,7 @@ void append_json_seconds(std::string& out, Micros wait) {
 }
 
 void append_decision_members(std::string& out, const Decision& decision) {
-  char text[256];  // names of some 100 characters, two numbers of 20, three of 27
+  char text[256];  // about 100 characters of names, two numbers of 20, three of 27
   Pen pen(text);
   pen.put(decision.allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":");
   pen.put_digits(decision.limit);

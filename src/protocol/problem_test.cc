@@ -1,4 +1,4 @@
-// JSON pieces: exact decimals, texts that cannot break out, problem documents.
+// Tests the JSON pieces: exact decimals, escaping, and problem documents.
 #include "protocol/problem.h"
 
 #include <gtest/gtest.h>

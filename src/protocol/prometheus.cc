@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kOpenMetrics = "application/openmetrics-text";
 
-// Takes what stands before the next mark off the front.
+// Removes the text before the next `mark` from `rest`, and returns it.
 std::string_view take_until(std::string_view& rest, char mark) {
   const std::size_t at = std::min(rest.find(mark), rest.size());
   const std::string_view taken = rest.substr(0, at);
@@ -21,7 +21,7 @@ std::string_view take_until(std::string_view& rest, char mark) {
   return trimmed(taken);
 }
 
-// 0.5 as 500; nothing that is no quality makes a difference.
+// Parses 0.5 as 500. A text that does not begin with 0 counts as 1.
 int thousandths(std::string_view text) {
   if (!text.starts_with("0")) return 1'000;
   if (!text.starts_with("0.")) return 0;
@@ -135,7 +135,7 @@ void MetricsWriter::begin_sample(std::string_view suffix, MetricLabels labels, s
   out_ += ' ';
 }
 
-// As a float is written in both formats: 0.00025, 1.0.
+// Writes a float as both formats require: 0.00025, 1.0.
 void MetricsWriter::write_seconds(std::uint64_t us) {
   out_.append(std::to_string(us / 1'000'000)).append(".");
   std::string part = std::to_string(1'000'000 + us % 1'000'000).substr(1);

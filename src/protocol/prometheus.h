@@ -1,12 +1,12 @@
-// Metrics as Prometheus reads them: the text format 0.0.4, and OpenMetrics 1.0 for those who ask for it.
+// Writes metrics for Prometheus: the text format 0.0.4, or OpenMetrics 1.0 if the client asks for it.
 //
 //   MetricsWriter page(MetricsFormat::text, out);
 //   page.family("weir_decisions_total", MetricType::counter, "Requests that were decided.");
 //   page.add({{"rule", "login"}, {"outcome", "denied"}}, 17);
 //   page.end();
 //
-// A family is named as its samples are, and all its samples follow it. Numbers are whole, or microseconds that are
-// written as seconds: nothing is rounded. Pure; one thread. Tested by prometheus_test.cc.
+// A family has the name of its samples, and all of them follow it. Numbers are integers, or microseconds written as
+// seconds, so nothing is rounded. Pure; one thread may use a writer. Tested by prometheus_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace weir {
 
 enum class MetricsFormat : std::uint8_t { text, openmetrics };
 
-// What a client that sends this Accept field is given; an empty one is given text.
+// Returns the format for a client's Accept field; text if that is empty.
 MetricsFormat metrics_format(std::string_view accept);
 std::string_view content_type(MetricsFormat format);
 
@@ -38,13 +38,14 @@ class MetricsWriter {
  public:
   MetricsWriter(MetricsFormat format, std::string& out) : format_(format), out_(out) {}
 
-  // A counter's name ends in _total, an info's in _info; one that ends in _seconds or _bytes says its unit by that.
+  // A counter's name ends in _total, an info's in _info. A name that ends in _seconds or _bytes states its unit.
   void family(std::string_view name, MetricType type, std::string_view help);
   void add(MetricLabels labels, std::uint64_t value);
   void add(std::uint64_t value) { add({}, value); }
   void add_seconds(MetricLabels labels, Micros time);
 
-  // Times in microseconds. `ends` are the upper ends of all buckets but the last, `counts` how many are in each.
+  // Times in microseconds. `ends` are the upper bounds of all buckets except the last; `counts` are the events in
+  // each.
   struct Histogram {
     std::span<const std::int64_t> ends;
     std::span<const std::uint64_t> counts;

@@ -1,4 +1,4 @@
-// Both formats byte by byte, and which one a client gets.
+// Tests both formats byte by byte, and which of them a client gets.
 #include "protocol/prometheus.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Prometheus, GivesWhatIsAskedFor) {
       {"application/openmetrics-text;version=1.0.0;q=0", kText},
       {"application/openmetrics-text;q=0.1,text/plain;q=0.9", kText},
       {"application/openmetrics-text;q=0.9,text/plain;version=0.0.4;q=0.9", kOpen},
-      // Prometheus 2 and 3.
+      // As Prometheus 2 and 3 send it.
       {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
        "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
        kOpen},

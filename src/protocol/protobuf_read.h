@@ -1,5 +1,5 @@
-// What reading protobuf by protozero needs beside it: the wire type of texts and messages, and a text as the rest of
-// the sources hold one.
+// Helpers for reading protobuf with protozero: the wire type of texts and messages, and texts as string views. Pure;
+// any thread may call it.
 #pragma once
 
 #include <protozero/pbf_reader.hpp>
@@ -9,7 +9,7 @@ namespace weir {
 
 inline constexpr auto kBytes = protozero::pbf_wire_type::length_delimited;
 
-// The field that the reader has come to; it lies in the reader's bytes.
+// Returns the reader's current field, as a view of the reader's bytes.
 inline std::string_view text_of(protozero::pbf_reader& reader) {
   const protozero::data_view view = reader.get_view();
   return {view.data(), view.size()};

@@ -1,4 +1,4 @@
-// Both versions of the header, as HAProxy's document defines them. See proxy_header.h.
+// Parses both versions of the header, as HAProxy's specification defines them. See proxy_header.h.
 #include "protocol/proxy_header.h"
 
 #include <algorithm>
@@ -41,13 +41,13 @@ bool is_port(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() && (text.size() == 1 || text[0] != '0');
 }
 
-// The family is a matter of the notation here: `TCP6 ::ffff:192.0.2.1` is right.
+// The notation decides the family here: `TCP6 ::ffff:192.0.2.1` is valid.
 std::optional<IpAddress> address_of(std::optional<std::string_view> text, bool is_v6) {
   if (!text || (text->find(':') != text->npos) != is_v6) return std::nullopt;
   return parse_ip(*text);
 }
 
-// `line` is without its CR LF.
+// `line` does not include its CR LF.
 ProxyRead read_line(std::string_view line) {
   ProxyRead read{.state = State::done, .size = line.size() + 2};
   line.remove_prefix(kV1.size());
@@ -94,7 +94,7 @@ IpAddress v6_at(std::string_view bytes, std::size_t at) {
   return address;
 }
 
-// CRC-32C of the header, the four bytes at `hole` taken for zero.
+// Computes the CRC-32C of the header, with zeros for the four bytes at `hole`.
 std::uint32_t checksum(std::string_view header, std::size_t hole) {
   std::uint32_t sum = ~std::uint32_t{0};
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -104,7 +104,8 @@ std::uint32_t checksum(std::string_view header, std::size_t hole) {
   return ~sum;
 }
 
-// What a proxy adds behind the addresses: each with its type and length, and all of it there. A checksum must be right.
+// Whether the fields after the addresses are well-formed: each has a type and a length, and is complete. Checks a
+// checksum.
 bool are_additions_right(std::string_view header, std::size_t at) {
   constexpr std::uint8_t kChecksum = 3;
   while (at < header.size()) {

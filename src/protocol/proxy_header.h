@@ -1,9 +1,9 @@
-// The PROXY protocol, versions 1 and 2: the first bytes of a connection, in which a proxy tells who its client is.
+// The PROXY protocol, versions 1 and 2: the first bytes of a connection, in which a proxy names its client.
 //
-// A header is all or nothing: whatever is not one, or could be read in two ways, is bad as soon as that can be seen.
-// Nobody guesses here whether there is a header; a door has it always or never. Since other bytes follow, each answer
-// also says how many more may be read without reading beyond the header. Pure; any thread. Tested by
-// proxy_header_test.cc and fuzz/proxy_header.cc.
+// A malformed or ambiguous header is bad as soon as that is known. Nothing here guesses whether there is a header: a
+// listener always has it or never. The header is followed by other bytes, so each result says how many more bytes may
+// be read without reading beyond the header. Pure; any thread may call it. Tested by proxy_header_test.cc and
+// fuzz/proxy_header.cc.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@
 namespace weir {
 
 inline constexpr std::size_t kProxyV1Max = 107;
-inline constexpr std::size_t kProxyHeaderMax = 4096;  // of version 2, with all that a proxy may add
+inline constexpr std::size_t kProxyHeaderMax = 4096;  // of version 2, with everything that a proxy may add
 
 struct ProxyRead {
   enum class State : std::uint8_t { more, done, bad };
   State state = State::bad;
-  std::size_t more = 0;               // to read next, at most; none if it is done or bad
+  std::size_t more = 0;               // bytes to read next, at most; 0 if done or bad
   std::size_t size = 0;               // of the header, once it is done
-  std::optional<IpAddress> source{};  // the client; none: the proxy speaks for itself, or does not know
+  std::optional<IpAddress> source{};  // the client; none: the proxy itself connects, or does not know
 };
 
-// `bytes` are the first of the connection, all that were read.
+// `bytes` are all bytes of the connection read so far.
 ProxyRead read_proxy_header(std::string_view bytes);
 
 }  // namespace weir

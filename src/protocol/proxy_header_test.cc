@@ -1,4 +1,4 @@
-// PROXY headers whole, in every piece, and wrong in every way that a proxy or an attacker may get them wrong.
+// Tests PROXY headers: complete, in pieces, and malformed in every way that a proxy or an attacker may produce.
 #include "protocol/proxy_header.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::string from_hex(std::string_view hex) {
 
 const std::string kSignature = from_hex("0d0a0d0a000d0a515549540a");
 
-// Version 2 from its parts; the length is that of the rest.
+// Builds a version 2 header from its parts; its length is that of `rest`.
 std::string v2(std::string_view command_and_family, const std::string& rest) {
   return kSignature + from_hex(command_and_family) + static_cast<char>(rest.size() >> 8) +
          static_cast<char>(rest.size() & 0xff) + rest;
@@ -53,11 +53,11 @@ const Golden kGolden[] = {
               "dc0401bb"),
      "2001:db8::1"},
     {from_hex("0d0a0d0a000d0a515549540a20000000"), "none"},
-    {v2("2011", kV4), "none"},                     // LOCAL, whatever it says
-    {v2("2000", "anything"), "none"},              // and whatever comes with it
-    {v2("2100", ""), "none"},                      // a proxy that does not know
-    {v2("2100", from_hex("0400021234")), "none"},  // and adds something
-    {v2("2112", kV4), "none"},                     // datagrams do not come here
+    {v2("2011", kV4), "none"},                     // LOCAL, whatever addresses follow
+    {v2("2000", "anything"), "none"},              // and whatever else follows
+    {v2("2100", ""), "none"},                      // a proxy that does not know the client
+    {v2("2100", from_hex("0400021234")), "none"},  // the same, with an addition
+    {v2("2112", kV4), "none"},                     // datagrams are not accepted
     {v2("2131", std::string(216, 'u')), "none"},   // a unix socket has no address
     {v2("2111", kV4 + from_hex("040003000000") + from_hex("e00000")), "192.168.0.1"},
 };
@@ -103,24 +103,24 @@ TEST(ProxyHeader, RefusesWhatIsNone) {
            " PROXY",
            "\r\n\r\nGET",
            "PROXY TCP4 192.0.2.1 192.0.2.2 1\r\n",        // a port is missing
-           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3\r\n",    // one too many
+           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3\r\n",    // one value too many
            "PROXY TCP4  192.0.2.1 192.0.2.2 1 2\r\n",     // two blanks
-           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n",     // one at the end
+           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n",     // a blank at the end
            "PROXY TCP4 192.0.2.1 192.0.2.2 01 2\r\n",     // octal?
            "PROXY TCP4 192.0.2.01 192.0.2.2 1 2\r\n",     // octal?
-           "PROXY TCP4 192.0.2.1 192.0.2.2 65536 2\r\n",  // no port
+           "PROXY TCP4 192.0.2.1 192.0.2.2 65536 2\r\n",  // not a port
            "PROXY TCP4 192.0.2.1 192.0.2.2 -1 2\r\n",     //
-           "PROXY TCP4 192.0.2.256 192.0.2.2 1 2\r\n",    // no address
+           "PROXY TCP4 192.0.2.256 192.0.2.2 1 2\r\n",    // not an address
            "PROXY TCP4 192.0.2.1 example.org 1 2\r\n",    //
-           "PROXY TCP4 2001:db8::1 2001:db8::2 1 2\r\n",  // of the other family
+           "PROXY TCP4 2001:db8::1 2001:db8::2 1 2\r\n",  // another family
            "PROXY TCP6 192.0.2.1 192.0.2.2 1 2\r\n",      //
-           "PROXY UDP4 192.0.2.1 192.0.2.2 1 2\r\n",      // no such family
+           "PROXY UDP4 192.0.2.1 192.0.2.2 1 2\r\n",      // unknown family
            "PROXY UNKNOWNS\r\n",
            "PROXY unknown\r\n",
            "PROXY \r\n",                                //
-           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n",      // the line ends in CR LF
+           "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n",      // a line must end in CR LF
            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\r\n",  //
-           "PROXY TCP4 192.0.2.1\t192.0.2.2 1 2\r\n",   // blanks are blanks
+           "PROXY TCP4 192.0.2.1\t192.0.2.2 1 2\r\n",   // only spaces may separate
        }) {
     EXPECT_EQ(source(line), "bad") << line;
   }
@@ -144,11 +144,11 @@ TEST(ProxyHeader, RefusesBinaryThatIsWrong) {
 }
 
 TEST(ProxyHeader, BelievesAChecksumOnlyIfItIsRight) {
-  // Computed by another's CRC-32C over the header with zeros in the checksum's place.
+  // Computed with another CRC-32C implementation over the header with zeros in place of the checksum.
   const std::string right = v2("2111", kV4 + from_hex("030004") + from_hex("1c1ae9c6"));
   EXPECT_EQ(source(right), "192.168.0.1");
   for (std::size_t i = 16; i < right.size(); ++i) {
-    if (i == 28 || i == 29 || i == 30) continue;  // type and length: then it is another addition, or none
+    if (i == 28 || i == 29 || i == 30) continue;  // type and length: changing them gives another addition, or none
     for (int bit = 0; bit < 8; ++bit) {
       std::string turned = right;
       turned[i] = static_cast<char>(turned[i] ^ 1 << bit);

@@ -1,6 +1,6 @@
-// Targets of HTTP requests: the path, the parameters of the query, percent-decoded.
+// Splits the target of an HTTP request into path and query parameters, and percent-decodes them.
 //
-// A `+` is a plus. Pure; any thread. Tested by query_test.cc.
+// A `+` stays a plus. Pure; any thread may call it. Tested by query_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ struct Parameter {
 
 struct Target {
   std::string_view path;
-  std::string_view query;  // without its ?
+  std::string_view query;  // without the `?`
 };
 
-// A proxy may send the whole address, http://host/path, of which the host is its own affair.
+// Accepts an absolute target, http://host/path, as proxies may send it, and ignores its host.
 Target split_target(std::string_view target);
 
-// Nothing if a % is not followed by two hexadecimal digits.
+// Returns nothing if a % is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decoded(std::string_view text);
 
 Result<std::vector<Parameter>> parse_query(std::string_view query);

@@ -1,4 +1,4 @@
-// Targets and queries: how they are split, decoded and bounded.
+// Tests targets and queries: splitting, decoding, and bounds.
 #include "protocol/query.h"
 
 #include <gtest/gtest.h>

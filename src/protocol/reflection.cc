@@ -1,4 +1,4 @@
-// Reads the embedded descriptors once, and answers by them. See reflection.h.
+// Reads the embedded descriptors once, and answers requests from them. See reflection.h.
 #include "protocol/reflection.h"
 
 #include <protozero/pbf_writer.hpp>
@@ -17,14 +17,14 @@ using protozero::pbf_reader;
 using protozero::pbf_writer;
 using protozero::tag_and_type;
 
-// Every descriptor has its name in field 1.
+// Returns the name of a descriptor, which is always field 1.
 std::string_view name_of(pbf_reader reader) { return reader.next(1, kBytes) ? text_of(reader) : std::string_view{}; }
 
 std::string within(std::string_view scope, std::string_view name) {
   return scope.empty() ? std::string(name) : std::string(scope) + "." + std::string(name);
 }
 
-// The names of a message, and of the messages (3) and enums (4) in it.
+// Adds the name of a message, and of the messages (3) and enums (4) nested in it.
 void add_message(pbf_reader reader, std::string_view scope, std::vector<std::string>& out) {
   const std::string name = within(scope, name_of(reader));
   out.push_back(name);

@@ -1,4 +1,4 @@
-// What a tool asks a server that it does not know, and what it is told.
+// Tests what a tool requests from an unknown server, and the responses.
 #include "protocol/reflection.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::string question(std::uint32_t field, const std::string& name) {
   return out;
 }
 
-// The fields of the answer, by number; the last of each.
+// Returns the fields of the response by number; the last one of each.
 std::map<std::uint32_t, std::string> ask(const std::string& request) {
   static const Reflection reflection;
   std::string out;
@@ -34,7 +34,7 @@ std::map<std::uint32_t, std::string> ask(const std::string& request) {
   return fields;
 }
 
-// The names of the files in the answer.
+// Returns the names of the files in the response.
 std::vector<std::string> files(const std::string& request) {
   std::vector<std::string> names;
   const std::string response = ask(request)[4];

@@ -1,4 +1,4 @@
-// Bounds on what a request may ask for. See request_cost.h.
+// The bound on the cost of a request. See request_cost.h.
 #include "protocol/request_cost.h"
 
 #include <string>

@@ -1,6 +1,7 @@
-// What every protocol refuses in a request before anything is charged: an absurd cost.
+// The bound on a request's cost, checked by every protocol before anything is charged.
 //
-// The text is one for all protocols. Pure; any thread. Tested by throttle_test.cc and check_json_test.cc.
+// All protocols share the error text. Pure; any thread may call it. Tested by throttle_test.cc and
+// check_json_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace weir {
 
-// Whole numbers up to here survive in every client, those that only have doubles included.
+// Integers up to this are exact in every client, including those that only have doubles.
 inline constexpr std::int64_t kRequestCostMax = std::int64_t{1} << 53;
 
 std::optional<Error> refuse_cost(std::int64_t cost);

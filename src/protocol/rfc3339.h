@@ -1,6 +1,6 @@
-// A time as logs and the admin API write it: 2026-11-16T07:00:00.123Z.
+// Formats a time as in logs and the admin API: 2026-11-16T07:00:00.123Z.
 //
-// Pure; any thread. Tested by headers_test.cc.
+// Pure; any thread may call it. Tested by headers_test.cc.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// The rate limit service's messages in protobuf, by protozero. See rls.h.
+// Encodes the rate limit service's messages with protozero. See rls.h.
 //
-// protozero throws at malformed bytes; nothing of that leaves this file. Each field is known by its number and its wire
-// type together: one of another type is an unknown field, which is skipped.
+// protozero throws on malformed bytes; no exception leaves this file. A field is identified by its number and its
+// wire type. A field with another wire type is unknown, and is skipped.
 #include "protocol/rls.h"
 
 #include <protozero/pbf_writer.hpp>
@@ -42,7 +42,7 @@ Attribute read_entry(pbf_reader reader) {
   return entry;
 }
 
-// A message given in two parts is merged, so what was read before stays.
+// A message sent in two parts is merged, so keep what was read before.
 void read_override(pbf_reader reader, RlsOverride& out) {
   while (reader.next()) {
     switch (reader.tag_and_type()) {
@@ -88,7 +88,7 @@ bool read_descriptor(pbf_reader reader, RlsRequest& out) {
         read_uint64_value(reader.get_message(), present(descriptor.hits_addend));
         break;
       case tag_and_type(4, kVarint):
-        descriptor.is_negative_hits = reader.get_uint64() != 0;  // get_bool() reads where there may be nothing
+        descriptor.is_negative_hits = reader.get_uint64() != 0;  // get_bool() may read beyond the end
         break;
       default:
         reader.skip();
@@ -124,8 +124,8 @@ void add_number(pbf_writer& writer, std::uint32_t tag, std::uint64_t value) {
   if (value != 0) writer.add_uint64(tag, value);
 }
 
-// A message within another, by whatever `add` writes into it. It is there even if that is nothing, which protozero's
-// own submessages would not be.
+// Writes a message within another; `add` writes its fields. The message is written even if it is empty, which
+// protozero's own submessages would omit.
 template <class Add>
 void add_message(pbf_writer& writer, std::string& bytes, std::uint32_t tag, Add add) {
   const std::size_t before = bytes.size();
@@ -172,7 +172,7 @@ void add_descriptor(pbf_writer& out, std::string& bytes, const RlsRequest& reque
   if (descriptor.is_negative_hits) out.add_bool(4, true);
 }
 
-// A member of a Struct: an entry of a map, whose value is a message of one field.
+// Writes a member of a Struct: a map entry whose value is a message with one field.
 template <class Add>
 void add_member(pbf_writer& members, std::string_view name, Add add) {
   pbf_writer entry(members, 1);

@@ -1,4 +1,4 @@
-// protobuf's JSON of the rate limit service. See rls_json.h.
+// The rate limit service's messages in protobuf's JSON. See rls_json.h.
 #include "protocol/rls_json.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 8> kUnits = {"UNKNOWN", "SECOND", "MINUTE
                                                     "DAY",     "MONTH",  "YEAR",   "WEEK"};
 constexpr std::array<std::string_view, 3> kCodes = {"UNKNOWN", "OK", "OVER_LIMIT"};
 
-// hits_addend of hitsAddend: the name as the .proto file has it.
+// Converts hitsAddend to hits_addend, the name in the .proto file.
 std::string snake(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -64,7 +64,7 @@ class RlsReader {
     return fail(ErrorCode::invalid_argument, std::string(where) + " must be " + std::string(wanted));
   }
 
-  // Every member by its name in the .proto file; `take` says whether it knows it.
+  // Reads every member, by its name in the .proto file. `take` returns whether it knows the name.
   template <class Take>
   Result<void> members(std::string_view what, Take take) {
     if (!json_.take('{')) return wrong(what, "an object");
@@ -189,7 +189,7 @@ class RlsReader {
   RlsRequest& request_;
 };
 
-// Members of an object, with the commas between them.
+// Writes the members of an object, and the commas between them.
 class ObjectWriter {
  public:
   explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }

@@ -1,9 +1,11 @@
-// The messages of the rate limit service in protobuf's JSON: what POST /json of envoyproxy/ratelimit takes and gives.
+// The rate limit service's messages in protobuf's JSON, as POST /json of envoyproxy/ratelimit accepts and returns
+// them.
 //
 //   {"domain":"edge","descriptors":[{"entries":[{"key":"user","value":"42"}],"hitsAddend":"2"}]}
 //
-// Names in either spelling, hitsAddend or hits_addend; numbers as numbers or texts; enums by name or number; null is
-// absent; what is unknown or there twice is an error that names it. Pure; any thread. Tested by rls_json_test.cc.
+// Names have either spelling, hitsAddend or hits_addend. Numbers may be numbers or texts, and enums names or numbers.
+// A null means absent. An unknown or duplicate field is an error that names it. Pure; any thread may call it. Tested
+// by rls_json_test.cc.
 #pragma once
 
 #include <string>
@@ -15,16 +17,16 @@
 
 namespace weir {
 
-// A request, and those of its texts that are not views of the body, which must outlive it. Used again for its room.
+// A request, and its texts that are not views of the body. The body must outlive it. Reuse it to avoid allocations.
 struct RlsJsonRequest {
   RlsRequest request{};
   JsonTexts texts{};
 };
 
-// The same bounds as of the protobuf form.
+// The bounds are those of the protobuf form.
 Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out);
 
-// Fields that have their default are left out, as protobuf does it. One line, without its end.
+// Omits fields with default values, as protobuf does. Writes one line, without a line end.
 void append_rls_json(const RlsResponse& response, std::string& out);
 
 }  // namespace weir

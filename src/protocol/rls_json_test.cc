@@ -1,4 +1,4 @@
-// protobuf's JSON of the rate limit service: both spellings, every kind of number, what is refused, what is printed.
+// Tests protobuf's JSON of the rate limit service: both spellings, every kind of number, refusals, and output.
 #include "protocol/rls_json.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The golden vectors of the rate limit service byte by byte, what a reader must bear, and what it must refuse.
+// Tests the golden vectors of the rate limit service byte by byte, odd but valid messages, and malformed ones.
 #include "protocol/rls.h"
 
 #include <gtest/gtest.h>
@@ -109,9 +109,9 @@ TEST_F(RlsRequests, NameTheirDomainAsAnEntryEvenIfItComesLast) {
 }
 
 TEST_F(RlsRequests, BearWhatProtobufBears) {
-  read("0a01610a0162");  // the last of two
+  read("0a01610a0162");  // the last of two counts
   EXPECT_EQ(request.domain, "b");
-  read("0a016498060118039a060378797a");  // unknown ones
+  read("0a016498060118039a060378797a");  // unknown fields
   EXPECT_EQ(request.hits_addend, 3u);
   read("1883808080808080808000");  // more bytes than the number needs
   EXPECT_EQ(request.hits_addend, 3u);
@@ -121,7 +121,7 @@ TEST_F(RlsRequests, BearWhatProtobufBears) {
   EXPECT_EQ(request.domain, "");
   read(
       "12041202080512"
-      "0412021003");  // two descriptors, each with a part of a limit
+      "0412021003");  // two descriptors, each with a partial limit
   EXPECT_EQ(request.descriptors[0].limit, (RlsOverride{5, RlsUnit::unknown}));
   read("12081202080512021003");  // one limit in two parts
   EXPECT_EQ(request.descriptors[0].limit, (RlsOverride{5, RlsUnit::hour}));
@@ -140,7 +140,7 @@ TEST_F(RlsRequests, AreRefusedWhenTheyAreCutShort) {
   std::size_t refused = 0;
   for (std::size_t bytes_left = 0; bytes_left < whole.size(); ++bytes_left) {
     const auto read = read_rls_request(whole.substr(0, bytes_left), request);
-    if (read) continue;  // between two fields
+    if (read) continue;  // cut between two fields
     EXPECT_EQ(read.error().code, ErrorCode::invalid_argument);
     ++refused;
   }
@@ -198,7 +198,7 @@ TEST(RlsResponses, CarryAStructForOtherFilters) {
       "0a180a0b72657472795f6166746572120911"
       "0000000000000840";
   EXPECT_EQ(response_hex(response), "0801324e" + rule + allowed + remaining + retry);
-  response.dynamic_metadata->made = MadeBy::open;  // of a fleet
+  response.dynamic_metadata->made = MadeBy::open;  // as in a fleet
   const std::string made = "0a0e0a046d61646512061a046f70656e";
   EXPECT_EQ(response_hex(response), "0801325e" + rule + allowed + remaining + retry + made);
   response.dynamic_metadata->retry_after.reset();

@@ -1,6 +1,6 @@
-// Waits as the wire knows them: whole seconds, always rounded up, so that nobody is told to come too early.
+// Waits in whole seconds, as protocols carry them. Always rounded up, so that no client retries too early.
 //
-// Pure; any thread. Tested by headers_test.cc.
+// Pure; any thread may call it. Tested by headers_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace weir {
 
 inline constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 
-// For waits and times that are not negative.
+// For non-negative waits and times.
 constexpr std::int64_t seconds_ceil(Micros wait) {
   const std::int64_t us = wait.count();
   return us / kMicrosPerSecond + (us % kMicrosPerSecond > 0 ? 1 : 0);

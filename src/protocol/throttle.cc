@@ -21,7 +21,7 @@ tl::unexpected<Error> cell_error(std::string_view text) {
   return fail(ErrorCode::invalid_argument, "Cell error: " + std::string(text));
 }
 
-// As redis-cell reads numbers: a plus sign and leading zeros are fine.
+// Parses numbers like redis-cell: a plus sign and leading zeros are allowed.
 std::optional<std::int64_t> parse_number(std::string_view text) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
@@ -64,7 +64,7 @@ std::optional<Error> refuse_bucket(std::int64_t least_burst, const Bucket& bucke
   return refuse_range("period", period, 1, kPeriodMaxSeconds);
 }
 
-// Seconds with at most a fraction and an exponent, as Redis reads a double, to whole microseconds.
+// Parses seconds, with an optional fraction and exponent like a double in Redis, to whole microseconds.
 std::optional<std::int64_t> parse_period(std::string_view text) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);

@@ -1,4 +1,4 @@
-// The arguments of the three commands, their errors as the originals word them, and their five integers.
+// Tests the arguments of the three commands, their errors in the original wording, and their five integers.
 #include "protocol/throttle.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// The field `traceparent`: which trace a request is part of, and whether that trace is recorded.
+// The `traceparent` field: the trace that a request belongs to, and whether that trace is recorded.
 //
-// As the W3C's Trace Context has it: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. Pure; any thread. Tested
-// by otlp_test.cc.
+// The format is that of W3C Trace Context: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. Pure; any thread
+// may call it. Tested by otlp_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace weir {
 inline constexpr std::string_view kTraceParentField = "traceparent";
 
 struct TraceParent {
-  std::array<char, 32> trace_id{};  // digits, as they were sent
+  std::array<char, 32> trace_id{};  // hexadecimal digits, as sent
   std::array<char, 16> span_id{};
   bool is_sampled = false;
 };
 
-// Nothing if it is not one: then there is no parent.
+// Returns nothing if the field is malformed; the request then has no parent.
 inline std::optional<TraceParent> parse_trace_parent(std::string_view text) {
   constexpr std::size_t kSize = 55;
   const auto is_hex = [](std::string_view part) {

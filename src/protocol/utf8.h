@@ -1,7 +1,7 @@
-// Whether bytes are UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF; and which characters are safe to
-// show to people.
+// Validates UTF-8 (no overlong forms, no surrogates, nothing beyond U+10FFFF), and finds characters that are unsafe
+// to display.
 //
-// Pure; any thread. Tested by problem_test.cc, json_reader_test.cc and log_line_test.cc.
+// Pure; any thread may call it. Tested by problem_test.cc, json_reader_test.cc and log_line_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// The length of the character that begins `text`, which is not empty; 0 if it is none.
+// Returns the length of the first character of `text`, which must not be empty; 0 if it is invalid.
 inline std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -27,7 +27,7 @@ inline std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-// Of a character that utf8_length() has found.
+// Returns the code of a character that utf8_length() has accepted.
 inline std::uint32_t utf8_code(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   std::uint32_t code = character.size() == 1 ? first : first & (0xFFU >> (character.size() + 1));
@@ -35,18 +35,18 @@ inline std::uint32_t utf8_code(std::string_view character) {
   return code;
 }
 
-// Characters that are not seen themselves and act on what is around them: a line with them can begin another line,
-// show its letters in another order, or look like another text. Text from outside is shown with these escaped.
+// Invisible characters that affect the text around them: they can start a new line, reorder the letters, or make a
+// text look like another. They are escaped when text from outside is displayed.
 inline bool is_unseen(std::uint32_t code) {
   const auto is_in = [code](std::uint32_t first, std::uint32_t last) { return code >= first && code <= last; };
-  return code < 0x20 || is_in(0x7F, 0x9F) ||  // control characters, the C1 ones of 8 bits included
+  return code < 0x20 || is_in(0x7F, 0x9F) ||  // control characters, including the 8-bit C1 ones
          is_in(0x2028, 0x2029) ||             // line and paragraph separator
          is_in(0x202A, 0x202E) || is_in(0x2066, 0x206F) || is_in(0x200E, 0x200F) || code == 0x061C ||  // direction
          is_in(0x200B, 0x200D) || is_in(0x2060, 0x2065) || code == 0xFEFF || code == 0x180E ||         // no width
          is_in(0xFFF9, 0xFFFB) || is_in(0xE0000, 0xE007F);  // annotations and tags
 }
 
-// `code` is no surrogate and at most 0x10FFFF.
+// `code` must be no surrogate and at most 0x10FFFF.
 inline void append_utf8(std::string& out, std::uint32_t code) {
   const auto byte = [&](std::uint32_t value) { out.push_back(static_cast<char>(value)); };
   if (code < 0x80) {

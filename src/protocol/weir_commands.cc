@@ -1,4 +1,4 @@
-// The words of Weir's own commands, and their answer. See weir_commands.h.
+// Parses the arguments of Weir's own commands, and writes their reply. See weir_commands.h.
 #include "protocol/weir_commands.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::size_t kWordMaxShown = 64;
 
 tl::unexpected<Error> twice(std::string_view word) { return wrong(in_quotes(word) + " is given twice; give it once"); }
 
-// A word that stands before its value, and whether it stood there before.
+// Iterates over the words of a command.
 class Words {
  public:
   explicit Words(std::span<const std::string_view> words) : words_(words) {}
@@ -74,7 +74,7 @@ tl::unexpected<Error> unknown_word(std::string_view what, std::string_view word,
   return wrong(message);
 }
 
-// True if the word is `prefix` and a name; the attribute then has its value.
+// If the word is `prefix` followed by a name, stores the attribute and returns true.
 bool take_attribute(std::string_view word, std::string_view value, std::string_view prefix,
                     std::vector<Attribute>& attributes) {
   if (word.size() <= prefix.size() || lower(word.substr(0, prefix.size())) != prefix) return false;
@@ -82,7 +82,7 @@ bool take_attribute(std::string_view word, std::string_view value, std::string_v
   return true;
 }
 
-// What is read twice is an error, so each place remembers that it was filled.
+// Records which fields were given, because a repeated one is an error.
 struct Seen {
   std::array<bool, std::size(kFields)> fields{};
   bool cost = false;
@@ -136,7 +136,7 @@ struct Reply {
   bool allowed = false;
   std::string_view reason;
   std::string_view rule;
-  const Decision* decision = nullptr;  // null if no limit has spoken
+  const Decision* decision = nullptr;  // null if no limit decided
   Micros retry_after{0};
 };
 

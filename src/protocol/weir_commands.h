@@ -1,14 +1,15 @@
-// WEIR.CHECK, WEIR.LIMIT and WEIR.RESET: their words -> values, and the one shape of what the first two answer.
+// WEIR.CHECK, WEIR.LIMIT and WEIR.RESET: parses their arguments, and writes the common reply of the first two.
 //
 //   WEIR.CHECK field value … [ID x] [PEEK]                               by the rules
 //   WEIR.LIMIT key quota [COST n] [ALGORITHM a] [ID x] [PEEK]            by a limit of its own
-//   WEIR.RESET key                                                       of such a limit
-//   WEIR.RESET rule field value …                                        of a rule
+//   WEIR.RESET key                                                       resets such a limit
+//   WEIR.RESET rule field value …                                        resets a rule
 //
-// A field is user, api_key, ip, tenant, plan, method, host, path, cost, header:NAME or entry:NAME; in any case, as all
-// words of a command, but each once. An unknown one is an error: misspelt and ignored, it would be a limit that does
-// not hold. The answer is a map (in RESP2 a flat array) of integers, times in milliseconds, rounded up; -1 is never. Of
-// a fleet it also says, last, how it was made. Pure; any thread. Tested by weir_commands_test.cc.
+// A field is user, api_key, ip, tenant, plan, method, host, path, cost, header:NAME or entry:NAME. Case does not
+// matter, and only header: and entry: fields may repeat. An unknown field is an error: if a misspelt one were
+// ignored, the limit would not be what the caller meant. The reply is a map (in RESP2 a flat array). Times are
+// integers in milliseconds, rounded up; -1 means never. In a fleet, the last member says how the decision was made.
+// Pure; any thread may call it. Tested by weir_commands_test.cc.
 #pragma once
 
 #include <optional>
@@ -26,14 +27,14 @@
 namespace weir {
 
 struct FieldCheck {
-  Request request{};  // looks at the words, and at these two
+  Request request{};  // views of the words and of the next two members
   std::vector<Attribute> headers{};
   std::vector<Attribute> entries{};
   std::optional<std::string_view> id{};
   bool is_peek = false;
 };
 
-// `words` come without the command's name, and for WEIR.RESET without the rule's.
+// `words` does not include the command's name, nor the rule's name of WEIR.RESET.
 Result<FieldCheck> parse_fields(std::span<const std::string_view> words);
 
 struct LimitCheck {
@@ -45,12 +46,12 @@ struct LimitCheck {
   bool is_peek = false;
 };
 
-// `words` are at least two.
+// There must be at least two words.
 Result<LimitCheck> parse_limit_check(std::span<const std::string_view> words);
 
 void write_answer(const Answer& answer, resp::Writer& out);
 void write_decision(const Decision& decision, resp::Writer& out);
-// Instead of a decision, for which there was no time.
+// Writes a reply without a decision, when the server was too overloaded to make one.
 void write_overload(bool allowed, Micros retry_after, resp::Writer& out);
 
 }  // namespace weir

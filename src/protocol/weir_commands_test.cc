@@ -1,4 +1,4 @@
-// The words of WEIR.CHECK and WEIR.LIMIT, each of their errors, and the answer in both protocols.
+// Tests the arguments of WEIR.CHECK and WEIR.LIMIT, each of their errors, and the reply in both protocols.
 #include "protocol/weir_commands.h"
 
 #include <gtest/gtest.h>

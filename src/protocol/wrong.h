@@ -1,6 +1,6 @@
-// How a reader of requests says that one is wrong.
+// The error that request parsers return for invalid input.
 //
-// Pure; any thread. Tested through the readers, check_json_test.cc and weir_commands_test.cc.
+// Pure; any thread may call it. Tested through the parsers, by check_json_test.cc and weir_commands_test.cc.
 #pragma once
 
 #include <string>
