@@ -123,7 +123,7 @@ void consider_listed(std::string_view list, ZoneGuess& guess) {
   }
 }
 
-// The two top levels of the folder hold nearly all zones.
+// Nearly all zones are in the two top levels of the folder.
 void consider_files(const fs::path& folder, ZoneGuess& guess) {
   const std::size_t prefix = (folder / "").native().size();
   std::error_code error;

@@ -18,7 +18,7 @@ Result<std::string> inspect_state(const std::string& path);
 
 // export_state()
 //
-// Writes one line of JSON per live key. Keys are not stored: `name` is the part of a key's hash that a slot holds.
+// Writes one line of JSON per live key. Keys are not stored: `name` is the part of a key's hash that a slot stores.
 Result<void> export_state(const std::string& path, std::FILE* out);
 
 // resize_state()

@@ -93,7 +93,7 @@ class Gate {
   //
   // Checks several views of one request, such as the descriptors that Envoy sends, as one event: all charges are made
   // or none. If several views meet the same limit under the same key, the limit is charged once, at the highest of
-  // their costs. `also` holds charges beside the rules, part of the same event; their decisions go to `decisions`.
+  // their costs. `also` are charges beside the rules, part of the same event; their decisions go to `decisions`.
   // Each answer covers only its own view. It may say `allowed` although nothing was charged because another view
   // denied. Returns true if all passed.
   Result<bool> check_together(const std::shared_ptr<const Rulebook>& rules, std::span<const Request> requests,

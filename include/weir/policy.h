@@ -2,7 +2,7 @@
 //
 //   auto policy = weir::parse_policy(text, "weir.yaml");          // YAML or JSON; every error at once, with its place
 //   if (!policy) return report(policy.error().message);
-//   weir::Gate gate(limiter);                                     // weir/gate.h: asks a limiter by the rules
+//   weir::Gate gate(limiter);                                     // weir/gate.h: applies the rules
 //   gate.apply(*policy);
 //
 // Plain values, already checked: names are known, quotas are sound, patterns are in their canonical form.

@@ -99,8 +99,8 @@ Result<Verdict> settle_all(Limiter& limiter, std::string_view id, std::span<cons
   return settle_each(limiter, id, actual, not_reserved);
 }
 
-// What was reserved while the plan had limits, by a rule that has none for it now. The first that is found was entered;
-// all are settled, so that nothing stays taken.
+// Settles what was reserved while the plan had limits, under a rule that is now unlimited. Only the first reservation
+// found was entered, but all are settled, so that nothing stays charged.
 Result<std::int64_t> settle_free(Limiter& limiter, std::string_view id, const Rulebook& book, const FreeCharge& free) {
   std::optional<std::int64_t> reserved;
   if (free.cost < 0) return 0;
@@ -129,7 +129,7 @@ Error no_such_rule(const Rulebook& book, std::string_view name) {
                                     (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?")};
 }
 
-// Whether a reservation has no room for a request only because its path has several readings.
+// Whether the request has too many charges for a reservation, and its path has several readings.
 bool is_too_ambiguous(const Rulebook& book, const Request& request, const Bill& bill) {
   return bill.charges.size() > kReservedMax && Facts(request, book.reading()).readings() > 1;
 }

@@ -128,7 +128,7 @@ void Gate::Impl::post_part(const Bill& bill, const Answer& answer, std::span<con
     }
   }
   lines.enter(*this, now);
-} catch (const std::exception&) {  // without memory it is not entered
+} catch (const std::exception&) {  // out of memory: it is not entered
 }
 
 void Gate::Impl::post_denial(const BookRule& rule, const Rulebook& book, std::string_view body, Micros now) noexcept {

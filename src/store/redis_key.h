@@ -4,7 +4,7 @@
 //   weir:2s{3f2a}…              a ticket: the id of an allowed request, or one key's part of a reservation
 //
 // The text in braces decides the slot in a Redis Cluster. It is made from the subject, so all charges to one subject
-// can be one event. The subject is found in the key itself, so the key alone tells where it lies. The name contains
+// can be one event. The subject is found in the key itself, so the key alone decides where it lies. The name contains
 // the whole key after the brace. Pure; any thread. Tested by redis_key_test.cc.
 #pragma once
 

@@ -38,8 +38,8 @@ struct ScriptRequest {
     once,        // a charge, unless one with this id was allowed before
     reserve,     // a charge that commit settles
     commit,      // with the actual costs; fills in `reserved`
-    acquire,     // one: permits in flight
-    release,     // one, of which the limit may be null
+    acquire,     // one charge: permits in flight
+    release,     // one charge, whose limit may be null
     undo,        // one charge: refunds a charge made at `charged_us`
     forget,      // one key, under every algorithm; alone in its call
     write_back,  // overdraw, unless a write-back with this id was done before
