@@ -1,4 +1,5 @@
-// See arena.h. Every loop here ends when its operation succeeds; it fails only because another's has succeeded.
+// See arena.h. Every loop here ends when its operation succeeds. An operation fails only because another one has
+// succeeded.
 
 #include "table/arena.h"
 
@@ -18,7 +19,7 @@ std::uint64_t bit_of(const Block& block) {
   return std::uint64_t{1} << (block.line >> block.block_class) % kBlocksInUnit;
 }
 
-// Several units changed as one: two tries on one's own, then with help.
+// Changes several units as one: two solo tries, then tries with help.
 class Step {
  public:
   explicit Step(Actor& actor) : actor_(actor) {}
@@ -31,7 +32,7 @@ class Step {
     const Word word = actor_.read(unit);
     add(unit, word, {word.tag + 4, word.state + change});
   }
-  // False if it is free already: the table is damaged.
+  // False if the block is free already: the table is damaged.
   bool give(const Block& block) {
     Unit& unit = map_of(actor_.region(), block);
     const Word word = actor_.read(unit);
@@ -52,7 +53,7 @@ class Step {
   std::size_t size_ = 0;
 };
 
-// A search begins at what was given last.
+// The next search begins at the block that was freed last.
 void point_to(const Region& region, const Block& block) {
   store(region.header().free_hints[block.block_class], (block.line >> block.block_class) / kBlocksInUnit);
 }
@@ -81,8 +82,8 @@ std::optional<Found> find_free(Actor& actor, unsigned block_class) {
   return {};
 }
 
-// Moves a block into the empty pending unit, and what is too much of it to the maps of its halves: one event, so that
-// nobody who is stopped keeps more than it needs. False if there is none.
+// Moves a block into the empty pending unit, and returns its surplus halves to their maps, as one event. So a thread
+// that is stopped never keeps more than it needs. False if there is no block.
 bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class) {
   const Region& region = actor.region();
   for (unsigned tries = 0; !actor.is_damaged(); ++tries) {
@@ -91,7 +92,7 @@ bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class) {
     if (seen.state == 0) return false;
     const auto found = find_free(actor, from_class);
     if (!found || !is_block(region, found->block)) {
-      if (load(count) == seen) actor.note_damage();  // it counts what is not there
+      if (load(count) == seen) actor.note_damage();  // the count includes a block that is not there
       continue;
     }
     const Block& block = found->block;
@@ -111,7 +112,7 @@ bool pop(Actor& actor, Unit& pending, unsigned from_class, unsigned to_class) {
   return false;
 }
 
-// Calls visit(unit, mask) for the parts of a smaller class's map that lie within a block.
+// Calls visit(unit, mask) for the parts of a smaller class's map that cover a block.
 template <class Visit>
 void for_each_map(const Region& region, const Block& block, unsigned smaller, Visit visit) {
   const std::uint64_t first = block.line >> smaller, count = lines_of(block.block_class - smaller);
@@ -125,12 +126,12 @@ void for_each_map(const Region& region, const Block& block, unsigned smaller, Vi
   }
 }
 
-// The lines that lie in one unit of the smallest blocks' map.
+// The lines covered by one unit of the smallest class's map.
 constexpr std::uint64_t kGroup = kBlocksInUnit;
 constexpr unsigned kGroupClass = 6;
 static_assert(lines_of(kGroupClass) == kGroup);
 
-// Which lines of a group are free, in blocks below a class.
+// Which lines of a group are free, in blocks of classes lower than `below`.
 std::uint64_t free_mask(Actor& actor, std::uint64_t group, unsigned below) {
   const Region& region = actor.region();
   std::uint64_t mask = 0;
@@ -151,7 +152,7 @@ std::uint64_t free_mask(Actor& actor, std::uint64_t group, unsigned below) {
   return mask;
 }
 
-// Whether every line of a block is free. In a damaged map blocks may overlap, and their sum says too much.
+// Whether every line of a block is free. In a damaged map blocks may overlap, so their sum may be too high.
 bool is_covered(Actor& actor, const Block& block) {
   const std::uint64_t lines = std::min(lines_of(block.block_class), kGroup);
   const std::uint64_t own =
@@ -170,7 +171,7 @@ std::uint64_t whole_blocks(std::uint64_t mask, unsigned block_class) {
   return mask & firsts;
 }
 
-// Puts a block together of the smaller ones in its place, if all of them are free.
+// Joins the smaller blocks in this block's place, if all of them are free.
 bool assemble(Actor& actor, const Block& block) {
   const Region& region = actor.region();
   for (unsigned tries = 0; !actor.is_damaged(); ++tries) {
@@ -190,7 +191,7 @@ bool assemble(Actor& actor, const Block& block) {
       if (pieces != 0) step.count(i, 0 - pieces);
     }
     if (lines != lines_of(block.block_class) || !is_covered(actor, block)) return false;
-    if (is_large) {  // more than one operation can change: first its halves
+    if (is_large) {  // more than one operation can change: assemble its halves first
       for (const std::uint64_t half : {std::uint64_t{0}, lines_of(block.block_class - 1)}) {
         const Block part{block.line + half, block.block_class - 1};
         const bool is_whole = (actor.read(map_of(region, part)).state & bit_of(part)) != 0;
@@ -204,8 +205,8 @@ bool assemble(Actor& actor, const Block& block) {
   return false;
 }
 
-// Puts any block of that class together. A search of a very large arena takes several calls: each begins where the last
-// one ended.
+// Assembles any block of that class. A search of a very large arena takes several calls, each beginning where the
+// last one ended.
 bool assemble_any(Actor& actor, unsigned block_class) {
   constexpr std::uint64_t kGroupsMax = 1 << 16;
   const Region& region = actor.region();
@@ -214,7 +215,7 @@ bool assemble_any(Actor& actor, unsigned block_class) {
   std::uint64_t& hint = region.header().assemble_hint;
   std::uint64_t at = load(hint) / groups_each % places;
   for (std::uint64_t i = 0, groups = 0; i < places && groups < kGroupsMax && !actor.is_damaged(); ++i) {
-    std::uint64_t begins = ~std::uint64_t{0};  // where in a group blocks could begin
+    std::uint64_t begins = ~std::uint64_t{0};  // where blocks could begin within a group
     for (std::uint64_t k = 0; k < groups_each && begins != 0; ++k, ++groups) {
       begins &= whole_blocks(free_mask(actor, at * groups_each + k, block_class), std::min(block_class, kGroupClass));
     }
@@ -236,7 +237,7 @@ Counts counts_of(Actor& actor) {
   return counts;
 }
 
-// The free lines in blocks below a class.
+// The free lines in blocks of lower classes.
 std::uint64_t lines_below(const Counts& counts, unsigned block_class) {
   std::uint64_t lines = 0;
   for (unsigned i = 0; i < block_class; ++i) lines += counts[i].state << i;
@@ -265,8 +266,8 @@ bool take_block(Actor& actor, std::uint32_t place, unsigned block_class) {
   Unit& pending = actor.record().pending[place];
   if (!(actor.read(pending) == Word{})) give_block(actor, place);
   if (block_class < kClasses && pop(actor, pending, block_class, block_class)) return true;
-  // While one class after the other is found to have none, another's block may fall into halves, or be put together,
-  // behind our back. The arena is full only if nothing changed while we looked; or, with many at work, soon enough.
+  // While we check one class after another, another thread may split or join blocks behind us. So the arena is full
+  // only if nothing changed while we looked; or, if many threads are at work, after some rounds.
   constexpr int kRoundsMax = 8;
   for (int round = 0; round < kRoundsMax && !actor.is_damaged(); ++round) {
     const Counts before = counts_of(actor);
@@ -289,7 +290,7 @@ void give_block(Actor& actor, std::uint32_t place) {
     const auto block = pending_block(actor, place);
     if (!block) {
       const Word word = actor.read(pending);
-      if (word == Word{} || replace(pending, word, {})) return;  // nothing, or nothing that could be a block
+      if (word == Word{} || replace(pending, word, {})) return;  // empty, or the word could not be a block
       continue;
     }
     Step step(actor);

@@ -1,4 +1,4 @@
-// Blocks: every line of the arena belongs to exactly one holder, however often blocks are taken, split and given back.
+// Blocks: every line of the arena has exactly one owner, however often blocks are taken, split and freed.
 #include "table/arena.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(Arena, IsSharedByThreads) {
         const auto place = static_cast<std::uint32_t>(dice() % 4);
         if (dice() % 2 == 0) give_block(actor, place);
         if (!take_block(actor, place, static_cast<unsigned>(dice() % 6))) continue;
-        // Whoever else had it would leave another mark.
+        // Another owner of the block would overwrite this mark.
         Unit& unit = region.line(pending_block(actor, place)->line).units[kParameters0];
         actor.put(unit, {who << 2, static_cast<std::uint64_t>(i)});
         std::this_thread::yield();
@@ -88,14 +88,14 @@ TEST(Arena, IsSharedByThreads) {
   EXPECT_EQ(free_lines(region), region.arena_lines());
 }
 
-// A flood of small blocks leaves crumbs; they are put together again when larger ones are asked for.
+// A flood of small blocks fragments the arena. They are joined again when larger ones are needed.
 TEST(Arena, PutsCrumbsTogether) {
   const auto mapping = map_memory(100, kArenaBytes);
   const Region& region = mapping->region();
   ASSERT_EQ(region.arena_lines(), std::uint64_t{1} << (kClasses - 1)) << "one block of the largest class";
   std::mt19937_64 dice(test::base_seed());
   for (const unsigned largest : {14u, 13u, 9u, 5u}) {
-    // Everything in the smallest blocks, or in a mixture, then free again but for one line.
+    // Everything in the smallest blocks, or in a mixture; then all lines are free again except one.
     for (const bool is_mixed : {false, true}) {
       set_none_free(region);
       for (std::uint64_t line = 0; line < region.arena_lines();) {
@@ -135,7 +135,7 @@ TEST(Arena, PutsNothingTogetherThatIsInUse) {
   EXPECT_EQ(taken, region.arena_lines() / 64);
 }
 
-// The first block of an arena is the only one: while a thread takes its halves apart, others must not think it full.
+// A new arena is a single block. While one thread splits it, other threads must not consider the arena full.
 TEST(Arena, IsNotFullWhileItsBlocksFallIntoHalves) {
   int refused = 0;
   for (int round = 0; round < 300; ++round) {

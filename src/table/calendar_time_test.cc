@@ -1,5 +1,5 @@
-// A state file that was made while the wall clock was wrong: its calendars follow the corrected clock, its periods
-// stay.
+// A state file that was created while the wall clock was wrong: its calendars follow the corrected clock, its periods
+// do not move.
 #include <gtest/gtest.h>
 
 #include "table/table.h"
@@ -24,7 +24,7 @@ class CalendarTime : public ::testing::Test {
     }
     return debit.decision;
   }
-  // The wall clock is so far ahead of the table's, and the sweep notes it.
+  // The wall clock is `ahead_us` ahead of the table's clock, and the sweep records it.
   void correct(std::int64_t ahead_us) {
     Header& header = table_->region().header();
     header.created_us = 0;

@@ -1,7 +1,7 @@
-// The changes that a verdict is about to make: each unit once, in ascending order, as an operation wants them.
+// The changes that a verdict is about to make: each unit once, in ascending order, as an operation requires.
 //
-// A unit that was read but stays as it is belongs in here too: the operation then holds it to what was read. One
-// thread. Tested through tests/store_contract_test.cc.
+// A unit that was read and stays as it is belongs here, too. The operation then takes effect only if it is still what
+// was read. One thread. Tested through tests/store_contract_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ class Changes {
 
   // set()
   //
-  // The unit holds `old` and shall hold `next`. False if another part of the verdict saw it otherwise: then the verdict
-  // was not one moment's, and starts again.
+  // The unit contains `old` and is to contain `next`. False if another part of the verdict read something else there.
+  // Then the verdict does not belong to one moment, and starts again.
   bool set(std::uint64_t unit, const Word& old, const Word& next) {
     Entry* place = lower(unit);
     if (place != end() && place->unit == unit) {
@@ -30,7 +30,7 @@ class Changes {
       place->next = next;
       return true;
     }
-    if (size_ == kEntriesMax) return false;  // never: kEntriesMax is reckoned for the largest verdict
+    if (size_ == kEntriesMax) return false;  // never: kEntriesMax suffices for the largest verdict
     std::move_backward(place, end(), end() + 1);
     *place = {unit, old, next};
     ++size_;

@@ -10,7 +10,7 @@
 namespace weir::table {
 namespace {
 
-// Permits in flight are not checked but acquired: they have no peek.
+// Permits in flight are acquired, not checked, so they have no peek.
 Decision peek_at(const Content& content, std::int64_t now) {
   const auto* holds = std::get_if<Holds>(&content.cell.state());
   if (holds == nullptr) return content.cell.decide(now, 0).decision;

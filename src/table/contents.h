@@ -1,8 +1,8 @@
-// What a state file holds, read from a copy of it: by `weir state`, which has no keys, only slots.
+// The contents of a state file, read from a copy of it, by `weir state`. That command has no keys, only slots.
 //
-// A copy may be of a table that was killed, or that others use: it is repaired, or what is under way in it undone, but
-// only in the copy. One of an older layout is brought up to date, in the copy too. Numbers of a table in use are those
-// of no single moment. One thread. Tested by resize_test.cc and tests/server/state.sh.
+// The copy may be of a table that was killed, or that other processes use. It is repaired, or its operations in
+// flight are undone, but only in the copy. An older layout is converted, also in the copy. Counts of a table in use
+// do not belong to a single moment. One thread. Tested by resize_test.cc and tests/server/state.sh.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace weir::table {
 
-// A key that has been spent from.
+// A key that is not full.
 struct Held {
   std::uint64_t page = 0;
-  std::uint64_t name = 0;  // what is stored of its hash
+  std::uint64_t name = 0;  // the stored part of its hash
   const Limit* limit = nullptr;
   Decision peek{};
 };
@@ -24,8 +24,8 @@ struct Held {
 struct Totals {
   std::uint64_t live = 0, lapsed = 0, tickets = 0;
   std::uint64_t unreadable = 0;   // slots that make no sense: the file is damaged
-  std::uint64_t floors = 0;       // what pages remember of keys that they evicted
-  std::uint64_t fullest = 0;      // slots in use in one page
+  std::uint64_t floors = 0;       // pages' records of the keys that they evicted
+  std::uint64_t fullest = 0;      // slots in use in the fullest page
   std::uint64_t arena_lines = 0;  // in use
   std::uint64_t evicted = 0, early = 0, no_room = 0, swept = 0;
   std::uint64_t compact = 0;  // logs that are kept as two counts
@@ -33,21 +33,21 @@ struct Totals {
 
 class Contents {
  public:
-  // A mapping that open_copy() made, and what time it is in it.
+  // A mapping from open_copy(), and the clock reading that gives its time.
   Contents(Mapping mapping, FindCalendar find_calendar, const ClockReading& reading);
 
   const Region& region() const { return mapping_.region(); }
   std::int64_t now() const { return now_; }
   bool is_in_use() const { return is_in_use_; }
-  bool was_clean() const { return was_clean_; }  // closed in good order
+  bool was_clean() const { return was_clean_; }  // the last user closed it in good order
   SlotReader& reader() { return reader_; }
 
   // walk()
   //
-  // Calls back for each live key.
+  // Calls `visit` for each live key.
   Totals walk(const std::function<void(const Held&)>& visit);
 
-  // The word of a slot, with nothing under way.
+  // The word of a slot, after any operation on it has ended.
   Word read(Unit& unit) { return actor_.read(unit); }
 
  private:

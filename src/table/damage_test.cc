@@ -1,5 +1,6 @@
-// Damaged tables: what no operation could have written is an error for the request that meets it. It ends soon, never
-// crashes, and forgives nothing; a repair gives it the worst reading, even if the repair itself is killed.
+// Damaged tables. What no operation could have written is an error for the request that meets it. The request ends
+// soon, never crashes, and forgives nothing. A repair gives the damage the worst interpretation, even if the repair
+// itself is killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -31,7 +32,7 @@ class Damage : public ::testing::Test {
     ASSERT_TRUE(opened) << opened.error().message;
     table_ = *std::move(opened);
   }
-  // Opens it again as after a kill, or in another boot; in between its bytes may change.
+  // Opens it again as after a kill, or in another boot. Its bytes may change in between.
   void reopen(std::uint64_t condition, const std::function<void(const Region&)>& change = {}) {
     table_.reset();
     const int fd = ::open(path_.c_str(), O_RDWR);
@@ -73,7 +74,7 @@ class Damage : public ::testing::Test {
     return table_->region().line(line_of(slot_of(key, limit).state));
   }
   static void hold(Unit& unit, std::uint64_t ref) { unit = {(unit.tag & ~kMarkBits) | kHeld, ref}; }
-  // An operation of a participant that nobody is: all are to help it.
+  // An operation of a participant that does not exist, which every thread must help.
   void begin(std::uint64_t who, std::uint64_t number, Unit& wanted) {
     Participant& record = table_->region().participant(who);
     record.status = number << 2 | kHelp;
@@ -158,7 +159,7 @@ TEST_F(Damage, InABlockForgivesNothing) {
   }
 }
 
-// Whatever unit of whichever block is torn: no key is forgiven, and no other key is spent by it.
+// If any unit of any block is torn, no key is forgiven, and no other key is used up by it.
 TEST_F(Damage, OfOneBlockIsNoOthers) {
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(charge(std::to_string(i), log_, i < 4 ? 10 : 3)->allowed);
   for (const auto at : {kState0, kState1}) {
@@ -226,17 +227,17 @@ TEST_F(Damage, OfTimesInALogIsAnErrorAndNoNegativeWait) {
     ASSERT_TRUE(charge("log", log_, 1)->allowed);
   }
   ASSERT_EQ(log_format(log_), LogFormat::wide);
-  // The fifth event, which a search for those that are over does not look at: its time is the state's lower 52 bits.
+  // The fifth event, which a search for expired events does not read: its time is the lower 52 bits of the state.
   (&block_of("log", log_) + 1)->units[3].state -= static_cast<std::uint64_t>(5 * kHour);
   EXPECT_EQ(charge("log", log_, 4)->allowed, false);
   expect_damaged("log", log_, 5);
 }
 
-// A repair after a crash of the machine was killed: first before anything, then after a slot was found to be lost.
+// A repair after a machine crash was killed: once before it did anything, once after it found a lost slot.
 TEST_F(Damage, StaysLostIfTheRepairIsKilled) {
   ASSERT_TRUE(charge("x", bucket_, 3));
   const std::uint64_t x = table_->region().number_of(slot_of("x", bucket_));
-  reopen(kTorn, [&](const Region& region) {  // a record that fits the word by chance: nothing of it may be believed
+  reopen(kTorn, [&](const Region& region) {  // a record that fits the word by chance: it must not be trusted
     Unit& unit = region.unit(x);
     Participant& record = region.participant(100);
     record.status = 7 << 2 | kFailed;

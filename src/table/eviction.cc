@@ -1,4 +1,4 @@
-// See eviction.h. The groups of a page are counted in one pass over its slots, the victims are ranked in a second.
+// See eviction.h. One pass over the page's slots counts the groups, a second one ranks the victims.
 
 #include "table/eviction.h"
 
@@ -7,7 +7,7 @@
 
 #include "table/sweep.h"
 
-// Tests that choose schedules have a number of their own.
+// Tests that choose schedules define their own number.
 #ifndef WEIR_TABLE_EVICTED_MAX
 #define WEIR_TABLE_EVICTED_MAX 64
 #endif
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kCovered = 2;                          // 1 / kCovered of the keys are covered at once
 constexpr std::size_t kEvictedMax = WEIR_TABLE_EVICTED_MAX;  // of another family, at once
-constexpr std::size_t kBlocksMax = 32;                       // are far away: of more, some are looked at
+constexpr std::size_t kBlocksMax = 32;                       // each costs a cache miss: only some are read
 constexpr std::size_t kBlocksGivenMax = 8;
 
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
@@ -39,11 +39,11 @@ bool Eviction::may_go(const Unit& unit, std::uint64_t tag, const Taken& taken) c
          taken.changes.find(region_.number_of(unit)) == nullptr;
 }
 
-// What has lapsed in a block the sweep finds.
+// Expired keys in blocks are left to the sweep.
 bool Eviction::count(const Room& room, std::int64_t now, const Taken& taken, Groups& groups) {
   const bool is_slot_wanted = room.wanted == Wanted::slot;
   constexpr std::size_t kPlaces = 512;
-  std::array<std::uint16_t, kPlaces> places{};  // of a number's group, from 1
+  std::array<std::uint16_t, kPlaces> places{};  // by number: its group's index plus one
   for (auto& line : room.page->slots) {
     for (Unit& unit : line) {
       const Word word = actor_.read(unit);
@@ -71,7 +71,7 @@ bool Eviction::count(const Room& room, std::int64_t now, const Taken& taken, Gro
   return true;
 }
 
-// The largest group of the family that has to give.
+// The largest group of the family that has to give up a slot.
 Eviction::Choice Eviction::choose(std::span<Group> groups, const Room& room) {
   const bool are_blocks_wanted = room.wanted != Wanted::slot;
   std::ranges::sort(groups, {}, [](const Group& group) { return group.known->floor_name; });
@@ -98,7 +98,8 @@ Eviction::Choice Eviction::choose(std::span<Group> groups, const Room& room) {
   if (own != nullptr && (own_count >= fair || own == most)) {
     return {own, true, are_blocks_wanted ? kBlocksGivenMax : own->count};
   }
-  // No more than the one family lacks and the other has too much; few while the one has few, more in a flood.
+  // At most what the one family lacks and the other has too much. Few while the new key's family has few, more in a
+  // flood.
   const std::uint32_t lacks = fair > own_count ? fair - own_count : 1;
   const std::uint32_t surplus = most_count > fair ? most_count - fair : 1;
   return {most, false, std::min<std::size_t>({kEvictedMax, std::max(own_count, 1u), lacks, surplus})};
@@ -107,7 +108,7 @@ Eviction::Choice Eviction::choose(std::span<Group> groups, const Room& room) {
 void Eviction::collect(Page& page, const Group& group, std::int64_t now, const Taken& taken, Victims& victims) {
   const Known& known = *group.known;
   const std::size_t most = known.packing.fits_slot ? kSlots : kBlocksMax;
-  // Of blocks each time others.
+  // If blocks are read, different ones each time.
   std::uint32_t line = static_cast<std::uint32_t>((load(page.version.tag) >> 2) % kLines);
   for (std::uint32_t i = 0; i < kLines && victims.size() < most; ++i, line = next_line(line)) {
     for (Unit& unit : page.slots[line]) {
@@ -137,7 +138,7 @@ Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Gr
   const Known& known = *group.known;
   std::uint64_t state = 0;
   for (const Victim& victim : victims) state = join(known, state, victim.state);
-  if (state == 0) return Raised::in_page;  // all of them have lapsed
+  if (state == 0) return Raised::in_page;  // all of them have expired
   Unit* place = nullptr;
   Word seen{};
   for (const Floor& floor : finder_.floors_of(page, version, known.floor_name)) {
@@ -216,11 +217,11 @@ bool Eviction::make_room(const Room& room, std::int64_t now, const Taken& taken)
     }
     return true;
   }
-  // Nobody can go, unless others have changed it meanwhile.
+  // Nothing can be evicted, unless other threads have changed that meanwhile.
   return room.wanted == Wanted::own_block || !(actor_.read(page.version) == version);
 }
 
-// Logs give their blocks and stay. False if theirs is a limit whose logs cannot.
+// The logs give up their blocks and stay as counts. False if this limit's logs cannot.
 bool Eviction::compact(const Known& known, std::span<const Victim> victims, std::int64_t now) {
   const std::uint32_t number = known.packing.kind == Kind::log ? reader_.compact_number(known) : 0;
   if (number == 0) return false;
@@ -228,8 +229,8 @@ bool Eviction::compact(const Known& known, std::span<const Victim> victims, std:
     const auto content = reader_.read(victim.seen);
     const auto* log = content ? std::get_if<RingLog>(&content->cell.state()) : nullptr;
     if (log == nullptr) continue;  // it changed meanwhile
-    // As of the time that a lapsed slot is judged by: a request that read the clock a little earlier still finds
-    // whatever counts for it.
+    // As of the time by which a slot expires: a request that read the clock a little earlier still finds everything
+    // that counts for it.
     const CompactLog counts = compact_log_of(*log, known.limit.period_us, recently(now));
     Word next{};
     if (victim.state != 0 && counts.used() > 0) {

@@ -1,4 +1,4 @@
-// The system calls around a state file, each of their failures told as what to do. See file.h.
+// The system calls for a state file. Each failure is reported with what to do about it. See file.h.
 
 #include "table/file.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kHugePagesFrom = std::uint64_t{8} << 20;
 constexpr int kTriesMax = 10;
-// A file of some gigabytes is copied and on disk within this time.
+// Within this time, a file of some gigabytes is copied and on disk.
 constexpr std::chrono::milliseconds kTakeOverNap{10};
 constexpr int kTakeOverNaps = 12'000;
 constexpr const char* kIsDirectory = "is a directory; name a file in it";
@@ -56,7 +56,7 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// For people, in UTC; a damaged file may hold any number.
+// Readable, in UTC. A damaged file may contain any number.
 std::string time_text(std::int64_t us) {
   const std::time_t seconds = std::clamp<std::int64_t>(us, 0, kTimeEnd - 1) / 1'000'000;
   std::tm parts{};
@@ -65,7 +65,7 @@ std::string time_text(std::int64_t us) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 
-// Without it a name may be lost with the power; where a folder cannot be synchronised, so be it.
+// Without this, power loss may lose a name. A folder that cannot be synchronised is ignored.
 void sync_folder(const std::string& path) {
   const Descriptor folder(open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) fsync(folder.get());
@@ -86,7 +86,7 @@ Result<Mapping> map(const std::string& path, Descriptor fd, const Geometry& geom
 
 // Creation ------------------------------------------------------------------------------------------------------------
 
-// A signal would come if the process may not write so much; so ask before.
+// Writing beyond the process's file size limit would raise a signal, so check the limit first.
 int allocate(int fd, std::uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return EFBIG;
@@ -115,7 +115,7 @@ auto refuse_creation(const std::string& path, int error) {
   return refuse(path, "cannot be made: " + reason(error));
 }
 
-// Makes the file, unless somebody else does it meanwhile: then false.
+// Creates the file. Returns false if another process creates it meanwhile.
 Result<bool> make_file(const FileOptions& options, const ClockReading& reading) {
   const auto geometry = geometry_for(options.keys, options.arena_bytes);
   if (!geometry) return fail(geometry.error());
@@ -137,7 +137,7 @@ auto refuse_opening(const std::string& path, int error) {
   return refuse(path, "cannot be read (" + reason(error) + "); let this user read and write it, or name another");
 }
 
-// Whether it could be read; what is missing at its end is 0.
+// Whether the header could be read. Bytes missing at the end of the file are 0.
 bool read_header(int fd, Header& header) {
   std::size_t got = 0;
   while (got < sizeof(header)) {
@@ -179,7 +179,7 @@ Result<void> check_wish(const FileOptions& options, const Geometry& found) {
   return {};
 }
 
-// Whether the name still leads to what was opened: it may have been resized while its lock was waited for.
+// Whether the name still refers to the opened file: it may have been resized while we waited for its lock.
 bool still_named(const std::string& path, int fd) {
   struct stat named {
   }, opened{};
@@ -193,13 +193,14 @@ bool has_older_layout(int fd) {
   return header.magic == kMagic && header.version >= kVersionOldest && header.version < kVersion;
 }
 
-// Sole, or why not: shared if somebody uses the file, none if somebody has had it alone for too long.
+// Returns sole, or why not: shared if another process uses the file, none if another one has had it exclusively for
+// too long.
 Use lock_alone(const std::string& path, int fd) {
   int shared = 0;
   for (int naps = 0; naps < kTakeOverNaps && still_named(path, fd); ++naps) {
     if (try_sole_users(fd)) return Use::sole;
     shared = has_sole_user(fd) ? 0 : shared + 1;
-    if (shared > 2) return Use::shared;  // not only for the moment between two who have it alone
+    if (shared > 2) return Use::shared;  // and not just between two exclusive users
     std::this_thread::sleep_for(kTakeOverNap);
   }
   return Use::none;
@@ -231,7 +232,7 @@ Mapping::~Mapping() {
 
 void Mapping::share() {
   if (fd_ < 0 || !is_sole_) return;
-  store(region_.header().clean, kInUse);  // whatever was torn is repaired
+  store(region_.header().clean, kInUse);  // any torn page has been repaired
   share_users(fd_);
   is_sole_ = false;
 }
@@ -244,7 +245,7 @@ bool Mapping::try_alone() {
 void Mapping::mark_clean() {
   if (!is_sole_) return;
   exchange(region_.header().clean, kInUse, kClean);
-  share_users(fd_);  // a child that inherited this descriptor may still come to life, and would shut itself out
+  share_users(fd_);  // a child that inherited this descriptor may still open the table, and would lock itself out
   is_sole_ = false;
 }
 
@@ -253,7 +254,7 @@ Result<void> Mapping::reopen_after_fork() {
   const auto again = reopen(fd_);
   if (!again) return fail(again.error());
   Descriptor fresh(*again);
-  // Before the old one goes: the parent may be dead, and somebody may wait to repair.
+  // Before the old one is closed: the parent may be dead, and another process may wait to repair.
   const auto use = lock_users(fresh.get());
   if (!use) return fail(use.error());
   if (*use == Use::none) return fail(ErrorCode::unavailable, "somebody else has the state file alone; try again");
@@ -264,7 +265,7 @@ Result<void> Mapping::reopen_after_fork() {
   return {};
 }
 
-// The first of several users sets the clock; the others must live by the same one.
+// The first of several users sets the clock. The others must use the same clock.
 Result<void> Mapping::enter(Use use, const ClockReading& reading) {
   Header& header = region_.header();
   is_sole_ = use == Use::sole;
@@ -281,7 +282,7 @@ Result<void> Mapping::enter(Use use, const ClockReading& reading) {
   const bool is_new_boot = !keeps_time(header, reading);
   is_torn_ = is_new_boot || load(header.clean) == kTorn;
   was_clean_ = load(header.clean) == kClean && !is_torn_;
-  store(header.clean, is_torn_ ? kTorn : kInUse);  // before the boot is noted: whoever repairs may be killed
+  store(header.clean, is_torn_ ? kTorn : kInUse);  // before the boot is recorded: the repairing process may be killed
   if (is_new_boot) set_clock(header, reading);
   return {};
 }
@@ -349,7 +350,7 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
     if (purpose == CopyTo::replace && !(try_sole_users(fd.get()) && still_named(path, fd.get()))) {
       return refuse(path, "is in use; stop whoever uses it first");
     }
-    // After another process was first, the file at this path is a new one, and others may use it.
+    // If another process was first, the file at this path is a new one, and other processes may use it.
     if (purpose == CopyTo::take_over && has_older_layout(fd.get())) {
       const Use use = lock_alone(path, fd.get());
       if (!still_named(path, fd.get())) continue;

@@ -1,4 +1,4 @@
-// Each way in which a state file can be wrong, and each in which it can be made and found again.
+// Each way in which a state file can be wrong, and each way to create it and find it again.
 
 #include "table/file.h"
 
@@ -32,7 +32,7 @@ constexpr std::int64_t kHour = 3'600'000'000;
 constexpr std::int64_t kNow = 1'700'000'000'000'000;
 const ClockReading kReading{{1, 2}, kNow, 5 * kHour};
 
-// What was wrong; nothing if nothing was.
+// The error message; empty if it succeeded.
 template <class T>
 std::string message_of(const Result<T>& result) {
   return result ? "" : result.error().message;
@@ -76,7 +76,7 @@ class StateFile : public ::testing::Test {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
-// Runs in a child, so that locks, limits and users are its own. True if the child says so.
+// Runs in a child, so that locks, limits and users are its own. True if `body` returns true there.
 bool in_child(const std::function<bool()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body() ? 0 : 1);
@@ -206,7 +206,7 @@ TEST_F(StateFile, OfAChildIsItsOwnAfterReopening) {
   EXPECT_TRUE(try_lock_participant(mapping->fd(), 4)) << "the first child is gone, and its lock with it";
 }
 
-// Whoever waits for the lock of a file that is being replaced must not end up with the old one.
+// A process that waits for the lock of a file that is being replaced must not end up with the old file.
 TEST_F(StateFile, IsTheOneThatHasTheNameWhenItsLockIsFree) {
   auto old = open_it();
   const pid_t child = fork();
@@ -405,7 +405,7 @@ TEST_F(StateFile, GoesOnFromTheLatestTimeAfterABootAndNeverBack) {
   }
 }
 
-TEST_F(StateFile, TakesAnotherBootClockForAnotherBoot) {  // a container with a clock of its own; a restored machine
+TEST_F(StateFile, TakesAnotherBootClockForAnotherBoot) {  // a container with its own clock; a restored machine
   ASSERT_TRUE(open_it());
   const ClockReading reading{kReading.boot_id, kNow + kHour, 1'000'000};
   const auto mapping = open_it(reading);
@@ -419,7 +419,7 @@ std::string text_of(std::int64_t us) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", std::gmtime(&seconds))};
 }
 
-TEST_F(StateFile, ABootClockThatIsAheadDoesNotMoveTheTime) {  // nobody else is there: as after a boot
+TEST_F(StateFile, ABootClockThatIsAheadDoesNotMoveTheTime) {  // without other users, as after a boot
   open_it()->region().header().time_namespace = 1;
   const ClockReading ahead = later(30 * 24 * kHour, -30 * 24 * kHour);
   const auto mapping = open_it(ahead);

@@ -1,12 +1,12 @@
-// See finder.h. Nothing is written here.
+// See finder.h. This file writes nothing to the table.
 
 #include "table/finder.h"
 
 namespace weir::table {
 namespace {
 
-// Whether a line has a slot of this name, an empty one, or one that an operation holds, which may become either. All
-// others are passed without a closer look: in a full page those are nearly all.
+// Whether a line has a slot of this name, an empty one, or one that an operation holds, which may become either.
+// Other lines are skipped: in a full page those are nearly all.
 bool is_of_interest(const Unit (&line)[kSlotsInLine], std::uint64_t name) {
   std::uint64_t found = 0;
 #pragma GCC unroll 4
@@ -59,9 +59,9 @@ std::span<Floor> Finder::floors_of(Page& page, const Word& version, std::uint64_
   return floors_.all();
 }
 
-// True if the key was met; else the place to take, if there is one. A page without an empty slot is remembered as full:
-// newcomers then take the place of others, near their home, and nobody reads all of it to find that it is full. What is
-// remembered goes stale, so each 32nd insertion looks at all of it, and so does one that would find no room.
+// True if the key was found; otherwise the place to take, if any. A page without an empty slot is marked as full. New
+// keys then take slots of other keys near their home, and no request reads the whole page to find that it is full.
+// The mark becomes outdated. So each 32nd insertion reads the whole page, and so does one that would find no slot.
 bool Finder::look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                       std::uint64_t family, Place& place) {
   const std::uint64_t state = place.version.state;
@@ -89,8 +89,8 @@ bool Finder::take_offer(Page& page, const Name& name, Changes& changes, Place& p
   return false;
 }
 
-// From the home line on, as far as keys of this line may have gone, and if it is thorough on to the first empty slot.
-// True if the key was met; else the place is the first empty slot, if one was seen.
+// Walks from the home line as far as keys of this line may have gone, and if thorough, to the first empty slot. True
+// if the key was found; otherwise the place is the first empty slot, if one was seen.
 bool Finder::walk(Page& page, const Name& name, bool is_thorough, Changes& changes, Place& place) {
   bool chain = true;
   std::uint64_t passed = 0;
@@ -129,9 +129,9 @@ std::uint64_t Finder::lines_passed(Page& page) const {
   return passed;
 }
 
-// No empty slot was seen: one that has lapsed, or whose key a floor covers. Of several of these it is the nearest, and
-// in the home line one that strayed there, so that in time few lines are walked past; where it begins in a line, the
-// name decides.
+// For a page without an empty slot: chooses an expired slot, or one whose key a floor covers. Of several covered ones
+// it takes the nearest, but in the home line it prefers a key with another home, so that in time fewer lines are
+// walked past. The name decides where the search begins within a line.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                     Place& place) {
   const bool has_log = !floors().empty() && !floors().front().known->packing.fits_slot;
@@ -145,7 +145,7 @@ void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& cha
   for (std::uint32_t i = 0; i < kLines && !best.is_found(); ++i) {
     for (std::uint32_t j = 0; j < kSlotsInLine && !best.is_found(); ++j) {
       Unit& unit = page.slots[line][((name.name >> kNameShift) + j) % kSlotsInLine];
-      // Further away only what a floor may cover is worth a closer look.
+      // Further away, only keys that a floor may cover are worth reading.
       if (best.looks >= kLooksMin && !insists_ && !is_of_floor(load(unit.tag))) continue;
       consider(unit, passed, now, changes, own, best);
     }
@@ -168,7 +168,7 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
     const std::optional<bool> lapsed = reader_.has_lapsed_in_slot(word, now);
     if (!lapsed && --best.blocks < 0) return;
     is_alive = lapsed ? !*lapsed : !reader_.has_lapsed_in_block(word, now);
-    if (is_alive && best.unit != nullptr && (best.is_stray || !is_stray)) return;  // no better than what was found
+    if (is_alive && best.unit != nullptr && (best.is_stray || !is_stray)) return;  // no better than the last one found
     if (is_alive && !is_covered(word, now, best.blocks)) return;
     for (const Name& name : own) {
       if (name.name == name_of(word.tag)) return;

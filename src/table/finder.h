@@ -1,15 +1,16 @@
 // Finds the slot of a key, or the slot that a new key may take.
 //
-// A page is 63 lines of 4 slots. A key lies in its home line or, if that was full when it came, in a line behind it; a
-// bit in the page's version says of each line whether keys had to walk past it. "Absent" is true at one moment: no
-// marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the version
-// in its own operation, so of two who insert one key, one fails and looks again.
+// A page has 63 lines of 4 slots. A key is in its home line or, if that was full when the key came, in a later line.
+// For each line, a bit in the page's version says whether keys had to walk past it. "Absent" is true at one moment:
+// no marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the
+// version in its own operation. So if two threads insert the same key, one of them fails and looks again.
 //
-// Room is an empty slot; in a page that is remembered as full it is one that has lapsed, or one of a key of the same
-// family that a floor covers (floor.h), so that nothing is lost with it. To look into a slot costs far more than to see
-// that it is empty, and a flood of new keys must not be dear: so it looks into some only; what has lapsed elsewhere the
-// sweep makes empty. If it finds none, there is no room until somebody makes it (eviction.h). For the one thread of an
-// actor. Tested by tests/eviction_test.cc, tests/full_table_test.cc, tests/churn_test.cc and tests/schedule_test.cc.
+// A free slot is an empty one. In a page that is marked as full, it is also an expired one, or one of a key of the
+// same family that a floor covers (floor.h), so that nothing is lost with it. Reading a slot's contents costs far
+// more than seeing that it is empty, and a flood of new keys must be cheap. So the finder reads only some slots; the
+// sweep empties the other expired ones. If it finds none, there is no free slot until one is made (eviction.h). For
+// the one thread of an actor. Tested by tests/eviction_test.cc, tests/full_table_test.cc, tests/churn_test.cc and
+// tests/schedule_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@
 
 namespace weir::table {
 
-// A key under an algorithm: where to look, and what its tag says.
+// A key under an algorithm: where to look, and what its tag contains.
 struct Name {
   std::uint64_t place;
   std::uint64_t name;
@@ -33,18 +34,18 @@ struct Name {
 
 struct Place {
   Page* page = nullptr;
-  Unit* unit = nullptr;  // the key's slot, or the one to take; null if there is no room
-  Word seen{};           // what the slot held
+  Unit* unit = nullptr;  // the key's slot, or the one to take; null if there is none
+  Word seen{};           // what the slot contained
   bool present = false;
-  bool alive = false;  // absent: the slot to take is in use and not lapsed
+  bool alive = false;  // absent: the slot to take is in use and not expired
   // Absent: the version under which that is true, and the lines to walk past.
   Word version{};
   std::uint64_t passed = 0;
   std::uint64_t lines = 0;  // what the version's state becomes, before `passed`
-  bool is_turn = false;     // whoever inserts finds `lines` anew: lines_passed()
+  bool is_turn = false;     // the insertion computes `lines` again: lines_passed()
 };
 
-// A floor of the family that was looked for.
+// A floor of the requested family.
 struct Floor {
   Unit* unit = nullptr;
   Word word{};
@@ -52,7 +53,7 @@ struct Floor {
 };
 inline constexpr std::size_t kFloorsMax = kSlots + std::size(Page{}.floors);
 
-// A slot that was made free for a new key of its page.
+// A slot that was freed for a new key of its page.
 struct Offer {
   Page* page = nullptr;
   Unit* unit = nullptr;
@@ -73,48 +74,48 @@ class Finder {
 
   // find()
   //
-  // The slot to take is none that `changes` touches, and none that holds a key of `own`: a verdict must not make room
-  // for one of its keys at the cost of another. `family` is the floor_name() of a key, 0 of a ticket.
+  // Never returns a slot to take that `changes` touches or that belongs to a key of `own`: a verdict must not evict
+  // one of its keys for another. `family` is the floor_name() of a key, 0 for a ticket.
   Place find(const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own, std::uint64_t family);
 
-  // Of the family, in the page where the key was looked for last and not found. True while the version stays.
+  // The family's floors in the page where the last find() found no key. Valid while the version stays.
   std::span<Floor> floors() { return floors_.all(); }
   // All floors of a family in a page whose version was read.
   std::span<Floor> floors_of(Page& page, const Word& version, std::uint64_t family);
 
   // offer()
   //
-  // A slot whose key is covered by a floor: it is taken before any other, unless it changes.
+  // A slot whose key is covered by a floor. It is taken before any other, unless it changes.
   void offer(const Offer& offer) {
-    if (offers_.size() == kOffersMax) offers_.clear();  // most of them have been taken by others
+    if (offers_.size() == kOffersMax) offers_.clear();  // most of them have been taken by other threads
     offers_.add() = offer;
   }
   bool is_offered(const Unit& unit) const {
     return std::ranges::any_of(offers_.all(), [&](const Offer& one) { return one.unit == &unit; });
   }
-  // There is room somewhere in its pages: they are looked through from now on.
+  // The pages are known to have a free slot somewhere: from now on they are searched completely.
   void insist() { insists_ = true; }
 
-  // A bit for each line that some key of the page lies behind, seen from its home. True while the version stays.
+  // A bit for each line that some key of the page is beyond, seen from its home. Valid while the version stays.
   std::uint64_t lines_passed(Page& page) const;
 
  private:
-  // A covered slot is taken only after some looks, so that a lapsed one is found more often.
+  // A covered slot is taken only after some looks, so that an expired one is found more often.
   static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 24;
-  static constexpr int kBlocksMax = 16;  // blocks are far away
+  static constexpr int kBlocksMax = 16;  // reading a block costs a cache miss
   static constexpr std::size_t kOffersMax = 2 * kChargesMax;
 
   struct Candidate {
-    std::uint32_t home = 0;  // the newcomer's line
+    std::uint32_t home = 0;  // the new key's line
     std::uint32_t looks_max = kLooksMax, looks = 0;
     int blocks = 0;
     Unit* unit = nullptr;
     Word seen{};
     std::uint64_t passed = 0;
     bool alive = true;
-    bool is_stray = false;  // the slot is in that line, its key has another home
+    bool is_stray = false;  // the slot is in that line, but its key has another home
 
-    // It need not be looked any further.
+    // The search can stop.
     bool is_found() const { return unit == nullptr ? looks >= looks_max : !alive || looks >= kLooksMin; }
   };
 
@@ -143,7 +144,7 @@ class Finder {
 // Whether a tag has this name.
 inline bool is_named(std::uint64_t tag, std::uint64_t name) { return (tag ^ name) < std::uint64_t{1} << kNameShift; }
 
-// The slot in a line whose tag has this name, or null. A hint: whoever uses it reads the word again.
+// The slot in a line whose tag has this name, or null. A hint: the caller must read the word again.
 inline Unit* match(Unit (&line)[kSlotsInLine], std::uint64_t name) {
   unsigned found = 0;
 #pragma GCC unroll 4

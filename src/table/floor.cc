@@ -61,7 +61,7 @@ std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t kCounts = ~kTicksMax;
     return std::max(a & kTicksMax, b & kTicksMax) | std::max(a & kCounts, b & kCounts);
   }
-  // A later window than the other's: that one is over. A bucket's word ascends with its debt.
+  // If one window is later than the other, the other one is over. A bucket's word rises with its debt.
   const Packing& packing = known.packing;
   if (packing.kind == Kind::compact) {
     const CompactLog joint = weir::join(unpack_compact(a, packing), unpack_compact(b, packing));
@@ -99,7 +99,7 @@ TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
   }
   if (kind_of(limit.algorithm) == Kind::log) {
     const auto *x_log = std::get_if<RingLog>(&a.state()), *y_log = std::get_if<RingLog>(&b.state());
-    // Counts do not say when they were charged, and `now` may be earlier than that: only counts cover them.
+    // Counts do not say when they were charged, and `now` may be earlier than that. So only counts cover them.
     if (x_log == nullptr || y_log == nullptr) return {limit, weir::join(counts_of(a, now), counts_of(b, now))};
     const Summary x = summary_of(*x_log), y = summary_of(*y_log);
     TableCell cell(limit);
@@ -107,7 +107,7 @@ TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
     if (count > 0) cell.commit(limit, cell.decide(std::max(x.at_us, y.at_us), count));
     return cell;
   }
-  // Of two buckets the one that is further from full, in permits.
+  // Of two buckets, the one that is further from full, in permits.
   const auto debt = [now](const TableCell& cell) {
     return Bits{bucket_debt(std::get<Bucket>(cell.state()), cell.limit().rate, now)};
   };

@@ -1,12 +1,13 @@
-// What a page remembers of keys that it had to evict: for each number of a limit a state that none of them had used
-// more than. A new key may be one of them, so it starts from there: nothing is forgiven.
+// What a page remembers of keys that it had to evict. For each number of a limit it keeps a state, the floor, that
+// none of them had used more than. A new key may be one of them, so it starts from the floor: eviction forgives
+// nothing.
 //
-// A floor is a word like that of a key: the number, and a state that lapses as a key's does. Its name is that of the
-// number's family: a new key finds the floors of all versions of its limit by it. Where the states of a limit do not
-// fit a slot, its floor is a summary: how much was used, rounded up, and when. Logs in blocks and logs in two counts
-// have two numbers, and so two floors. What a page evicts is always covered by
-// a floor, which is raised before, in an operation of its own; the version of the page changes with it, so that nobody
-// starts from what a floor was before. Pure, but for floor_over(). Tested by floor_test.cc and tests/eviction_test.cc.
+// A floor is a word like that of a key: the number, and a state that expires as a key's does. Its name is that of the
+// number's family, so a new key finds the floors of all versions of its limit. If the states of a limit do not fit a
+// slot, its floor is a summary: how much was used, rounded up, and when. Logs in blocks and logs in two counts have
+// two numbers, and so two floors. Everything a page evicts is covered by a floor. The floor is raised before the
+// eviction, in an operation of its own. The page's version changes with it, so no request starts from an outdated
+// floor. Pure, except for floor_over(). Tested by floor_test.cc and tests/eviction_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace weir::table {
 
-// The counts are rounded up to 17 bits, times of windows down and others up to about a millisecond.
+// Counts are rounded up to 17 significant bits. Times are rounded to about a millisecond: those of fixed windows
+// down, others up.
 struct Summary {
   std::int64_t at_us = 0, count = 0;
 };
@@ -25,7 +27,8 @@ Summary unpack_summary(std::uint64_t packed);
 
 // join(), covers()
 //
-// Of two states under one number what neither has used more than; whether a floor is that already.
+// join(): of two states under one number, a state that neither has used more than. covers(): whether a floor is that
+// already.
 std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b);
 inline bool covers(const Known& known, std::uint64_t floor, std::uint64_t state) {
   const Kind kind = known.packing.kind;
@@ -33,17 +36,17 @@ inline bool covers(const Known& known, std::uint64_t floor, std::uint64_t state)
   return is_ordered ? state <= floor : join(known, floor, state) == floor;
 }
 
-// Whether keys under this limit are evicted at all: permits in flight must not be forgotten.
+// Whether keys under this limit may be evicted: permits in flight must not be.
 inline bool is_evictable(const Known& known) { return known.packing.kind != Kind::holds; }
 
 // floor_over()
 //
-// The least state of a floor that covers this key. Nothing if the key's block cannot be read.
+// The lowest state of a floor that covers this key. Nothing if the key's block cannot be read.
 std::optional<std::uint64_t> floor_over(SlotReader& reader, const Known& known, const Word& slot, std::int64_t now);
 
 // join_cells()
 //
-// The same of cells whose limits share their states, under whichever of the limits has more permits.
+// The same for cells whose limits share their states, under the limit with more permits.
 TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now);
 
 }  // namespace weir::table

@@ -1,4 +1,4 @@
-// What a floor says: never less than any of the states that it was made from, and little more.
+// A floor is never below any of the states that it was made from, and only a little above them.
 
 #include "table/floor.h"
 
@@ -17,7 +17,7 @@ using test::pick;
 
 constexpr std::int64_t kNow = 1'794'701'843'991'953, kMinute = 60'000'000;
 
-// Of a log, one that is kept as two counts.
+// For a log: one that is kept as two counts.
 Known known_of(const Limit& limit) {
   const Form form = limit.algorithm == Algorithm::sliding_log ? Form::compact : Form::usual;
   return {limit, packing_of(limit, form), 0, floor_name(1, limit)};
@@ -41,7 +41,7 @@ TEST(Floor, ASummaryIsRoundedUp) {
   EXPECT_EQ(pack_summary({kNow, 0}, false), 0u);
 }
 
-// Two states are used one after the other; whatever either would be denied, the joined one would be denied, too.
+// Two states are used one after the other. What either of them would deny, the joined one denies, too.
 TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
   const std::uint64_t seed = base_seed();
   std::mt19937_64 dice(seed);
@@ -77,8 +77,8 @@ TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
   }
 }
 
-// Of a log and of two counts: what is joined has used as much as either, also for a request whose `now` is earlier than
-// the time when the counts were charged.
+// A log joined with two counts has used as much as either of them. This is also true for a request whose `now` is
+// earlier than the time when the counts were charged.
 TEST(Floor, ALogIsJoinedWithCounts) {
   const std::uint64_t seed = base_seed();
   std::mt19937_64 dice(seed);
@@ -103,7 +103,7 @@ TEST(Floor, ALogIsJoinedWithCounts) {
       ASSERT_EQ(other.decide(at, 0).decision.remaining, one.decide(at, 0).decision.remaining) << "seed " << seed;
     }
   }
-  // The last microsecond of a period: a request from half a millisecond before has the counts leave no sooner.
+  // The last microsecond of a period: for a request from half a millisecond before, the counts leave no sooner.
   TableCell log(limit), counts = fresh(limit);
   log.commit(limit, log.decide(kNow - kMinute / 2, 1));
   counts.commit(limit, counts.decide(kNow, 10));
@@ -111,7 +111,7 @@ TEST(Floor, ALogIsJoinedWithCounts) {
   EXPECT_FALSE(joint.decide(kNow + kMinute - 1, 1).decision.allowed);
 }
 
-// All versions of a rule's limit have one name, so that a key finds what it had used under another.
+// All versions of a rule's limit have one name, so that a key finds what it used under another version.
 TEST(Floor, AFamilyHasOneName) {
   const auto bucket = [](std::int64_t permits) {
     return *make_bucket(Algorithm::token_bucket, permits, kMinute, permits);

@@ -1,4 +1,4 @@
-// The bytes of a fresh table, and the order in which an old header is doubted. See format.h.
+// The bytes of a fresh table, and the order in which the header of an existing one is checked. See format.h.
 
 #include "table/format.h"
 
@@ -20,23 +20,23 @@ constexpr std::uint64_t kArenaBytesOfKey = 32;
 constexpr std::uint32_t kRegistryEntries = kLimitsMax + 4;
 constexpr std::int64_t kTenYears = 315'576'000'000'000;
 constexpr std::int64_t kShiftMin = 2'000'000;
-constexpr std::int64_t kSlack = 60'000'000;  // a reading may be this much older than the latest time of the table
+constexpr std::int64_t kSlack = 60'000'000;  // a reading may be this much older than the table's latest time
 
 bool is_time(std::int64_t us) { return us > 0 && us < kTimeEnd; }
 
-// The sum wraps: an offset from a damaged file may be anything.
+// The sum wraps, because an offset from a damaged file may be anything.
 std::int64_t time_of(const Header& header, const ClockReading& reading) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(reading.boot_us) +
                                    static_cast<std::uint64_t>(header.clock_offset_us));
 }
 
-// Processes of one boot share a boot clock if they share this. 0 where the system does not tell.
+// Processes of one boot share a boot clock if they share this. 0 if the system does not provide it.
 std::uint64_t time_namespace() {
   struct stat info {};
   return stat("/proc/self/ns/time", &info) == 0 ? info.st_ino : 0;
 }
 
-// Within reason: a damaged file may hold anything.
+// Clamped, because a damaged file may contain anything.
 std::int64_t wall_ahead_of(const Header& header) {
   const std::int64_t ahead = __atomic_load_n(&header.wall_ahead_us, __ATOMIC_RELAXED);
   return std::clamp<std::int64_t>(ahead, -kTimeEnd, kTimeEnd);
@@ -136,15 +136,15 @@ bool keeps_time(const Header& header, const ClockReading& reading) {
   const std::int64_t time = time_of(header, reading);
   if (!is_time(time)) return false;
   if (!is_time(header.latest_us)) return true;
-  // Nobody may have looked at the clock for long, so that it is no wonder to be ahead of the latest time; but in
-  // another time namespace the wall clock must have moved on, too.
+  // The clock may not have been read for long, so it may be ahead of the latest time. But in another time namespace,
+  // the wall clock must have advanced, too.
   const std::int64_t latest = header.latest_us, by_wall = reading.wall_us - wall_ahead_of(header);
   const bool is_same = header.time_namespace != 0 && header.time_namespace == time_namespace();
   return time > latest - kSlack && (is_same || time < latest + kSlack || time < by_wall + kSlack);
 }
 
-// Calendars follow the wall clock if it is off by more than what readings differ by; but not one that was never set
-// since the machine was started.
+// Calendars follow the wall clock if it is off by more than the difference between readings. They do not follow a
+// wall clock that was never set since the machine started.
 void note_wall_clock(Header& header, const ClockReading& reading) {
   constexpr std::int64_t kSecond = 1'000'000;
   const std::int64_t time = time_of(header, reading), ahead = reading.wall_us - time;
@@ -162,7 +162,7 @@ void note_wall_clock(Header& header, const ClockReading& reading) {
 
 CalendarShift calendar_shift(const Header& header) {
   const auto& shift = header.calendar_shifts[load(header.calendar_shift) % 2];
-  const auto get = [&](std::size_t i) {  // a damaged file may hold anything
+  const auto get = [&](std::size_t i) {  // a damaged file may contain anything
     return std::clamp<std::int64_t>(__atomic_load_n(&shift[i], __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
   };
   return {get(0), get(1), get(2)};
@@ -184,7 +184,7 @@ void set_clock(Header& header, const ClockReading& reading) {
 std::uint64_t checksum_of(const Header& header) {
   unsigned char bytes[offsetof(Header, checksum)];
   std::memcpy(bytes, &header, sizeof(bytes));
-  std::uint64_t sum = 0xcbf29ce484222325;  // FNV-1a: against accidents, not against people
+  std::uint64_t sum = 0xcbf29ce484222325;  // FNV-1a: against accidents, not against attackers
   for (const unsigned char byte : bytes) sum = (sum ^ byte) * 0x100000001b3;
   return sum;
 }

@@ -1,8 +1,7 @@
-// What stands in a fresh table, and whether the header of an old one can be believed.
+// The contents of a fresh table, and whether the header of an existing one can be trusted.
 //
-// A header comes from a file, so it may hold anything: check_header() accepts only what this build would lay out the
-// same way, and only after that is a byte of the rest looked at. Any thread. Tested by file_test.cc and
-// fuzz/state_open.cc.
+// A header comes from a file, so it may contain anything. check_header() accepts only what this build would lay out
+// in the same way. Only then is any other byte read. Any thread. Tested by file_test.cc and fuzz/state_open.cc.
 #pragma once
 
 #include <array>
@@ -17,8 +16,8 @@
 namespace weir::table {
 
 inline constexpr std::uint64_t kKeysDefault = 1'000'000;
-inline constexpr std::uint64_t kKeysInPage = kSlots * 3 / 4;  // above this load the keys of a page begin to crowd
-// How far a table may grow beyond what it was made for: page_of() counts in fractions of 20.44 bits.
+inline constexpr std::uint64_t kKeysInPage = kSlots * 3 / 4;  // above this load, the keys of a page begin to crowd
+// How much larger a table may grow than it was created: page_of() counts in fractions of 20.44 bits.
 inline constexpr std::uint64_t kGrowthMax = std::uint64_t{1} << 19;
 
 struct Geometry {
@@ -29,16 +28,16 @@ struct Geometry {
 
 // geometry_for()
 //
-// 0 keys are a million; 0 bytes of arena are 32 for each key. Refuses what the layout cannot number.
+// 0 keys means a million; 0 bytes of arena means 32 for each key. Refuses what the layout cannot number.
 Result<Geometry> geometry_for(std::uint64_t keys, std::uint64_t arena_bytes);
 
 // fit_into()
 //
-// The largest table that takes no more than so many bytes: for so many keys, or with so much arena, or, if both are 0,
-// with the usual shares.
+// The largest table that takes at most `memory` bytes: for this number of keys, or with this arena, or, if both are
+// 0, with the usual shares.
 Result<Geometry> fit_into(std::uint64_t memory, std::uint64_t keys, std::uint64_t arena_bytes);
 
-// How many keys so many pages have room for.
+// The number of keys that this number of pages is meant for.
 inline std::uint64_t keys_of(std::uint64_t pages) { return pages * kKeysInPage; }
 
 struct Identity {
@@ -53,44 +52,45 @@ void format(const Region& region, const Geometry& geometry, const Identity& iden
 
 // set_clock()
 //
-// Makes the table's time go on from where it was; see clock_offset_us().
+// Makes the table's time continue from where it was; see clock_offset_us().
 void set_clock(Header& header, const ClockReading& reading);
 
 // clock_offset_us()
 //
-// What is added to the boot clock after a new boot, when the table last saw `latest_us` (0: never). The wall clock
-// says how long the machine was off, but time never runs back: a wall clock that is behind is not followed. One that is
-// more than ten years ahead is wrong more probably than the file is that old, and would be kept for ever: it is not
-// followed either.
+// The value to add to the boot clock after a new boot, if the table last saw `latest_us` (0: never). The wall clock
+// says how long the machine was off, but time never runs backwards, so a wall clock that is behind is ignored. A wall
+// clock more than ten years ahead is more probably wrong than the file is that old, and the table would keep the
+// error forever. It is ignored, too.
 std::int64_t clock_offset_us(const ClockReading& reading, std::int64_t latest_us);
 
 // keeps_time()
 //
-// Whether the header's offset belongs to the boot clock of this reading. Not so after a boot, nor in a container whose
-// boot clock is another: one behind the latest time of the table, or one in another time namespace that is ahead of it
-// while the wall clock is not.
+// Whether the header's offset belongs to the boot clock of this reading. It does not after a boot, nor in a container
+// with a different boot clock. Such a clock is behind the latest time of the table, or is of another time namespace
+// and ahead of that time while the wall clock is not.
 bool keeps_time(const Header& header, const ClockReading& reading);
 
 // note_wall_clock()
 //
-// For whoever looks after the table: how far the wall clock is ahead of its time, so that keeps_time() can tell a boot
-// clock that is ahead from a table that nobody has used for long. Calendars follow it: see calendar_shift.h.
+// For the process that sweeps the table. Records how far the wall clock is ahead of the table's time, so that
+// keeps_time() can tell a boot clock that is ahead from a table that was unused for long. Calendars follow it: see
+// calendar_shift.h.
 void note_wall_clock(Header& header, const ClockReading& reading);
 CalendarShift calendar_shift(const Header& header);
 
 // time_at()
 //
-// The table's time at this reading: as it goes on, or as it would go on if the table were opened now.
+// The table's time at this reading, or the time that it would continue from if the table were opened now.
 std::int64_t time_at(const Header& header, const ClockReading& reading);
 
 // checksum_of()
 //
-// Of the fields that never change.
+// The checksum of the fields that never change.
 std::uint64_t checksum_of(const Header& header);
 
 // check_header()
 //
-// Whether a region can be mapped that has this header and so many bytes, and is of layout `oldest` or newer. The error
+// Whether a region with this header and this file size can be mapped, and has layout `oldest` or newer. The error
 // says what to do.
 Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes, std::uint32_t oldest = kVersion);
 

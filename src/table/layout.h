@@ -1,9 +1,10 @@
-// What a table is made of, byte by byte: the same in memory and in a file. NEVER CHANGE A FIELD without raising
-// kVersion, and teach take_over.h what becomes of the version before.
+// The layout of a table, byte by byte: the same in memory and in a file. NEVER CHANGE A FIELD without raising
+// kVersion, and teach take_over.h how to convert the previous version.
 //
-// One region of fixed size: a header, the registry of limits, the participants, the pages of slots, the arena of
-// blocks. Offsets, no pointers: several processes map it at different addresses. Keys are not stored, only 50 bits of
-// their keyed hash; the page and those bits together name a key. Tested by layout_test.cc.
+// A table is one region of fixed size: a header, the registry of limits, the participants, the pages of slots, the
+// arena of blocks. It has offsets and no pointers, because several processes map it at different addresses. Keys are
+// not stored, only 50 bits of their keyed hash. The page and those bits together identify a key. Tested by
+// layout_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace weir::table {
 
 inline constexpr std::uint64_t kMagic = 0x0a656c6261742057;  // "W table\n"
 inline constexpr std::uint32_t kVersion = 2;
-inline constexpr std::uint32_t kVersionOldest = 1;  // take_over() brings files from this version on up to date
+inline constexpr std::uint32_t kVersionOldest = 1;  // take_over() converts files of this version and later
 
 // The tag of a slot: mark (2 bits), limit (12 bits), fingerprint (50 bits). 0 is an empty slot.
 inline constexpr unsigned kLimitShift = 2, kNameShift = 14;
@@ -29,14 +30,14 @@ inline std::uint64_t tag_of(std::uint64_t name, std::uint32_t limit) {
   return name | std::uint64_t{limit} << kLimitShift;
 }
 
-// Limits are numbered from 1; the highest numbers say that a slot is something else.
+// Limits are numbered from 1. The highest numbers mean that a slot is something else.
 inline constexpr std::uint32_t kLimitsMax = 4092;    // 1 to 4092
 inline constexpr std::uint32_t kReservation = 4093;  // amount and end of a reservation
 inline constexpr std::uint32_t kRequest = 4094;      // end of an idempotency id
-inline constexpr std::uint32_t kInBlock = 4095;      // the limit stands in the slot's block
+inline constexpr std::uint32_t kInBlock = 4095;      // the limit is in the slot's block
 
-// How many of the numbers are given out: all, but in tests that choose schedules. Half of them is for limits that no
-// rule names; the other half is kept for rules.
+// How many of the numbers are used: all of them, except in tests that choose schedules. Half of them may go to limits
+// that no rule names. The other half is reserved for rules.
 #ifndef WEIR_TABLE_LIMITS
 #define WEIR_TABLE_LIMITS kLimitsMax
 #endif
@@ -46,9 +47,9 @@ inline std::uint32_t ad_hoc_max() { return limits_max() / 2; }
 inline constexpr std::uint32_t kLines = 63, kSlotsInLine = 4;
 inline constexpr std::uint32_t kSlots = kLines * kSlotsInLine;
 
-// 4 KiB. The version changes with every insertion; its state holds a bit for each line that a key had to walk past,
-// and kFull if an insertion or the sweep saw no empty slot. Floors say how much the keys that the page has evicted had
-// used (floor.h): the first are beside the version, others in slots.
+// 4 KiB. The version changes with every insertion. Its state has a bit for each line that a key had to walk past, and
+// kFull if an insertion or the sweep saw no empty slot. Floors record how much the keys that the page has evicted had
+// used (floor.h). The first floors are beside the version, others in slots.
 struct alignas(64) Page {
   Unit version;
   Unit floors[3];
@@ -59,8 +60,9 @@ static_assert(sizeof(Page) == 4096);
 inline constexpr std::uint64_t kFull = std::uint64_t{1} << kLines;
 static_assert(kLines < 64);
 
-// The tag of a page's version: a number that every insertion changes; whether a slot may hold a floor; at most how many
-// slots hold permits in flight or limits without a number, and how many hold tickets. None of these is ever evicted.
+// The tag of a page's version: a number that every insertion changes; whether a slot may contain a floor; upper
+// bounds on how many slots have permits in flight or limits without a number, and on how many have tickets. None of
+// these is ever evicted.
 inline constexpr unsigned kFloorInSlotShift = 47, kHeldShift = 48, kTicketsShift = 56;
 inline constexpr std::uint64_t kFloorInSlot = std::uint64_t{1} << kFloorInSlotShift;
 inline constexpr std::uint64_t kVersionMask = kFloorInSlot - 4;  // of the number
@@ -89,26 +91,26 @@ inline constexpr std::uint32_t kEntriesMax = 320;            // 32 charges of at
 
 enum Status : std::uint64_t { kSolo = 0, kHelp = 1, kDone = 2, kFailed = 3, kStatusBits = 3 };
 
-// Who is at work in the table: one thread at a time. Used again and again; the number in `status` tells one operation
-// from the next.
+// A thread that works in the table; one thread at a time. The record is reused. The number in `status` distinguishes
+// one operation from the next.
 struct alignas(64) Participant {
   std::uint64_t status;                      // number << 2 | Status
   std::uint64_t count;                       // of entries
-  std::uint64_t keys;                        // that were added here, less those that were removed
+  std::uint64_t keys;                        // added here, minus those removed
   std::uint64_t active;                      // see active_word()
-  std::uint64_t writing;                     // the entry of the registry that is being written; 0: none
-  std::uint64_t early;                       // new keys that were denied for what evicted ones had used
-  std::uint64_t no_room;                     // requests that were denied for want of room
-  std::uint64_t compacted;                   // logs that became two counts for want of a block; 0 in older files
-  alignas(64) std::uint64_t install_number;  // the one conditional install that this participant makes at a time
+  std::uint64_t writing;                     // the registry entry being written; 0: none
+  std::uint64_t early;                       // new keys denied because of what evicted keys had used
+  std::uint64_t no_room;                     // requests denied for lack of capacity
+  std::uint64_t compacted;                   // logs turned into two counts for lack of a block; 0 in older files
+  alignas(64) std::uint64_t install_number;  // the conditional install of this participant, one at a time
   std::uint64_t install_unit, install_old, install_held;
   alignas(64) Unit tally;   // keys evicted while alive << 2
-  Unit pending[kPendings];  // blocks that belong to nobody else: class << 2; line
+  Unit pending[kPendings];  // blocks with no other owner: class << 2; line
   alignas(64) Entry entries[kEntriesMax];
 };
 
-// Who has a record, and since which epoch of the limits a thread is at work there. The claim changes with the process:
-// a thread that was about to sit down where its process has stood up notices.
+// Which process has a record, and the epoch of the limits since which a thread works there. The claim changes with
+// the process, so a thread that is about to use a record that its process has released notices.
 inline constexpr unsigned kClaimShift = 40;
 inline constexpr std::uint64_t kClaimMask = 0xffffff;
 constexpr std::uint64_t idle_word(std::uint64_t claim) { return claim << kClaimShift; }
@@ -121,7 +123,8 @@ constexpr std::uint64_t epoch_of(std::uint64_t active) {
   return (active & ((std::uint64_t{1} << kClaimShift) - 1)) >> 1;
 }
 
-// A block: 64-byte lines in the arena, 2^class of them, beginning at a multiple of that. The first line is its head.
+// A block: 2^class consecutive 64-byte lines of the arena, beginning at a multiple of that. The first line is its
+// head.
 struct alignas(64) Line {
   Unit units[4];
 };
@@ -129,31 +132,31 @@ enum HeadUnit { kParameters0 = 0, kParameters1 = 1, kState0 = 2, kState1 = 3 };
 inline constexpr unsigned kClasses = 15;  // up to 1 MiB
 inline constexpr std::uint64_t kHandleBits = 28;
 
-// For each class a map of the blocks that are free: 64 in the state of a unit.
+// Each class has a map of its free blocks: 64 of them in the state of a unit.
 inline constexpr std::uint64_t kBlocksInUnit = 64;
 constexpr std::uint64_t map_units(std::uint64_t arena_lines, unsigned block_class) {
   return ((arena_lines >> block_class) + kBlocksInUnit - 1) / kBlocksInUnit;
 }
 
-// What begins the windows of a limit, in its entry.
+// What the windows of a limit begin at, in its entry.
 enum Windows : std::uint8_t {
   kByPeriod = 0,    // multiples of the period; the zone may hold anything
   kByCalendar = 1,  // the midnights of a zone
-  kByPhase = 2,     // multiples of the period, shifted by a phase: it stands in the first 8 bytes of the zone
+  kByPhase = 2,     // multiples of the period, plus a phase: the first 8 bytes of the zone
   // Multiples of the period, and the states of this number are logs in two counts (pack.h). A program that does not
-  // know this value finds no limit under the number: such keys are unreadable to it, they fail rather than be decided
-  // as something else, and a repair drops them.
+  // know this value finds no limit under the number. Such keys are unreadable to it: they fail instead of being
+  // decided as something else, and a repair drops them.
   kCompact = 3,
 };
 
-// A limit that slots refer to by number. The tag of `guard` is generation << 8 | GuardState << 2: the generation rises
-// when the number is given out again.
+// A limit that slots refer to by number. The tag of `guard` is generation << 8 | GuardState << 2. The generation
+// rises when the number is reused.
 enum GuardState : std::uint64_t {
   kFree = 0,
   kWriting = 1,  // guard.state: the participant
   kReady = 2,    // guard.state: the hash of the limit
-  kClosing = 3,  // as ready, but given to no further key: whether any slot uses it is being found out
-  kResting = 4,  // no slot uses it; free once no transaction is left that may have met it
+  kClosing = 3,  // as ready, but no new key gets it, while the sweep finds out whether any slot uses it
+  kResting = 4,  // no slot uses it; free once no transaction is left that may have seen it
 };
 inline constexpr unsigned kGenerationShift = 8;
 inline constexpr std::uint64_t guard_tag(GuardState state, std::uint64_t generation) {
@@ -175,8 +178,9 @@ static_assert(sizeof(RegistryEntry) == 128);
 
 // NumberSet, note_numbers()
 //
-// A bit for each number of a limit. The numbers that a word of a page refers to, with no operation in it: whatever
-// keeps a number anywhere in a page must be seen here, or the number is given out again while it is in use.
+// NumberSet has a bit for each number of a limit. note_numbers() adds the numbers that a word of a page refers to;
+// the word must have no operation in it. Every number that a page keeps anywhere must be seen here, or the number is
+// reused while it is in use.
 struct NumberSet {
   std::uint64_t bits[(kLimitBits + 1) / 64] = {};
   void add(std::uint32_t number) { bits[number / 64] |= std::uint64_t{1} << number % 64; }
@@ -184,18 +188,18 @@ struct NumberSet {
 };
 inline void note_numbers(const Word& word, NumberSet& numbers) { numbers.add(limit_of(word.tag)); }
 
-// How whoever used a table last has left it.
+// The state in which the last user has left a table.
 enum Condition : std::uint64_t {
   kInUse = 0,    // or killed
   kClean = 1,    // closed
-  kTorn = 2,     // the machine went down, and no repair has come to its end since
-  kDamaged = 3,  // somebody has met what made no sense
+  kTorn = 2,     // the machine crashed, and no repair has completed since
+  kDamaged = 3,  // a user has found contents that make no sense
 };
 
 struct Header {
   std::uint64_t magic;
   std::uint32_t version;
-  std::uint32_t header_bytes;  // sizes as they were when the file was made
+  std::uint32_t header_bytes;  // sizes at the time the file was made
   std::uint64_t bytes;         // of the whole region
   std::uint64_t pages;
   std::uint64_t base_pages;  // when the table was made; see page_of()
@@ -204,32 +208,32 @@ struct Header {
   std::uint32_t participant_bytes, entry_bytes;
   std::uint64_t hash_key[2];  // secret
   std::int64_t created_us;
-  std::uint64_t checksum;  // of all above
+  std::uint64_t checksum;  // of all fields above
   // The rest changes while the table is in use.
   alignas(64) std::uint64_t boot_id[2];
   std::int64_t clock_offset_us;  // wall clock - boot clock, for all processes
-  std::int64_t latest_us;        // a time that was seen; about a second behind the latest
+  std::int64_t latest_us;        // a time that was read; about a second behind the latest
   std::uint64_t clean;           // a Condition
-  std::int64_t wall_ahead_us;    // wall clock - time of the table, when somebody last looked; 0 in older files
-  std::uint64_t time_namespace;  // of whoever set the clock; 0: not known
+  std::int64_t wall_ahead_us;    // wall clock - time of the table, at the last check; 0 in older files
+  std::uint64_t time_namespace;  // of the process that set the clock; 0: unknown
   alignas(64) std::uint64_t sweep_page, reclaim_page;
-  std::uint64_t swept;                     // lapsed keys that the sweep removed
-  std::uint64_t reclaim_at_us;             // nobody looks for lapsed blocks before; 0 in older files
-  alignas(64) Unit free_counts[kClasses];  // {changes << 2, blocks that are free}
-  std::uint64_t free_hints[kClasses];      // where in its map to look first
-  std::uint64_t assemble_hint;             // where to look for pieces that lie beside each other
-  // Numbers of limits are given out again; see recycle.h. The epoch has a line of its own: every check reads it.
+  std::uint64_t swept;                     // expired keys that the sweep removed
+  std::uint64_t reclaim_at_us;             // no reclaiming of expired blocks before this time; 0 in older files
+  alignas(64) Unit free_counts[kClasses];  // {changes << 2, free blocks}
+  std::uint64_t free_hints[kClasses];      // where in its map a search begins
+  std::uint64_t assemble_hint;             // where a search for adjacent pieces begins
+  // Numbers of limits are reused; see recycle.h. The epoch has its own cache line, because every check reads it.
   alignas(64) std::uint64_t limits_epoch;
-  alignas(64) std::uint64_t recycling;  // since which epoch << 3 | a Recycling
-  NumberSet limits_used;                // those that were met in a slot
-  // How far calendars are ahead of the time of the table: which of the two is in force, and the other for the next.
+  alignas(64) std::uint64_t recycling;  // epoch of its start << 3 | a Recycling
+  NumberSet limits_used;                // the numbers found in slots
+  // How far calendars are ahead of the table's time: which of the two is in effect; the other is for the next change.
   std::uint64_t calendar_shift;
   std::int64_t calendar_shifts[2][3];  // before, now, since
 };
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) <= kHeaderBytes);
 
-// Where things are. All numbers have been checked against the size of the region.
+// Where the parts are. All numbers have been checked against the size of the region.
 struct Layout {
   std::uint64_t registry, participants, maps, pages, arena, bytes;  // offsets, and the size
 };
@@ -252,7 +256,7 @@ constexpr Layout layout_of(std::uint64_t pages, std::uint64_t arena_lines) {
 inline constexpr std::uint64_t kPagesMax = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kArenaLinesMax = std::uint64_t{1} << kHandleBits;
 
-// The region as one process sees it. Does not own it.
+// The region as one process sees it. Does not own the memory.
 class Region {
  public:
   Region() = default;
@@ -282,13 +286,13 @@ class Region {
   std::uint64_t number_of(const Unit& unit) const {
     return static_cast<std::uint64_t>(reinterpret_cast<const char*>(&unit) - base_) / sizeof(Unit);
   }
-  // Whether an operation may touch this unit; in a damaged file any number may stand.
+  // Whether an operation may touch this unit. A damaged file may contain any number.
   bool is_shared(std::uint64_t number) const { return number >= 4 && number < at_.bytes / sizeof(Unit); }
 
   // page_of()
   //
-  // A page of the table as it was made, refined by bits that the slot stores too: so a resized table finds its keys
-  // again without their names.
+  // The page of a key: a page of the table as it was created, refined by bits that the slot also stores. So a resized
+  // table finds its keys again without their names.
   std::uint64_t page_of(std::uint64_t place, std::uint64_t name) const {
     const auto base = static_cast<std::uint64_t>(static_cast<Wide128>(place) * base_pages_ >> 64);
     return page_of_base(base, name);
@@ -309,22 +313,23 @@ class Region {
   char* base_ = nullptr;
   Layout at_{};
   std::uint64_t pages_ = 0, base_pages_ = 0, arena_lines_ = 0;
-  std::uint64_t maps_[kClasses + 1] = {};  // the unit where the map of a class begins
+  std::uint64_t maps_[kClasses + 1] = {};  // the unit where each class's map begins
   std::uint64_t spread_ = 0;               // pages / base_pages, as a 20.44 bit fraction
 };
 
-// The bits of a name that choose its home line, and not its page. The period of a window or log is mixed into them, so
-// that each period of a key has a slot of its own, in the key's page.
+// The bits of a name that choose its home line but not its page. The period of a window or log is mixed into them, so
+// each period of a key has its own slot, in the key's page.
 inline constexpr unsigned kHomeShift = 34;
 inline constexpr std::uint64_t kHomeMask = ~std::uint64_t{0} << kHomeShift;
 
-// The line of a page where a key is looked for first; by the stored bits alone, so that a sweep knows it too.
+// The line of a page where a search for a key begins. It depends only on the stored bits, so a sweep can compute it,
+// too.
 inline std::uint32_t home_line(std::uint64_t name) {
   return static_cast<std::uint32_t>((name >> kHomeShift) * kLines >> 30);
 }
 inline std::uint32_t next_line(std::uint32_t line) { return line + 1 == kLines ? 0 : line + 1; }
 
-// A bit for each line that a key of this home walks past to where it lies.
+// A bit for each line between a key's home and the line where it is.
 inline std::uint64_t lines_between(std::uint32_t home, std::uint32_t line) {
   std::uint64_t lines = 0;
   for (; home != line; home = next_line(home)) lines |= std::uint64_t{1} << home;

@@ -1,4 +1,4 @@
-// The bytes of a table: nothing overlaps, nothing moves, and a resized table finds its keys by what slots store.
+// The bytes of a table: nothing overlaps, nothing moves, and a resized table finds its keys by the stored bits.
 #include "table/layout.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(Layout, StaysAsItIsInEveryFileOfThisVersion) {
   EXPECT_GE(at.bytes, at.arena + 100 * 64);
 }
 
-// Whatever of keys, arena and memory is named: no byte too many, and no room for one more page or line left.
+// With any combination of keys, arena and memory: not a byte too many, and no space left for another page or line.
 TEST(Layout, FitsIntoTheMemoryThatIsNamed) {
   const auto bytes_of = [](std::uint64_t pages, std::uint64_t lines) { return layout_of(pages, lines).bytes; };
   for (const std::uint64_t memory : {std::uint64_t{6'000'000}, std::uint64_t{100'000'001}, std::uint64_t{3} << 30}) {

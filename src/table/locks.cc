@@ -1,4 +1,4 @@
-// Open file description locks (Linux 3.15), each on a byte of its own. See locks.h.
+// Open file description locks (Linux 3.15), each on its own byte. See locks.h.
 
 #include "table/locks.h"
 
@@ -28,7 +28,7 @@ struct flock lock_on(off_t byte, short type) {
   return lock;
 }
 
-// 0, or what the system says.
+// 0, or the system's error number.
 int set_lock(int fd, off_t byte, short type) {
   if (fd < 0) return 0;
   struct flock lock = lock_on(byte, type);
@@ -38,7 +38,7 @@ int set_lock(int fd, off_t byte, short type) {
   return 0;
 }
 
-// Whether somebody else's lock on the users' byte is in the way of one of this type.
+// Whether another file's lock on the users' byte conflicts with a lock of this type.
 bool is_kept_out(int fd, short type) {
   struct flock lock = lock_on(kUsers, type);
   return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

@@ -1,4 +1,4 @@
-// Two openings of one file in one process hold each other out as two processes would.
+// Two openings of one file in one process exclude each other as two processes would.
 
 #include "table/locks.h"
 

@@ -1,11 +1,12 @@
-// See operation.h. The order of every access matters here; tests/mutants/table.txt keeps what goes wrong without it.
+// See operation.h. The order of every access matters here; tests/mutants/table.txt lists what goes wrong without it.
 
 #include "table/operation.h"
 
 namespace weir::table {
 namespace {
 
-// No unharmed table makes anybody look so often at one marked word that does not change, nor at all.
+// In a sound table, no thread looks kSameMax times at one marked word that does not change, nor kLooksMax times in
+// total.
 constexpr unsigned kSameMax = 1'000, kLooksMax = 1'000'000;
 
 void pause() {
@@ -34,7 +35,7 @@ void store_entry(Entry& place, const Entry& entry) {
   store(place.next.state, entry.next.state);
 }
 
-// What only a damaged record holds.
+// False only for a damaged record.
 bool is_sound(const Region& region, const Entry& entry) {
   return region.is_shared(entry.unit) && mark_of(entry.old) == kPlain && mark_of(entry.next) == kPlain;
 }
@@ -72,14 +73,14 @@ void Actor::settle(Unit& unit, const Word& seen) {
   help(seen.state);
 }
 
-// Brings an operation to its end: decided, and out of all its words.
+// Completes an operation: decided, and out of all its words.
 void Actor::help(std::uint64_t ref) {
   Participant& owner = region_->participant(who_of(ref));
   const std::uint64_t status = load(owner.status);
   if (status >> 2 != number_of(ref)) return;  // over: the word that led here has changed
   if (status == status_of(ref, kSolo)) exchange(owner.status, status, status_of(ref, kFailed));
   if (status == status_of(ref, kHelp)) {
-    if (depth_ == kParticipants) return note_damage();  // a circle; words are held in ascending order, so there is none
+    if (depth_ == kParticipants) return note_damage();  // a cycle; in a sound table, words are held in ascending order
     ++depth_;
     drive(ref);
     --depth_;
@@ -90,8 +91,8 @@ void Actor::help(std::uint64_t ref) {
   }
 }
 
-// Takes hold of all words in ascending order, for the owner or anyone who helps; then it is done. What cannot be done,
-// because a word has moved on or is damaged, has failed.
+// Acquires all words in ascending order, for the owner or any helper; then the operation is done. If a word has
+// changed or is damaged, the operation has failed.
 void Actor::drive(std::uint64_t ref) {
   Participant& owner = region_->participant(who_of(ref));
   const std::uint64_t open = status_of(ref, kHelp);
@@ -119,12 +120,12 @@ void Actor::drive(std::uint64_t ref) {
   exchange(owner.status, open, status_of(ref, kDone));
 }
 
-// Makes the operation hold the word if it is still undecided, as one event: claim the word first, then look at the
-// status, then hold it or put the old word back. Anyone may do the second half.
+// Makes the operation hold the word if it is still undecided, as one event. First it claims the word, then it reads
+// the status, then it holds the word or restores the old one. Any thread may do the second half.
 void Actor::install(Unit& unit, const Word& old, std::uint64_t ref) {
   Participant& own = record();
   const std::uint64_t number = (load(own.install_number) + 1) & kNumberMask;
-  store(own.install_number, number);  // whoever reads the previous install notices from here on
+  store(own.install_number, number);  // from here on, a reader of the previous install notices
   fence_before_rewrite();
   store(own.install_unit, region_->number_of(unit));
   store(own.install_old, old.state);
@@ -143,10 +144,10 @@ void Actor::complete(Unit& unit, const Word& seen) {
   replace(unit, seen, open ? held_by(plain, ref) : plain);
 }
 
-// The operation is decided. An owner on its own may still rewrite an entry that it does not hold yet, so the entry is
-// read after its word was seen held: then it is final, and if the record has been used again, the exchange fails. An
-// install for this operation may be under way by one who saw it undecided and was stopped: it is finished too, or it
-// could hold the word after the record has been used again.
+// The operation is decided. Its owner, in solo mode, may still rewrite an entry that it does not hold yet. So the
+// entry is read after its word was seen held: then it is final, and if the record has been reused, the exchange
+// fails. A thread that saw the operation undecided and was stopped may have an install for it in flight. That install
+// is finished, too; otherwise it could hold the word after the record has been reused.
 void Actor::release(std::uint64_t ref, bool done) {
   Participant& owner = region_->participant(who_of(ref));
   const std::uint64_t count = load(owner.count);
@@ -179,7 +180,7 @@ bool Actor::change(std::span<Entry> entries, Way way, Rebinder* rebinder) {
   Participant& own = record();
   const std::uint64_t ref = reference(who_, ((load(own.status) >> 2) + 1) & kNumberMask);
   const std::uint64_t open = status_of(ref, way == Way::solo ? kSolo : kHelp);
-  store(own.status, open);  // whoever reads the previous operation notices from here on
+  store(own.status, open);  // from here on, a reader of the previous operation notices
   fence_before_rewrite();
   store(own.count, entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) store_entry(own.entries[i], entries[i]);
@@ -215,8 +216,8 @@ bool Actor::hold_all(std::span<Entry> entries, std::uint64_t ref, Rebinder* rebi
   return true;
 }
 
-// Only the owner holds words of a solo operation, others may only undo it: a hold that comes too late belongs to an
-// operation that has failed and means the old word. So no claim is needed.
+// Only the owner acquires words of a solo operation; other threads may only undo it. A hold that comes too late
+// belongs to an operation that has failed, and means the old word. So no claim is needed.
 bool Actor::hold(Entry& entry, std::size_t place, std::uint64_t ref, Rebinder* rebinder) {
   Participant& own = record();
   Unit& unit = region_->unit(entry.unit);

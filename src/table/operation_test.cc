@@ -1,4 +1,4 @@
-// Several words as one event: all or none, whoever dies or is stopped in the middle.
+// Several words as one event: all or none, even if a participant dies or is stopped in the middle.
 #include "table/operation.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST_F(Operation, ChangesAllWordsOrNone) {
   }
 }
 
-// What the dead leave: an operation that holds some of its words, undecided, done or failed.
+// What a dead participant leaves: an operation that holds some of its words, undecided, done or failed.
 TEST_F(Operation, EndsWhatADeadParticipantLeft) {
   for (const Status status : {kSolo, kHelp, kDone, kFailed}) {
     Participant& dead = region_.participant(7);
@@ -53,7 +53,7 @@ TEST_F(Operation, EndsWhatADeadParticipantLeft) {
     dead.count = 2;
     dead.entries[0] = entry(0, {4, 1}, {4, 2});
     dead.entries[1] = entry(1, {4, 1}, {4, 2});
-    if (status == kHelp) {  // others finish it
+    if (status == kHelp) {  // other threads finish it
       Actor other(region_, 1);
       EXPECT_EQ(other.read(slot(0)), (Word{4, 2}));
     } else {
@@ -67,13 +67,13 @@ TEST_F(Operation, EndsWhatADeadParticipantLeft) {
 }
 
 TEST_F(Operation, SaysSoWhenAWordCannotBeBroughtToAnEnd) {
-  slot(0) = {4 | kHeld, reference(9, 12'345)};  // an operation that nobody ever began
+  slot(0) = {4 | kHeld, reference(9, 12'345)};  // an operation that never began
   Actor actor(region_, 0);
   actor.read(slot(0));
   EXPECT_TRUE(actor.is_damaged());
 }
 
-// Threads move money between accounts; not a coin is made or lost.
+// Threads move money between accounts, and the sum never changes.
 TEST_F(Operation, KeepsTheSumWhileManyMove) {
   constexpr std::uint32_t kAccounts = 6;
   const std::uint64_t seed = test::base_seed();

@@ -1,9 +1,10 @@
-// How a key's state is kept: in the 8 bytes of its slot where they hold every state of its limit, else in a block.
+// How a key's state is stored: in the 8 bytes of its slot if they suffice for every state of its limit, else in a
+// block.
 //
 // A bucket is one word. A fixed window is the number of its window and a count; a calendar's is its end in seconds. A
-// sliding window has two counts. As many bits as the limit needs, so most limits people write fit; a log and permits in
-// flight never do. A log for which there is no block is kept as two counts (algorithm/compact_log.h), under a number of
-// its own. All zero is a key never seen. Pure; any thread. Tested by pack_test.cc.
+// sliding window has two counts. Fields have as many bits as the limit needs, so most limits in practice fit. A log
+// and permits in flight never do. A log without a block is kept as two counts (algorithm/compact_log.h), under its
+// own number. All zero is a key never seen. Pure; any thread. Tested by pack_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +40,7 @@ inline Kind kind_of(Algorithm algorithm) {
   return Kind::bucket;
 }
 
-// 126 bits: what a word holds beside its mark.
+// 126 bits: the capacity of a word beside its mark.
 __extension__ using Bits = unsigned __int128;
 inline constexpr unsigned kBitsInWord = 126;
 
@@ -51,10 +52,10 @@ inline std::uint64_t field(Bits bits, unsigned from, unsigned width) {
   return static_cast<std::uint64_t>(bits >> from) & (~std::uint64_t{0} >> (64 - width));
 }
 
-// How the states of a number are kept: as the algorithm says, or logs as two counts.
+// How the states of a number are stored: in the algorithm's own form, or logs as two counts.
 enum class Form : std::uint8_t { usual, compact };
 
-// Where the fields of a limit's states stand.
+// The positions of the fields of a limit's states.
 struct Packing {
   Kind kind = Kind::bucket;
   std::uint8_t count_bits = 0;    // of each count
@@ -62,7 +63,7 @@ struct Packing {
   bool fits_slot = true;
   bool fits_block = true;
   std::int64_t window_us = 1;  // the unit in which windows are numbered
-  std::int64_t phase_us = 0;   // a fixed window ends so long after a multiple of the unit
+  std::int64_t phase_us = 0;   // a fixed window ends this long after a multiple of the unit
 };
 
 inline std::int64_t window_us_of(const Limit& limit) {
@@ -103,7 +104,7 @@ Bits pack_counts(const Counts& s, const Packing& packing) {
 }
 inline Bits pack(const SlidingWindow& s, const Packing& packing) { return pack_counts(s, packing); }
 inline Bits pack(const CompactLog& s, const Packing& packing) { return pack_counts(s, packing); }
-// Whatever a damaged log says, its counts keep to their bits.
+// Clamps the counts to their bits, because a damaged log may contain anything.
 inline std::uint64_t pack_compact(const CompactLog& s, const Limit& limit) {
   const auto at_most = [&](std::int64_t count) { return std::clamp<std::int64_t>(count, 0, limit.permits); };
   return static_cast<std::uint64_t>(
@@ -131,7 +132,7 @@ inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
 }
 inline CompactLog unpack_compact(Bits bits, const Packing& packing) { return unpack_counts<CompactLog>(bits, packing); }
 
-// What a sliding window has used now; of one that is ahead, all that stands there.
+// What a sliding window has used now. A window that is ahead of `now` counts in full.
 inline std::int64_t used_of(SlidingWindow s, std::int64_t period, std::int64_t now) {
   s = sliding_window_roll(s, period, now);
   const std::int64_t elapsed = std::max<std::int64_t>(0, now - s.window * period);

@@ -1,4 +1,4 @@
-// States and the bits that hold them: nothing is lost, and most limits people write need 8 bytes.
+// States and their bits: nothing is lost, and most limits in practice need 8 bytes.
 #include "table/pack.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// See recycle.h. Each step may be cut off by a kill, and is then done again.
+// See recycle.h. A kill may interrupt any step, which is then repeated.
 
 #include "table/recycle.h"
 
@@ -34,7 +34,7 @@ void Recycler::go_on(Recycling step) {
   store(region_.header().recycling, load(region_.header().limits_epoch) << 3 | static_cast<std::uint64_t>(step));
 }
 
-// By exchange, which is a barrier: what was changed before is seen by whoever is not yet at work when it is asked.
+// An exchange is a barrier: a thread that is not yet at work when the sweep checks sees what was changed before.
 void Recycler::raise_epoch() {
   const std::uint64_t epoch = load(region_.header().limits_epoch);
   exchange(region_.header().limits_epoch, epoch, epoch + 1);
@@ -87,7 +87,7 @@ void Recycler::end_round(std::uint64_t who, int fd) {
 bool Recycler::close_unused() {
   bool any = false;
   const NumberSet& used = region_.header().limits_used;
-  for_each(region_, kClosing, [&](std::uint32_t, Unit&, const Word&) { any = true; });  // of one who was killed here
+  for_each(region_, kClosing, [&](std::uint32_t, Unit&, const Word&) { any = true; });  // left by a kill at this point
   for_each(region_, kReady, [&](std::uint32_t number, Unit& unit, const Word& guard) {
     if (used.has(number)) return;
     replace(unit, guard, {guard_tag(kClosing, generation_of(guard)), guard.state});
@@ -103,7 +103,8 @@ void Recycler::check_closing() {
   });
 }
 
-// The generation first, then the epoch: a process that catches up with this epoch drops what it remembers of them.
+// The generation first, then the epoch: a process that catches up with this epoch drops what it remembers of these
+// numbers.
 void Recycler::renew_resting() {
   for_each(region_, kResting, [&](std::uint32_t, Unit& unit, const Word& guard) {
     replace(unit, guard, {guard_tag(kResting, generation_of(guard) + 1), 0});

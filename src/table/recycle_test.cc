@@ -1,4 +1,4 @@
-// Numbers of limits are given out again once nobody can take them for what they were.
+// Numbers of limits are reused once no thread can mistake them for the old limits.
 #include "table/recycle.h"
 
 #include <gtest/gtest.h>
@@ -53,9 +53,9 @@ struct Fixture {
   std::unique_ptr<Table> table;
 };
 
-constexpr int kCycle = 4;  // rounds of the sweep in which what is unused becomes free, if nobody is at work
+constexpr int kCycle = 4;  // rounds of the sweep until unused numbers are free, if no thread is at work
 
-// Limits that change for years.
+// As if limits changed for years.
 TEST(Recycle, ATableNeverRunsOutOfNumbers) {
   Fixture fixture;
   std::int64_t permits = 0;
@@ -71,7 +71,7 @@ TEST(Recycle, ATableNeverRunsOutOfNumbers) {
   }
 }
 
-// No number of limits makes a check fail: what has no number stands in a block, also that of a calendar.
+// A check never fails for lack of a number: a limit without one is stored in a block, even a calendar's.
 TEST(Recycle, LimitsWithoutANumberAreKeptInBlocks) {
   Fixture fixture({}, 50'000);
   const Region& region = fixture.table->region();
@@ -100,7 +100,7 @@ TEST(Recycle, LimitsWithoutANumberAreKeptInBlocks) {
   EXPECT_EQ(fixture.table->size(), 0u);
 }
 
-// Each key remembers what it used, whatever became of the number of its limit.
+// Each key remembers what it used, whatever happened to the number of its limit.
 TEST(Recycle, KeysThatAreInUseKeepTheirLimit) {
   Fixture fixture;
   const Limit day = make_window(Algorithm::fixed_window, 1'000, 86'400'000'000).value();
@@ -116,7 +116,7 @@ TEST(Recycle, KeysThatAreInUseKeepTheirLimit) {
   }
 }
 
-// The transaction may be about to insert a key under a number that it was given, or to act on a slot that it read.
+// The transaction may be about to insert a key under its number, or to act on a slot that it read.
 TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
   Fixture fixture;
   const Region& region = fixture.table->region();
@@ -124,7 +124,8 @@ TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
   const std::uint32_t before = fixture.taken();
   Participant& stopped = region.participant(100);
   stopped.active = active_word(7, load(region.header().limits_epoch));
-  // In a file its lock would be held; here the sweep takes nobody for dead that has not been claimed by this process.
+  // In a file, its lock would be held. Here the sweep considers a participant dead only if this process has claimed
+  // it.
   Registry registry(region, {});
   Recycler recycler(region, registry);
   const auto round = [&] {
@@ -146,7 +147,7 @@ TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
   ASSERT_TRUE(fixture.check("key", window_of(1'500))) << "and the table goes on with the new generation";
 }
 
-// Two openings of a file are to each other as two processes: each remembers what the numbers mean.
+// Two openings of a file behave like two processes: each remembers what the numbers mean.
 TEST(Recycle, AProcessDropsWhatItRemembersOfANumber) {
   const std::string name = ::testing::TempDir() + "weir_recycle" + std::to_string(::getpid());
   std::remove(name.c_str());
@@ -154,7 +155,7 @@ TEST(Recycle, AProcessDropsWhatItRemembersOfANumber) {
     Fixture one(name), other(name);
     std::int64_t permits = 1'000;
     for (int era = 0; era < 10; ++era) {
-      // The other process meets them all, and remembers.
+      // The other process meets all of them, and remembers them.
       for (int i = 0; i < 1'200; ++i) {
         const Limit limit = window_of(++permits);
         const std::string key = "key " + std::to_string(i % 7);
@@ -162,7 +163,7 @@ TEST(Recycle, AProcessDropsWhatItRemembersOfANumber) {
         ASSERT_EQ(other.check(key, limit, 0)->limit, permits);
       }
       one.sweep(kCycle);
-      // The same numbers now mean other limits. Each key is new, so that its count shows by what it is read.
+      // The same numbers now mean other limits. Each key is new, so that its count shows which limit it is read by.
       for (int i = 0; i < 1'200; ++i) {
         const Limit limit = window_of(++permits);
         const std::string key = std::to_string(era) + " new " + std::to_string(i);
@@ -176,7 +177,7 @@ TEST(Recycle, AProcessDropsWhatItRemembersOfANumber) {
   std::remove(name.c_str());
 }
 
-// The fast way reads a slot, is kept from running while the number gets another meaning, and goes on.
+// The fast path reads a slot, is suspended while the number gets another meaning, and continues.
 TEST(Recycle, ThreadsReadNoNumberAsItsOldLimit) {
   Fixture fixture;
   std::atomic<bool> is_over{false};
@@ -186,7 +187,7 @@ TEST(Recycle, ThreadsReadNoNumberAsItsOldLimit) {
       std::int64_t used = 0, permits = 1'000'000 * (t + 1);
       const std::string key = "thread " + std::to_string(t);
       while (!is_over) {
-        // One key under many limits of one period, of which only this thread knows: every permit is accounted for.
+        // One key under many limits of one period, known only to this thread: every permit is accounted for.
         const Limit limit = window_of(++permits);
         const auto decision = fixture.check(key, limit, 1);
         ASSERT_TRUE(decision);

@@ -12,7 +12,7 @@
 namespace weir::table {
 namespace {
 
-// How far from its place a limit is looked for: a table of limits that is nearly full must not make each new key slow.
+// How far from its place a limit is searched: a registry that is nearly full must not make each new key slow.
 constexpr std::uint32_t kProbesMax = 64;
 constexpr std::size_t kCardBytes = (kLimitBits + 1) * sizeof(Card);
 
@@ -59,7 +59,7 @@ void Registry::write(RegistryEntry& entry, const Meaning& meaning) {
   entry.events_max = limit.events_max;
   entry.algorithm = static_cast<std::uint8_t>(limit.algorithm);
   entry.windows = windows_of(limit, meaning.form);
-  entry.calendar_unit = 0;  // a program that knows no phases sees a calendar, whose period it refuses
+  entry.calendar_unit = 0;  // a program that does not know phases sees a calendar, and refuses its period
   if (entry.windows == kByPhase) std::memcpy(entry.zone, &limit.phase_us, sizeof limit.phase_us);
   if (!limit.calendar) return;
   entry.calendar_unit = static_cast<std::uint8_t>(limit.calendar->unit());
@@ -109,7 +109,7 @@ void Card::clear(std::uint64_t generation) {
   __atomic_compare_exchange_n(&life_, &written, std::uint64_t{kEmpty}, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-// The cards come from the system as zeros, and take memory as they are used.
+// The cards come from the system as zeros, and take memory only as they are used.
 Registry::Registry(const Region& region, FindCalendar find_calendar)
     : region_(region),
       epoch_(region.header().limits_epoch),
@@ -165,7 +165,7 @@ const Known* Registry::learn(std::uint32_t number) {
     limit.calendar = calendar_of(static_cast<CalendarUnit>(entry.calendar_unit), zone_of(entry));
   }
   const Form form = entry.windows == kCompact ? Form::compact : Form::usual;
-  // The file is damaged, or a later program has written it.
+  // Otherwise the file is damaged, or a later program has written it.
   if (entry.windows > kCompact || !is_sound(limit)) return nullptr;
   if (form == Form::compact && (limit.algorithm != Algorithm::sliding_log || !packing_of(limit, form).fits_slot)) {
     return nullptr;
@@ -174,7 +174,7 @@ const Known* Registry::learn(std::uint32_t number) {
   return keep(number, generation_of(guard), {limit, has_families ? entry.family : 0, form});
 }
 
-// The last one is remembered, since the zone comes from a file.
+// Remembers the last calendar, since the zone comes from a file.
 std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const std::string& zone) const {
   struct Last {
     const Registry* of = nullptr;
@@ -183,7 +183,7 @@ std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const s
   thread_local Last last;
   if (last.of == this && last.calendar->unit() == unit && last.calendar->zone_name() == zone) return last.calendar;
   auto found = find_calendar_ ? find_calendar_(unit, zone) : nullptr;
-  // Without the zone's rules its states can still be read: a window is known by its end.
+  // Without the zone's rules its states can still be read: a window is identified by its end.
   if (!found) found = std::make_shared<const Calendar>(unit, zone, Zone{});
   last = {this, found};
   return found;
@@ -289,7 +289,7 @@ void Registry::forget_unused() {
 std::int64_t Registry::shortest_period_us() const {
   std::int64_t shortest = INT64_MAX;
   for (std::uint32_t number = 1; number <= limits_max(); ++number) {
-    if (met(number) == nullptr) continue;  // its card takes no memory
+    if (met(number) == nullptr) continue;  // its card has no memory yet
     if (const std::int64_t period = cards_[number].period_us(); period > 0) shortest = std::min(shortest, period);
   }
   return shortest;

@@ -1,18 +1,18 @@
 // The limits that slots refer to by number, so that a slot can be read on its own.
 //
-// In the region: a hash table of limits. An entry is claimed, written, then made ready; one whose writer died stays
-// unused until its record is recovered, and nobody waits for it: the limit is then registered a second time, which does
-// no harm. Numbers that no slot uses are given out again (recycle.h); each such number gets a new generation. Limits
-// that a request brings along may take half of the numbers, so that there is always one for a rule.
+// In the region it is a hash table of limits. An entry is claimed, written, then made ready. If its writer dies, the
+// entry stays unused until the writer's record is recovered. No thread waits for it: the limit is registered a second
+// time, which does no harm. Numbers that no slot uses are reused (recycle.h), with a new generation. Limits that come
+// with a request may take half of the numbers, so that rules always get one.
 //
-// In the process: each limit as it was first met, with its packing. The header's epoch changes before a number can mean
-// something new. What this process remembers is true of the epoch that it has `caught up` with:
-//   - A thread at a seat (seats.h) catches up when it sits down. No number that it can meet gets a new generation while
-//     it sits, so that a Known stays valid as long.
-//   - The fast way has no seat. It takes epoch() before it reads a slot and a Card, and changes the slot only if
-//     is_current() holds after that: else its process may not know yet what the number means. Then it asks once more,
-//     in case that it was kept from running just before the change. Cards are never freed and each field is read as
-//     an atomic: a card that is rewritten meanwhile is noticed by the epoch.
+// In the process it keeps each limit as it was first met, with its packing. The header's epoch changes before a
+// number can mean something new. What this process remembers is valid for the epoch that it has caught up with:
+//   - A thread with a seat (seats.h) catches up when it takes the seat. While it has the seat, no number that it can
+//     meet gets a new generation, so a Known stays valid that long.
+//   - The fast path has no seat. It takes epoch() before it reads a slot and a Card, and changes the slot only if
+//     is_current() is true after that. Otherwise its process may not know yet what the number means. After the change
+//     it calls is_current() again, in case the thread was suspended just before the change. Cards are never freed, and
+//     each field is read as an atomic. If a card is rewritten meanwhile, the epoch reveals it.
 // Any thread. Tested by registry_test.cc, recycle_test.cc and tests/schedule_test.cc.
 #pragma once
 
@@ -29,8 +29,8 @@ namespace weir::table {
 
 // floor_name()
 //
-// What the floors of a family are found by (floor.h): all versions of a limit have one. Without a family a limit is
-// alone.
+// The name by which a family's floors are found (floor.h): the same for all versions of a limit. Without a family, a
+// limit has its own name.
 std::uint64_t floor_name(std::uint64_t family, const Limit& limit);
 
 // A limit by its number.
@@ -42,11 +42,11 @@ struct Known {
   std::uint64_t family = 0;
 };
 
-// What the fast way needs of a limit. All zero: unknown.
+// What the fast path needs of a limit. All zero: unknown.
 class alignas(64) Card {
  public:
-  // Whether it is of this very limit; a calendar must be the same object. A log is never decided the fast way, so its
-  // bound on events is not compared: what a limit without a calendar needs lies in one line.
+  // Whether it belongs to exactly this limit; a calendar must be the same object. The fast path never decides a log,
+  // so the bound on events is not compared. Thus a limit without a calendar needs only one cache line.
   bool is_of(const Limit& limit) const {
     return (__atomic_load_n(&life_, __ATOMIC_ACQUIRE) & 3) == kWritten && get(permits_) == limit.permits &&
            get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us && get(capacity_) == limit.capacity &&
@@ -54,7 +54,7 @@ class alignas(64) Card {
            (get(bits_) & 0xff) == static_cast<std::uint64_t>(limit.algorithm) &&
            (limit.period_us != 0 || get(calendar_) == limit.calendar.get());
   }
-  // The packing of the limit that it is of.
+  // The packing of `limit`, which must be the card's limit.
   Packing packing(const Limit& limit) const {
     const std::uint64_t bits = get(bits_);
     return {.kind = static_cast<Kind>(bits >> 8 & 0xff),
@@ -64,7 +64,7 @@ class alignas(64) Card {
             .window_us = window_us_of(limit),
             .phase_us = limit.phase_us};
   }
-  // The limit itself, all of one life; false if there is none, or if it is one of a calendar.
+  // Copies the limit itself, from a single life of the card. False if there is none, or if it has a calendar.
   bool copy(Limit& limit) const {
     const std::uint64_t life = __atomic_load_n(&life_, __ATOMIC_ACQUIRE);
     if ((life & 3) != kWritten || get(calendar_) != nullptr) return false;
@@ -93,12 +93,12 @@ class alignas(64) Card {
 
   std::uint64_t life_;  // generation << 2 | Life
   std::int64_t permits_, period_us_, phase_us_, capacity_, rate_, weight_;
-  std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot; logs are never decided the fast way
+  std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot; the fast path never decides a log
   std::int64_t events_max_;
   const Calendar* calendar_;
 };
 
-// Finds the calendar of a limit that another process registered; may be null.
+// Finds the calendar of a limit that another process registered; may return null.
 using FindCalendar = std::function<std::shared_ptr<const Calendar>(CalendarUnit, const std::string& zone)>;
 
 class Registry {
@@ -110,33 +110,33 @@ class Registry {
 
   // known()
   //
-  // The limit of a number that stands in a slot; null if there is none such. For whoever sits.
+  // The limit of a number in a slot; null if there is none. Only for a thread with a seat.
   const Known* known(std::uint32_t number) {
     const Known* found = number == 0 || number > kLimitsMax ? nullptr : known_[number].load(std::memory_order_acquire);
     return found != nullptr ? found : learn(number);
   }
-  // Only what this process has met already.
+  // Only if this process has met it already.
   const Known* met(std::uint32_t number) const {
     return number > kLimitsMax ? nullptr : known_[number].load(std::memory_order_acquire);
   }
 
   // card(), epoch(), is_current()
   //
-  // For the fast way; any 12 bits are a number.
+  // For the fast path. Any 12 bits are a valid number.
   const Card& card(std::uint32_t number) const { return cards_[number]; }
   std::uint64_t epoch() const { return caught_up_.load(std::memory_order_acquire); }
   bool is_current(std::uint64_t epoch) const {
     fence_after_read();
     return load(epoch_) == epoch;
   }
-  // Whether the number has still this generation.
+  // Whether the number still has this generation.
   bool is_of(std::uint32_t number, std::uint64_t generation) const {
     return generation_of(load(region_.limit(number).guard)) == generation;
   }
 
   // catch_up()
   //
-  // Drops what is remembered of numbers that have a new generation. For whoever has just sat down.
+  // Drops what is remembered of numbers that have a new generation. Call it right after taking a seat.
   void catch_up() {
     const std::uint64_t epoch = load(epoch_);
     if (epoch != caught_up_.load(std::memory_order_acquire)) [[unlikely]]
@@ -145,36 +145,36 @@ class Registry {
 
   // number_of()
   //
-  // The number of a limit of a family, registering it if it is new; 0 if there is no room near its place, or if it
-  // cannot be held. What a request names by itself, without a family, must not use up what rules need. Logs in two
-  // counts have another number than those in blocks.
+  // The number of a limit of a family; registers it if it is new. Returns 0 if there is no free number near its
+  // place, or if it cannot be stored. A limit that a request names by itself, without a family, must not use up what
+  // rules need. Logs in two counts have another number than those in blocks.
   std::uint32_t number_of(const Limit& limit, std::uint64_t who, std::uint64_t family, Form form = Form::usual);
 
-  // The calendar of a limit that another process wrote.
+  // The calendar of a limit that another process registered.
   std::shared_ptr<const Calendar> calendar_of(CalendarUnit unit, const std::string& zone) const;
 
-  // Frees what a dead participant began to write: what its record says, or wherever it is.
+  // Frees the entry that a dead participant began to write: the one that its record names, or any.
   void recover(std::uint64_t who);
   void recover_everywhere(std::uint64_t who);
 
-  // Whether any entry is being written, by the living or the dead.
+  // Whether any entry is being written, by a live or a dead participant.
   bool has_writers() const;
 
   // forget_unused()
   //
-  // For a table that nobody else uses: frees the limits that no slot refers to, if many numbers are taken.
+  // For a table without other users. Frees the limits that no slot refers to, if many numbers are in use.
   void forget_unused();
 
-  // The shortest period of those that this process has met; INT64_MAX if there is none.
+  // The shortest period among the limits that this process has met; INT64_MAX if none.
   std::int64_t shortest_period_us() const;
 
-  // How many are registered; whether so many that numbers should be given out again.
+  // size(): how many are registered. is_crowded(): whether numbers should be reused.
   std::uint32_t size() const;
   bool is_crowded() const;
 
  private:
   const Known* learn(std::uint32_t number);
-  // What is registered.
+  // What a number stands for.
   struct Meaning {
     const Limit& limit;
     std::uint64_t family = 0;
@@ -193,7 +193,8 @@ class Registry {
   std::atomic<std::uint64_t> caught_up_{0};
   Card* cards_ = nullptr;  // one for each 12 bits
   std::array<std::atomic<const Known*>, kLimitsMax + 1> known_{};
-  // The one before, of each number: freed when the number changes its meaning once more. By then nobody can have it.
+  // The previous limit of each number. It is freed when the number changes its meaning again: by then no thread can
+  // use it.
   std::array<std::atomic<const Known*>, kLimitsMax + 1> before_{};
 };
 

@@ -1,4 +1,4 @@
-// Limits by number: the same limit keeps its number in every process, and a dead writer's entry is in nobody's way.
+// Limits by number: a limit has the same number in every process, and a dead writer's entry blocks no other.
 #include "table/registry.h"
 
 #include <gtest/gtest.h>
@@ -39,8 +39,8 @@ TEST(Registry, KnowsALimitAgainInAnotherProcess) {
   EXPECT_EQ(one.known(kRequest), nullptr);
 }
 
-// A log in two counts has the same limit and family under a number of its own, which a program that does not know it
-// cannot take for another limit.
+// A log in two counts has the same limit and family as other logs, but its own number. A program that does not know
+// the form cannot mistake the number for another limit's.
 TEST(Registry, TellsCompactLogsFromOthers) {
   const auto mapping = map_memory(100, 1 << 16);
   const Region& region = mapping->region();
@@ -56,7 +56,7 @@ TEST(Registry, TellsCompactLogsFromOthers) {
   EXPECT_EQ(third.known(compact)->packing.kind, Kind::compact);
   EXPECT_EQ(third.known(usual)->packing.kind, Kind::log);
   EXPECT_EQ(third.known(compact)->floor_name, third.known(usual)->floor_name) << "one family";
-  region.limit(compact).windows = kCompact + 1;  // of a later program
+  region.limit(compact).windows = kCompact + 1;  // as a later program might write
   EXPECT_EQ(Registry(region, {}).known(compact), nullptr);
   region.limit(compact).windows = kCompact;
   region.limit(compact).algorithm = static_cast<std::uint8_t>(Algorithm::sliding_window);
@@ -99,7 +99,7 @@ TEST(Registry, PassesByTheEntryOfADeadWriter) {
   EXPECT_EQ(load(region.limit(number).guard), (Word{guard_tag(kFree, 3), 0}));
 }
 
-// An entry that is used again still holds what was written there before.
+// A reused entry still contains what was written there before.
 TEST(Registry, TakesNoZoneForAPhase) {
   const auto mapping = map_memory(100, 1 << 16);
   const Region& region = mapping->region();

@@ -1,9 +1,9 @@
-// What is done to a table that nobody else uses, when whoever used it last did not close it. See table.h.
+// Repairs a table without other users, if its last user did not close it. See table.h.
 //
-// After a kill every operation can be ended as its participants would have. After the machine itself went down, each
-// page of the file is an older or newer self of its own: a word may name an operation that is not in its record. Such a
-// key counts as spent. In both cases the arena is laid out anew from what the slots refer to. The repair may itself be
-// killed: a slot that is lost stays marked until it is spent, so that the next one finds it.
+// After a kill, every operation can be completed as its participants would have done it. After a machine crash, each
+// page of the file is an older or newer version of its own: a word may name an operation that is not in its record.
+// Such a key counts as used up. In both cases the arena is laid out again from what the slots refer to. The repair
+// itself may be killed. So a lost slot stays marked until it is set to used up, and the next repair finds it.
 
 #include <algorithm>
 #include <vector>
@@ -33,7 +33,7 @@ class Repair {
       if (has_writers) registry_.recover_everywhere(who);
       settle(region_.participant(who));
     }
-    // From here on a mark belongs to nobody, and a marked word must not be read by an actor.
+    // From here on, marks belong to no operation, and an actor must not read a marked word.
     find_torn_lines();
     for (std::uint64_t i = 0; i < region_.pages(); ++i) settle(region_.page(i));
     clear_torn_lines();
@@ -89,7 +89,7 @@ class Repair {
         }
       }
     }
-    const bool is_first_layout = region_.header().version < 2;  // take_over() makes floors of what it had there
+    const bool is_first_layout = region_.header().version < 2;  // take_over() turns what it had there into floors
     for (Unit& unit : page.floors) {
       const std::uint64_t tag = load(unit.tag) & ~kMarkBits;
       const Known* const known = registry_.known(limit_of(tag));
@@ -99,7 +99,7 @@ class Repair {
         write(unit, {});
       }
     }
-    // The sweep will find out whether a slot really holds a floor.
+    // The sweep will find out whether a slot really contains a floor.
     const std::uint64_t version = is_first_layout ? 0 : load(page.version.tag) & ~kMarkBits;
     const std::uint64_t tag = with_counts(version, held, tickets) | kFloorInSlot;
     write(page.version, {next_version(tag), passed});
@@ -129,8 +129,8 @@ class Repair {
     return false;
   }
 
-  // After a crash of the machine the head of a log and its events may be of different times. Only events whose times
-  // and totals ascend were ever written together, and only of those is what was used certain.
+  // After a machine crash, the head of a log and its events may be of different times. Only events with ascending
+  // times and totals were ever written together, and only for those is the usage certain.
   static bool is_ordered(const TableCell::State& state) {
     const auto* log = std::get_if<RingLog>(&state);
     if (log == nullptr) return true;
@@ -142,7 +142,8 @@ class Repair {
     return true;
   }
 
-  // The block of a reservation lies in one page of the file: it is its own, or another's from before.
+  // The block of a reservation is in one page of the file: it is either the reservation's own, or an older one of
+  // another owner.
   bool is_whole_ticket(const Word& word) {
     if (region_.header().version < 2 || !is_in_block(word)) return true;  // version 1 had no such blocks
     const std::uint64_t line = line_of(word.state);
@@ -154,7 +155,7 @@ class Repair {
     return false;
   }
 
-  // False if part of the block is torn, or another slot's.
+  // False if part of the block is torn, or belongs to another slot.
   bool claim(const Block& block) {
     const std::uint64_t end = block.line + (std::uint64_t{1} << block.block_class);
     for (std::uint64_t line = block.line; line < end; ++line) {
@@ -179,7 +180,7 @@ class Repair {
     }
   }
 
-  // A key whose state is lost counts as spent; one whose limit is lost too is forgotten.
+  // A key whose state is lost counts as used up. A key whose limit is lost, too, is removed.
   void spend(Unit& unit) { write(unit, spent(load(unit.tag) & ~kMarkBits)); }
 
   Word spent(std::uint64_t tag) {

@@ -1,4 +1,5 @@
-// Slots first, then their blocks, the largest first, so that none finds the arena in crumbs. See resize.h.
+// Copies slots first, then their blocks, the largest first, so that the arena is not fragmented for them. See
+// resize.h.
 
 #include "table/resize.h"
 
@@ -25,7 +26,7 @@ class Builder {
  public:
   Builder(Contents& old, const Region& fresh) : old_(old), fresh_(fresh), now_(old.now()) {}
 
-  // False if a page is too full, or the arena.
+  // False if a page is too full.
   bool copy_slots() {
     for (std::uint64_t page = 0; page < old_.region().pages(); ++page) {
       for (auto& line : old_.region().page(page).slots) {
@@ -60,7 +61,7 @@ class Builder {
   std::uint64_t dropped() const { return dropped_; }
 
  private:
-  // The page of the table as it was made; none if the slot cannot lie where it lies.
+  // The page in the table as it was created; none if the slot cannot belong where it is.
   std::optional<std::uint64_t> base_of(std::uint64_t page, std::uint64_t name) const {
     const Region& table = old_.region();
     const std::uint64_t guess = page * table.base_pages() / table.pages();
@@ -99,7 +100,7 @@ class Builder {
     return true;
   }
 
-  // Nobody else is there: plain writes will do.
+  // Plain writes suffice, because there are no other users.
   static Unit* place(Page& page, std::uint64_t name) {
     std::uint32_t line = home_line(name);
     for (std::uint32_t i = 0; i < kLines; ++i) {
@@ -112,7 +113,7 @@ class Builder {
     return nullptr;
   }
 
-  // A key that was evicted may now be looked for in any page that took over a part of this one.
+  // An evicted key may now be looked up in any page that took over a part of this one.
   bool copy_floor(std::uint64_t from, const Word& word) {
     const Known* const known = old_.reader().known(limit_of(word.tag));
     if (known == nullptr || !is_floor(word, *known) || old_.reader().has_lapsed(word, now_)) return true;
@@ -186,7 +187,7 @@ Result<Geometry> geometry_after(const ResizeOptions& options, const Geometry& be
   return after;
 }
 
-// What the old header and the old records say that the new ones must go on saying.
+// Copies what the new header and records must keep from the old ones.
 void copy_header(Contents& old, const Region& fresh) {
   const Header& from = old.region().header();
   Header& to = fresh.header();

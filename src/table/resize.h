@@ -1,9 +1,9 @@
-// A state file made anew with more or less room, while nobody uses it: `weir state resize`.
+// Rebuilds a state file with more or less capacity, while no process uses it: `weir state resize`.
 //
-// The new one is built beside the old and takes its name when it is complete, so a kill in between leaves the old one.
-// What has lapsed stays behind; what is spent stays spent. A slot does not know its key, but its page and the bits it
-// stores say which page of the table as it was made it came from: see Region::page_of(). In a table that was made
-// smaller than that they no longer do. One thread. Tested by resize_test.cc.
+// The new file is built beside the old one and takes its name when it is complete, so a kill in between leaves the
+// old one. Expired keys are dropped; what is used stays used. A slot does not know its key. But its page and its
+// stored bits determine its page in the table as it was created: see Region::page_of(). After a table was made
+// smaller than it was created, they no longer do. One thread. Tested by resize_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace weir::table {
 struct ResizeOptions {
   std::string path;
   std::uint64_t keys = 0;         // 0: as many as now
-  std::uint64_t arena_bytes = 0;  // 0: as much for a key as now, or what is left of `memory`
-  std::uint64_t memory = 0;       // bytes of the whole; 0: no matter
+  std::uint64_t arena_bytes = 0;  // 0: as much per key as now, or what `memory` leaves
+  std::uint64_t memory = 0;       // bytes of the whole file; 0: unspecified
   FindCalendar find_calendar{};
 };
 
 struct Resized {
   Geometry before, after;
   std::uint64_t kept = 0;     // slots
-  std::uint64_t dropped = 0;  // of them, those that had lapsed
+  std::uint64_t dropped = 0;  // slots that had expired, or could not be read
 };
 
 Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading = read_clocks());

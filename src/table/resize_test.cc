@@ -1,4 +1,5 @@
-// Every key of every kind decides after a resize as before it; what cannot be kept is refused and changes nothing.
+// Every key of every kind decides after a resize as before. A resize that cannot keep everything is refused and
+// changes nothing.
 
 #include "table/resize.h"
 
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::int64_t kHour = 3'600'000'000, kYear = 365 * 24 * kHour;
 
-// What was wrong; nothing if nothing was.
+// The error message; empty if it succeeded.
 template <class T>
 std::string message_of(const Result<T>& result) {
   return result ? "" : result.error().message;
@@ -36,7 +37,7 @@ class Resize : public ::testing::Test {
   }
   ~Resize() override { fs::remove_all(folder_); }
 
-  // The same time in every opening; resize() itself asks the system, which is a moment later.
+  // Every opening has the same time. resize() itself reads the system clock, which is a moment later.
   std::unique_ptr<Table> open_table(std::uint64_t keys = 0, std::uint64_t arena_bytes = 0) {
     auto table = Table::open({.file = path_, .keys = keys, .arena_bytes = arena_bytes, .clock = clock_});
     EXPECT_TRUE(table) << table.error().message;
@@ -56,7 +57,7 @@ class Resize : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
   }
 
-  // Keys of all kinds, each spent by another amount.
+  // Keys of all kinds, each charged a different amount.
   void fill(Table& table, int count) {
     for (int i = 0; i < count; ++i) {
       const Limit& limit = limits_[static_cast<std::size_t>(i) % limits_.size()];

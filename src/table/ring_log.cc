@@ -1,5 +1,5 @@
-// See ring_log.h. The bits: narrow, one event in the tag's upper 62 and one in the state's lower; wide, the fourth
-// event of three words lies in what the other three leave free.
+// See ring_log.h. The bits: in the narrow format, one event in the tag's upper 62 bits and one in the state's lower
+// 62. In the wide format, the fourth event of three words uses the bits that the other three leave free.
 
 #include "table/ring_log.h"
 
@@ -16,7 +16,7 @@ std::uint64_t narrow_event(std::uint64_t time, std::uint64_t total) {
   return (time & mask(kNarrowBits)) | (total & mask(kNarrowBits)) << kNarrowBits;
 }
 
-// The fourth event, 32 bits in each of the three words.
+// A third of the fourth event: 32 bits in each of the three words.
 std::uint64_t share(std::uint64_t time, std::uint64_t total, int k) {
   return static_cast<std::uint64_t>((Bits{total} << kTimeBits | time) >> (32 * k)) & mask(32);
 }
@@ -152,7 +152,7 @@ RingLog::Patches RingLog::patches() const {
   };
   for (std::size_t i = 0; i < changed_; ++i) {
     const std::int64_t position = changes_[i].position % capacity_, k = position % 4;
-    if (changes_[i].position < first_ || changes_[i].position >= first_ + size_) continue;  // cut off since
+    if (changes_[i].position < first_ || changes_[i].position >= first_ + size_) continue;  // removed since
     const auto time = static_cast<std::uint64_t>(changes_[i].event.time_us);
     const std::uint64_t total = changes_[i].event.total & total_mask();
     if (format_ == LogFormat::narrow) {
@@ -166,7 +166,7 @@ RingLog::Patches RingLog::patches() const {
   return patches;
 }
 
-// Events too old for narrow times are left out: no limit of a narrow log asks for them.
+// The number of events too old for narrow times. They are left out, because no limit of a narrow log needs them.
 std::int64_t RingLog::too_old(LogFormat format) const {
   if (format == LogFormat::wide || size() == 0) return 0;
   const std::int64_t newest = time(size());
@@ -180,7 +180,7 @@ Word RingLog::copy(Actor& actor, Line& block, LogFormat format) const {
   const std::int64_t base = skipped > 0 ? total(skipped) : this->base();
   RingLog to;
   to.format_ = format;
-  to.capacity_ = to.size_ = copied;  // it begins at 0
+  to.capacity_ = to.size_ = copied;  // the copy begins at 0
   const std::int64_t in_turn = format == LogFormat::narrow ? 2 : 4;
   for (std::int64_t begin = 0; begin < copied; begin += in_turn) {
     Word words[3]{};
@@ -201,7 +201,7 @@ Word RingLog::copy(Actor& actor, Line& block, LogFormat format) const {
       for (int k = 0; k < 3; ++k) actor.put(ring_unit(block, begin / 4 * 3 + k), words[k]);
     }
   }
-  if (copied > 0) to.changes_[to.changed_++] = {copied - 1, {time(size()), 0}};  // state() asks for the newest time
+  if (copied > 0) to.changes_[to.changed_++] = {copied - 1, {time(size()), 0}};  // state() reads the newest time
   return to.state();
 }
 

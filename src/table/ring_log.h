@@ -1,14 +1,14 @@
 // A sliding log in a block: a ring of events behind the block's head, read in place and changed entry by entry.
 //
-// An event is its time and the cumulative total of costs, as in algorithm/sliding_log.h, whose functions run on this.
-// Up to 30 minutes and 2^31 permits an event takes 8 bytes: both numbers are kept modulo 2^31, times as seen from the
-// newest. Else it takes 12: four events in three words. The head says where the ring begins, how many events it holds
-// and what the total was before the first. Here totals count from there.
+// An event is its time and the cumulative total of costs, as in algorithm/sliding_log.h, whose functions work on this
+// class. Up to 30 minutes and 2^31 permits, an event takes 8 bytes: both numbers are stored modulo 2^31, and times
+// are relative to the newest. Otherwise an event takes 12 bytes: four events in three words. The head says where the
+// ring begins, how many events it has, and what the total was before the first. Here totals count from there.
 //
-// apply() changes the view only; patches() hands the changed words on, copy() fills another block. A refund changes the
-// totals of all events behind it: the view is then a log of its own, which only copy() can store. What is read counts
-// only if the key's slot still holds what it held before. One thread. Tested by ring_log_test.cc and the differential
-// tests.
+// apply() changes only the view. patches() returns the changed words, and copy() fills another block. A refund
+// changes the totals of all later events. The view is then a separate log, which only copy() can store. What is read
+// counts only if the key's slot still contains what it did before. One thread. Tested by ring_log_test.cc and the
+// differential tests.
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@ namespace weir::table {
 enum class LogFormat : std::uint8_t { narrow, wide };
 
 LogFormat log_format(const Limit& limit);
-// How many events a block of 2^block_class lines holds, and the class that holds so many.
+// The capacity, in events, of a block of 2^block_class lines; the class with at least this capacity.
 std::int64_t log_capacity(unsigned block_class, LogFormat format);
 unsigned log_class(std::int64_t events, LogFormat format);
 
-// What an event changes in a word that it shares with others.
+// The change of an event in a word that it shares with other events.
 struct Patch {
   Word keep, set;
   Unit* unit = nullptr;  // where the word is
@@ -42,7 +42,7 @@ class RingLog {
  public:
   RingLog() = default;  // no events, in no block
 
-  // Nothing if the head cannot be right: it changed while it was read.
+  // Nothing if the head cannot be right, because it changed while it was read.
   static std::optional<RingLog> read(Actor& actor, Line& block, const Word& state, unsigned block_class,
                                      LogFormat format);
 
@@ -53,7 +53,7 @@ class RingLog {
   void apply(const LogEdit& edit);
   void apply(const LogRefund& refund);
 
-  // Whether patches() can store it.
+  // Whether patches() can store the log.
   bool fits() const { return !rewritten_ && size_ <= capacity_; }
   LogFormat format() const { return format_; }
   std::int64_t capacity() const { return capacity_; }
@@ -67,15 +67,15 @@ class RingLog {
 
   // copy()
   //
-  // All events into a block of the actor's own that has room for them; the head's state is returned.
+  // Copies all events into a block that belongs to the actor and has capacity for them. Returns the head's state.
   Word copy(Actor& actor, Line& block, LogFormat format) const;
 
  private:
   struct Event {
     std::int64_t time_us;
-    std::uint64_t total;  // as stored; of a change, in full: it may belong to a limit of the other format
+    std::uint64_t total;  // as stored; for a change in full, as it may belong to a limit of the other format
   };
-  static constexpr std::size_t kChangesMax = 4;  // correcting, converting and charging make one each
+  static constexpr std::size_t kChangesMax = 4;  // correcting, converting and charging make one change each
   struct Change {
     std::int64_t position;
     Event event;
@@ -90,13 +90,13 @@ class RingLog {
   Line* block_ = nullptr;
   LogFormat format_ = LogFormat::wide;
   std::int64_t capacity_ = 0;
-  std::int64_t first_ = 0;  // the position of the first event; at most one turn ahead of the ring
+  std::int64_t first_ = 0;  // the position of the first event; at most one lap ahead of the ring
   std::int64_t size_ = 0;
-  std::uint64_t base_ = 0;      // in full, as far as this view goes
-  std::int64_t newest_us_ = 0;  // as the head says: narrow times are seen from it
+  std::uint64_t base_ = 0;      // in full, as far as this view needs
+  std::int64_t newest_us_ = 0;  // from the head: narrow times are relative to it
   Change changes_[kChangesMax]{};
   std::size_t changed_ = 0;
-  std::optional<SlidingLog> rewritten_{};  // instead of all of it
+  std::optional<SlidingLog> rewritten_{};  // replaces the whole log
 };
 
 struct RingLog::Patches {

@@ -1,4 +1,4 @@
-// A log in a block says what the same log in a vector says, whatever is done to it.
+// A log in a block behaves like the same log in a vector, under any changes.
 #include "table/ring_log.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr std::int64_t kNow = 1'794'701'843'991'953;
 
 class RingLogs : public ::testing::TestWithParam<LogFormat> {
  protected:
-  // Writes a view's changes where they belong, as a transaction would.
+  // Writes a view's changes in place, as a transaction would.
   static Word write_in_place(Actor& actor, const RingLog& log) {
     for (const Patch& patch : log.patches()) actor.put(*patch.unit, patch(actor.read(*patch.unit)));
     return log.state();

@@ -1,4 +1,4 @@
-// See seats.h. A thread remembers where it sat last: most of the time that place is free.
+// See seats.h. A thread remembers its last seat, which is free most of the time.
 
 #include "table/seats.h"
 
@@ -32,7 +32,7 @@ Seats::~Seats() {
   ::munmap(flags_, sizeof(Flags));
 }
 
-// Where the system does not do it. If several threads of the child come at once, one does it.
+// Does it where the system does not. If several threads of the child come at once, one of them does it.
 void Seats::wipe_after_fork() {
   const pid_t wiping = -::getpid();
   for (pid_t seen = process_.load(); seen != ::getpid(); seen = process_.load()) {
@@ -46,8 +46,8 @@ void Seats::wipe_after_fork() {
 
 bool Seats::is_own() const { return is_wiped_on_fork_ || process_.load() == ::getpid(); }
 
-// In a child of the process that made this table: it becomes a user of its own. A table in memory is its own copy then,
-// with operations in it that nobody will go on with. If several threads of the child come at once, one does it.
+// Makes a child of the process that opened this table a user of its own. A table in memory is then its own copy, with
+// operations in it that no thread will continue. If several threads of the child come at once, one of them does it.
 Result<void> Seats::be_born() {
   for (;;) {
     std::uint32_t life = kUnborn;
@@ -61,7 +61,7 @@ Result<void> Seats::be_born() {
   return reopened;
 }
 
-// For whoever holds the record's lock.
+// The caller has the record's lock.
 void Seats::recover(std::uint64_t who) {
   Actor actor(mapping_.region(), who);
   actor.recover();
@@ -70,7 +70,7 @@ void Seats::recover(std::uint64_t who) {
   registry_.recover(who);
 }
 
-// Marks the record as being claimed, and gets its lock. False if it is another's.
+// Marks the record as being claimed, and gets its lock. False if another thread or process has it.
 bool Seats::try_claim(std::uint64_t who) {
   std::uint32_t claim = kForeign;
   if (!flags_->claims[who].compare_exchange_strong(claim, kBeingClaimed, std::memory_order_acquire)) return false;
@@ -79,7 +79,7 @@ bool Seats::try_claim(std::uint64_t who) {
   return false;
 }
 
-// A record is had by exchanging the word in it: a thread that comes late, with a claim that its process has given up,
+// A thread gets a record by exchanging the record's word. A late thread, with a claim that its process has given up,
 // fails there.
 Result<Seats::Seat> Seats::sit_down() {
   if (!is_wiped_on_fork_) wipe_after_fork();

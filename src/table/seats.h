@@ -1,11 +1,12 @@
-// Participants' records, for the threads of this process: who changes several words at once sits down at one first.
+// The participants' records, for the threads of this process. A thread takes a seat before it changes several words
+// at once.
 //
-// A record is claimed for the process by a lock on the file, and then handed from thread to thread by a word in it,
-// which also says since when its thread is at work (recycle.h). A process keeps the first half of the records that it
-// has claimed; one of the second half goes back when its thread stands up, so that any number of idle processes leave
-// half of the records to those at work. It is never waited for: if all are taken, that is an error. Getting the lock of
-// a record proves that whoever had it is dead, or has returned it; what it left is brought to an end then. A child
-// after fork() starts without records: what they are known by lies on a page that the system wipes there. Any thread.
+// A process claims a record by a lock on the file, and then passes it from thread to thread by a word in it. That
+// word also says since when the thread is at work (recycle.h). A process keeps the claimed records of the first half.
+// It returns a record of the second half when its thread stands up. So any number of idle processes leave half of the
+// records to active ones. No thread waits for a record: if all are taken, that is an error. Getting the lock of a
+// record proves that its previous owner is dead, or has returned it; then what it left is completed. A child after
+// fork() starts without records, because its list of claims lies on a page that the system wipes there. Any thread.
 // Tested by seats_test.cc and process_test.cc.
 #pragma once
 
@@ -27,7 +28,7 @@ class Seats {
   Seats(const Seats&) = delete;
   Seats& operator=(const Seats&) = delete;
 
-  // A thread's place while it lives.
+  // A thread's seat at a record, for the lifetime of this object.
   class Seat {
    public:
     Seat(Seats& seats, std::uint64_t who, std::uint64_t claim)
@@ -48,18 +49,18 @@ class Seats {
     Actor actor_;
   };
 
-  // Records that a process keeps when nobody sits there; those above are returned.
+  // Records below this number stay with the process when no thread uses them; those above are returned.
   static constexpr std::uint64_t kKept = kParticipants / 2;
 
   Result<Seat> sit_down();
 
-  // False in a child that has not used the table since fork(): its locks are its parent's.
+  // False in a child that has not used the table since fork(): its locks are still its parent's.
   bool is_born() const { return is_own() && flags_->life.load() == kAlive; }
 
-  // Ends what the dead left; for the sweep.
+  // Completes what dead participants left; for the sweep.
   void recover_dead();
 
-  // Only one thread of the process sweeps at a time: the lock on the file does not tell threads apart.
+  // Only one thread of the process sweeps at a time, since the lock on the file does not distinguish threads.
   bool try_sweep() { return flags_->sweeping.exchange(1, std::memory_order_acquire) == 0; }
   void end_sweep() { flags_->sweeping.store(0, std::memory_order_release); }
 
@@ -69,7 +70,7 @@ class Seats {
   struct Flags {
     std::atomic<std::uint32_t> life;  // kUnborn on a wiped page
     std::atomic<std::uint32_t> sweeping;
-    std::atomic<std::uint32_t> claims[kParticipants];  // of this process; kForeign: it has none there
+    std::atomic<std::uint32_t> claims[kParticipants];  // of this process; kForeign: no claim
   };
 
   bool try_claim(std::uint64_t who);
@@ -83,8 +84,8 @@ class Seats {
   Mapping& mapping_;
   Registry& registry_;
   Flags* flags_;
-  bool is_wiped_on_fork_;       // else this process must notice by itself
-  std::atomic<pid_t> process_;  // that the flags are of
+  bool is_wiped_on_fork_;       // else this process must detect the fork itself
+  std::atomic<pid_t> process_;  // the process that the flags belong to
 };
 
 }  // namespace weir::table

@@ -1,4 +1,4 @@
-// Records are handed from thread to thread, never waited for, and taken over from the dead.
+// Records pass from thread to thread, no thread waits for one, and those of dead processes are taken over.
 #include "table/seats.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Seats, HoldOneThreadEach) {
   EXPECT_EQ(collisions, 0);
 }
 
-// Two openings of a file are to each other as two processes.
+// Two openings of a file behave like two processes.
 TEST(Seats, OfADeadProcessAreTakenOver) {
   const std::string name = ::testing::TempDir() + "weir_seats" + std::to_string(::getpid());
   std::remove(name.c_str());

@@ -1,7 +1,7 @@
-// SipHash with 128 bits of output: a hash under a secret key, so that nobody outside can choose keys that collide.
+// SipHash with 128 bits of output: a hash under a secret key, so that no client can choose keys that collide.
 //
-// The rounds are a parameter: 1-3 is what the table uses, 2-4 is the form that was published with test vectors. Several
-// keys at once are hashed by siphash_many.h, by the same rounds. Pure; any thread. Tested by siphash_test.cc.
+// The rounds are a parameter. The table uses 1-3; 2-4 is the form that was published with test vectors.
+// siphash_many.h hashes several keys at once, with the same rounds. Pure; any thread. Tested by siphash_test.cc.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,8 @@ struct Hash128 {
   friend bool operator==(const Hash128&, const Hash128&) = default;
 };
 
-// The state: 64 bits a word, or a vector of such words, each of another key. Inlined by force, since who works on
-// vectors may be compiled for a processor that others are not.
+// The state. A Word is 64 bits, or a vector of such words, each of another key. Inlined by force, because the code
+// for vectors may be compiled for a different processor than the rest.
 template <class Word, int kBlockRounds, int kFinalRounds>
 class SipState {
  public:
@@ -38,7 +38,7 @@ class SipState {
     v0_ ^= word;
   }
 
-  // Where a bit of the mask is set, the state is the other's.
+  // Where a bit of the mask is set, takes that bit from the other state.
   [[gnu::always_inline]] void take(const Word& mask, const SipState& other) {
     v0_ ^= (v0_ ^ other.v0_) & mask;
     v1_ ^= (v1_ ^ other.v1_) & mask;
@@ -81,15 +81,15 @@ class SipState {
   Word v0_, v1_, v2_, v3_;
 };
 
-inline std::uint64_t load_eight(const char* at) {  // little endian, as all machines that we know
+inline std::uint64_t load_eight(const char* at) {  // little endian, like all machines that we support
   static_assert(std::endian::native == std::endian::little);
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
   return word;
 }
 
-// The last block: what is left of the bytes, and their number. Read as the end of the last eight where there are eight,
-// which is faster than copying some.
+// The last block: the remaining bytes, and the length. If there are at least eight bytes, it is read as the end of
+// the last eight, which is faster than copying a few.
 inline std::uint64_t last_block(std::string_view bytes) {
   const std::size_t tail = bytes.size() % 8;
   std::uint64_t word = 0;

@@ -1,4 +1,4 @@
-// See siphash_many.h. Eight keys a turn; one that is shorter than another waits at its end.
+// See siphash_many.h. Eight keys go together; a shorter key's lane keeps its state until the longest one ends.
 
 #include "table/siphash_many.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 using Lanes = std::uint64_t __attribute__((vector_size(kSipLanes * 8)));
 
-// Written out: a loop over the lanes would go through memory.
+// Written out, because a loop over the lanes would go through memory.
 template <class Make>
 [[gnu::always_inline]] inline void fill(Lanes& lanes, Make make) {
   lanes = Lanes{make(0), make(1), make(2), make(3), make(4), make(5), make(6), make(7)};

@@ -1,7 +1,7 @@
-// SipHash-128 against what others compute: the published vectors of 2-4 with 128 bits of output.
+// SipHash-128 compared with independent results: the published vectors of 2-4 with 128 bits of output.
 //
-// The rounds are the template's parameter, so 1-3 is the same code with other numbers; and many at once are held to
-// one at a time.
+// The rounds are a template parameter, so 1-3 is the same code with other numbers. Hashing many keys at once is
+// compared with one at a time.
 #include "table/siphash_many.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(SipHash, DependsOnEveryBitOfItsKey) {
   }
 }
 
-// The tail of a key is read in two ways, by its length.
+// The tail of a key is read in one of two ways, depending on its length.
 TEST(SipHash, DependsOnEveryByteOfEveryLength) {
   for (std::size_t length = 0; length < 40; ++length) {
     std::string bytes(length, 'x');
@@ -49,7 +49,7 @@ TEST(SipHash, DependsOnEveryByteOfEveryLength) {
   }
 }
 
-// Eight go together: alone, with fewer, with more, of one length and of all lengths mixed.
+// Eight keys are hashed together: tested alone, with fewer, with more, of one length and of mixed lengths.
 TEST(SipHash, IsTheSameForManyAtOnce) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// See slot.h. Every number that comes out of a block is held to bounds: it may be half of one life and half of the
-// next.
+// See slot.h. Every number that is read from a block is bounded, because it may mix an old and a new content of the
+// block.
 
 #include "table/slot.h"
 
@@ -19,8 +19,8 @@ static_assert(kCalendarAt + kCalendarBits + kZoneBits <= kBitsInWord && kZoneMax
 constexpr std::int64_t kTicketStep_us = 128'000'000;
 constexpr unsigned kTicketStepShift = 41, kTicketStepBits = 22;
 constexpr std::uint64_t kTicketStepMask = (std::uint64_t{1} << kTicketStepBits) - 1;
-constexpr std::uint64_t kTimeless = std::uint64_t{1} << 63;  // of a reservation: the amount stands in the slot
-constexpr std::int64_t kTicketStepsMax = kPeriodMax.count() / kTicketStep_us + 2;  // of one that was just made
+constexpr std::uint64_t kTimeless = std::uint64_t{1} << 63;  // a reservation with its amount in the slot
+constexpr std::int64_t kTicketStepsMax = kPeriodMax.count() / kTicketStep_us + 2;  // of a new reservation
 constexpr unsigned kChargedBits = 52, kRateBits = 12, kNameBits = 50;
 static_assert(kTicketStepsMax < std::int64_t{1} << kTicketStepBits);
 constexpr unsigned kIdBits = 62, kEndBits = 50, kCostBits = 14;  // of a hold
@@ -33,7 +33,7 @@ std::uint64_t id_in_unit(std::string_view id) {
   return out;
 }
 
-// As many as the state unit says, and as the block has room for.
+// As many as the state unit says, but at most the capacity of the block.
 std::size_t holds_in(const Block& block, const Word& word) {
   const std::size_t room = std::min<std::size_t>(4 * ((std::size_t{1} << block.block_class) - 1), kConcurrentMax);
   return std::min<std::size_t>(field(bits_of(word), kExpiryBits, kCountBits), room);
@@ -47,7 +47,7 @@ std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::i
   return line | (change & kChangeMask) << kHandleBits | step << kTicketStepShift;
 }
 
-// There the amount had the same 41 bits, and the step the 23 above them.
+// In version 1 the amount had the same 41 bits, and the step the 23 above them.
 std::uint64_t reservation_without_time(std::uint64_t version_1_state) { return version_1_state | kTimeless; }
 
 bool is_in_block(const Word& ticket) { return limit_of(ticket.tag) == kReservation && (ticket.state & kTimeless) == 0; }
@@ -55,7 +55,7 @@ bool is_in_block(const Word& ticket) { return limit_of(ticket.tag) == kReservati
 bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now) {
   if (kind == kRequest) return static_cast<std::int64_t>(state) <= now;
   const auto step = static_cast<std::uint64_t>(now / kTicketStep_us);
-  const std::uint64_t left = ((state >> kTicketStepShift) - step) & kTicketStepMask;  // in a circle of 17 years
+  const std::uint64_t left = ((state >> kTicketStepShift) - step) & kTicketStepMask;  // modulo 17 years
   return left == 0 || left > static_cast<std::uint64_t>(kTicketStepsMax);
 }
 
@@ -66,8 +66,8 @@ std::int64_t ticket_left_us(std::uint32_t kind, std::uint64_t state, std::int64_
   return left * kTicketStep_us - now % kTicketStep_us;
 }
 
-// The state unit holds the amount and the time. The others tell whose it is and what was charged: a block that a crash
-// of the machine has left as another's is found out by the name.
+// The state unit contains the amount and the time. The other units say which ticket it belongs to and what was
+// charged. The name reveals a block that a machine crash has left as another ticket's.
 void write_reservation(Actor& actor, Line& block, std::uint64_t ticket, const Reserved& reserved) {
   const auto number = [](std::int64_t value) { return Bits{static_cast<std::uint64_t>(value)}; };
   actor.put(block.units[kParameters0],
@@ -75,7 +75,7 @@ void write_reservation(Actor& actor, Line& block, std::uint64_t ticket, const Re
   actor.put(block.units[kParameters1],
             word_of(number(reserved.charged.rate) | number(reserved.charged.weight) << kRateBits));
   actor.put(block.units[kState0], word_of(number(reserved.amount) | number(reserved.charged.at_us) << kPermitBits));
-  actor.put(block.units[kState1], {0, 0});  // of the smallest class
+  actor.put(block.units[kState1], {0, 0});  // the smallest class
 }
 
 std::optional<SlotReader::ReservationRead> SlotReader::read_reservation(const Word& slot) {
@@ -110,7 +110,7 @@ unsigned holds_class(std::size_t count) {
   return block_class;
 }
 
-// A hold in a unit: 62 bits of its id's hash, then its cost and its end.
+// A hold in a unit: 62 bits of its id's hash, then its end and its cost.
 void write_holds(Actor& actor, Line& block, const Holds& holds) {
   for (std::size_t i = 0; i < holds.size(); ++i) {
     const std::uint64_t id = id_in_unit(holds[i].id);
@@ -127,18 +127,18 @@ Holds SlotReader::read_holds(const Block& block, const Word& word) {
   for (std::size_t i = 0; i < holds.size(); ++i) {
     const Bits hold = bits_of(actor_.read(hold_unit(actor_.region().line(block.line), i)));
     const std::uint64_t id = field(hold, 0, kIdBits);
-    const std::int64_t before =  // ends are kept modulo 2^50, as seen from the last
+    const std::int64_t before =  // ends are stored modulo 2^50, relative to the last
         static_cast<std::int64_t>((static_cast<std::uint64_t>(last) - field(hold, kIdBits, kEndBits)) &
                                   ((std::uint64_t{1} << kEndBits) - 1));
     holds[i].expires_us = std::max<std::int64_t>(0, last - before);
     holds[i].cost = static_cast<std::int64_t>(field(hold, kIdBits + kEndBits, kCostBits));
     holds[i].id.assign(reinterpret_cast<const char*>(&id), sizeof id);
   }
-  std::erase_if(holds, [](const Hold& hold) { return hold.cost == 0; });  // released where they stand
+  std::erase_if(holds, [](const Hold& hold) { return hold.cost == 0; });  // released in place
   return holds;
 }
 
-// From the end: one that has lapsed may have had the same id.
+// Searches from the end, because an expired hold may have the same id.
 Unit* SlotReader::find_hold(const Block& block, const Word& word, std::string_view id) {
   const std::uint64_t wanted = id_in_unit(id);
   for (std::size_t i = holds_in(block, word); i > 0; --i) {
@@ -153,7 +153,7 @@ Word released_hold(const Word& hold) { return word_of(Bits{field(bits_of(hold), 
 
 namespace {
 
-// The name of a zone lies in the line behind the head, 15 bytes to a unit.
+// The name of a zone is in the line after the head, 15 bytes to a unit.
 void write_zone(Actor& actor, Line& line, const std::string& zone) {
   for (std::size_t i = 0; i * kZoneInUnit < zone.size(); ++i) {
     Bits bits = 0;
@@ -292,7 +292,7 @@ std::optional<Block> SlotReader::block_of(const Word& slot) {
   return block_at(slot.state);
 }
 
-// All of it at once, as late as any of it was charged.
+// The whole count in one charge, at the latest time of any of it.
 Content SlotReader::read_summary(const Known& known, std::uint64_t summary) {
   const Summary floor = unpack_summary(summary);
   TableCell cell(known.limit);

@@ -1,8 +1,8 @@
-// What stands in a slot, read on its own: whose limit it is, what is spent, when it lapses.
+// Reads a slot on its own: which limit it belongs to, how much is used, when it expires.
 //
-// Whoever walks over slots that it has no key for needs this: the search for room, the sweep, a report on a state file.
-// Reads are exact for a slot that holds its state itself; what a block says counts only if the slot still holds what it
-// held before. For the one thread of an actor. Tested by slot_test.cc.
+// Code that visits slots without knowing their keys needs this: the search for a free slot, the sweep, a report on a
+// state file. A slot that contains its own state is read exactly. What a block says counts only if the slot still
+// contains what it did before. For the one thread of an actor. Tested by slot_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -18,29 +18,29 @@ namespace weir::table {
 
 using TableCell = BasicCell<RingLog>;
 
-// The state of a slot whose key has a block: its place in the arena, and a number that every change of the block
-// changes.
+// The state of a slot whose key has a block: the block's place in the arena, and a number that every change of the
+// block changes.
 inline std::uint64_t block_state(std::uint64_t line, std::uint64_t change) { return line | change << kHandleBits; }
 inline std::uint64_t line_of(std::uint64_t state) { return state & ((std::uint64_t{1} << kHandleBits) - 1); }
 inline std::uint64_t change_of(std::uint64_t state) { return state >> kHandleBits; }
 
-// What a reservation has charged: how much, when, and to which state. A state's name tells its windows.
+// What a reservation has charged: how much, when, and to which state. A state's name determines its windows.
 struct Reserved {
   std::int64_t amount = 0;
   Charged charged{};
-  std::uint64_t name = 0;  // of the slot that was charged; 0 if that, and when, is not known
+  std::uint64_t name = 0;  // of the charged slot; 0 if it and the time are unknown
 };
 
-// A reservation is a slot and a block of one line. The slot says where the block is and when the reservation ends, in
-// steps of 128 s; the block says what was charged. Files of version 1 had no blocks: such a slot holds the amount.
+// A reservation is a slot and a block of one line. The slot has the block's place and the end of the reservation, in
+// steps of 128 s. The block says what was charged. Files of version 1 had no such blocks: their slot has the amount.
 std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::int64_t expires_us);
 std::uint64_t reservation_without_time(std::uint64_t version_1_state);
 bool is_ticket_over(std::uint32_t kind, std::uint64_t state, std::int64_t now);
-// How long it takes until it is over, from some time before that.
+// The time until it is over, for a `now` before that.
 std::int64_t ticket_left_us(std::uint32_t kind, std::uint64_t state, std::int64_t now);
-// Whether a ticket is one that has a block.
+// Whether a ticket has a block.
 bool is_in_block(const Word& ticket);
-// Into a block of the actor's own; `ticket` is the reservation's own name.
+// Writes into a block that belongs to the actor; `ticket` is the reservation's own name.
 void write_reservation(Actor& actor, Line& block, std::uint64_t ticket, const Reserved& reserved);
 
 inline bool is_ticket(std::uint32_t number) { return number == kReservation || number == kRequest; }
@@ -48,30 +48,30 @@ inline bool is_key(std::uint64_t tag) { return tag != 0 && !is_ticket(limit_of(t
 
 // count_keys()
 //
-// Notes in the actor's record how many keys it has added, or removed. A kill may come in between: the count is for
-// people, and made anew when a table is repaired.
+// Records in the actor's record how many keys it has added or removed. A kill may come in between, so the count is
+// only for reports; a repair counts again.
 inline void count_keys(Actor& actor, std::int64_t added) {
   Participant& own = actor.record();
   if (added != 0) store(own.keys, load(own.keys) + static_cast<std::uint64_t>(added));
 }
 
-// For a table that nobody else uses.
+// For a table without other users.
 void count_all_keys(const Region& region);
 
-// A key's limit and state, taken apart.
+// A key's limit and state, decoded.
 struct Content {
   Packing packing;
   std::optional<Block> block;
-  Word block_word{};  // what the block's state unit held
+  Word block_word{};  // what the block's state unit contained
   TableCell cell;
 };
 
-// A reading of the clock that is as good as a new one: nothing is forgotten as recovered that had not recovered by
-// then.
+// A reading of the clock up to this old counts as new. Nothing that had not recovered by the older reading is treated
+// as recovered.
 inline constexpr std::int64_t kRecent_us = 1'000;
 inline std::int64_t recently(std::int64_t now) { return std::max<std::int64_t>(0, now - kRecent_us); }
 
-// Whether a word of this number is a floor, not a key's: see floor.h.
+// Whether a word of this number belongs to a floor, not to a key: see floor.h.
 inline bool is_floor(const Word& word, const Known& known) { return name_of(word.tag) == known.floor_name; }
 
 class SlotReader {
@@ -80,20 +80,21 @@ class SlotReader {
 
   // read()
   //
-  // The content of a slot that holds a key, not a ticket. Nothing if it makes no sense: it changed meanwhile, or the
-  // table is damaged.
+  // The content of a slot with a key, not a ticket. Nothing if it makes no sense: it changed meanwhile, or the table
+  // is damaged.
   std::optional<Content> read(const Word& slot);
 
   // has_lapsed()
   //
-  // Whether a slot decides like a key never seen, by a reading of the clock that is kRecent_us old.
+  // Whether a slot decides like a key never seen, by a reading of the clock that is kRecent_us old. Such a slot has
+  // expired.
   bool has_lapsed(const Word& slot, std::int64_t now) {
     const std::optional<bool> lapsed = has_lapsed_in_slot(slot, now);
     return lapsed ? *lapsed : has_lapsed_in_block(slot, now);
   }
-  // The same if the slot itself tells it, which costs little; else nothing, and its block must be read.
+  // The same if the slot itself has the answer, which is cheap. Otherwise nothing, and its block must be read.
   std::optional<bool> has_lapsed_in_slot(const Word& slot, std::int64_t now);
-  // The same of a slot that holds its state itself.
+  // The same for a slot that contains its own state.
   static bool has_lapsed_in_slot(const Known& known, std::uint64_t state, std::int64_t now) {
     now = recently(now);
     if (known.packing.kind == Kind::bucket) return bucket_debt(unpack_bucket(state), known.limit.rate, now) == 0;
@@ -113,11 +114,11 @@ class SlotReader {
   struct ReservationRead {
     Reserved reserved;
     std::optional<Block> block;
-    Word block_word{};  // what the block's state unit held
+    Word block_word{};  // what the block's state unit contained
   };
   std::optional<ReservationRead> read_reservation(const Word& slot);
 
-  // The limit of a number; null if there is none such.
+  // The limit of a number; null if there is none.
   const Known* known(std::uint32_t number) { return registry_.known(number); }
 
   // The number of a limit's logs that are kept as two counts; 0 if they cannot be.
@@ -128,17 +129,17 @@ class SlotReader {
 
   // find_hold()
   //
-  // The unit of a hold in a block whose state unit held `word`; null if it is not there any more.
+  // The unit of a hold in a block whose state unit contained `word`; null if the hold is no longer there.
   Unit* find_hold(const Block& block, const Word& word, std::string_view id);
 
-  // The block that a slot refers to; none if it has none.
+  // The block that a slot refers to, if any.
   std::optional<Block> block_of(const Word& slot);
 
  private:
   std::optional<Limit> limit_in_block(const Block& block);
   std::optional<Block> block_at(std::uint64_t state);
   Content read_summary(const Known& known, std::uint64_t summary);
-  // The limit of a slot that holds its state itself.
+  // The limit of a slot that contains its own state.
   const Known* known_in_slot(const Word& slot) {
     const Known* known = registry_.known(limit_of(slot.tag));
     return known != nullptr && known->packing.fits_slot ? known : nullptr;
@@ -151,14 +152,14 @@ class SlotReader {
   Registry& registry_;
 };
 
-// Permits in flight in a block: how many, and when the last lapses; then a unit each.
+// Permits in flight in a block: how many, and when the last expires; then a unit for each.
 Word holds_word(const Holds& holds);
 void write_holds(Actor& actor, Line& block, const Holds& holds);
 unsigned holds_class(std::size_t count);
-// What stands in the unit of a hold once it was released there: its end alone.
+// The unit of a hold after it was released in place: only its end remains.
 Word released_hold(const Word& hold);
 
-// A limit that has no number, in the head of a block; that of a calendar takes the line behind it, too.
+// A limit without a number, in the head of a block. A calendar's limit also takes the line after it.
 void write_limit(Actor& actor, Line& head, const Limit& limit);
 
 }  // namespace weir::table

@@ -1,4 +1,4 @@
-// Slots read on their own: whose limit, how much is spent, whether they have lapsed; and words that make no sense.
+// Reading slots on their own: which limit, how much is used, whether they have expired; and words that make no sense.
 #include "table/slot.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Slot : public ::testing::Test {
   Actor actor_{mapping_.region(), 0};
   SlotReader reader_{actor_, registry_};
 
-  // A slot whose key has spent so many permits at `kNow`.
+  // A slot whose key has used `spent` permits at `kNow`.
   Word slot_of(const Limit& limit, std::int64_t spent) {
     const std::uint32_t number = registry_.number_of(limit, 0, kFamily);
     TableCell cell(limit);
@@ -59,7 +59,7 @@ TEST_F(Slot, MakesNothingOfWhatMakesNoSense) {
   const std::uint32_t number = registry_.number_of(log, 0, kFamily);
   const std::uint64_t lines = mapping_.region().arena_lines();
   for (const Word& word : {
-           Word{tag_of(kName, 4'000), 0},                            // a limit that nobody gave a number
+           Word{tag_of(kName, 4'000), 0},                            // a number that no limit has
            Word{tag_of(kName, number), block_state(lines, 1)},       // a block beyond the arena
            Word{tag_of(kName, number), ~std::uint64_t{0}},           //
            Word{tag_of(kName, kInBlock), block_state(lines - 1, 0)}  // a block without a limit
@@ -101,7 +101,7 @@ TEST_F(Slot, KeepsWhatAReservationCharged) {
   EXPECT_FALSE(reader_.read_reservation(other)) << "a block that is another reservation's";
 }
 
-// A slot of a file of version 1 holds the amount and a step of 23 bits above it, and nothing says when it was charged.
+// In a file of version 1, a slot has the amount and a step of 23 bits above it. Nothing says when it was charged.
 TEST_F(Slot, TakesOverAReservationWithoutATime) {
   const auto step = static_cast<std::uint64_t>((kNow + kMinute) / 128'000'000 + 1);
   const Word slot{tag_of(kName, kReservation), reservation_without_time(std::uint64_t{4'321} | step << 41)};

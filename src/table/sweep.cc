@@ -1,4 +1,4 @@
-// See sweep.h. Table::sweep() stands here too: one slice, then on to the next page.
+// See sweep.h. Table::sweep() is here, too: some pages per call.
 
 #include "table/sweep.h"
 
@@ -10,10 +10,10 @@
 namespace weir::table {
 namespace {
 
-constexpr std::uint64_t kReclaimRest = 5'000;  // some twenty times as long as it takes
+constexpr std::uint64_t kReclaimRest = 5'000;  // some twenty times as long as reclaiming takes
 constexpr int kPageTriesMax = 16;
 
-// Only one thread of one process sweeps at a time; which one may change with every slice.
+// Only one thread of one process sweeps at a time. It may be a different one for every call.
 class Ownership {
  public:
   Ownership(Seats& seats, int fd) : seats_(seats), fd_(fd), sweeps_(seats.try_sweep()) {
@@ -50,7 +50,8 @@ bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word,
 
 namespace {
 
-// The numbers in a page: a key may have been moved within it unless its version is the same after.
+// Collects the numbers in a page. A key may have moved within the page, unless the page's version is the same
+// afterwards.
 bool note_page(Actor& actor, Page& page, NumberSet& used) {
   for (int tries = 0; tries < kPageTriesMax; ++tries) {
     const Word version = actor.read(page.version);
@@ -105,7 +106,7 @@ bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, 
   if (is_full) passed |= kFull;
   std::uint64_t tag = with_counts(version.tag, held, tickets) & ~kFloorInSlot;
   if (has_floor) tag |= kFloorInSlot;
-  // Fails if a key was inserted since: then the next round does it.
+  // Fails if a key was inserted meanwhile: then the next round does it.
   if (!is_damaged && (passed != version.state || tag != version.tag)) {
     replace(page.version, version, {next_version(tag), passed});
   }
@@ -116,7 +117,7 @@ bool reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now) {
   constexpr std::uint64_t kPagesAtOnce = 16;  // some tenths of a millisecond
   const Region& region = actor.region();
   const std::uint64_t left = load(region.header().reclaim_at_us) - static_cast<std::uint64_t>(now);
-  if (left - 1 < kReclaimRest) return false;  // a time further ahead is not one that was noted
+  if (left - 1 < kReclaimRest) return false;  // a time further ahead was never recorded
   for (std::uint64_t i = 0; i < std::min(kPagesAtOnce, region.pages()); ++i) {
     const std::uint64_t page = __atomic_fetch_add(&region.header().reclaim_page, 1, __ATOMIC_RELAXED) % region.pages();
     sweep_page(actor, reader, region.page(page), now);
@@ -129,7 +130,7 @@ void rest_from_reclaiming(const Region& region, std::int64_t now) {
 }
 
 bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {
-  auto seat = seats_.sit_down();  // first: in a child it opens the file anew
+  auto seat = seats_.sit_down();  // first, because in a child it opens the file again
   if (!seat) return true;
   const Ownership ownership(seats_, mapping_.fd());
   if (!ownership) return true;

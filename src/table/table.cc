@@ -1,4 +1,4 @@
-// See table.h. The fast way stands here; transactions, the sweep and the repair have files of their own.
+// See table.h. The fast path is here; transactions, the sweep and the repair have files of their own.
 
 #include "table/table.h"
 
@@ -79,8 +79,8 @@ Unit* Table::look(const Name& name) const {
   return unit;
 }
 
-// The slot belongs to another version of the debit's limit. Denials and peeks, which change nothing, need no more than
-// the word; who is admitted makes the state its own, and that takes a transaction.
+// The slot belongs to another version of the debit's limit. Denials and peeks change nothing, so they need only the
+// word. An admitted request turns the state into its own version, and that takes a transaction.
 bool Table::propose_nothing(Debit& debit, const Word& word, const Card& card, std::int64_t now) {
   const Limit& limit = *debit.limit;
   Limit own;  // of the slot
@@ -103,7 +103,7 @@ bool Table::propose_nothing(Debit& debit, const Word& word, const Card& card, st
   return !debit.decision.allowed || debit.cost == 0;
 }
 
-// What a word that was read from the key's slot becomes. False if that takes more than a look at the word.
+// The next value of a word that was read from the key's slot. False if the word alone is not enough.
 inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const {
   if (mark_of(word) != kPlain || name_of(word.tag) != debit.name.name) return false;
   const Card& card = registry_.card(limit_of(word.tag));
@@ -150,7 +150,7 @@ bool Table::charge_fast(Debit& debit, std::int64_t now, Unit* spotted) {
   std::uint64_t next = 0;
   while (propose(debit, word, now, next)) {
     if (!debit.decision.allowed || debit.cost == 0) return registry_.is_current(epoch);
-    if (debit.decision.reset_after.count() == 0) return false;  // the key is to be forgotten
+    if (debit.decision.reset_after.count() == 0) return false;  // the key is to be removed
     if (!registry_.is_current(epoch)) return false;  // the word may be one of a limit that this process does not know
     const Word after{word.tag, next};
     if (exchange(*unit, word, after)) return registry_.is_current(epoch) || stands(*unit, word, after, debit);
@@ -182,9 +182,8 @@ bool Table::charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted)
   }
 }
 
-// The thread was kept from running between its look at the slot and the exchange, for so long that numbers of limits
-// were given out again. If the slot's number is one of them, the word was the same by chance: what it meant is put
-// back.
+// The thread was suspended between reading the slot and the exchange, for so long that numbers of limits were reused.
+// If the slot's number is one of them, the word was equal only by chance, and its previous value is restored.
 bool Table::stands(Unit& unit, const Word& before, const Word& after, const Debit& debit) {
   const auto seat = seats_.sit_down();
   if (!seat) return true;
@@ -193,7 +192,7 @@ bool Table::stands(Unit& unit, const Word& before, const Word& after, const Debi
   return !replace(unit, after, before);
 }
 
-// All keys are there, in their slots, and all allow: the usual verdict.
+// The usual verdict: all keys are present, in their slots, and all allow.
 bool Table::charge_all_fast(Actor& actor, std::span<Debit> debits, std::int64_t now) {
   if (debits.size() > 8 || now < 0 || now >= kTimeEnd) return false;
   std::array<Entry, 8> entries;
@@ -229,7 +228,7 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
   return ruling;
 }
 
-// All slots of its page are looked at: which periods it has is not known otherwise.
+// Reads all slots of the page, because the key's periods are not known otherwise.
 Result<bool> Table::forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
   auto seat = seats_.sit_down();
   if (!seat) return fail(seat.error());
@@ -256,7 +255,7 @@ Result<bool> Table::forget(Algorithm algorithm, std::string_view key, std::int64
 std::uint64_t Table::size() {
   std::uint64_t keys = 0;
   for (std::uint64_t who = 0; who < kParticipants; ++who) keys += load(region_.participant(who).keys);
-  return std::min(keys, capacity());  // a count that a kill left too low would show as a very large one
+  return std::min(keys, capacity());  // a count that a kill left too low would wrap to a very large one
 }
 
 Counters Table::counters() {

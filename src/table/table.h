@@ -1,9 +1,9 @@
-// The table: what every key has spent, in one region of fixed size that threads and processes share.
+// The table: what every key has used, in one region of fixed size that threads and processes share.
 //
-// A key that is there and whose state fits its slot is charged by one 16-byte exchange; everything else is a
-// transaction. Nobody waits for anybody, alive, stopped or dead. The keys themselves are not stored, so they cannot be
-// listed; the limits are, so that each slot can be read on its own. All members may be called from any thread, and from
-// a child after fork(). Tested by tests/store_contract_test.cc and all that stands there.
+// If a key is present and its state fits its slot, one 16-byte exchange charges it. Everything else is a transaction.
+// No thread ever waits for another, whether that is alive, stopped or dead. The keys themselves are not stored, so
+// they cannot be listed. The limits are stored, so each slot can be read on its own. Any thread may call all members,
+// also in a child after fork(). Tested by tests/store_contract_test.cc and the tests beside it.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ namespace weir::table {
 
 struct TableOptions {
   std::string file{};             // empty: in memory
-  std::uint64_t keys = 0;         // 0: a million, or what the file has room for
-  std::uint64_t arena_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 a key
-  std::uint64_t memory = 0;       // of the whole, in bytes: what was left at 0 above follows from it; 0: no matter
-  std::shared_ptr<const Clock> clock{};  // null: the table's own, which all its processes share
+  std::uint64_t keys = 0;         // 0: a million, or what the file was created for
+  std::uint64_t arena_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 per key
+  std::uint64_t memory = 0;       // bytes of the whole table: determines what is 0 above; 0: unspecified
+  std::shared_ptr<const Clock> clock{};  // null: the table's own, shared by all its processes
   FindCalendar find_calendar{};
 };
 
 struct Counters {
-  std::uint64_t evicted = 0;    // keys that gave their place to others before they had recovered
-  std::uint64_t early = 0;      // requests of new keys that were denied for what evicted ones had used
-  std::uint64_t no_room = 0;    // requests that were denied for want of room
-  std::uint64_t compacted = 0;  // logs that became two counts for want of a block
-  std::uint64_t swept = 0;      // keys that had recovered and were removed
+  std::uint64_t evicted = 0;    // keys that lost their slot before they had recovered
+  std::uint64_t early = 0;      // requests of new keys denied because of what evicted keys had used
+  std::uint64_t no_room = 0;    // requests denied for lack of capacity
+  std::uint64_t compacted = 0;  // logs turned into two counts for lack of a block
+  std::uint64_t swept = 0;      // recovered keys that were removed
 };
 
 class Table {
@@ -42,9 +42,10 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // The state that a key has under a limit: versions of the limit share it. Tickets have a name of their own.
+  // The name of a key's state under a limit: versions of the limit share it. Tickets have names of their own.
   Name key_name(const Limit& limit, std::string_view key) const { return named(key_name(limit.algorithm, key), limit); }
-  // The same of an algorithm whose states belong to no period; else the name that all periods begin with.
+  // The same for an algorithm whose states belong to no period; otherwise the name that the names of all periods
+  // derive from.
   Name key_name(Algorithm algorithm, std::string_view key) const {
     return hashed(static_cast<std::uint64_t>(algorithm), key);
   }
@@ -56,21 +57,21 @@ class Table {
     return named(siphash13({secret.k0, secret.k1 ^ tweak}, key));
   }
   SipKey secret() const { return hash_key_; }
-  // Of several keys at once; the tweak of each is its algorithm.
+  // Hashes several keys at once; the tweak of each is its algorithm.
   void hash_keys(std::span<const SipInput> keys, Hash128* hashes) const { siphash13_many(hash_key_, keys, hashes); }
   static Name named(const Hash128& hash) { return {hash.low, hash.high & kNameMask}; }
   Name ticket_name(std::uint32_t kind, std::string_view key) const { return hashed(kind, key); }
 
-  // Brings the key's line into the cache. Inlined by force: g++ 12 takes a function that only prefetches for one
-  // without effect, and drops the call.
+  // Brings the key's line into the cache. Inlined by force, because g++ 12 considers a function that only prefetches
+  // to have no effect, and drops the call.
   [[gnu::always_inline]] void prefetch(const Name& name) const {
     __builtin_prefetch(page(name).slots[home_line(name.name)], 1, 3);
   }
 
   // spot()
   //
-  // The slot of the key's home line that may hold it, as a hint. Null for the few keys that lie elsewhere; then the
-  // lines where they are looked for next come into the cache.
+  // The slot in the key's home line that may contain the key, as a hint. Null for the few keys that are elsewhere.
+  // Then it prefetches where the search continues.
   [[gnu::always_inline]] Unit* spot(const Name& name) const {
     Page& home = page(name);
     const std::uint32_t line = home_line(name.name);
@@ -84,31 +85,33 @@ class Table {
 
   // charge_fast(), charge_run()
   //
-  // One debit whose key is there, under the same limit, in its slot: decided by one exchange. False if it takes more
-  // than that; then nothing has happened. The same for requests of one debit each, all of one key, in their order.
-  // `spotted` is what spot() said, or null.
+  // charge_fast() decides one debit whose key is present, under the same limit, in its slot, by one exchange. False
+  // if it takes more than that; then nothing has happened. charge_run() does the same for requests of one debit each,
+  // all of one key, in their order. `spotted` is the result of spot(), or null.
   bool charge_fast(Debit& debit, std::int64_t now, Unit* spotted = nullptr);
   bool charge_run(std::span<Debit> debits, std::int64_t now, Unit* spotted);
 
   // charge()
   //
-  // All debits or none, with all tickets.
+  // Charges all debits or none, with all tickets.
   Result<Ruling> charge(std::span<Debit> debits, std::span<Ticket> tickets, std::int64_t now);
 
   // forget()
   //
-  // Removes what a key holds under an algorithm, of whatever period. True if there was anything.
+  // Removes a key's states under an algorithm, of all periods. True if there were any.
   Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now);
 
   // sweep()
   //
-  // Removes lapsed keys from so many pages, going on where the last call stopped, and ends what dead processes left.
-  // Only one process of a table does that at a time; the others return at once. True if a whole round was finished.
+  // Removes expired keys from at most `pages_max` pages, continuing where the last call stopped, and completes what
+  // dead processes left. Only one process of a table sweeps at a time; in the others this returns immediately.
+  // Returns true at the end of a round, and also if it did not sweep.
   bool sweep(std::int64_t now, std::uint64_t pages_max);
-  // The shortest of the limits that this process has met; very long if it has met none.
+  // The shortest period among the limits that this process has met; very long if none.
   std::int64_t shortest_period_us() const { return registry_.shortest_period_us(); }
 
-  // Keys that are there, lapsed ones that no sweep has met yet included; off by some after a kill, until a repair.
+  // The number of keys, including expired ones that no sweep has removed yet. Slightly wrong after a kill, until a
+  // repair.
   std::uint64_t size();
   std::uint64_t capacity() const { return mapping_.region().pages() * kSlots; }
   std::uint64_t pages() const { return mapping_.region().pages(); }
@@ -118,7 +121,7 @@ class Table {
 
  private:
   Table(Mapping mapping, TableOptions options);
-  // The slot that may hold the key, and what its word becomes, without a transaction.
+  // The slot that may contain the key, and the next value of its word, without a transaction.
   Unit* look(const Name& name) const;
   bool propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const;
   static bool propose_nothing(Debit& debit, const Word& word, const Card& card, std::int64_t now);
@@ -138,8 +141,8 @@ class Table {
 
 // repair()
 //
-// For a table that nobody else uses: ends every operation that was left, gives what a crash of the machine has torn the
-// worst reading (a slot that cannot be read is spent), and lays the arena's free blocks out anew.
+// For a table without other users. Completes every operation that was left, gives what a machine crash has torn the
+// worst interpretation (a slot that cannot be read counts as used up), and lays out the arena's free blocks again.
 void repair(const Region& region, Registry& registry, std::int64_t now, bool is_torn);
 
 }  // namespace weir::table

@@ -1,4 +1,4 @@
-// See take_over.h. Whatever a later layout changes in a page is one more step of modernize().
+// See take_over.h. For a later layout, every change of a page becomes one more step of modernize().
 
 #include "table/take_over.h"
 
@@ -37,8 +37,8 @@ class OldPage {
   }
 
  private:
-  // What a slot becomes; a tag of 0 leaves it out. Layout 1 kept all periods of a key under one name; the state that is
-  // there belongs to the period of its limit.
+  // The slot's new word; a tag of 0 leaves it out. Layout 1 kept all periods of a key under one name. The state in
+  // the slot belongs to the period of its limit.
   Word modern(const Word& word) {
     if (limit_of(word.tag) == kReservation) return {word.tag, reservation_without_time(word.state)};
     if (!is_key(word.tag)) return word;
@@ -47,7 +47,7 @@ class OldPage {
     return {word.tag ^ (period_print(content->cell.limit()) & kHomeMask), word.state};
   }
 
-  // Layout 1 had a counter there that new keys shared where there was no room for them: none of them has used more.
+  // Layout 1 had a counter there, shared by new keys without a slot: none of them has used more.
   Unit floor_of(const Word& counter) {
     const Known* const known = reader_.known(limit_of(counter.tag));
     if (known == nullptr) return {};
@@ -88,7 +88,7 @@ void modernize(Actor& actor, SlotReader& reader) {
   const Region& region = actor.region();
   if (region.header().version >= kVersion) return;
   for (std::uint64_t i = 0; i < region.pages(); ++i) OldPage(region.page(i), actor, reader).rewrite();
-  for (std::uint32_t i = 1; i <= kLimitsMax; ++i) region.limit(i).family = 0;  // was part of the name of a zone
+  for (std::uint32_t i = 1; i <= kLimitsMax; ++i) region.limit(i).family = 0;  // was part of a zone's name
 }
 
 Result<void> take_over(const std::string& path, const FindCalendar& find_calendar, const ClockReading& reading) {

@@ -17,13 +17,13 @@ namespace weir::table {
 
 // modernize()
 //
-// Rewrites the pages of a private copy whose header names an older layout; does nothing to one of this layout. The
+// Rewrites the pages of a private copy whose header names an older layout. Does nothing to a copy of this layout. The
 // header stays as it is. No operation may be in flight in the copy.
 void modernize(Actor& actor, SlotReader& reader);
 
 // take_over()
 //
-// Replaces a file of an older layout by one of this layout. Does nothing if there is no such file: whoever opens it
+// Replaces a file of an older layout by one of this layout. Does nothing if there is no such file: opening it then
 // reports what is wrong with it.
 Result<void> take_over(const std::string& path, const FindCalendar& find_calendar,
                        const ClockReading& reading = read_clocks());

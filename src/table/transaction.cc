@@ -1,4 +1,4 @@
-// See transaction.h. What becomes words stands in transaction_store.cc; this is what decides.
+// See transaction.h. This half decides; transaction_store.cc turns decisions into changes of words.
 
 #include "table/transaction.h"
 
@@ -8,19 +8,19 @@
 namespace weir::table {
 namespace {
 
-constexpr std::int64_t kNoRoomWait_us = 1'000'000;  // when it is worth while to come again
-constexpr unsigned kRoomTriesMax = 10'000;          // in an unharmed page somebody can go after some
+constexpr std::int64_t kNoRoomWait_us = 1'000'000;  // when a retry makes sense
+constexpr unsigned kRoomTriesMax = 10'000;          // in a sound page, a key can be evicted after some tries
 
 std::int64_t in_range(std::int64_t now) { return std::clamp<std::int64_t>(now, 0, kTimeEnd - 1); }
 
-// A key's name tells its algorithm: only damage puts it on a state of another one.
+// A key's name determines its algorithm: only damage combines it with a state of another algorithm.
 bool suits(const Debit& debit, const Content& content) {
   const bool in_flight = content.packing.kind == Kind::holds;
   if (debit.act != Act::forget && in_flight != (debit.act == Act::acquire || debit.act == Act::release)) return false;
   return debit.limit == nullptr || debit.limit->algorithm == content.cell.limit().algorithm;
 }
 
-// The limit that decides: the debit's, or the one that the key has.
+// The limit that decides: the debit's, or the key's own.
 const Limit& ruling_limit(const Debit& debit, const Content& content) {
   return debit.limit != nullptr ? *debit.limit : content.cell.limit();
 }
@@ -43,7 +43,7 @@ Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, s
   for (const Ticket& ticket : tickets) names_.add(ticket.name);
 }
 
-// What was not needed after all goes back.
+// Returns blocks that were not needed.
 void Transaction::give_blocks() {
   if (!has_blocks_) return;
   for (std::uint32_t i = 0; i < debits_.size() + tickets_.size(); ++i) give_block(actor_, i);
@@ -95,7 +95,7 @@ Transaction::Outcome Transaction::attempt(unsigned tries) {
     decide(cases_[i], debits_[i]);
     if (actor_.is_damaged() || !makes_sense(cases_[i], debits_[i])) return fail_unless_moved(cases_[i]);
     allowed = allowed && cases_[i].decision().allowed;
-    // Stored before the next key is looked at: it must not take the same room.
+    // Stored before the next key is looked at, so that it does not take the same slot.
     const Outcome outcome = allowed ? store(i) : Outcome::done;
     if (outcome != Outcome::done && outcome != Outcome::denied) return outcome;
     allowed = allowed && outcome == Outcome::done;
@@ -124,7 +124,7 @@ Transaction::Outcome Transaction::look_at_tickets() {
     } else if (valid) {
       is_repeated_ = true;
     }
-    // Without room it is denied once it is known what its debits say.
+    // If there is no slot, it is denied once the results of its debits are known.
     const Outcome outcome = store_ticket(i);
     if (outcome != Outcome::done && outcome != Outcome::denied) return outcome;
   }
@@ -137,8 +137,8 @@ Transaction::Outcome Transaction::look_at_tickets() {
   return Outcome::done;
 }
 
-// What a reservation charged, and when. If that is ahead of now, now is an old reading: a bucket would get nothing
-// back.
+// Reads what a reservation charged, and when. If that is ahead of now, `now_` is an old reading, and a bucket would
+// get no refund.
 Transaction::Outcome Transaction::look_at_ticket(Ticket& ticket) {
   const auto read = reader_.read_reservation(ticket.place.seen);
   if (actor_.is_damaged()) return fail_damaged();
@@ -157,7 +157,7 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (i < tickets_.size() && tickets_[i].take) {
     const Reserved& reserved = tickets_[i].read.reserved;
     one.cost -= reserved.amount;
-    if (one.cost < 0 && reserved.name != debit.name.name) one.cost = 0;  // another state was charged: not this one's
+    if (one.cost < 0 && reserved.name != debit.name.name) one.cost = 0;  // another state was charged, not this one
     debit.charged = &reserved.charged;
   }
   const std::uint64_t family = debit.limit != nullptr ? floor_name(debit.family, *debit.limit) : 0;
@@ -201,17 +201,17 @@ void Transaction::start_from_floors(Case& one, const Limit& limit) {
   }
 }
 
-// The key may have been there until it had recovered, which an old `now` does not know: charged as of then, it would
-// get back at once what it is charged. It was removed by an earlier reading of the clock than this one.
+// The key may have been here until it had recovered, which an old `now` does not know. A charge at that `now` would
+// recover immediately. The key was removed by an earlier reading of the clock than this one.
 Transaction::Outcome Transaction::catch_up(const Case& one) {
   if (one.cost == 0) return Outcome::done;
   const std::int64_t latest = read_clock();
   if (latest - now_ <= kRecent_us) return Outcome::done;
   now_ = latest;
-  return Outcome::again;  // its other keys are charged as of then, too
+  return Outcome::again;  // its other keys are charged at that time, too
 }
 
-// A new reading: whatever was read of the table before was written before it, unless the clock was set back.
+// A new reading. Everything that was read from the table was written before it, unless the clock was set back.
 std::int64_t Transaction::read_clock() const { return in_range(clock_.now().count()); }
 
 Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
@@ -220,7 +220,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   const bool is_ahead = !content.cell.is_current(now_);
   const bool is_other = !(limit == content.cell.limit());
   if (is_ahead || is_other) {
-    // Read after the slot was: what is ahead of this was written by a clock that was set back since.
+    // Read after the slot was: a state ahead of this was written by a clock that was set back since.
     const std::int64_t latest = read_clock();
     const bool explains = is_ahead && content.cell.is_current(latest);
     if (latest > now_ && (explains || latest - now_ > kRecent_us)) {
@@ -289,7 +289,8 @@ void Transaction::overdraw(Case& one, const Limit& limit) {
   one.changed = one.cost != 0;
 }
 
-// Two counts do not say whether this charge is among them. An old `now` could refund one that was dropped already.
+// Two counts do not say whether this charge is among them. With an old `now`, a charge that was already dropped could
+// be refunded.
 void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
   const std::int64_t now = one.counts() != nullptr ? std::max(now_, read_clock()) : now_;
   const TableCell::Refund refund = one.content->cell.refund(limit, now, *debit.charged, -one.cost);
@@ -298,7 +299,7 @@ void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
   one.returned = one.changed ? refund.permits : 0;
 }
 
-// Who would pass says what it holds before, and when its turn would be.
+// A request that would pass reports the state before it, and its delay.
 void Transaction::only_look(Case& one, const Limit& limit) {
   one.changed = false;
   if (!one.decision().allowed) return;
@@ -309,7 +310,7 @@ void Transaction::only_look(Case& one, const Limit& limit) {
   one.decision().delay = delay;
 }
 
-// Nothing is charged, and who would have passed says what it holds. Corrections stay.
+// Charges nothing; a debit that would have passed reports the current state. Corrections stay.
 Transaction::Outcome Transaction::deny(unsigned tries) {
   if (!are_cases_unchanged() || !are_tickets_unchanged()) return Outcome::again;
   changes_.clear();
@@ -350,13 +351,13 @@ Transaction::Outcome Transaction::need_room(std::size_t i, Eviction::Wanted want
   return need_room(i, cases_[i].place, debit.name, floor_name(debit.family, limit), wanted);
 }
 
-// All are allowed, but there is no room for one of them. Then it starts again.
+// All debits are allowed, but one of them has no slot or block. After one is freed, the request starts again.
 Transaction::Outcome Transaction::make_room(unsigned tries) {
   const bool is_made = eviction_.make_room(need_->room, now_, {names_.all(), changes_});
   if (actor_.is_damaged()) return fail_damaged();
   if (is_made && tries < kRoomTriesMax) return Outcome::again;
   if (need_->room.wanted == Eviction::Wanted::block && freed_ < SIZE_MAX) {
-    freed_ = SIZE_MAX;  // nobody has a block to give: it is decided without
+    freed_ = SIZE_MAX;  // no key has a block to give up: decide without one
     return Outcome::again;
   }
   deny_for_room(need_->debit, kNoRoomWait_us);
@@ -392,8 +393,8 @@ void Transaction::count_compacted() {
   }
 }
 
-// What a block holds was not read in one moment, nor were a page and its floors: a denial counts only if the slot, or
-// the page's version, is still what it was.
+// The contents of a block were not read at one moment, nor were a page and its floors. So a denial counts only if the
+// slot, or the page's version, is unchanged.
 bool Transaction::are_cases_unchanged() {
   for (std::size_t i = 0; i < debits_.size(); ++i) {
     const Case& one = cases_[i];
@@ -404,7 +405,7 @@ bool Transaction::are_cases_unchanged() {
   return true;
 }
 
-// A denial is true of one moment only if a request of the same id had not been let in by then.
+// A denial is true at one moment only if no request with the same id had been admitted by then.
 bool Transaction::are_tickets_unchanged() {
   for (const Ticket& ticket : tickets_) {
     const Place& place = ticket.place;
@@ -423,7 +424,7 @@ bool Transaction::commit(unsigned tries) {
   return done;
 }
 
-// A word has moved on before it was held: if it is a key's slot, decide on it anew instead of starting all over.
+// A word has changed before it was acquired. If it is a key's slot, decide on it again instead of starting over.
 bool Transaction::rebind(Entry& entry, const Word& seen) {
   const Unit* unit = &actor_.region().unit(entry.unit);
   for (std::size_t i = 0; i < debits_.size(); ++i) {
@@ -456,7 +457,7 @@ Transaction::Outcome Transaction::fail_with(ErrorCode code, std::string message)
   return Outcome::failed;
 }
 
-// A log whose times are in disorder tells a wait that is none.
+// A log whose times are in disorder yields a wait that is not positive.
 bool Transaction::makes_sense(const Case& one, const Debit& debit) {
   const Decision& decision = one.outcome.decision;
   return !one.content || debit.act != Act::charge || decision.allowed || decision.retry_after > Micros{0};
@@ -466,7 +467,7 @@ bool Transaction::is_still_there(const Case& one) {
   return one.place.unit == nullptr || load(*one.place.unit) == one.place.seen;
 }
 
-// What was read makes no sense: somebody changed it meanwhile, or it is damaged.
+// What was read makes no sense: another thread changed it meanwhile, or it is damaged.
 Transaction::Outcome Transaction::fail_unless_moved(const Case& one) {
   return actor_.is_damaged() || is_still_there(one) ? fail_damaged() : Outcome::again;
 }

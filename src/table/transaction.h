@@ -1,24 +1,25 @@
-// One request on the table: it looks at all its keys, decides, and makes all changes as one event or none.
+// One request on the table. It reads all its keys, decides, and makes all changes as one event or none.
 //
-// It reads, computes what every word would become, and offers that to an operation; if a word has moved on meanwhile it
-// starts again. A denial is true at the reading it was made from and writes nothing but the correction of a clock that
-// ran back. A slot names the version of the limit that last admitted; a request under another version decides on what
-// is there, and only if it is admitted does the slot become that version's. A block that is needed is taken before and
-// filled; it becomes the key's in the same event.
+// It reads, computes the next value of every word, and submits that as an operation. If a word has changed meanwhile,
+// it starts again. A denial is true at the reading it was made from. It writes nothing, except the correction of a
+// clock that went back. A slot names the version of the limit that last admitted. A request under another version
+// decides on the state that is there. Only if it is admitted does the slot become that version's. A block that is
+// needed is taken and filled before the operation; it becomes the key's in the same event.
 //
-// A key that is new to its page starts from the floors of its family (floor.h). If it is admitted and there is no room
-// for it, room is made first (eviction.h) and the request starts again; if there is none to make, it is denied.
+// A key that is new to its page starts from the floors of its family (floor.h). If it is admitted and there is no
+// free slot for it, a slot is freed first (eviction.h) and the request starts again. If none can be freed, it is
+// denied.
 //
-// A log that is new or grows, and for which there is no block, is kept as two counts in its slot: it admits no more
-// than the log would, and at least half (algorithm/compact_log.h). Once many blocks are free again, the next request
-// that it admits makes it a log, whose events have the latest times that they may have had.
+// A new or growing log without a block is kept as two counts in its slot. It admits no more than the log would, and
+// at least half (algorithm/compact_log.h). Once many blocks are free again, the next request that it admits turns it
+// into a log. The log's events have the latest times that they may have had.
 //
-// `now` may be old: the thread was kept from running. Were it believed, a key would see time run backwards and give
-// permits back. So if a key is ahead of now, has another version of the limit or is new, the clock is asked again
-// first; only a clock that really was set back makes a key go back.
+// `now` may be old because the thread was suspended. With an old `now`, a key would see time run backwards and give
+// permits back. So if a key is ahead of now, has another version of the limit or is new, the transaction reads the
+// clock again first. A key goes back only if the clock really was set back.
 //
-// One object a request, on the thread of its actor. Tested by tests/store_contract_test.cc, tests/full_table_test.cc
-// and all that stands there.
+// One object per request, on the thread of its actor. Tested by tests/store_contract_test.cc,
+// tests/full_table_test.cc and the tests beside them.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +35,10 @@ namespace weir::table {
 
 enum class Act : std::uint8_t {
   charge,
-  look,      // what a charge would be told; changes nothing
+  look,      // the decision a charge would get; changes nothing
   overdraw,  // charges what it can, at most to full; never denied
-  settle,    // a reservation whose ticket is taken: refunds what it cost less, or overdraws what it cost more
-  refund,    // of a negative cost: takes back what was charged at an earlier time, as far as it still counts
+  settle,    // a reservation whose ticket is taken: refunds the unused part, or overdraws the excess
+  refund,    // negative cost: refunds what was charged at an earlier time, as far as it still counts
   acquire,   // permits in flight
   release,
   forget,
@@ -46,33 +47,33 @@ enum class Act : std::uint8_t {
 // One key of a request, and its answer.
 struct Debit {
   Name name{};
-  const Limit* limit = nullptr;  // null: the one that the key has (refund, release, forget)
+  const Limit* limit = nullptr;  // null: the limit that the key has (refund, release, forget)
   std::int64_t cost = 0;
   Act act = Act::charge;
   std::string_view id{};             // acquire, release: 8 bytes
-  const Charged* charged = nullptr;  // refund; of a settlement, it is the ticket's
+  const Charged* charged = nullptr;  // refund; for a settlement it comes from the ticket
   std::uint64_t family = 0;          // of the limit; see weir::Charge
-  bool found = false;                // release, forget: there was something
-  std::int64_t returned = 0;         // settle, refund: the permits that came back
+  bool found = false;                // release, forget: something was there
+  std::int64_t returned = 0;         // settle, refund: the refunded permits
   Decision decision{};
 };
 
-// An idempotency id, which is a slot that says until when; or a reservation of the debit at the same place, which also
-// has a block (slot.h).
+// An idempotency id: a slot that says until when. Or a reservation of the debit with the same index, which also has a
+// block (slot.h).
 struct Ticket {
   Name name{};
   std::uint32_t kind = kRequest;
-  bool take = false;  // else it is issued
+  bool take = false;  // true: it is taken; false: it is issued
   std::int64_t expires_us = 0;
   Place place{};                       // where it was found
-  SlotReader::ReservationRead read{};  // of one that is taken: what it says
+  SlotReader::ReservationRead read{};  // what it says, if it is taken
 };
 
 enum class Ruling : std::uint8_t {
   allowed,
   denied,
-  repeated,  // a ticket to be issued is there already: nothing is charged, decisions are peeks
-  missing,   // a ticket to be taken is not there: nothing happened
+  repeated,  // a ticket to be issued already exists: nothing is charged, decisions are peeks
+  missing,   // a ticket to be taken does not exist: nothing happened
 };
 
 class Transaction final : public Rebinder {
@@ -85,19 +86,19 @@ class Transaction final : public Rebinder {
  private:
   enum class Outcome : std::uint8_t { done, again, denied, missing, failed };
 
-  // A debit under way.
+  // A debit in progress.
   struct Case {
     Place place;
     bool is_from_floor = false;      // the content is what evicted keys had used
-    std::optional<Content> content;  // what the key holds, not ahead of now
-    std::uint32_t number = 0;        // of the content's limit, if the slot names it already
+    std::optional<Content> content;  // the key's content, not ahead of now
+    std::uint32_t number = 0;        // of the content's limit, if the slot already names it
     std::int64_t cost = 0;
-    bool moved = false;    // content differs from what is stored, and that stays
-    bool changed = false;  // what is to be stored differs from content
+    bool moved = false;    // content differs from what is stored, and the difference stays
+    bool changed = false;  // the state to store differs from content
     bool was_alive = false;
     bool is_compact = false;  // it is stored as two counts
     std::int64_t returned = 0;
-    std::int64_t charged_us = 0;  // when the charge counts from, if that is later than now_
+    std::int64_t charged_us = 0;  // the charge counts from then, if that is later than now_
     Stepped<Proposal> outcome{};
 
     Decision& decision() { return outcome.decision; }
@@ -125,7 +126,7 @@ class Transaction final : public Rebinder {
   bool are_tickets_unchanged();
   bool commit(unsigned tries);
 
-  // What becomes of a key, as changes of words.
+  // The next state of a key, as changes of words.
   Outcome store(std::size_t i);
   Outcome store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number);
   bool take_block_or_reclaim(std::uint32_t place, unsigned block_class);
@@ -175,18 +176,18 @@ class Transaction final : public Rebinder {
   const std::span<Debit> debits_;
   const std::span<Ticket> tickets_;
   std::int64_t now_;
-  bool is_repeated_ = false;    // a ticket is there already: only look
-  bool rebind_denied_ = false;  // a word had moved on so far that the request is denied
+  bool is_repeated_ = false;    // a ticket exists already: only look
+  bool rebind_denied_ = false;  // a word changed so much that the request is denied
   std::int64_t keys_added_ = 0;
-  bool has_blocks_ = false;  // pending units may hold something
-  // There is no room for this debit, or for a ticket.
+  bool has_blocks_ = false;  // pending units may contain some
+  // This debit, or a ticket, has no free slot or block.
   struct Need {
     std::size_t debit = 0;
     Eviction::Room room{};
   };
   std::optional<Need> need_;
-  std::size_t spared_ = 0, freed_ = 0;  // how often others were asked for a block, in all tries
-  // None can be made: this debit is denied for it, and may come again then.
+  std::size_t spared_ = 0, freed_ = 0;  // how often other keys were asked for a block, over all tries
+  // None can be freed: this debit is denied for that, and may be retried after the wait.
   struct NoRoom {
     std::size_t debit = 0;
     std::int64_t wait_us = 0;

@@ -1,13 +1,13 @@
-// The second half of a transaction: what becomes of each key, as changes of words. See transaction.h.
+// The second half of a transaction: the next state of each key, as changes of words. See transaction.h.
 //
-// Nothing is written here but blocks that belong to this participant alone; the changes wait for commit().
+// This writes only to blocks that belong to this participant alone. The changes wait for commit().
 
 #include <algorithm>
 
 #include "table/sweep.h"
 #include "table/transaction.h"
 
-// Tests that choose schedules have numbers of their own.
+// Tests that choose schedules define their own numbers.
 #ifndef WEIR_TABLE_SPARE_PART
 #define WEIR_TABLE_SPARE_PART 8
 #define WEIR_TABLE_FREED_MAX 2
@@ -16,18 +16,19 @@
 namespace weir::table {
 namespace {
 
-// When it is worth while to come again: where blocks are missing, and where tickets have all the room they may have.
+// When a retry makes sense: if blocks are missing, and if tickets have all the slots that they may have.
 constexpr std::int64_t kNoBlockWait_us = 1'000'000, kTicketWaitMax_us = 60'000'000;
 
-// The last eighth of the arena is for keys that grow, and for families that have less than their part of the blocks.
-// What is never evicted gets none of the last sixteenth. Logs in two counts get blocks again while a quarter is free.
+// The last eighth of the arena is for keys that grow, and for families with less than their part of the blocks. Keys
+// that are never evicted get none of the last sixteenth. Logs in two counts get blocks again while a quarter is free.
 constexpr std::uint64_t kSparePart = WEIR_TABLE_SPARE_PART, kSparePartOfKept = 2 * kSparePart;
 constexpr std::uint64_t kAmplePart = kSparePart / 2;
 
-// By one request, so that it does not empty a page in vain.
+// Limit for one request, so that it does not empty a page in vain.
 std::size_t freed_max() { return WEIR_TABLE_FREED_MAX; }
 
-// Never the same twice in a row for one slot: a block that is used again under the same key must not look unchanged.
+// Never the same number twice in a row for one slot: a block that is reused under the same key must not look
+// unchanged.
 std::uint64_t next_change(Actor& actor, const Word& seen, bool has_block) {
   constexpr std::uint64_t kMask = (std::uint64_t{1} << (64 - kHandleBits)) - 1;
   if (has_block) return (change_of(seen.state) + 1) & kMask;
@@ -41,7 +42,7 @@ std::uint64_t pack_slot(const States& state, const Packing& packing) {
   return static_cast<std::uint64_t>(pack(std::get<SlidingWindow>(state), packing));
 }
 
-// The word of a state that is one word in its block.
+// The word of a state that takes one word in its block.
 Word block_word(const TableCell::State& state, const Packing& packing) {
   if (packing.kind == Kind::bucket) return word_of(pack(std::get<Bucket>(state), packing));
   if (packing.kind == Kind::fixed) return word_of(pack(std::get<FixedWindow>(state), packing));
@@ -50,7 +51,7 @@ Word block_word(const TableCell::State& state, const Packing& packing) {
 
 unsigned class_of(const TableCell::State& state, const Limit& limit) {
   if (const auto* log = std::get_if<RingLog>(&state)) {
-    // Two sizes at a time, so that the last one is just right: blocks that were outgrown lie idle when all keys grow.
+    // Grows by two sizes at a time, ending exactly at the last one: outgrown blocks stay unused when all keys grow.
     const unsigned needed = log_class(log->size(), log_format(limit));
     const unsigned last = log_class(std::min(limit.permits, limit.events_max), log_format(limit));
     return needed < last && (last - needed) % 2 != 0 ? needed + 1 : needed;
@@ -59,7 +60,7 @@ unsigned class_of(const TableCell::State& state, const Limit& limit) {
   return 0;
 }
 
-// Whether the head of a block can hold this limit.
+// Whether the head of a block can represent this limit.
 bool is_reproducible(const Limit& limit) {
   if (limit.calendar) {
     return limit.algorithm == Algorithm::fixed_window && limit.calendar->zone_name().size() <= kZoneMax &&
@@ -73,7 +74,7 @@ bool is_reproducible(const Limit& limit) {
 
 }  // namespace
 
-// The limit that the state to be stored belongs to: the one that it had, or the version that admitted.
+// The limit of the state to store: the previous one, or the version that admitted.
 const Limit& Transaction::limit_of_next(const Case& one, const Debit& debit) {
   const Limit& own = one.content->cell.limit();
   return one.changed && one.outcome.converts && !(*debit.limit == own) ? *debit.limit : own;
@@ -98,7 +99,7 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   return store_next_in_block(i, number);
 }
 
-// Holds have been changed where they are; of all others, `next` is what shall be kept if anything was charged.
+// Holds have been changed in place. For all others, `next` is the state to store if anything was charged.
 Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32_t number) {
   const Case& one = cases_[i];
   const TableCell::State& state = one.content->cell.state();
@@ -117,7 +118,7 @@ Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32
   return store_in_block(i, log, number);
 }
 
-// Two counts stay, unless they grow and there are blocks again.
+// The two counts stay, unless they grow and blocks are available again.
 Transaction::Outcome Transaction::store_compact(std::size_t i) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
@@ -128,13 +129,13 @@ Transaction::Outcome Transaction::store_compact(std::size_t i) {
     if (const auto outcome = store_expanded(i, limit)) return *outcome;
   }
   if (const auto outcome = store_counts(i, counts)) return *outcome;
-  // There is no number for this version of the limit.
+  // No number is free for this version of the limit.
   return debit.act == Act::charge ? deny_for_room(i, kNoBlockWait_us) : change_nothing(i);
 }
 
-// As a log, whose events have the latest times that they may have had. `now_` may be earlier than that, so the charge
-// counts from a new reading of the clock: what is admitted now is admitted then. If that is much later, the request
-// starts again, so that its other keys are charged as of then, too. Nothing if the limit has no number.
+// Stores a log whose events have the latest times that they may have had. `now_` may be earlier than those, so the
+// charge counts from a new reading of the clock: what is admitted now is admitted then. If that is much later, the
+// request starts again, so that its other keys are charged at that time, too. Nothing if the limit has no number.
 std::optional<Transaction::Outcome> Transaction::store_expanded(std::size_t i, const Limit& limit) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
@@ -152,14 +153,14 @@ std::optional<Transaction::Outcome> Transaction::store_expanded(std::size_t i, c
   return store_in_block(i, log, number);
 }
 
-// Nothing if this limit has no number for it, or if its counts do not fit a slot.
+// Nothing if the limit gets no number for this form, or if its counts do not fit a slot.
 std::optional<Transaction::Outcome> Transaction::store_counts(std::size_t i, const CompactLog& counts) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
   const Limit& limit = limit_of_next(one, debit);
   if (!packing_of(limit, Form::compact).fits_slot) return {};
   const bool is_own = one.counts() != nullptr && one.number != 0 && &limit == &one.content->cell.limit();
-  // A log that stays under its limit keeps its family: a settlement may not know it.
+  // A log that stays under its limit keeps its family, because a settlement may not know it.
   const Known* const known = &limit == &one.content->cell.limit() ? reader_.known(one.number) : nullptr;
   const std::uint64_t family = known != nullptr ? known->family : debit.family;
   const std::uint32_t number = is_own ? one.number : registry_.number_of(limit, actor_.who(), family, Form::compact);
@@ -169,7 +170,7 @@ std::optional<Transaction::Outcome> Transaction::store_counts(std::size_t i, con
   return replace_slot(i, {tag_of(debit.name.name, number), pack_compact(counts, limit)}, {});
 }
 
-// What is left, and when all of it is back, as the state says that is kept instead of the one that decided.
+// Answers with the remaining permits and the reset time of the state that is stored instead of the one that decided.
 void Transaction::answer_from(std::size_t i, TableCell::State state) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
@@ -255,7 +256,7 @@ bool Transaction::are_blocks_scarce(std::uint64_t part) {
   return true;
 }
 
-// A refund rewrites the log in another block; without one, the permits stay used.
+// A refund rewrites the log in another block. Without a block, the permits stay used.
 Transaction::Outcome Transaction::change_nothing(std::size_t i) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
@@ -277,8 +278,8 @@ bool Transaction::take_block_or_reclaim(std::uint32_t place, unsigned block_clas
   return false;
 }
 
-// The block stays, and something in it changes. The slot gets another word, so a thread that has read the block finds
-// out.
+// The block stays, and something in it changes. The slot gets another word, so that a thread that has read the block
+// notices.
 bool Transaction::change_slot_of_block(const Case& one, std::uint64_t tag) {
   const Word& seen = one.place.seen;
   const Word next{tag, block_state(one.content->block->line, next_change(actor_, seen, true))};
@@ -303,8 +304,8 @@ Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::Sta
   return actor_.is_damaged() ? fail_damaged() : Outcome::done;
 }
 
-// Without a block for the holds that are left: the one that was given back loses its id and its cost where it stands.
-// A reader of the block leaves it out, and a writer of the holds into another block does not take it along.
+// For a release without a block for the remaining holds: the released hold loses its id and its cost in place. A
+// reader of the block skips it, and a writer that copies the holds into another block drops it.
 Transaction::Outcome Transaction::release_in_place(std::size_t i) {
   const Case& one = cases_[i];
   Unit* const hold = reader_.find_hold(*one.content->block, one.content->block_word, debits_[i].id);
@@ -315,8 +316,8 @@ Transaction::Outcome Transaction::release_in_place(std::size_t i) {
   return changes_.set(unit, held, released_hold(held)) ? Outcome::done : Outcome::again;
 }
 
-// The slot gets another word, and what was in it before goes: its block to this participant's pending unit, in exchange
-// for the one that the slot gets.
+// The slot gets another word, and its previous content is removed. Its old block goes to this participant's pending
+// unit, in exchange for the new one.
 Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
                                                const std::optional<Block>& fresh_block) {
   Case& one = cases_[i];
@@ -332,7 +333,7 @@ Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
   return insert_under_version(one.place, is_held ? Inserted::held : Inserted::key, i);
 }
 
-// An insertion raises the version of its page; two of one request raise it once. What it pushes out is counted.
+// An insertion raises the version of its page; two of one request raise it once. Counts the key that it evicts.
 Transaction::Outcome Transaction::insert_under_version(const Place& place, Inserted what, std::size_t debit) {
   const Region& region = actor_.region();
   const std::uint64_t version = region.number_of(place.page->version);
@@ -351,8 +352,8 @@ Transaction::Outcome Transaction::insert_under_version(const Place& place, Inser
   return changes_.set(region.number_of(tally), old, {base.tag + 4, 0}) ? Outcome::done : Outcome::again;
 }
 
-// What is never evicted has a part of the page at most. The counts may be too high: where the part seems used up, the
-// slots are counted.
+// Slots that are never evicted may take at most a part of the page. The counts may be too high. So when the part
+// seems used up, the slots are counted.
 Transaction::Outcome Transaction::count_kept(const Place& place, Inserted what, std::size_t debit, std::uint64_t& tag) {
   if (what == Inserted::key) return Outcome::done;
   const bool is_ticket = what == Inserted::ticket;
@@ -360,7 +361,7 @@ Transaction::Outcome Transaction::count_kept(const Place& place, Inserted what, 
   std::uint64_t held = held_in(tag), tickets = tickets_in(tag);
   std::uint64_t& count = is_ticket ? tickets : held;
   if (count >= most) {
-    // What this request itself is about to insert is in the tag already, but not in a slot.
+    // The tag already includes what this request itself is about to insert, but the slots do not.
     const std::uint64_t own_held = held_in(tag) - std::min(held_in(tag), held_in(place.version.tag));
     const std::uint64_t own_tickets = tickets_in(tag) - std::min(tickets_in(tag), tickets_in(place.version.tag));
     const Eviction::Kept kept = eviction_.recount(*place.page, now_);
@@ -375,7 +376,7 @@ Transaction::Outcome Transaction::count_kept(const Place& place, Inserted what, 
   return Outcome::done;
 }
 
-// Nothing changes, but what was read must still be true when the request takes effect.
+// Changes nothing, but what was read must still be true when the request takes effect.
 Transaction::Outcome Transaction::stay(const Case& one) {
   if (!one.place.present) return stay_absent(one.place);
   const std::uint64_t number = actor_.region().number_of(*one.place.unit);
@@ -391,19 +392,19 @@ Transaction::Outcome Transaction::stay_absent(const Place& place) {
                                                                                              : Outcome::again;
 }
 
-// The unit that keeps a participant's block `before` the operation gets the one that is free `after` it.
+// A pending unit has the participant's block `before` the operation, and the freed one `after` it.
 Transaction::Outcome Transaction::set_pending(std::uint32_t place, const std::optional<Block>& before,
                                               const std::optional<Block>& after) {
   if (!before && !after) return Outcome::done;
   has_blocks_ = true;
-  if (!before) give_block(actor_, place);  // what an earlier try had taken
+  if (!before) give_block(actor_, place);  // taken by an earlier try
   const Word old = before ? pending_word(*before) : Word{}, next = after ? pending_word(*after) : Word{};
   return changes_.set(actor_.region().number_of(actor_.record().pending[place]), old, next) ? Outcome::done
                                                                                             : Outcome::again;
 }
 
-// The place of a ticket, so that no key takes it. What a reservation says is written by issue_reservations(), once it
-// is known that it is one.
+// Reserves the slot of a ticket, so that no key takes it. issue_reservations() writes a reservation's content, once
+// it is known that one is issued.
 Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   const Ticket& ticket = tickets_[i];
   const Place& place = ticket.place;
@@ -412,7 +413,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   if (ticket.take) return take_ticket(i);
   if (place.unit == nullptr) return need_room(0, place, ticket.name, 0, Eviction::Wanted::slot);
   const bool is_id = ticket.kind == kRequest;
-  if (is_id) {  // what was there may have had a block
+  if (is_id) {  // the slot's previous content may have had a block
     const auto pending = static_cast<std::uint32_t>(debits_.size() + i);
     const Outcome outcome = set_pending(pending, {}, reader_.block_of(place.seen));
     if (outcome != Outcome::done) return outcome;
@@ -423,7 +424,7 @@ Transaction::Outcome Transaction::store_ticket(std::size_t i) {
   return place.present ? Outcome::done : insert_under_version(place, Inserted::ticket, 0);
 }
 
-// The slot and what its block says are held to what was read.
+// The operation takes effect only if the slot and its block are still what was read.
 Transaction::Outcome Transaction::take_ticket(std::size_t i) {
   const Ticket& ticket = tickets_[i];
   const Region& region = actor_.region();
@@ -461,8 +462,8 @@ Transaction::Outcome Transaction::issue_reservations() {
   return Outcome::done;
 }
 
-// The arena is full, so this log cannot remember more events than it does: one more waits until the oldest leaves. If
-// its block has room but cannot keep this limit, it waits for another block.
+// The arena is full, so this log cannot store more events than now: one more waits until the oldest leaves. If its
+// block has capacity but cannot store this limit, it waits for another block.
 Transaction::Outcome Transaction::deny_growth(std::size_t i, const Limit& limit) {
   Case& one = cases_[i];
   Limit crowded = limit;

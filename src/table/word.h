@@ -1,14 +1,14 @@
-// A word is 16 bytes that change as one: the tag says whose state it is, the state says what was spent.
+// A word is 16 bytes that change as one. The tag says whose state it is, and the state says what was used.
 //
-// Everything that threads and processes share in a table is read and changed through the functions below and through
-// nothing else, so that a test can make every access a point where another participant runs (WEIR_TABLE_HOOK). A
-// reader gets both halves of one moment; a writer never writes half a word. Tested by word_test.cc, and by all that
-// drives the table through chosen schedules.
+// Everything that threads and processes share in a table is read and changed only through the functions below. So a
+// test can make every access a point where another participant runs (WEIR_TABLE_HOOK). A reader gets both halves of
+// one moment, and a writer never writes half a word. Tested by word_test.cc, and by all tests that run the table
+// through chosen schedules.
 #pragma once
 
 #include <cstdint>
 
-#ifndef WEIR_TABLE_HOOK  // called before every access to what is shared
+#ifndef WEIR_TABLE_HOOK  // called before every access to shared memory
 #define WEIR_TABLE_HOOK() static_cast<void>(0)
 #endif
 
@@ -26,8 +26,8 @@ struct alignas(16) Unit {
   std::uint64_t state;
 };
 
-// The two lowest bits of a tag. While a word is marked its other tag bits stay, so that a key is found at any time;
-// only the state becomes a reference, and the state proper lies in the operation that is referred to.
+// The two lowest bits of a tag. While a word is marked, its other tag bits stay, so that a key can be found at any
+// time. Only the state becomes a reference. The actual state is in the operation that it refers to.
 enum Mark : std::uint64_t {
   kPlain = 0,
   kHeld = 1,     // an operation holds the word
@@ -37,7 +37,7 @@ enum Mark : std::uint64_t {
 
 inline std::uint64_t mark_of(const Word& word) { return word.tag & kMarkBits; }
 
-// All orders are sequentially consistent but where said: helping relies on {change a word; read a status} against
+// All orders are sequentially consistent unless noted. Helping relies on {change a word; read a status} against
 // {change the status; read the word}, which acquire and release do not order.
 inline std::uint64_t load(const std::uint64_t& place) {
   WEIR_TABLE_HOOK();
@@ -54,8 +54,8 @@ inline bool exchange(std::uint64_t& place, std::uint64_t expected, std::uint64_t
   return __atomic_compare_exchange_n(&place, &expected, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-// A record is written after its number was raised and read before its number is looked at again. ThreadSanitizer knows
-// no fences, and needs none: it looks for accesses that are not atomic.
+// A record is written after its number was raised, and read before its number is checked again. ThreadSanitizer does
+// not support fences, and needs none: it looks for accesses that are not atomic.
 #if defined(__SANITIZE_THREAD__)
 inline void fence_before_rewrite() {}
 inline void fence_after_read() {}
@@ -66,16 +66,16 @@ inline void fence_after_read() { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 
 // load(), exchange()
 //
-// Of a whole word. exchange() leaves in `expected` what it found, as one moment's reading.
+// The same for a whole word. exchange() leaves what it found in `expected`, as one moment's reading.
 Word load(const Unit& unit);
 bool exchange(Unit& unit, Word& expected, const Word& next);
 
 inline bool replace(Unit& unit, Word expected, const Word& next) { return exchange(unit, expected, next); }
 
-// Whether this processor can do that.
+// Whether this processor supports that.
 bool has_wide_atomics();
 
-#if defined(__SANITIZE_THREAD__)  // knows the builtins, cannot see into assembly
+#if defined(__SANITIZE_THREAD__)  // supports the builtins, cannot see into assembly
 
 __extension__ using Both = unsigned __int128;
 
@@ -99,7 +99,7 @@ inline bool has_wide_atomics() { return true; }
 
 #elif defined(__x86_64__)
 
-// One aligned 16-byte vector load is atomic on every processor with AVX, as both makers promise.
+// An aligned 16-byte vector load is atomic on every processor with AVX, as both vendors guarantee.
 inline Word load(const Unit& unit) {
   WEIR_TABLE_HOOK();
   typedef long long Pair __attribute__((vector_size(16)));
@@ -122,13 +122,13 @@ inline bool has_wide_atomics() { return __builtin_cpu_supports("avx") != 0; }
 
 #elif defined(__aarch64__)
 
-// Before ARMv8.4 a pair is read as one only by writing back what was read. STLXP and the loads above (LDAR) keep their
-// order, which is what helping needs; the barrier keeps it also against plain loads.
+// Before ARMv8.4, reading a pair atomically requires writing back what was read. STLXP and the loads above (LDAR)
+// keep their order, which is what helping needs. The barrier also orders them against plain loads.
 inline bool exchange(Unit& unit, Word& expected, const Word& next) {
   WEIR_TABLE_HOOK();
   std::uint64_t tag, state, tag_after, state_after;
   std::uint32_t failed, same;
-  // In one piece: an access to memory between the two could keep the store from ever succeeding.
+  // One asm block: an access to memory between the two could keep the store from ever succeeding.
   asm volatile(
       "1: ldaxp %[tag], %[state], %[unit]\n"
       "   cmp %[tag], %[tag_before]\n"

@@ -1,4 +1,4 @@
-// Sixteen bytes as one: what is read was there at one moment, and an exchange happens once.
+// Sixteen bytes as one: a read returns both halves of one moment, and an exchange happens once.
 #include "table/word.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(Word, IsExchangedOnlyForWhatWasExpected) {
   EXPECT_TRUE(has_wide_atomics());
 }
 
-// Writers keep both halves in step; a reader that saw half of each would notice.
+// Writers keep both halves equal. A reader that saw halves of two writes would notice.
 TEST(Word, IsReadAndWrittenWhole) {
   Unit unit{0, 0};
   std::atomic<bool> over{false};
