@@ -140,7 +140,7 @@ std::optional<IpAddress> address_in(std::optional<std::string_view> element, For
   return by == ForwardedBy::forwarded ? forwarded_for(*element) : parse_node(*element);
 }
 
-// If there are two lines, the client may have sent one of them, and we cannot tell which.
+// If there are two lines, the client may have sent one of them, and nothing shows which.
 std::optional<IpAddress> address_in_only(std::span<const Attribute> headers, std::string_view name) {
   const auto is_named = [name](const Attribute& header) { return is_same_name(header.name, name); };
   const auto only = std::ranges::find_if(headers, is_named);

@@ -80,7 +80,7 @@ TEST(ClientIp, IsTheLeftmostIfAllAreTrusted) {
 
 // XFF-1: CVE-2025-59152 (Litestar), CVE-2020-28483 (gin), GHSA-246p-cpwv-v3jq (Echo), CVE-2024-52796, CVE-2026-29794,
 // CVE-2026-24000, CVE-2026-46356, CVE-2023-50463, CVE-2025-66508, CVE-2026-57210, CVE-2023-44463, CVE-2026-23848,
-// CVE-2026-107271, CVE-2026-108162, CVE-2024-34451, CVE-2025-41235: headers were trusted whoever sent them.
+// CVE-2026-107271, CVE-2026-108162, CVE-2024-34451, CVE-2025-41235: headers of any client were trusted.
 TEST(ClientIp, IgnoresHeadersOfAPeerThatIsNotTrusted) {
   for (int i = 0; i < 1000; ++i) {
     const std::string forged = "198.51." + std::to_string(i / 256) + '.' + std::to_string(i % 256);

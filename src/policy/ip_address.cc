@@ -96,7 +96,7 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
   return address;
 }
 
-// A zone names an interface of the machine that wrote it, so it cannot tell clients apart. It is dropped.
+// A zone names an interface of the machine that wrote it, so it cannot distinguish clients. It is dropped.
 std::optional<IpAddress> parse_v6_with_zone(std::string_view text) {
   const std::size_t percent = text.find('%');
   if (percent == text.npos) return parse_v6(text);

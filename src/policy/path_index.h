@@ -1,9 +1,9 @@
 // Finds which of many path patterns match a path.
 //
 // Exact patterns are found by one hash of the whole path. The others form a tree of segments. The segments before the
-// first `**` are followed from the start of the path, those after the last `**` from its end, so the length of the
-// path does not matter. A pattern with a second `**` is then matched in full. Whatever the patterns and paths are,
-// find() visits no tree node twice and matches no pattern twice. One thread fills the index; after finish(), any
+// first `**` are followed from the start of the path, and those after the last `**` from its end. So the length of
+// the path does not matter. A pattern with a second `**` is then matched in full. Whatever the patterns and paths
+// are, find() visits no tree node twice and matches no pattern twice. One thread fills the index; after finish(), any
 // thread may call find(). Tested by path_index_test.cc.
 #pragma once
 

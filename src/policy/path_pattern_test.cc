@@ -2,7 +2,6 @@
 //
 // On all small patterns and paths, matches() is compared with a slow matcher that tries everything. On the same small
 // worlds, covers() must never claim too much.
-// covers() never promises too much, by the same small worlds.
 #include "policy/path_pattern.h"
 
 #include <gtest/gtest.h>

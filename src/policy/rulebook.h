@@ -122,7 +122,7 @@ struct Bill {
   std::vector<ShadowBill> shadows{};
   KeyArena keys;
 
-  Bill() {}  // NOLINT: what is not used is not even zeroed
+  Bill() {}  // NOLINT: unused members are not initialized
   Bill(const Bill&) = delete;
   Bill& operator=(const Bill&) = delete;
 };

@@ -1,7 +1,7 @@
 // Converts between ids of subjects and their texts. See subject.h.
 //
-// An id is the number of the kind, then the prefix bits of an address or the name of a named kind (encoded as a key
-// part), then the value as in the key.
+// An id begins with the number of the kind. The prefix bits of an address or the name of a named kind follow, the name
+// encoded as a key part. The last part is the value as in the key.
 #include "policy/subject.h"
 
 #include <algorithm>

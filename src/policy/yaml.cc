@@ -215,7 +215,7 @@ Position end_of(std::string_view text) {
   return {static_cast<std::int32_t>(lines) + 1, static_cast<std::int32_t>(text.size() - line_start) + 1};
 }
 
-// Bounds what the parser buffers at once. It reads ahead to the end of any bracket that could be a key, which is any
+// Bounds what the parser buffers at once. It reads ahead to the end of any bracket that could be a key. That is any
 // bracket that does not follow its own key on the same line. Quotes and comments are not exempt: a text with
 // thousands of commas or brackets in them is not a normal config.
 class ReadAhead {
