@@ -143,7 +143,7 @@ void Node::end_greeting() {
   }
 }
 
-// In RESP2 a subscribed connection takes no other commands, and messages cannot be told from replies.
+// In RESP2 a subscribed connection takes no other commands, and messages look like replies.
 void Node::refuse_channels_in_resp2() {
   refusal_ = to_string(endpoint_) + ": SUBSCRIBE: needs RESP3, and HELLO 3 is refused there";
 }

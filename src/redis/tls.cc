@@ -169,7 +169,7 @@ tl::unexpected<Error> bad_setting(const char* name, const std::string& file, con
   return fail(ErrorCode::invalid_argument, where + " " + what + ": " + openssl_words());
 }
 
-// Refuses keys with a passphrase, since nobody can type it.
+// Refuses keys with a passphrase, since no user can enter it.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
 Result<void> load_files(SSL_CTX* context, const TlsSettings& settings) {
