@@ -117,8 +117,8 @@ constexpr auto kOfSession = std::to_array<std::string_view>(
     {"08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "XX"});
 constexpr auto kOfValue = std::to_array<std::string_view>({"22021", "22P02", "22P05", "22003"});
 
-// Whether a parameter value could not be read: `unnamed portal parameter $1 = '…'`. Quoted text is ignored, because
-// anybody may have chosen it.
+// Whether a parameter value could not be read: `unnamed portal parameter $1 = '…'`. Quoted text is ignored, because a
+// client may have chosen it.
 bool tells_of_parameter(std::string_view context) {
   return context.substr(0, context.find_first_of("'\"")).find(" $") != context.npos;
 }

@@ -76,7 +76,7 @@ Error SqliteConnection::described(int code) {
   }
 }
 
-// A new file is created here, not by SQLite, which would make it readable for everybody and follow a dangling link.
+// A new file is created here, not by SQLite, which would make it readable by all users and follow a dangling link.
 // If it cannot be created, SQLite reports why. Journals get the mode of the file.
 Result<void> SqliteConnection::open(Access access) {
   if (access == Access::make) {
