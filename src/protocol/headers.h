@@ -1,4 +1,4 @@
-// The header fields that tell an HTTP client about its limits.
+// The header fields that report its limits to an HTTP client.
 //
 // Clients differ in the fields they read, so there are several dialects: X-RateLimit-* with a Unix time, the IETF
 // draft's RateLimit in one of its forms, and Retry-After on a denial. AnswerStyle (weir/policy.h) selects them.
