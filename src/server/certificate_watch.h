@@ -15,7 +15,7 @@ namespace weir {
 
 class CertificateWatch {
  public:
-  // `certificates` outlive it.
+  // `certificates` must outlive it.
   explicit CertificateWatch(TlsCertificates& certificates)
       : thread_([&certificates](const std::stop_token& stop) { look(certificates, stop); }) {}
 

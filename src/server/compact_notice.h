@@ -47,7 +47,7 @@ class CompactNews {
 
 class CompactNotice {
  public:
-  // The limiter outlives it.
+  // The limiter must outlive it.
   explicit CompactNotice(const Limiter& limiter)
       : thread_([&limiter](const std::stop_token& stop) { watch(limiter, stop); }) {}
 

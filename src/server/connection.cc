@@ -38,7 +38,7 @@ Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Pati
 Connection::~Connection() { all_.held -= held_; }
 
 // While a process is being started, it has a copy of every socket for a moment. A socket closed here stays open in
-// that copy, and epoll would go on reporting its events, which would reach whatever object is at the old address by
+// that copy, and epoll would go on reporting its events. They would reach whatever object is at the old address by
 // then. So remove it from epoll explicitly.
 void Connection::die() {
   if (is_dead()) return;

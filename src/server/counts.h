@@ -42,7 +42,7 @@ class Times {
   Count sum_us_{};
 };
 
-// Why the server refused a client or cut it off. Each is a bound that an operator can set.
+// Why the server refused a client or cut it off. Most are bounds that an operator can set.
 enum class Refused : std::uint8_t {
   connections,  // the number of open connections is at its bound
   buffers,      // the memory of all connections is at its bound

@@ -1,8 +1,8 @@
 // A source of asynchronous answers that the fibers of a loop wait for, such as Redis.
 //
 // A call suspends its fiber. The loop watches a descriptor. When it is readable, the answers are read and their
-// fibers resumed, each after the other, in the loop's own turn. Before the loop ends, every call in flight fails, and
-// so does each later call, so that no fiber is left. Belongs to a loop's thread. Tested by fiber_loop_test.cc.
+// fibers resumed one by one, in the loop's own turn. Before the loop ends, every call in flight fails, and so does
+// each later call, so that no fiber is left. Belongs to a loop's thread. Tested by fiber_loop_test.cc.
 #pragma once
 
 namespace weir {

@@ -1,8 +1,8 @@
 // Bounds how many frames that ask for nothing a client may send, so that no client keeps a loop busy with them.
 //
-// The allowance is a number per second, of which ten seconds' worth accumulate, plus a few for each answered call,
-// since a call needs window updates and small pieces of data. A client that exceeds it gets ENHANCE_YOUR_CALM, and
-// its connection ends. Nothing here reads a clock; one thread. Tested by grpc_allowance_test.cc.
+// The allowance is a number per second, of which ten seconds' worth accumulate. Each answered call adds a few, since
+// it needs window updates and small pieces of data. A client that exceeds it gets ENHANCE_YOUR_CALM, and its
+// connection ends. Nothing here reads a clock; one thread. Tested by grpc_allowance_test.cc.
 #pragma once
 
 #include <algorithm>

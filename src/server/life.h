@@ -2,12 +2,11 @@
 //
 //   SIGTERM  not ready, but still serving; after the delay the listeners close, and requests in flight are finished
 //   SIGINT   the same without the delay; a second SIGTERM or SIGINT ends it at once, whatever a loop waits for
-//   SIGUSR2  starts a successor; once that serves, it gets the listeners, clients move to it, and this process
-//            ends
+//   SIGUSR2  starts a successor; once that serves, it gets the listeners, clients move to it, and this process ends
 //   SIGHUP   calls on_hangup; without one, it only writes a line to the log
 //
-// The loops do the work; this class tells them when. One thread, but for upgrade(). Tested by life_test.cc and
-// tests/server/drain.sh, upgrade.sh and systemd.sh there.
+// The loops do the work; this class decides when. One thread, but for upgrade() and tell_loop_ended(). Tested by
+// life_test.cc and tests/server/drain.sh, upgrade.sh and systemd.sh there.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // Builds the response to Envoy: statuses for Envoy, header fields and body for the client. See rls_service.h.
 //
-// A status tells of the tighter one of the rules and of the limit beside them; what the client hears is of the one that
-// binds them all. Tested by rls_service_test.cc and rls_envoy_test.cc.
+// A status shows the tighter of the rules' limit and the limit beside them. The client sees the tightest limit of all
+// descriptors. Tested by rls_service_test.cc and rls_envoy_test.cc.
 #include <algorithm>
 #include <limits>
 #include <optional>

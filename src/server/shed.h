@@ -1,8 +1,8 @@
 // The answers to requests that are shed under overload (overload.h), for each protocol.
 //
-// Nothing is charged, and neither rules nor counts are read. Every answer is recognizable: a header field
-// X-Weir-Overload in HTTP, `overload` as the reason where there is a reason, and a limit of 0 in the replies of other
-// servers' commands, which can carry nothing else. Each is counted. A loop's thread. Tested by shed_test.cc.
+// Nothing is charged, and neither rules nor counts are read. Every answer is recognizable. HTTP has a header field
+// X-Weir-Overload, and answers with a reason have the reason `overload`. Replies to other servers' commands have a
+// limit of 0, since they can carry nothing else. Each is counted. A loop's thread. Tested by shed_test.cc.
 #pragma once
 
 #include <string>

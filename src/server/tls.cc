@@ -106,8 +106,8 @@ class OpenSslStream final : public TlsStream {
   bool has_ended() const override { return has_ended_; }
   bool has_failed() const override { return has_failed_; }
   bool has_babbled() const override { return idle_records_ > kIdleRecordsMax; }
-  // The first is true once a part of a record's header or body has been read, the second between header and body, the
-  // third while a handshake message is incomplete.
+  // The first is true once a part of a record's header or body has been read, and the second between header and body.
+  // The third is true while a handshake message is incomplete.
   bool is_midway() const override {
     if (has_ended_) return false;
     return SSL_has_pending(ssl_.get()) == 1 || SSL_rstate_string(ssl_.get()) == std::string_view("RB") ||

@@ -48,8 +48,8 @@ class TlsStream {
   // decrypted bytes stay behind, where epoll does not see them.
   static constexpr std::size_t kRecordMax = std::size_t{16} << 10;
   virtual std::size_t receive(std::span<char> room) = 0;
-  // Returns how many bytes were written; 0: none can be now. Pass the rest again, with more behind it; do not shorten
-  // it.
+  // Returns how many bytes were written; 0: the socket accepts none now. Pass the rest again, with more after it; do
+  // not shorten it.
   virtual std::size_t send(std::string_view bytes) = 0;
   // Sends close_notify. `again`: it cannot be written yet.
   virtual Step say_goodbye() = 0;

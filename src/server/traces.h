@@ -1,6 +1,6 @@
 // Spans of requests, sent to an OpenTelemetry collector in batches.
 //
-//   if (auto span = traces.begin(parent, now)) ...;  span->name = "POST /v1/check";  traces.end(std::move(span));
+//   if (auto span = traces.begin(parent)) ...;  span->name = "POST /v1/check";  traces.end(std::move(span));
 //
 // A request is traced if its traceparent says that the trace is recorded, otherwise at random. A thread of its own
 // sends the spans over plain HTTP, and every wait is bounded. Spans that do not fit in the queue are dropped and
