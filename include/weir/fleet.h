@@ -42,9 +42,9 @@ struct FleetOptions {
 
 // Totals since the fleet was opened.
 struct FleetStats {
-  std::uint64_t strict = 0;     // decisions by Redis
+  std::uint64_t strict = 0;     // verdicts by Redis
   std::uint64_t cached = 0;     // denials known from an earlier reply of Redis
-  std::uint64_t fallen = 0;     // decisions by the fallback: Redis did not answer in time
+  std::uint64_t fallen = 0;     // verdicts by the fallback: Redis did not answer in time
   std::uint64_t released = 0;   // in a cluster: charges of denied requests that were refunded
   std::uint64_t stuck = 0;      // the same, but not refundable: such a charge stays until it expires
   std::uint64_t paid_back = 0;  // permits that fallbacks admitted and that were later charged in Redis
@@ -114,16 +114,16 @@ class AsyncLimiter {
   //
   // Like Limiter::check_all(). Copies everything that the charges refer to. The callback runs exactly once. If `most`
   // checks are in flight, or memory runs out, it runs within this call, with an error. Otherwise it runs within
-  // turn(), on the thread that calls turn().
+  // turn(): on the thread that calls turn(), or with Driving::by_thread on this object's own.
   void check(std::span<const Charge> charges, Callback callback) noexcept;
 
   // run()
   //
   // Runs other work the same way. `work` may call the limiter, or a gate on it, any number of times. Whenever a call
   // waits for Redis, other work continues. `work` runs on a small stack (128 KiB), so it should do little else.
-  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `most` are in flight.
-  // Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block other work while they wait for
-  // Redis.
+  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `most` are in flight or
+  // memory runs out. Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block other work
+  // while they wait for Redis.
   bool run(Function work, Function done) noexcept;
 
   std::size_t under_way() const noexcept;

@@ -7,7 +7,7 @@
 //
 // Every call that charges is atomic: a request over several limits is charged for all of them or for none. With a
 // state file (open_limiter) the state survives the process, and several processes share it. Any thread may call any
-// member at any time, but not of a limiter that was moved from. Tested by limiter_test.cc, wait_test.cc and
+// member at any time. Do not use a limiter that was moved from. Tested by limiter_test.cc, wait_test.cc and
 // store_contract_test.cc; the guide is docs/embed.md.
 #pragma once
 

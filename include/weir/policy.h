@@ -169,7 +169,7 @@ struct AnswerStyle {
 
 inline constexpr int kMaxChangeOff = 0;
 
-// Envoy's rate limit service configuration files, whose limits apply beside the rules.
+// The config files of Envoy's reference rate limit service: limits of its descriptors, which apply beside the rules.
 struct EnvoyImport {
   std::string path{};  // a folder or one file, as written; empty: none
   Algorithm algorithm = Algorithm::fixed_window;

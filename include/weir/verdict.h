@@ -1,4 +1,7 @@
-// Plain values: a Charge against one limit, the Decision of that limit, and the Verdict of all limits of a request.
+// The types of a decision: a Charge against one limit, the Decision of that limit, and the Verdict of all limits of a
+// request.
+//
+// Plain values; any thread.
 #pragma once
 
 #include <cstddef>
