@@ -1,10 +1,10 @@
 // The circuit breaker of one Redis server. A few failures in a row open it, and answered probes close it again.
 //
 // While it is open, only occasional probes are sent. The wait between two probes is random, so that a fleet does not
-// come back in step. Two answers in a row close it. If it opens again soon after a close, it wants eight times as
-// many answers each time, so that a bad network link does not make it flap. Probes follow each answer immediately, so
-// a good link supplies the answers within some milliseconds. Time is an argument, of the monotonic clock. One thread.
-// Tested by breaker_test.cc.
+// come back in step. Two answers in a row close it. If it opens again soon after a close, it requires eight times as
+// many answers each time. So a bad network link does not make it flap. The next probe follows an answer immediately,
+// so a good link supplies the answers within some milliseconds. Time is an argument, of the monotonic clock. One
+// thread. Tested by breaker_test.cc.
 #pragma once
 
 #include <algorithm>

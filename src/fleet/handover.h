@@ -6,12 +6,13 @@
 //           pass this node's share and Redis. Nothing more becomes unsynced, and all nodes together admit no more than
 //           their shares.
 //
-// From `redis` to `away` when a breaker opens; from `away` to `both` when the last one closes; from `both` to `redis`
-// when this node has written its charges back and every other live node has reported the same since then. A live node
-// whose charges cannot be written is waited for a minute only, so that it does not keep all others from what Redis has
-// left. In a cluster only the slots of a server whose breaker has opened are handed over. is_on()
-// and concerns() are for any thread and cost one load; begin() is for lanes, the rest for the keeper's thread. Tested
-// by handover_test.cc and tests/fleet_seam_test.cc.
+// From `redis` to `away` when a breaker opens. From `away` to `both` when the last one closes. From `both` to `redis`
+// when this node has written its charges back, and every other live node has reported the same since then. A node waits
+// a minute at most for a live node whose charges cannot be written. In a cluster, only the slots of a server whose
+// breaker has opened are handed over.
+//
+// is_on() and concerns() are for any thread and cost one load. begin() is for lanes, the rest for the keeper's thread.
+// Tested by handover_test.cc and tests/fleet_seam_test.cc.
 #pragma once
 
 #include <algorithm>

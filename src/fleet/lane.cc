@@ -437,8 +437,8 @@ void Lane::on_probe(std::uint64_t number, const redis::Reply& reply) {
 //
 // Learns two things from a reply. First the server's time: the moment that the reply names lies between sending and
 // now. Then the server's speed, by sums that lose a quarter with every call. A call that was not full says little
-// about how long a full one takes, so it counts as full, until there are so many questions that calls are full. In a
-// cluster they seldom are.
+// about how long a full one takes. So it counts as full, until there are enough questions to fill calls. In a cluster
+// they seldom are.
 void Lane::learn(Server& server, const Call& call) {
   server.offset_us = call.script.now_us() - (call.sent.count() + now_.count()) / 2;
   server.has_offset = true;

@@ -85,7 +85,7 @@ class Local::Shares {
   Few<Charge, kChargesMax> charges_;
 };
 
-// Starts a key with this node's part of what is used everywhere, as far as this node knows, plus its own unsynced
+// Starts a key with this node's part of what is used everywhere, as far as this node knows. Adds its own unsynced
 // charges, which Redis did not include.
 void Local::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
@@ -188,7 +188,7 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
   return Verdict{.allowed = true, .decisions = std::vector<Decision>(charges.size())};
 }
 
-// Permits in flight. Redis granted some of them to other callers, and cannot be asked which were released.
+// Permits in flight. Redis granted some of them, and cannot be asked which were released.
 Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros now) {
   const auto tell = [&](Decision decision) -> Result<Verdict> {
     decision.made = made_by(charge.fallback);

@@ -110,7 +110,7 @@ class WriteBacks {
   std::atomic<std::size_t> waiting_{0};
   std::mutex mutex_;  // guards what follows
   std::vector<WriteBack> again_;
-  // Those that shared a ticket are sent again as one batch, when all of them are here.
+  // Batches that shared a ticket are sent again as one batch, once all of them have come back.
   struct Part {
     WriteBack batch;
     std::uint16_t place = 0;

@@ -8,10 +8,10 @@
 // next new keys find slots near their home without reading the whole page. A floor may therefore be higher than what
 // was evicted, by as much as that half differs.
 //
-// Blocks are taken in the same way. If a new key needs a block, and its family has its part of the blocks in the
-// page, it takes one from its family before the arena is used up. So a flood of logs leaves blocks to other rules. A
-// log that loses its block is not evicted. It stays in its slot as two counts (algorithm/compact_log.h), as long as
-// its limit's counts fit there.
+// Blocks are taken in the same way. Suppose a new key needs a block, and its family has its part of the blocks in the
+// page. Then the key takes one from its family before the arena is used up. So a flood of logs leaves blocks to other
+// rules. A log that loses its block is not evicted. It stays in its slot as two counts (algorithm/compact_log.h), as
+// long as its limit's counts fit there.
 //
 // Tickets, permits in flight and limits without a number are never evicted. Each may take at most a part of a page.
 // The page's version counts them (layout.h), and they are counted again when the part seems used up. For the one

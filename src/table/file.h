@@ -1,9 +1,9 @@
 // The memory of a table: private memory of this process, or a state file that several processes map.
 //
 // A file appears under its name either complete or not at all, with all its space allocated. So a full disk is an
-// error here, and never a signal later. A file that is not a sound state file of this layout is refused with a
-// message that says what to do, and none of its bytes is changed. Opening, share() and mark_clean() are for one
-// thread, the rest for any. Tested by file_test.cc, tests/server/state.sh and fuzz/state_open.cc.
+// error here, and never a signal later. A file that is not a sound state file of this layout is refused, and none of
+// its bytes is changed. The message says what to do. Opening, share() and mark_clean() are for one thread, the rest
+// for any. Tested by file_test.cc, tests/server/state.sh and fuzz/state_open.cc.
 #pragma once
 
 #include <cstdint>

@@ -130,8 +130,8 @@ std::uint64_t Finder::lines_passed(Page& page) const {
 }
 
 // For a page without an empty slot: chooses an expired slot, or one whose key a floor covers. Of several covered ones
-// it takes the nearest, but in the home line it prefers a key with another home, so that in time fewer lines are
-// walked past. The name decides where the search begins within a line.
+// it takes the nearest. In the home line it prefers a key with another home. So in time fewer lines are walked past.
+// The name decides where the search begins within a line.
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                     Place& place) {
   const bool has_log = !floors().empty() && !floors().front().known->packing.fits_slot;

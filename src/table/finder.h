@@ -5,12 +5,12 @@
 // no marked slot was skipped, and the version was the same before and after the walk. Every insertion raises the
 // version in its own operation. So if two threads insert the same key, one of them fails and looks again.
 //
-// A free slot is an empty one. In a page that is marked as full, it is also an expired one, or one of a key of the
-// same family that a floor covers (floor.h), so that nothing is lost with it. Reading a slot's contents costs far
-// more than seeing that it is empty, and a flood of new keys must be cheap. So the finder reads only some slots; the
-// sweep empties the other expired ones. If it finds none, there is no free slot until one is made (eviction.h). For
-// the one thread of an actor. Tested by tests/eviction_test.cc, tests/full_table_test.cc, tests/churn_test.cc and
-// tests/schedule_test.cc.
+// A free slot is an empty one. In a page that is marked as full, it may also be an expired one. Or it is the slot of
+// a key of the same family that a floor covers (floor.h), so that nothing is lost with it. Reading a slot's contents
+// costs far more than seeing that it is empty, and a flood of new keys must be cheap. So the finder reads only some
+// slots; the sweep empties the other expired ones. If it finds none, there is no free slot until one is made
+// (eviction.h). For the one thread of an actor. Tested by tests/eviction_test.cc, tests/full_table_test.cc,
+// tests/churn_test.cc and tests/schedule_test.cc.
 #pragma once
 
 #include <algorithm>

@@ -66,14 +66,14 @@ std::int64_t clock_offset_us(const ClockReading& reading, std::int64_t latest_us
 // keeps_time()
 //
 // Whether the header's offset belongs to the boot clock of this reading. It does not after a boot, nor in a container
-// with a different boot clock. Such a clock is behind the latest time of the table, or is of another time namespace
-// and ahead of that time while the wall clock is not.
+// with a different boot clock. Such a clock is behind the latest time of the table. Or it is of another time
+// namespace, and ahead of that time while the wall clock is not.
 bool keeps_time(const Header& header, const ClockReading& reading);
 
 // note_wall_clock()
 //
-// For the process that sweeps the table. Records how far the wall clock is ahead of the table's time, so that
-// keeps_time() can tell a boot clock that is ahead from a table that was unused for long. Calendars follow it: see
+// For the process that sweeps the table. Records how far the wall clock is ahead of the table's time. So keeps_time()
+// can distinguish a boot clock that is ahead from a table that was long unused. Calendars follow it: see
 // calendar_shift.h.
 void note_wall_clock(Header& header, const ClockReading& reading);
 CalendarShift calendar_shift(const Header& header);

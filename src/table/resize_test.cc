@@ -1,5 +1,5 @@
-// Every key of every kind decides after a resize as before. A resize that cannot keep everything is refused and
-// changes nothing.
+// Every key of every kind decides after a resize as before. A resize whose keys do not fit is refused and changes
+// nothing.
 
 #include "table/resize.h"
 

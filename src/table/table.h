@@ -141,8 +141,8 @@ class Table {
 
 // repair()
 //
-// For a table without other users. Completes every operation that was left, gives what a machine crash has torn the
-// worst interpretation (a slot that cannot be read counts as used up), and lays out the arena's free blocks again.
+// For a table without other users. Completes every operation that was left. Gives what a machine crash has torn the
+// worst interpretation: a slot that cannot be read counts as used up. Lays out the arena's free blocks again.
 void repair(const Region& region, Registry& registry, std::int64_t now, bool is_torn);
 
 }  // namespace weir::table
