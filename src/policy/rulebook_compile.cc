@@ -1,4 +1,5 @@
-// Builds a rulebook: patterns into the index, quotas into limits, and the constant parts of keys. See rulebook.h.
+// Builds a rulebook: patterns into the index, quotas into limits, and the constant parts of keys.
+// This runs when rules are loaded or changed, not for each check. See rulebook.h.
 #include <algorithm>
 
 #include "family.h"

@@ -1,4 +1,4 @@
-// Implements json_reader.h.
+// The scanning of texts, numbers and escapes. See json_reader.h.
 #include "protocol/json_reader.h"
 
 #include <array>
