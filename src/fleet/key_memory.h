@@ -1,4 +1,4 @@
-// What this node knows of keys: one record for each of the last 65,536 keys that it asked Redis about.
+// What this node knows of keys: a record for each key that it asked Redis about, for at most 65,536 keys by default.
 //
 //   KeyMemory::Asked asked{now};
 //   if (auto denied = memory.ask(mark, limit, cost, asked)) return *denied;   // else it is counted as in flight
