@@ -9,7 +9,6 @@
 //
 // An actor is one thread with one participant's record. Tested by operation_test.cc, by tests/schedule_test.cc
 // (chosen interleavings), tests/kill_test.cc and by the model in tests/model.
-// interleavings), tests/kill_test.cc and by the model in tests/model.
 #pragma once
 
 #include <cstdint>
