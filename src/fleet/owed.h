@@ -122,8 +122,8 @@ class Owed {
   struct List {
     std::vector<Line> lines;
     std::vector<Limit> limits;
-    std::string names;                            // of all lines, concatenated
-    std::array<std::uint16_t, kRecent> recent{};  // by mark: a likely line, since most keys repeat
+    std::string names;                                  // of all lines, concatenated
+    std::array<std::uint16_t, kRecent> recent{};        // by mark: a likely line, since most keys repeat
     std::array<std::uint64_t, kMarkBits / 64> marks{};  // a bit for the mark of each line
 
     bool may_have(KeyMark mark) const;

@@ -26,10 +26,10 @@
 namespace weir {
 namespace {
 
-constexpr std::int64_t kQuietMin = 60'000'000;  // microseconds before a failure to accept is logged again
-constexpr std::size_t kAskedMax = 4'096;        // checks of a turn: more are decided in the next
-constexpr std::size_t kEventsMin = 256;         // after this many events, decide what was read
-constexpr std::size_t kEventsMax = 16'384;      // of a turn
+constexpr std::int64_t kQuietMin = 60'000'000;               // microseconds before a failure to accept is logged again
+constexpr std::size_t kAskedMax = 4'096;                     // checks of a turn: more are decided in the next
+constexpr std::size_t kEventsMin = 256;                      // after this many events, decide what was read
+constexpr std::size_t kEventsMax = 16'384;                   // of a turn
 constexpr std::size_t kUnwrittenMax = std::size_t{4} << 20;  // bytes of a turn's answers before they are written
 constexpr int kAcceptsMax = 64;                              // in a row
 constexpr int kBacklogMax = 4'096;                           // of a listener: the kernel's own bound

@@ -1,8 +1,8 @@
 // The /metrics page: every number that the server keeps about itself, collected for each request.
 //
 // Metric names are stable, because dashboards and alerts depend on them. docs/metrics.md describes each. Labels come
-// from the config and the code, so clients cannot make the page grow. Where Envoy's files ask for request values in labels,
-// their number is bounded.
+// from the config and the code, so clients cannot make the page grow. Where Envoy's files ask for request values in
+// labels, their number is bounded.
 //
 // MetricsHooks asks other parts of the server; the code that starts the server fills it. Any thread. Tested by
 // metrics_test.cc and tests/server/metrics.sh.

@@ -19,10 +19,10 @@
 namespace weir::table {
 
 struct TableOptions {
-  std::string file{};             // empty: in memory
-  std::uint64_t keys = 0;         // 0: a million, or what the file was created for
-  std::uint64_t arena_bytes = 0;  // for logs, permits in flight and large limits; 0: 32 per key
-  std::uint64_t memory = 0;       // bytes of the whole table: determines what is 0 above; 0: unspecified
+  std::string file{};                    // empty: in memory
+  std::uint64_t keys = 0;                // 0: a million, or what the file was created for
+  std::uint64_t arena_bytes = 0;         // for logs, permits in flight and large limits; 0: 32 per key
+  std::uint64_t memory = 0;              // bytes of the whole table: determines what is 0 above; 0: unspecified
   std::shared_ptr<const Clock> clock{};  // null: the table's own, shared by all its processes
   FindCalendar find_calendar{};
 };
