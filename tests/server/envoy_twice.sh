@@ -114,10 +114,10 @@ free_port to_reference to_weir
 } >"$work/envoy.yaml"
 start_gateway "$to_weir" "$envoy" -c "$work/envoy.yaml" --concurrency 1 --disable-hot-restart --log-level warning
 
-# counters: what the reference has counted, as commands that say it again.
+# counters: what the reference has counted, as commands that set it again.
 counters() {
-  local key
-  for key in $(redis-cli -p "$redis_port" keys '*'); do echo "set $key $(redis-cli -p "$redis_port" get "$key")"; done
+  redis-cli -p "$redis_port" eval "local out = {} for _, key in ipairs(redis.call('keys', '*')) do
+    out[#out + 1] = 'set ' .. key .. ' ' .. redis.call('get', key) end return out" 0
 }
 
 # seen PORT PATH USER: what a client sees that both have to say alike.
