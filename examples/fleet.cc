@@ -22,7 +22,7 @@ int main(int count, char** words) {
   const auto decision = limiter.check("user:42", hourly);
   if (!decision) return std::puts(decision.error().message.c_str()), 1;
   std::printf("check: allowed %d, remaining %d, made %s\n", decision->allowed, int(decision->remaining),
-              std::string(weir::to_string(decision->made)).c_str());
+              std::string(weir::to_string(decision->decided_by)).c_str());
 
   // Asynchronous: a thread of the fleet calls the callbacks. All have been called when the destructor returns.
   std::atomic<int> admitted{0};

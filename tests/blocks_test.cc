@@ -167,7 +167,7 @@ TEST(Blocks, SayHonestlyThatTheArenaIsFull) {
     const auto one = store->check({"o" + std::to_string(others), &limit, 1}, kNow + events);
     ASSERT_TRUE(one) << one.error().message;
     if (one->allowed) continue;
-    EXPECT_EQ(one->made, MadeBy::no_room);
+    EXPECT_EQ(one->decided_by, DecidedBy::no_room);
     EXPECT_GT(one->retry_after, Micros{0});
   }
   EXPECT_GT(store->counters().evicted, 0u);

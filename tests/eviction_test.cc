@@ -342,7 +342,7 @@ TEST(Eviction, TicketsHaveAQuarterOfTheTable) {
     ASSERT_TRUE(verdict) << verdict.error().message;
     accepted += verdict->allowed ? 1u : 0u;
     if (verdict->allowed) continue;
-    EXPECT_EQ(verdict->decisions[0].made, MadeBy::no_room);
+    EXPECT_EQ(verdict->decisions[0].decided_by, DecidedBy::no_room);
     EXPECT_GT(verdict->decisions[0].retry_after, Micros{0});
     EXPECT_LE(verdict->decisions[0].retry_after, Micros{60 * kSecond});
     EXPECT_EQ(verdict->decisions[0].remaining, 1'000);

@@ -179,7 +179,7 @@ class FleetUser : public ::testing::Test {
     bool is_so = true;
     for (int i = 0; i < 8 && is_so; ++i) {  // of a cluster, on all of its servers
       const auto decision = node.limiter->check("warm " + std::to_string(i), limit);
-      is_so = decision && decision->made == MadeBy::strict;
+      is_so = decision && decision->decided_by == DecidedBy::strict;
     }
     return is_so;
   }
@@ -212,9 +212,9 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesAndNothingElse) {
     // News of a reset reaches the other one.
     const Limit limit = limit_of("1/year", Algorithm::fixed_window);
     one.limiter->check("news", limit);
-    ASSERT_TRUE(eventually([&] { return other.limiter->check("news", limit)->made == MadeBy::cached; }));
+    ASSERT_TRUE(eventually([&] { return other.limiter->check("news", limit)->decided_by == DecidedBy::cached; }));
     one.limiter->reset("news");
-    EXPECT_TRUE(eventually([&] { return other.limiter->check("news", limit)->made == MadeBy::strict; }));
+    EXPECT_TRUE(eventually([&] { return other.limiter->check("news", limit)->decided_by == DecidedBy::strict; }));
     // Connections are cut: they are made again, and probes pass.
     admin({"CLIENT", "KILL", "USER", "weir"});
     EXPECT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); })) << first_denied();
@@ -257,7 +257,7 @@ void expect_no_denial_is_remembered(Node& one, Node& other) {
   for (int i = 0; i < 50; ++i) {
     const auto denied = other.limiter->check("deaf", limit);
     ASSERT_TRUE(denied && !denied->allowed);
-    ASSERT_EQ(denied->made, MadeBy::strict) << i;
+    ASSERT_EQ(denied->decided_by, DecidedBy::strict) << i;
   }
   ASSERT_TRUE(one.limiter->reset("deaf"));
   const auto again = other.limiter->check("deaf", limit);
@@ -287,10 +287,10 @@ TEST_F(FleetUser, RemembersNoDenialWhereTheChannelIsForbidden) {
     // It is mended while they run.
     ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", permission}).text, "OK");
     one.limiter->check("heard", limit);
-    ASSERT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->made == MadeBy::cached; }));
+    ASSERT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->decided_by == DecidedBy::cached; }));
     EXPECT_TRUE(eventually([&] { return other.deaf().back().empty(); }));
     one.limiter->reset("heard");
-    EXPECT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->made == MadeBy::strict; }));
+    EXPECT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->decided_by == DecidedBy::strict; }));
     call_redis(ports_[0], {"FLUSHALL"});
   }
 }

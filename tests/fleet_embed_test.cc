@@ -55,7 +55,7 @@ struct Service {
     const Charge charge{"warm", &limit};
     EXPECT_TRUE(eventually([&] {
       const auto verdict = ask({&charge, 1});
-      return verdict && verdict->decisions[0].made == MadeBy::strict;
+      return verdict && verdict->decisions[0].decided_by == DecidedBy::strict;
     }));
   }
 
@@ -99,7 +99,7 @@ TEST(FleetOpening, AnswersByItselfWhileNobodyIsThere) {
     async.check({&charge, 1}, [&](Result<Verdict> verdict) { told.set_value(std::move(verdict)); });
     const auto verdict = told.get_future().get();
     ASSERT_TRUE(verdict);
-    EXPECT_EQ(verdict->decisions[0].made, MadeBy::local);
+    EXPECT_EQ(verdict->decisions[0].decided_by, DecidedBy::local);
     admitted += verdict->allowed;
   }
   EXPECT_EQ(admitted, 3);
@@ -127,14 +127,14 @@ TEST_F(FleetEmbedded, AnswersInBothWaysAlike) {
         EXPECT_EQ(told->decisions[0].remaining, waited->decisions[0].remaining - 2) << name;
       }
       EXPECT_EQ(told->decisions.size(), 2u);
-      EXPECT_EQ(told->decisions[1].made, MadeBy::strict);
+      EXPECT_EQ(told->decisions[1].decided_by, DecidedBy::strict);
     }
     EXPECT_TRUE(eventually([&] {
       const Charge single{name, &limit, 1};
       const auto known = other.ask({&single, 1});
-      return known && !known->allowed && known->decisions[0].made == MadeBy::cached;
+      return known && !known->allowed && known->decisions[0].decided_by == DecidedBy::cached;
     })) << "a denial that cannot have changed is not asked for again";
-    EXPECT_EQ(other.limiter->check(name, limit)->made, MadeBy::cached) << "by whichever way";
+    EXPECT_EQ(other.limiter->check(name, limit)->decided_by, DecidedBy::cached) << "by whichever way";
   }
   EXPECT_GT(other.fleet->stats().cached, 0u);
   EXPECT_GT(other.fleet->stats().strict, 0u);
@@ -274,7 +274,7 @@ TEST_F(FleetEmbedded, IsDrivenByALoopOfTheCallers) {
   for (int i = 0; i < 1'000 && !is_strict; ++i) {  // its connection is made by turns, too
     const Charge peek{"k", &limit, 0};
     service.async->check({&peek, 1}, [&](Result<Verdict> verdict) {
-      is_strict = verdict && verdict->decisions[0].made == MadeBy::strict;
+      is_strict = verdict && verdict->decisions[0].decided_by == DecidedBy::strict;
       ++told;
     });
     ASSERT_NO_FATAL_FAILURE(drive(i + 1));
@@ -401,7 +401,7 @@ TEST_F(FleetEmbedded, SaysWhoElseIsThereAndWhetherRedisIs) {
   EXPECT_TRUE(eventually([&] { return !one.fleet->is_strict(); }));
   const Limit limit = limit_of("10/year", Algorithm::fixed_window);
   const Charge charge{"k", &limit};
-  ASSERT_TRUE(eventually([&] { return one.ask({&charge, 1})->decisions[0].made == MadeBy::local; }));
+  ASSERT_TRUE(eventually([&] { return one.ask({&charge, 1})->decisions[0].decided_by == DecidedBy::local; }));
   EXPECT_GT(one.fleet->stats().fallen, 0u);
   ASSERT_TRUE(server_->restart());
   EXPECT_TRUE(one.fleet->wait_until_strict(kPatience));
@@ -413,12 +413,12 @@ TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
   auto service = std::make_unique<Service>(url());
   service->warm_up();
   const Limit limit = limit_of("10/year", Algorithm::fixed_window);
-  EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
+  EXPECT_EQ(service->limiter->check("k", limit)->decided_by, DecidedBy::strict);
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(120);
     const auto decision = service->limiter->check("other", limit);
-    const bool is_local = decision && decision->allowed && decision->made == MadeBy::local;
+    const bool is_local = decision && decision->allowed && decision->decided_by == DecidedBy::local;
     service.reset();
     ::_exit(is_local ? 0 : 1);
   }
@@ -426,7 +426,7 @@ TEST_F(FleetEmbedded, GoesOnByItselfInAChildThatInheritsIt) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(service->limiter->check("k", limit)->remaining, 8);
-  EXPECT_EQ(service->limiter->check("k", limit)->made, MadeBy::strict);
+  EXPECT_EQ(service->limiter->check("k", limit)->decided_by, DecidedBy::strict);
 }
 
 // Whatever other threads were doing in the moment of the fork: their locks are copied, and nobody opens them.
@@ -466,14 +466,15 @@ TEST(FleetEmbeddedOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
   for (int i = 0; i < 10; ++i) users.push_back("user " + std::to_string(i));
   for (const std::string& user : users) {  // until each server of Redis has been spoken to
     const Charge peek{user, &wide, 0};
-    ASSERT_TRUE(eventually([&] { return service.ask({&peek, 1})->decisions[0].made == MadeBy::strict; }));
+    ASSERT_TRUE(eventually([&] { return service.ask({&peek, 1})->decisions[0].decided_by == DecidedBy::strict; }));
   }
   std::atomic<int> admitted{0}, told{0}, fallen{0};
   for (std::size_t i = 0; i < 300; ++i) {
     const Charge charges[] = {{users[i % 10], &wide}, {"all", &narrow}};
     service.async->check(charges, [&](Result<Verdict> verdict) {
       admitted += verdict && verdict->allowed;
-      fallen += !verdict || verdict->decisions[0].made == MadeBy::local || verdict->decisions[1].made == MadeBy::local;
+      fallen += !verdict || verdict->decisions[0].decided_by == DecidedBy::local ||
+                verdict->decisions[1].decided_by == DecidedBy::local;
       ++told;
     });
   }

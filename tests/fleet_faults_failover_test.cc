@@ -32,7 +32,7 @@ class FleetClusterFaults : public ::testing::Test {
     std::int64_t left = -1;
     EXPECT_TRUE(until([&] {
       const auto seen = node.limiter->peek(key, limit);
-      if (seen && seen->made == MadeBy::strict) left = seen->remaining;
+      if (seen && seen->decided_by == DecidedBy::strict) left = seen->remaining;
       return left >= 0;
     }));
     return limit.capacity - left;
@@ -48,7 +48,7 @@ TEST_F(FleetClusterFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplica
   const Limit thirty = limit_of("30/year", Algorithm::fixed_window);
   Tally before, during, after;
   for (int i = 0; i < 10; ++i) ask(*nodes[0], known, thirty, before);
-  ASSERT_EQ(before.admitted(MadeBy::strict), 10) << before.text();
+  ASSERT_EQ(before.admitted(DecidedBy::strict), 10) << before.text();
   cluster_->master(0).kill();
   const Micros killed = redis::steady_now();
   Micros promoted{0};
@@ -61,9 +61,9 @@ TEST_F(FleetClusterFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplica
   tell("F07 cluster: promoted " + std::to_string((promoted - killed).count() / 1'000) + " ms after the kill, strict " +
        std::to_string(ms_since(promoted)) + " ms later; meanwhile " + during.text());
   EXPECT_EQ(during.errors(), 0) << during.error();
-  EXPECT_GT(during.asked(MadeBy::local), 0);
-  EXPECT_LE(during.admitted(MadeBy::local), 30) << "the limit, in shares";
-  EXPECT_LE(during.admitted(MadeBy::strict), 30);
+  EXPECT_GT(during.asked(DecidedBy::local), 0);
+  EXPECT_LE(during.admitted(DecidedBy::local), 30) << "the limit, in shares";
+  EXPECT_LE(during.admitted(DecidedBy::strict), 30);
   EXPECT_LT(during.longest(), Micros{60'000'000});
   const std::int64_t lost = 10 - spent(*nodes[0], known, thirty);
   EXPECT_GE(lost, 0);
@@ -89,7 +89,7 @@ TEST_F(FleetClusterFaults, SlotsMoveAndNobodyNotices) {
   }
   EXPECT_EQ(outcome, 0);
   EXPECT_EQ(tally.errors(), 0) << tally.error();
-  EXPECT_EQ(tally.asked(MadeBy::local), 0) << tally.text();
+  EXPECT_EQ(tally.asked(DecidedBy::local), 0) << tally.text();
   std::int64_t all = 0;
   for (const std::string& key : keys) all += spent(*nodes[1], key, kYear);
   EXPECT_EQ(all, tally.admitted()) << "each was charged once";
@@ -110,9 +110,9 @@ TEST_F(FleetClusterFaults, WithoutAMasterAndItsReplicaThePoliciesHold) {
       ask(*node, closed, kTen, of_closed, Fallback::closed);
     }
   }
-  EXPECT_EQ(of_local.asked(MadeBy::local), 60) << of_local.text();
-  EXPECT_EQ(of_open.asked(MadeBy::open), 60) << of_open.text();
-  EXPECT_EQ(of_closed.asked(MadeBy::closed), 60) << of_closed.text();
+  EXPECT_EQ(of_local.asked(DecidedBy::local), 60) << of_local.text();
+  EXPECT_EQ(of_open.asked(DecidedBy::open), 60) << of_open.text();
+  EXPECT_EQ(of_closed.asked(DecidedBy::closed), 60) << of_closed.text();
   EXPECT_EQ(of_local.admitted(), 10);
   EXPECT_EQ(of_open.admitted(), 20);
   EXPECT_EQ(of_closed.admitted(), 0);
@@ -147,7 +147,7 @@ TEST_F(FleetPartlyAway, ADeniedRequestIsChargedNothingThoughAServerIsAway) {
   Tally alone;
   EXPECT_TRUE(until([&] {  // its breaker opens, and nobody waits any more
     ask(node, away, limit_of("1000/year", Algorithm::sliding_log), alone);
-    return alone.asked(MadeBy::local) >= 3;
+    return alone.asked(DecidedBy::local) >= 3;
   }));
   const Charge charges[] = {{.key = away, .limit = &kTen}, {.key = spent_key, .limit = &kTen}};
   for (int i = 0; i < 20; ++i) {
@@ -177,7 +177,7 @@ TEST_F(FleetPartlyAway, AnUndoWaitsForNoOtherServer) {
   Tally alone;
   EXPECT_TRUE(until([&] {
     ask(node, away, kTen, alone);
-    return alone.asked(MadeBy::local) >= 3 && !node.store->keeper().is_strict();
+    return alone.asked(DecidedBy::local) >= 3 && !node.store->keeper().is_strict();
   }));
   const resp::Value time = call_redis(cluster_->master(0).port(), {"TIME"});
   ASSERT_EQ(time.items.size(), 2u);
@@ -200,7 +200,7 @@ TEST_F(FleetPartlyAway, ARequestThatTheShareDeniesIsNotRememberedByItsId) {
   Tally alone;
   EXPECT_TRUE(until([&] {
     ask(node, away, kTen, alone);
-    return alone.asked(MadeBy::local) >= 3;
+    return alone.asked(DecidedBy::local) >= 3;
   }));
   const std::string share = key_on(1, "share");
   const Charge charges[] = {{.key = well, .limit = &kYear}, {.key = share, .limit = &one}};
@@ -297,7 +297,7 @@ TEST(FleetSentinelFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplicat
   const Limit thirty = limit_of("30/year", Algorithm::fixed_window);
   Tally before, during, after;
   for (int i = 0; i < 10; ++i) ask(*nodes[0], "known", thirty, before);
-  ASSERT_EQ(before.admitted(MadeBy::strict), 10) << before.text();
+  ASSERT_EQ(before.admitted(DecidedBy::strict), 10) << before.text();
   (*sentinels)->master().kill();
   const Micros killed = redis::steady_now();
   Micros promoted{0};
@@ -319,11 +319,11 @@ TEST(FleetSentinelFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplicat
   tell("F07 sentinel: told of " + std::to_string((promoted - killed).count() / 1'000) + " ms after the kill, strict " +
        std::to_string(ms_since(promoted)) + " ms later; meanwhile " + during.text());
   EXPECT_EQ(during.errors(), 0) << during.error();
-  EXPECT_GT(during.asked(MadeBy::local), 0);
-  EXPECT_LE(during.admitted(MadeBy::local), 30) << "the limit, in shares";
-  EXPECT_LE(during.admitted(MadeBy::strict), 30);
+  EXPECT_GT(during.asked(DecidedBy::local), 0);
+  EXPECT_LE(during.admitted(DecidedBy::local), 30) << "the limit, in shares";
+  EXPECT_LE(during.admitted(DecidedBy::strict), 30);
   const auto seen = nodes[0]->limiter->peek("known", thirty);
-  ASSERT_TRUE(seen && seen->made == MadeBy::strict);
+  ASSERT_TRUE(seen && seen->decided_by == DecidedBy::strict);
   for (int i = 0; i < 40; ++i) {
     for (auto& node : nodes) ask(*node, "known", thirty, after);
   }

@@ -32,7 +32,7 @@ class FleetRefusals : public FleetFaults {
     for (int i = 0; i < 40; ++i) {
       for (auto& node : nodes) ask(*node, "k", thirty_, during);
     }
-    EXPECT_EQ(during.asked(MadeBy::local), 80) << what << ": " << during.text();
+    EXPECT_EQ(during.asked(DecidedBy::local), 80) << what << ": " << during.text();
     EXPECT_EQ(during.admitted(), 30) << what;
     EXPECT_EQ(during.errors() + tally.errors(), 0) << what << ": " << during.error() << tally.error();
     EXPECT_LT(during.longest(), kOrderOfMagnitude) << what;
@@ -141,7 +141,7 @@ TEST_F(FleetRefusals, ReadsItsData) {
       ASSERT_TRUE(until([&] { return is_strict(before); }));
       Tally spent;
       for (int i = 0; i < 30; ++i) ask(before, "spent", thirty_, spent);
-      ASSERT_EQ(spent.admitted(MadeBy::strict), 30) << spent.text();
+      ASSERT_EQ(spent.admitted(DecidedBy::strict), 30) << spent.text();
     }
     std::thread reload;
     refuses(
@@ -166,7 +166,7 @@ TEST_F(FleetRefusals, ReadsItsData) {
     ASSERT_TRUE(until([&] { return is_strict(after); }));
     Tally none;
     EXPECT_FALSE(ask(after, "spent", thirty_, none)) << none.text();
-    EXPECT_EQ(none.asked(MadeBy::strict), 1) << none.text();
+    EXPECT_EQ(none.asked(DecidedBy::strict), 1) << none.text();
   }
 }
 

@@ -16,7 +16,7 @@ class FleetSettling : public FleetFaults {
   }
   std::int64_t left(Limiter& limiter, std::string_view key = "k") const {
     const auto seen = limiter.peek(key, thirty_);
-    EXPECT_TRUE(seen && seen->made == MadeBy::strict);
+    EXPECT_TRUE(seen && seen->decided_by == DecidedBy::strict);
     return seen ? seen->remaining : -1;
   }
 };
@@ -31,7 +31,7 @@ TEST_F(FleetSettling, WhileRedisIsAwayIsPaidBackAsItWasUsed) {
   ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "left"}));
   const auto settled = limiter.commit("used", {&two, 1});
   ASSERT_TRUE(settled) << settled.error().message;
-  EXPECT_EQ(settled->decisions[0].made, MadeBy::local);
+  EXPECT_EQ(settled->decisions[0].decided_by, DecidedBy::local);
   EXPECT_EQ(settled->decisions[0].remaining, 23);
   ASSERT_TRUE(limiter.cancel("left", {&five, 1}));
   ASSERT_TRUE(server_->restart());

@@ -26,9 +26,9 @@ TEST_F(FleetFaults, AKilledRedisIsBridgedByEachPolicyAndPaidBack) {
       ask(*node, "closed", thirty_, closed, Fallback::closed);
     }
   }
-  EXPECT_EQ(local.asked(MadeBy::local), 120) << local.text();
-  EXPECT_EQ(open.asked(MadeBy::open), 120) << open.text();
-  EXPECT_EQ(closed.asked(MadeBy::closed), 120) << closed.text();
+  EXPECT_EQ(local.asked(DecidedBy::local), 120) << local.text();
+  EXPECT_EQ(open.asked(DecidedBy::open), 120) << open.text();
+  EXPECT_EQ(closed.asked(DecidedBy::closed), 120) << closed.text();
   EXPECT_EQ(local.admitted(), 30) << "the limit";
   EXPECT_EQ(of_few.admitted(), 3) << "as many as nodes, where that is more";
   EXPECT_EQ(open.admitted(), 90) << "the limit, on each of three nodes";
@@ -45,7 +45,7 @@ TEST_F(FleetFaults, AKilledRedisIsBridgedByEachPolicyAndPaidBack) {
     EXPECT_FALSE(ask(*node, "open", thirty_, after));
     EXPECT_TRUE(ask(*node, "closed", thirty_, after)) << "nothing was charged";
   }
-  EXPECT_EQ(after.asked(MadeBy::local), 0) << after.text();
+  EXPECT_EQ(after.asked(DecidedBy::local), 0) << after.text();
 }
 
 // F01. Who asks all the time is answered all the time, and what is let through in all is what Redis granted, what it
@@ -56,7 +56,8 @@ TEST_F(FleetFaults, NobodyIsRefusedWhileRedisIsKilledAndComesBackAgainAndAgain) 
   {
     Asking asking(nodes, [&](Node& node) { ask(node, "k", thirty_, tally); });
     for (int round = 0; round < 3; ++round) {
-      ASSERT_TRUE(until([&] { return tally.asked(MadeBy::strict) + tally.asked(MadeBy::cached) > 50 * (round + 1); }));
+      ASSERT_TRUE(
+          until([&] { return tally.asked(DecidedBy::strict) + tally.asked(DecidedBy::cached) > 50 * (round + 1); }));
       server_->kill();
       const int before = tally.asked();
       EXPECT_TRUE(until([&] { return tally.asked() > before + 200; })) << tally.text();
@@ -65,8 +66,8 @@ TEST_F(FleetFaults, NobodyIsRefusedWhileRedisIsKilledAndComesBackAgainAndAgain) 
     }
   }
   EXPECT_EQ(tally.errors(), 0) << tally.error();
-  EXPECT_LE(tally.admitted(MadeBy::strict), 4 * 30) << "it forgets, when it is killed";
-  EXPECT_LE(tally.admitted(MadeBy::local), 3 * 30) << "the limit while it is away";
+  EXPECT_LE(tally.admitted(DecidedBy::strict), 4 * 30) << "it forgets, when it is killed";
+  EXPECT_LE(tally.admitted(DecidedBy::local), 3 * 30) << "the limit while it is away";
   EXPECT_LT(tally.longest(), kOrderOfMagnitude);
   tell("F01 three times: " + tally.text());
 }
@@ -96,7 +97,7 @@ TEST_F(FleetFaults, APausedRedisChargesNobodyLate) {
   for (auto& node : nodes) {
     for (int i = 0; i < 5; ++i) ask(*node, "k", thousand_, before);
   }
-  ASSERT_EQ(before.admitted(MadeBy::strict), 15) << before.text();
+  ASSERT_EQ(before.admitted(DecidedBy::strict), 15) << before.text();
   server_->pause();
   const Micros paused = redis::steady_now();
   std::vector<std::thread> threads;
@@ -107,7 +108,7 @@ TEST_F(FleetFaults, APausedRedisChargesNobodyLate) {
   for (int i = 0; i < 50; ++i) {
     for (auto& node : nodes) ask(*node, "k", thousand_, during);
   }
-  EXPECT_EQ(during.asked(MadeBy::local), 12 + 150) << during.text();
+  EXPECT_EQ(during.asked(DecidedBy::local), 12 + 150) << during.text();
   EXPECT_LT(during.longest(), kOrderOfMagnitude);
   // Connections may have been given up before the deadline, and what Redis reads before that is in time.
   std::this_thread::sleep_for(paused + during.longest() + kLong + Micros{100'000} - redis::steady_now());
@@ -139,7 +140,7 @@ TEST_F(FleetFaults, OnlySoManyWaitForAPausedRedis) {
   for (std::thread& thread : threads) thread.join();
   server_->resume();
   EXPECT_LE(slow, 4);
-  EXPECT_EQ(tally.asked(MadeBy::local) + tally.asked(MadeBy::overloaded), 24) << tally.text();
+  EXPECT_EQ(tally.asked(DecidedBy::local) + tally.asked(DecidedBy::overloaded), 24) << tally.text();
 }
 
 // F03. Slower than the deadline is as good as gone, but nobody waits longer than that; faster is only slow.
@@ -152,13 +153,13 @@ TEST_F(FleetFaults, ASlowRedisIsWaitedForAsLongAsTheDeadlineAndNoLonger) {
     proxy_->set({.replies = {.delay = Micros{ms * 1'000}}});
     Tally tally;
     for (int i = 0; i < 10; ++i) ask(*patient[0], "k", thousand_, tally);
-    EXPECT_EQ(tally.asked(MadeBy::strict), 10) << tally.text();
+    EXPECT_EQ(tally.asked(DecidedBy::strict), 10) << tally.text();
   }
   for (const int ms : {250, 1'000}) {  // far more than the deadline, as a busy machine makes little of much
     proxy_->set({.replies = {.delay = Micros{ms * 1'000}}});
     Tally tally;
     for (int i = 0; i < 200; ++i) ask(*hurried[0], "h", thousand_, tally);
-    EXPECT_GE(tally.asked(MadeBy::local), 150) << "but for what a busy machine let come late: " << tally.text();
+    EXPECT_GE(tally.asked(DecidedBy::local), 150) << "but for what a busy machine let come late: " << tally.text();
     EXPECT_EQ(tally.errors(), 0) << tally.error();
     EXPECT_LT(tally.longest(), kOrderOfMagnitude);
     tell("F03 replies after " + std::to_string(ms) + " ms: " + tally.text());
@@ -191,8 +192,8 @@ TEST_F(FleetFaults, AnswersInSmallPiecesAreAnswers) {
     for (auto& node : nodes) ask(*node, "k", thirty_, tally);
   }
   EXPECT_EQ(tally.errors(), 0) << tally.error();
-  EXPECT_EQ(tally.admitted(MadeBy::strict), 30) << tally.text();
-  EXPECT_EQ(tally.asked(MadeBy::local), 0);
+  EXPECT_EQ(tally.admitted(DecidedBy::strict), 30) << tally.text();
+  EXPECT_EQ(tally.asked(DecidedBy::local), 0);
 }
 
 // F04. Nothing comes and nothing goes, and nobody says so: the deadline finds out, and silence ends the connection.
@@ -204,7 +205,7 @@ TEST_F(FleetFaults, ASilentPartitionIsFoundByTheDeadlineAndTheConnectionMadeAnew
   for (int i = 0; i < 40; ++i) {
     for (auto& node : nodes) ask(*node, "k", thirty_, tally);
   }
-  EXPECT_EQ(tally.asked(MadeBy::local), 80) << tally.text();
+  EXPECT_EQ(tally.asked(DecidedBy::local), 80) << tally.text();
   EXPECT_EQ(tally.admitted(), 30);
   for (auto& node : nodes) EXPECT_TRUE(until([&] { return node->lost > 0; })) << "the connection is dead";
   const auto noticed = (redis::steady_now() - began).count() / 1'000;
@@ -224,7 +225,7 @@ TEST_F(FleetFaults, WhenOnlyAnswersAreLostNothingIsGivenAwayTwice) {
   for (int i = 0; i < 40; ++i) {
     for (auto& node : nodes) ask(*node, "k", thirty_, tally);
   }
-  EXPECT_EQ(tally.asked(MadeBy::local), 80) << tally.text();
+  EXPECT_EQ(tally.asked(DecidedBy::local), 80) << tally.text();
   EXPECT_EQ(tally.admitted(), 30);
   for (auto& node : nodes) EXPECT_TRUE(until([&] { return node->lost > 0; })) << "the connection is dead";
   proxy_->set({});
@@ -248,8 +249,8 @@ TEST_F(FleetFaults, ANodeThatIsCutOffHasItsShareWhileTheOtherAsksRedis) {
     ask(*nodes[0], "k", thirty_, cut_off);
     ask(*nodes[1], "k", thirty_, well);
   }
-  EXPECT_EQ(cut_off.asked(MadeBy::local), 40) << cut_off.text();
-  EXPECT_EQ(well.asked(MadeBy::local), 0) << well.text();
+  EXPECT_EQ(cut_off.asked(DecidedBy::local), 40) << cut_off.text();
+  EXPECT_EQ(well.asked(DecidedBy::local), 0) << well.text();
   EXPECT_EQ(cut_off.admitted(), 15);
   EXPECT_EQ(well.admitted(), 30);
   proxy_->set({});
@@ -271,7 +272,7 @@ TEST_F(FleetFaults, ConnectionsThatAreResetAgainAndAgainHurtNobody) {
     }
   }
   EXPECT_EQ(tally.errors(), 0) << tally.error();
-  EXPECT_LE(tally.admitted(MadeBy::strict), 30);
+  EXPECT_LE(tally.admitted(DecidedBy::strict), 30);
   EXPECT_LE(tally.admitted(), 2 * 30) << tally.text();
   back(nodes);
   tell("F06 ten resets: " + tally.text());
@@ -315,14 +316,14 @@ TEST_F(FleetFaults, AForgottenScriptIsLoadedAgainUnnoticed) {
   {
     Asking asking(nodes, [&](Node& node) { ask(node, "k", thirty_, tally); });
     for (int i = 0; i < 5; ++i) {
-      const int asked = tally.asked(MadeBy::strict);
+      const int asked = tally.asked(DecidedBy::strict);
       redis({"SCRIPT", "FLUSH"});
       nodes[0]->limiter->reset("k");  // so that they ask on
-      EXPECT_TRUE(until([&] { return tally.asked(MadeBy::strict) > asked + 30; })) << tally.text();
+      EXPECT_TRUE(until([&] { return tally.asked(DecidedBy::strict) > asked + 30; })) << tally.text();
     }
   }
   EXPECT_EQ(tally.errors(), 0) << tally.error();
-  EXPECT_EQ(tally.asked(MadeBy::local), 0) << tally.text();
+  EXPECT_EQ(tally.asked(DecidedBy::local), 0) << tally.text();
   EXPECT_LE(tally.admitted(), 6 * 30) << "it was reset five times";
   if (redis_major_version() >= 7) {
     EXPECT_LE(loads() - before, 5 * 3 * 2) << "two scripts on each node's connection";

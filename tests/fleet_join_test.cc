@@ -50,11 +50,11 @@ TEST_F(FleetJoin, ANodeRefusesServersOfAnotherVersion) {
 
     Tally tally;
     for (int i = 0; i < 200; ++i) ask(node, "k", ninety_, tally);
-    EXPECT_EQ(tally.admitted(MadeBy::local), 30) << tally.text();
-    EXPECT_EQ(tally.asked(MadeBy::local), 200) << tally.text();
+    EXPECT_EQ(tally.admitted(DecidedBy::local), 30) << tally.text();
+    EXPECT_EQ(tally.asked(DecidedBy::local), 200) << tally.text();
     Tally closed;
     ask(node, "closed", ninety_, closed, Fallback::closed);
-    EXPECT_EQ(closed.asked(MadeBy::closed), 1) << closed.text();
+    EXPECT_EQ(closed.asked(DecidedBy::closed), 1) << closed.text();
     EXPECT_FALSE(node.store->keeper().is_strict());
     EXPECT_FALSE(node.limiter->reset("k")) << "as while Redis is unavailable";
     EXPECT_EQ(keys(std::string("weir:") + kRedisVersion + "*"), 0u) << "it writes nothing into Redis";
@@ -97,7 +97,7 @@ TEST_F(FleetJoin, ANodeLearnsItWhenRedisIsBack) {
   Tally tally;
   ASSERT_TRUE(until([&] {
     ask(node, "k", ninety_, tally);
-    return tally.asked(MadeBy::local) > 10;
+    return tally.asked(DecidedBy::local) > 10;
   })) << tally.text();
   EXPECT_FALSE(node.store->keeper().is_barred());
   proxy_->set({});

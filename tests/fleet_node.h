@@ -69,7 +69,7 @@ bool until(Test test, int ms = 60'000) {
 // Whether it decides by Redis now, of any key or of one; spends nothing.
 inline bool is_strict(Node& node, std::string_view key = "warm") {
   const auto seen = node.limiter->peek(key, limit_of("1000000/year", Algorithm::token_bucket));
-  return seen && seen->made == MadeBy::strict;
+  return seen && seen->decided_by == DecidedBy::strict;
 }
 
 inline std::vector<std::unique_ptr<Node>> make_nodes(std::size_t count, const std::string& url,
@@ -86,7 +86,7 @@ inline std::vector<std::unique_ptr<Node>> make_nodes(std::size_t count, const st
 class Tally {
  public:
   void note(const Decision& decision, Micros took) {
-    const auto made = static_cast<std::size_t>(decision.made);
+    const auto made = static_cast<std::size_t>(decision.decided_by);
     ++asked_[made];
     if (decision.allowed) ++admitted_[made];
     std::int64_t longest = longest_us_.load();
@@ -98,8 +98,8 @@ class Tally {
     if (errors_++ == 0) error_ = text;
   }
 
-  int asked(MadeBy made) const { return asked_[static_cast<std::size_t>(made)]; }
-  int admitted(MadeBy made) const { return admitted_[static_cast<std::size_t>(made)]; }
+  int asked(DecidedBy decided_by) const { return asked_[static_cast<std::size_t>(made)]; }
+  int admitted(DecidedBy decided_by) const { return admitted_[static_cast<std::size_t>(made)]; }
   int asked() const { return sum(asked_); }
   int admitted() const { return sum(admitted_); }
   int errors() const { return errors_; }
@@ -112,7 +112,7 @@ class Tally {
     std::string out;
     for (std::size_t i = 0; i < kWays; ++i) {
       if (asked_[i] == 0) continue;
-      out += std::string(to_string(static_cast<MadeBy>(i))) + " " + std::to_string(admitted_[i]) + " of " +
+      out += std::string(to_string(static_cast<DecidedBy>(i))) + " " + std::to_string(admitted_[i]) + " of " +
              std::to_string(asked_[i]) + ", ";
     }
     return out + "longest " + std::to_string(longest_us_ / 1'000) + " ms, errors " + std::to_string(errors_);

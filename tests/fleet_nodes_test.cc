@@ -41,7 +41,7 @@ void until_strict(Node& node) {
   const Limit limit = limit_of("1000000/year", Algorithm::token_bucket);
   for (int i = 0; i < 6'000; ++i) {
     const auto decision = node.limiter->check("warm", limit);
-    if (decision && decision->made == MadeBy::strict) return;
+    if (decision && decision->decided_by == DecidedBy::strict) return;
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
   FAIL() << "Redis is not asked";
@@ -61,8 +61,8 @@ TEST_F(Fleet, ThreeNodesAdmitExactlyTheLimit) {
         const auto decision = nodes[thread % 3]->limiter->check("k", limit);
         ASSERT_TRUE(decision) << decision.error().message;
         admitted += decision->allowed;
-        ++(decision->made == MadeBy::strict ? strict : cached);
-        EXPECT_TRUE(decision->made == MadeBy::strict || decision->made == MadeBy::cached);
+        ++(decision->decided_by == DecidedBy::strict ? strict : cached);
+        EXPECT_TRUE(decision->decided_by == DecidedBy::strict || decision->decided_by == DecidedBy::cached);
       }
     });
     EXPECT_EQ(admitted, 500) << to_string(algorithm);
@@ -123,7 +123,7 @@ TEST_F(Fleet, GoesOnByItselfWhileRedisIsAway) {
   for (int i = 0; i < 50; ++i) {
     const auto decision = node.limiter->check("k", limit);
     ASSERT_TRUE(decision) << decision.error().message;
-    EXPECT_EQ(decision->made, MadeBy::local);
+    EXPECT_EQ(decision->decided_by, DecidedBy::local);
     admitted += decision->allowed;
   }
   EXPECT_EQ(admitted, 6) << "what was left when Redis last spoke";
@@ -184,7 +184,7 @@ TEST_F(Fleet, AllTogetherLetNoMoreThroughThanTheLimitWhileRedisIsAway) {
     for (auto& node : nodes) {
       const auto decision = node->limiter->check("fresh", fresh);
       ASSERT_TRUE(decision);
-      EXPECT_EQ(decision->made, MadeBy::local);
+      EXPECT_EQ(decision->decided_by, DecidedBy::local);
       admitted += decision->allowed;
       of_few += node->limiter->check("few", few)->allowed;
       of_begun += node->limiter->check("begun", begun)->allowed;
@@ -207,7 +207,7 @@ TEST_F(Fleet, WhatWasLetThroughMeanwhileIsPaidBack) {
   ASSERT_TRUE(server_->restart());
   EXPECT_TRUE(until([&] {
     const auto seen = other.limiter->peek("k", limit);
-    return seen && seen->made == MadeBy::strict && seen->remaining == 50;
+    return seen && seen->decided_by == DecidedBy::strict && seen->remaining == 50;
   }));
   EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == 50; })) << node.store->keeper().paid_back();
 }
@@ -231,8 +231,8 @@ TEST_F(Fleet, ARefundOnOneNodeEndsDenialsOnOthers) {
   ASSERT_NO_FATAL_FAILURE(until_strict(second));
   const Limit limit = limit_of("2/year", Algorithm::fixed_window);
   EXPECT_TRUE(first.limiter->check("k", limit, 2)->allowed);
-  EXPECT_EQ(second.limiter->check("k", limit)->made, MadeBy::strict);
-  EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->made == MadeBy::cached; }));
+  EXPECT_EQ(second.limiter->check("k", limit)->decided_by, DecidedBy::strict);
+  EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->decided_by == DecidedBy::cached; }));
   EXPECT_TRUE(first.limiter->give_back("k", limit, 1));
   EXPECT_TRUE(until([&] { return second.limiter->check("k", limit)->allowed; }));
 }
@@ -245,18 +245,18 @@ TEST_F(Fleet, RemembersDenialsOfSeveralLimits) {
               wide = limit_of("9/year", Algorithm::sliding_window);
   const Charge charges[] = {{"n", &narrow}, {"w", &wide}};
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(node.limiter->check_all(charges)->allowed);
-  ASSERT_TRUE(until([&] { return node.limiter->check_all(charges)->decisions[0].made == MadeBy::cached; }));
+  ASSERT_TRUE(until([&] { return node.limiter->check_all(charges)->decisions[0].decided_by == DecidedBy::cached; }));
   const auto verdict = node.limiter->check_all(charges);
   EXPECT_FALSE(verdict->allowed);
   EXPECT_EQ(verdict->binding, 0u);
-  EXPECT_EQ(verdict->decisions[0].made, MadeBy::cached);
+  EXPECT_EQ(verdict->decisions[0].decided_by, DecidedBy::cached);
   EXPECT_FALSE(verdict->decisions[0].allowed);
   EXPECT_GT(verdict->decisions[0].retry_after.count(), 0);
   EXPECT_TRUE(verdict->decisions[1].allowed);
   EXPECT_EQ(verdict->decisions[1].remaining, 7);
   EXPECT_EQ(node.limiter->peek("w", wide)->remaining, 7) << "nothing was charged";
   const Charge others[] = {{"n", &narrow}, {"unknown", &wide}};
-  EXPECT_EQ(node.limiter->check_all(others)->decisions[0].made, MadeBy::strict) << "of one nothing is known";
+  EXPECT_EQ(node.limiter->check_all(others)->decisions[0].decided_by, DecidedBy::strict) << "of one nothing is known";
   EXPECT_TRUE(node.limiter->reset("n").value());
   EXPECT_TRUE(node.limiter->check_all(charges)->allowed);
 }
@@ -289,7 +289,7 @@ TEST_F(FleetOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
         const Charge charges[] = {{users[(thread + i) % 10], &wide}, {name, &narrow}};
         const auto verdict = nodes[thread % 3]->limiter->check_all(charges);
         ASSERT_TRUE(verdict) << verdict.error().message;
-        EXPECT_NE(verdict->decisions[0].made, MadeBy::local);
+        EXPECT_NE(verdict->decisions[0].decided_by, DecidedBy::local);
         admitted += verdict->allowed;
       }
     });

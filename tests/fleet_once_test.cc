@@ -26,7 +26,7 @@ class FleetOnce : public RedisTest {
     const Limit limit = limit_of("1000000/year", Algorithm::token_bucket);
     for (int i = 0; i < 6'000; ++i) {
       const auto decision = limiter->check("warm", limit);
-      if (decision && decision->made == MadeBy::strict) return limiter;
+      if (decision && decision->decided_by == DecidedBy::strict) return limiter;
       std::this_thread::sleep_for(std::chrono::milliseconds{10});
     }
     ADD_FAILURE() << "Redis is not asked";

@@ -57,7 +57,7 @@ class FleetKeys : public RedisTest {
     for (int i = 0; i < 3; ++i) {
       nodes_.push_back(std::make_unique<Node>(url()));
       const Limit limit = limit_of("1000000/s", Algorithm::fixed_window);
-      ASSERT_TRUE(eventually([&] { return limiter(i).check("warm", limit)->made == MadeBy::strict; }));
+      ASSERT_TRUE(eventually([&] { return limiter(i).check("warm", limit)->decided_by == DecidedBy::strict; }));
     }
   }
   Limiter& limiter(int i) { return *nodes_[static_cast<std::size_t>(i) % nodes_.size()]->limiter; }
@@ -91,7 +91,7 @@ TEST_F(FleetKeys, GoAwayAsSoonAsTheyMeanNothing) {
       do {  // within one window: at its end the key is gone
         limiter(0).reset(key);
         before = server_us();
-        for (int i = 0; i < 5; ++i) ASSERT_EQ(limiter(i).check(key, limit)->made, MadeBy::strict);
+        for (int i = 0; i < 5; ++i) ASSERT_EQ(limiter(i).check(key, limit)->decided_by, DecidedBy::strict);
         last = limiter(0).peek(key, limit).value();
         between = server_us();
         ttl_us = number({"PTTL", name_of(key, limit)}) * 1'000;

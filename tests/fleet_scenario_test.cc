@@ -101,7 +101,7 @@ class FleetByClock : public ::testing::Test {
       bool is_strict = false;
       for (int i = 0; i < 12'000 && !is_strict; ++i) {
         const auto verdict = node->limiter->check_all({&peek, 1});
-        is_strict = verdict && verdict->decisions[0].made == MadeBy::strict;
+        is_strict = verdict && verdict->decisions[0].decided_by == DecidedBy::strict;
         if (!is_strict) std::this_thread::sleep_for(std::chrono::milliseconds{5});
       }
       ASSERT_TRUE(is_strict);
@@ -119,9 +119,9 @@ class FleetByClock : public ::testing::Test {
     return *nodes_[turn_++ % kNodes]->limiter;
   }
   static Decision strict(const Result<Decision>& decision) {
-    if (!decision || decision->made != MadeBy::strict) return {.limit = -1};
+    if (!decision || decision->decided_by != DecidedBy::strict) return {.limit = -1};
     Decision out = *decision;
-    out.made = MadeBy::here;  // as the oracle calls it
+    out.decided_by = DecidedBy::here;  // as the oracle calls it
     return out;
   }
   // What only a store asks for, of no node.
@@ -246,7 +246,7 @@ class FleetUnderLoad : public FleetByClock {
   }
   // What was admitted, by its delay; what was denied, as -1; what Redis did not say, as -2.
   static std::int64_t word_for(const Result<Decision>& decision) {
-    if (!decision || (decision->made != MadeBy::strict && decision->made != MadeBy::here)) return -2;
+    if (!decision || (decision->decided_by != DecidedBy::strict && decision->decided_by != DecidedBy::here)) return -2;
     return decision->allowed ? decision->delay.count() : -1;
   }
 

@@ -177,10 +177,10 @@ class World {
   }
   void note(SeamNode& node, std::size_t key, const Decision& decision, std::int64_t admitted) {
     net_[key] += admitted;
-    if (decision.made == MadeBy::strict) {
+    if (decision.decided_by == DecidedBy::strict) {
       node.heard[key] = limit_.capacity - decision.remaining;
       node.most_alone[key] = std::max(node.most_alone[key], part(node, key));
-    } else if (admitted > 0 && decision.made == MadeBy::local && !is_outage_[key]) {
+    } else if (admitted > 0 && decision.decided_by == DecidedBy::local && !is_outage_[key]) {
       decides_alone(node, key);
     }
   }

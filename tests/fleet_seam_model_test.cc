@@ -477,7 +477,7 @@ TEST(FleetSeamModel, ALateReplyIsChargedOnce) {
     }
     EXPECT_EQ(granted, std::min<std::int64_t>(300, permits));
     const auto seen = node.store->check({.key = "k", .limit = &limit, .cost = 0});
-    ASSERT_TRUE(seen && seen->made == MadeBy::strict);
+    ASSERT_TRUE(seen && seen->decided_by == DecidedBy::strict);
     EXPECT_EQ(seen->remaining, permits - granted) << "of " << permits;
     EXPECT_TRUE(node.store->owed().is_synced());
   }

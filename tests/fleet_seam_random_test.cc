@@ -136,16 +136,17 @@ class World {
   void note(SeamNode& node, std::size_t key, const Decision& decision, std::int64_t admitted) {
     net_[key] += admitted;
     trace_ += "\n  " + last_ + " key " + std::to_string(key) + " admitted " + std::to_string(admitted) + " made " +
-              std::string(to_string(decision.made)) + " left " + std::to_string(decision.remaining) + " of " +
+              std::string(to_string(decision.decided_by)) + " left " + std::to_string(decision.remaining) + " of " +
               std::to_string(decision.limit) + " net " + std::to_string(net_[key]) +
               (node.is_sharing() ? " sharing" : "") + (node.is_synced() ? "" : " unsynced") +
               (is_outage_ ? " outage" : "");
-    if (decision.made == MadeBy::strict && decision.limit == limit_.capacity) {
+    if (decision.decided_by == DecidedBy::strict && decision.limit == limit_.capacity) {
       node.heard[key] = limit_.capacity - decision.remaining;
-    } else if (admitted > 0 && decision.made == MadeBy::local && !is_outage_) {
+    } else if (admitted > 0 && decision.decided_by == DecidedBy::local && !is_outage_) {
       decides_alone(node, key);
     }
-    if (admitted > 0 && decision.made == MadeBy::local && decision.limit == lower_.capacity) may_lack_[key] = true;
+    if (admitted > 0 && decision.decided_by == DecidedBy::local && decision.limit == lower_.capacity)
+      may_lack_[key] = true;
   }
 
   void check(SeamNode& node, std::size_t key, std::int64_t cost, const Limit& limit) {
@@ -168,7 +169,7 @@ class World {
     EXPECT_EQ(tally.errors(), 0) << tally.error();
     net_[key] += tally.admitted();
     trace_ += "\n  burst: " + tally.text() + " net " + std::to_string(net_[key]);
-    if (tally.admitted(MadeBy::local) > 0 && !is_outage_) decides_alone(node, key);
+    if (tally.admitted(DecidedBy::local) > 0 && !is_outage_) decides_alone(node, key);
   }
   void reserve(std::size_t place) {
     SeamNode& node = *nodes_[place];
@@ -200,7 +201,7 @@ class World {
     }
     net_[made.key] -= made.cost - used;
     trace_ += "\n  commit " + std::to_string(used) + " of " + std::to_string(made.cost) + " by " +
-              std::string(to_string(verdict->decisions[0].made)) + " net " + std::to_string(net_[made.key]);
+              std::string(to_string(verdict->decisions[0].decided_by)) + " net " + std::to_string(net_[made.key]);
     check(node, made.key, 0, limit_);
   }
 

@@ -72,12 +72,12 @@ TEST_F(FleetSeamStep, ACheckCarriesTheUnsyncedChargesOfItsKey) {
   SeamNode node(redis_, 0, 1);
   ASSERT_TRUE(check(node, 10).allowed);
   node.line->fate = Fate::unsent;
-  EXPECT_EQ(check(node, 30).made, MadeBy::local);
+  EXPECT_EQ(check(node, 30).decided_by, DecidedBy::local);
   EXPECT_EQ(node.store->unsynced({.key = "k0", .limit = &hundred_}), 30);
   node.line->fate = Fate::answered;
   const int calls = redis_.calls;
   const Decision decision = check(node, 1);
-  EXPECT_EQ(decision.made, MadeBy::strict);
+  EXPECT_EQ(decision.decided_by, DecidedBy::strict);
   EXPECT_EQ(decision.remaining, 59);
   EXPECT_EQ(redis_.calls - calls, 1) << "in the same call";
   EXPECT_TRUE(node.store->owed().is_synced());
@@ -94,7 +94,7 @@ TEST_F(FleetSeamStep, AnUnknownKeyInOverloadIsDeniedForAMoment) {
   };
   EXPECT_TRUE(check(node, 100).allowed);
   EXPECT_FALSE(shed.allowed);
-  EXPECT_EQ(shed.made, MadeBy::overloaded);
+  EXPECT_EQ(shed.decided_by, DecidedBy::overloaded);
   EXPECT_GT(shed.retry_after, Micros{0});
   EXPECT_LE(shed.retry_after, Micros{100'000}) << "Redis is well";
   EXPECT_EQ(node.store->counts().shed.load(), 1u);
@@ -210,7 +210,7 @@ TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
     const auto verdict = node.store->charge(charges);
     ASSERT_TRUE(verdict);
     admitted += verdict->allowed ? 1 : 0;
-    EXPECT_EQ(verdict->decisions[0].made, MadeBy::local);
+    EXPECT_EQ(verdict->decisions[0].decided_by, DecidedBy::local);
   }
   EXPECT_EQ(admitted, 6) << "half of what was left";
   node.line->fate = Fate::answered;

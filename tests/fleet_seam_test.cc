@@ -70,10 +70,11 @@ TEST_F(FleetSeam, SharesAndRedisTogetherAdmitTheLimit) {
       }
       Tally hot;
       Asking asking(nodes, [&](Node& node) { ask(node, key, hundred_, hot); });
-      ASSERT_TRUE(until([&] { return hot.asked(MadeBy::local) > 150; })) << hot.text();
+      ASSERT_TRUE(until([&] { return hot.asked(DecidedBy::local) > 150; })) << hot.text();
       proxy_->set({});
       ASSERT_TRUE(waits_for(nodes, true));
-      ASSERT_TRUE(until([&] { return hot.asked(MadeBy::strict) + hot.asked(MadeBy::cached) > 100; })) << hot.text();
+      ASSERT_TRUE(until([&] { return hot.asked(DecidedBy::strict) + hot.asked(DecidedBy::cached) > 100; }))
+          << hot.text();
       EXPECT_EQ(hot.admitted(), 100) << hot.text();
       EXPECT_EQ(hot.errors(), 0) << hot.error();
     }
@@ -171,7 +172,7 @@ TEST_F(FleetSeam, ALateReplyIsRemembered) {
   proxy_->set({.replies = {.delay = Micros{150'000}}});
   Tally tally;
   EXPECT_TRUE(ask(*nodes[0], "k", hundred_, tally));
-  EXPECT_EQ(tally.admitted(MadeBy::local), 1) << tally.text();
+  EXPECT_EQ(tally.admitted(DecidedBy::local), 1) << tally.text();
   EXPECT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); })) << "the reply has come";
   cut_off();
   ASSERT_TRUE(waits_for(nodes, false));
@@ -215,7 +216,7 @@ TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
   Tally tally;
   ASSERT_TRUE(until([&] {
     ask(*nodes[0], "k", hundred_, tally);
-    return !is_strict(*nodes[0]) && tally.asked(MadeBy::local) > 3;
+    return !is_strict(*nodes[0]) && tally.asked(DecidedBy::local) > 3;
   }));
   for (int i = 0; i < 30'000; ++i) ask(*nodes[0], "k" + std::to_string(i), hundred_, tally);
   const auto busy_us = [&] {
@@ -271,7 +272,7 @@ TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_LE(tally.admitted(), 100) << tally.text();
-    EXPECT_GT(tally.asked(MadeBy::local) + tally.asked(MadeBy::overloaded), 0) << tally.text();
+    EXPECT_GT(tally.asked(DecidedBy::local) + tally.asked(DecidedBy::overloaded), 0) << tally.text();
     EXPECT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); }));
     EXPECT_EQ(nodes[0]->limiter->peek(key, hundred_)->remaining, 100 - tally.admitted());
     while (ask(*nodes[0], key, hundred_, tally)) {
@@ -306,9 +307,9 @@ TEST_F(FleetSeam, WhatIsShedIsDeniedOrPassesAsTheRuleSays) {
     ask(node, "closed", hundred_, closed, Fallback::closed);
     ask(node, "open", hundred_, open, Fallback::open);
   }
-  EXPECT_EQ(closed.asked(MadeBy::closed), 10) << closed.text();
+  EXPECT_EQ(closed.asked(DecidedBy::closed), 10) << closed.text();
   EXPECT_EQ(closed.admitted(), 0);
-  EXPECT_EQ(open.admitted(MadeBy::open), 10) << open.text();
+  EXPECT_EQ(open.admitted(DecidedBy::open), 10) << open.text();
 }
 
 }  // namespace

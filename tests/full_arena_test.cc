@@ -102,7 +102,7 @@ TEST_F(FullArena, AdmitsEveryNewClientWhileThereAreSlots) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(check("new", limit_).remaining, 9 - i);
   const Decision denied = check("new", limit_);
   ASSERT_FALSE(denied.allowed);
-  EXPECT_EQ(denied.made, Decision{}.made) << "its limit denies it, not the table";
+  EXPECT_EQ(denied.decided_by, Decision{}.decided_by) << "its limit denies it, not the table";
   advance(denied.retry_after.count() - 1);
   EXPECT_FALSE(check("new", limit_).allowed);
   advance(1);
@@ -183,7 +183,7 @@ class FullArenaAtRandom : public FullArena {
     }
     if (decision.allowed) client.admitted.push_back({at, now(), charge.cost});
     if (decision.allowed || reserves || late_us > 0 || pick(9) != 0) return;
-    ASSERT_NE(decision.made, MadeBy::no_room);
+    ASSERT_NE(decision.decided_by, DecidedBy::no_room);
     advance(decision.retry_after.count() - 1);
     ASSERT_FALSE(store_->preview(charge, now())->allowed);
     advance(1);
@@ -406,7 +406,7 @@ TEST_F(FullArena, DeniesPermitsInFlight) {
     ASSERT_TRUE(decision) << decision.error().message;
     if (decision->allowed) continue;
     ++denied;
-    EXPECT_EQ(decision->made, MadeBy::no_room);
+    EXPECT_EQ(decision->decided_by, DecidedBy::no_room);
     EXPECT_GT(decision->retry_after, Micros{0});
   }
   EXPECT_GT(denied, 0);
@@ -433,7 +433,7 @@ TEST_F(FullArena, DeniesWhatNeitherABlockNorASlotCanKeep) {
   take_arena();
   const Decision decision = check("k", limit_of("5000000000/min", Algorithm::sliding_log));
   EXPECT_FALSE(decision.allowed);
-  EXPECT_EQ(decision.made, MadeBy::no_room);
+  EXPECT_EQ(decision.decided_by, DecidedBy::no_room);
 }
 
 // Only without slots do clients share; what they have used is not forgiven then either.

@@ -82,7 +82,7 @@ TEST_F(FullTable, PermitsInFlightHaveHalfOfAPage) {
     ASSERT_TRUE(decision) << decision.error().message;
     held += decision->allowed ? 1u : 0u;
     if (decision->allowed) continue;
-    EXPECT_EQ(decision->made, MadeBy::no_room);
+    EXPECT_EQ(decision->decided_by, DecidedBy::no_room);
     EXPECT_GT(decision->retry_after, Micros{0});
   }
   EXPECT_EQ(held, store->capacity() / 2);

@@ -463,7 +463,7 @@ Decision ask(Oracle oracle, Algorithm algorithm, std::int64_t now, std::int64_t 
 void expect_as_scanned(const Oracle& before, const Oracle& after, Algorithm algorithm, std::int64_t now,
                        std::int64_t cost, std::string_view id, const Decision& decision) {
   const auto& [allowed, limit, remaining, retry_after, reset_after, delay, made] = decision;
-  ASSERT_EQ(made, MadeBy::here);
+  ASSERT_EQ(made, DecidedBy::here);
   ASSERT_EQ(allowed, retry_after == us(0));
   ASSERT_EQ(retry_after == kNever, !allowed && cost > limit);
   if (!allowed && retry_after != kNever) {

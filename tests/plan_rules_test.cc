@@ -157,7 +157,7 @@ rules: [{name: plan, per: user, limit: plan, mode: shadow}]
   EXPECT_TRUE(answer.allowed);
   EXPECT_EQ(answer.shadows[0].name, "plan: 1/second");
   EXPECT_FALSE(answer.shadows[0].decision.allowed);
-  EXPECT_EQ(gate.usage()[0].shadow_denied, 1U);
+  EXPECT_EQ(gate.rule_counts()[0].shadow_denied, 1U);
 }
 
 TEST_F(PlansOfRules, AreExplained) {

@@ -20,8 +20,8 @@ constexpr Micros kSecond{1'000'000};
 
 class Usage : public GateTest {
  protected:
-  RuleUsage of(std::string_view rule) const {
-    for (const RuleUsage& one : gate.usage()) {
+  RuleCounts of(std::string_view rule) const {
+    for (const RuleCounts& one : gate.rule_counts()) {
       if (one.rule == rule) return one;
     }
     ADD_FAILURE() << "there is no rule " << rule;
@@ -63,12 +63,12 @@ rules:
   EXPECT_EQ(of("friends").allowed, 2U);
   EXPECT_EQ(of("orgs").missing, 1U);
   EXPECT_EQ(of("orgs").denied, 0U);
-  EXPECT_EQ(gate.other_usage().skipped, 1U);
-  EXPECT_EQ(gate.other_usage().no_rule, 6U);
+  EXPECT_EQ(gate.other_counts().skipped, 1U);
+  EXPECT_EQ(gate.other_counts().no_rule, 6U);
   EXPECT_EQ(of("tight").last_hit.count(), kStart);
 
-  std::uint64_t sum = gate.other_usage().skipped + gate.other_usage().no_rule;
-  for (const RuleUsage& one : gate.usage()) sum += one.allowed + one.denied + one.missing;
+  std::uint64_t sum = gate.other_counts().skipped + gate.other_counts().no_rule;
+  for (const RuleCounts& one : gate.rule_counts()) sum += one.allowed + one.denied + one.missing;
   EXPECT_EQ(sum, 19U);  // all requests, each once
 }
 
@@ -133,7 +133,7 @@ TEST_F(Usage, EveryWayOfAskingCounts) {
   ASSERT_FALSE(*gate.check_together(gate.rules(), views, answers));
   EXPECT_EQ(of("r").denied, 1U);
   EXPECT_FALSE(gate.check_once("", request));
-  EXPECT_EQ(gate.other_usage().failed, 1U);
+  EXPECT_EQ(gate.other_counts().failed, 1U);
 }
 
 TEST_F(Usage, RulesInShadowAreCountedApart) {
@@ -154,7 +154,7 @@ TEST_F(Usage, OfARuleGoesOnWhenItComesBack) {
   EXPECT_EQ(passed(2, {.ip = "192.0.2.1"}), 2);
   use_rules("  - {name: b, per: ip, limit: 3/h}\n");
   EXPECT_EQ(passed(1, {.ip = "192.0.2.1"}), 1);
-  EXPECT_EQ(gate.usage().size(), 1U);
+  EXPECT_EQ(gate.rule_counts().size(), 1U);
   EXPECT_EQ(of("b").allowed, 1U);
   use_rules("  - {name: b, per: ip, limit: 3/h}\n  - {name: a, per: ip, limit: 9/h}\n");
   EXPECT_EQ(of("a").allowed, 2U);
@@ -170,7 +170,7 @@ TEST_F(Usage, IsExactWithManyThreads) {
     });
   }
   for (int i = 0; i < 50; ++i) {  // whoever reads meanwhile
-    static_cast<void>(gate.usage());
+    static_cast<void>(gate.rule_counts());
     static_cast<void>(top(TopBy::hits));
   }
   for (std::thread& thread : threads) thread.join();
@@ -219,9 +219,9 @@ TEST_F(Usage, TopKeysAreThoseOfTheLastMinuteOrTwo) {
 TEST_F(Usage, InlineLimitsAreWatchedUnderTheirOwnName) {
   check_inline("job:7", 25);
   check_inline("job\n8", 3);
-  EXPECT_EQ(gate.other_usage().inline_limits.allowed, 13U);
-  EXPECT_EQ(gate.other_usage().inline_limits.denied, 15U);
-  EXPECT_EQ(gate.other_usage().inline_limits.last_hit.count(), kStart);
+  EXPECT_EQ(gate.other_counts().inline_limits.allowed, 13U);
+  EXPECT_EQ(gate.other_counts().inline_limits.denied, 15U);
+  EXPECT_EQ(gate.other_counts().inline_limits.last_hit.count(), kStart);
   const auto found = top(TopBy::hits, "inline");
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].key, "job:7");

@@ -57,7 +57,7 @@ class Weir {
   class Counting;
   LaneCounts counts() const;
   void turn(int wait_ms);
-  void wait_until(MadeBy made, const Limit& limit);
+  void wait_until(DecidedBy decided_by, const Limit& limit);
 
   std::shared_ptr<FleetStore> store_;
   std::unique_ptr<Limiter> limiter_;

@@ -30,8 +30,8 @@ class Weir::Counting {
     const auto decision = weir_.limiter_->check(load_.keys.next(room), load_.limit);
     times_.add(read_stopwatch() - from);
     if (!decision) return false;
-    ++made_[static_cast<std::size_t>(decision->made)];
-    return decision->made != MadeBy::local && decision->made != MadeBy::overloaded;
+    ++made_[static_cast<std::size_t>(decision->decided_by)];
+    return decision->decided_by != DecidedBy::local && decision->decided_by != DecidedBy::overloaded;
   }
   bool is_over() const {
     if (load_.checks > 0) return times_.count() >= load_.checks;
@@ -42,14 +42,16 @@ class Weir::Counting {
   Figures figures() {
     const double took = static_cast<double>((read_stopwatch() - begun_).count()) / 1e9;
     const auto all = static_cast<double>(std::max<std::size_t>(1, times_.count()));
-    const auto part = [&](MadeBy made) { return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all; };
-    return {.checks_per_second = all / took * (1 - part(MadeBy::local) - part(MadeBy::overloaded)),
+    const auto part = [&](DecidedBy decided_by) {
+      return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all;
+    };
+    return {.checks_per_second = all / took * (1 - part(DecidedBy::local) - part(DecidedBy::overloaded)),
             .p50_us = times_.quantile_ns(0.5) / 1e3,
             .p99_us = times_.quantile_ns(0.99) / 1e3,
             .per_call = per_call(),
-            .strict = part(MadeBy::strict),
-            .cached = part(MadeBy::cached),
-            .fallen = part(MadeBy::local)};
+            .strict = part(DecidedBy::strict),
+            .cached = part(DecidedBy::cached),
+            .fallen = part(DecidedBy::local)};
   }
 
  private:
@@ -128,12 +130,12 @@ void Weir::on_fiber(const std::function<void()>& work) {
   while (fibers_.under_way() > 0) turn(kWaitMs);
 }
 
-void Weir::wait_until(MadeBy made, const Limit& limit) {
+void Weir::wait_until(DecidedBy decided_by, const Limit& limit) {
   bool is_so = false;
   for (int i = 0; i < kTriesMax && !is_so; ++i) {
     on_fiber([&] {
       const auto decision = limiter_->check("warm", limit);
-      is_so = decision && decision->made == made;
+      is_so = decision && decision->decided_by == made;
     });
     turn(1);
   }
@@ -152,9 +154,9 @@ double Weir::wait_until_synced() {
   return static_cast<double>((read_stopwatch() - begun).count()) / 1e9;
 }
 
-void Weir::wait_until_strict(const Limit& limit) { wait_until(MadeBy::strict, limit); }
+void Weir::wait_until_strict(const Limit& limit) { wait_until(DecidedBy::strict, limit); }
 void Weir::wait_until_fallen(const Limit& limit) {
-  for (int i = 0; i < 10; ++i) wait_until(MadeBy::local, limit);
+  for (int i = 0; i < 10; ++i) wait_until(DecidedBy::local, limit);
 }
 
 }  // namespace weir::bench

@@ -124,11 +124,11 @@ class Gate {
   // The key that the deciding rule counts this request by, as explain() prints it. Empty if no rule decided.
   std::string key_of(const Answer& answer, const Request& request) const noexcept;
 
-  // usage(), other_usage()
+  // usage(), other_counts()
   //
   // Decisions since the gate was made: of every rule in force, in their order, and of everything else.
-  std::vector<RuleUsage> usage() const;
-  OtherUsage other_usage() const;
+  std::vector<RuleCounts> rule_counts() const;
+  OtherCounts other_counts() const;
 
   // top_keys()
   //

@@ -1,6 +1,6 @@
 // Decisions by rule, and the keys with the most hits: numbers for operators.
 //
-//   for (const weir::RuleUsage& one : gate.usage()) report(one.rule, one.allowed, one.denied);
+//   for (const weir::RuleCounts& one : gate.rule_counts()) report(one.rule, one.allowed, one.denied);
 //   for (const weir::TopKey& one : gate.top_keys(weir::TopBy::denied, "login", 10)) report(one.key, one.denied);
 //
 // Every decided request counts once: for the rule that decided it, or as one without a rule. Peeks, explanations,
@@ -23,7 +23,7 @@ inline constexpr std::string_view kInlineRule = "inline";
 inline constexpr std::string_view kByHandRules = "(bans)";
 
 // One rule's counts since the gate was made. A rule that is removed and added again continues its counts.
-struct RuleUsage {
+struct RuleCounts {
   std::string rule{};
   std::uint64_t allowed = 0;         // it was the tightest limit, or an unlimited rule that let the request pass
   std::uint64_t denied = 0;          // its limit was exhausted; of several such rules, the one with the longest wait
@@ -35,13 +35,13 @@ struct RuleUsage {
 };
 
 // Requests that no rule of the policy decided, and the totals of runtime rules, of which most no longer exist.
-struct OtherUsage {
+struct OtherCounts {
   std::uint64_t no_rule = 0;         // passed: no rule applies
   std::uint64_t skipped = 0;         // passed: skipped by the policy
   std::uint64_t failed = 0;          // ended in an error
   std::uint64_t ambiguous_path = 0;  // denied: HTTP servers read the path in too many ways
-  RuleUsage inline_limits{};         // see kInlineRule
-  RuleUsage by_hand{};               // see kByHandRules; each also has its own counts while in force
+  RuleCounts inline_limits{};        // see kInlineRule
+  RuleCounts by_hand{};              // see kByHandRules; each also has its own counts while in force
 };
 
 enum class TopBy : std::uint8_t { hits, denied };

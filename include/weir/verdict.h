@@ -20,7 +20,7 @@ namespace weir {
 inline constexpr Micros kNever = Micros::max();
 
 // How a decision was made.
-enum class MadeBy : std::uint8_t {
+enum class DecidedBy : std::uint8_t {
   here,        // by the limiter's own state; there is no Redis
   strict,      // by Redis, for the whole fleet
   cached,      // a denial known from an earlier reply of Redis, which cannot have changed since
@@ -32,31 +32,32 @@ enum class MadeBy : std::uint8_t {
 };
 
 // The word for it in responses.
-constexpr std::string_view to_string(MadeBy made) {
-  switch (made) {
-    case MadeBy::here:
+constexpr std::string_view to_string(DecidedBy decided_by) {
+  switch (decided_by) {
+    case DecidedBy::here:
       return "here";
-    case MadeBy::strict:
+    case DecidedBy::strict:
       return "strict";
-    case MadeBy::cached:
+    case DecidedBy::cached:
       return "cached";
-    case MadeBy::local:
+    case DecidedBy::local:
       return "local";
-    case MadeBy::open:
+    case DecidedBy::open:
       return "open";
-    case MadeBy::closed:
+    case DecidedBy::closed:
       return "closed";
-    case MadeBy::overloaded:
+    case DecidedBy::overloaded:
       return "overloaded";
-    case MadeBy::no_room:
+    case DecidedBy::no_room:
       break;
   }
   return "no_room";
 }
 
 // Whether the decision was made without Redis because Redis was unavailable or overloaded.
-constexpr bool is_fallback(MadeBy made) {
-  return made == MadeBy::local || made == MadeBy::open || made == MadeBy::closed || made == MadeBy::overloaded;
+constexpr bool is_fallback(DecidedBy decided_by) {
+  return decided_by == DecidedBy::local || decided_by == DecidedBy::open || decided_by == DecidedBy::closed ||
+         decided_by == DecidedBy::overloaded;
 }
 
 // The limit in effect while Redis is unavailable: this node's share, the whole limit on every node, or no requests at
@@ -70,7 +71,7 @@ struct Decision {
   Micros retry_after{0};       // the shortest wait after which the same request would pass; 0 iff allowed
   Micros reset_after{0};       // the shortest wait after which, without traffic, remaining == limit
   Micros delay{0};             // leaky_bucket: how long this request must be delayed
-  MadeBy made = MadeBy::here;
+  DecidedBy decided_by = DecidedBy::here;
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };

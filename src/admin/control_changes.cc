@@ -53,7 +53,7 @@ Result<void> Control::refuse_without_store() const {
   const auto any = compile("1/second");
   const auto seen = limiter_.preview("reset", *any, 0);
   if (!seen) return fail(seen.error());
-  if (!is_fallback(seen->made)) return {};
+  if (!is_fallback(seen->decided_by)) return {};
   return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the key is not reset; try again");
 }
 

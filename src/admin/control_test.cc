@@ -115,7 +115,7 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   const auto ban = control->ban({.ip = "192.0.2.1"}, Micros{3'600'000'000}, alice);
   ASSERT_TRUE(ban) << ban.error().message;
   EXPECT_EQ(ban->rule, "ban-1");
-  EXPECT_TRUE(gate->usage().back().by_hand) << "no metric has its name";
+  EXPECT_TRUE(gate->rule_counts().back().by_hand) << "no metric has its name";
   EXPECT_EQ(ban->what, "ban ip 192.0.2.1");
   EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
   EXPECT_TRUE(passes({.ip = "192.0.2.2"}));

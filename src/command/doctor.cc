@@ -39,7 +39,7 @@ void look_at_switches(const Patient& patient, Findings& out) {
   if (patient.status.at("kill_switch").is_true) {
     bad(out, "the kill switch is on: no rule is enforced", "weir rules kill-switch off");
   }
-  const JsonValue& reload = patient.status.at("policy").at("last_reload");
+  const JsonValue& reload = patient.status.at("config").at("last_reload");
   if (!reload.at("error").text.empty()) {
     bad(out, "the last reload failed: " + reload.at("error").text, "mend the file; weir validate tells every error");
   }
@@ -48,7 +48,7 @@ void look_at_switches(const Patient& patient, Findings& out) {
 
 void look_at_descriptors(const Patient& patient, Findings& out) {
   double wanted = 64;
-  for (const JsonValue& door : patient.status.at("doors").items) wanted += door.at("connections_max").number();
+  for (const JsonValue& door : patient.status.at("listeners").items) wanted += door.at("connections_max").number();
   const double most = metric(patient.metrics, "process_max_fds", 0);
   const std::string figures = std::to_string(static_cast<long long>(most)) + " descriptors for " +
                               std::to_string(static_cast<long long>(wanted)) + " that its connections may take";
@@ -185,7 +185,7 @@ void look_at_trust(const Patient& patient, Findings& out) {
 void look_at_rules(const Patient& patient, Findings& out) {
   constexpr std::int64_t kLongEnough = 60;  // seconds of uptime before the lack of hits means something
   const auto& rules = patient.rules.at("rules").items;
-  const std::int64_t of_envoy = patient.status.at("policy").at("envoy_limits").whole();
+  const std::int64_t of_envoy = patient.status.at("config").at("envoy_limits").whole();
   if (of_envoy > 0) fine(out, std::to_string(of_envoy) + " limits of Envoy's files");
   if (rules.empty() && of_envoy > 0) return;
   if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
@@ -227,7 +227,7 @@ void look_at_certificate(const Patient& patient, Findings& out) {
 }
 
 void look_at_doors(const Patient& patient, Findings& out) {
-  for (const JsonValue& door : patient.status.at("doors").items) {
+  for (const JsonValue& door : patient.status.at("listeners").items) {
     const double open = door.at("connections").number(), most = door.at("connections_max").number();
     if (most > 0 && open > 0.8 * most) {
       warn(out,

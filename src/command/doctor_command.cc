@@ -101,7 +101,7 @@ DoctorCommand::DoctorCommand(CLI::App& app, std::string version) : version_(std:
 }
 
 void DoctorCommand::ask_policy(Patient& patient) const {
-  const auto answer = server_.get("/admin/v1/policy");
+  const auto answer = server_.get("/admin/v1/config");
   if (!answer) {
     patient.policy_problem = answer.error().message;
     return;

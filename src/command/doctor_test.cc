@@ -16,7 +16,7 @@ constexpr Micros kNow{1'800'000'000'000'000};
 JsonValue status(const std::string& members = {}) {
   return *parse_json(R"({"version":"1","pid":7,"ready":true,"state":"/var/lib/weir/state","uptime_seconds":3600,)" +
                      (members.empty() ? R"("table":{"keys":10,"fill":0.1},)" : members + ",") +
-                     R"("doors":[{"name":"http","connections":1,"connections_max":1000}]})");
+                     R"("listeners":[{"name":"http","connections":1,"connections_max":1000}]})");
 }
 
 JsonValue rules(const std::string& last_hit, const std::string& mode = "enforce") {

@@ -28,9 +28,9 @@ Micros wait_of(const JsonValue& value) {
   return Micros{static_cast<std::int64_t>(std::llround(value.number() * 1e6))};
 }
 
-MadeBy made_of(std::string_view text) {
-  using enum MadeBy;
-  for (const MadeBy one : {strict, cached, local, open, closed}) {
+DecidedBy decided_by_of(std::string_view text) {
+  using enum DecidedBy;
+  for (const DecidedBy one : {strict, cached, local, open, closed}) {
     if (text == to_string(one)) return one;
   }
   return here;
@@ -38,7 +38,7 @@ MadeBy made_of(std::string_view text) {
 
 RuleExplanation::State state_of(const JsonValue& value) {
   RuleExplanation::State state;
-  state.quota = value.at("window").text;
+  state.quota = value.at("limit_text").text;
   state.algorithm = value.at("algorithm").text;
   state.worst_case = value.at("worst_case").text;
   state.when_away = value.at("when_away").text;
@@ -49,7 +49,7 @@ RuleExplanation::State state_of(const JsonValue& value) {
   state.decision.retry_after = wait_of(value.at("retry_after"));
   state.decision.reset_after = wait_of(value.at("reset_after"));
   state.decision.delay = wait_of(value.at("delay"));
-  state.decision.made = made_of(value.at("made").text);
+  state.decision.decided_by = decided_by_of(value.at("decided_by").text);
   return state;
 }
 

@@ -45,10 +45,10 @@ std::string fleet_words(const JsonValue& fleet) {
   if (fleet.at("nodes").kind != JsonValue::Kind::array) {
     return "counts are in this server's memory, and nobody shares them; weir serve --store redis://HOST shares them\n";
   }
-  TableText table({"node", "host", ">pid", "version", "policy", ">rules", ">change", ">seen"});
+  TableText table({"node", "host", ">pid", "version", "config", ">rules", ">change", ">seen"});
   for (const JsonValue& node : fleet.at("nodes").items) {
     table.add({node.at("id").text + (node.at("self").is_true ? " (asked)" : ""), node.at("host").text,
-               node.at("pid").text, node.at("version").text, node.at("policy").text, node.at("rules").text,
+               node.at("pid").text, node.at("version").text, node.at("config").text, node.at("rules").text,
                node.at("change").text, node.at("age_seconds").text + " s ago"});
   }
   const std::string is_asked = fleet.at("up").is_true ? "is asked" : "is NOT asked";

@@ -111,12 +111,12 @@ Result<int> RulesCommand::turn(const char* target, std::string members) {
 Result<int> RulesCommand::apply() {
   const auto text = read_config(file_);
   if (!text) return fail(text.error());
-  return turn("/admin/v1/policy/apply",
+  return turn("/admin/v1/config/apply",
               "\"text\":" + json_text(*text) + (force_ ? ",\"force\":true" : ",\"force\":false"));
 }
 
 Result<int> RulesCommand::show() {
-  return server_.print({"GET", "/admin/v1/policy"}, [](const JsonValue& answer) { return answer.at("text").text; });
+  return server_.print({"GET", "/admin/v1/config"}, [](const JsonValue& answer) { return answer.at("text").text; });
 }
 
 Result<int> RulesCommand::list() {
@@ -124,7 +124,7 @@ Result<int> RulesCommand::list() {
     TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">in shadow", "last hit"});
     for (const JsonValue& rule : answer.at("rules").items) {
       std::string mode = rule.at("mode").text;
-      if (mode != rule.at("configured_mode").text) mode += " (turned)";
+      if (mode != rule.at("configured_mode").text) mode += " (changed)";
       table.add({rule.at("name").text, mode, rule.at("per").text, joined(rule.at("limits")), rule.at("allowed").text,
                  rule.at("denied").text, rule.at("shadow_denied").text,
                  rule.at("last_hit").text.empty() ? "never" : rule.at("last_hit").text});

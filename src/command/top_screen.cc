@@ -100,7 +100,7 @@ void TopScreen::take(TopAnswers answers, Micros now) {
   }
   allowed_.add(allowed, now);
   denied_.add(denied, now);
-  for (const JsonValue& door : last_.status.at("doors").items) {
+  for (const JsonValue& door : last_.status.at("listeners").items) {
     doors_[door.at("name").text].add(door.at("requests").whole(), now);
   }
 }
@@ -110,18 +110,18 @@ std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   const JsonValue& status = last_.status;
   std::string head = "weir " + status.at("version").text + "   up " +
                      std::to_string(status.at("uptime_seconds").whole()) + " s   " +
-                     status.at("policy").at("rules").text + " rules";
+                     status.at("config").at("rules").text + " rules";
   if (status.at("table").at("capacity").whole() > 0) {
     head += "   table " + percent(status.at("table").at("fill").number(), 1);
   }
   out.push_back({head, Tone::head});
   if (!last_.problem.empty()) out.push_back({last_.problem, Tone::alarm});
   if (status.at("kill_switch").is_true) out.push_back({"KILL SWITCH: all rules are off", Tone::alarm});
-  const JsonValue& reload = status.at("policy").at("last_reload");
+  const JsonValue& reload = status.at("config").at("last_reload");
   if (!reload.at("error").text.empty()) out.push_back({"last reload failed: " + reload.at("error").text, Tone::alarm});
 
   std::string doors;
-  for (const JsonValue& door : status.at("doors").items) {
+  for (const JsonValue& door : status.at("listeners").items) {
     const auto rate = doors_.find(door.at("name").text);
     doors += (doors.empty() ? "" : "   ") + door.at("name").text + " " +
              rate_text(rate == doors_.end() ? 0 : rate->second.now()) + "/s, " + door.at("connections").text + " open";

@@ -42,12 +42,12 @@ std::string field(const std::string& text) {
 }
 
 std::string csv_of(const JsonValue& answer) {
-  std::string out = "from,to,rule,subject,spent,error,denied,denied_error\r\n";
+  std::string out = "from,to,rule,subject,used,error,denied,denied_error\r\n";
   for (const JsonValue& row : answer.at("rows").items) {
     const std::string &day = row.at("day").text, &from = day.empty() ? answer.at("from").text : day,
                       &to = day.empty() ? answer.at("to").text : day;
     for (const std::string* const one : {&from, &to, &row.at("rule").text, &row.at("subject").text,
-                                         &row.at("spent").text, &row.at("error").text, &row.at("denied").text}) {
+                                         &row.at("used").text, &row.at("error").text, &row.at("denied").text}) {
       out += field(*one) + ',';
     }
     out += row.at("denied_error").text + "\r\n";
@@ -64,17 +64,17 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
         (subject.empty() ? "nobody spent anything from " : printable(subject) + " spent nothing that is known from ") +
         days + '\n';
   } else if (subject.empty()) {
-    TableText table({">spent", ">denied", "rule", "subject, " + days});
+    TableText table({">used", ">denied", "rule", "subject, " + days});
     for (const JsonValue& row : rows) {
-      table.add({with_error(row.at("spent").text, row.at("error").text),
+      table.add({with_error(row.at("used").text, row.at("error").text),
                  with_error(row.at("denied").text, row.at("denied_error").text), row.at("rule").text,
                  row.at("subject").text});
     }
     out = table.text();
   } else {
-    TableText table({"day", ">spent", ">denied", "rule"});
+    TableText table({"day", ">used", ">denied", "rule"});
     for (const JsonValue& row : rows) {
-      table.add({row.at("day").text, with_error(row.at("spent").text, row.at("error").text),
+      table.add({row.at("day").text, with_error(row.at("used").text, row.at("error").text),
                  with_error(row.at("denied").text, row.at("denied_error").text), row.at("rule").text});
     }
     out = table.text();

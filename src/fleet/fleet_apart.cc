@@ -171,7 +171,7 @@ std::optional<Verdict> FleetStore::Apart::spare() {
   if (charges.empty()) return {};
   spared_ = store_.local_.moment(store_.now());
   auto verdict = store_.local_.shed(charges, spared_, Booking::owe);
-  if (verdict && verdict->binding_decision().made == MadeBy::overloaded) {
+  if (verdict && verdict->binding_decision().decided_by == DecidedBy::overloaded) {
     store_.counts_.shed.fetch_add(1, std::memory_order_relaxed);
   }
   if (verdict) return verdict;

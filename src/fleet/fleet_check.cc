@@ -82,7 +82,7 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
     is_denied = is_denied || decision;
     if (!decision) decision = memory_.guess(mark, *charge.limit, charge.cost, now);
     if (!decision) return {};
-    decision->made = MadeBy::cached;
+    decision->decided_by = DecidedBy::cached;
     verdict.decisions.push_back(*decision);
   }
   return is_denied ? std::optional(std::move(verdict)) : std::nullopt;
@@ -104,7 +104,7 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
     const KeyName name(charge);
     if (const auto decision = local_.shed_one(charge, {name, mark}, local_.moment(now), booking)) {
       counts_.fallen.fetch_add(1, std::memory_order_relaxed);
-      if (decision->made == MadeBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
+      if (decision->decided_by == DecidedBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
       return *decision;
     }
   }
@@ -120,7 +120,7 @@ Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
   const bool takes = question.what == What::charge || question.what == What::once || question.what == What::reserve;
   if (takes && !is_shared(question.charges)) {
     auto verdict = local_.shed(question.charges, now, booking);
-    if (verdict && verdict->binding_decision().made == MadeBy::overloaded) {
+    if (verdict && verdict->binding_decision().decided_by == DecidedBy::overloaded) {
       counts_.shed.fetch_add(1, std::memory_order_relaxed);
     }
     if (verdict && (question.what == What::charge || !verdict->allowed)) return *std::move(verdict);
@@ -168,7 +168,7 @@ Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Aske
                   .repeated = question.ruling == Ruling::repeated,
                   .reserved = {question.reserved.begin(), question.reserved.end()}};
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
-    verdict.decisions[i].made = MadeBy::strict;
+    verdict.decisions[i].decided_by = DecidedBy::strict;
     const Charge& charge = question.charges[i];
     if (question.what == What::look || charge.limit == nullptr) continue;
     const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // a permit may be released any time
@@ -192,7 +192,7 @@ Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, co
   }
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
   Decision decision = question.decisions[0];
-  decision.made = MadeBy::strict;
+  decision.decided_by = DecidedBy::strict;
   memory_.note(mark, *charge.limit, charge.cost, decision, question.decided_us, asked, 0, now);
   return decision;
 }
@@ -218,7 +218,7 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
 
 Decision FleetStore::from_memory(Decision denial) {
   counts_.cached.fetch_add(1, std::memory_order_relaxed);
-  denial.made = MadeBy::cached;
+  denial.decided_by = DecidedBy::cached;
   return denial;
 }
 
@@ -343,7 +343,8 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
       if (charged.has(i)) {
         verdict.decisions.push_back(here->decisions[at++]);
       } else {
-        verdict.decisions.push_back({.allowed = true, .limit = charges[i].limit->capacity, .made = MadeBy::local});
+        verdict.decisions.push_back(
+            {.allowed = true, .limit = charges[i].limit->capacity, .decided_by = DecidedBy::local});
       }
     }
     verdict.binding = binding_of(verdict.decisions, false);

@@ -329,7 +329,7 @@ Result<Decision> FleetStore::preview(const Charge& charge) {
   auto verdict = ask(What::look, {&charge, 1}, {}, {});
   if (!verdict) return fail(std::move(verdict.error()));
   Decision& seen = verdict->decisions[0];
-  if (seen.made != MadeBy::closed || charge.cost <= 0) return seen;
+  if (seen.decided_by != DecidedBy::closed || charge.cost <= 0) return seen;
   // Answer as a check would be answered, although a check reads no counts then.
   seen.allowed = false;
   seen.remaining = 0;

@@ -33,8 +33,10 @@ constexpr Micros kShedRetry{50'000};
 
 bool takes(What what) { return what == What::charge || what == What::once || what == What::reserve; }
 
-MadeBy made_by(Fallback fallback) {
-  return fallback == Fallback::local ? MadeBy::local : fallback == Fallback::open ? MadeBy::open : MadeBy::closed;
+DecidedBy decided_by_of(Fallback fallback) {
+  return fallback == Fallback::local  ? DecidedBy::local
+         : fallback == Fallback::open ? DecidedBy::open
+                                      : DecidedBy::closed;
 }
 
 Decision closed(const Limit& limit) {
@@ -42,7 +44,7 @@ Decision closed(const Limit& limit) {
           .limit = limit.capacity,
           .retry_after = kClosedRetry,
           .reset_after = kClosedRetry,
-          .made = MadeBy::closed};
+          .decided_by = DecidedBy::closed};
 }
 
 }  // namespace
@@ -132,7 +134,7 @@ const Limit* Local::share(const Limit& limit, Fallback fallback) const {
 void Local::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, Booked booked,
                  Micros now) {
   const auto [cost, charged_us, booking] = booked;
-  decision.made = made_by(charge.fallback);
+  decision.decided_by = decided_by_of(charge.fallback);
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
   if (booking == Booking::none) return;
@@ -191,7 +193,7 @@ Result<Verdict> Local::ask(What what, std::span<const Charge> charges, std::stri
 // Permits in flight. Redis granted some of them, and cannot be asked which were released.
 Result<Verdict> Local::acquire(const Charge& charge, std::string_view id, Micros now) {
   const auto tell = [&](Decision decision) -> Result<Verdict> {
-    decision.made = made_by(charge.fallback);
+    decision.decided_by = decided_by_of(charge.fallback);
     decision.limit = charge.limit->capacity;
     return Verdict{.allowed = decision.allowed, .decisions = {decision}};
   };
@@ -296,7 +298,7 @@ std::optional<Decision> Local::shed_one(const Charge& charge, const KnownKey& ke
         owed_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit), {}, moment.here);
       });
   if (spare == KeyMemory::Spare::unknown) return {};
-  decision.made = spare == KeyMemory::Spare::busy ? MadeBy::overloaded : MadeBy::local;
+  decision.decided_by = spare == KeyMemory::Spare::busy ? DecidedBy::overloaded : DecidedBy::local;
   return decision;
 }
 
@@ -313,7 +315,7 @@ std::optional<Verdict> Local::shed(std::span<const Charge> charges, Moment momen
   }
   while (verdict.decisions.size() < charges.size()) {
     const Limit& limit = *charges[verdict.decisions.size()].limit;
-    verdict.decisions.push_back({.allowed = true, .limit = limit.capacity, .made = MadeBy::local});
+    verdict.decisions.push_back({.allowed = true, .limit = limit.capacity, .decided_by = DecidedBy::local});
   }
   verdict.binding = binding_of(verdict.decisions, verdict.allowed);
   return verdict;

@@ -54,7 +54,7 @@ TEST_F(LocalTest, LetsItsShareThrough) {
   local_.sit({.rank = 0, .nodes = 3});
   const Charge one{.key = "k", .limit = &limit_};
   const Verdict first = charge({one});
-  EXPECT_EQ(first.decisions[0].made, MadeBy::local);
+  EXPECT_EQ(first.decisions[0].decided_by, DecidedBy::local);
   EXPECT_EQ(first.decisions[0].limit, 10) << "the limit is what it is";
   EXPECT_EQ(first.decisions[0].remaining, 3);
   EXPECT_EQ(admitted(one, 20), 3);
@@ -119,7 +119,7 @@ TEST_F(LocalTest, OpenIsTheWholeLimitAndClosedIsNothing) {
   const Charge closed{.key = "c", .limit = &limit_, .fallback = Fallback::closed};
   const Verdict verdict = charge({closed});
   EXPECT_FALSE(verdict.allowed);
-  EXPECT_EQ(verdict.decisions[0].made, MadeBy::closed);
+  EXPECT_EQ(verdict.decisions[0].decided_by, DecidedBy::closed);
   EXPECT_GT(verdict.decisions[0].retry_after, Micros{0});
 }
 
@@ -152,7 +152,7 @@ TEST_F(LocalTest, GivesOutItsPartOfThePermitsThatWereLeft) {
     int count = 0;
     for (int i = 0; i < offered; ++i) {
       const auto verdict = local_.answer(What::acquire, {&one, 1}, "permit " + std::to_string(i), {}, kThen);
-      EXPECT_TRUE(verdict && verdict->decisions[0].made == MadeBy::local && verdict->decisions[0].limit == 10);
+      EXPECT_TRUE(verdict && verdict->decisions[0].decided_by == DecidedBy::local && verdict->decisions[0].limit == 10);
       count += verdict && verdict->allowed ? 1 : 0;
     }
     return count;

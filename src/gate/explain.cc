@@ -107,9 +107,10 @@ std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook&
 // The part of the summary about an unavailable Redis; empty if Redis is available.
 std::string away_of(const std::vector<OneOutcome>& outcomes, const OneOutcome* binding) {
   const bool is_away =
-      std::ranges::any_of(outcomes, [](const OneOutcome& one) { return is_fallback(one.decision.made); });
+      std::ranges::any_of(outcomes, [](const OneOutcome& one) { return is_fallback(one.decision.decided_by); });
   if (!is_away) return {};
-  const bool is_closed = binding != nullptr && binding->decision.made == MadeBy::closed && !binding->decision.allowed;
+  const bool is_closed =
+      binding != nullptr && binding->decision.decided_by == DecidedBy::closed && !binding->decision.allowed;
   return is_closed ? ": Redis cannot be asked now, and its on_backend_error is closed"
                    : "; Redis cannot be asked now, so each rule's on_backend_error holds";
 }

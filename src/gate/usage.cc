@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMetMax = 2 * kChargesMax;  // watched keys per request
 
-RuleUsage usage_of(std::string_view rule, const Tally::Counts& counts) {
+RuleCounts counts_of(std::string_view rule, const Tally::Counts& counts) {
   using What = Tally::What;
   return {.rule = std::string(rule),
           .allowed = counts[What::allowed],
@@ -144,25 +144,25 @@ void Gate::count_reversed(const Request& request, const Answer& allowed, std::si
   }
 }
 
-std::vector<RuleUsage> Gate::usage() const {
-  std::vector<RuleUsage> out;
+std::vector<RuleCounts> Gate::rule_counts() const {
+  std::vector<RuleCounts> out;
   const auto book = impl_->rules.load();
   for (std::uint32_t i = 0; book != nullptr && i < book->size(); ++i) {
     const BookRule& rule = book->rule(i);
-    out.push_back(usage_of(rule.rule->name, impl_->tally.read(rule.counts)));
+    out.push_back(counts_of(rule.rule->name, impl_->tally.read(rule.counts)));
     out.back().by_hand = rule.rule->by_hand;
   }
   return out;
 }
 
-OtherUsage Gate::other_usage() const {
+OtherCounts Gate::other_counts() const {
   const auto passed = [&](std::uint32_t number) { return impl_->tally.read(number)[Tally::What::allowed]; };
   return {.no_rule = passed(Tally::kNoRule),
           .skipped = passed(Tally::kSkipped),
           .failed = passed(Tally::kFailed),
           .ambiguous_path = impl_->tally.read(Tally::kAmbiguousPath)[Tally::What::denied],
-          .inline_limits = usage_of(kInlineRule, impl_->tally.read(Tally::kInline)),
-          .by_hand = usage_of(kByHandRules, impl_->tally.read(Tally::kByHand))};
+          .inline_limits = counts_of(kInlineRule, impl_->tally.read(Tally::kInline)),
+          .by_hand = counts_of(kByHandRules, impl_->tally.read(Tally::kByHand))};
 }
 
 Micros Gate::top_keys_cover() const { return impl_->watch.covers(impl_->limiter.now()); }

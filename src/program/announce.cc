@@ -66,7 +66,7 @@ void announce(const Server& server, const Announced& what) {
   if (!what.envoy.empty()) std::printf("envoy %s; read again when one changes\n", what.envoy.c_str());
   if (!what.config.empty() || !what.envoy.empty()) {
     const bool is_kept = !what.changes.empty();
-    std::printf("turns %s\n", is_kept ? what.changes.c_str() : "in memory only; --state or --changes FILE keeps them");
+    std::printf("changes %s\n", is_kept ? what.changes.c_str() : "in memory only; --state or --changes FILE keeps them");
   }
   std::printf("\n");
   if (doors.http && !what.config.empty()) {

@@ -30,10 +30,10 @@ bool may_be_crowded(const Limit& limit, const Decision& decision) {
 }
 
 std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision& decision) {
-  if (decision.made == MadeBy::closed) return "The limit cannot be checked now, and until it can, it denies.";
-  if (decision.made == MadeBy::overloaded)
+  if (decision.decided_by == DecidedBy::closed) return "The limit cannot be checked now, and until it can, it denies.";
+  if (decision.decided_by == DecidedBy::overloaded)
     return "The limit cannot be checked now: the store is overloaded. Retry soon.";
-  if (decision.made == MadeBy::no_room)
+  if (decision.decided_by == DecidedBy::no_room)
     return "The limiter has no room for what this request would leave there (a reservation, an id, a log or permits in "
            "flight). Nothing was charged. Retry later.";
   if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
@@ -49,8 +49,9 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
 // Whether a limit that cannot be checked is exceeded is unknown. The type and `error`, which programs read, stay the
 // same.
 std::string_view denied_title(const Decision& decision) {
-  if (decision.made == MadeBy::closed || decision.made == MadeBy::overloaded) return "Limit cannot be checked";
-  return decision.made == MadeBy::no_room ? "No room" : "Quota exceeded";
+  if (decision.decided_by == DecidedBy::closed || decision.decided_by == DecidedBy::overloaded)
+    return "Limit cannot be checked";
+  return decision.decided_by == DecidedBy::no_room ? "No room" : "Quota exceeded";
 }
 
 // Writes a problem document without its closing brace, so that members can follow.
@@ -72,7 +73,7 @@ Decision told(const Answer& answer) {
 void append_names(std::string& out, const LimitAnswer& limit) {
   out.append("\"rule\":");
   append_json_text(out, limit.rule);
-  out.append(",\"window\":");
+  out.append(",\"limit_text\":");
   append_json_text(out, limit.quota);
 }
 

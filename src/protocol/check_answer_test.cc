@@ -59,7 +59,7 @@ TEST(CheckAnswer, Is429WithAProblemAndAMessage) {
 
 TEST(CheckAnswer, DoesNotCallALimitUsedUpThatCannotBeChecked) {
   const Decision closed{
-      .limit = 50, .retry_after = Micros{1'000'000}, .reset_after = Micros{1}, .made = MadeBy::closed};
+      .limit = 50, .retry_after = Micros{1'000'000}, .reset_after = Micros{1}, .decided_by = DecidedBy::closed};
   const HttpAnswer answer = check_answer(bucket(), 2, closed, Micros{0});
   EXPECT_EQ(answer.status, 429);
   EXPECT_TRUE(
@@ -145,8 +145,8 @@ TEST(CheckAnswer, NamesTheRuleAndTheWindowOfADenial) {
             "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
             "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
             "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
-            "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"window\":\"100/minute\","
-            "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"window\":\"100/"
+            "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"limit_text\":\"100/minute\","
+            "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"limit_text\":\"100/"
             "minute\",\"allowed\":false,\"limit\":100,"
             "\"remaining\":0,\"reset_after\":7,\"retry_after\":7,\"delay\":0}]}\n");
   EXPECT_EQ(answer.fields,
@@ -161,12 +161,12 @@ TEST(CheckAnswer, NamesAllLimitsWhereTheConfigSaysSo) {
   HttpAnswer answer;
   write_check(answer, {.by_rules = &by.answer}, {.limits = ShownLimits::all}, Micros{0});
   EXPECT_NE(answer.body.find("\"violated-policies\":[\"steps: 10/second\",\"steps: 100/minute\"]"), std::string::npos);
-  EXPECT_NE(
-      answer.body.find("\"limits\":[{\"rule\":\"steps\",\"window\":\"10/second\",\"allowed\":false,\"limit\":10,"
-                       "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
-                       "\"window\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,"
-                       "\"retry_after\":7,\"delay\":0}]}\n"),
-      std::string::npos)
+  EXPECT_NE(answer.body.find(
+                "\"limits\":[{\"rule\":\"steps\",\"limit_text\":\"10/second\",\"allowed\":false,\"limit\":10,"
+                "\"remaining\":9,\"reset_after\":0.000005,\"retry_after\":0,\"delay\":0},{\"rule\":\"steps\","
+                "\"limit_text\":\"100/minute\",\"allowed\":false,\"limit\":100,\"remaining\":0,\"reset_after\":7,"
+                "\"retry_after\":7,\"delay\":0}]}\n"),
+            std::string::npos)
       << answer.body;
   EXPECT_NE(answer.fields.find("RateLimit-Policy: \"steps: 10/second\";q=10;w=1, \"steps: 100/minute\";q=100;w=60\r\n"),
             std::string::npos);

@@ -24,10 +24,10 @@ std::string visible(const std::string& text) {
 
 std::string state_text(const RuleExplanation::State& state) {
   const Decision& decision = state.decision;
-  if (decision.made == MadeBy::closed && !decision.allowed) return "denies while Redis is away (closed)";
+  if (decision.decided_by == DecidedBy::closed && !decision.allowed) return "denies while Redis is away (closed)";
   std::string out = std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
-  if (decision.made == MadeBy::local) out += " of this server's share, while Redis is away (local)";
-  if (decision.made == MadeBy::open) out += " on this server, while Redis is away (open)";
+  if (decision.decided_by == DecidedBy::local) out += " of this server's share, while Redis is away (local)";
+  if (decision.decided_by == DecidedBy::open) out += " on this server, while Redis is away (open)";
   if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
   if (!decision.allowed) {
     out += decision.retry_after == kNever ? ", never passes" : ", passes in " + seconds(decision.retry_after);
@@ -102,7 +102,7 @@ std::string to_json(const Explanation& explanation) {
     for (std::size_t k = 0; k < rule.limits.size(); ++k) {
       const RuleExplanation::State& state = rule.limits[k];
       out += k > 0 ? ",{" : "{";
-      append_member(out, "window", state.quota);
+      append_member(out, "limit_text", state.quota);
       append_member(out, "algorithm", state.algorithm);
       append_member(out, "worst_case", state.worst_case);
       if (!state.when_away.empty()) append_member(out, "when_away", state.when_away);

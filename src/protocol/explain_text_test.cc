@@ -51,15 +51,16 @@ TEST(ExplainText, ListsTheReadingsOfAPath) {
 }
 
 TEST(ExplainText, IsOneJsonObjectForPrograms) {
-  EXPECT_EQ(to_json(denied_login()),
-            "{\"allowed\":false,\"summary\":\"denied by login: 5/5min\",\"path\":\"/api/login\","
-            "\"client_ip\":\"192.0.2.1\",\"binding\":\"login: 5/5min\",\"readings\":[],\"rules\":[\n"
-            "{\"rule\":\"search\",\"applies\":false,\"reason\":\"path is '/api/login', not /api/search\",\"key\":\"\","
-            "\"limits\":[]},\n"
-            "{\"rule\":\"login\",\"applies\":true,\"reason\":\"enforced\",\"key\":\"ip 192.0.2.1\",\"limits\":["
-            "{\"window\":\"5/5min\",\"algorithm\":\"sliding_log\",\"worst_case\":\"never more than 5 permits in any "
-            "5min\",\"cost\":2,\"allowed\":false,\"limit\":5,\"remaining\":1,\"reset_after\":300,\"retry_after\":1.5,"
-            "\"delay\":0}]}]}\n");
+  EXPECT_EQ(
+      to_json(denied_login()),
+      "{\"allowed\":false,\"summary\":\"denied by login: 5/5min\",\"path\":\"/api/login\","
+      "\"client_ip\":\"192.0.2.1\",\"binding\":\"login: 5/5min\",\"readings\":[],\"rules\":[\n"
+      "{\"rule\":\"search\",\"applies\":false,\"reason\":\"path is '/api/login', not /api/search\",\"key\":\"\","
+      "\"limits\":[]},\n"
+      "{\"rule\":\"login\",\"applies\":true,\"reason\":\"enforced\",\"key\":\"ip 192.0.2.1\",\"limits\":["
+      "{\"limit_text\":\"5/5min\",\"algorithm\":\"sliding_log\",\"worst_case\":\"never more than 5 permits in any "
+      "5min\",\"cost\":2,\"allowed\":false,\"limit\":5,\"remaining\":1,\"reset_after\":300,\"retry_after\":1.5,"
+      "\"delay\":0}]}]}\n");
 }
 
 TEST(ExplainText, SaysWhatAFleetLetsThroughWithoutRedis) {
@@ -72,12 +73,12 @@ TEST(ExplainText, SaysWhatAFleetLetsThroughWithoutRedis) {
 TEST(ExplainText, SaysWhatHoldsWhileRedisIsAway) {
   Explanation out = denied_login();
   Decision& decision = out.rules[1].limits[0].decision;
-  decision.made = MadeBy::closed;
+  decision.decided_by = DecidedBy::closed;
   EXPECT_NE(to_text(out).find("(sliding_log): denies while Redis is away (closed)   <- binds"), std::string::npos);
-  EXPECT_NE(to_json(out).find("\"made\":\"closed\""), std::string::npos);
-  decision.made = MadeBy::local;
+  EXPECT_NE(to_json(out).find("\"decided_by\":\"closed\""), std::string::npos);
+  decision.decided_by = DecidedBy::local;
   EXPECT_NE(to_text(out).find("1 of 5 left of this server's share, while Redis is away (local)"), std::string::npos);
-  decision.made = MadeBy::open;
+  decision.decided_by = DecidedBy::open;
   EXPECT_NE(to_text(out).find("1 of 5 left on this server, while Redis is away (open)"), std::string::npos);
 }
 

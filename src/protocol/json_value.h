@@ -1,7 +1,7 @@
 // JSON as a tree, for code that reads responses of our own server. Requests are parsed without a tree.
 //
 //   auto answer = weir::parse_json(body);
-//   if (answer) use(answer->at("policy").at("file").text);
+//   if (answer) use(answer->at("config").at("file").text);
 //
 // A missing member reads as null, whose text is empty and whose number is 0. Depth is bounded as in json_reader.h.
 // Plain values; any thread may use them. Tested by json_value_test.cc.

@@ -87,9 +87,9 @@ void append_decision_members(std::string& out, const Decision& decision) {
   put_seconds(pen, decision.retry_after);
   pen.put(",\"delay\":");
   put_seconds(pen, decision.delay);
-  if (decision.made != MadeBy::here) {
-    pen.put(",\"made\":\"");
-    pen.put(to_string(decision.made));
+  if (decision.decided_by != DecidedBy::here) {
+    pen.put(",\"decided_by\":\"");
+    pen.put(to_string(decision.decided_by));
     pen.put("\"");
   }
   out.append(text, static_cast<std::size_t>(pen.at() - text));

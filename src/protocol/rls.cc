@@ -191,9 +191,9 @@ void add_metadata(pbf_writer& response, const RlsMetadata& metadata) {
     add_member(members, "retry_after",
                [&](pbf_writer& out) { out.add_double(2, static_cast<double>(*metadata.retry_after)); });
   }
-  if (metadata.made == MadeBy::here) return;
-  const std::string_view made = to_string(metadata.made);
-  add_member(members, "made", [&](pbf_writer& out) { out.add_bytes(3, made.data(), made.size()); });
+  if (metadata.decided_by == DecidedBy::here) return;
+  const std::string_view decided_by = to_string(metadata.decided_by);
+  add_member(members, "decided_by", [&](pbf_writer& out) { out.add_bytes(3, decided_by.data(), decided_by.size()); });
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ struct RlsMetadata {
   bool allowed = true;
   std::int64_t remaining = 0;
   std::optional<std::int64_t> retry_after{};  // seconds
-  MadeBy made = MadeBy::here;                 // sent in a fleet only
+  DecidedBy decided_by = DecidedBy::here;     // sent in a fleet only
 };
 
 struct RlsResponse {

@@ -264,7 +264,7 @@ void append_metadata(std::string& out, const RlsMetadata& metadata) {
   members.add("allowed").append(metadata.allowed ? "true" : "false");
   members.add("remaining").append(std::to_string(metadata.remaining));
   if (metadata.retry_after) members.add("retry_after").append(std::to_string(*metadata.retry_after));
-  if (metadata.made != MadeBy::here) members.add_name("made", to_string(metadata.made));
+  if (metadata.decided_by != DecidedBy::here) members.add_name("decided_by", to_string(metadata.decided_by));
 }
 
 }  // namespace

@@ -106,11 +106,11 @@ TEST_F(RlsJson, PrintsADenialWithItsBodyInBase64) {
 
 TEST_F(RlsJson, SaysOfAFleetHowItWasMade) {
   RlsResponse response;
-  response.dynamic_metadata = RlsMetadata{"r", true, 3, std::nullopt, MadeBy::strict};
+  response.dynamic_metadata = RlsMetadata{"r", true, 3, std::nullopt, DecidedBy::strict};
   std::string text;
   append_rls_json(response, text);
   EXPECT_EQ(text, R"({"overallCode":"OK",)"
-                  R"("dynamicMetadata":{"rule":"r","allowed":true,"remaining":3,"made":"strict"}})");
+                  R"("dynamicMetadata":{"rule":"r","allowed":true,"remaining":3,"decided_by":"strict"}})");
 }
 
 }  // namespace

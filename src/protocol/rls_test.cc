@@ -198,11 +198,11 @@ TEST(RlsResponses, CarryAStructForOtherFilters) {
       "0a180a0b72657472795f6166746572120911"
       "0000000000000840";
   EXPECT_EQ(response_hex(response), "0801324e" + rule + allowed + remaining + retry);
-  response.dynamic_metadata->made = MadeBy::open;  // as in a fleet
-  const std::string made = "0a0e0a046d61646512061a046f70656e";
-  EXPECT_EQ(response_hex(response), "0801325e" + rule + allowed + remaining + retry + made);
+  response.dynamic_metadata->decided_by = DecidedBy::open;  // as in a fleet
+  const std::string made = "0a140a0a646563696465645f627912061a046f70656e";
+  EXPECT_EQ(response_hex(response), "08013264" + rule + allowed + remaining + retry + made);
   response.dynamic_metadata->retry_after.reset();
-  EXPECT_EQ(response_hex(response), "08013244" + rule + allowed + remaining + made);
+  EXPECT_EQ(response_hex(response), "0801324a" + rule + allowed + remaining + made);
 }
 
 }  // namespace

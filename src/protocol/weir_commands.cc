@@ -152,7 +152,7 @@ void write_number(std::string_view name, std::optional<std::int64_t> value, resp
 void write_reply(const Reply& reply, resp::Writer& out) {
   using Number = std::optional<std::int64_t>;
   const Decision* const decision = reply.decision;
-  const bool is_of_fleet = decision != nullptr && decision->made != MadeBy::here;
+  const bool is_of_fleet = decision != nullptr && decision->decided_by != DecidedBy::here;
   out.map(is_of_fleet ? 9 : 8);
   write_number("allowed", reply.allowed ? 1 : 0, out);
   out.bulk("reason");
@@ -169,8 +169,8 @@ void write_reply(const Reply& reply, resp::Writer& out) {
   write_number("reset_after_ms", decision != nullptr ? millis_ceil(decision->reset_after) : 0, out);
   write_number("delay_ms", decision != nullptr ? millis_ceil(decision->delay) : 0, out);
   if (!is_of_fleet) return;
-  out.bulk("made");
-  out.bulk(to_string(decision->made));
+  out.bulk("decided_by");
+  out.bulk(to_string(decision->decided_by));
 }
 
 }  // namespace

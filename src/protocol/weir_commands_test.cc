@@ -119,13 +119,13 @@ TEST(WeirAnswer, IsAMapOfMilliseconds) {
 }
 
 TEST(WeirAnswer, SaysOfAFleetHowItWasMade) {
-  Decision decision{true, 5, 4, Micros{0}, Micros{0}, Micros{0}, MadeBy::cached};
+  Decision decision{true, 5, 4, Micros{0}, Micros{0}, Micros{0}, DecidedBy::cached};
   EXPECT_TRUE(written(resp::Protocol::resp2, decision).starts_with("*18\r\n"));
-  EXPECT_TRUE(
-      written(resp::Protocol::resp2, decision).ends_with("$8\r\ndelay_ms\r\n:0\r\n$4\r\nmade\r\n$6\r\ncached\r\n"));
-  decision.made = MadeBy::local;
+  EXPECT_TRUE(written(resp::Protocol::resp2, decision)
+                  .ends_with("$8\r\ndelay_ms\r\n:0\r\n$10\r\ndecided_by\r\n$6\r\ncached\r\n"));
+  decision.decided_by = DecidedBy::local;
   EXPECT_TRUE(written(resp::Protocol::resp3, decision).starts_with("%9\r\n"));
-  EXPECT_TRUE(written(resp::Protocol::resp3, decision).ends_with("$4\r\nmade\r\n$5\r\nlocal\r\n"));
+  EXPECT_TRUE(written(resp::Protocol::resp3, decision).ends_with("$10\r\ndecided_by\r\n$5\r\nlocal\r\n"));
 }
 
 TEST(WeirAnswer, HasNoNumbersWhereNoLimitSpoke) {

@@ -84,8 +84,8 @@ TEST_F(AdminApi, TellsWhoSpentWhat) {
   ASSERT_TRUE(counting.check({.user = "<b>\"\n", .cost = 7}));
   const std::string of_all = body(get("/admin/v1/usage"));
   EXPECT_TRUE(is_json(of_all)) << of_all;
-  EXPECT_TRUE(has(of_all, R"("spent":7,"error":0,"denied":0)")) << of_all;
-  EXPECT_TRUE(has(body(get("/admin/v1/usage?subject=user:%3Cb%3E%22%0A")), R"("spent":7)"));
+  EXPECT_TRUE(has(of_all, R"("used":7,"error":0,"denied":0)")) << of_all;
+  EXPECT_TRUE(has(body(get("/admin/v1/usage?subject=user:%3Cb%3E%22%0A")), R"("used":7)"));
   EXPECT_TRUE(has(body(get("/admin/v1/usage?subject=user:1")), R"("rows":[])"));
   EXPECT_EQ(status(get("/admin/v1/usage?subject=1")), 400);
   EXPECT_EQ(status(get("/admin/v1/usage?from=2026-02-30")), 400);

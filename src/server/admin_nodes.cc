@@ -25,7 +25,7 @@ void append_node(JsonWriter& json, const FleetNodeView& node) {
   json.flag("self", node.is_self);
   json.raw("age_seconds", seconds(node.age));
   json.text("version", node.version);
-  json.text("policy", node.policy);
+  json.text("config", node.policy);
   json.text("rules", node.rules);
   json.text("change", node.change);
   json.text("own_changes", node.own);
@@ -82,7 +82,7 @@ HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
     json.number("strict", view.strict);
     json.number("cached", view.cached);
     json.number("fallback", view.fallen);
-    json.number("owed_keys", view.owed_keys);
+    json.number("unsynced_keys", view.owed_keys);
     json.flag("mixed", view.kinds(&FleetNodeView::policy) > 1 || view.kinds(&FleetNodeView::version) > 1);
     json.begin_array("nodes");
     for (const FleetNodeView& node : view.nodes) append_node(json, node);

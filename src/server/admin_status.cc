@@ -23,7 +23,7 @@ std::string fraction(std::uint64_t part, std::uint64_t whole) {
 }
 
 void append_policy(JsonWriter& json, const ControlStatus& status) {
-  json.begin_object("policy");
+  json.begin_object("config");
   json.text("file", status.file);
   json.text("hash", status.hash);
   json.number("rules", status.rules);
@@ -41,7 +41,7 @@ void append_policy(JsonWriter& json, const ControlStatus& status) {
 }
 
 void append_doors(JsonWriter& json, const AdminService& admin) {
-  json.begin_array("doors");
+  json.begin_array("listeners");
   const std::vector<DoorView> doors = admin.doors ? admin.doors() : std::vector<DoorView>{};
   for (const DoorView& door : doors) {
     json.begin_object();
@@ -56,7 +56,7 @@ void append_doors(JsonWriter& json, const AdminService& admin) {
 }
 
 // The decisions that no rule of the config made; each rule reports its own.
-void append_others(JsonWriter& json, const OtherUsage& others) {
+void append_others(JsonWriter& json, const OtherCounts& others) {
   json.begin_object("decisions");
   json.number("inline_allowed", others.inline_limits.allowed);
   json.number("inline_denied", others.inline_limits.denied);
@@ -66,7 +66,7 @@ void append_others(JsonWriter& json, const OtherUsage& others) {
   json.end_object();
 }
 
-void append_rule(JsonWriter& json, const RuleView& view, const RuleUsage& numbers) {
+void append_rule(JsonWriter& json, const RuleView& view, const RuleCounts& numbers) {
   const Rule& rule = view.rule;
   std::string per;
   for (const Dimension& one : rule.per) per.append(per.empty() ? "" : ", ").append(to_string(one));
@@ -110,7 +110,7 @@ HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
   json.number("threads", admin.threads);
   append_doors(json, admin);
   append_policy(json, status);
-  append_others(json, admin.control->gate().other_usage());
+  append_others(json, admin.control->gate().other_counts());
   json.number("changes_active", status.changes_active);
   json.text("changes_file", status.changes_file);
   json.begin_object("table");
@@ -125,15 +125,15 @@ HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
 }
 
 HttpNext rules_route(const HttpCall&, HttpService& service, HttpWork&) {
-  std::map<std::string, RuleUsage> numbers;
-  for (RuleUsage& one : service.admin->control->gate().usage()) numbers.emplace(one.rule, one);
+  std::map<std::string, RuleCounts> numbers;
+  for (RuleCounts& one : service.admin->control->gate().usage()) numbers.emplace(one.rule, one);
   JsonWriter json(service.answer.body);
   json.begin_object();
   append_nodes(json, *service.admin);
   json.begin_array("rules");
   for (const RuleView& view : service.admin->control->rules()) {
     const auto of_rule = numbers.find(view.rule.name);
-    append_rule(json, view, of_rule == numbers.end() ? RuleUsage{} : of_rule->second);
+    append_rule(json, view, of_rule == numbers.end() ? RuleCounts{} : of_rule->second);
   }
   json.end_array();
   json.end_object();

@@ -48,7 +48,7 @@ void append_row(JsonWriter& json, const Spending& row, bool has_day) {
   if (has_day) json.text("day", row.day);
   json.text("rule", row.rule);
   json.text("subject", row.subject);
-  json.raw("spent", std::to_string(row.spent));
+  json.raw("used", std::to_string(row.spent));
   json.number("error", row.error);
   json.number("denied", row.denied);
   json.number("denied_error", row.denied_error);

@@ -109,9 +109,10 @@ void DenialLog::write(const Denial& denial) {
   const std::string number = std::to_string(untold);
   std::vector<LogField> fields = {{"protocol", denial.protocol},
                                   {"rule", denial.rule.empty() ? kOwnLimit : denial.rule}};
-  if (!denial.quota.empty()) fields.push_back({"quota", denial.quota});
+  if (!denial.quota.empty()) fields.push_back({"limit", denial.quota});
   fields.push_back({"retry_after", wait});
-  if (denial.made != MadeBy::here && denial.made != MadeBy::strict) fields.push_back({"made", to_string(denial.made)});
+  if (denial.decided_by != DecidedBy::here && denial.decided_by != DecidedBy::strict)
+    fields.push_back({"decided_by", to_string(denial.decided_by)});
   if (!key.empty()) fields.push_back({options_.in_clear ? "key" : "key_hash", key});
   if (!denial.request_id.empty()) fields.push_back({"request_id", denial.request_id});
   if (untold > 0) fields.push_back({"not_logged", number});
@@ -123,7 +124,7 @@ void DoorDenials::write(const Answer& answer, const Request& request) const {
   const std::string key = gate == nullptr ? std::string() : gate->key_of(answer, request);
   const LimitAnswer* const limit = answer.binding_limit();
   log->write({protocol, request_id, answer.rule, limit == nullptr ? std::string_view{} : limit->quota, key,
-              answer.retry_after, limit == nullptr ? MadeBy::here : limit->decision.made});
+              answer.retry_after, limit == nullptr ? DecidedBy::here : limit->decision.decided_by});
 }
 
 void DoorDenials::write(std::string_view key, const Decision& decision) const {
@@ -131,11 +132,12 @@ void DoorDenials::write(std::string_view key, const Decision& decision) const {
               .request_id = request_id,
               .key = key,
               .retry_after = decision.retry_after,
-              .made = decision.made});
+              .decided_by = decision.decided_by});
 }
 
 void DoorDenials::write(const LimitAnswer& limit, std::string_view key) const {
-  log->write({protocol, request_id, limit.rule, limit.quota, key, limit.decision.retry_after, limit.decision.made});
+  log->write(
+      {protocol, request_id, limit.rule, limit.quota, key, limit.decision.retry_after, limit.decision.decided_by});
 }
 
 }  // namespace weir

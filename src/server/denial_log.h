@@ -45,7 +45,7 @@ struct Denial {
   std::string_view quota{};
   std::string_view key{};
   Micros retry_after{0};
-  MadeBy made = MadeBy::here;
+  DecidedBy decided_by = DecidedBy::here;
 };
 
 class DenialLog {

@@ -14,8 +14,8 @@ void add_own_fields(HttpService& service, std::string_view status) {
   HttpAnswer& out = service.answer;
   out.add("X-Weir-Status", status);
   const LimitAnswer* const binding = service.by_rules.binding_limit();
-  if (binding == nullptr || binding->decision.made == MadeBy::here) return;
-  out.add("X-Weir-Made", to_string(binding->decision.made));
+  if (binding == nullptr || binding->decision.decided_by == DecidedBy::here) return;
+  out.add("X-Weir-Decided-By", to_string(binding->decision.decided_by));
 }
 
 HttpNext write_allowed(HttpService& service, Micros now) {

@@ -229,8 +229,8 @@ TEST_F(ForwardAuthSession, DeniesWhatWouldWaitTooLong) {
   EXPECT_EQ(field(denied, "Retry-After"), "2");
   EXPECT_TRUE(has(denied, "\"violated-policies\":[\"slow: 1/s burst 5\"]")) << denied;
   EXPECT_EQ(field(ask(), "Retry-After"), "2") << "its place was given back";
-  EXPECT_EQ(gate->usage()[0].allowed, 2U);
-  EXPECT_EQ(gate->usage()[0].denied, 2U);
+  EXPECT_EQ(gate->rule_counts()[0].allowed, 2U);
+  EXPECT_EQ(gate->rule_counts()[0].denied, 2U);
   const auto top = gate->top_keys(TopBy::denied, "slow", 1);
   ASSERT_EQ(top.size(), 1U);
   EXPECT_EQ(top[0].hits, 4U);

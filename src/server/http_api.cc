@@ -92,9 +92,9 @@ constexpr auto kAdminRoutes = std::to_array<Route>({
     {"/readyz", "GET", "GET, HEAD", readyz},
     {"/metrics", "GET", "GET, HEAD", metrics},
     {"/admin/v1/status", "GET", "GET, HEAD", status_route},
-    {"/admin/v1/policy", "GET", "GET, HEAD", policy_route},
-    {"/admin/v1/policy/validate", "POST", "POST", validate_route},
-    {"/admin/v1/policy/apply", "POST", "POST", apply_route},
+    {"/admin/v1/config", "GET", "GET, HEAD", policy_route},
+    {"/admin/v1/config/validate", "POST", "POST", validate_route},
+    {"/admin/v1/config/apply", "POST", "POST", apply_route},
     {"/admin/v1/reload", "POST", "POST", reload_route},
     {"/admin/v1/undo", "POST", "POST", undo_route},
     {"/admin/v1/changes", "GET", "GET, HEAD", changes_route},
@@ -154,7 +154,9 @@ void write_unknown_path(HttpAnswer& out, HttpFace face, std::string_view path) {
   if (face == HttpFace::checks) paths.push_back(kForwardAuthPath);
   std::string detail = "there is nothing at " + in_quotes(path, 80) + "; ";
   const std::string_view meant = nearest(path, paths);
-  if (meant.empty()) {
+  if (face == HttpFace::admin && path.starts_with("/admin/v1/policy")) {
+    detail += "/admin/v1/policy is now /admin/v1/config";
+  } else if (meant.empty()) {
     detail += face == HttpFace::checks ? "try POST /v1/check, or GET / for help" : "try GET / for help";
   } else {
     detail.append("did you mean ").append(meant).append("?");

@@ -100,7 +100,7 @@ TEST_F(HttpCheck, DecidesByTheRules) {
   const std::string first = check(R"({"user":"42"})");
   EXPECT_EQ(status(first), 200);
   EXPECT_EQ(field(first, "RateLimit"), "\"steps: 2/minute\";r=1;t=60");
-  EXPECT_TRUE(has(body(first), "\"rule\":\"steps\",\"window\":\"2/minute\"")) << first;
+  EXPECT_TRUE(has(body(first), "\"rule\":\"steps\",\"limit_text\":\"2/minute\"")) << first;
   EXPECT_EQ(status(check(R"({"user":"42"})")), 200);
   const std::string third = check(R"({"user":"42"})");
   EXPECT_EQ(status(third), 429);

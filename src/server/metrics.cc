@@ -57,23 +57,23 @@ class Page {
   }
 
   void write_rules() {
-    std::vector<RuleUsage> rules;
-    OtherUsage other;
+    std::vector<RuleCounts> rules;
+    OtherCounts other;
     if (from_.gate != nullptr) {
-      rules = from_.gate->usage();
-      other = from_.gate->other_usage();
+      rules = from_.gate->rule_counts();
+      other = from_.gate->other_counts();
     }
     gauge("weir_config_rules", "Rules in force.", rules.size());
     other.inline_limits.rule = kInlineRule;
-    const auto is_inline = [](const RuleUsage& one) { return one.rule == kInlineRule; };
+    const auto is_inline = [](const RuleCounts& one) { return one.rule == kInlineRule; };
     if (std::ranges::none_of(rules, is_inline)) rules.push_back(other.inline_limits);
     // Without this, each ban would add a label, and anyone who may ban could add any number.
-    std::erase_if(rules, [](const RuleUsage& one) { return one.by_hand; });
+    std::erase_if(rules, [](const RuleCounts& one) { return one.by_hand; });
     other.by_hand.rule = kByHandRules;
     rules.push_back(other.by_hand);
 
     out_.family("weir_decisions_total", kCounter, "Requests that were decided, each once, by the rule that decided.");
-    for (const RuleUsage& one : rules) {
+    for (const RuleCounts& one : rules) {
       out_.add({{"rule", one.rule}, {"outcome", "allowed"}}, one.allowed);
       out_.add({{"rule", one.rule}, {"outcome", "denied"}}, one.denied);
       out_.add({{"rule", one.rule}, {"outcome", "missing"}}, one.missing);
@@ -84,11 +84,11 @@ class Page {
     out_.add({{"rule", ""}, {"outcome", "error"}}, other.failed);
 
     out_.family("weir_shadow_allowed_total", kCounter, "Requests that a rule in shadow would have let pass.");
-    for (const RuleUsage& one : rules) out_.add({{"rule", one.rule}}, one.shadow_allowed);
+    for (const RuleCounts& one : rules) out_.add({{"rule", one.rule}}, one.shadow_allowed);
     out_.family("weir_shadow_denied_total", kCounter, "Requests that a rule in shadow would have denied.");
-    for (const RuleUsage& one : rules) out_.add({{"rule", one.rule}}, one.shadow_denied);
+    for (const RuleCounts& one : rules) out_.add({{"rule", one.rule}}, one.shadow_denied);
     out_.family("weir_rule_last_hit_timestamp_seconds", kGauge, "When a request last met a rule; 0 if none did.");
-    for (const RuleUsage& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
+    for (const RuleCounts& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
     gauge("weir_top_keys_bytes", "Memory that the search for the busiest keys holds.",
           from_.gate == nullptr ? 0 : from_.gate->top_keys_bytes());
   }
@@ -149,7 +149,7 @@ class Page {
     });
     doors("weir_received_bytes_total", "Bytes that clients sent.", &DoorCounts::bytes_in);
     doors("weir_sent_bytes_total", "Bytes that clients were sent.", &DoorCounts::bytes_out);
-    out_.family("weir_loop_turns_total", kCounter, "Rounds of the event loops.");
+    out_.family("weir_loop_iterations_total", kCounter, "Rounds of the event loops.");
     std::uint64_t turns = 0;
     for (const LoopCounts* loop : from_.loops) turns += loop->turns.get();
     out_.add(turns);
@@ -202,7 +202,7 @@ class Page {
     add("weir_plans_refused_total", kCounter, "Rows that made no sense.", &PlanMetrics::refused);
     add("weir_plans_failures_total", kCounter, "Times the database could not be asked.", &PlanMetrics::failures);
     add("weir_plans_waits_total", kCounter, "Checks that waited for the database.", &PlanMetrics::waits);
-    add("weir_plans_waits_in_vain_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
+    add("weir_plans_wait_timeouts_total", kCounter, "Those that went on without it.", &PlanMetrics::waits_in_vain);
   }
 
   // Writes no samples without a fleet.
@@ -215,28 +215,28 @@ class Page {
     const FleetView view = fleet.value_or(FleetView{});
     add("weir_store_up", kGauge, "1 if Redis is asked, else 0.", view.is_up ? 1 : 0);
     add("weir_store_nodes", kGauge, "Servers of the fleet that are heard of.", view.nodes.size());
-    add("weir_store_policies", kGauge, "Different policies among them.", view.kinds(&FleetNodeView::policy));
+    add("weir_store_configs", kGauge, "Different policies among them.", view.kinds(&FleetNodeView::policy));
     add("weir_store_versions", kGauge, "Different versions among them.", view.kinds(&FleetNodeView::version));
     out_.family("weir_store_decisions_total", kCounter, "Questions by how they were decided.");
     if (fleet) {
-      out_.add({{"made", "strict"}}, view.strict);
-      out_.add({{"made", "cached"}}, view.cached);
-      out_.add({{"made", "fallback"}}, view.fallen);
+      out_.add({{"decided_by", "strict"}}, view.strict);
+      out_.add({{"decided_by", "cached"}}, view.cached);
+      out_.add({{"decided_by", "fallback"}}, view.fallen);
     }
     add("weir_store_calls_total", kCounter, "Calls of the script.", view.calls);
     add("weir_store_timeouts_total", kCounter, "Questions that Redis did not answer in time.", view.timeouts);
     add("weir_store_late_total", kCounter, "Calls that came too late and charged nothing.", view.late);
-    add("weir_store_crowded_total", kCounter, "Questions that found too many under way.", view.crowded);
-    add("weir_store_openings_total", kCounter, "Times that it was given up to ask.", view.openings);
+    add("weir_store_unsent_total", kCounter, "Questions that found too many under way.", view.crowded);
+    add("weir_store_breaker_openings_total", kCounter, "Times that it was given up to ask.", view.openings);
     add("weir_store_connects_total", kCounter, "Connections that were made.", view.connects);
-    add("weir_store_released_total", kCounter, "Charges of denied requests that were taken back.", view.released);
-    add("weir_store_stuck_total", kCounter, "Those of them that could not be, and lapse.", view.stuck);
-    add("weir_store_owed_keys", kGauge, "Keys with permits that Redis has not heard of yet.", view.owed_keys);
-    add("weir_store_paid_back_total", kCounter, "Permits that Redis was told of afterwards.", view.paid_back);
+    add("weir_store_refunds_total", kCounter, "Charges of denied requests that were taken back.", view.released);
+    add("weir_store_failed_refunds_total", kCounter, "Those of them that could not be, and lapse.", view.stuck);
+    add("weir_store_unsynced_keys", kGauge, "Keys with permits that Redis has not heard of yet.", view.owed_keys);
+    add("weir_store_synced_permits_total", kCounter, "Permits that Redis was told of afterwards.", view.paid_back);
     add("weir_store_shed_total", kCounter, "Checks denied in overload because nothing was known of the key.",
         view.shed);
-    add("weir_store_unpaid_total", kCounter, "Permits that it never hears of, for lack of room.", view.unpaid);
-    out_.family("weir_store_skew_seconds", kGauge, "This machine's clock, before that of Redis.");
+    add("weir_store_dropped_permits_total", kCounter, "Permits that it never hears of, for lack of room.", view.unpaid);
+    out_.family("weir_store_clock_skew_seconds", kGauge, "This machine's clock, before that of Redis.");
     if (fleet) out_.add_seconds({}, view.skew);
   }
 

@@ -372,10 +372,10 @@ constexpr std::string_view kDocument = R"json({
     "properties": {"key": {"$ref": "#/components/schemas/Key"}, "id": {"$ref": "#/components/schemas/Id"}}},
    "RuleLimit": {
     "type": "object",
-    "required": ["rule", "window", "allowed", "limit", "remaining", "reset_after", "retry_after", "delay"],
+    "required": ["rule", "limit_text", "allowed", "limit", "remaining", "reset_after", "retry_after", "delay"],
     "properties": {
      "rule": {"type": "string"},
-     "window": {"type": "string", "description": "the limit that binds, as it was written"},
+     "limit_text": {"type": "string", "description": "the limit that binds, as it was written"},
      "allowed": {"type": "boolean"},
      "limit": {
       "type": "integer", "minimum": 0, "description": "a bucket's capacity, else the permits of a period"},
@@ -385,7 +385,7 @@ constexpr std::string_view kDocument = R"json({
      "retry_after": {
       "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
      "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
-     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
+     "decided_by": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
               "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"}}},
    "Decision": {
     "type": "object", "required": ["allowed"],
@@ -400,10 +400,10 @@ constexpr std::string_view kDocument = R"json({
      "retry_after": {
       "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
      "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
-     "made": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
+     "decided_by": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
               "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"},
      "rule": {"type": "string"},
-     "window": {"type": "string", "description": "the limit that binds, as it was written"},
+     "limit_text": {"type": "string", "description": "the limit that binds, as it was written"},
      "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing", "ambiguous_path"]},
      "limits": {
       "type": "array", "items": {"$ref": "#/components/schemas/RuleLimit"},
@@ -467,7 +467,7 @@ constexpr std::string_view kDocument = R"json({
    "X-Weir-Status": {
     "description": "what was decided, whatever the status of a denial",
     "schema": {"type": "integer", "enum": [200, 429]}},
-   "X-Weir-Made": {
+   "X-Weir-Decided-By": {
     "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table",
     "schema": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"]}}},
   "responses": {
@@ -521,7 +521,7 @@ constexpr std::string_view kDocument = R"json({
      "RateLimit-Policy": {"$ref": "#/components/headers/RateLimit-Policy"},
      "RateLimit": {"$ref": "#/components/headers/RateLimit"},
      "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"},
-     "X-Weir-Made": {"$ref": "#/components/headers/X-Weir-Made"}}},
+     "X-Weir-Decided-By": {"$ref": "#/components/headers/X-Weir-Decided-By"}}},
    "DoesNotPass": {
     "description": "It does not pass (429, or what the policy says), or two fields contradict each other (400).",
     "headers": {
@@ -532,7 +532,7 @@ constexpr std::string_view kDocument = R"json({
      "RateLimit": {"$ref": "#/components/headers/RateLimit"},
      "Retry-After": {"$ref": "#/components/headers/Retry-After"},
      "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"},
-     "X-Weir-Made": {"$ref": "#/components/headers/X-Weir-Made"}},
+     "X-Weir-Decided-By": {"$ref": "#/components/headers/X-Weir-Decided-By"}},
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}},
   "parameters": {
    "X-Forwarded-Uri": {

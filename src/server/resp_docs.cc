@@ -41,7 +41,7 @@ constexpr Argument kCheck[] = {{"pair", "block", "", kMultiple, kPair},
                                {"id", "string", "ID", kOptional},
                                {"peek", "pure-token", "PEEK", kOptional}};
 constexpr Argument kLimit[] = {{"key", "key", "", 0},
-                               {"quota", "string", "", 0},
+                               {"limit", "string", "", 0},
                                {"cost", "integer", "COST", kOptional},
                                {"algorithm", "string", "ALGORITHM", kOptional},
                                {"id", "string", "ID", kOptional},

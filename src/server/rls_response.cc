@@ -153,7 +153,7 @@ void RlsService::tell_client(const Told& told, Micros now) {
                                            .allowed = !told.is_over,
                                            .remaining = told.limit->decision.remaining,
                                            .retry_after = wait_seconds(told.retry_after),
-                                           .made = told.limit->decision.made};
+                                           .decided_by = told.limit->decision.decided_by};
 }
 
 // Converts HTTP/1.1 header lines to pairs with lower-case names.

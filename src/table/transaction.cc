@@ -334,7 +334,7 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
   if (no_room_) {
     Decision& decision = cases_[no_room_->debit].decision();
     refuse(decision, Micros{std::max<std::int64_t>(1, no_room_->wait_us)});
-    decision.made = MadeBy::no_room;
+    decision.decided_by = DecidedBy::no_room;
   }
   return Outcome::denied;
 }

@@ -35,11 +35,11 @@ is "the process" "$pid" "$(value pid "$status")"
 is "ready" true "$(value ready "$status")"
 is "the doors" '"http" "grpc" "resp" "admin"' "$(python3 -c '
 import json, sys
-print(*[json.dumps(d["name"]) for d in json.load(sys.stdin)["doors"]])' <<<"$status")"
-is "the rules' number" 2 "$(value policy.rules "$status")"
-is "the file was read" true "$(value policy.last_reload.ok "$status")"
+print(*[json.dumps(d["name"]) for d in json.load(sys.stdin)["listeners"]])' <<<"$status")"
+is "the rules' number" 2 "$(value config.rules "$status")"
+is "the file was read" true "$(value config.last_reload.ok "$status")"
 is "no change holds" 0 "$(value changes_active "$status")"
-is "the policy has the hash that it is told by" "$(value policy.hash "$status")" "$(get /admin/v1/policy | python3 -c '
+is "the policy has the hash that it is told by" "$(value config.hash "$status")" "$(get /admin/v1/config | python3 -c '
 import hashlib, json, sys
 print(hashlib.sha256(json.load(sys.stdin)["text"].encode()).hexdigest())')"
 has "all routes are listed" "POST /admin/v1/keys/ban" "$(get /)"
@@ -131,27 +131,27 @@ is "and back for Redis clients" "allowed 0" "$(by_redis path /login ip 192.0.2.9
 api='{name: api, per: user, limit: 3/year}'
 new="rules: [{name: login, match: {path: /login}, per: ip, limit: 5/year}, $api]"
 cut="rules: [{name: login, match: {path: /login}, per: ip, limit: 1/10year}, $api]"
-is "a good text" true "$(value ok "$(admin POST /admin/v1/policy/validate "{\"text\":\"$new\"}")")"
+is "a good text" true "$(value ok "$(admin POST /admin/v1/config/validate "{\"text\":\"$new\"}")")"
 has "a bad text, with its place" "policy:1:23: unknown key" \
-  "$(value error "$(admin POST /admin/v1/policy/validate '{"text":"rules: [{name: login, limt: 9/year}]"}')")"
+  "$(value error "$(admin POST /admin/v1/config/validate '{"text":"rules: [{name: login, limt: 9/year}]"}')")"
 is "which is no error of the call" 200 "$(cat "$work/status")"
-made=$(admin POST /admin/v1/policy/apply "{\"text\":\"$new\",\"reason\":\"more room\"}")
+made=$(admin POST /admin/v1/config/apply "{\"text\":\"$new\",\"reason\":\"more room\"}")
 is "applied" "changed: login: 2/year -> 5/year" "$(value changes.0 "$made")"
 is "what was spent stays spent" " 3 200 1 429 " "$(times 4 192.0.2.9)"
 sed -i 's/2\/year/4\/year/' "$work/weir.yaml"
-waits() { [ "$(value policy.reloads_ok "$(get /admin/v1/status)")" == 1 ]; }
+waits() { [ "$(value config.reloads_ok "$(get /admin/v1/status)")" == 1 ]; }
 until_true 20 waits || is "the file is read" yes no
-is "and waits" "$(value id "$made")" "$(value policy.file_waits_for "$(get /admin/v1/status)")"
-has "the text in force" "5/year" "$(value text "$(get /admin/v1/policy)")"
+is "and waits" "$(value id "$made")" "$(value config.file_waits_for "$(get /admin/v1/status)")"
+has "the text in force" "5/year" "$(value text "$(get /admin/v1/config)")"
 admin POST /admin/v1/undo '{}' >/dev/null
-has "undone: the file is in force" "4/year" "$(value text "$(get /admin/v1/policy)")"
-admin POST /admin/v1/policy/apply "{\"text\":\"$cut\"}" >/dev/null
+has "undone: the file is in force" "4/year" "$(value text "$(get /admin/v1/config)")"
+admin POST /admin/v1/config/apply "{\"text\":\"$cut\"}" >/dev/null
 is "too large a change" 409 "$(cat "$work/status")"
 is "reload" '{"ok":true,"changes":[]}' "$(admin POST /admin/v1/reload '{}')"
 echo 'rules: [{name: a, limt: 1/s}]' >"$work/weir.yaml"
 has "reload of a bad file" "weir.yaml:1:" "$(admin POST /admin/v1/reload '{}')"
 is "is 422" 422 "$(cat "$work/status")"
-is "and told" false "$(value policy.last_reload.ok "$(get /admin/v1/status)")"
+is "and told" false "$(value config.last_reload.ok "$(get /admin/v1/status)")"
 
 # --- the log ----------------------------------------------------------------------------------------------------------
 is "the log's level" '{"level":"info"}' "$(get /admin/v1/log)"

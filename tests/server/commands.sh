@@ -96,7 +96,7 @@ done
 weir rules mode login off --for 1h --reason "too strict"
 has "a mode" "is in force; weir rules undo" "$said"
 weir rules list
-has "which is seen" "off (turned)" "$said"
+has "which is seen" "off (changed)" "$said"
 for _ in 1 2 3 4 5; do weir check --ip 192.0.2.1 --path /login; done
 is "and felt" 0 "$code"
 weir rules undo

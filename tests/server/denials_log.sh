@@ -37,7 +37,7 @@ is "nor is one that is too long" "" "$(post "$ask" -H "X-Request-Id: $(printf 'x
 is "where none is, none is made" "" "$(post "$ask" | grep -i request-id)"
 until_true 10 grep -q req-7 "$err"
 line=$(grep req-7 "$err")
-for part in '"level":"info"' '"msg":"denied"' '"protocol":"http"' '"rule":"login"' '"quota":"1/year"' \
+for part in '"level":"info"' '"msg":"denied"' '"protocol":"http"' '"rule":"login"' '"limit":"1/year"' \
   '"retry_after":"' '"key_hash":"'; do
   has "a denial tells $part" "$part" "$line"
 done
@@ -90,7 +90,7 @@ err="$work/err1"
 post "$ask" -o /dev/null
 post "$ask" -o /dev/null
 until_true 10 grep -q denied "$err"
-has "--log-keys: keys in clear, as text" "weir: denied protocol=http rule=login quota=1/year retry_after=" \
+has "--log-keys: keys in clear, as text" "weir: denied protocol=http rule=login limit=1/year retry_after=" \
   "$(cat "$err")"
 has "the rule's key" "192.0.2.1" "$(cat "$err")"
 start_server --config "$work/weir.yaml" --log-denials 0

@@ -11,8 +11,8 @@ rules:
 YAML
 }
 # seen NAME ANSWER: which limits an answer names.
-seen() { grep -oE '(secret-[a-z]+|login): [0-9]+/[a-z]+|"rule":"[a-z-]+","window":"[^"]*"' <<<"$1" |
-  sed -E 's/"rule":"(.*)","window":"(.*)"/\1: \2/' | sort -u | paste -sd,; }
+seen() { grep -oE '(secret-[a-z]+|login): [0-9]+/[a-z]+|"rule":"[a-z-]+","limit_text":"[^"]*"' <<<"$1" |
+  sed -E 's/"rule":"(.*)","limit_text":"(.*)"/\1: \2/' | sort -u | paste -sd,; }
 auth() { curl -s -i -m 60 "$http/auth" -H 'X-Forwarded-Uri: /login' -H "X-Forwarded-For: $1" -H 'x-team: a'; }
 check() { post "{\"path\":\"/login\",\"ip\":\"$1\",\"headers\":{\"x-team\":\"$1\"}}" "${@:2}"; }
 reserve() {

@@ -18,7 +18,7 @@ for _ in 1 2 3; do
 done
 # ask SERVER BODY: the answer's body.
 ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
-is_strict() { [[ $(ask "$1" '{"user":"warm","path":"/search","cost":0}') == *'"made":"strict"'* ]]; }
+is_strict() { [[ $(ask "$1" '{"user":"warm","path":"/search","cost":0}') == *'"decided_by":"strict"'* ]]; }
 for n in 0 1 2; do until_true 20 is_strict "$n" || is "server $n asks Redis" yes no; done
 sleep 2.2  # until each has heard of the others: they say each second that they live
 
@@ -28,7 +28,7 @@ for n in 0 1 2 0 1 2 0 1 2; do
   [[ $(ask $n '{"user":"42","path":"/search"}') == '{"allowed":true'* ]] && passed=$((passed + 1))
 done
 is "six of nine, whoever is asked" 6 "$passed"
-has "and it is told how" '"made":' "$(ask 1 '{"user":"42","path":"/search"}')"
+has "and it is told how" '"decided_by":' "$(ask 1 '{"user":"42","path":"/search"}')"
 passed=0
 for n in 0 1 2 0 1 2; do
   [[ $(ask $n '{"user":"42","path":"/two"}') == '{"allowed":true'* ]] && passed=$((passed + 1))
@@ -45,10 +45,10 @@ json() {
   curl -s -m 60 "${https[0]}/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/all"}]}]}'
 }
 resp() { timeout 600 redis-cli -p "${resps[0]}" "$@" | paste -sd' '; }
-has "forward-auth, in its header" "X-Weir-Made: strict" "$(auth)"
-has "Envoy, in what other filters see" '"made":"strict"}' "$(json)"
-has "WEIR.CHECK, at the end" "made strict" "$(resp WEIR.CHECK path /all)"
-has "WEIR.LIMIT, too" "made strict" "$(resp -3 WEIR.LIMIT made 5/year)"
+has "forward-auth, in its header" "X-Weir-Decided-By: strict" "$(auth)"
+has "Envoy, in what other filters see" '"decided_by":"strict"}' "$(json)"
+has "WEIR.CHECK, at the end" "decided_by strict" "$(resp WEIR.CHECK path /all)"
+has "WEIR.LIMIT, too" "decided_by strict" "$(resp -3 WEIR.LIMIT made 5/year)"
 is "CL.THROTTLE has five numbers, as ever" 5 "$(resp CL.THROTTLE five 2 3 1000 | wc -w)"
 
 echo "# reservations, permits and keys of each other"
@@ -63,7 +63,7 @@ ask 0 '{"user":"8","path":"/search","cost":3}' >/dev/null
 kill -KILL "$redis_pid"
 wait "$redis_pid" 2>/dev/null
 began=$(now_us)
-local_answer() { [[ $(ask "$1" '{"user":"9","path":"/search"}') == *'"made":"local"'* ]]; }
+local_answer() { [[ $(ask "$1" '{"user":"9","path":"/search"}') == *'"decided_by":"local"'* ]]; }
 for n in 0 1 2; do until_true 10 local_answer "$n" || is "server $n goes on by itself" yes no; done
 took "all go on by themselves, seconds" "$(seconds_since "$began")" 5
 passed=0
@@ -74,10 +74,10 @@ for _ in 1 2 3 4 5 6; do
 done
 at_most "no more than was left or the shares of the limit" "$passed" 6
 at_least "but not nothing" "$passed" 1
-has "forward-auth says so" "X-Weir-Made: local" "$(auth)"
-has "and Envoy is told" '"made":"local"}' "$(json)"
-has "and who asks by RESP" "made local" "$(resp WEIR.CHECK path /all)"
-has "a rule that says so denies" '"made":"closed"' "$(ask 0 '{"user":"8","path":"/shut"}')"
+has "forward-auth says so" "X-Weir-Decided-By: local" "$(auth)"
+has "and Envoy is told" '"decided_by":"local"}' "$(json)"
+has "and who asks by RESP" "decided_by local" "$(resp WEIR.CHECK path /all)"
+has "a rule that says so denies" '"decided_by":"closed"' "$(ask 0 '{"user":"8","path":"/shut"}')"
 start_redis
 began=$(now_us)
 for n in 0 1 2; do until_true 10 is_strict "$n" || is "server $n asks Redis again" yes no; done

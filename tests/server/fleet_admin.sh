@@ -44,7 +44,7 @@ is "another policy is shown" 0 $?
 has "as JSON" '"mixed":true' "$(weir_on 2 nodes --json)"
 metrics=$(curl -s -m 60 "http://${admins[0]}/metrics")
 has "metrics: nodes" "weir_store_nodes 3" "$metrics"
-has "metrics: policies" "weir_store_policies 2" "$metrics"
+has "metrics: policies" "weir_store_configs 2" "$metrics"
 has "metrics: Redis is asked" "weir_store_up 1" "$metrics"
 
 for words in 'usage user:42' 'usage --top 3' 'keys top' 'rules list'; do
@@ -107,14 +107,14 @@ start_one --config "$work/weir.yaml"
 has "and is told when a server starts" "resets limits" "$(cat "${errs[4]}")"
 redis-cli -p "$redis_port" CONFIG SET maxmemory-policy noeviction >/dev/null
 redis-cli -p "$redis_port" CONFIG SET maxmemory 1mb >/dev/null
-fallen() { [[ $(ask 0 1 1) == *'"made":"local"'* ]]; }
+fallen() { [[ $(ask 0 1 1) == *'"decided_by":"local"'* ]]; }
 until_true 20 fallen
 is "a Redis without memory is gone on without" 0 $?
 finds() { [[ $(weir_on 0 doctor) == *"$1"* ]]; }
 until_true 20 finds "it may use no more memory"
 is "OOM" 0 $?
 redis-cli -p "$redis_port" CONFIG SET maxmemory 0 >/dev/null
-is_strict() { [[ $(ask "$1" warm) == *'"made":"strict"'* ]]; }
+is_strict() { [[ $(ask "$1" warm) == *'"decided_by":"strict"'* ]]; }
 until_true 20 is_strict 0
 is "it is asked again" 0 $?
 redis-cli -p "$redis_port" ACL SETUSER default -evalsha >/dev/null

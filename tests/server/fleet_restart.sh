@@ -15,8 +15,8 @@ ask() {
   curl -s -m 60 "${https[$1]}/v1/check${3:-}" \
     -d "{\"key\":\"$2\",\"limit\":\"100/year\",\"algorithm\":\"fixed_window\"}"
 }
-is_strict() { [[ $(ask "$1" warm '?peek') == *'"made":"strict"'* ]]; }
-is_local() { [[ $(ask "$1" warm '?peek') == *'"made":"local"'* ]]; }
+is_strict() { [[ $(ask "$1" warm '?peek') == *'"decided_by":"strict"'* ]]; }
+is_local() { [[ $(ask "$1" warm '?peek') == *'"decided_by":"local"'* ]]; }
 knows_both() { curl -s -m 60 "http://127.0.0.1:${admins[$1]}/metrics" | grep -qx 'weir_store_nodes 2'; }
 # passed KEY REQUESTS: how many were let through, by both servers in turn.
 passed() {
@@ -51,7 +51,7 @@ for n in 0 1; do
   until_true 20 is_strict "$n"
   is "server $n asks it again" 0 $?
 done
-is_paid() { [[ $(ask 0 "$1" '?peek') == *'"remaining":0'*'"made":"strict"'* ]]; }
+is_paid() { [[ $(ask 0 "$1" '?peek') == *'"remaining":0'*'"decided_by":"strict"'* ]]; }
 for key in k other; do
   until_true 20 is_paid "$key"
   is "$key is paid, by those who let it through before the start and after" 0 $?

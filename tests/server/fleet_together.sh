@@ -14,12 +14,12 @@ for _ in 1 2 3; do
 done
 start_server --drain-delay 0
 alone_http=$http
-is_strict() { [[ $(curl -s -m 60 "$1/v1/check" -d '{"key":"w","limit":"9/s","cost":0}') == *'"made":"strict"'* ]]; }
+is_strict() { [[ $(curl -s -m 60 "$1/v1/check" -d '{"key":"w","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]; }
 for one in "${https[@]}"; do until_true 20 is_strict "$one" || is "a server asks Redis" yes no; done
 
 # admitted FILE...: in all of them; nothing if a server of the fleet answered by itself.
 admitted() {
-  ! grep -qE '"made":"(local|open|closed)"' "$@" && cat "$@" | grep -o '"allowed":true' | wc -l
+  ! grep -qE '"decided_by":"(local|open|closed)"' "$@" && cat "$@" | grep -o '"allowed":true' | wc -l
 }
 
 # together NAME PATH BODY...: each body to each of the three at once, and all of them to the one that is alone, where
@@ -48,7 +48,7 @@ together() {
   done >"$work/alone"
   is "$name: as many as one server lets through" "$(admitted "$work/alone")" "$count"
   is "$name: which is the limit" "$limit" "$count"
-  has "$name: by Redis" '"made":"strict"' "$(cat "$work"/told-*)"
+  has "$name: by Redis" '"decided_by":"strict"' "$(cat "$work"/told-*)"
 }
 
 limit=200

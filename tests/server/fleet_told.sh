@@ -40,7 +40,7 @@ tells() {
 }
 silent() { ! tells "$@"; }
 ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
-is_made() { [[ $(ask "$1" '{"ip":"192.0.2.1","path":"/login","cost":0}') == *"\"made\":\"$2\""* ]]; }
+is_made() { [[ $(ask "$1" '{"ip":"192.0.2.1","path":"/login","cost":0}') == *"\"decided_by\":\"$2\""* ]]; }
 all_made() { is_made 0 "$1" && is_made 1 "$1"; }
 is_denied() { [[ $(ask "$1" "{\"user\":\"$2\",\"path\":\"/free\"}") == *'"allowed":false'* ]]; }
 until_true 20 all_made strict
@@ -85,7 +85,7 @@ has "the client is told the same" \
 has "under its title" '"title":"Limit cannot be checked"' "$denied"
 has "of the type as ever" '#quota-exceeded"' "$denied"
 has "with the members as ever" '"allowed":false,"limit":20,"remaining":0' "$denied"
-until_true 20 grep -q "denied.*rule=pay.*made=closed" "${errs[0]}"
+until_true 20 grep -q "denied.*rule=pay.*decided_by=closed" "${errs[0]}"
 is "and the log has how it was made" 0 $?
 
 other_age() {

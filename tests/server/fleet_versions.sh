@@ -46,11 +46,11 @@ has "and says why" "this server does not join the fleet: 2 servers with the pref
 said=$("$program" doctor --admin "127.0.0.1:$admin_port" 2>&1)
 is "weir doctor ends with 1" 1 $?
 has "and says why" "this server does not join the fleet, and each rule's on_backend_error holds" "$said"
-has "checks are decided without Redis" '"made":"local"' \
+has "checks are decided without Redis" '"decided_by":"local"' \
   "$(curl -s "$http/v1/check" -d '{"path":"/search","user":"ada"}')"
 is "nothing of this version is in Redis" "" "$(redis-cli -p "$redis_port" --scan --pattern 'weir:2[a-z]*')"
 redis-cli -p "$redis_port" DEL 'weir:1!{0000}nodes' >/dev/null
-is_strict() { curl -s "$http/v1/check" -d '{"path":"/search","user":"bob"}' | grep -q '"made":"strict"'; }
+is_strict() { curl -s "$http/v1/check" -d '{"path":"/search","user":"bob"}' | grep -q '"decided_by":"strict"'; }
 until_true 60 is_strict
 is "it joins when they are gone" 0 $?
 old_servers late

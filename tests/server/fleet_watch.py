@@ -16,7 +16,7 @@ while time.monotonic() < end and not os.path.exists(sys.argv[3]):
     try:
         door.request("POST", "/v1/check", body)
         answer = json.loads(door.getresponse().read())
-        made = answer["limits"][0]["made"] if "limits" in answer and "made" in answer["limits"][0] else answer["made"]
+        made = answer["limits"][0]["decided_by"] if "limits" in answer and "decided_by" in answer["limits"][0] else answer["decided_by"]
     except Exception as error:
         errors += 1
         print("error", type(error).__name__, error)

@@ -58,7 +58,7 @@ why='`source` of `plans` can be changed in the config file only; leave it as it 
 for route in apply validate; do
   has "policy/$route refuses another source" "$why" "$(admin "policy/$route" "$(text_of "$work/other.yaml")")"
 done
-has "policy/validate is not ok then" '"ok":false' "$(admin policy/validate "$(text_of "$work/other.yaml")")"
+has "config/validate is not ok then" '"ok":false' "$(admin config/validate "$(text_of "$work/other.yaml")")"
 has "weir rules apply says so" "$why" \
   "$("$program" rules apply "$work/other.yaml" --force --admin "127.0.0.1:$admin_port" 2>&1)"
 sed '1s|default|query: "SELECT plan FROM users WHERE id = $1", default|' "$work/weir.yaml" >"$work/query.yaml"
@@ -68,12 +68,12 @@ for route in apply validate; do
 done
 for text in 'store: redis://127.0.0.1:1' 'import: {envoy: /etc}'; do
   { echo "$text" && cat "$work/weir.yaml"; } >"$work/more.yaml"
-  said=$(admin policy/apply "$(text_of "$work/more.yaml")" | grep -o '`[a-z]*` can be changed in the config file only')
-  is "policy/apply refuses ${text%%:*}" "\`${text%%:*}\` can be changed in the config file only" "$said"
-  has "policy/validate, too" "$said" "$(admin policy/validate "$(text_of "$work/more.yaml")")"
+  said=$(admin config/apply "$(text_of "$work/more.yaml")" | grep -o '`[a-z]*` can be changed in the config file only')
+  is "config/apply refuses ${text%%:*}" "\`${text%%:*}\` can be changed in the config file only" "$said"
+  has "config/validate, too" "$said" "$(admin config/validate "$(text_of "$work/more.yaml")")"
 done
 sed 's/3/9/' "$work/weir.yaml" >"$work/same.yaml"
-has "other limits are applied" '"changes"' "$(admin policy/apply "$(text_of "$work/same.yaml")")"
+has "other limits are applied" '"changes"' "$(admin config/apply "$(text_of "$work/same.yaml")")"
 is "no database was made elsewhere" no "$([ -e "$work/elsewhere.db" ] && echo yes || echo no)"
 mkdir "$work/linked"
 cp "$work/weir.yaml" "$work/linked"

@@ -51,9 +51,9 @@ is "nothing of that had an effect" 1 "$(curl -s -H "$auth" "$url/admin/v1/status
 # --- floods -----------------------------------------------------------------------------------------------------------
 head -c 10485760 /dev/zero | tr '\0' a >"$work/huge"
 rss=$(rss_kib "$pid")
-is "10 MiB" 413 "$(code "$url/admin/v1/policy/apply" -H "$auth" -H "$json" -H 'Expect:' --data-binary "@$work/huge")"
+is "10 MiB" 413 "$(code "$url/admin/v1/config/apply" -H "$auth" -H "$json" -H 'Expect:' --data-binary "@$work/huge")"
 is "10 MiB in chunks" 413 \
-  "$(code "$url/admin/v1/policy/apply" -H "$auth" -H "$json" -H 'Expect:' -H 'Transfer-Encoding: chunked' \
+  "$(code "$url/admin/v1/config/apply" -H "$auth" -H "$json" -H 'Expect:' -H 'Transfer-Encoding: chunked' \
     --data-binary "@$work/huge")"
 nested=$(printf '[%.0s' $(seq 5000))
 is "a deep body" 400 "$(code "$url/admin/v1/keys/explain" -H "$auth" -H "$json" -d "{\"x\":$nested}")"
@@ -94,7 +94,7 @@ for body in bodies:
         assert answer.headers["Content-Type"].startswith("application/"), answer.headers
         assert answer.headers["X-Content-Type-Options"] == "nosniff", answer.headers
         assert "Set-Cookie" not in answer.headers
-for path in ("top?by=denied&n=100", "top", "changes?n=100", "rules", "policy", "status"):
+for path in ("top?by=denied&n=100", "top", "changes?n=100", "rules", "config", "status"):
     answer = call(admin + "/admin/v1/" + path)
     text = answer.read()
     json.loads(text)

@@ -40,7 +40,7 @@ for file in prometheus/alerts.yml grafana/weir.json; do
   names=$(grep -ohE '\b(weir|process)_[a-z0-9_]+' "$2/examples/$file" | sed 's/_bucket$//' | sort -u)
   unknown=$(for name in $names; do grep -q "^# TYPE $name " <<<"$page" || echo "$name"; done)
   is "examples/$file names metrics that are there" "" "$unknown"
-  for name in weir_store_up weir_store_owed_keys weir_store_unpaid_total weir_store_policies; do
+  for name in weir_store_up weir_store_unsynced_keys weir_store_dropped_permits_total weir_store_configs; do
     has "and the fleet's, $name" "$name" "$names"
   done
 done

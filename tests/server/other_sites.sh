@@ -98,7 +98,7 @@ has "file: another cost after a restart" '"remaining":14' "$(once 3)"
 start_redis
 start_server --config "$work/weir.yaml" --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 \
   --allow-origin https://ops.example.com
-is_strict() { [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"made":"strict"'* ]]; }
+is_strict() { [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]; }
 until_true 20 is_strict || is "the server asks Redis" yes no
 check_ids redis
 is "redis: a page of another site" 403 "$(code "$http/v1/check" "${page[@]}" -d "{$login,\"cost\":-3}")"

@@ -120,7 +120,7 @@ ask() { curl -s --max-time 20 -o "$work/body" -w '%{http_code}' "$http/v1/check"
 login='{"path":"/api/login","method":"POST","ip":"192.0.2.1"}'
 codes=$(for _ in 1 2 3 4 5 6; do ask "$login"; echo; done | uniq -c | tr -s ' \n' ' ')
 is "five logins, then 429" " 5 200 1 429 " "$codes"
-has "the rule and the window that denied" '"rule":"login","window":"5/5min","reason":"limited"' "$(cat "$work/body")"
+has "the rule and the window that denied" '"rule":"login","limit_text":"5/5min","reason":"limited"' "$(cat "$work/body")"
 has "for people" '"message":"Try again in ' "$(cat "$work/body")"
 out=$(post "$login")
 has "the headers name it, too" 'RateLimit: "login: 5/5min";r=0;t=' "$out"
@@ -135,7 +135,7 @@ is "a misspelt member" 400 "$(ask '{"usr":"42"}')"
 has "which it is told, too" 'did you mean' "$(cat "$work/body")"
 is "an inline limit goes beside the rules" 200 "$(ask '{"key":"k","limit":"1/s"}')"
 is "a request without a path meets the rest" 200 "$(ask '{"user":"42"}')"
-has "steps and rest" '"rule":"steps","window":"10/second"' "$(cat "$work/body")"
+has "steps and rest" '"rule":"steps","limit_text":"10/second"' "$(cat "$work/body")"
 
 # reload STATE-OF-THE-LOG: asks for it and waits for the word on stderr.
 err="$work/err0"

@@ -46,10 +46,10 @@ hash=$(printf secret | sha256sum | cut -d' ' -f1)
 is "an API key is known by its hash" 200 "$(spent "api_key:sha256:$hash" tokens)"
 is "and never shown" 0 "$(api | grep -c secret)"
 
-has "JSON has the rows of a subject" '"rule":"search","subject":"user:42","spent":5,"error":0,"denied":2' \
+has "JSON has the rows of a subject" '"rule":"search","subject":"user:42","used":5,"error":0,"denied":2' \
   "$(api '?subject=user:42')"
 first=$(api '?top=1')
-has "and who spent most" "\"rows\":[{\"rule\":\"tokens\",\"subject\":\"api_key:sha256:$hash\",\"spent\":200" "$first"
+has "and who spent most" "\"rows\":[{\"rule\":\"tokens\",\"subject\":\"api_key:sha256:$hash\",\"used\":200" "$first"
 is "the command gives it as it is" "$first" "$(usage --top 1 --json)"
 is "by one rule" 0 "$(usage --top 9 --rule search --csv | grep -c tokens)"
 has "no subject" "is no subject: write it like user:42" "$(usage 42)"
