@@ -1,7 +1,7 @@
 // Writes metrics for Prometheus: the text format 0.0.4, or OpenMetrics 1.0 if the client asks for it.
 //
 //   MetricsWriter page(MetricsFormat::text, out);
-//   page.family("weir_decisions_total", MetricType::counter, "Requests that were decided.");
+//   page.family("weir_decisions_total", MetricType::counter, "Decided requests.");
 //   page.add({{"rule", "login"}, {"outcome", "denied"}}, 17);
 //   page.end();
 //
